@@ -17,26 +17,25 @@
 
 pub mod beside;
 mod crediting;
+pub mod emitted;
 pub mod expiry;
 mod finality;
 pub mod impressions;
-mod items;
 pub mod pair_log;
 pub mod pending;
 pub mod rejoining;
 pub mod retained;
 mod retaining;
 pub mod valuing;
-mod weighing;
 
 use crate::attribution::beside::Beside;
+use crate::attribution::emitted::{Emitted, Sink};
 use crate::attribution::impressions::{Impression, Impressions};
 use crate::attribution::pair_log::OfPair;
 use crate::attribution::pending::{Feedback, Pending};
 use crate::attribution::retained::{Retained, RetainedImpressions};
-use crate::attribution::valuing::{PendingValues, place_of};
-use crate::changes::{ItemOf, Kind, Segment, Shown, Slate as SlateChange};
-use crate::counting::Counting;
+use crate::attribution::valuing::PendingValues;
+use crate::changes::{ItemOf, Kind, Segment, Slate as SlateChange};
 use crate::custom::Values;
 use crate::hash::NONE;
 use crate::log::NO_ROW;
@@ -59,6 +58,9 @@ pub struct Rules {
     pub grades: Vec<u8>,
     /// Whether slates are graded by conversions, when their impressions have left.
     pub grades_conversions: bool,
+    /// Whether any metric looks at slates, and the margin of their loss.
+    pub looks_at_slates: bool,
+    pub margin: f64,
     pub slate_items: u32,
     pub max_open: usize,
     pub max_pending: usize,
@@ -79,6 +81,8 @@ impl Rules {
             grades: spec.feedback.grades.clone(),
             grades_conversions: spec.feedback.grades.last().is_some_and(|grade| *grade > 0)
                 && !spec.slates.families.is_empty(),
+            looks_at_slates: !spec.slates.families.is_empty(),
+            margin: spec.slates.tables.margin,
             slate_items: spec.limits.slate_items as u32,
             max_open: spec.limits.open_impressions,
             max_pending: spec.limits.open_feedback,
@@ -136,8 +140,6 @@ pub struct Attribution {
     pub settled_moved: u64,
     pub evicted_early: EvictedEarly,
     pub next_id: u64,
-    /// Stream time, as far as it is known.
-    pub stream_ms: i64,
 }
 
 impl Attribution {
@@ -157,28 +159,14 @@ impl Attribution {
             settled_moved: 0,
             evicted_early: EvictedEarly::default(),
             next_id: 0,
-            stream_ms: 0,
         }
     }
 
     // 1. Shown items
 
     /// Takes in a shown item.
-    pub fn show(&mut self, item: &ShownItem, counting: &mut Counting) {
-        let shown = Shown {
-            event_ms: item.event_ms,
-            segment: item.segment,
-            position: u32::from(item.position),
-            user: item.user,
-            pair: item.pair,
-            score: item.score,
-        };
-        counting.shown(&shown, self.stream_ms);
-        Beside::emit_shown(item, counting);
-        counting.valued(item.custom, (item.event_ms, item.segment, item.user), 1);
-        if let Some(weights) = item.weights {
-            self.emit_weights(item, weights, counting);
-        }
+    pub fn show(&mut self, item: &ShownItem, sink: &mut impl Sink) {
+        sink.emit(Emitted::Shown(item));
         let mut slate = NO_SLATE;
         if item.slate_key != NONE {
             let window_ms = self.rules.window_ms;
@@ -189,8 +177,8 @@ impl Attribution {
                 return;
             }
         }
-        let row = self.place(item, slate, counting);
-        self.attract(row, item, counting);
+        let row = self.place(item, slate, sink);
+        self.attract(row, item, sink);
     }
 
     fn is_repeat(&self, pair: u64, slate: u32) -> bool {
@@ -205,14 +193,14 @@ impl Attribution {
     }
 
     /// Adds an impression, to its slate if it has one.
-    fn place(&mut self, item: &ShownItem, slate: u32, counting: &mut Counting) -> u32 {
+    fn place(&mut self, item: &ShownItem, slate: u32, sink: &mut impl Sink) -> u32 {
         let mut row = Impression::new(item.pair, (item.event_ms, item.offset, item.index));
         (row.position, row.segment) = (item.position, item.segment as u16);
         (row.score, row.slate) = (item.score, slate);
         let weights = item.weights.map(|of| of.map(|weighed| weighed.weight));
         self.weights.load_open(weights.unwrap_or_default());
         self.items.load_open(item.item);
-        self.retract_list(slate, counting);
+        self.retract_list(slate, sink);
         let Some(found) = self.slates.get_mut(slate) else {
             return self.impressions.push(row);
         };
@@ -223,7 +211,7 @@ impl Attribution {
         if is_member {
             row.prev_in_slate = found.last_member;
             if found.is_ranked() || !item.probes.is_empty() {
-                self.retract_values(slate, counting);
+                self.retract_values(slate, sink);
             }
         }
         let added = self.impressions.push(row);
@@ -243,7 +231,7 @@ impl Attribution {
                 let is_taken = self.slates.take_probes(slate, age, item.probes, most);
                 self.evicted_early.probes += u64::from(!is_taken);
             }
-            self.count_slate(slate, item, counting);
+            self.count_slate(slate, item, sink);
             let has_feedback = self
                 .slates
                 .get(slate)
@@ -256,7 +244,7 @@ impl Attribution {
     }
 
     /// A slate counts under its earliest member.
-    fn count_slate(&mut self, slate: u32, item: &ShownItem, counting: &mut Counting) {
+    fn count_slate(&mut self, slate: u32, item: &ShownItem, sink: &mut impl Sink) {
         let Some(found) = self.slates.get_mut(slate) else {
             return;
         };
@@ -266,25 +254,25 @@ impl Attribution {
         }
         if let Some((event_ms, _, _)) = found.earliest() {
             let segment = Segment::from(found.earliest_segment);
-            counting.slate(&SlateChange {
+            sink.emit(Emitted::Slate(SlateChange {
                 event_ms,
                 segment,
                 user: found.user,
                 sign: -1,
-            });
+            }));
         }
         found.learn_earliest(age, item.segment as u16);
         let (event_ms, segment) = (item.event_ms, item.segment);
-        counting.slate(&SlateChange {
+        sink.emit(Emitted::Slate(SlateChange {
             event_ms,
             segment,
             user: found.user,
             sign: 1,
-        });
+        }));
     }
 
     /// Pending feedback that fits a new impression better than what it joins moves to it.
-    fn attract(&mut self, row: u32, item: &ShownItem, counting: &mut Counting) {
+    fn attract(&mut self, row: u32, item: &ShownItem, sink: &mut impl Sink) {
         let to_ms = item.event_ms + self.rules.click_ms;
         let age = (item.event_ms, item.offset, item.index);
         for place in self.pending.of_pair(false, item.pair, item.event_ms, to_ms) {
@@ -295,7 +283,7 @@ impl Attribution {
             let joined = self.retained.get(feedback.joined).map(Retained::age);
             if fits && joined.is_none_or(|joined| joined < age) {
                 let retained = self.retain(row, item.user);
-                self.rejoin(place, retained, counting);
+                self.rejoin(place, retained, sink);
             }
         }
     }
@@ -303,17 +291,10 @@ impl Attribution {
     // 2. Feedback of the clicks topic
 
     /// Takes in feedback of any kind but conversions; it has no id yet and joins nothing.
-    pub fn give(
-        &mut self,
-        mut feedback: Feedback,
-        values: Option<&Values>,
-        counting: &mut Counting,
-    ) {
+    pub fn give(&mut self, mut feedback: Feedback, values: Option<&Values>, sink: &mut impl Sink) {
         if feedback.kind == Kind::Other {
-            counting.given(&feedback.given(1));
-            counting.valued(values, place_of(&feedback), 1);
-            counting.dwell_of_feedback(&feedback);
-            counting.settled(&feedback);
+            sink.emit(Emitted::Feedback(&feedback, values));
+            sink.emit(Emitted::Settled(&feedback));
             return;
         }
         let (key, click_ms) = (feedback.slate_key, self.rules.click_ms);
@@ -329,7 +310,7 @@ impl Attribution {
         if let Some(row) = row {
             feedback.joined = self.retain(row, feedback.user);
         }
-        self.take_in(feedback, values, counting);
+        self.take_in(feedback, values, sink);
     }
 
     // 3. Conversions
@@ -339,10 +320,10 @@ impl Attribution {
         &mut self,
         mut feedback: Feedback,
         values: Option<&Values>,
-        counting: &mut Counting,
+        sink: &mut impl Sink,
     ) {
         feedback.joined = self.converted(&feedback);
-        self.take_in(feedback, values, counting);
+        self.take_in(feedback, values, sink);
     }
 
     /// The impression that a conversion joins.
@@ -357,7 +338,7 @@ impl Attribution {
     }
 
     /// Looks again at conversions of a pair, in the times [from, to), whose impressions changed.
-    fn convert_again(&mut self, pair: u64, from_ms: i64, to_ms: i64, counting: &mut Counting) {
+    fn convert_again(&mut self, pair: u64, from_ms: i64, to_ms: i64, sink: &mut impl Sink) {
         for place in self
             .pending
             .of_pair(true, pair, from_ms, to_ms.saturating_sub(1))
@@ -367,7 +348,7 @@ impl Attribution {
             };
             let joined = self.converted(&feedback);
             if joined != feedback.joined {
-                self.rejoin(place, joined, counting);
+                self.rejoin(place, joined, sink);
             }
         }
     }

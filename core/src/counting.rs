@@ -24,9 +24,12 @@ pub mod viewings;
 
 use std::sync::Arc;
 
+use crate::attribution::ShownItem;
+use crate::attribution::emitted::{Emitted, Sink};
 use crate::attribution::pending::Feedback;
 use crate::changes::{
-    Dwell, Given, Kind, Member, Outcome, Probed, Segment, Session, Shown, Slate, UserAt, Weighing,
+    Dwell, Given, ItemShown, Kind, Member, Outcome, Probed, Segment, Session, Shown, Slate, UserAt,
+    Weighing, WeighingOf,
 };
 use crate::counting::alert_series::Series;
 use crate::counting::components::{Change, Component, OfSlates, of_slates};
@@ -44,6 +47,7 @@ use crate::slates::scoring::PairLosses;
 use crate::slates::values::{SlateContext, Tables};
 use crate::spec::Spec;
 use crate::users::{Touch, Users, UsersSpec};
+use crate::weights::Weights;
 use time_spent::dwell_of;
 
 /// Everything that is counted in one partition.
@@ -68,9 +72,8 @@ pub struct Counting {
     series_components: Vec<Component>,
     series_of_slates: Vec<(usize, OfSlates)>,
     has_overflowed: bool,
-    /// Whether any metric looks at slates.
-    pub looks_at_slates: bool,
-    margin: f64,
+    /// Stream time, as far as it is known.
+    pub stream_ms: i64,
 }
 
 impl Counting {
@@ -120,7 +123,6 @@ impl Counting {
             viewings: Viewings::new(gap_ms, lateness_ms, limits.open_sessions),
             statistics: Statistics::new(spec)?,
             filters: Filters::new(&spec.custom),
-            looks_at_slates: !families.is_empty(),
             families,
             context: SlateContext::new(tables, has_scoring),
             amounts: vec![0; width],
@@ -130,13 +132,8 @@ impl Counting {
             has_overflowed: false,
             series_components: spec.alerts.components.clone(),
             series_of_slates: of_slates(&spec.alerts.components)?,
-            margin: spec.slates.tables.margin,
+            stream_ms: 0,
         })
-    }
-
-    /// Of the margin loss.
-    pub fn margin(&self) -> f64 {
-        self.margin
     }
 
     fn change(&mut self, change: &Change) {
@@ -174,7 +171,41 @@ impl Counting {
         self.users.as_ref().map_or(0, |users| users.warm_up(user))
     }
 
-    pub fn shown(&mut self, change: &Shown, stream_ms: i64) {
+    /// An item is shown: what is said of it, of lists, custom metrics and policies.
+    fn shown_item(&mut self, item: &ShownItem) {
+        let (event_ms, segment, user) = (item.event_ms, item.segment, item.user);
+        let position = u32::from(item.position);
+        self.shown(&Shown {
+            event_ms,
+            segment,
+            position,
+            user,
+            pair: item.pair,
+            score: item.score,
+        });
+        self.item_shown(&ItemShown {
+            event_ms,
+            segment,
+            position,
+            item: item.item,
+        });
+        self.valued(item.custom, (event_ms, segment, user), 1);
+        for (policy, weighed) in item.weights.into_iter().flatten().enumerate() {
+            self.weighed(&Weighing {
+                event_ms,
+                segment,
+                user,
+                policy,
+                weight: weighed.weight,
+                of: WeighingOf::Shown {
+                    is_clipped: weighed.is_clipped,
+                    unclicked: weighed.unclicked,
+                },
+            });
+        }
+    }
+
+    fn shown(&mut self, change: &Shown) {
         self.statistics.shown(&mut self.panes, change);
         if let Some(users) = &mut self.users
             && !is_anonymous(change.user)
@@ -189,25 +220,40 @@ impl Counting {
                     event_ms,
                     column: 0,
                 },
-                stream_ms,
+                self.stream_ms,
             );
         }
         self.change(&Change::Shown(*change));
     }
 
     /// Feedback counts, or what it counted as is retracted.
-    pub fn given(&mut self, change: &Given) {
+    fn given(&mut self, change: &Given) {
         self.statistics.given(&mut self.panes, change);
         self.change(&Change::Given(*change));
     }
 
-    pub fn outcome(&mut self, change: &Outcome) {
+    fn outcome(&mut self, change: &Outcome) {
         self.statistics.outcome(&mut self.panes, change);
         self.change(&Change::Outcome(*change));
     }
 
+    /// A weighed impression is clicked now, or is not any more.
+    fn outcome_of_policies(&mut self, change: &Outcome, weights: Option<&Weights>) {
+        let weights = weights.filter(|_| change.clicked != 0);
+        for (policy, weight) in weights.into_iter().flatten().enumerate() {
+            self.weighed(&Weighing {
+                event_ms: change.event_ms,
+                segment: change.segment,
+                user: change.user,
+                policy,
+                weight: *weight,
+                of: WeighingOf::Clicked(change.clicked),
+            });
+        }
+    }
+
     /// An impression says something of a policy; nothing without a weight.
-    pub fn weighed(&mut self, change: &Weighing) {
+    fn weighed(&mut self, change: &Weighing) {
         if change.weight.units().is_some() {
             self.statistics.weighed(&mut self.panes, change);
             self.change(&Change::Weighing(*change));
@@ -252,7 +298,7 @@ impl Counting {
     // Users
 
     /// Feedback counts for its user: `is_fixed` when it cannot move any more.
-    pub fn of_user(&mut self, feedback: &Feedback, is_fixed: bool, stream_ms: i64) {
+    fn of_user(&mut self, feedback: &Feedback, is_fixed: bool) {
         let column = column_of(feedback.kind, self.conversions_of_users);
         let (Some(users), Some(column), false) =
             (&mut self.users, column, is_anonymous(feedback.user))
@@ -268,7 +314,7 @@ impl Counting {
         };
         if is_fixed {
             users.release(feedback.id);
-            users.touch(&touch, stream_ms);
+            users.touch(&touch, self.stream_ms);
         } else {
             users.hold(feedback.id, &touch);
         }
@@ -318,7 +364,7 @@ impl Counting {
     // Settled
 
     /// Feedback counts since the start from now on.
-    pub fn settled(&mut self, feedback: &Feedback) {
+    fn settled(&mut self, feedback: &Feedback) {
         self.statistics.settled(&mut self.panes, &feedback.given(1));
         if let (Some(dwell_ms), false) = (feedback.dwell_ms, feedback.has_request()) {
             let dwell = dwell_of(feedback, dwell_ms, 1);
@@ -326,7 +372,7 @@ impl Counting {
         }
     }
 
-    pub fn slate(&mut self, change: &Slate) {
+    fn slate(&mut self, change: &Slate) {
         for (at, family) in &self.families {
             for place in family.of_every_slate() {
                 let stat = at + place as u32;
@@ -338,7 +384,7 @@ impl Counting {
     }
 
     /// The values of a slate with feedback or probes, whose members stand in the order shown.
-    pub fn ranked(
+    fn ranked(
         &mut self,
         slate: &Slate,
         members: &[Member],
@@ -390,6 +436,62 @@ impl Counting {
             Ok(())
         }
     }
+}
+
+impl Sink for Counting {
+    fn dimensions(&mut self) -> &mut Dimensions {
+        &mut self.dimensions
+    }
+
+    fn emit(&mut self, emitted: Emitted) {
+        match emitted {
+            Emitted::Shown(item) => self.shown_item(item),
+            Emitted::Slate(change) => self.slate(&change),
+            Emitted::Ranked {
+                slate,
+                members,
+                probed,
+                losses,
+            } => self.ranked(&slate, members, probed, losses),
+            Emitted::Listed(change) => self.listed(&change),
+            Emitted::Feedback(feedback, values) => {
+                self.given(&feedback.given(1));
+                self.valued(values, place_of(feedback), 1);
+                self.dwell_of_feedback(feedback);
+            }
+            Emitted::Moved {
+                before,
+                now,
+                values,
+            } => {
+                self.given(&before.given(-1));
+                self.given(&now.given(1));
+                if now.segment != before.segment {
+                    self.dwell_moved(now, before.segment);
+                    self.valued(values, place_of(before), -1);
+                    self.valued(values, place_of(now), 1);
+                }
+            }
+            Emitted::Settled(feedback) => self.settled(feedback),
+            Emitted::OfUser(feedback, is_fixed) => self.of_user(feedback, is_fixed),
+            Emitted::Outcome {
+                change,
+                item,
+                weights,
+            } => {
+                self.outcome(&change);
+                self.outcome_of_policies(&change, weights);
+                if let Some(item) = item {
+                    self.item_outcome(item, &change);
+                }
+            }
+        }
+    }
+}
+
+/// Time, segment and user under which the values of feedback count.
+fn place_of(feedback: &Feedback) -> (i64, Segment, u64) {
+    (feedback.event_ms, feedback.segment, feedback.user)
 }
 
 /// The column of times of users that feedback is of: 0 is that of impressions; none for kinds that

@@ -141,7 +141,7 @@ impl Partition {
             .map_or(event.event_ms, |ms| ms.min(event.event_ms));
         self.oldest_ms = Some(oldest_ms);
         self.newest_ms = self.newest_ms.max(event.event_ms);
-        self.attribution.stream_ms = self.stream_ms;
+        self.counting.stream_ms = self.stream_ms;
         let segment = self.counting.segment_of(event.dimensions.iter());
         let at = At {
             arrival_ms,

@@ -1,11 +1,10 @@
 //! What feedback counts as, and for which impression: rule 4.
 
 use super::Attribution;
+use crate::attribution::emitted::{Emitted, Sink};
 use crate::attribution::pending::Feedback;
 use crate::attribution::retained::{NOT_YET, Outcome as Counts};
-use crate::attribution::valuing::place_of;
 use crate::changes::{Kind, Outcome, Segment};
-use crate::counting::Counting;
 use crate::custom::Values;
 
 impl Attribution {
@@ -14,46 +13,45 @@ impl Attribution {
         &mut self,
         mut feedback: Feedback,
         values: Option<&Values>,
-        counting: &mut Counting,
+        sink: &mut impl Sink,
     ) {
         feedback.id = self.next_id;
         self.next_id += 1;
-        feedback.is_complete = counting.dimensions.is_complete(feedback.own_segment);
-        (feedback.segment, feedback.position) = self.effective(&feedback, counting);
-        counting.given(&feedback.given(1));
-        counting.valued(values, place_of(&feedback), 1);
-        counting.dwell_of_feedback(&feedback);
+        feedback.is_complete = sink.dimensions().is_complete(feedback.own_segment);
+        (feedback.segment, feedback.position) = self.effective(&feedback, sink);
+        sink.emit(Emitted::Feedback(&feedback, values));
         let is_final = self.is_final_at_once(&feedback);
         let may_settle = is_final || self.may_settle(&feedback);
         if may_settle {
-            counting.settled(&feedback);
+            sink.emit(Emitted::Settled(&feedback));
         }
-        counting.of_user(&feedback, is_final || feedback.is_complete, self.stream_ms);
+        let is_fixed = is_final || feedback.is_complete;
+        sink.emit(Emitted::OfUser(&feedback, is_fixed));
         feedback.is_settled = may_settle;
         if !is_final {
             let place = self.pending.insert(feedback);
             self.values.set(place, values);
         }
         if feedback.is_joined() {
-            self.credit(feedback.joined, &feedback, 1, counting);
+            self.credit(feedback.joined, &feedback, 1, sink);
             if is_final {
-                self.count_final(&feedback, counting);
+                self.count_final(&feedback, sink);
             }
         }
         if self.pending.len() > self.rules.max_pending {
-            self.evict_pending(counting);
+            self.evict_pending(sink);
         }
     }
 
     /// Segment and position of feedback: its own, with what is missing from its impression.
-    pub(crate) fn effective(&self, feedback: &Feedback, counting: &mut Counting) -> (Segment, u32) {
+    pub(crate) fn effective(&self, feedback: &Feedback, sink: &mut impl Sink) -> (Segment, u32) {
         let Some(row) = self.retained.get(feedback.joined) else {
             return (feedback.own_segment, feedback.own_position);
         };
         let inherited = Segment::from(row.segment);
         let segment = match feedback.is_complete {
             true => feedback.own_segment,
-            false => counting.dimensions.filled(feedback.own_segment, inherited),
+            false => sink.dimensions().filled(feedback.own_segment, inherited),
         };
         let position = match feedback.own_position {
             0 => u32::from(row.position),
@@ -63,42 +61,42 @@ impl Attribution {
     }
 
     /// Pending feedback joins another impression: what it counted as is retracted.
-    pub(super) fn rejoin(&mut self, place: u32, joined: u32, counting: &mut Counting) {
+    pub(super) fn rejoin(&mut self, place: u32, joined: u32, sink: &mut impl Sink) {
         let Some(mut feedback) = self.pending.get(place).copied() else {
             return;
         };
         let before = feedback;
         feedback.joined = joined;
-        (feedback.segment, feedback.position) = self.effective(&feedback, counting);
-        let has_moved = (feedback.segment, feedback.position) != (before.segment, before.position);
-        if has_moved {
-            counting.given(&before.given(-1));
-            counting.given(&feedback.given(1));
+        (feedback.segment, feedback.position) = self.effective(&feedback, sink);
+        if (feedback.segment, feedback.position) != (before.segment, before.position) {
+            sink.emit(Emitted::Moved {
+                before: &before,
+                now: &feedback,
+                values: self.values.get(place),
+            });
         }
         if feedback.segment != before.segment {
-            counting.dwell_moved(&feedback, before.segment);
-            self.values.emit_moved(place, &before, &feedback, counting);
-            let dimensions = &counting.dimensions;
+            let dimensions = sink.dimensions();
             let is_same =
                 dimensions.resolve(feedback.segment) == dimensions.resolve(before.segment);
             self.settled_moved += u64::from(feedback.is_settled && !is_same);
         }
         self.pending.set(place, feedback);
         if before.is_joined() {
-            self.credit(before.joined, &before, -1, counting);
+            self.credit(before.joined, &before, -1, sink);
         }
         if feedback.is_joined() {
-            self.credit(joined, &feedback, 1, counting);
+            self.credit(joined, &feedback, 1, sink);
         }
-        self.of_user(&feedback, counting);
-        self.settle_if_due(place, counting);
+        self.of_user(&feedback, sink);
+        self.settle_if_due(place, sink);
     }
 
     /// Feedback counts for its user, for good where its join cannot change.
-    pub(super) fn of_user(&self, feedback: &Feedback, counting: &mut Counting) {
+    pub(super) fn of_user(&self, feedback: &Feedback, sink: &mut impl Sink) {
         if !feedback.is_complete {
             let is_fixed = self.is_final_at_once(feedback);
-            counting.of_user(feedback, is_fixed, self.stream_ms);
+            sink.emit(Emitted::OfUser(feedback, is_fixed));
         }
     }
 
@@ -109,7 +107,7 @@ impl Attribution {
         row: u32,
         feedback: &Feedback,
         amount: i32,
-        counting: &mut Counting,
+        sink: &mut impl Sink,
     ) {
         self.retained
             .count(row, self.kind_of(feedback.kind), amount);
@@ -131,13 +129,13 @@ impl Attribution {
         if let Some(found) = self.retained.get_mut(row) {
             found.first_ms = first_ms;
         }
-        self.emit_outcome(row, counting);
+        self.emit_outcome(row, sink);
         if first_ms != before.1 {
             let (from_ms, to_ms) = (first_ms.min(before.1), first_ms.max(before.1));
-            self.convert_again(before.0, from_ms, to_ms, counting);
+            self.convert_again(before.0, from_ms, to_ms, sink);
         }
         if amount > 0 && !feedback.is_conversion() && feedback.has_request() {
-            self.settle_conversions(feedback, counting);
+            self.settle_conversions(feedback, sink);
         }
     }
 
@@ -164,7 +162,7 @@ impl Attribution {
     }
 
     /// Emits what changed in what an impression counts as.
-    pub(super) fn emit_outcome(&mut self, row: u32, counting: &mut Counting) {
+    pub(super) fn emit_outcome(&mut self, row: u32, sink: &mut impl Sink) {
         let Some(found) = self.retained.get(row) else {
             return;
         };
@@ -185,17 +183,19 @@ impl Attribution {
         let is_ranked =
             found.is_member && (now.is_clicked, now.grade) != (before.is_clicked, before.grade);
         if is_ranked {
-            self.retract_values(slate, counting);
+            self.retract_values(slate, sink);
             self.mark(slate, &before, &now);
         }
         if let Some(found) = self.retained.get_mut(row) {
             found.outcome = now;
         }
         if change.clicked != 0 || change.converted != 0 {
-            counting.outcome(&change);
+            sink.emit(Emitted::Outcome {
+                change,
+                item: self.items.retained.get(row).map(|of| of.item),
+                weights: self.weights.retained.get(row),
+            });
         }
-        self.weights.emit_outcome(row, &change, counting);
-        self.items.emit_outcome(row, &change, counting);
     }
 
     pub(super) fn mark(&mut self, slate: u32, before: &Counts, now: &Counts) {

@@ -1,8 +1,8 @@
 //! When a join is final, and when feedback is settled: rules 5 and 6.
 
 use super::Attribution;
+use crate::attribution::emitted::{Emitted, Sink};
 use crate::attribution::pending::Feedback;
-use crate::counting::Counting;
 use crate::slates::NO_SLATE;
 
 impl Attribution {
@@ -25,55 +25,55 @@ impl Attribution {
     }
 
     /// Lets feedback be final whose join no later event can change, by the clocks.
-    pub fn finalise(&mut self, impressions_ms: i64, clicks_ms: i64, counting: &mut Counting) {
+    pub fn finalise(&mut self, impressions_ms: i64, clicks_ms: i64, sink: &mut impl Sink) {
         let clocks = [impressions_ms, impressions_ms.min(clicks_ms)];
         for (is_conversion, clock_ms) in [false, true].into_iter().zip(clocks) {
             while let Some((event_ms, place)) = self.pending.earliest(is_conversion) {
                 if event_ms >= clock_ms - self.rules.lateness_ms {
                     break;
                 }
-                self.make_final(place, counting);
+                self.make_final(place, sink);
             }
         }
     }
 
-    pub(super) fn make_final(&mut self, place: u32, counting: &mut Counting) {
+    pub(super) fn make_final(&mut self, place: u32, sink: &mut impl Sink) {
         let Some(mut feedback) = self.pending.remove(place) else {
             return;
         };
         if !feedback.is_settled {
             feedback.is_settled = true;
-            counting.settled(&feedback);
+            sink.emit(Emitted::Settled(&feedback));
         }
         if !feedback.is_complete {
-            counting.of_user(&feedback, true, self.stream_ms);
+            sink.emit(Emitted::OfUser(&feedback, true));
         }
         if feedback.is_joined() {
-            self.count_final(&feedback, counting);
+            self.count_final(&feedback, sink);
         } else {
             self.unattributed[usize::from(feedback.is_conversion())] += 1;
         }
     }
 
     /// Final feedback is kept with its impression; conversions may have waited for it.
-    pub(super) fn count_final(&mut self, feedback: &Feedback, counting: &mut Counting) {
+    pub(super) fn count_final(&mut self, feedback: &Feedback, sink: &mut impl Sink) {
         let first_ms = (!feedback.is_conversion()).then_some(feedback.event_ms);
         let row = feedback.joined;
         self.retained
             .count_final(row, self.kind_of(feedback.kind), 1, first_ms);
         if first_ms.is_some() {
-            self.settle_conversions(feedback, counting);
+            self.settle_conversions(feedback, sink);
         }
     }
 
     /// Beyond the bound the oldest pending feedback is final before its time.
-    pub(super) fn evict_pending(&mut self, counting: &mut Counting) {
+    pub(super) fn evict_pending(&mut self, sink: &mut impl Sink) {
         let clicks = self.pending.earliest(false);
         let conversions = self.pending.earliest(true);
         let oldest = clicks.into_iter().chain(conversions).min();
         if let Some((_, place)) = oldest {
             self.evicted_early.feedback += 1;
-            self.make_final(place, counting);
+            self.make_final(place, sink);
         }
     }
 
@@ -106,26 +106,26 @@ impl Attribution {
     }
 
     /// Conversions may have waited for this feedback.
-    pub(super) fn settle_conversions(&mut self, feedback: &Feedback, counting: &mut Counting) {
+    pub(super) fn settle_conversions(&mut self, feedback: &Feedback, sink: &mut impl Sink) {
         let last_ms = feedback.event_ms + self.rules.retained_ms;
         for place in self
             .pending
             .of_pair(true, feedback.pair, feedback.event_ms, last_ms)
         {
             if let Some(conversion) = self.pending.get(place).copied() {
-                self.of_user(&conversion, counting);
+                self.of_user(&conversion, sink);
             }
-            self.settle_if_due(place, counting);
+            self.settle_if_due(place, sink);
         }
     }
 
-    pub(super) fn settle_if_due(&mut self, place: u32, counting: &mut Counting) {
+    pub(super) fn settle_if_due(&mut self, place: u32, sink: &mut impl Sink) {
         if let Some(mut feedback) = self.pending.get(place).copied()
             && !feedback.is_settled
             && self.may_settle(&feedback)
         {
             feedback.is_settled = true;
-            counting.settled(&feedback);
+            sink.emit(Emitted::Settled(&feedback));
             self.pending.set(place, feedback);
         }
     }

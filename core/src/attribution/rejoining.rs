@@ -2,8 +2,8 @@
 //! they were when the rows were stored; nothing is emitted.
 
 use crate::attribution::Attribution;
+use crate::attribution::emitted::{Emitted, Sink};
 use crate::attribution::pending::Feedback;
-use crate::counting::Counting;
 use crate::custom::Values;
 use crate::hash::NONE;
 use crate::log::NO_ROW;
@@ -15,17 +15,17 @@ impl Attribution {
         &mut self,
         mut feedback: Feedback,
         values: &Values,
-        counting: &mut Counting,
+        sink: &mut impl Sink,
     ) {
         feedback.joined = self.rejoined(&feedback);
-        (feedback.segment, feedback.position) = self.effective(&feedback, counting);
+        (feedback.segment, feedback.position) = self.effective(&feedback, sink);
         let row = feedback.joined;
         self.retained.count(row, self.kind_of(feedback.kind), 1);
         if let (Some(found), false) = (self.retained.get_mut(row), feedback.is_conversion()) {
             found.first_ms = found.first_ms.min(feedback.event_ms);
         }
         if !feedback.is_complete {
-            counting.of_user(&feedback, false, self.stream_ms);
+            sink.emit(Emitted::OfUser(&feedback, false));
         }
         let place = self.pending.put(feedback);
         self.values.set(place, Some(values));

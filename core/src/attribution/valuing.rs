@@ -1,8 +1,6 @@
 //! Custom values of pending feedback, kept apart from it and only where there are custom metrics of
 //! feedback: they have its places.
 
-use crate::attribution::pending::Feedback;
-use crate::counting::Counting;
 use crate::custom::{CustomField, Values};
 
 /// Those of one partition.
@@ -42,25 +40,7 @@ impl PendingValues {
         self.rows[at] = values.copied().unwrap_or(Values::NONE);
     }
 
-    /// Feedback moved from one segment to another: so do its values.
-    pub(super) fn emit_moved(
-        &self,
-        place: u32,
-        before: &Feedback,
-        now: &Feedback,
-        counting: &mut Counting,
-    ) {
-        for (feedback, sign) in [(before, -1), (now, 1)] {
-            counting.valued(self.get(place), place_of(feedback), sign);
-        }
-    }
-
     pub fn bytes(&self) -> usize {
         self.rows.capacity() * size_of::<Values>()
     }
-}
-
-/// Time, segment and user under which the values of feedback count.
-pub(super) fn place_of(feedback: &Feedback) -> (i64, u32, u64) {
-    (feedback.event_ms, feedback.segment, feedback.user)
 }

@@ -92,7 +92,7 @@ impl Partition {
                 held_out,
             } => {
                 let shown = (items, weights, is_list);
-                let probes = match counting.looks_at_slates {
+                let probes = match self.attribution.rules.looks_at_slates {
                     true => EventProbes {
                         apart: who.apart,
                         reference,

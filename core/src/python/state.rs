@@ -54,7 +54,7 @@ pub fn restore(partition: &mut Partition, state: &Bound<'_, PyDict>) -> PyResult
     partition.stream_ms = item(state, "stream_ms")?;
     partition.oldest_ms = item(state, "oldest_ms")?;
     partition.newest_ms = item(state, "newest_ms")?;
-    partition.attribution.stream_ms = partition.stream_ms;
+    partition.counting.stream_ms = partition.stream_ms;
     let logs: BTreeMap<String, Bound<'_, PyDict>> = item(state, "logs")?;
     for (name, stored) in &logs {
         let log = log_of(partition, name)?;

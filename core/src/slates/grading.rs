@@ -5,11 +5,11 @@
 //! them change.
 
 use crate::attribution::Attribution;
+use crate::attribution::emitted::{Emitted, Sink};
 use crate::attribution::impressions::Impression;
 use crate::attribution::pair_log::{Age, OfPair};
 use crate::attribution::retained::{Outcome, Retained};
 use crate::changes::{Member, Probed, Segment, Slate as SlateChange};
-use crate::counting::Counting;
 use crate::log::NO_ROW;
 use crate::slates::probes::Lookup;
 use crate::slates::scoring::PairLosses;
@@ -35,11 +35,11 @@ pub struct EmittedLosses {
 
 impl Attribution {
     /// A slate is about to change: what was emitted for it is retracted, once.
-    pub(crate) fn retract_values(&mut self, slate: u32, counting: &mut Counting) {
+    pub(crate) fn retract_values(&mut self, slate: u32, sink: &mut impl Sink) {
         let Some(found) = self.slates.get_mut(slate) else {
             return;
         };
-        if found.is_dirty || found.is_closed || !counting.looks_at_slates {
+        if found.is_dirty || found.is_closed || !self.rules.looks_at_slates {
             return;
         }
         found.is_dirty = true;
@@ -51,7 +51,7 @@ impl Attribution {
                 .get_mut(slate)
                 .and_then(|found| found.losses.take());
             let losses = emitted.as_ref().map(|emitted| emitted.losses);
-            self.emit(slate, -1, losses, counting);
+            self.emit(slate, -1, losses, sink);
             if let Some(found) = self.slates.get_mut(slate) {
                 found.losses = emitted;
             }
@@ -59,8 +59,8 @@ impl Attribution {
     }
 
     /// Emits the values of all slates that changed.
-    pub fn emit_values(&mut self, counting: &mut Counting) {
-        self.emit_lists(counting);
+    pub fn emit_values(&mut self, sink: &mut impl Sink) {
+        self.emit_lists(sink);
         for slate in std::mem::take(&mut self.slates.dirty) {
             let Some(found) = self.slates.get_mut(slate) else {
                 continue;
@@ -70,16 +70,16 @@ impl Attribution {
                 let before = found.losses.take();
                 let lookup = self.lookup(slate);
                 let members = self.members(slate, &lookup);
-                let losses = losses_of(&members, before, counting.margin());
+                let losses = losses_of(&members, before, self.rules.margin);
                 if let Some(found) = self.slates.get_mut(slate) {
                     found.losses = losses.map(|losses| emitted(&members, losses));
                 }
-                self.emit(slate, 1, losses, counting);
+                self.emit(slate, 1, losses, sink);
             }
         }
     }
 
-    fn emit(&self, slate: u32, sign: i64, losses: Option<PairLosses>, counting: &mut Counting) {
+    fn emit(&self, slate: u32, sign: i64, losses: Option<PairLosses>, sink: &mut impl Sink) {
         let Some(found) = self.slates.get(slate) else {
             return;
         };
@@ -93,7 +93,7 @@ impl Attribution {
             .map(|graded| graded.member)
             .collect();
         let segment = Segment::from(found.earliest_segment);
-        let change = SlateChange {
+        let slate = SlateChange {
             event_ms,
             segment,
             user: found.user,
@@ -103,7 +103,12 @@ impl Attribution {
             reference_size: lookup.reference_size(),
             has_held_out: lookup.has_held_out(),
         };
-        counting.ranked(&change, &members, probed, losses);
+        sink.emit(Emitted::Ranked {
+            slate,
+            members: &members,
+            probed,
+            losses,
+        });
     }
 
     fn lookup(&self, slate: u32) -> Lookup {

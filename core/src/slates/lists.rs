@@ -3,13 +3,13 @@
 //! in it is emitted as it is.
 
 use crate::attribution::Attribution;
+use crate::attribution::emitted::{Emitted, Sink};
 use crate::changes::{ItemOf, Listed, Segment, Slate as SlateChange};
-use crate::counting::Counting;
 
 impl Attribution {
     /// A slate is about to have another impression. Where it takes it as a member, the list that was
     /// emitted for it is retracted, once.
-    pub(crate) fn retract_list(&mut self, slate: u32, counting: &mut Counting) {
+    pub(crate) fn retract_list(&mut self, slate: u32, sink: &mut impl Sink) {
         if !self.items.is_kept {
             return;
         }
@@ -21,21 +21,21 @@ impl Attribution {
         }
         if !std::mem::replace(&mut found.is_list_dirty, true) {
             self.slates.dirty_lists.push(slate);
-            self.emit_list(slate, -1, counting);
+            self.emit_list(slate, -1, sink);
         }
     }
 
     /// Emits all lists that changed.
-    pub(crate) fn emit_lists(&mut self, counting: &mut Counting) {
+    pub(crate) fn emit_lists(&mut self, sink: &mut impl Sink) {
         for slate in std::mem::take(&mut self.slates.dirty_lists) {
             if let Some(found) = self.slates.get_mut(slate) {
                 found.is_list_dirty = false;
-                self.emit_list(slate, 1, counting);
+                self.emit_list(slate, 1, sink);
             }
         }
     }
 
-    fn emit_list(&self, slate: u32, sign: i64, counting: &mut Counting) {
+    fn emit_list(&self, slate: u32, sign: i64, sink: &mut impl Sink) {
         let Some(found) = self.slates.get(slate) else {
             return;
         };
@@ -53,9 +53,9 @@ impl Attribution {
             user: found.user,
             sign,
         };
-        counting.listed(&Listed {
+        sink.emit(Emitted::Listed(Listed {
             slate,
             items: &items,
-        });
+        }));
     }
 }
