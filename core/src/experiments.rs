@@ -28,15 +28,15 @@ use hashbrown::hash_table::Entry;
 
 use crate::changes::UserAt;
 use crate::columns::Columns;
-use crate::counting::dimensions::Dimensions;
-use crate::counting::labels::Labels;
-use crate::counting::panes::Overflow;
 use crate::experiments::arms::Arms;
 use crate::experiments::spec::ExposureSpec;
 use crate::experiments::sums::Sums;
 use crate::experiments::trial::{SHOWN, Trial, Work};
 use crate::experiments::user_days::Key;
 use crate::hash::{in_sample, is_anonymous};
+use crate::panes::Overflow;
+use crate::panes::dimensions::Dimensions;
+use crate::panes::labels::Labels;
 use crate::users::rows::spread;
 use history::{Person, Tables};
 

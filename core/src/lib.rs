@@ -18,6 +18,7 @@ pub mod limbs;
 pub mod log;
 pub mod logarithms;
 pub mod moments;
+pub mod panes;
 pub mod partition;
 #[cfg(feature = "python")]
 mod python;
@@ -31,8 +32,8 @@ pub mod weights;
 #[cfg(feature = "python")]
 #[pyo3::pymodule]
 mod _core {
-    use crate::counting::{item_rows, panes, rings};
     use crate::experiments;
+    use crate::panes::{self, item_rows, rings};
     #[pymodule_export]
     use crate::python::for_tests::slate_amounts;
     #[pymodule_export]

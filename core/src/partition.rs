@@ -13,12 +13,12 @@ mod taking;
 
 use crate::attribution::Attribution;
 use crate::counting::Counting;
-use crate::counting::panes::Overflow;
 use crate::counting::sessions::Sessions;
 use crate::decode::rejected::RejectedRecords;
 use crate::decode::{Body, Decoded, EventKind, Reason};
 use crate::hash::mix;
 use crate::kafka::Record;
+use crate::panes::Overflow;
 use crate::partition::admission::{NEVER, TopicLog, Verdict};
 use crate::spec::{LogSpec, Spec, Time};
 use taking::{At, Identity};

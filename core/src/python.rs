@@ -18,10 +18,10 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyDict;
 
 use crate::columns::Columns;
-use crate::counting::panes;
 use crate::decode::Decoder;
 use crate::formats::SchemaText;
 use crate::kafka;
+use crate::panes;
 use crate::partition::Partition;
 use crate::spec::{Limits, Spec};
 use arrays::{ByValue, as_arrays, each_as_arrays, from_arrays};

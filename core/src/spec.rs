@@ -7,10 +7,10 @@ use crate::counting::custom::CustomSpec;
 use crate::counting::listing::ListSum;
 use crate::counting::off_policy::PolicySum;
 use crate::counting::scores::ScoreSum;
-use crate::counting::since::Since;
 use crate::decode::rejected::RejectedLimits;
 use crate::experiments::spec::ExperimentsSpec;
 use crate::hash::HashKey;
+use crate::panes::since::Since;
 use crate::slates::family::FamilySpec;
 use crate::slates::values::TableSpec;
 

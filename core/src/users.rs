@@ -16,8 +16,8 @@ pub mod sums;
 use hashbrown::HashTable;
 
 use crate::changes::Segment;
-use crate::counting::groups::{Groups, SegmentCodes};
 use crate::hash::in_sample;
+use crate::panes::groups::{Groups, SegmentCodes};
 use crate::spec::{Ring, RowLimit};
 use crate::users::contribution::Contribution;
 use crate::users::held::Held;

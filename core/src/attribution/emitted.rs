@@ -3,8 +3,8 @@
 use crate::attribution::ShownItem;
 use crate::attribution::pending::Feedback;
 use crate::changes::{Listed, Member, Outcome, Probed, Slate};
-use crate::counting::dimensions::Dimensions;
 use crate::custom::Values;
+use crate::panes::dimensions::Dimensions;
 use crate::slates::scoring::PairLosses;
 use crate::weights::Weights;
 

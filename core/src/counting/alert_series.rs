@@ -5,11 +5,11 @@
 //! from everything else, so that others stay when one comes or goes.
 
 use crate::changes::UserAt;
-use crate::counting::dimensions::Dimensions;
-use crate::counting::labels::Labels;
-use crate::counting::panes::{Overflow, Panes};
-use crate::counting::rings::Rings;
 use crate::counting::statistics::{GROUPS, group_of};
+use crate::panes::dimensions::Dimensions;
+use crate::panes::labels::Labels;
+use crate::panes::rings::Rings;
+use crate::panes::{Overflow, Panes};
 use crate::spec;
 
 /// One series of one partition.

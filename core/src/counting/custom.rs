@@ -6,12 +6,12 @@ use serde::Deserialize;
 use crate::changes::{Segment, Valued};
 use crate::counting::Counting;
 use crate::counting::components::Change;
-use crate::counting::dimensions::Dimensions;
 use crate::counting::named_sums::NamedSums;
-use crate::counting::panes::Panes;
 use crate::counting::statistics::{Places, limbs};
 use crate::custom::Values;
 use crate::hash::is_anonymous;
+use crate::panes::Panes;
+use crate::panes::dimensions::Dimensions;
 use crate::spec::{Named, Spec};
 
 /// What is added up for a metric.

@@ -8,14 +8,14 @@
 use std::borrow::Cow;
 
 use crate::changes::{ItemShown, Listed, Outcome, Slate};
-use crate::counting::dimensions::Dimensions;
-use crate::counting::item_rows::{Key, Moment, PLACE_BITS, Rows};
-use crate::counting::labels::Labels;
-use crate::counting::pane_map::PaneMap;
-use crate::counting::panes::{Columns, Overflow, PaneStore, add_up};
-use crate::counting::rings::{Rings, gcd, number_of, ring_and_pane};
-use crate::counting::since::ItemsSince;
 use crate::hash::NONE;
+use crate::panes::dimensions::Dimensions;
+use crate::panes::item_rows::{Key, Moment, PLACE_BITS, Rows};
+use crate::panes::labels::Labels;
+use crate::panes::pane_map::PaneMap;
+use crate::panes::rings::{Rings, gcd, number_of, ring_and_pane};
+use crate::panes::since::ItemsSince;
+use crate::panes::{Columns, Overflow, PaneStore, add_up};
 use crate::spec::ItemCountsSpec;
 
 /// The place of a pane's sample bits, which stand where the counts of no item do.

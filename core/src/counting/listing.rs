@@ -7,9 +7,9 @@ use crate::counting::Counting;
 use crate::counting::components::Component;
 use crate::counting::item_counts::ItemCounts;
 use crate::counting::named_sums::NamedSums;
-use crate::counting::panes::Overflow;
 use crate::counting::statistics::Places;
 use crate::hash::NONE;
+use crate::panes::Overflow;
 use crate::spec::Spec;
 
 /// Units of a diversity that is 1.

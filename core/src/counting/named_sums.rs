@@ -2,8 +2,8 @@
 //! users in one wide statistic.
 
 use crate::changes::Segment;
-use crate::counting::panes::Panes;
 use crate::counting::statistics::{GROUPS, Places, group_of};
+use crate::panes::Panes;
 use crate::spec::Named;
 
 /// The sums, and where they stand.

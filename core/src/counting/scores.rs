@@ -10,9 +10,9 @@ use serde::Deserialize;
 
 use crate::changes::{Outcome, Segment, Shown};
 use crate::counting::named_sums::{NamedSums, square};
-use crate::counting::panes::Panes;
 use crate::counting::statistics::Places;
 use crate::logarithms::minus_log;
+use crate::panes::Panes;
 use crate::spec::Spec;
 
 /// Units of a score that is 1.

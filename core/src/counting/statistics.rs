@@ -7,9 +7,9 @@ use crate::counting::components::LIMB_BITS;
 use crate::counting::custom::Customs;
 use crate::counting::named_sums::NamedSums;
 use crate::counting::off_policy::PolicySum;
-use crate::counting::panes::Panes;
 use crate::counting::scores::Scores;
 use crate::hash::is_anonymous;
+use crate::panes::Panes;
 use crate::spec::{Classes, Spec, Statistic};
 
 /// Groups of users by hash, of which intervals are made.

@@ -6,8 +6,8 @@
 //! themselves.
 
 use crate::changes::{Dwell, Segment};
-use crate::counting::dimensions::Dimensions;
 use crate::counting::intervals::{Intervals, Row, Summary};
+use crate::panes::dimensions::Dimensions;
 
 /// The longest report of one source; of equal ones the earliest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

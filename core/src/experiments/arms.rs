@@ -1,7 +1,7 @@
 //! Arms: which values of a dimension experiments compare, and the arm of each label.
 
-use crate::counting::dimensions::Dimensions;
-use crate::counting::labels::Labels;
+use crate::panes::dimensions::Dimensions;
+use crate::panes::labels::Labels;
 
 /// The arms of a dimension; several experiments may have the same.
 #[derive(Debug)]

@@ -3,11 +3,11 @@
 use super::history::{Person, Tables};
 use super::{Experiments, Exposure};
 use crate::counting::components::Component;
-use crate::counting::labels::Labels;
 use crate::experiments::arms::Arms;
 use crate::experiments::spec::ExperimentsSpec;
 use crate::experiments::sums::Sums;
 use crate::experiments::trial::{Trial, Work};
+use crate::panes::labels::Labels;
 use crate::spec::{RowLimit, Spec};
 use hashbrown::HashTable;
 

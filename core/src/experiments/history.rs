@@ -1,9 +1,9 @@
 //! The rows of users, and what one of them did.
 
-use crate::counting::panes::Overflow;
 use crate::experiments::exposures::Exposures;
 use crate::experiments::trial::{Did, History};
 use crate::experiments::user_days::{Key, UserDays};
+use crate::panes::Overflow;
 
 use super::DAY_MS;
 

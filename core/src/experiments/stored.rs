@@ -2,9 +2,9 @@
 
 use super::{DAY_MS, Experiments};
 use crate::columns::{Columns, LoadError, StoredRow, stored_row};
-use crate::counting::panes::MAX_SUM;
 use crate::experiments::user_days::{Key, UserDays};
 use crate::hash::in_sample;
+use crate::panes::MAX_SUM;
 
 /// A stored table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

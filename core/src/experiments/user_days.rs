@@ -8,8 +8,8 @@ mod tests;
 
 use hashbrown::HashTable;
 
-use crate::counting::panes::{MAX_SUM, Overflow};
 use crate::hash::mix;
+use crate::panes::{MAX_SUM, Overflow};
 use crate::users::rows::spread;
 use crate::versions::{NEW, Versions};
 

@@ -7,11 +7,11 @@ use smallvec::SmallVec;
 
 use super::given::GivenRecords;
 use super::names::overflow;
-use crate::counting::panes::Overflow;
 use crate::decode::Decoder;
 use crate::decode::rejected::Room;
 use crate::formats::UnknownSchemas;
 use crate::kafka;
+use crate::panes::Overflow;
 use crate::partition::Partition;
 use crate::partition::admission::TopicLog;
 use crate::spec::Limits;

@@ -8,10 +8,10 @@ use pyo3::types::PyDict;
 
 use crate::changes::{Segment, UserAt};
 use crate::columns::{Columns, Values};
-use crate::counting::dimensions::Dimensions;
-use crate::counting::panes::Overflow;
 use crate::experiments::{Experiments, Table};
 use crate::hash::HashKey;
+use crate::panes::Overflow;
+use crate::panes::dimensions::Dimensions;
 use crate::spec::{self, RowLimit};
 
 #[pyclass]

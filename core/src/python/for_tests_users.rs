@@ -5,8 +5,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::changes::Segment;
-use crate::counting::groups::SegmentCodes;
 use crate::hash::mix;
+use crate::panes::groups::SegmentCodes;
 use crate::python::arrays::{as_arrays, from_arrays};
 use crate::spec::{Ring, RowLimit};
 use crate::users::{Touch, Users, UsersSpec};

@@ -4,9 +4,9 @@ use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::counting::panes::Overflow;
 use crate::decode::Decoder;
 use crate::decode::rejected::Rejected;
+use crate::panes::Overflow;
 use crate::partition::Partition;
 use crate::partition::tables::Table;
 

@@ -7,9 +7,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use super::names::log_of;
-use crate::counting::dimensions::Dimensions;
-use crate::counting::labels::Labels;
-use crate::counting::panes::PaneStore;
+use crate::panes::PaneStore;
+use crate::panes::dimensions::Dimensions;
+use crate::panes::labels::Labels;
 use crate::partition::Partition;
 use crate::partition::admission::TopicLog;
 

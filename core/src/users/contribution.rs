@@ -5,7 +5,7 @@
 //! times. Panes are coarser times, so all is sorted by time once for all rings.
 
 use crate::changes::Segment;
-use crate::counting::groups::{Groups, SegmentCodes};
+use crate::panes::groups::{Groups, SegmentCodes};
 use crate::users::sums::{HITS, RingSums, USERS, positive_users, rate_squares, rate_sum};
 
 /// Positive rates are integers of 1e-9, rounded once for a user and a first pane; so are the squares

@@ -10,8 +10,8 @@ use std::hash::{BuildHasher, Hasher};
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 
 use crate::changes::Segment;
-use crate::counting::groups::SegmentCodes;
 use crate::hash::{HashKey, mix};
+use crate::panes::groups::SegmentCodes;
 use crate::spec;
 
 /// Codes that every dimension has: no value given, and values beyond the bound.

@@ -4,15 +4,21 @@
 //! segment, block); only blocks that something was added to exist. What is added is gathered first
 //! at the resolution of the greatest common divisor of all pane lengths, then folded into the rings.
 
-use crate::changes::Segment;
-use crate::counting::pane_map::PaneMap;
-pub use crate::counting::rings::TOTALS;
-use crate::counting::rings::{Rings, gcd, number_of};
-use crate::counting::since::{Part, Since};
-use crate::hash::{HashMap, mix};
+pub mod dimensions;
+pub mod groups;
+pub mod item_rows;
+pub mod labels;
+pub mod pane_map;
+pub mod rings;
+pub mod since;
 
-/// Integers of a cell.
-pub const BLOCK: usize = 64;
+use crate::changes::Segment;
+use crate::hash::{HashMap, mix};
+use crate::panes::pane_map::PaneMap;
+pub use crate::panes::rings::{BLOCK, Row, TOTALS};
+use crate::panes::rings::{Rings, gcd, number_of};
+use crate::panes::since::{Part, Since};
+
 /// No sum passes this: beyond it is an error, never a wrap.
 pub const MAX_SUM: i64 = 1 << 62;
 const BLOCK_BITS: u32 = 9;
@@ -22,9 +28,6 @@ const GATHERED_ROWS: usize = 8192;
 const PLACE_BITS: u32 = BLOCK.ilog2();
 /// Bits of a statistic in a code, below its segment.
 pub const STAT_BITS: u32 = BLOCK_BITS + PLACE_BITS;
-
-/// The integers of a cell.
-pub type Row = [i64; BLOCK];
 
 /// Rows of integers by key, added up in place.
 #[derive(Debug, Default)]

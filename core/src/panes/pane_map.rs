@@ -2,7 +2,7 @@
 
 use hashbrown::HashMap;
 
-use crate::counting::rings::{Rings, ring_and_pane};
+use crate::panes::rings::{Rings, ring_and_pane};
 
 /// One pane, and whether its number stands among the changed ones.
 #[derive(Debug)]
@@ -129,7 +129,7 @@ impl<P> Default for PaneMap<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::counting::rings::number_of;
+    use crate::panes::rings::number_of;
     use crate::spec::Ring;
 
     #[test]

@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 
-use crate::counting::panes::{BLOCK, Row};
+use crate::panes::rings::{BLOCK, Row};
 
 /// From when on (ms) something counts; `is_new`: it was not there when rows were stored.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]

@@ -4,11 +4,14 @@
 //! covers it. Where settings ask for it, a window has a second ring under `TOTALS` + its number,
 //! which keeps some statistics for a day and a window: the same window a day before.
 
-use crate::counting::panes::{BLOCK, Row};
 use crate::spec::{DayBefore, Ring};
 
 /// The ring of the totals since the state began: it has the one pane 0.
 pub const TOTALS: u64 = 9;
+/// Integers of a cell.
+pub const BLOCK: usize = 64;
+/// The integers of a cell.
+pub type Row = [i64; BLOCK];
 /// Bits of a pane's index in its number, below its ring.
 pub const PANE_BITS: u32 = 32;
 /// More than any number of a ring.

@@ -6,7 +6,7 @@
 use hashbrown::HashMap;
 
 use crate::changes::Segment;
-use crate::counting::dimensions::Dimensions;
+use crate::panes::dimensions::Dimensions;
 
 const UNSET: u32 = u32::MAX;
 
