@@ -26,10 +26,11 @@ pub mod pending;
 pub mod rejoining;
 pub mod retained;
 mod retaining;
+mod slates;
 pub mod valuing;
 
 use crate::attribution::beside::Beside;
-use crate::attribution::emitted::{Emitted, Sink};
+use crate::attribution::emitted::{Emitted, ShownItem, Sink};
 use crate::attribution::impressions::{Impression, Impressions};
 use crate::attribution::pair_log::OfPair;
 use crate::attribution::pending::{Feedback, Pending};
@@ -39,10 +40,9 @@ use crate::changes::{ItemOf, Kind, Segment, Slate as SlateChange};
 use crate::custom::Values;
 use crate::hash::NONE;
 use crate::log::NO_ROW;
-use crate::slates::probes::EventProbes;
 use crate::slates::{NO_SLATE, Slates};
 use crate::spec::Spec;
-use crate::weights::{WeighedItem, Weights};
+use crate::weights::Weights;
 
 /// Times and bounds that the rules depend on.
 #[derive(Debug)]
@@ -88,28 +88,6 @@ impl Rules {
             max_pending: spec.limits.open_feedback,
         }
     }
-}
-
-/// One shown item of an accepted event.
-#[derive(Clone, Copy, Debug)]
-pub struct ShownItem<'a> {
-    pub user: u64,
-    pub pair: u64,
-    pub item: ItemOf,
-    /// `hash::NONE` without a slate.
-    pub slate_key: u64,
-    pub event_ms: i64,
-    pub arrival_ms: i64,
-    pub offset: i64,
-    pub index: u16,
-    pub position: u16,
-    pub segment: Segment,
-    pub score: f64,
-    pub probes: EventProbes<'a>,
-    /// None where there are no policies.
-    pub weights: Option<&'a WeighedItem>,
-    /// None where there are no custom metrics.
-    pub custom: Option<&'a Values>,
 }
 
 /// What left before its time, because a bound of memory was hit.

@@ -8,6 +8,53 @@ use crate::weights::Weight;
 pub type Segment = u32;
 /// User, time and segment.
 pub type UserAt = (u64, i64, Segment);
+/// What orders rows: event time, offset, place in the event.
+pub type Age = (i64, i64, u16);
+/// Before any time.
+pub const NEVER: i64 = -(1 << 62);
+
+/// What an event is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventKind {
+    Impressions,
+    Clicks,
+    Conversions,
+    Sessions,
+}
+
+impl EventKind {
+    pub const ALL: [Self; 4] = [
+        Self::Impressions,
+        Self::Clicks,
+        Self::Conversions,
+        Self::Sessions,
+    ];
+
+    /// Its name in settings and labels.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Impressions => "impressions",
+            Self::Clicks => "clicks",
+            Self::Conversions => "conversions",
+            Self::Sessions => "sessions",
+        }
+    }
+
+    /// What `type` says in an event of it.
+    pub fn event_type(self) -> &'static str {
+        match self {
+            Self::Impressions => "impression",
+            Self::Clicks => "click",
+            Self::Conversions => "conversion",
+            Self::Sessions => "session",
+        }
+    }
+
+    /// The kind of a name.
+    pub fn of(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
 
 /// What a feedback event is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,8 +16,7 @@ pub mod viewings;
 
 use std::sync::Arc;
 
-use crate::attribution::ShownItem;
-use crate::attribution::emitted::{Emitted, Sink};
+use crate::attribution::emitted::{Emitted, ShownItem, Sink};
 use crate::attribution::pending::Feedback;
 use crate::changes::{
     Dwell, Given, ItemShown, Kind, Member, Outcome, Probed, Segment, Session, Shown, Slate, UserAt,
@@ -35,7 +34,7 @@ use crate::panes::dimensions::Dimensions;
 use crate::panes::rings::Rings;
 use crate::panes::{Overflow, Panes};
 use crate::slates::family::SlateFamily;
-use crate::slates::scoring::PairLosses;
+use crate::slates::pairs::PairLosses;
 use crate::slates::values::{SlateContext, Tables};
 use crate::spec::Spec;
 use crate::users::{Touch, Users, UsersSpec};

@@ -1,9 +1,9 @@
 //! Custom metrics: sums over any numeric field of events, as the settings name them. Formulas stand
 //! in `streamer/metrics/custom.py`.
 
-use serde::Deserialize;
+use crate::spec::records::CustomField;
 
-use crate::decode::EventKind;
+use crate::changes::EventKind;
 
 /// Custom metrics at most.
 pub const MAX_CUSTOM: usize = 8;
@@ -11,16 +11,6 @@ pub const MAX_CUSTOM: usize = 8;
 pub const UNIT: i64 = 1_000_000;
 /// Stands for a value that an event does not carry.
 const MISSING: i64 = i64::MIN;
-
-/// What a custom metric reads of events.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct CustomField {
-    /// The topic whose events it is over.
-    pub kind: String,
-    /// Our name of the field; none: each event counts as 1.
-    pub field: Option<String>,
-}
 
 impl CustomField {
     /// Whether it is over events of a topic.

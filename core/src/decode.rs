@@ -6,29 +6,29 @@ mod event;
 mod explaining;
 mod mapping;
 mod names;
-mod reason;
+pub mod reason;
 pub mod rejected;
-mod settings;
 mod times;
 
+pub use draft::NativeEvent;
 use draft::{CustomFields, Draft, Field, Reading};
-pub use draft::{NativeEvent, Unit};
-pub use event::{Action, Body, Click, Dimensions, Event, EventKind, Item, Line};
+pub use event::{Action, Body, Click, Dimensions, Event, Item, Line};
 pub use explaining::Explained;
 use mapping::Mapping;
 use names::Names;
 pub use reason::Reason;
-use settings::{FlatSpec, LayoutSpec, ValueSettings};
-pub use settings::{RecordLimits, RecordSettings};
 
 use smallvec::SmallVec;
 
-use crate::formats::{Format, Text, Values};
+use crate::changes::EventKind;
+use crate::formats::{Text, Values};
 use crate::hash::HashKey;
 use crate::json::{self, Reader};
 use crate::kafka::{BLOCK, Record};
 use crate::spec::Spec;
-use crate::weights::Policies;
+use crate::spec::records::{
+    FlatSpec, Format, LayoutSpec, Policies, RecordLimits, RecordSettings, Unit, ValueSettings,
+};
 
 /// Ranks in a brute-force list are 16-bit integers times three.
 const MAX_RANK: usize = 10_000;

@@ -11,28 +11,14 @@ mod protobuf;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-use serde::Deserialize;
-
-use crate::decode::Reason;
+use crate::decode::reason::Reason;
 use crate::kafka::Record;
+use crate::spec::records::Format;
 
 /// The first byte of every value.
 const MAGIC: u8 = 0;
 /// The magic byte and the id of the schema.
 const HEAD_BYTES: usize = 5;
-
-/// How the values of a source are written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Format {
-    /// Text, and nothing before it.
-    #[default]
-    Json,
-    /// Text behind the id of its schema, which is not looked at: the text says all.
-    JsonSchema,
-    Avro,
-    Protobuf,
-}
 
 /// A schema as the registry has it.
 #[derive(Debug)]

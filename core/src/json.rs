@@ -10,7 +10,7 @@ mod text;
 pub use number::Number;
 pub use text::Text;
 
-use crate::decode::Reason;
+use crate::decode::reason::Reason;
 
 /// A place in a record.
 #[derive(Clone, Copy)]

@@ -17,7 +17,8 @@ use crate::hash::{HashMap, mix};
 use crate::panes::pane_map::PaneMap;
 pub use crate::panes::rings::{BLOCK, Row, TOTALS};
 use crate::panes::rings::{Rings, gcd, number_of};
-use crate::panes::since::{Part, Since};
+use crate::panes::since::Part;
+use crate::spec::Since;
 
 /// No sum passes this: beyond it is an error, never a wrap.
 pub const MAX_SUM: i64 = 1 << 62;

@@ -12,14 +12,15 @@ pub mod tables;
 mod taking;
 
 use crate::attribution::Attribution;
+use crate::changes::{EventKind, NEVER};
 use crate::counting::Counting;
 use crate::counting::sessions::Sessions;
 use crate::decode::rejected::RejectedRecords;
-use crate::decode::{Body, Decoded, EventKind, Reason};
+use crate::decode::{Body, Decoded, Reason};
 use crate::hash::mix;
 use crate::kafka::Record;
 use crate::panes::Overflow;
-use crate::partition::admission::{NEVER, TopicLog, Verdict};
+use crate::partition::admission::{TopicLog, Verdict};
 use crate::spec::{LogSpec, Spec, Time};
 use taking::{At, Identity};
 

@@ -5,8 +5,7 @@
 //! rows: open impressions, or retained ones.
 
 pub mod family;
-pub mod grading;
-pub mod lists;
+pub mod pairs;
 pub mod probes;
 pub mod ranking;
 pub mod scoring;
@@ -14,15 +13,22 @@ pub mod values;
 
 use hashbrown::HashTable;
 
-use crate::attribution::pair_log::Age;
+use crate::changes::Age;
 use crate::log::{Log, NO_ROW};
-use crate::slates::grading::EmittedLosses;
+use crate::slates::pairs::PairLosses;
 use crate::slates::probes::{EventProbes, ProbedBy, Probes};
 
 const CHUNK: usize = 1024;
 
 /// Refers to no slate.
 pub const NO_SLATE: u32 = u32::MAX;
+
+/// The losses over the pairs of a large slate, as emitted, and who was relevant then.
+#[derive(Debug)]
+pub struct EmittedLosses {
+    pub losses: PairLosses,
+    pub members: Vec<(Age, bool)>,
+}
 
 /// One slate.
 #[derive(Debug)]

@@ -1,5 +1,9 @@
 //! What Python says once, when a partition is made: settings, and which statistics the metrics need.
 
+pub mod experiments;
+pub mod records;
+pub mod slates;
+
 use serde::Deserialize;
 
 use crate::counting::components::Component;
@@ -7,12 +11,10 @@ use crate::counting::custom::CustomSpec;
 use crate::counting::listing::ListSum;
 use crate::counting::off_policy::PolicySum;
 use crate::counting::scores::ScoreSum;
-use crate::decode::rejected::RejectedLimits;
-use crate::experiments::spec::ExperimentsSpec;
 use crate::hash::HashKey;
-use crate::panes::since::Since;
-use crate::slates::family::FamilySpec;
-use crate::slates::values::TableSpec;
+use crate::spec::experiments::ExperimentsSpec;
+use crate::spec::records::RecordSettings;
+use crate::spec::slates::Slates;
 
 /// The whole; times are in milliseconds.
 #[derive(Clone, Debug, Deserialize)]
@@ -25,7 +27,7 @@ pub struct Spec {
     pub dimensions: Vec<Dimension>,
     pub limits: Limits,
     /// Where fields stand in records, and their bounds.
-    pub records: crate::decode::RecordSettings,
+    pub records: RecordSettings,
     pub logs: Vec<LogSpec>,
     /// One ring of panes for each window length.
     pub rings: Vec<Ring>,
@@ -148,6 +150,22 @@ pub struct Limits {
     pub rejected: RejectedLimits,
 }
 
+/// How much of what is fetched may be kept.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RejectedLimits {
+    /// So many records of each fetch …
+    pub records: usize,
+    /// … and one more for so many fetched bytes, …
+    pub fetched_bytes_a_record: usize,
+    /// … at most so many.
+    pub most_records: usize,
+    /// So many bytes of each fetch …
+    pub bytes: usize,
+    /// … and so many for each fetched one.
+    pub bytes_a_fetched_byte: usize,
+}
+
 /// A bound of rows, beyond which a sample of the users is kept, and of those of one user.
 #[derive(Clone, Copy, Debug)]
 pub struct RowLimit {
@@ -196,6 +214,35 @@ impl Ring {
 pub struct DayBefore {
     pub rings: Vec<(u64, Ring)>,
     pub statistics: Vec<(u32, u32)>,
+}
+
+/// From when on (ms) something counts; `is_new`: it was not there when rows were stored.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct From {
+    pub since_ms: i64,
+    pub is_new: bool,
+}
+
+/// Of rings by their number, and of statistics by their codes, [first, stop).
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Since {
+    pub rings: Vec<(u64, From)>,
+    pub statistics: Vec<(u32, u32, From)>,
+    /// Of users, by place of the window.
+    pub users_ms: Vec<i64>,
+    pub items: ItemsSince,
+}
+
+/// Of counts of items: by place of their window, and of the cut-off; clicks and lists are apart.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ItemsSince {
+    pub rings_ms: Vec<i64>,
+    pub cutoffs_ms: Vec<i64>,
+    pub clicked_ms: i64,
+    pub lists_ms: Vec<i64>,
 }
 
 /// One additive statistic: `width` integers, the first at `at` (block * 64 + place).
@@ -282,12 +329,4 @@ pub struct Series {
     /// A pane of these milliseconds has one of 16 places of its own; none: places are groups of
     /// users.
     pub by_time_ms: Option<i64>,
-}
-
-/// Which values of slates are wanted, and what they are made of.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Slates {
-    pub tables: TableSpec,
-    pub families: Vec<FamilySpec>,
 }

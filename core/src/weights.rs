@@ -4,7 +4,7 @@
 //! that did, at most the bound of the settings. Formulas and sources stand in
 //! `streamer/metrics/off_policy.py`.
 
-use serde::Deserialize;
+use crate::spec::records::{Policies, Policy};
 
 /// Policies at most.
 pub const MAX_POLICIES: usize = 4;
@@ -12,25 +12,6 @@ pub const MAX_POLICIES: usize = 4;
 pub const WEIGHT_UNIT: i64 = 1_000_000;
 /// Units of a doubly robust value that is 1.
 pub const VALUE_UNIT: i64 = 1_000_000_000;
-
-/// What is said of policies, and the bound of weights.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Policies {
-    pub max_weight: f64,
-    pub policies: Vec<Policy>,
-}
-
-/// A policy, of which a field of events or a table says what it would have shown.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Policy {
-    /// Our names of the fields of its probability, and of the reward that it expects.
-    pub propensity: Option<String>,
-    pub estimate: Option<String>,
-    /// Its probabilities by position from 1, where no field has them; beyond them 0.
-    pub positions: Vec<f64>,
-}
 
 /// What an event says of one shown item; NaN: nothing.
 #[derive(Clone, Copy, Debug, PartialEq)]

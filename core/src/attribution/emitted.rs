@@ -1,12 +1,34 @@
 //! What attribution emits, and to whom: it decides, and what counts follows from it elsewhere.
 
-use crate::attribution::ShownItem;
 use crate::attribution::pending::Feedback;
-use crate::changes::{Listed, Member, Outcome, Probed, Slate};
+use crate::changes::{ItemOf, Listed, Member, Outcome, Probed, Segment, Slate};
 use crate::custom::Values;
 use crate::panes::dimensions::Dimensions;
-use crate::slates::scoring::PairLosses;
-use crate::weights::Weights;
+use crate::slates::pairs::PairLosses;
+use crate::slates::probes::EventProbes;
+use crate::weights::{WeighedItem, Weights};
+
+/// One shown item of an accepted event.
+#[derive(Clone, Copy, Debug)]
+pub struct ShownItem<'a> {
+    pub user: u64,
+    pub pair: u64,
+    pub item: ItemOf,
+    /// `hash::NONE` without a slate.
+    pub slate_key: u64,
+    pub event_ms: i64,
+    pub arrival_ms: i64,
+    pub offset: i64,
+    pub index: u16,
+    pub position: u16,
+    pub segment: Segment,
+    pub score: f64,
+    pub probes: EventProbes<'a>,
+    /// None where there are no policies.
+    pub weights: Option<&'a WeighedItem>,
+    /// None where there are no custom metrics.
+    pub custom: Option<&'a Values>,
+}
 
 /// A decision.
 #[derive(Clone, Copy, Debug)]

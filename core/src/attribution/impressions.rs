@@ -1,6 +1,7 @@
 //! Open impressions: shown items that feedback can still join.
 
-use crate::attribution::pair_log::{Age, Link, OfPair, PairLog};
+use crate::attribution::pair_log::{Link, OfPair, PairLog};
+use crate::changes::Age;
 use crate::log::NO_ROW;
 use crate::slates::NO_SLATE;
 

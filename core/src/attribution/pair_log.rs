@@ -5,10 +5,8 @@
 
 use hashbrown::HashTable;
 
+use crate::changes::Age;
 use crate::log::{Log, NO_ROW};
-
-/// What orders rows: event time, offset, place in the event.
-pub type Age = (i64, i64, u16);
 
 /// Where a row stands in the chain of its pair.
 #[derive(Clone, Copy, Debug)]

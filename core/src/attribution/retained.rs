@@ -6,10 +6,11 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use crate::attribution::pair_log::{Age, Link, OfPair, PairLog};
+use crate::attribution::pair_log::{Link, OfPair, PairLog};
+use crate::changes::Age;
+use crate::changes::NEVER;
 use crate::columns::LoadError;
 use crate::log::NO_ROW;
-use crate::partition::admission::NEVER;
 use crate::slates::NO_SLATE;
 
 /// The time of the first feedback of an impression that has none.

@@ -1,7 +1,8 @@
 //! Custom values of pending feedback, kept apart from it and only where there are custom metrics of
 //! feedback: they have its places.
 
-use crate::custom::{CustomField, Values};
+use crate::custom::Values;
+use crate::spec::records::CustomField;
 
 /// Those of one partition.
 #[derive(Debug)]

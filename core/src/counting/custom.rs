@@ -3,8 +3,8 @@
 
 use serde::Deserialize;
 
+use super::Counting;
 use crate::changes::{Segment, Valued};
-use crate::counting::Counting;
 use crate::counting::components::Change;
 use crate::counting::named_sums::NamedSums;
 use crate::counting::statistics::{Places, limbs};

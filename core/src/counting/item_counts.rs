@@ -14,9 +14,9 @@ use crate::panes::item_rows::{Key, Moment, PLACE_BITS, Rows};
 use crate::panes::labels::Labels;
 use crate::panes::pane_map::PaneMap;
 use crate::panes::rings::{Rings, gcd, number_of, ring_and_pane};
-use crate::panes::since::ItemsSince;
 use crate::panes::{Columns, Overflow, PaneStore, add_up};
 use crate::spec::ItemCountsSpec;
+use crate::spec::ItemsSince;
 
 /// The place of a pane's sample bits, which stand where the counts of no item do.
 pub const SAMPLE_PLACE: u64 = (1 << PLACE_BITS) - 1;

@@ -2,8 +2,8 @@
 
 use serde::Deserialize;
 
+use super::Counting;
 use crate::changes::{ItemOf, ItemShown, Listed, Outcome, Slate};
-use crate::counting::Counting;
 use crate::counting::components::Component;
 use crate::counting::item_counts::ItemCounts;
 use crate::counting::named_sums::NamedSums;

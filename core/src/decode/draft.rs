@@ -1,10 +1,11 @@
 //! An event while its record is read.
 
-use super::event::{Action, Body, Click, Dimensions, Event, EventKind, Item, Line};
-use super::{Names, Rules, ValueSettings, times};
-use crate::changes::Kind;
+use super::event::{Action, Body, Click, Dimensions, Event, Item, Line};
+use super::{Names, Rules, times};
+use crate::changes::{EventKind, Kind};
 use crate::hash::NONE;
 use crate::json::Text;
+use crate::spec::records::{Unit, ValueSettings};
 
 mod checking;
 mod clicked;
@@ -21,7 +22,6 @@ use custom::Custom;
 pub(super) use custom::CustomFields;
 pub(super) use field::Field;
 use moments::Moment;
-pub use moments::Unit;
 pub use native::NativeEvent;
 use said::Said;
 

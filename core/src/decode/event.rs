@@ -1,52 +1,9 @@
 //! Typed events: what a record says, ids as hashes.
 
-use crate::changes::Kind;
+use crate::changes::{EventKind, Kind};
 use crate::custom::Values;
 use crate::json::Text;
 use crate::weights::WeighedItem;
-
-/// What an event is of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EventKind {
-    Impressions,
-    Clicks,
-    Conversions,
-    Sessions,
-}
-
-impl EventKind {
-    pub const ALL: [Self; 4] = [
-        Self::Impressions,
-        Self::Clicks,
-        Self::Conversions,
-        Self::Sessions,
-    ];
-
-    /// Its name in settings and labels.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Impressions => "impressions",
-            Self::Clicks => "clicks",
-            Self::Conversions => "conversions",
-            Self::Sessions => "sessions",
-        }
-    }
-
-    /// What `type` says in an event of it.
-    pub fn event_type(self) -> &'static str {
-        match self {
-            Self::Impressions => "impression",
-            Self::Clicks => "click",
-            Self::Conversions => "conversion",
-            Self::Sessions => "session",
-        }
-    }
-
-    /// The kind of a name.
-    pub fn of(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.name() == name)
-    }
-}
 
 /// One event. It borrows from the record and the decoder.
 #[derive(Clone, Copy, Debug)]

@@ -9,91 +9,18 @@
 mod beside;
 mod paths;
 
-use std::collections::HashMap;
-
-use serde::Deserialize;
-
-use super::draft::{Draft, Field, NativeEvent, Place, Reading, Unit};
+use super::draft::{Draft, Field, NativeEvent, Place, Reading};
 use super::names::Names;
-use super::{Action, EventKind, Reason, Rules, ValueSettings};
+use super::{Action, EventKind, Reason, Rules};
 use crate::changes::Kind;
 use crate::json::Reader;
 use crate::kafka::Record;
+use crate::spec::records::{
+    FieldSpec, FieldsSpec, KindRuleSpec, KindSpec, MappingSpec, Unit, ValueSettings,
+};
 use beside::Beside;
-pub use beside::BesideSpec;
 pub(super) use beside::push_json;
-pub use paths::Step;
 pub(super) use paths::{Found, Paths};
-
-/// What Python says of a shape. Values are numbered: those of `paths`, then those of `beside`.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct MappingSpec {
-    pub paths: Vec<Vec<Step>>,
-    pub beside: Vec<BesideSpec>,
-    pub kind: KindSpec,
-    /// Kind of events → its fields.
-    pub kinds: HashMap<String, FieldsSpec>,
-}
-
-/// What a record is.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum KindSpec {
-    Fixed(KindRuleSpec),
-    /// By the text of the first value that is there.
-    By {
-        values: Vec<usize>,
-        rules: HashMap<String, KindRuleSpec>,
-        ignored: Vec<String>,
-    },
-}
-
-/// A kind of events, and for clicks the kind of feedback, for sessions the action, where they follow
-/// from it.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct KindRuleSpec {
-    pub kind: String,
-    pub feedback: Option<String>,
-    /// Of sessions.
-    pub action: Option<String>,
-    /// Of clicks: the record is the impression, too.
-    #[serde(default)]
-    pub shown: bool,
-}
-
-/// Where the fields of a kind stand.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FieldsSpec {
-    pub fields: Vec<FieldSpec>,
-    pub items: Option<ItemsSpec>,
-}
-
-/// A list: where it stands, and the fields of its elements.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ItemsSpec {
-    pub values: Vec<usize>,
-    /// Into an element.
-    pub paths: Vec<Vec<Step>>,
-    /// Their values are numbered by these paths.
-    pub fields: Vec<FieldSpec>,
-}
-
-/// A field: the first of these values that is there, or for `value` the product of two.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FieldSpec {
-    pub field: String,
-    pub values: Vec<usize>,
-    #[serde(default)]
-    pub times: Vec<usize>,
-    /// Of times: one for each value.
-    #[serde(default)]
-    pub units: Vec<Unit>,
-}
 
 /// A shape, compiled.
 #[derive(Debug)]

@@ -3,9 +3,8 @@
 //! A letter takes more room than a short record, and a compressed batch holds many: what is fed
 //! says how much of it may be kept. Every record is counted by reason, whether it is kept or not.
 
-use serde::Deserialize;
-
 use crate::kafka::Record;
+use crate::spec::RejectedLimits;
 
 /// A record that does not count.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,22 +33,6 @@ impl Rejected {
             headers: record.headers.into(),
         }
     }
-}
-
-/// How much of what is fetched may be kept.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RejectedLimits {
-    /// So many records of each fetch …
-    records: usize,
-    /// … and one more for so many fetched bytes, …
-    fetched_bytes_a_record: usize,
-    /// … at most so many.
-    most_records: usize,
-    /// So many bytes of each fetch …
-    bytes: usize,
-    /// … and so many for each fetched one.
-    bytes_a_fetched_byte: usize,
 }
 
 impl RejectedLimits {

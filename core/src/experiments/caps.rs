@@ -4,21 +4,7 @@
 //! numerators, whose upper edges are the integers of at most two significant digits; of ratios by
 //! buckets of denominators, ten a decade, where readers also see how much the largest users have.
 
-use serde::Deserialize;
-
-/// What a user counts for at most.
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "snake_case")]
-pub enum Cap {
-    #[default]
-    None,
-    /// In units of the numerator.
-    Amount(i128),
-    /// A quantile of numerators, which readers take: sums are kept by buckets.
-    Quantile,
-    /// Readers take a quantile of denominators, or an amount: sums are kept by buckets of them.
-    Denominator,
-}
+use crate::spec::experiments::Cap;
 
 /// Up to 9.9e23: a million of the largest values, in millionths.
 const EDGE_COUNT: usize = 100 + 22 * 90;

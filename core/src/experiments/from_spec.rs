@@ -4,10 +4,10 @@ use super::history::{Person, Tables};
 use super::{Experiments, Exposure};
 use crate::counting::components::Component;
 use crate::experiments::arms::Arms;
-use crate::experiments::spec::ExperimentsSpec;
 use crate::experiments::sums::Sums;
 use crate::experiments::trial::{Trial, Work};
 use crate::panes::labels::Labels;
+use crate::spec::experiments::ExperimentsSpec;
 use crate::spec::{RowLimit, Spec};
 use hashbrown::HashTable;
 

@@ -1,7 +1,7 @@
 //! Where the sums of measures stand among the statistics of an arm on a day.
 
-use crate::experiments::spec::MeasureSpec;
 use crate::experiments::standing::moments;
+use crate::spec::experiments::MeasureSpec;
 
 #[derive(Clone, Debug)]
 pub struct Layout {

@@ -3,8 +3,8 @@
 use ethnum::I256;
 
 use crate::counting::components::LIMB_BITS;
-use crate::experiments::caps::Cap;
-use crate::experiments::spec::{MeasureSpec, RatioSpec};
+use crate::spec::experiments::Cap;
+use crate::spec::experiments::{MeasureSpec, RatioSpec};
 
 /// How many moments a measure has: numerator and denominator of each of its ratios, the same of the
 /// days before if there are covariates; the products of two of them; for each ratio 1 where the

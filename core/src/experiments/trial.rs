@@ -7,9 +7,9 @@ use ethnum::I256;
 
 use crate::experiments::arms::Arms;
 use crate::experiments::layout::Layout;
-use crate::experiments::spec::{MeasureSpec, TrialSpec};
 use crate::experiments::standing::Standing;
 use crate::experiments::sums::Sums;
+use crate::spec::experiments::{MeasureSpec, TrialSpec};
 
 #[cfg(test)]
 mod tests;

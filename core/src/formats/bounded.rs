@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::decode::Reason;
+use crate::decode::reason::Reason;
 
 /// Bytes that grow up to a bound.
 pub struct Bounded {

@@ -1,7 +1,7 @@
 //! Numbers: integers as they are written, and the nearest double.
 
 use super::Reader;
-use crate::decode::Reason;
+use crate::decode::reason::Reason;
 
 /// Powers of ten that doubles hold exactly.
 const TENS: [f64; 23] = [

@@ -1,7 +1,7 @@
 //! Texts: in place where they have no escapes, else unescaped behind those of the same record.
 
 use super::Reader;
-use crate::decode::Reason;
+use crate::decode::reason::Reason;
 
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGHS: u64 = 0x8080_8080_8080_8080;

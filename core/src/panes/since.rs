@@ -1,38 +1,9 @@
 //! Since when what panes hold is counted, after settings were changed: what is new counts nothing of
 //! the time before, so that what was counted without it is never retracted from it.
 
-use serde::Deserialize;
+use crate::spec::{From, ItemsSince, Since};
 
 use crate::panes::rings::{BLOCK, Row};
-
-/// From when on (ms) something counts; `is_new`: it was not there when rows were stored.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct From {
-    pub since_ms: i64,
-    pub is_new: bool,
-}
-
-/// Of rings by their number, and of statistics by their codes, [first, stop).
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Since {
-    pub rings: Vec<(u64, From)>,
-    pub statistics: Vec<(u32, u32, From)>,
-    /// Of users, by place of the window.
-    pub users_ms: Vec<i64>,
-    pub items: ItemsSince,
-}
-
-/// Of counts of items: by place of their window, and of the cut-off; clicks and lists are apart.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ItemsSince {
-    pub rings_ms: Vec<i64>,
-    pub cutoffs_ms: Vec<i64>,
-    pub clicked_ms: i64,
-    pub lists_ms: Vec<i64>,
-}
 
 impl ItemsSince {
     /// All times, which panes may not straddle.

@@ -6,13 +6,11 @@
 
 use std::collections::BTreeMap;
 
+use crate::changes::NEVER;
 use crate::decode::Event;
 use crate::hash::{NONE, mix};
 use crate::partition::event_ids::EventIds;
 use crate::spec::{LogSpec, Time};
-
-/// The arrival clock of a topic that has no records.
-pub const NEVER: i64 = -(1 << 62);
 
 /// Offsets have no more bits.
 const OFFSET_BITS: u32 = 47;

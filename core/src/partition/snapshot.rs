@@ -5,15 +5,15 @@
 //! versions with one id the newest counts.
 
 use crate::attribution::pair_log::OfPair;
+use crate::changes::EventKind;
 use crate::changes::Kind;
+use crate::changes::NEVER;
 use crate::columns::{Columns, LoadError, StoredRow};
 use crate::counting::intervals::{Row, Summary};
 use crate::counting::viewings::Report;
 use crate::custom::Values;
-use crate::decode::EventKind;
 use crate::hash::NONE;
 use crate::partition::Partition;
-use crate::partition::admission::NEVER;
 use crate::partition::beside::{store_items, store_weights};
 use crate::partition::tables::{
     EventIdRow, FeedbackRow, ImpressionRow, IntervalRow, ProbeRow, RetainedRow, Table, ViewingRow,

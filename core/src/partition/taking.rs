@@ -1,8 +1,9 @@
 //! What becomes of an accepted event: the changes that each kind of events makes.
 
 use super::Partition;
+use crate::attribution::Attribution;
+use crate::attribution::emitted::ShownItem;
 use crate::attribution::pending::Feedback;
-use crate::attribution::{Attribution, ShownItem};
 use crate::changes::{Dwell, ItemOf, Kind, Segment};
 use crate::counting::Counting;
 use crate::counting::sessions::{Sessions, Visit};

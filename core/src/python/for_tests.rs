@@ -7,9 +7,10 @@ use pyo3::prelude::*;
 use serde::Deserialize;
 
 use crate::changes::{Member, Probed};
-use crate::slates::family::{FamilySpec, SlateFamily, SlateValue};
-use crate::slates::scoring::PairLosses;
-use crate::slates::values::{SlateContext, TableSpec, Tables};
+use crate::slates::family::{SlateFamily, SlateValue};
+use crate::slates::pairs::PairLosses;
+use crate::slates::values::{SlateContext, Tables};
+use crate::spec::slates::{FamilySpec, TableSpec};
 
 #[derive(Deserialize)]
 struct SlatesSpec {

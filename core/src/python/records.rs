@@ -5,11 +5,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use super::names::LogDecoder;
-use crate::changes::Kind;
-use crate::decode::{Body, Decoder, Event, EventKind, Reason, RecordSettings};
+use crate::changes::{EventKind, Kind};
+use crate::decode::{Body, Decoder, Event, Reason};
 use crate::formats::SchemaText;
 use crate::hash::HashKey;
 use crate::kafka;
+use crate::spec::records::RecordSettings;
 
 pub type Read<'py> = (
     i64,

@@ -10,8 +10,9 @@ use pyo3::types::PyBytes;
 use super::given::{Beside, GivenRecords, make_known};
 use super::names::{LogDecoder, RejectedRecord, handed_over};
 use super::records::DecodingSpec;
+use crate::changes::EventKind;
 use crate::decode::rejected::Rejected;
-use crate::decode::{EventKind, NativeEvent, Reason};
+use crate::decode::{NativeEvent, Reason};
 use crate::formats::{SchemaText, UnknownSchemas};
 use crate::kafka;
 

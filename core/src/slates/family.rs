@@ -1,39 +1,13 @@
 //! Values of slates by name, and the columns of a family of them: Python declares a metric and hands
 //! over which columns it wants; here is only which function a name stands for.
 
-use serde::Deserialize;
-
 use crate::moments::Moments;
-use crate::slates::values::{MAX_ITEMS, SlateContext, UNIT};
+use crate::slates::values::{Convention, MAX_ITEMS, SlateContext, UNIT};
 use crate::slates::{ranking, scoring};
+use crate::spec::slates::{ColumnSpec, FamilySpec};
 
 /// Slate, cut-off k (0: none) and convention → value in units of 1e-9.
 type Function = fn(&SlateContext, i64, Convention) -> i64;
-
-/// A choice within a formula.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Convention {
-    Default,
-    Shown,
-    Jurity,
-    Primer,
-    Exponential,
-    TauB,
-}
-
-impl Convention {
-    fn parse(name: &str) -> Option<Self> {
-        Some(match name {
-            "" => Self::Default,
-            "shown" => Self::Shown,
-            "jurity" => Self::Jurity,
-            "primer" => Self::Primer,
-            "exponential" => Self::Exponential,
-            "tau_b" => Self::TauB,
-            _ => return None,
-        })
-    }
-}
 
 /// Slates over which a mean is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,30 +119,6 @@ impl SlateValue {
         const COARSER: i64 = UNIT / 1_000_000;
         (self.units(slate) + COARSER / 2).div_euclid(COARSER)
     }
-}
-
-/// The statistic of a family: sizes of populations first, then columns of values.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FamilySpec {
-    pub statistic: String,
-    pub width: usize,
-    /// Names in the order of their columns.
-    pub populations: Vec<String>,
-    pub columns: Vec<ColumnSpec>,
-}
-
-/// Where the sums of one value begin.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ColumnSpec {
-    pub name: String,
-    pub k: i64,
-    pub convention: String,
-    pub population: String,
-    pub at: usize,
-    pub is_single: bool,
-    pub square_limbs: usize,
 }
 
 #[derive(Debug)]

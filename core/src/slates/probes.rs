@@ -1,7 +1,7 @@
 //! What slates are compared with: the list that brute force gives, and the item that was held out
 //! among sampled ones. Both belong to the slate: those of its earliest member whose event has them.
 
-use crate::attribution::pair_log::Age;
+use crate::changes::Age;
 use crate::hash::{HashMap, HashSet, NONE, mix};
 
 /// What an event has of both, by items.

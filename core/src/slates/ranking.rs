@@ -2,8 +2,9 @@
 //! slate, a cut-off k (0: none) and a convention; formulas, sources and names stand in
 //! `streamer/metrics/ranking.py`.
 
-use crate::slates::family::Convention;
-use crate::slates::values::{SlateContext, TABLE_BITS, UNIT, from_table, quotient, rounded};
+use crate::slates::values::{
+    Convention, SlateContext, TABLE_BITS, UNIT, from_table, quotient, rounded,
+};
 
 /// k of the values of slates with a held-out item.
 const SAMPLED_CUTOFF: i64 = 10;

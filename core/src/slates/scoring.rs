@@ -1,142 +1,7 @@
 //! Scores: how well the model's scores separate what users respond to within a slate, over the
 //! members that carry one. Formulas, sources and names stand in `streamer/metrics/scoring.py`.
 
-use std::cmp::Ordering;
-
-use crate::changes::Member;
-use crate::logarithms::softplus;
-use crate::slates::family::Convention;
-use crate::slates::values::{SlateContext, quotient, rounded};
-
-/// Fractions of losses are added in units of 2^-40.
-const PART: f64 = (1u64 << 40) as f64;
-const LOSSES: usize = 3;
-
-/// A member with a score.
-#[derive(Clone, Copy, Debug)]
-pub struct Scored {
-    pub score: f64,
-    pub is_clicked: bool,
-}
-
-/// Twice the pairs (clicked, other) in which the clicked one has the higher score; ties count once.
-/// Sorts the members.
-pub fn won(scored: &mut [Scored]) -> i64 {
-    scored.sort_unstable_by(|a, b| a.score.partial_cmp(&b.score).unwrap_or(Ordering::Equal));
-    let (mut won, mut below) = (0, 0);
-    for tied in scored.chunk_by(|a, b| a.score == b.score) {
-        let clicked = tied.iter().filter(|member| member.is_clicked).count() as i64;
-        let others = tied.len() as i64 - clicked;
-        won += clicked * (2 * below + others);
-        below += others;
-    }
-    won
-}
-
-/// Sums of the three losses over the pairs (relevant, other) of scored members. Each loss is rounded
-/// by itself and added in integers, so the order of pairs does not matter and pairs can be retracted.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PairLosses {
-    margin: f64,
-    whole: [i64; LOSSES],
-    part: [i64; LOSSES],
-    pairs: i64,
-}
-
-impl PairLosses {
-    /// Those of no pairs. `margin`: of the margin loss.
-    pub fn new(margin: f64) -> Self {
-        Self {
-            margin,
-            whole: [0; LOSSES],
-            part: [0; LOSSES],
-            pairs: 0,
-        }
-    }
-
-    /// Those of a slate; costs the number of its pairs.
-    pub fn of(members: &[Member], margin: f64) -> Self {
-        let mut found = Self::new(margin);
-        for relevant in members.iter().filter(|member| is_relevant(member)) {
-            for other in members.iter().filter(|member| !is_relevant(member)) {
-                found.add(relevant.score, other.score, 1);
-            }
-        }
-        found
-    }
-
-    /// The member at `index` became relevant, or is not any more; its own grade is not looked at,
-    /// so `members` may be those before or after. Costs the number of members.
-    pub fn flip(&mut self, members: &[Member], index: usize, is_now_relevant: bool) {
-        self.pair(members, index, !is_now_relevant, -1);
-        self.pair(members, index, is_now_relevant, 1);
-    }
-
-    /// The member at `index` is new. Costs the number of members.
-    pub fn insert(&mut self, members: &[Member], index: usize) {
-        self.pair(
-            members,
-            index,
-            members.get(index).is_some_and(is_relevant),
-            1,
-        );
-    }
-
-    /// The member at `index` is about to leave. Costs the number of members.
-    pub fn remove(&mut self, members: &[Member], index: usize) {
-        self.pair(
-            members,
-            index,
-            members.get(index).is_some_and(is_relevant),
-            -1,
-        );
-    }
-
-    /// Add `sign` times the pairs of one member, as a relevant one or another.
-    fn pair(&mut self, members: &[Member], index: usize, as_relevant: bool, sign: i64) {
-        let Some(mine) = members.get(index) else {
-            return;
-        };
-        for (at, other) in members.iter().enumerate() {
-            if at == index || is_relevant(other) == as_relevant {
-                continue;
-            }
-            if as_relevant {
-                self.add(mine.score, other.score, sign);
-            } else {
-                self.add(other.score, mine.score, sign);
-            }
-        }
-    }
-
-    fn add(&mut self, relevant: f64, other: f64, sign: i64) {
-        if relevant.is_nan() || other.is_nan() {
-            return;
-        }
-        let lead = relevant - other;
-        let values = [
-            softplus(-lead),
-            (1.0 - lead).max(0.0),
-            (self.margin - lead).max(0.0),
-        ];
-        for ((whole, part), value) in self.whole.iter_mut().zip(&mut self.part).zip(values) {
-            let floor = value as i64; // none is below 0
-            *whole += sign * floor;
-            *part += sign * ((value - floor as f64) * PART + 0.5) as i64;
-        }
-        self.pairs += sign;
-    }
-
-    /// The mean of a loss over the pairs, in units.
-    fn mean(&self, loss: usize) -> i64 {
-        let total = self.whole[loss] as f64 + self.part[loss] as f64 / PART;
-        rounded(total / self.pairs.max(1) as f64)
-    }
-}
-
-fn is_relevant(member: &Member) -> bool {
-    member.grade > 0
-}
+use crate::slates::values::{Convention, SlateContext, quotient, rounded};
 
 /// Probability that a clicked item has a higher score than another one, ties one half.
 pub fn grouped_auc(slate: &SlateContext, _: i64, _: Convention) -> i64 {
@@ -146,15 +11,15 @@ pub fn grouped_auc(slate: &SlateContext, _: i64, _: Convention) -> i64 {
 
 /// Mean over pairs of -ln sigmoid(relevant - other).
 pub fn bpr(slate: &SlateContext, _: i64, _: Convention) -> i64 {
-    slate.losses.mean(0)
+    rounded(slate.losses.mean(0))
 }
 
 /// Mean over pairs of max(0, 1 - (relevant - other)).
 pub fn hinge(slate: &SlateContext, _: i64, _: Convention) -> i64 {
-    slate.losses.mean(1)
+    rounded(slate.losses.mean(1))
 }
 
 /// Mean over pairs of max(0, margin - (relevant - other)).
 pub fn margin(slate: &SlateContext, _: i64, _: Convention) -> i64 {
-    slate.losses.mean(2)
+    rounded(slate.losses.mean(2))
 }

@@ -5,10 +5,9 @@
 
 use std::sync::Arc;
 
-use serde::Deserialize;
-
 use crate::changes::{Member, Probed};
-use crate::slates::scoring::{PairLosses, Scored, won};
+use crate::slates::pairs::{PairLosses, Scored, won};
+use crate::spec::slates::TableSpec;
 
 /// Units of a value that is 1.
 pub const UNIT: i64 = 1_000_000_000;
@@ -21,20 +20,29 @@ pub const MAX_GRADES: usize = 17;
 /// A rank beyond any.
 pub const BEYOND: i64 = 1 << 31;
 
-/// Tables of numbers that Python computes exactly and hands over.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TableSpec {
-    /// Gain of each grade from 1, ascending.
-    pub gains: Vec<f64>,
-    /// 2^gain - 1 of each.
-    pub exponential_gains: Vec<f64>,
-    /// Of the margin loss.
-    pub margin: f64,
-    /// 1 / i of rank i (0 at 0), in units of a table.
-    pub reciprocal: Vec<i64>,
-    /// 1 / log2(i + 1) of rank i (0 at 0), in units of a table.
-    pub discount: Vec<i64>,
+/// A choice within a formula.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Convention {
+    Default,
+    Shown,
+    Jurity,
+    Primer,
+    Exponential,
+    TauB,
+}
+
+impl Convention {
+    pub fn parse(name: &str) -> Option<Self> {
+        Some(match name {
+            "" => Self::Default,
+            "shown" => Self::Shown,
+            "jurity" => Self::Jurity,
+            "primer" => Self::Primer,
+            "exponential" => Self::Exponential,
+            "tau_b" => Self::TauB,
+            _ => return None,
+        })
+    }
 }
 
 /// The tables, checked.

@@ -1,7 +1,8 @@
 //! What an event says to custom metrics, item by item.
 
 use super::{Draft, EventKind};
-use crate::custom::{CustomField, MAX_CUSTOM, Values};
+use crate::custom::{MAX_CUSTOM, Values};
+use crate::spec::records::CustomField;
 
 /// Where the value of a metric stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

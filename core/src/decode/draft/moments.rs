@@ -1,6 +1,6 @@
 //! Times: numbers in a unit, and RFC 3339 texts.
 
-use serde::Deserialize;
+use crate::spec::records::Unit;
 
 use super::{Draft, Reading, times};
 use crate::decode::Reason;
@@ -13,21 +13,6 @@ pub(super) struct Moment {
     pub is_number: bool,
     /// Where it stands.
     pub at: u32,
-}
-
-/// How a source writes a time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Unit {
-    /// Milliseconds, or RFC 3339.
-    #[default]
-    Any,
-    S,
-    Ms,
-    Us,
-    Ns,
-    /// RFC 3339 only.
-    Iso,
 }
 
 impl Unit {

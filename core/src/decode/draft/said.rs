@@ -2,7 +2,8 @@
 
 use super::Field;
 use crate::decode::event::Item;
-use crate::weights::{Policies, Propensities, WeighedItem};
+use crate::spec::records::Policies;
+use crate::weights::{Propensities, WeighedItem};
 
 /// What is read, and what follows from it.
 #[derive(Debug, Default)]

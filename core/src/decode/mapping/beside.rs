@@ -1,22 +1,7 @@
 //! What stands beside the value of a record: constants, headers, its key and its timestamp.
 
-use serde::Deserialize;
-
 use crate::kafka::Record;
-
-/// Something beside records.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum BesideSpec {
-    /// JSON of a value that all records have.
-    Constant(String),
-    /// The text of a header; of several of that name the last.
-    Header(String),
-    /// The key, as a text.
-    Key,
-    /// Kafka's time of the record, epoch ms.
-    Timestamp,
-}
+use crate::spec::records::BesideSpec;
 
 #[derive(Debug)]
 pub(super) struct Beside(BesideSpec);

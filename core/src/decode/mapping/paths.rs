@@ -1,22 +1,9 @@
 //! Paths into records, all of which are found in one pass.
 
-use serde::Deserialize;
-
 use crate::decode::Reason;
 use crate::decode::names::Names;
 use crate::json::{Reader, Text};
-
-/// A step of a path.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(untagged)]
-pub enum Step {
-    /// Into a field of an object.
-    Field(String),
-    /// Into an element of a list, from 0.
-    Element(usize),
-    /// Into the element of a list of objects whose field `key` is the text `equals`.
-    Where { key: String, equals: String },
-}
+use crate::spec::records::Step;
 
 /// Where values were found: the place of each path in the record, one more than where it begins;
 /// 0: nowhere.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::experiments::caps::Cap;
+use crate::spec::experiments::Cap;
 
 /// A day, and impressions, outcomes and clicks on it under one label.
 type Row = (i64, [i64; 3]);

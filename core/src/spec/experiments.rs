@@ -3,7 +3,6 @@
 use serde::Deserialize;
 
 use crate::counting::components::Component;
-use crate::experiments::caps::Cap;
 
 /// All experiments; days are those of UTC since 1970-01-01.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -77,6 +76,20 @@ pub struct RatioSpec {
     pub above: usize,
     pub below: Option<usize>,
     pub high: Option<usize>,
+}
+
+/// What a user counts for at most.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum Cap {
+    #[default]
+    None,
+    /// In units of the numerator.
+    Amount(i128),
+    /// A quantile of numerators, which readers take: sums are kept by buckets.
+    Quantile,
+    /// Readers take a quantile of denominators, or an amount: sums are kept by buckets of them.
+    Denominator,
 }
 
 impl MeasureSpec {

@@ -1,18 +1,20 @@
-//! Grading: the values of slates follow their members and the feedback on them.
+//! What is emitted of slates: their values follow their members and the feedback on them, their lists
+//! the members alone.
 //!
-//! Before the first change of a slate its values are retracted as they were emitted; when all is
-//! taken in they are emitted as they are now. So a slate costs its members twice, however many of
-//! them change.
+//! Before the first change of a slate both are retracted as they were emitted; when all is taken in
+//! they are emitted as they are now. So a slate costs its members twice, however many of them change.
 
 use crate::attribution::Attribution;
 use crate::attribution::emitted::{Emitted, Sink};
 use crate::attribution::impressions::Impression;
-use crate::attribution::pair_log::{Age, OfPair};
+use crate::attribution::pair_log::OfPair;
 use crate::attribution::retained::{Outcome, Retained};
-use crate::changes::{Member, Probed, Segment, Slate as SlateChange};
+use crate::changes::Age;
+use crate::changes::{ItemOf, Listed, Member, Probed, Segment, Slate as SlateChange};
 use crate::log::NO_ROW;
+use crate::slates::EmittedLosses;
+use crate::slates::pairs::PairLosses;
 use crate::slates::probes::Lookup;
-use crate::slates::scoring::PairLosses;
 
 /// Where members without a position stand.
 const LAST: u32 = u32::MAX;
@@ -24,13 +26,6 @@ const MANY_PAIRS: usize = 2_048;
 struct Graded {
     age: Age,
     member: Member,
-}
-
-/// The losses over the pairs of a large slate, as emitted, and who was relevant then.
-#[derive(Debug)]
-pub struct EmittedLosses {
-    losses: PairLosses,
-    members: Vec<(Age, bool)>,
 }
 
 impl Attribution {
@@ -169,6 +164,60 @@ impl Attribution {
             members.sort_unstable_by_key(|(order, _)| *order);
         }
         members.into_iter().map(|(_, member)| member).collect()
+    }
+
+    // Lists: what slates show, whatever comes of it
+
+    /// A slate is about to have another impression. Where it takes it as a member, the list that was
+    /// emitted for it is retracted, once.
+    pub(crate) fn retract_list(&mut self, slate: u32, sink: &mut impl Sink) {
+        if !self.items.is_kept {
+            return;
+        }
+        let Some(found) = self.slates.get_mut(slate) else {
+            return;
+        };
+        if !found.takes(self.rules.slate_items) {
+            return;
+        }
+        if !std::mem::replace(&mut found.is_list_dirty, true) {
+            self.slates.dirty_lists.push(slate);
+            self.emit_list(slate, -1, sink);
+        }
+    }
+
+    /// Emits all lists that changed.
+    pub(crate) fn emit_lists(&mut self, sink: &mut impl Sink) {
+        for slate in std::mem::take(&mut self.slates.dirty_lists) {
+            if let Some(found) = self.slates.get_mut(slate) {
+                found.is_list_dirty = false;
+                self.emit_list(slate, 1, sink);
+            }
+        }
+    }
+
+    fn emit_list(&self, slate: u32, sign: i64, sink: &mut impl Sink) {
+        let Some(found) = self.slates.get(slate) else {
+            return;
+        };
+        let Some((event_ms, _, _)) = found.earliest() else {
+            return;
+        };
+        let items: Vec<ItemOf> = self.ordered_members(
+            slate,
+            |row, _| self.items.open.get(row).copied().unwrap_or_default(),
+            |row, _| self.items.retained.get(row).copied().unwrap_or_default(),
+        );
+        let slate = SlateChange {
+            event_ms,
+            segment: Segment::from(found.earliest_segment),
+            user: found.user,
+            sign,
+        };
+        sink.emit(Emitted::Listed(Listed {
+            slate,
+            items: &items,
+        }));
     }
 }
 
