@@ -15,27 +15,19 @@
 //!
 //! Windows follow every move; what is settled stays, and a move of it is counted.
 
-pub mod beside;
-mod crediting;
 pub mod emitted;
-pub mod expiry;
-mod finality;
 pub mod impressions;
+mod joins;
 pub mod pair_log;
 pub mod pending;
-pub mod rejoining;
 pub mod retained;
-mod retaining;
 mod slates;
-pub mod valuing;
 
-use crate::attribution::beside::Beside;
 use crate::attribution::emitted::{Emitted, ShownItem, Sink};
-use crate::attribution::impressions::{Impression, Impressions};
+use crate::attribution::impressions::{Impression, Impressions, SideLog};
 use crate::attribution::pair_log::OfPair;
-use crate::attribution::pending::{Feedback, Pending};
+use crate::attribution::pending::{Feedback, Pending, PendingValues};
 use crate::attribution::retained::{Retained, RetainedImpressions};
-use crate::attribution::valuing::PendingValues;
 use crate::changes::{ItemOf, Kind, Segment, Slate as SlateChange};
 use crate::custom::Values;
 use crate::hash::NONE;
@@ -109,8 +101,8 @@ pub struct Attribution {
     pub pending: Pending,
     /// How many policies there are.
     pub policies: usize,
-    pub weights: Beside<Weights>,
-    pub items: Beside<ItemOf>,
+    pub weights: SideLog<Weights>,
+    pub items: SideLog<ItemOf>,
     pub values: PendingValues,
     /// Feedback and conversions whose join is final, and is none.
     pub unattributed: [u64; 2],
@@ -130,8 +122,8 @@ impl Attribution {
             retained: RetainedImpressions::new(spec.feedback.grades.len()),
             pending: Pending::default(),
             policies,
-            weights: Beside::new(policies > 0),
-            items: Beside::new(!spec.items.lists.is_empty()),
+            weights: SideLog::new(policies > 0),
+            items: SideLog::new(!spec.items.lists.is_empty()),
             values: PendingValues::new(&spec.records.custom),
             unattributed: [0, 0],
             settled_moved: 0,
@@ -329,5 +321,153 @@ impl Attribution {
                 self.rejoin(place, joined, sink);
             }
         }
+    }
+
+    // What is kept of impressions that have feedback
+
+    /// What is retained of an open impression; its slate's other members are retained with the first
+    /// one, where conversions may grade them when their impressions have left.
+    pub(super) fn retain(&mut self, row: u32, user: u64) -> u32 {
+        let Some(open) = self.impressions.log.get(row) else {
+            return NO_ROW;
+        };
+        let (slate, retained) = (open.slate, open.retained);
+        if self.retained.get(retained).is_some() {
+            return retained;
+        }
+        let is_first = self
+            .slates
+            .get(slate)
+            .is_some_and(|found| found.last_retained == NO_ROW);
+        let added = self.retain_row(row, user);
+        if is_first && self.rules.grades_conversions {
+            let mut member = self
+                .slates
+                .get(slate)
+                .map_or(NO_ROW, |found| found.last_member);
+            while let Some(open) = self.impressions.log.get(member) {
+                let (before, is_open) = (open.prev_in_slate, open.retained == NO_ROW);
+                if is_open {
+                    self.retain_member(member, user);
+                }
+                member = before;
+            }
+        }
+        added
+    }
+
+    /// Retains a member without feedback, within the bound.
+    pub(super) fn retain_member(&mut self, row: u32, user: u64) {
+        if self.retained.rows.log.len() < self.rules.max_open {
+            self.retain_row(row, user);
+        } else {
+            self.evicted_early.retained += 1;
+        }
+    }
+
+    pub(super) fn retain_row(&mut self, row: u32, user: u64) -> u32 {
+        let Some(open) = self.impressions.log.get(row).copied() else {
+            return NO_ROW;
+        };
+        let mut made = Retained::new(open.pair, user, open.age());
+        (made.position, made.segment) = (open.position, open.segment);
+        (made.score, made.open) = (open.score, row);
+        if let Some(found) = self.slates.get(open.slate) {
+            (made.slate, made.slate_key) = (open.slate, found.key);
+            made.is_member = open.is_member() && !found.is_closed;
+            made.prev_in_slate = found.last_retained;
+        }
+        let added = self.retained.push(made);
+        self.weights.retain(row);
+        self.items.retain(row);
+        if let Some(open) = self.impressions.log.get_mut(row) {
+            open.retained = added;
+        }
+        self.slates.hold(open.slate);
+        if let Some(found) = self.slates.get_mut(open.slate) {
+            found.last_retained = added;
+        }
+        added
+    }
+
+    // Expiry: what nothing can join any more leaves, by the clocks alone
+
+    /// Forgets what nothing can join any more. Clocks are those of joins, but `arrival_ms`: the
+    /// arrival clock of the impressions.
+    ///
+    /// Feedback on a slate's last member may still leave it for a later impression: until both
+    /// clocks have passed, its slate is compared as a whole.
+    pub fn expire(&mut self, clicks_ms: i64, arrival_ms: i64, slowest_ms: i64) {
+        let clock_ms = clicks_ms.min(arrival_ms);
+        while self.is_front_past(clock_ms, arrival_ms) {
+            self.drop_impression();
+        }
+        while self.impressions.log.len() > self.rules.max_open {
+            self.evict();
+        }
+        while let Some((_, front)) = self.retained.rows.log.front() {
+            if front.event_ms + self.rules.retained_ms >= slowest_ms {
+                break;
+            }
+            let slate = front.slate;
+            self.retained.rows.drop_front();
+            self.weights.retained.drop_front();
+            self.items.retained.drop_front();
+            self.slates.release(slate);
+        }
+        self.slates.expire_probes();
+    }
+
+    fn is_front_past(&self, clock_ms: i64, arrival_ms: i64) -> bool {
+        let Some((_, front)) = self.impressions.log.front() else {
+            return false;
+        };
+        let reach_ms = self.rules.click_ms + self.rules.lateness_ms;
+        match self.slates.get(front.slate) {
+            None => front.event_ms + reach_ms < clock_ms,
+            Some(slate) => {
+                slate.latest_event_ms + reach_ms < clock_ms
+                    && slate.latest_arrival_ms + self.rules.window_ms < arrival_ms
+            }
+        }
+    }
+
+    /// Forgets the first impression. Its slate is not graded any more, unless it is retained.
+    fn drop_impression(&mut self) {
+        let Some((_, front)) = self.impressions.log.front().map(|(row, x)| (row, *x)) else {
+            return;
+        };
+        self.impressions.drop_front();
+        self.weights.open.drop_front();
+        self.items.open.drop_front();
+        match self.retained.get_mut(front.retained) {
+            Some(retained) if self.rules.grades_conversions => retained.open = NO_ROW,
+            _ if front.is_member() => {
+                if let Some(slate) = self.slates.get_mut(front.slate) {
+                    slate.is_closed = true;
+                }
+            }
+            _ => {}
+        }
+        self.slates.release(front.slate);
+    }
+
+    /// Beyond the bound the oldest impression leaves before its time: its slates close.
+    fn evict(&mut self) {
+        let key = self
+            .impressions
+            .log
+            .front()
+            .and_then(|(_, front)| self.slates.get(front.slate));
+        if let Some(key) = key.map(|slate| slate.key) {
+            let slates: Vec<u32> = self.slates.of_key(key).collect();
+            for slate in slates {
+                if let Some(found) = self.slates.get_mut(slate) {
+                    found.is_closed = true;
+                }
+            }
+        }
+        self.evicted_early.impressions += 1;
+        self.drop_impression();
     }
 }

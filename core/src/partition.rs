@@ -4,12 +4,11 @@
 //! fed at a time, and restarts change nothing of what is stored in the end.
 
 pub mod admission;
-mod beside;
 pub mod event_ids;
+mod events;
 pub mod recovery;
 pub mod snapshot;
 pub mod tables;
-mod taking;
 
 use crate::attribution::Attribution;
 use crate::changes::{EventKind, NEVER};
@@ -22,7 +21,7 @@ use crate::kafka::Record;
 use crate::panes::Overflow;
 use crate::partition::admission::{TopicLog, Verdict};
 use crate::spec::{LogSpec, Spec, Time};
-use taking::{At, Identity};
+use events::{At, Identity};
 
 /// State of one partition number, over all topics.
 pub struct Partition {
@@ -149,7 +148,13 @@ impl Partition {
             position,
             segment,
         };
-        self.count(event, at);
+        let Self {
+            attribution,
+            counting,
+            sessions,
+            ..
+        } = self;
+        events::count((attribution, counting, sessions), event, at);
         self.counting.fold_if_full(self.stream_ms)
     }
 

@@ -18,13 +18,13 @@ use crate::hash::NONE;
 use crate::log::NO_ROW;
 use crate::panes::Overflow;
 use crate::partition::Partition;
-use crate::partition::beside::{items_reader, values_reader, weights_reader};
 use crate::partition::event_ids::EventId;
 use crate::partition::snapshot::kind_of;
 use crate::partition::tables::{
     EventIdRow, FeedbackRow, ImpressionRow, IntervalRow, ProbeRow, RetainedRow, Table, ViewingRow,
     VisitRow,
 };
+use crate::partition::tables::{items_reader, values_reader, weights_reader};
 use crate::slates::NO_SLATE;
 
 impl Partition {

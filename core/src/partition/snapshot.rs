@@ -14,11 +14,11 @@ use crate::counting::viewings::Report;
 use crate::custom::Values;
 use crate::hash::NONE;
 use crate::partition::Partition;
-use crate::partition::beside::{store_items, store_weights};
 use crate::partition::tables::{
     EventIdRow, FeedbackRow, ImpressionRow, IntervalRow, ProbeRow, RetainedRow, Table, ViewingRow,
     VisitRow, custom_column,
 };
+use crate::partition::tables::{store_items, store_weights};
 use crate::weights::Weights;
 
 /// How a kind of feedback is stored: its place, or these.

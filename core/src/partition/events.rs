@@ -1,6 +1,5 @@
 //! What becomes of an accepted event: the changes that each kind of events makes.
 
-use super::Partition;
 use crate::attribution::Attribution;
 use crate::attribution::emitted::ShownItem;
 use crate::attribution::pending::Feedback;
@@ -79,73 +78,67 @@ impl Identity {
     }
 }
 
-impl Partition {
-    /// Counts an accepted event.
-    pub(super) fn count(&mut self, event: &Event, at: At) {
-        let counting = &mut self.counting;
-        let who = Identity::at(event, at.position);
-        match event.body {
-            Body::Impressions {
-                items,
-                is_list,
-                weights,
-                reference,
-                held_out,
-            } => {
-                let shown = (items, weights, is_list);
-                let probes = match self.attribution.rules.looks_at_slates {
-                    true => EventProbes {
-                        apart: who.apart,
-                        reference,
-                        held_out,
-                    },
-                    false => EventProbes::default(),
-                };
-                show(
-                    &mut self.attribution,
-                    counting,
-                    event,
-                    shown,
-                    probes,
-                    (who, at),
-                );
-                if let Some(click) = event.click {
-                    let what = (&click.line, click.kind, click.dwell_ms);
-                    let feedback = feedback_of(event, what, (who, at));
-                    let values = click.custom.as_ref();
-                    self.attribution.give(feedback, values, counting);
-                }
+/// Counts an accepted event.
+pub(super) fn count(
+    (attribution, counting, sessions): (&mut Attribution, &mut Counting, &mut Sessions),
+    event: &Event,
+    at: At,
+) {
+    let who = Identity::at(event, at.position);
+    match event.body {
+        Body::Impressions {
+            items,
+            is_list,
+            weights,
+            reference,
+            held_out,
+        } => {
+            let shown = (items, weights, is_list);
+            let probes = match attribution.rules.looks_at_slates {
+                true => EventProbes {
+                    apart: who.apart,
+                    reference,
+                    held_out,
+                },
+                false => EventProbes::default(),
+            };
+            show(attribution, counting, event, shown, probes, (who, at));
+            if let Some(click) = event.click {
+                let what = (&click.line, click.kind, click.dwell_ms);
+                let feedback = feedback_of(event, what, (who, at));
+                let values = click.custom.as_ref();
+                attribution.give(feedback, values, counting);
             }
-            Body::Click {
-                lines,
-                kind,
-                dwell_ms,
-            } => {
-                for (line, values) in lines.iter().zip(values_of(event)) {
-                    let feedback = feedback_of(event, (line, kind, dwell_ms), (who, at));
-                    self.attribution.give(feedback, values, counting);
-                }
+        }
+        Body::Click {
+            lines,
+            kind,
+            dwell_ms,
+        } => {
+            for (line, values) in lines.iter().zip(values_of(event)) {
+                let feedback = feedback_of(event, (line, kind, dwell_ms), (who, at));
+                attribution.give(feedback, values, counting);
             }
-            Body::Conversion { lines } => {
-                for (line, values) in lines.iter().zip(values_of(event)) {
-                    let what = (line, Kind::Conversion, None);
-                    let feedback = feedback_of(event, what, (who, at));
-                    self.attribution.convert(feedback, values, counting);
-                }
+        }
+        Body::Conversion { lines } => {
+            for (line, values) in lines.iter().zip(values_of(event)) {
+                let what = (line, Kind::Conversion, None);
+                let feedback = feedback_of(event, what, (who, at));
+                attribution.convert(feedback, values, counting);
             }
-            Body::Session {
-                session,
-                action,
-                item,
-                dwell_ms,
-            } => {
-                let place = (event.event_ms, at.segment, who.user);
-                counting.valued(event.custom.first(), place, 1);
-                let visit = (session, action);
-                take_visit(&mut self.sessions, counting, event, visit, (who, at));
-                if let (Action::Dwell, Some(dwell_ms), true) = (action, dwell_ms, item != NONE) {
-                    view(counting, event, (item, dwell_ms), (who, at));
-                }
+        }
+        Body::Session {
+            session,
+            action,
+            item,
+            dwell_ms,
+        } => {
+            let place = (event.event_ms, at.segment, who.user);
+            counting.valued(event.custom.first(), place, 1);
+            let visit = (session, action);
+            take_visit(sessions, counting, event, visit, (who, at));
+            if let (Action::Dwell, Some(dwell_ms), true) = (action, dwell_ms, item != NONE) {
+                view(counting, event, (item, dwell_ms), (who, at));
             }
         }
     }
