@@ -4,12 +4,11 @@
 //! <https://docs.confluent.io/platform/current/schema-registry/fundamentals/serdes-develop/index.html#wire-format>
 
 mod avro;
-mod bounded;
-mod builtin;
 mod protobuf;
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
+use std::io;
 
 use crate::decode::reason::Reason;
 use crate::kafka::Record;
@@ -132,10 +131,10 @@ impl Values {
         }
         match self.schemas.get(&id) {
             Some(Schema::Avro(schema)) => {
-                bounded::write(to, max_bytes, |to| schema.write(payload, to))?;
+                write_bounded(to, max_bytes, |to| schema.write(payload, to))?;
             }
             Some(Schema::Protobuf(schema)) => {
-                bounded::write(to, max_bytes, |to| schema.write(payload, to))?;
+                write_bounded(to, max_bytes, |to| schema.write(payload, to))?;
             }
             Some(Schema::Refused) | None => return Err(Reason::Schema),
         }
@@ -177,6 +176,54 @@ fn split(value: &[u8]) -> Option<(u32, &[u8])> {
     let (magic, id) = head.split_first()?;
     let id = u32::from_be_bytes(id.try_into().ok()?);
     (*magic == MAGIC).then_some((id, payload))
+}
+
+/// Bytes that grow up to a bound.
+struct Bounded {
+    bytes: Vec<u8>,
+    max_bytes: usize,
+    is_full: bool,
+}
+
+impl io::Write for Bounded {
+    fn write(&mut self, some: &[u8]) -> io::Result<usize> {
+        if self.bytes.len() + some.len() > self.max_bytes {
+            self.is_full = true;
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
+        self.bytes.extend_from_slice(some);
+        Ok(some.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Fills an empty buffer with JSON; it stays empty where nothing came of it.
+///
+/// # Errors
+/// `TooLarge` where the text is longer than the bound, `Schema` where the writer fails.
+fn write_bounded(
+    to: &mut String,
+    max_bytes: usize,
+    writer: impl FnOnce(&mut Bounded) -> Result<(), ()>,
+) -> Result<(), Reason> {
+    let mut bytes = std::mem::take(to).into_bytes();
+    bytes.clear();
+    let mut bounded = Bounded {
+        bytes,
+        max_bytes,
+        is_full: false,
+    };
+    match (writer(&mut bounded), bounded.is_full) {
+        (_, true) => Err(Reason::TooLarge),
+        (Err(()), _) => Err(Reason::Schema),
+        (Ok(()), _) => {
+            *to = String::from_utf8(bounded.bytes).map_err(|_| Reason::Schema)?;
+            Ok(())
+        }
+    }
 }
 
 #[cfg(test)]

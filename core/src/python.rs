@@ -5,9 +5,9 @@ mod feeding;
 pub mod for_tests;
 pub mod for_tests_experiments;
 pub mod for_tests_users;
-mod given;
 mod names;
 pub mod records;
+mod records_from_python;
 pub mod rekeying;
 mod state;
 
@@ -27,8 +27,8 @@ use crate::spec::{Limits, Spec};
 use arrays::{ByValue, as_arrays, each_as_arrays, from_arrays};
 use feeding::{Fed, Feeding};
 pub use feeding::{scan_batches, verify_batches};
-use given::{Beside, GivenRecords, make_known};
 use names::{RejectedRecord, log_of, overflow, table_of};
+use records_from_python::{GivenRecords, RecordMeta, make_known};
 use state::{labels_of, panes_mut, panes_of};
 
 type Array<'py, T> = Bound<'py, PyArray1<T>>;
@@ -72,7 +72,7 @@ impl Core {
         offsets: PyReadonlyArray1<'_, i64>,
         record_ms: PyReadonlyArray1<'_, i64>,
         values: Vec<Option<PyBackedBytes>>,
-        beside: Beside,
+        beside: RecordMeta,
     ) -> PyResult<Fed> {
         let log = log_of(&self.partition, log)?;
         let records = GivenRecords::new(&offsets, &record_ms, values, beside)?;

@@ -3,27 +3,22 @@
 use super::event::{Action, Body, Click, Dimensions, Event, Item, Line};
 use super::{Names, Rules, times};
 use crate::changes::{EventKind, Kind};
+use crate::custom::Values;
+use crate::decode::Reason;
 use crate::hash::NONE;
 use crate::json::Text;
 use crate::spec::records::{Unit, ValueSettings};
 
-mod checking;
-mod clicked;
-mod custom;
 mod field;
-mod items;
 mod mapped;
-mod moments;
-mod native;
-mod said;
+mod metric_fields;
 mod values;
 
-use custom::Custom;
-pub(super) use custom::CustomFields;
 pub(super) use field::Field;
-use moments::Moment;
-pub use native::NativeEvent;
-use said::Said;
+pub use mapped::NativeEvent;
+pub(super) use metric_fields::CustomFields;
+use metric_fields::{CustomValues, NumberFrom, PolicyFields};
+use values::Moment;
 
 /// What reading needs besides the record.
 #[derive(Clone, Copy)]
@@ -92,9 +87,9 @@ pub(super) struct Draft {
     /// What each line says that it is worth.
     values: Vec<Option<f64>>,
     /// Where there are policies.
-    said: Option<Box<Said>>,
+    said: Option<Box<PolicyFields>>,
     /// Where there are custom metrics.
-    custom: Option<Box<Custom>>,
+    custom: Option<Box<CustomValues>>,
     /// The items that brute force gives, best first.
     reference: Vec<u64>,
     /// Texts of the record that have escapes.
@@ -180,7 +175,7 @@ impl Draft {
         Self {
             dimensions: vec![Text::EMPTY; dimensions],
             said: has_policies.then(Box::default),
-            custom: Custom::new(custom),
+            custom: CustomValues::new(custom),
             ..Self::default()
         }
     }
@@ -254,6 +249,176 @@ impl Draft {
             cut: self.head.cut,
             click: self.has_click.then_some(&self.click),
             body,
+        }
+    }
+
+    // The rules across the fields of an event: what a field's type cannot say
+
+    /// Checks what was read, and derives what follows from it.
+    pub fn check(&mut self, reading: &Reading) -> Result<(), Reason> {
+        let limits = &reading.rules.limits;
+        let ts = self.required(Field::Ts, self.head.ts)?;
+        let is_in_seconds =
+            |at: Moment| at.is_number && (limits.min_seconds..=limits.max_seconds).contains(&at.ms);
+        let is_right =
+            |at: Moment| !is_in_seconds(at) && (0..=limits.max_event_ms).contains(&at.ms);
+        if !is_right(ts) {
+            return self.refuse_moment(Field::Ts, ts);
+        }
+        self.check_items(reading)?;
+        if reading.kind == EventKind::Clicks && self.head.feedback_kind.is_none() {
+            self.head.feedback_kind = Some(self.kind(reading));
+        }
+        if reading.kind == EventKind::Sessions {
+            self.required(Field::SessionId, (self.head.session != NONE).then_some(()))?;
+            let action = self.required(Field::Action, self.head.action)?;
+            if action == Action::Dwell && self.head.shown.item == NONE {
+                return self.refuse(Field::ItemId);
+            }
+        }
+        match (self.head.start, self.head.end) {
+            (None, None) => {}
+            (Some(start), Some(end)) if is_right(start) && is_right(end) => {
+                let spent_ms = end.ms - start.ms;
+                if !(0..=limits.max_dwell_ms).contains(&spent_ms) {
+                    return self.refuse_moment(Field::EndTs, end);
+                }
+                self.head.dwell_ms = self.head.dwell_ms.or(Some(spent_ms));
+            }
+            (None, _) => return self.refuse(Field::StartTs),
+            (_, None) => return self.refuse(Field::EndTs),
+            (Some(start), Some(_)) if !is_right(start) => {
+                return self.refuse_moment(Field::StartTs, start);
+            }
+            (_, Some(end)) => return self.refuse_moment(Field::EndTs, end),
+        }
+        self.check_dimensions(reading);
+        self.fill_custom(reading.kind, &reading.rules.custom);
+        Ok(())
+    }
+
+    fn refuse<T>(&mut self, field: Field) -> Result<T, Reason> {
+        self.place = Place::missing(field);
+        Err(field.reason())
+    }
+
+    fn refuse_moment<T>(&mut self, field: Field, moment: Moment) -> Result<T, Reason> {
+        self.place = Place::value(field, moment.at as usize);
+        Err(field.reason())
+    }
+
+    fn required<T>(&mut self, field: Field, value: Option<T>) -> Result<T, Reason> {
+        match value {
+            Some(value) => Ok(value),
+            None => self.refuse(field),
+        }
+    }
+
+    /// There is one item, or a list; sessions need none.
+    fn check_items(&mut self, reading: &Reading) -> Result<(), Reason> {
+        let kind = reading.kind;
+        if kind == EventKind::Sessions {
+            return Ok(());
+        }
+        match (self.head.has_list, self.head.shown.item) {
+            (false, NONE) => return self.refuse(Field::ItemId),
+            (true, NONE) => {}
+            (false, _) => self.push_shown(kind, self.head.shown),
+            (true, _) => {
+                self.place = Place::value(Field::Items, self.head.list_at as usize);
+                return Err(Reason::Items);
+            }
+        }
+        if kind == EventKind::Impressions {
+            self.finish_items();
+            if let Some(said) = &mut self.said {
+                said.weigh(&reading.rules.policies, &self.items, self.head.has_list);
+            }
+        } else if self.head.has_list && self.values.iter().all(Option::is_none) {
+            self.value_first_line();
+        }
+        Ok(())
+    }
+
+    /// What an event is worth beside lines that say nothing of it counts with the first of them.
+    fn value_first_line(&mut self) {
+        if let (Some(line), Some(value)) = (self.lines.first_mut(), self.values.first_mut()) {
+            *value = self.head.shown.value;
+            line.value_micros = self.head.shown.line().value_micros;
+        }
+    }
+
+    /// The kind of a feedback event.
+    fn kind(&self, reading: &Reading) -> Kind {
+        let Some(feedback) = self.head.feedback else {
+            return Kind::Configured(0);
+        };
+        let text = feedback.of(reading.record, &self.unescaped);
+        let mut kinds = (0..).zip(&reading.rules.feedback);
+        kinds
+            .find(|(_, kind)| *kind == text)
+            .map_or(Kind::Other, |(i, _)| Kind::Configured(i))
+    }
+
+    /// No value of a dimension is wrong: a long one is cut, and one that is called like our own
+    /// labels gets a name apart.
+    fn check_dimensions(&mut self, reading: &Reading) {
+        let most = reading.rules.limits.max_label_chars;
+        for text in &mut self.dimensions {
+            if *text == Text::EMPTY {
+                continue;
+            }
+            let value = text.of(reading.record, &self.unescaped);
+            if value.len() > most
+                && let Some((end, _)) = value.char_indices().nth(most)
+            {
+                *text = text.cut(end);
+                self.head.cut += 1;
+            }
+            match text.of(reading.record, &self.unescaped) {
+                "unknown" => *text = Text::EMPTY,
+                "all" => *text = Text::push(&mut self.unescaped, "all (value)"),
+                "other" => *text = Text::push(&mut self.unescaped, "other (value)"),
+                _ => {}
+            }
+        }
+    }
+
+    /// The values of a checked event: those of each item or line, or of the event. What stands
+    /// beside lines is of all of them together: it counts with the first, where no line has its own.
+    pub(super) fn fill_custom(&mut self, kind: EventKind, fields: &CustomFields) {
+        let Some(custom) = &mut self.custom else {
+            return;
+        };
+        let count = match kind {
+            EventKind::Impressions => self.items.len(),
+            EventKind::Clicks | EventKind::Conversions => self.lines.len(),
+            EventKind::Sessions => 1,
+        };
+        let is_order = kind != EventKind::Impressions && self.head.has_list;
+        for at in 0..count {
+            let own = custom.items.get(at).filter(|_| self.head.has_list);
+            let mut values = Values::NONE;
+            for (metric, (of, from)) in fields.0.iter().enumerate() {
+                if *of != Some(kind) {
+                    continue;
+                }
+                let found = match *from {
+                    NumberFrom::Own(field) => match own.map_or(f64::NAN, |given| given[field]) {
+                        of_item if !of_item.is_nan() => of_item,
+                        _ if !is_order => custom.single[field],
+                        _ if at > 0 || custom.items.iter().any(|i| !i[field].is_nan()) => f64::NAN,
+                        _ => custom.single[field],
+                    },
+                    NumberFrom::Score => self.items[at].score,
+                    NumberFrom::Dwell if at > 0 => f64::NAN,
+                    NumberFrom::Dwell => self.head.dwell_ms.map_or(f64::NAN, |ms| ms as f64),
+                    NumberFrom::Value => self.values[at].unwrap_or(f64::NAN),
+                    NumberFrom::One => 1.0,
+                };
+                values.set(metric, found);
+            }
+            custom.values.push(values);
         }
     }
 }

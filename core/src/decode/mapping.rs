@@ -6,7 +6,6 @@
 //! 3. The fields of that kind are read as those of a flat record: of several paths the first counts
 //!    that leads to a value.
 
-mod beside;
 mod paths;
 
 use super::draft::{Draft, Field, NativeEvent, Place, Reading};
@@ -16,17 +15,15 @@ use crate::changes::Kind;
 use crate::json::Reader;
 use crate::kafka::Record;
 use crate::spec::records::{
-    FieldSpec, FieldsSpec, KindRuleSpec, KindSpec, MappingSpec, Unit, ValueSettings,
+    FieldSpec, FieldsSpec, KindRuleSpec, KindSpec, MappingSpec, MetaFieldSpec, Unit, ValueSettings,
 };
-use beside::Beside;
-pub(super) use beside::push_json;
 pub(super) use paths::{Found, Paths};
 
 /// A shape, compiled.
 #[derive(Debug)]
 pub(super) struct Mapping {
     paths: Paths,
-    beside: Vec<Beside>,
+    beside: Vec<MetaField>,
     kind: KindOf,
     /// In the order of `EventKind::ALL`.
     kinds: [Option<Fields>; 4],
@@ -115,7 +112,7 @@ impl Mapping {
         }
         Ok(Self {
             paths: Paths::new(&spec.paths),
-            beside: spec.beside.iter().map(Beside::new).collect(),
+            beside: spec.beside.iter().map(MetaField::new).collect(),
             kind,
             kinds,
             has_shown,
@@ -327,6 +324,44 @@ fn is_one_of(texts: &[String], record: &str, at: usize) -> bool {
 
 fn kind_named(name: &str) -> Result<EventKind, String> {
     EventKind::of(name).ok_or_else(|| format!("there are no {name:?}"))
+}
+
+/// What stands beside the value of a record: a constant, a header, its key or its timestamp.
+#[derive(Debug)]
+struct MetaField(MetaFieldSpec);
+
+impl MetaField {
+    fn new(spec: &MetaFieldSpec) -> Self {
+        Self(spec.clone())
+    }
+
+    /// Appends JSON of its value; null where a record has none, or no text.
+    fn append(&self, record: &Record, to: &mut String) {
+        let value = match &self.0 {
+            MetaFieldSpec::Constant(json) => return to.push_str(json),
+            MetaFieldSpec::Timestamp => return to.push_str(&record.timestamp_ms.to_string()),
+            MetaFieldSpec::Header(name) => record.header(name.as_bytes()),
+            MetaFieldSpec::Key => record.key,
+        };
+        match value.and_then(|bytes| std::str::from_utf8(bytes).ok()) {
+            Some(text) => push_json(text, to),
+            None => to.push_str("null"),
+        }
+    }
+}
+
+/// Appends a text as JSON.
+pub(super) fn push_json(text: &str, to: &mut String) {
+    to.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => to.push_str("\\\""),
+            '\\' => to.push_str("\\\\"),
+            '\u{0}'..'\u{20}' => to.push_str(&format!("\\u{:04x}", c as u32)),
+            c => to.push(c),
+        }
+    }
+    to.push('"');
 }
 
 #[cfg(test)]

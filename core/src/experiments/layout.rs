@@ -1,6 +1,6 @@
 //! Where the sums of measures stand among the statistics of an arm on a day.
 
-use crate::experiments::standing::moments;
+use crate::experiments::user_state::moments;
 use crate::spec::experiments::MeasureSpec;
 
 #[derive(Clone, Debug)]

@@ -7,8 +7,8 @@ use ethnum::I256;
 
 use crate::experiments::arms::Arms;
 use crate::experiments::layout::Layout;
-use crate::experiments::standing::Standing;
 use crate::experiments::sums::Sums;
+use crate::experiments::user_state::Standing;
 use crate::spec::experiments::{MeasureSpec, TrialSpec};
 
 #[cfg(test)]

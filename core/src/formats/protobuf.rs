@@ -10,7 +10,7 @@ use protox::file::{ChainFileResolver, File, FileResolver, GoogleFileResolver};
 use protox::{Compiler, Error};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use super::{builtin, bytes_as_text};
+use super::bytes_as_text;
 
 /// What the file of a schema is called: no import has such a name.
 const MAIN: &str = "streamer/schema.proto";
@@ -29,7 +29,7 @@ impl Schema {
     pub fn new(text: &str, references: &[(String, String)]) -> Result<Self, String> {
         let mut files = Texts(vec![(MAIN.to_owned(), text.to_owned())]);
         files.0.extend(references.iter().cloned());
-        let known = builtin::FILES;
+        let known = KNOWN_FILES;
         let known = known.map(|(name, text)| (name.to_owned(), text.to_owned()));
         let mut resolver = ChainFileResolver::new();
         resolver.add(files);
@@ -193,3 +193,36 @@ impl FileResolver for Texts {
         }
     }
 }
+
+/// Files that schemas import without naming them as references, besides Google's own: the registry's
+/// clients know them. Names and texts.
+const KNOWN_FILES: [(&str, &str); 2] = [
+    (
+        "confluent/meta.proto",
+        r#"syntax = "proto3";
+package confluent;
+import "google/protobuf/descriptor.proto";
+message Meta {
+  string doc = 1;
+  map<string, string> params = 2;
+  repeated string tags = 3;
+}
+extend google.protobuf.FileOptions { Meta file_meta = 1088; }
+extend google.protobuf.MessageOptions { Meta message_meta = 1088; }
+extend google.protobuf.FieldOptions { Meta field_meta = 1088; }
+extend google.protobuf.EnumOptions { Meta enum_meta = 1088; }
+extend google.protobuf.EnumValueOptions { Meta enum_value_meta = 1088; }
+"#,
+    ),
+    (
+        "confluent/type/decimal.proto",
+        r#"syntax = "proto3";
+package confluent.type;
+message Decimal {
+  bytes value = 1;
+  uint32 precision = 2;
+  int32 scale = 3;
+}
+"#,
+    ),
+];

@@ -145,4 +145,46 @@ impl<'a> Reader<'a> {
             Ok(self.at - start)
         }
     }
+
+    /// An integer within bounds; None for null.
+    #[inline]
+    pub fn integer(&mut self, low: i64, high: i64, reason: Reason) -> Result<Option<i64>, Reason> {
+        if self.null()? {
+            Ok(None)
+        } else {
+            self.required_integer(low, high, reason).map(Some)
+        }
+    }
+
+    #[inline]
+    fn required_integer(&mut self, low: i64, high: i64, reason: Reason) -> Result<i64, Reason> {
+        if !matches!(self.peek(), b'-' | b'0'..=b'9') {
+            return Err(self.refusal(reason));
+        }
+        let value = self
+            .number()?
+            .integer()
+            .filter(|value| (low..=high).contains(value));
+        value.ok_or(reason)
+    }
+
+    /// A finite number that is right; None for null.
+    #[inline]
+    pub fn double(
+        &mut self,
+        is_right: impl Fn(f64) -> bool,
+        reason: Reason,
+    ) -> Result<Option<f64>, Reason> {
+        if self.null()? {
+            return Ok(None);
+        }
+        if !matches!(self.peek(), b'-' | b'0'..=b'9') {
+            return Err(self.refusal(reason));
+        }
+        self.number()?
+            .double()
+            .filter(|value| is_right(*value))
+            .map(Some)
+            .ok_or(reason)
+    }
 }

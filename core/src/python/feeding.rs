@@ -5,8 +5,8 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use smallvec::SmallVec;
 
-use super::given::GivenRecords;
 use super::names::overflow;
+use super::records_from_python::GivenRecords;
 use crate::decode::Decoder;
 use crate::decode::rejected::Room;
 use crate::formats::UnknownSchemas;

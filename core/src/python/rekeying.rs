@@ -7,9 +7,9 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 
-use super::given::{Beside, GivenRecords, make_known};
 use super::names::{LogDecoder, RejectedRecord, handed_over};
 use super::records::DecodingSpec;
+use super::records_from_python::{GivenRecords, RecordMeta, make_known};
 use crate::changes::EventKind;
 use crate::decode::rejected::Rejected;
 use crate::decode::{NativeEvent, Reason};
@@ -99,7 +99,7 @@ impl Rekeyer {
         offsets: PyReadonlyArray1<'_, i64>,
         record_ms: PyReadonlyArray1<'_, i64>,
         values: Vec<Option<PyBackedBytes>>,
-        beside: Beside,
+        beside: RecordMeta,
         next_offset: i64,
         until_ms: i64,
     ) -> PyResult<Rekeyed<'py>> {

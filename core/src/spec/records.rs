@@ -100,7 +100,7 @@ pub struct RecordLimits {
 #[serde(deny_unknown_fields)]
 pub struct MappingSpec {
     pub paths: Vec<Vec<Step>>,
-    pub beside: Vec<BesideSpec>,
+    pub beside: Vec<MetaFieldSpec>,
     pub kind: KindSpec,
     /// Kind of events → its fields.
     pub kinds: HashMap<String, FieldsSpec>,
@@ -180,7 +180,7 @@ pub enum Step {
 /// Something beside records.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum BesideSpec {
+pub enum MetaFieldSpec {
     /// JSON of a value that all records have.
     Constant(String),
     /// The text of a header; of several of that name the last.

@@ -1,10 +1,58 @@
 //! The values of fields: their types and bounds.
 
-use super::{Action, Draft, Field, NONE, Place, Reading};
+use super::{Action, Draft, EventKind, Field, NONE, Names, Place, Reading, Shown, times};
 use crate::decode::Reason;
 use crate::json::{Reader, Text};
+use crate::spec::records::Unit;
+
+/// A time, and whether it is written as a number of milliseconds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Moment {
+    pub ms: i64,
+    pub is_number: bool,
+    /// Where it stands.
+    pub at: u32,
+}
+
+impl Unit {
+    /// Which power of ten milliseconds are of it.
+    fn exponent(self) -> i32 {
+        match self {
+            Self::S => 3,
+            Self::Us => -3,
+            Self::Ns => -6,
+            Self::Any | Self::Ms | Self::Iso => 0,
+        }
+    }
+}
 
 impl Draft {
+    /// Fills it, which is empty, from an object whose fields stand at its top.
+    pub fn fill(&mut self, reading: &Reading, fields: &Names<Field>) -> Result<(), Reason> {
+        let record = reading.record;
+        let mut reader = Reader::new(record, reading.rules.limits.max_depth);
+        if reader.peek() != b'{' {
+            reader.skip(0)?;
+            return Err(if reader.is_at_end() {
+                Reason::Object
+            } else {
+                Reason::Json
+            });
+        }
+        reader.object(
+            self,
+            |reader, draft| reader.text(&mut draft.unescaped),
+            |reader, draft, name| match fields.get(name.of(record, &draft.unescaped)) {
+                Some(field) => draft.read(field, reader, reading),
+                None => reader.skip(1),
+            },
+        )?;
+        if !reader.is_at_end() {
+            return Err(Reason::Json);
+        }
+        self.check(reading)
+    }
+
     /// Reads the value of a field.
     #[inline]
     pub fn read(
@@ -180,54 +228,260 @@ impl Draft {
         }
         Ok(())
     }
-}
 
-impl Reader<'_> {
-    /// An integer within bounds; None for null.
-    #[inline]
-    pub(super) fn integer(
+    // Times: numbers in a unit, and RFC 3339 texts
+
+    pub(super) fn read_optional_moment(
         &mut self,
-        low: i64,
-        high: i64,
+        reader: &mut Reader,
+        reading: &Reading,
         reason: Reason,
-    ) -> Result<Option<i64>, Reason> {
-        if self.null()? {
+    ) -> Result<Option<Moment>, Reason> {
+        if reader.null()? {
             Ok(None)
         } else {
-            self.required_integer(low, high, reason).map(Some)
+            self.read_moment(reader, reading, reason).map(Some)
         }
     }
 
-    #[inline]
-    fn required_integer(&mut self, low: i64, high: i64, reason: Reason) -> Result<i64, Reason> {
-        if !matches!(self.peek(), b'-' | b'0'..=b'9') {
-            return Err(self.refusal(reason));
-        }
-        let value = self
-            .number()?
-            .integer()
-            .filter(|value| (low..=high).contains(value));
-        value.ok_or(reason)
-    }
-
-    /// A finite number that is right; None for null.
-    #[inline]
-    pub(super) fn double(
+    /// A number, a text that is one, or an RFC 3339 text, in which only escapes forbid a leap second.
+    pub(super) fn read_moment(
         &mut self,
-        is_right: impl Fn(f64) -> bool,
+        reader: &mut Reader,
+        reading: &Reading,
         reason: Reason,
-    ) -> Result<Option<f64>, Reason> {
-        if self.null()? {
-            return Ok(None);
+    ) -> Result<Moment, Reason> {
+        reader.peek();
+        let at = reader.at() as u32;
+        match reader.peek() {
+            b'-' | b'0'..=b'9' => {
+                let ms = reader.number()?.scaled(reading.unit.exponent());
+                number(ms, at, reading).ok_or(reason)
+            }
+            b'"' => {
+                let text = reader.text(&mut self.unescaped)?;
+                let found = text.of(reading.record, &self.unescaped);
+                if found
+                    .bytes()
+                    .all(|byte| byte.is_ascii_digit() || byte == b'.')
+                {
+                    let mut digits = Reader::new(found, 0);
+                    let scaled = digits.number().ok().and_then(|number| {
+                        let is_whole = digits.is_at_end();
+                        number.scaled(reading.unit.exponent()).filter(|_| is_whole)
+                    });
+                    return number(scaled, at, reading).ok_or(reason);
+                }
+                if !matches!(reading.unit, Unit::Any | Unit::Iso) {
+                    return Err(reason);
+                }
+                let zone = &reading.values.zone;
+                let ms = times::epoch_ms(found.as_bytes(), !text.is_unescaped(), zone);
+                let is_number = false;
+                let moment = |ms| Moment { ms, is_number, at };
+                ms.map(moment).ok_or(reason)
+            }
+            _ => Err(reader.refusal(reason)),
         }
-        if !matches!(self.peek(), b'-' | b'0'..=b'9') {
-            return Err(self.refusal(reason));
+    }
+
+    // Items in a list, and brute-force lists
+
+    /// Reads `items`, or null.
+    pub(super) fn read_items(
+        &mut self,
+        reader: &mut Reader,
+        reading: &Reading,
+    ) -> Result<(), Reason> {
+        self.clear_list();
+        self.head.has_list = !reader.null()?;
+        self.head.list_at = reader.at() as u32;
+        if !self.head.has_list {
+            return Ok(());
         }
-        self.number()?
-            .double()
-            .filter(|value| is_right(*value))
-            .map(Some)
-            .ok_or(reason)
+        if reader.peek() != b'[' {
+            return Err(reader.refusal(Reason::Items));
+        }
+        let count = reader.list(|reader, i| {
+            if i >= reading.rules.limits.max_items {
+                return Err(Reason::Items);
+            }
+            self.place = Place::element(i, reader.at());
+            let shown = self.read_element(reader, reading)?;
+            self.push_element(reading.kind, shown)
+        })?;
+        if count == 0 {
+            Err(Reason::Items)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Forgets the list that was read.
+    pub(super) fn clear_list(&mut self) {
+        self.items.clear();
+        self.lines.clear();
+        self.values.clear();
+        if let Some(said) = &mut self.said {
+            said.items.clear();
+        }
+        if let Some(custom) = &mut self.custom {
+            custom.items.clear();
+        }
+    }
+
+    /// Adds an element of a list.
+    pub(super) fn push_element(&mut self, kind: EventKind, shown: Shown) -> Result<(), Reason> {
+        if shown.item == NONE {
+            self.place = Place {
+                element: self.place.element,
+                ..Place::missing(Field::ItemId)
+            };
+            return Err(Reason::Items);
+        }
+        self.push_shown(kind, shown);
+        if let Some(said) = &mut self.said {
+            said.end_element();
+        }
+        if let Some(custom) = &mut self.custom {
+            custom.end_element();
+        }
+        Ok(())
+    }
+
+    pub(super) fn push_shown(&mut self, kind: EventKind, shown: Shown) {
+        if kind == EventKind::Impressions {
+            self.items.push(shown.item());
+        } else {
+            self.lines.push(shown.line());
+            self.values.push(shown.value);
+        }
+    }
+
+    /// An object, or the id alone.
+    fn read_element(&mut self, reader: &mut Reader, reading: &Reading) -> Result<Shown, Reason> {
+        let mut state = (&mut *self, Shown::default());
+        if reader.peek() != b'{' {
+            let (draft, mut shown) = state;
+            shown.item = draft.read_id(reader, reading, Reason::Items)?;
+            return Ok(shown);
+        }
+        reader.object(
+            &mut state,
+            |reader, (draft, _)| reader.text(&mut draft.unescaped),
+            |reader, (draft, shown), name| match reading
+                .items
+                .get(name.of(reading.record, &draft.unescaped))
+            {
+                Some(field) => draft.read_shown(field, true, reader, reading, shown),
+                None => reader.skip(3),
+            },
+        )?;
+        Ok(state.1)
+    }
+
+    /// Reads a field that an item has wherever it stands; in a list, all are wrong as `items`.
+    pub(super) fn read_shown(
+        &mut self,
+        field: Field,
+        is_element: bool,
+        reader: &mut Reader,
+        reading: &Reading,
+        shown: &mut Shown,
+    ) -> Result<(), Reason> {
+        let limits = &reading.rules.limits;
+        self.place = Place {
+            element: self.place.element,
+            ..Place::value(field, reader.at())
+        };
+        let reason = if is_element {
+            Reason::Items
+        } else {
+            field.reason()
+        };
+        match field {
+            Field::ItemId if is_element => shown.item = self.read_id(reader, reading, reason)?,
+            Field::ItemId => shown.item = self.read_optional_id(reader, reading, reason)?,
+            Field::ItemCategory => {
+                shown.category = self.read_optional_id(reader, reading, reason)?;
+            }
+            Field::Position => {
+                let from = i64::from(reading.values.positions_from);
+                let last = i64::from(limits.max_position) + from - 1;
+                let position = reader.integer(from, last, reason)?;
+                shown.position = position.map_or(0, |position| position - from + 1) as u32;
+            }
+            Field::Value => {
+                let is_right = |value: f64| (0.0..=limits.max_value).contains(&value);
+                shown.value = reader.double(is_right, reason)?;
+            }
+            Field::Score => {
+                let is_right = |score: f64| score.abs() <= limits.max_score;
+                shown.score = reader.double(is_right, reason)?;
+            }
+            Field::Custom(i) => {
+                let is_right = |value: f64| value.abs() <= limits.max_custom;
+                let value = reader.double(is_right, reason)?;
+                if let Some(custom) = &mut self.custom {
+                    custom.set(i, is_element, value);
+                }
+            }
+            _ => {
+                let value = match field {
+                    Field::Propensity => reader.double(|p| p > 0.0 && p <= 1.0, reason)?,
+                    _ => reader.double(|share| (0.0..=1.0).contains(&share), reason)?,
+                };
+                if let Some(said) = &mut self.said {
+                    said.set(field, is_element, value);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads `reference`, or null.
+    pub(super) fn read_reference(
+        &mut self,
+        reader: &mut Reader,
+        reading: &Reading,
+    ) -> Result<(), Reason> {
+        self.reference.clear();
+        self.head.has_reference = !reader.null()?;
+        if !self.head.has_reference {
+            return Ok(());
+        }
+        if reader.peek() != b'[' {
+            return Err(reader.refusal(Reason::Reference));
+        }
+        let count = reader.list(|reader, i| {
+            if i >= reading.rules.limits.max_items {
+                return Err(Reason::Reference);
+            }
+            self.place = Place {
+                field: Some(Field::Reference),
+                ..Place::element(i, reader.at())
+            };
+            let item = self.read_id(reader, reading, Reason::Reference)?;
+            if item == NONE {
+                return Err(Reason::Reference);
+            }
+            self.reference.push(item);
+            Ok(())
+        })?;
+        if count == 0 {
+            Err(Reason::Reference)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Positions of a list without any are its order.
+    pub(super) fn finish_items(&mut self) {
+        if self.head.has_list && self.items.iter().all(|item| item.position == 0) {
+            for (position, item) in (1..).zip(&mut self.items) {
+                item.position = position;
+            }
+        }
     }
 }
 
@@ -235,4 +489,17 @@ impl Reader<'_> {
 #[inline]
 fn has_chars(text: &str, most: usize) -> bool {
     !text.is_empty() && (text.len() <= most || text.chars().nth(most).is_none())
+}
+
+/// A time that is a number; none where it is plainly in another unit.
+fn number(ms: Option<i64>, at: u32, reading: &Reading) -> Option<Moment> {
+    let limits = &reading.rules.limits;
+    let ms = ms.filter(|ms| (0..=limits.max_event_ms).contains(ms))?;
+    let is_number = true;
+    let is_right = match reading.unit {
+        Unit::Iso => false,
+        Unit::Any => true,
+        _ => ms >= limits.min_seconds * 1000,
+    };
+    is_right.then_some(Moment { ms, is_number, at })
 }

@@ -9,14 +9,14 @@ use crate::formats::{SchemaText, Values};
 use crate::kafka;
 
 /// Keys and headers (as Kafka sends them, behind their number).
-pub(super) type Beside = Vec<(Option<PyBackedBytes>, PyBackedBytes)>;
+pub(super) type RecordMeta = Vec<(Option<PyBackedBytes>, PyBackedBytes)>;
 
 /// Records of a log, in offset order; `beside` may be shorter than the others.
 pub(super) struct GivenRecords {
     offsets: Vec<i64>,
     record_ms: Vec<i64>,
     values: Vec<Option<PyBackedBytes>>,
-    beside: Beside,
+    beside: RecordMeta,
 }
 
 impl GivenRecords {
@@ -25,7 +25,7 @@ impl GivenRecords {
         offsets: &PyReadonlyArray1<'_, i64>,
         record_ms: &PyReadonlyArray1<'_, i64>,
         values: Vec<Option<PyBackedBytes>>,
-        beside: Beside,
+        beside: RecordMeta,
     ) -> PyResult<Self> {
         Ok(Self {
             offsets: offsets.as_slice()?.to_vec(),
