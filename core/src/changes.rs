@@ -123,8 +123,6 @@ pub struct Given {
     pub kind: Kind,
     pub value_micros: i64,
     pub user: u64,
-    /// (user, item) in one hash.
-    pub pair: u64,
     pub sign: i64,
 }
 

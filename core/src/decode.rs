@@ -11,7 +11,7 @@ mod times;
 
 pub use draft::NativeEvent;
 use draft::{CustomFields, Draft, Field, Reading};
-pub use event::{Action, Body, Click, Dimensions, Event, Item, Line};
+pub use event::{Action, Body, Event, Item, Line};
 use mapping::Mapping;
 use names::Names;
 pub use reason::Reason;

@@ -90,11 +90,6 @@ pub struct Experiments {
 }
 
 impl Experiments {
-    /// Number of experiments.
-    pub fn len(&self) -> usize {
-        self.trials.len()
-    }
-
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.trials.is_empty()

@@ -7,7 +7,6 @@
 mod number;
 mod text;
 
-pub use number::Number;
 pub use text::Text;
 
 use crate::decode::reason::Reason;

@@ -6,23 +6,19 @@ mod header;
 mod inflate;
 mod partitioner;
 mod records;
-#[cfg(any(test, feature = "python"))]
 mod verify;
 
 use std::collections::HashSet;
 
 use header::{Frame, Header};
 pub use inflate::Scratch;
-#[cfg(any(test, feature = "python"))]
 pub use partitioner::partition_of;
 use records::Cursor;
-#[cfg(any(test, feature = "python"))]
 pub use verify::verify;
 
 /// Records that are handed over together, at most.
 pub const BLOCK: usize = 16;
 /// Bytes that one batch may inflate to in tests.
-#[cfg(any(test, feature = "python"))]
 pub const MAX_INFLATED_BYTES: usize = 64 << 20;
 
 /// How a blob is read.

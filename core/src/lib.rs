@@ -3,30 +3,32 @@
 //! No I/O, no clock, no settings file: what it counts is a function of the logs. This file is the
 //! Python module `streamer._core`; nothing but it, `python` and `for_tests` knows Python.
 
-pub mod attribution;
-pub mod changes;
-pub mod columns;
-pub mod counting;
-pub mod custom;
-pub mod decode;
-pub mod experiments;
-pub mod formats;
-pub mod hash;
-pub mod json;
-pub mod kafka;
-pub mod limbs;
-pub mod log;
-pub mod logarithms;
-pub mod moments;
-pub mod panes;
-pub mod partition;
+#![cfg_attr(not(feature = "python"), allow(dead_code, unused_imports))] // Python uses all
+
+mod attribution;
+mod changes;
+mod columns;
+mod counting;
+mod custom;
+mod decode;
+mod experiments;
+mod formats;
+mod hash;
+mod json;
+mod kafka;
+mod limbs;
+mod log;
+mod logarithms;
+mod moments;
+mod panes;
+mod partition;
 #[cfg(feature = "python")]
 mod python;
-pub mod slates;
-pub mod spec;
-pub mod users;
-pub mod versions;
-pub mod weights;
+mod slates;
+mod spec;
+mod users;
+mod versions;
+mod weights;
 
 /// The Python module.
 #[cfg(feature = "python")]

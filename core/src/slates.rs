@@ -336,10 +336,6 @@ impl Slates {
         before + self.slates.last().map_or(0, Vec::len) - self.free.len()
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     pub fn bytes(&self) -> usize {
         self.slates.len() * CHUNK * size_of::<Option<Slate>>()
             + self.by_key.allocation_size()
@@ -373,6 +369,6 @@ mod tests {
         slates.release(first);
         assert_eq!(slates.of_key(5).collect::<Vec<_>>(), [second]);
         slates.release(second);
-        assert!(slates.is_empty() && slates.newest(5).is_none());
+        assert!(slates.len() == 0 && slates.newest(5).is_none());
     }
 }

@@ -111,8 +111,6 @@ pub struct Feedback {
     pub kinds: Vec<String>,
     /// Grade that each kind gives, that of conversions last; 0: none.
     pub grades: Vec<u8>,
-    /// Gain of each grade from 1, ascending.
-    pub gains: Vec<f64>,
     /// Kinds that the metrics of users look at; conversions come last, if they are among them.
     pub user_kinds: usize,
     pub counts_conversions_of_users: bool,

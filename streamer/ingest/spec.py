@@ -205,7 +205,6 @@ def _feedback(settings: Settings) -> dict[str, Any]:
             settings.gains.index(gain) + 1 if (gain := gains.get(kind, 0)) > 0 else 0
             for kind in (*kinds, "conversion")
         ],
-        "gains": settings.gains,
         "user_kinds": len(settings.user_feedback_kinds),
         "counts_conversions_of_users": "conversion" in settings.user_feedback_kinds,
     }

@@ -62,7 +62,6 @@ impl Feedback {
             kind: self.kind,
             value_micros: self.value_micros,
             user: self.user,
-            pair: self.pair,
             sign,
         }
     }
@@ -90,10 +89,6 @@ pub struct Pending {
 impl Pending {
     pub fn len(&self) -> usize {
         self.places.len() - self.free.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     pub fn get(&self, place: u32) -> Option<&Feedback> {

@@ -30,11 +30,6 @@ impl Series {
         }
     }
 
-    /// Whether the places of its sums are groups of users.
-    pub fn is_by_group(&self) -> bool {
-        self.spec.by_time_ms.is_none()
-    }
-
     /// Adds an amount of one component.
     pub fn add(
         &mut self,

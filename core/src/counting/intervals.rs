@@ -84,10 +84,6 @@ impl<S: Summary> Intervals<S> {
         self.live
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.live == 0
-    }
-
     fn get(&self, at: u32) -> Option<&Row<S>> {
         self.rows.get(at as usize)?.as_ref()
     }

@@ -297,10 +297,6 @@ impl ItemCounts {
     pub fn len(&self) -> usize {
         self.panes.iter().map(|(_, pane)| pane.items()).sum()
     }
-
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
 }
 
 impl PaneStore for ItemCounts {

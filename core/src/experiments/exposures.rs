@@ -27,15 +27,6 @@ pub struct Exposures {
 }
 
 impl Exposures {
-    /// Number of rows.
-    pub fn len(&self) -> usize {
-        self.rows.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
-    }
-
     /// Bytes of memory.
     pub fn nbytes(&self) -> usize {
         let rows = self.rows.capacity() * size_of::<Row>();

@@ -90,10 +90,6 @@ impl UserDays {
         self.rows.len()
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
-    }
-
     /// Bytes of memory.
     pub fn nbytes(&self) -> usize {
         self.rows.capacity() * size_of::<Row>()

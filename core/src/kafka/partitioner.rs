@@ -1,5 +1,4 @@
 //! The partition of a key, as Kafka's Java clients choose it.
-#![cfg(any(test, feature = "python"))]
 
 const MULTIPLIER: u32 = 0x5BD1_E995;
 

@@ -108,10 +108,6 @@ impl Values {
     pub fn is_kept(&self, text: &str) -> bool {
         self.codes.contains_key(text)
     }
-
-    pub fn name(&self) -> &str {
-        &self.spec.name
-    }
 }
 
 /// Texts whose segment is known.
@@ -175,10 +171,6 @@ impl Dimensions {
     /// How many numbers of segments were given out.
     pub fn len(&self) -> usize {
         self.count
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// The segment of an accepted event with these texts ("": unknown), which is counted.

@@ -68,11 +68,6 @@ impl Labels {
         number
     }
 
-    /// Whether there were more than the bound.
-    pub fn has_overflowed(&self) -> bool {
-        self.known.len() > self.limit
-    }
-
     /// Takes over labels under the numbers that they have. Labels made under other dimensions may
     /// be equal under these: each keeps its number, and the first is given to what comes.
     pub fn load(&mut self, known: Vec<Vec<String>>) {
@@ -100,24 +95,5 @@ impl Labels {
             _ => "other".to_owned(),
         };
         Some(self.known.iter().map(of_label).collect())
-    }
-
-    /// For each label the place of its value of a dimension among `values`, from 1; 0: it has none
-    /// of them, or one that is not kept any more.
-    pub fn places_of(
-        &self,
-        dimensions: &Dimensions,
-        dimension: usize,
-        values: &[String],
-    ) -> Vec<u8> {
-        let Some(at) = self.places.iter().position(|place| *place == dimension) else {
-            return vec![0; self.known.len()];
-        };
-        let place = |label: &Vec<String>| {
-            let found = values.iter().position(|value| *value == label[at]);
-            let is_kept = dimensions.values[dimension].is_kept(&label[at]);
-            found.filter(|_| is_kept).map_or(0, |place| place as u8 + 1)
-        };
-        self.known.iter().map(place).collect()
     }
 }

@@ -83,10 +83,6 @@ impl Rings {
         self.all.len()
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.all.is_empty()
-    }
-
     /// Number and ring at a place.
     pub fn get(&self, place: usize) -> Option<(u64, Ring)> {
         self.all.get(place).copied()
