@@ -5,35 +5,35 @@ pub type LoadError = String;
 
 /// A type that values of a column can have.
 pub trait Value: Copy {
-    fn column(values: Vec<Self>) -> Values;
-    fn of(values: &Values) -> Option<&[Self]>;
+    fn column(values: Vec<Self>) -> ColumnValues;
+    fn of(values: &ColumnValues) -> Option<&[Self]>;
 }
 
 macro_rules! value_types {
     ($($variant:ident($type:ident)),*) => {
         /// The values of one column.
         #[derive(Clone, Debug, PartialEq)]
-        pub enum Values {
+        pub enum ColumnValues {
             $($variant(Vec<$type>)),*
         }
 
         $(impl Value for $type {
-            fn column(values: Vec<Self>) -> Values {
-                Values::$variant(values)
+            fn column(values: Vec<Self>) -> ColumnValues {
+                ColumnValues::$variant(values)
             }
 
-            fn of(values: &Values) -> Option<&[Self]> {
+            fn of(values: &ColumnValues) -> Option<&[Self]> {
                 match values {
-                    Values::$variant(values) => Some(values),
+                    ColumnValues::$variant(values) => Some(values),
                     _ => None,
                 }
             }
         })*
 
-        impl Values {
-            fn extend(&mut self, other: &Values) -> Option<()> {
+        impl ColumnValues {
+            fn extend(&mut self, other: &ColumnValues) -> Option<()> {
                 match (self, other) {
-                    $((Values::$variant(mine), Values::$variant(theirs)) => {
+                    $((ColumnValues::$variant(mine), ColumnValues::$variant(theirs)) => {
                         mine.extend_from_slice(theirs);
                     })*
                     _ => return None,
@@ -43,7 +43,7 @@ macro_rules! value_types {
 
             fn len(&self) -> usize {
                 match self {
-                    $(Values::$variant(values) => values.len()),*
+                    $(ColumnValues::$variant(values) => values.len()),*
                 }
             }
         }
@@ -54,7 +54,7 @@ value_types!(U64(u64), I64(i64), I32(i32), I16(i16), F64(f64), Bool(bool));
 
 /// Columns of equal length, by name.
 #[derive(Clone, Debug, Default)]
-pub struct Columns(pub Vec<(String, Values)>);
+pub struct Columns(pub Vec<(String, ColumnValues)>);
 
 impl Columns {
     /// Adds a column.
@@ -72,7 +72,7 @@ impl Columns {
         T::of(self.find(name)?).ok_or_else(|| wrong_type(name))
     }
 
-    fn find(&self, name: &str) -> Result<&Values, LoadError> {
+    fn find(&self, name: &str) -> Result<&ColumnValues, LoadError> {
         let found = self.0.iter().find(|(other, _)| other == name);
         found
             .map(|(_, values)| values)

@@ -19,7 +19,7 @@ pub use reason::Reason;
 use smallvec::SmallVec;
 
 use crate::changes::EventKind;
-use crate::formats::{Text, Values};
+use crate::formats::{FormatReader, Payload};
 use crate::hash::HashKey;
 use crate::json::{self, Reader};
 use crate::kafka::{BLOCK, Record};
@@ -49,7 +49,7 @@ pub struct Decoder {
 #[derive(Debug)]
 struct Source {
     values: ValueSettings,
-    format: Values,
+    format: FormatReader,
     layout: Layout,
 }
 
@@ -118,7 +118,7 @@ impl Decoder {
             };
             sources.push(Source {
                 values: source.values.clone(),
-                format: Values::new(source.format, settings.limits.max_refused_schemas),
+                format: FormatReader::new(source.format, settings.limits.max_refused_schemas),
                 layout,
             });
         }
@@ -184,14 +184,14 @@ impl Decoder {
     ) -> Option<&'a [u8]> {
         let max_bytes = self.rules.limits.max_bytes;
         match self.sources[source].format.text(value, max_bytes, own) {
-            Ok(Text::Here(text)) => Some(text),
-            Ok(Text::Written) => Some(own.as_bytes()),
+            Ok(Payload::Here(text)) => Some(text),
+            Ok(Payload::Written) => Some(own.as_bytes()),
             Err(_) => None,
         }
     }
 
     /// The format of a source, and its schemas.
-    pub fn format(&mut self, source: usize) -> &mut Values {
+    pub fn format(&mut self, source: usize) -> &mut FormatReader {
         &mut self.sources[source].format
     }
 }
@@ -301,8 +301,8 @@ impl Source {
         }
         draft.clear();
         let value = match self.format.text(value, max_bytes, &mut draft.text)? {
-            Text::Here(text) => text,
-            Text::Written => &[],
+            Payload::Here(text) => text,
+            Payload::Written => &[],
         };
         match self.fill(rules, draft, record, value) {
             Err(Reason::Ignored) => Err(Reason::Ignored),

@@ -16,7 +16,7 @@ pub mod trial;
 pub mod user_days;
 pub mod user_state;
 
-pub use stored::Table;
+pub use stored::ExperimentTable;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -29,14 +29,14 @@ use crate::columns::Columns;
 use crate::experiments::arms::Arms;
 use crate::experiments::sums::Sums;
 use crate::experiments::trial::{SHOWN, Trial, Work};
-use crate::experiments::user_days::Key;
+use crate::experiments::user_days::UserDayKey;
 use crate::hash::{in_sample, is_anonymous};
 use crate::panes::Overflow;
 use crate::panes::dimensions::Dimensions;
 use crate::panes::labels::Labels;
 use crate::spec::experiments::ExposureSpec;
 use crate::users::rows::spread;
-use history::{Person, Tables};
+use history::{Person, UserTables};
 
 const MAX_SAMPLE_BITS: u32 = 63;
 
@@ -71,7 +71,7 @@ pub struct Experiments {
     pub labels: Labels,
     /// Of the dimensions' values, when arms were looked at last.
     looked_at: u64,
-    tables: Tables,
+    tables: UserTables,
     /// No impression before this time can come any more, as of the last settling.
     final_ms: i64,
     sample_bits: u32,
@@ -118,7 +118,7 @@ impl Experiments {
         for place in 0..self.exposures.len() {
             if self.exposures[place].days.contains(&day) {
                 self.mark_dirty(user);
-                let key = Key {
+                let key = UserDayKey {
                     user,
                     at: event_ms,
                     label,
@@ -134,13 +134,13 @@ impl Experiments {
     fn take(
         &mut self,
         place: usize,
-        key: Key,
+        key: UserDayKey,
         component: usize,
         amount: i64,
     ) -> Result<(), Overflow> {
         let Exposure { spec, arms, .. } = &self.exposures[place];
         let (number, first_ms) = (place as u32, spec.first_day * DAY_MS);
-        let Tables {
+        let UserTables {
             days,
             pending,
             exposures,
@@ -158,7 +158,7 @@ impl Experiments {
             }
         };
         if is_exposed || key.at < self.final_ms.max(first_ms) {
-            let dated = Key {
+            let dated = UserDayKey {
                 at: key.at.div_euclid(DAY_MS),
                 part: key.part + u32::from(is_exposed),
                 ..key

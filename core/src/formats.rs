@@ -22,15 +22,15 @@ const HEAD_BYTES: usize = 5;
 /// A schema as the registry has it.
 #[derive(Debug)]
 enum Schema {
-    Avro(avro::Schema),
-    Protobuf(protobuf::Schema),
+    Avro(avro::AvroSchema),
+    Protobuf(protobuf::ProtobufSchema),
     /// One that there is not, or that cannot be used: its records are rejected.
     Refused,
 }
 
 /// The format of a source, with those of its schemas that are known.
 #[derive(Debug)]
-pub struct Values {
+pub struct FormatReader {
     format: Format,
     schemas: HashMap<u32, Schema>,
     /// How many refused schemas are kept; all of them leave when there is one more.
@@ -48,7 +48,7 @@ pub struct UnknownSchemas {
 
 impl UnknownSchemas {
     /// Notes the schema of a record, unless it is known; returns whether it is.
-    pub fn note(&mut self, format: &Values, record: &Record) -> bool {
+    pub fn note(&mut self, format: &FormatReader, record: &Record) -> bool {
         let Some(id) = format.unknown(record) else {
             return false;
         };
@@ -61,7 +61,7 @@ impl UnknownSchemas {
 
 /// Where the text of a value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Text<'a> {
+pub enum Payload<'a> {
     /// In the value.
     Here(&'a [u8]),
     /// In the buffer that was given.
@@ -71,7 +71,7 @@ pub enum Text<'a> {
 /// The text of a schema as the registry has it, and names and texts of those that it refers to.
 pub type SchemaText = (String, Vec<(String, String)>);
 
-impl Values {
+impl FormatReader {
     pub fn new(format: Format, max_refused: usize) -> Self {
         Self {
             format,
@@ -91,8 +91,8 @@ impl Values {
             return Ok(());
         };
         let made = match self.format {
-            Format::Avro => Schema::Avro(avro::Schema::new(text, references)?),
-            Format::Protobuf => Schema::Protobuf(protobuf::Schema::new(text, references)?),
+            Format::Avro => Schema::Avro(avro::AvroSchema::new(text, references)?),
+            Format::Protobuf => Schema::Protobuf(protobuf::ProtobufSchema::new(text, references)?),
             Format::Json | Format::JsonSchema => return Ok(()),
         };
         self.schemas.insert(id, made);
@@ -121,13 +121,13 @@ impl Values {
         value: &'a [u8],
         max_bytes: usize,
         to: &mut String,
-    ) -> Result<Text<'a>, Reason> {
+    ) -> Result<Payload<'a>, Reason> {
         if self.format == Format::Json {
-            return Ok(Text::Here(value));
+            return Ok(Payload::Here(value));
         }
         let (id, payload) = split(value).ok_or(Reason::Schema)?;
         if self.format == Format::JsonSchema {
-            return Ok(Text::Here(payload));
+            return Ok(Payload::Here(payload));
         }
         match self.schemas.get(&id) {
             Some(Schema::Avro(schema)) => {
@@ -138,7 +138,7 @@ impl Values {
             }
             Some(Schema::Refused) | None => return Err(Reason::Schema),
         }
-        Ok(Text::Written)
+        Ok(Payload::Written)
     }
 
     /// The id of the schema that has to be made known before a record can be read.

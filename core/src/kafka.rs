@@ -67,7 +67,7 @@ impl<'a> Record<'a> {
 
 /// What was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
+pub struct ReadSummary {
     /// The offset to fetch next: after control batches and compaction gaps, too.
     pub next_offset: i64,
     /// Records that were handed over.
@@ -150,10 +150,10 @@ pub fn read(
     options: &ReadOptions,
     scratch: &mut Scratch,
     mut on_records: impl FnMut(&[Record]),
-) -> Result<Summary, ReadError> {
-    let mut summary = Summary {
+) -> Result<ReadSummary, ReadError> {
+    let mut summary = ReadSummary {
         next_offset: options.next_offset,
-        ..Summary::default()
+        ..ReadSummary::default()
     };
     let mut aborted = Aborted::new(options);
     let mut at = 0;
@@ -185,7 +185,7 @@ fn read_batch(
     options: &ReadOptions,
     aborted: &mut Aborted,
     scratch: &mut Scratch,
-    summary: &mut Summary,
+    summary: &mut ReadSummary,
     on_records: &mut impl FnMut(&[Record]),
 ) {
     let header = Header::of(frame.bytes);
@@ -207,7 +207,7 @@ fn read_batch(
     summary.next_offset = summary.next_offset.max(next_offset);
 }
 
-impl Summary {
+impl ReadSummary {
     /// The rest of a batch cannot be read.
     fn skip(&mut self, frame: &Frame, header: &Header, reason: SkipReason) {
         let (first, end) = self.offsets_left(frame, header);
@@ -307,9 +307,9 @@ pub struct Scan {
 /// # Errors
 /// Where the first of them is none of format 2.
 pub fn scan(blob: &[u8], next_offset: i64) -> Result<Scan, ReadError> {
-    let mut summary = Summary {
+    let mut summary = ReadSummary {
         next_offset,
-        ..Summary::default()
+        ..ReadSummary::default()
     };
     let mut found = Scan::default();
     let mut at = 0;

@@ -65,7 +65,8 @@ mod _core {
         module.add("TOTAL_RING", rings::TOTALS)?;
         module.add("USER_STAT_BITS", sums::STAT_BITS)?;
         module.add("USER_GROUP_BITS", sums::GROUP_BITS)?;
-        let of_experiments = experiments::Table::ALL.map(experiments::Table::name);
+        let of_experiments =
+            experiments::ExperimentTable::ALL.map(experiments::ExperimentTable::name);
         module.add("EXPERIMENT_TABLES", of_experiments)
     }
 }

@@ -15,9 +15,9 @@ pub mod since;
 use crate::changes::Segment;
 use crate::hash::{HashMap, mix};
 use crate::panes::pane_map::PaneMap;
-pub use crate::panes::rings::{BLOCK, Row, TOTALS};
+pub use crate::panes::rings::{BLOCK, Cell, TOTALS};
 use crate::panes::rings::{Rings, gcd, number_of};
-use crate::panes::since::Part;
+use crate::panes::since::Fold;
 use crate::spec::Since;
 
 /// No sum passes this: beyond it is an error, never a wrap.
@@ -33,14 +33,14 @@ pub const STAT_BITS: u32 = BLOCK_BITS + PLACE_BITS;
 /// Rows of integers by key, added up in place.
 #[derive(Debug, Default)]
 struct Rows {
-    rows: Vec<Row>,
+    rows: Vec<Cell>,
     keys: Vec<u64>,
     places: HashMap<u32>,
     last: Option<(u64, u32)>,
 }
 
 impl Rows {
-    fn row(&mut self, key: u64) -> &mut Row {
+    fn row(&mut self, key: u64) -> &mut Cell {
         let at = match self.last {
             Some((last, at)) if last == key => at,
             _ => self.find(key),
@@ -78,11 +78,11 @@ pub struct Panes {
     gathered: Rows,
     totals: Rows,
     panes: PaneMap<Pane>,
-    cells: Vec<Row>,
+    cells: Vec<Cell>,
     free: Vec<u32>,
     since: Since,
     /// What is folded now.
-    part: Part,
+    part: Fold,
 }
 
 /// A sum would pass `MAX_SUM`.
@@ -116,7 +116,7 @@ impl Panes {
             cells: Vec::new(),
             free: Vec::new(),
             since,
-            part: Part::Due,
+            part: Fold::All,
         }
     }
 
@@ -127,7 +127,7 @@ impl Panes {
 
     /// The block that a statistic stands in, at a time.
     #[inline]
-    pub fn at(&mut self, event_ms: i64, segment: Segment, stat: u32) -> &mut Row {
+    pub fn at(&mut self, event_ms: i64, segment: Segment, stat: u32) -> &mut Cell {
         let unit = event_ms.div_euclid(self.unit_ms) as u64;
         let cell = (segment << BLOCK_BITS) | (stat / BLOCK as u32);
         self.gathered
@@ -178,7 +178,7 @@ impl Panes {
             let at_ms = (key >> (SEGMENT_BITS + BLOCK_BITS)) as i64 * self.unit_ms;
             let block = cell as usize & ((1 << BLOCK_BITS) - 1);
             let for_day_before = self.rings.for_day_before(block, row);
-            let is_whole = self.part == Part::Due && self.since.is_over(at_ms);
+            let is_whole = self.part == Fold::All && self.since.is_over(at_ms);
             let mut place = 0;
             while let Some((number, ring)) = self.rings.get(place) {
                 place += 1;
@@ -222,13 +222,13 @@ impl Panes {
 
     /// Folds what was gathered where it is new only: all else counted it before.
     pub fn fold_new(&mut self, stream_ms: i64) -> Result<(), Overflow> {
-        self.part = Part::New;
+        self.part = Fold::NewOnly;
         let folded = self.fold(stream_ms);
-        self.part = Part::Due;
+        self.part = Fold::All;
         folded
     }
 
-    fn cell(&mut self, number: u64, cell: u32) -> &mut Row {
+    fn cell(&mut self, number: u64, cell: u32) -> &mut Cell {
         let pane = self.panes.find_or(number, Pane::default).change();
         let at = *pane.entry(cell).or_insert_with(|| {
             self.free.pop().unwrap_or_else(|| {
@@ -254,7 +254,7 @@ impl Panes {
 
 /// What is stored of panes: one entry for each sum that is not 0, in the order of (pane, code).
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Columns {
+pub struct PaneColumns {
     /// Ring and pane, in `PANE_BITS`.
     pub pane: Vec<i64>,
     /// Segment and statistic, in `STAT_BITS`.
@@ -269,7 +269,7 @@ pub trait PaneStore: Sync {
     /// The panes that are here, ascending.
     fn live(&self) -> Vec<u64>;
     /// The sums of some panes.
-    fn dump(&self, numbers: &[u64]) -> Columns;
+    fn dump(&self, numbers: &[u64]) -> PaneColumns;
     /// Puts back what `dump` gave of one pane.
     fn load(&mut self, number: u64, codes: &[i64], values: &[i64]) -> Result<(), Overflow>;
 }
@@ -283,8 +283,8 @@ impl PaneStore for Panes {
         self.panes.live()
     }
 
-    fn dump(&self, numbers: &[u64]) -> Columns {
-        let mut columns = Columns::default();
+    fn dump(&self, numbers: &[u64]) -> PaneColumns {
+        let mut columns = PaneColumns::default();
         for number in numbers {
             let Some(pane) = self.panes.get(*number) else {
                 continue;
@@ -319,7 +319,7 @@ impl Panes {
     /// Bytes of all cells.
     pub fn bytes(&self) -> usize {
         let cells = self.cells.len() + self.gathered.rows.capacity() + self.totals.rows.capacity();
-        cells * size_of::<Row>()
+        cells * size_of::<Cell>()
     }
 }
 

@@ -221,7 +221,7 @@ impl Core {
         series: Option<usize>,
     ) -> PyResult<(Array<'py, i64>, Array<'py, i64>, Array<'py, i64>)> {
         let held = panes_of(&self.partition, series)?;
-        let panes::Columns { pane, code, value } = py.detach(|| held.dump(&panes));
+        let panes::PaneColumns { pane, code, value } = py.detach(|| held.dump(&panes));
         let [pane, code, value] = [pane, code, value].map(|of| of.into_pyarray(py));
         Ok((pane, code, value))
     }

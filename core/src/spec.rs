@@ -14,7 +14,7 @@ use crate::counting::scores::ScoreSum;
 use crate::hash::HashKey;
 use crate::spec::experiments::ExperimentsSpec;
 use crate::spec::records::RecordSettings;
-use crate::spec::slates::Slates;
+use crate::spec::slates::SlatesSpec;
 
 /// The whole; times are in milliseconds.
 #[derive(Clone, Debug, Deserialize)]
@@ -22,8 +22,8 @@ use crate::spec::slates::Slates;
 pub struct Spec {
     pub hash_key: HashKey,
     pub time: Time,
-    pub attribution: Attribution,
-    pub feedback: Feedback,
+    pub attribution: AttributionSpec,
+    pub feedback: FeedbackSpec,
     pub dimensions: Vec<Dimension>,
     pub limits: Limits,
     /// Where fields stand in records, and their bounds.
@@ -47,11 +47,11 @@ pub struct Spec {
     pub scores: Scores,
     /// What is added up for policies, in this order by group of users.
     pub off_policy: Vec<Named<PolicySum>>,
-    pub items: Items,
+    pub items: ItemMetricsSpec,
     #[serde(default)]
     pub custom: CustomSpec,
     pub alerts: Alerts,
-    pub slates: Slates,
+    pub slates: SlatesSpec,
     #[serde(default)]
     pub experiments: ExperimentsSpec,
 }
@@ -96,7 +96,7 @@ pub struct Time {
 
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Attribution {
+pub struct AttributionSpec {
     pub click_ms: i64,
     pub conversion_ms: i64,
     pub session_gap_ms: i64,
@@ -106,7 +106,7 @@ pub struct Attribution {
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Feedback {
+pub struct FeedbackSpec {
     /// Configured kinds of the clicks topic; `click` is the first.
     pub kinds: Vec<String>,
     /// Grade that each kind gives, that of conversions last; 0: none.
@@ -217,7 +217,7 @@ pub struct DayBefore {
 /// From when on (ms) something counts; `is_new`: it was not there when rows were stored.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct From {
+pub struct CountFrom {
     pub since_ms: i64,
     pub is_new: bool,
 }
@@ -226,8 +226,8 @@ pub struct From {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Since {
-    pub rings: Vec<(u64, From)>,
-    pub statistics: Vec<(u32, u32, From)>,
+    pub rings: Vec<(u64, CountFrom)>,
+    pub statistics: Vec<(u32, u32, CountFrom)>,
     /// Of users, by place of the window.
     pub users_ms: Vec<i64>,
     pub items: ItemsSince,
@@ -274,7 +274,7 @@ pub struct Scores {
 /// What is counted of items and lists.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Items {
+pub struct ItemMetricsSpec {
     /// None: items are not counted one by one.
     pub counts: Option<ItemCountsSpec>,
     /// What is added up over lists; with any, what impressions show is kept.

@@ -21,10 +21,10 @@ use crate::panes::groups::{Groups, SegmentCodes};
 use crate::spec::{Ring, RowLimit};
 use crate::users::contribution::Contribution;
 use crate::users::held::Held;
-use crate::users::items::{Key, UserItems};
+use crate::users::items::{UserItemKey, UserItems};
 use crate::users::rows::spread;
 pub use crate::users::stored::latest_unit;
-use crate::users::sums::{MAX_STATS, RingSums, Sums, users_stats};
+use crate::users::sums::{MAX_STATS, RingSums, UserSums, users_stats};
 
 /// Rows below which nothing is compacted.
 const COMPACT_ROWS: usize = 1 << 18;
@@ -72,7 +72,7 @@ pub struct Users {
     groups: Groups,
     rings: Vec<RingSums>,
     /// Sums of each ring as of the last refresh.
-    sums: Vec<Sums>,
+    sums: Vec<UserSums>,
     is_changed: Vec<bool>,
     /// Users whose contribution is not in the sums.
     dirty: HashTable<u64>,
@@ -127,7 +127,7 @@ impl Users {
                     RingSums::new(*ring, unit_ms, stats).since(since_ms.div_euclid(unit_ms))
                 })
                 .collect(),
-            sums: vec![Sums::default(); windows.len()],
+            sums: vec![UserSums::default(); windows.len()],
             is_changed: vec![false; windows.len()],
             windows,
             dirty: HashTable::new(),
@@ -175,7 +175,7 @@ impl Users {
     }
 
     /// Key and time of an event; None where it does not count.
-    fn read(&mut self, touch: &Touch) -> Option<(Key, u32)> {
+    fn read(&mut self, touch: &Touch) -> Option<(UserItemKey, u32)> {
         let Touch {
             user,
             pair,
@@ -188,7 +188,7 @@ impl Users {
         }
         let time = self.time_of(event_ms.div_euclid(self.unit_ms))?;
         (time > 0).then_some((
-            Key {
+            UserItemKey {
                 user,
                 pair,
                 segment,
@@ -216,7 +216,7 @@ impl Users {
     }
 
     /// Raise the last time of a row, which is made where it is missing.
-    fn raise(&mut self, key: &Key, column: usize, time: u32, is_counted: bool) {
+    fn raise(&mut self, key: &UserItemKey, column: usize, time: u32, is_counted: bool) {
         let row = self.items.find(key);
         if row.is_some_and(|row| self.items.time(row, column) >= time) {
             return;
@@ -313,7 +313,7 @@ impl Users {
     }
 
     /// The sums of a ring as of the last refresh.
-    pub fn sums(&self, ring: usize) -> Option<&Sums> {
+    pub fn sums(&self, ring: usize) -> Option<&UserSums> {
         self.sums.get(ring)
     }
 

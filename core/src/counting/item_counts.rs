@@ -10,11 +10,11 @@ use std::borrow::Cow;
 use crate::changes::{ItemShown, Listed, Outcome, Slate};
 use crate::hash::NONE;
 use crate::panes::dimensions::Dimensions;
-use crate::panes::item_rows::{Key, Moment, PLACE_BITS, Rows};
+use crate::panes::item_rows::{ItemKey, ItemPane, PLACE_BITS, Rows};
 use crate::panes::labels::Labels;
 use crate::panes::pane_map::PaneMap;
 use crate::panes::rings::{Rings, gcd, number_of, ring_and_pane};
-use crate::panes::{Columns, Overflow, PaneStore, add_up};
+use crate::panes::{Overflow, PaneColumns, PaneStore, add_up};
 use crate::spec::ItemCountsSpec;
 use crate::spec::ItemsSince;
 
@@ -61,7 +61,7 @@ impl Places {
 /// are of no item.
 #[derive(Debug)]
 struct Pane {
-    rows: Rows<Key>,
+    rows: Rows<ItemKey>,
     without_item: usize,
     bits: u32,
 }
@@ -75,7 +75,7 @@ impl Pane {
         }
     }
 
-    fn row(&mut self, key: Key) -> &mut [i64] {
+    fn row(&mut self, key: ItemKey) -> &mut [i64] {
         let known = self.rows.places.len();
         let at = self.rows.place(key);
         let is_new = self.rows.places.len() > known;
@@ -98,9 +98,9 @@ pub struct ItemCounts {
     pub labels: Labels,
     rings: Rings,
     unit_ms: i64,
-    gathered: Rows<Moment>,
+    gathered: Rows<ItemPane>,
     /// Counts of no item at the time and under the label that came last.
-    last: Option<(Moment, usize)>,
+    last: Option<(ItemPane, usize)>,
     panes: PaneMap<Pane>,
     /// Sample bits that new panes of each ring begin with.
     bits: Vec<u32>,
@@ -129,14 +129,17 @@ impl ItemCounts {
         }
     }
 
-    fn gather(&mut self, event_ms: i64, key: Key) -> &mut [i64] {
+    fn gather(&mut self, event_ms: i64, key: ItemKey) -> &mut [i64] {
         let unit = event_ms.div_euclid(self.unit_ms);
-        self.gathered.row(Moment(unit, key))
+        self.gathered.row(ItemPane(unit, key))
     }
 
     /// The counts of no item, which every event adds to.
     fn gather_every(&mut self, event_ms: i64, label: u32) -> &mut [i64] {
-        let moment = Moment(event_ms.div_euclid(self.unit_ms), Key::new(EVERY, label));
+        let moment = ItemPane(
+            event_ms.div_euclid(self.unit_ms),
+            ItemKey::new(EVERY, label),
+        );
         let at = match self.last {
             Some((last, at)) if last == moment => at,
             _ => self.gathered.place(moment),
@@ -154,13 +157,13 @@ impl ItemCounts {
             0 => self.spec.cutoffs.len(),
             position => self.spec.cutoffs.partition_point(|k| *k < position),
         };
-        let row = self.gather(change.event_ms, Key::new(change.item.item, label));
+        let row = self.gather(change.event_ms, ItemKey::new(change.item.item, label));
         row[Places::SHOWN] += 1;
         for at in reached..places.cutoffs {
             row[places.top(at)] += 1;
         }
         if change.item.category != NONE {
-            let key = Key::of_category(change.item.category, label);
+            let key = ItemKey::of_category(change.item.category, label);
             let row = self.gather(change.event_ms, key);
             row[Places::CATEGORY] += 1;
         }
@@ -172,7 +175,7 @@ impl ItemCounts {
     /// An impression of an item is clicked, or is not any more.
     pub fn outcome(&mut self, dimensions: &Dimensions, item: u64, change: &Outcome) {
         let label = self.labels.of(dimensions, change.segment);
-        self.gather(change.event_ms, Key::new(item, label))[Places::CLICKED] += change.clicked;
+        self.gather(change.event_ms, ItemKey::new(item, label))[Places::CLICKED] += change.clicked;
     }
 
     /// A list is shown as it is now, or is not any more.
@@ -191,7 +194,7 @@ impl ItemCounts {
             let weight = (WEIGHT_UNIT as f64 / (shown as f64).sqrt()).round_ties_even() as i64;
             let excess = shown as i64 * weight * weight - WEIGHT_UNIT * WEIGHT_UNIT;
             for item in &change.items[..shown] {
-                let row = self.gather(event_ms, Key::new(item.item, label));
+                let row = self.gather(event_ms, ItemKey::new(item.item, label));
                 row[places.weight(at)] += sign * weight;
             }
             let row = self.gather_every(event_ms, label);
@@ -204,7 +207,7 @@ impl ItemCounts {
     pub fn fold(&mut self, stream_ms: i64) -> Result<(), Overflow> {
         self.last = None;
         let mut gathered = std::mem::replace(&mut self.gathered, Rows::new(0));
-        for (Moment(unit, key), counts) in gathered.iter() {
+        for (ItemPane(unit, key), counts) in gathered.iter() {
             let counts = &*self.due(unit * self.unit_ms, counts);
             let mut place = 0;
             while let Some((number, ring)) = self.rings.get(place) {
@@ -250,7 +253,13 @@ impl ItemCounts {
     }
 
     /// Adds counts to a pane; a new one is of the sample of so many bits.
-    fn add(&mut self, number: u64, bits: u32, key: Key, counts: &[i64]) -> Result<(), Overflow> {
+    fn add(
+        &mut self,
+        number: u64,
+        bits: u32,
+        key: ItemKey,
+        counts: &[i64],
+    ) -> Result<(), Overflow> {
         let width = self.places.width();
         let found = self.panes.find_or(number, || Pane::new(width, bits));
         if !key.is_in_sample(found.pane().bits) {
@@ -308,8 +317,8 @@ impl PaneStore for ItemCounts {
         self.panes.live()
     }
 
-    fn dump(&self, numbers: &[u64]) -> Columns {
-        let mut columns = Columns::default();
+    fn dump(&self, numbers: &[u64]) -> PaneColumns {
+        let mut columns = PaneColumns::default();
         for number in numbers {
             let Some(pane) = self.panes.get(*number) else {
                 continue;
@@ -337,7 +346,10 @@ impl PaneStore for ItemCounts {
         let (ring, _) = ring_and_pane(number);
         let mut pane = Pane::new(self.places.width(), 0);
         for (code, value) in codes.iter().zip(values) {
-            let (key, place) = (Key(*code as u64 >> PLACE_BITS), *code as u64 & SAMPLE_PLACE);
+            let (key, place) = (
+                ItemKey(*code as u64 >> PLACE_BITS),
+                *code as u64 & SAMPLE_PLACE,
+            );
             if place == SAMPLE_PLACE {
                 pane.bits = *value as u32;
             } else if let Some(count) = pane.row(key).get_mut(place as usize) {

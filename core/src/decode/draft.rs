@@ -1,6 +1,6 @@
 //! An event while its record is read.
 
-use super::event::{Action, Body, Click, Dimensions, Event, Item, Line};
+use super::event::{Action, Body, Click, DimensionTexts, Event, Item, Line};
 use super::{Names, Rules, times};
 use crate::changes::{EventKind, Kind};
 use crate::custom::Values;
@@ -241,7 +241,7 @@ impl Draft {
             custom: self.custom.as_ref().map_or(&[], |custom| &custom.values),
             event_id: self.head.event_id,
             request: self.head.request,
-            dimensions: Dimensions {
+            dimensions: DimensionTexts {
                 texts: &self.dimensions,
                 record,
                 unescaped: &self.unescaped,

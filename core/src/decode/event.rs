@@ -16,7 +16,7 @@ pub struct Event<'a> {
     pub request: u64,
     /// The user as it is written; "" of an anonymous event.
     pub user_id: &'a str,
-    pub dimensions: Dimensions<'a>,
+    pub dimensions: DimensionTexts<'a>,
     /// How many values of dimensions were cut, as they are too long.
     pub cut: u32,
     /// Of an impression of one item: the click on it that the same record says.
@@ -134,7 +134,7 @@ impl Action {
 
 /// The values of the dimensions in the order of the settings; "" is unknown.
 #[derive(Clone, Copy, Debug)]
-pub struct Dimensions<'a> {
+pub struct DimensionTexts<'a> {
     pub(super) texts: &'a [Text],
     pub(super) record: &'a str,
     pub(super) unescaped: &'a str,
@@ -152,7 +152,7 @@ impl Event<'_> {
     }
 }
 
-impl<'a> Dimensions<'a> {
+impl<'a> DimensionTexts<'a> {
     /// All values.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &'a str> + Clone + use<'a> {
         let Self {

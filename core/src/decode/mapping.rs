@@ -48,11 +48,11 @@ struct KindRule {
 #[derive(Debug)]
 pub(super) struct Fields {
     pub fields: Vec<Wanted>,
-    pub items: Option<Items>,
+    pub items: Option<MappedItems>,
 }
 
 #[derive(Debug)]
-pub(super) struct Items {
+pub(super) struct MappedItems {
     pub values: Vec<usize>,
     pub paths: Paths,
     pub fields: Vec<Wanted>,
@@ -280,7 +280,7 @@ impl Fields {
             made.collect::<Result<Vec<_>, _>>()
         };
         let items = spec.items.as_ref().map(|items| {
-            Ok::<_, String>(Items {
+            Ok::<_, String>(MappedItems {
                 values: items.values.clone(),
                 paths: Paths::new(&items.paths),
                 fields: wanted(&items.fields)?,

@@ -1,6 +1,6 @@
 //! Experiments as Python says them, checked.
 
-use super::history::{Person, Tables};
+use super::history::{Person, UserTables};
 use super::{Experiments, Exposure};
 use crate::counting::components::Component;
 use crate::experiments::arms::Arms;
@@ -61,7 +61,7 @@ impl Experiments {
             arms,
             labels: Labels::new(places, MAX_LABELS),
             looked_at: 0,
-            tables: Tables::new(spec.columns.len(), limit.of_a_user),
+            tables: UserTables::new(spec.columns.len(), limit.of_a_user),
             final_ms: 0,
             sample_bits: 0,
             delta: sums.clone(),

@@ -2,14 +2,14 @@
 
 use crate::experiments::exposures::Exposures;
 use crate::experiments::trial::{Did, History};
-use crate::experiments::user_days::{Key, UserDays};
+use crate::experiments::user_days::{UserDayKey, UserDays};
 use crate::panes::Overflow;
 
 use super::DAY_MS;
 
 /// The rows of one partition.
 #[derive(Debug)]
-pub struct Tables {
+pub struct UserTables {
     pub days: UserDays,
     /// Rows by time: it is open whether they count.
     pub pending: UserDays,
@@ -18,7 +18,7 @@ pub struct Tables {
     user_rows: u32,
 }
 
-impl Tables {
+impl UserTables {
     pub fn new(components: usize, user_rows: u32) -> Self {
         Self {
             days: UserDays::new(components, user_rows),
@@ -68,9 +68,9 @@ impl Tables {
 }
 
 /// A row by time under its day, as things are known now.
-fn dated(exposures: &Exposures, key: &Key) -> Key {
+fn dated(exposures: &Exposures, key: &UserDayKey) -> UserDayKey {
     let is_exposed = exposures.is_exposed(key.user, key.part >> 1, key.at);
-    Key {
+    UserDayKey {
         at: key.at.div_euclid(DAY_MS),
         part: key.part | u32::from(is_exposed),
         ..*key
@@ -88,7 +88,7 @@ pub struct Person {
 
 impl Person {
     /// Read what a user did.
-    pub fn read(&mut self, tables: &Tables, user: u64) {
+    pub fn read(&mut self, tables: &UserTables, user: u64) {
         self.width = tables.days.width();
         self.did.clear();
         self.amounts.clear();
@@ -101,7 +101,7 @@ impl Person {
         self.did.sort_unstable_by_key(|did| (did.exposure, did.day));
     }
 
-    fn push(&mut self, key: &Key, amounts: &[i64]) {
+    fn push(&mut self, key: &UserDayKey, amounts: &[i64]) {
         self.did.push(Did {
             exposure: key.part >> 1,
             day: key.at,

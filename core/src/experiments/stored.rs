@@ -2,19 +2,19 @@
 
 use super::{DAY_MS, Experiments};
 use crate::columns::{Columns, LoadError, StoredRow, stored_row};
-use crate::experiments::user_days::{Key, UserDays};
+use crate::experiments::user_days::{UserDayKey, UserDays};
 use crate::hash::in_sample;
 use crate::panes::MAX_SUM;
 
 /// A stored table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Table {
+pub enum ExperimentTable {
     Days,
     Pending,
     Exposures,
 }
 
-impl Table {
+impl ExperimentTable {
     /// In the order in which they are loaded.
     pub const ALL: [Self; 3] = [Self::Exposures, Self::Days, Self::Pending];
 
@@ -61,50 +61,50 @@ impl Experiments {
     /// Changes from now on belong to another epoch. Returns its number in each table, in the order
     /// of `Table::ALL`.
     pub fn seal(&mut self) -> [u32; 3] {
-        Table::ALL.map(|table| self.seal_table(table))
+        ExperimentTable::ALL.map(|table| self.seal_table(table))
     }
 
     /// The epoch that changes of a table belong to.
-    pub fn epoch(&self, table: Table) -> u32 {
+    pub fn epoch(&self, table: ExperimentTable) -> u32 {
         let tables = &self.tables;
         match table {
-            Table::Days => tables.days.epoch(),
-            Table::Pending => tables.pending.epoch(),
-            Table::Exposures => tables.exposures.epoch(),
+            ExperimentTable::Days => tables.days.epoch(),
+            ExperimentTable::Pending => tables.pending.epoch(),
+            ExperimentTable::Exposures => tables.exposures.epoch(),
         }
     }
 
     /// Stored rows of a table before this time (ms) are not wanted.
-    pub fn horizon_ms(&self, table: Table) -> i64 {
+    pub fn horizon_ms(&self, table: ExperimentTable) -> i64 {
         let first = self
             .exposures
             .iter()
             .map(|exposure| exposure.days.start)
             .min();
         let first_ms = first.map_or(i64::MAX, |day| day * DAY_MS);
-        if table == Table::Pending {
+        if table == ExperimentTable::Pending {
             first_ms.max(self.final_ms)
         } else {
             first_ms
         }
     }
 
-    fn seal_table(&mut self, table: Table) -> u32 {
+    fn seal_table(&mut self, table: ExperimentTable) -> u32 {
         let tables = &mut self.tables;
         match table {
-            Table::Days => tables.days.seal(),
-            Table::Pending => tables.pending.seal(),
-            Table::Exposures => tables.exposures.seal(),
+            ExperimentTable::Days => tables.days.seal(),
+            ExperimentTable::Pending => tables.pending.seal(),
+            ExperimentTable::Exposures => tables.exposures.seal(),
         }
     }
 
     /// What is stored of rows of a table that last changed in the epochs [first, end).
-    pub fn changed(&self, table: Table, first: u32, end: u32) -> Columns {
+    pub fn changed(&self, table: ExperimentTable, first: u32, end: u32) -> Columns {
         let tables = &self.tables;
         match table {
-            Table::Days => self.columns_of(&tables.days, first, end),
-            Table::Pending => self.columns_of(&tables.pending, first, end),
-            Table::Exposures => {
+            ExperimentTable::Days => self.columns_of(&tables.days, first, end),
+            ExperimentTable::Pending => self.columns_of(&tables.pending, first, end),
+            ExperimentTable::Exposures => {
                 let rows = tables.exposures.changed(first, end);
                 ExposureRow::columns(rows.map(|(user, exposure, first_ms)| ExposureRow {
                     user,
@@ -135,11 +135,11 @@ impl Experiments {
 
     /// How many rows of a table last changed from each of these epochs (ascending) on, before the
     /// next.
-    pub fn live(&self, table: Table, firsts: &[u32]) -> Vec<u64> {
+    pub fn live(&self, table: ExperimentTable, firsts: &[u32]) -> Vec<u64> {
         match table {
-            Table::Days => self.tables.days.live(firsts),
-            Table::Pending => self.tables.pending.live(firsts),
-            Table::Exposures => self.tables.exposures.live(firsts),
+            ExperimentTable::Days => self.tables.days.live(firsts),
+            ExperimentTable::Pending => self.tables.pending.live(firsts),
+            ExperimentTable::Exposures => self.tables.exposures.live(firsts),
         }
     }
 
@@ -158,10 +158,10 @@ impl Experiments {
 
     /// Take over stored rows, as an epoch of their own. Those that are not wanted, out of the
     /// sample or settled since are left out. The sums are computed at the next refresh.
-    pub fn load(&mut self, table: Table, columns: &Columns) -> Result<(), LoadError> {
+    pub fn load(&mut self, table: ExperimentTable, columns: &Columns) -> Result<(), LoadError> {
         match table {
-            Table::Exposures => self.load_exposures(columns)?,
-            Table::Days | Table::Pending => self.load_rows(table, columns)?,
+            ExperimentTable::Exposures => self.load_exposures(columns)?,
+            ExperimentTable::Days | ExperimentTable::Pending => self.load_rows(table, columns)?,
         }
         self.seal_table(table);
         self.make_stale();
@@ -179,12 +179,12 @@ impl Experiments {
         Ok(())
     }
 
-    fn load_rows(&mut self, table: Table, columns: &Columns) -> Result<(), LoadError> {
+    fn load_rows(&mut self, table: ExperimentTable, columns: &Columns) -> Result<(), LoadError> {
         let sums = self.sum_columns(columns)?;
         for (is_stored, sums) in self.is_stored.iter_mut().zip(&sums) {
             *is_stored |= sums.is_some();
         }
-        let is_pending = table == Table::Pending;
+        let is_pending = table == ExperimentTable::Pending;
         for (place, row) in UserDayRow::rows(columns)?.enumerate() {
             let day = if is_pending {
                 row.at.div_euclid(DAY_MS)
@@ -199,7 +199,7 @@ impl Experiments {
             }
             let label = u32::try_from(row.label).ok();
             let label = label.filter(|label| (*label as usize) < self.labels.known.len());
-            let key = Key {
+            let key = UserDayKey {
                 user: row.user,
                 at: row.at,
                 label: label.ok_or("a row of users has an unknown label")?,

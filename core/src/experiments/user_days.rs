@@ -20,7 +20,7 @@ const GROWTH: usize = 8;
 
 /// What a row is found by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Key {
+pub struct UserDayKey {
     pub user: u64,
     /// Day since 1970-01-01, or milliseconds.
     pub at: i64,
@@ -31,7 +31,7 @@ pub struct Key {
 
 #[derive(Clone, Copy, Debug)]
 struct Row {
-    key: Key,
+    key: UserDayKey,
     epoch: u32,
     /// The rows of this user before and after this one.
     before: u32,
@@ -102,7 +102,7 @@ impl UserDays {
     // Changing --------------------------------------------------------------------------------------
 
     /// Add to one sum of a row, which is made where it is missing.
-    pub fn add(&mut self, key: &Key, component: usize, amount: i64) -> Result<(), Overflow> {
+    pub fn add(&mut self, key: &UserDayKey, component: usize, amount: i64) -> Result<(), Overflow> {
         let Some(row) = self.find_or_insert(key) else {
             return Ok(());
         };
@@ -113,7 +113,7 @@ impl UserDays {
     }
 
     /// Add to all sums of a row; one with nothing to add is not made.
-    pub fn add_row(&mut self, key: &Key, amounts: &[i64]) -> Result<(), Overflow> {
+    pub fn add_row(&mut self, key: &UserDayKey, amounts: &[i64]) -> Result<(), Overflow> {
         if amounts.iter().all(|amount| *amount == 0) {
             return Ok(());
         }
@@ -129,7 +129,7 @@ impl UserDays {
     }
 
     /// Take over a row as it was stored.
-    pub fn set(&mut self, key: &Key, amounts: impl Iterator<Item = i64>) {
+    pub fn set(&mut self, key: &UserDayKey, amounts: impl Iterator<Item = i64>) {
         if let Some(row) = self.find_or_insert(key) {
             let held = &mut self.amounts[row * self.width..][..self.width];
             for (sum, amount) in held.iter_mut().zip(amounts) {
@@ -139,7 +139,7 @@ impl UserDays {
         }
     }
 
-    fn find(&self, key: &Key) -> Option<usize> {
+    fn find(&self, key: &UserDayKey) -> Option<usize> {
         let is_it = |row: &u32| self.rows[*row as usize].key == *key;
         let found = self.by_key.find(hash_of(key), is_it);
         found.map(|row| *row as usize)
@@ -149,7 +149,7 @@ impl UserDays {
         self.rows_of(user) >= self.user_rows || self.rows.len() >= END as usize
     }
 
-    fn find_or_insert(&mut self, key: &Key) -> Option<usize> {
+    fn find_or_insert(&mut self, key: &UserDayKey) -> Option<usize> {
         let found = self.find(key);
         if found.is_some() {
             return found;
@@ -229,13 +229,13 @@ impl UserDays {
         self.head(user).is_some()
     }
 
-    fn row(&self, number: usize) -> (&Key, &[i64]) {
+    fn row(&self, number: usize) -> (&UserDayKey, &[i64]) {
         let amounts = &self.amounts[number * self.width..][..self.width];
         (&self.rows[number].key, amounts)
     }
 
     /// Key and sums of each row of a user.
-    pub fn of(&self, user: u64) -> impl Iterator<Item = (&Key, &[i64])> {
+    pub fn of(&self, user: u64) -> impl Iterator<Item = (&UserDayKey, &[i64])> {
         let mut next = self.head(user).map_or(END, |head| head.row);
         std::iter::from_fn(move || {
             let number = (next != END).then_some(next as usize)?;
@@ -245,7 +245,7 @@ impl UserDays {
     }
 
     /// Key and sums of every row.
-    pub fn iter(&self) -> impl Iterator<Item = (&Key, &[i64])> {
+    pub fn iter(&self) -> impl Iterator<Item = (&UserDayKey, &[i64])> {
         (0..self.rows.len()).map(|number| self.row(number))
     }
 
@@ -268,7 +268,7 @@ impl UserDays {
     }
 
     /// Key and sums of the rows that last changed in the epochs [first, end).
-    pub fn changed(&self, first: u32, end: u32) -> impl Iterator<Item = (&Key, &[i64])> {
+    pub fn changed(&self, first: u32, end: u32) -> impl Iterator<Item = (&UserDayKey, &[i64])> {
         let of = |row: u32| self.rows[row as usize].epoch;
         let found = self.versions.changed(first, end, self.rows.len(), of);
         found.into_iter().map(|row| self.row(row as usize))
@@ -280,7 +280,7 @@ impl UserDays {
     }
 }
 
-fn hash_of(key: &Key) -> u64 {
+fn hash_of(key: &UserDayKey) -> u64 {
     let rest = u64::from(key.label) << 32 | u64::from(key.part);
     mix(mix(key.user, key.at as u64), rest)
 }

@@ -12,9 +12,9 @@ use super::bytes_as_text;
 
 /// A schema of the registry.
 #[derive(Debug)]
-pub struct Schema(serde_avro_fast::Schema);
+pub struct AvroSchema(serde_avro_fast::Schema);
 
-impl Schema {
+impl AvroSchema {
     /// A schema from its JSON.
     ///
     /// # Errors
@@ -237,11 +237,11 @@ mod tests {
 
     #[test]
     fn a_schema_that_names_its_records_too_often_is_refused() {
-        assert!(Schema::new(&doubling(15), &[]).is_ok());
-        let said = Schema::new(&doubling(40), &[]).unwrap_err();
+        assert!(AvroSchema::new(&doubling(15), &[]).is_ok());
+        let said = AvroSchema::new(&doubling(40), &[]).unwrap_err();
         assert!(said.contains("more than 1000000"), "{said}");
         let (of, text) = ("L39".to_owned(), doubling(40));
-        assert!(Schema::new(r#"{"type": "array", "items": "L39"}"#, &[(of, text)]).is_err());
+        assert!(AvroSchema::new(r#"{"type": "array", "items": "L39"}"#, &[(of, text)]).is_err());
     }
 
     #[test]
@@ -256,7 +256,7 @@ mod tests {
             .rev()
             .map(|level| record(level, &format!("L{}", level - 1)));
         let all = levels.chain([record(0, "int")]).collect::<Vec<_>>();
-        let said = Schema::new(&format!("[{}]", all.join(",")), &[]).unwrap_err();
+        let said = AvroSchema::new(&format!("[{}]", all.join(",")), &[]).unwrap_err();
         assert!(said.contains("names the type \"L38\" before"), "{said}");
     }
 
@@ -270,7 +270,7 @@ mod tests {
             (format!("L{level}"), text)
         };
         let references: Vec<_> = (1..900).map(record).collect();
-        let said = Schema::new(&record(0).1, &references).unwrap_err();
+        let said = AvroSchema::new(&record(0).1, &references).unwrap_err();
         assert!(said.contains("more than 128 levels"), "{said}");
     }
 
@@ -282,6 +282,6 @@ mod tests {
             fields += &format!(r#", {{"name": "x{i}", "type": ["null", "P", "R"]}}"#);
         }
         let text = format!(r#"{{"type": "record", "name": "R", "fields": [{fields}]}}"#);
-        assert!(Schema::new(&text, &[]).is_ok());
+        assert!(AvroSchema::new(&text, &[]).is_ok());
     }
 }

@@ -19,9 +19,9 @@ const MAX_LEVELS: usize = 32;
 
 /// A schema of the registry: all messages of its file.
 #[derive(Debug)]
-pub struct Schema(FileDescriptor);
+pub struct ProtobufSchema(FileDescriptor);
 
-impl Schema {
+impl ProtobufSchema {
     /// A schema from the text of its file; `references`: by the names that it imports them by.
     ///
     /// # Errors

@@ -4,17 +4,17 @@ fn wire(id: u32, payload: &[u8]) -> Vec<u8> {
     [&[MAGIC][..], &id.to_be_bytes(), payload].concat()
 }
 
-fn text_of(values: &Values, value: &[u8]) -> Result<String, Reason> {
+fn text_of(values: &FormatReader, value: &[u8]) -> Result<String, Reason> {
     let mut own = String::new();
     let found = values.text(value, 200, &mut own)?;
     Ok(match found {
-        Text::Here(text) => String::from_utf8(text.to_vec()).unwrap(),
-        Text::Written => own,
+        Payload::Here(text) => String::from_utf8(text.to_vec()).unwrap(),
+        Payload::Written => own,
     })
 }
 
-fn with(format: Format, text: &str, references: &[(&str, &str)]) -> Values {
-    let mut values = Values::new(format, 3);
+fn with(format: Format, text: &str, references: &[(&str, &str)]) -> FormatReader {
+    let mut values = FormatReader::new(format, 3);
     let references = references.iter();
     let references = references.map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
     let schema = (text.to_owned(), references.collect());
@@ -24,9 +24,9 @@ fn with(format: Format, text: &str, references: &[(&str, &str)]) -> Values {
 
 #[test]
 fn json_is_taken_as_it_is_and_behind_an_id() {
-    let plain = Values::new(Format::Json, 3);
+    let plain = FormatReader::new(Format::Json, 3);
     assert_eq!(text_of(&plain, b"{}"), Ok("{}".to_owned()));
-    let schema = Values::new(Format::JsonSchema, 3);
+    let schema = FormatReader::new(Format::JsonSchema, 3);
     assert_eq!(text_of(&schema, &wire(9, b"{}")), Ok("{}".to_owned()));
     assert_eq!(text_of(&schema, b"{\"a\": 1}"), Err(Reason::Schema));
     assert_eq!(text_of(&schema, b"\0\0\0"), Err(Reason::Schema));
@@ -171,26 +171,26 @@ fn what_is_no_schema_is_said_and_its_records_are_rejected() {
         (Format::Protobuf, "message {", "expected"),
         (Format::Protobuf, "import \"other.proto\";", "other.proto"),
     ] {
-        let mut values = Values::new(format, 3);
+        let mut values = FormatReader::new(format, 3);
         let schema = (text.to_owned(), Vec::new());
         let error = values.set(3, Some(&schema)).unwrap_err();
         assert!(error.contains(reason), "{error}");
         assert_eq!(text_of(&values, &wire(3, b"")), Err(Reason::Schema));
     }
-    let mut values = Values::new(Format::Avro, 3);
+    let mut values = FormatReader::new(Format::Avro, 3);
     assert_eq!(values.set(4, None), Ok(()));
     assert_eq!(text_of(&values, &wire(4, b"")), Err(Reason::Schema));
 }
 
 #[test]
 fn refused_schemas_are_bounded_and_usable_ones_stay() {
-    let mut values = Values::new(Format::Avro, 3);
+    let mut values = FormatReader::new(Format::Avro, 3);
     let text = (r#""string""#.to_owned(), Vec::new());
     values.set(0, Some(&text)).unwrap();
     for id in 1..=3 {
         values.set(id, None).unwrap();
     }
-    let is_known = |values: &Values, id: u8| {
+    let is_known = |values: &FormatReader, id: u8| {
         let value = [0, 0, 0, 0, id];
         let record = Record {
             value: Some(&value),
@@ -209,7 +209,7 @@ fn refused_schemas_are_bounded_and_usable_ones_stay() {
 
 #[test]
 fn the_schemas_of_a_fetch_are_noted_together() {
-    let values = Values::new(Format::Avro, 3);
+    let values = FormatReader::new(Format::Avro, 3);
     let mut unknown = UnknownSchemas::default();
     for id in [7, 8, 7, 9, 10] {
         let value = [0, 0, 0, 0, id];

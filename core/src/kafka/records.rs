@@ -3,14 +3,14 @@
 use smallvec::SmallVec;
 
 use super::header::Header;
-use super::{BLOCK, Record, SkipReason, Summary};
+use super::{BLOCK, ReadSummary, Record, SkipReason};
 
 /// Hands over the records from `summary.next_offset` on, up to the first that is damaged; some at
 /// a time.
 pub(super) fn read(
     body: &[u8],
     header: &Header,
-    summary: &mut Summary,
+    summary: &mut ReadSummary,
     on_records: &mut impl FnMut(&[Record]),
 ) -> Result<(), SkipReason> {
     let mut block = SmallVec::<[Record; BLOCK]>::new();
@@ -24,7 +24,7 @@ pub(super) fn read(
 fn read_blocks<'a>(
     body: &'a [u8],
     header: &Header,
-    summary: &mut Summary,
+    summary: &mut ReadSummary,
     block: &mut SmallVec<[Record<'a>; BLOCK]>,
     on_records: &mut impl FnMut(&[Record]),
 ) -> Result<(), SkipReason> {

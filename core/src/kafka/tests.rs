@@ -15,7 +15,7 @@ fn options(next_offset: i64, aborted: &[(i64, i64)]) -> ReadOptions<'_> {
 
 type Found = Vec<(i64, i64, Option<Vec<u8>>)>;
 
-fn found(blob: &[u8], options: &ReadOptions) -> (Summary, Found) {
+fn found(blob: &[u8], options: &ReadOptions) -> (ReadSummary, Found) {
     let mut records = Vec::new();
     let summary = read(blob, options, &mut Scratch::default(), |some| {
         let owned = |r: &Record| (r.offset, r.timestamp_ms, r.value.map(<[u8]>::to_vec));

@@ -21,7 +21,7 @@ const CACHED: usize = 65_536;
 
 /// The values of one dimension.
 #[derive(Debug)]
-pub struct Values {
+pub struct DimensionValues {
     spec: spec::Dimension,
     /// Text of each code, and accepted events that carried it.
     pub texts: Vec<String>,
@@ -31,7 +31,7 @@ pub struct Values {
     hashes: std::collections::BTreeMap<(u64, String), u32>,
 }
 
-impl Values {
+impl DimensionValues {
     fn new(spec: spec::Dimension) -> Self {
         let texts = vec!["unknown".to_owned(), "other".to_owned()];
         Self {
@@ -125,7 +125,7 @@ pub type StoredValues = (Vec<String>, Vec<u64>, Vec<String>);
 #[derive(Debug)]
 pub struct Dimensions {
     key: HashKey,
-    pub values: Vec<Values>,
+    pub values: Vec<DimensionValues>,
     limit: usize,
     /// Times that a segment beyond the bound was asked for: it became all `other`.
     pub overflowed: u64,
@@ -146,7 +146,11 @@ impl Dimensions {
     pub fn new(key: HashKey, dimensions: &[spec::Dimension], limit: usize) -> Self {
         Self {
             key,
-            values: dimensions.iter().cloned().map(Values::new).collect(),
+            values: dimensions
+                .iter()
+                .cloned()
+                .map(DimensionValues::new)
+                .collect(),
             limit,
             overflowed: 0,
             codes: Vec::new(),

@@ -16,9 +16,9 @@ pub const CATEGORY_BITS: u32 = 6;
 
 /// Item and label, in one number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Key(pub u64);
+pub struct ItemKey(pub u64);
 
-impl Key {
+impl ItemKey {
     pub fn new(item: u64, label: u32) -> Self {
         Self((item >> ITEM_SHIFT) << LABEL_BITS | u64::from(label))
     }
@@ -37,7 +37,7 @@ impl Key {
     }
 }
 
-impl Hash for Key {
+impl Hash for ItemKey {
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write_u64(mix(self.0, 0));
     }
@@ -45,9 +45,9 @@ impl Hash for Key {
 
 /// A key at a time, in units of the panes' common divisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Moment(pub i64, pub Key);
+pub struct ItemPane(pub i64, pub ItemKey);
 
-impl Hash for Moment {
+impl Hash for ItemPane {
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write_u64(mix(self.1.0, self.0 as u64));
     }

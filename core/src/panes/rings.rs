@@ -11,7 +11,7 @@ pub const TOTALS: u64 = 9;
 /// Integers of a cell.
 pub const BLOCK: usize = 64;
 /// The integers of a cell.
-pub type Row = [i64; BLOCK];
+pub type Cell = [i64; BLOCK];
 /// Bits of a pane's index in its number, below its ring.
 pub const PANE_BITS: u32 = 32;
 /// More than any number of a ring.
@@ -89,7 +89,7 @@ impl Rings {
     }
 
     /// Those of the amounts of a block that are kept for the day before; none where all are 0.
-    pub fn for_day_before(&self, block: usize, amounts: &Row) -> Option<Row> {
+    pub fn for_day_before(&self, block: usize, amounts: &Cell) -> Option<Cell> {
         let kept = *self.kept.get(block).filter(|kept| **kept != 0)?;
         let mut chosen = [0; BLOCK];
         for (place, amount) in amounts.iter().enumerate() {

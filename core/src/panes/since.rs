@@ -1,9 +1,9 @@
 //! Since when what panes hold is counted, after settings were changed: what is new counts nothing of
 //! the time before, so that what was counted without it is never retracted from it.
 
-use crate::spec::{From, ItemsSince, Since};
+use crate::spec::{CountFrom, ItemsSince, Since};
 
-use crate::panes::rings::{BLOCK, Row};
+use crate::panes::rings::{BLOCK, Cell};
 
 impl ItemsSince {
     /// All times, which panes may not straddle.
@@ -24,11 +24,11 @@ impl ItemsSince {
 
 /// Which parts of an amount count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum Fold {
     /// Those that count by now.
-    Due,
+    All,
     /// Of them those that are new.
-    New,
+    NewOnly,
 }
 
 impl Since {
@@ -47,9 +47,9 @@ impl Since {
             || self.statistics.iter().any(|(.., from)| from.is_new)
     }
 
-    fn of_ring(&self, number: u64) -> From {
+    fn of_ring(&self, number: u64) -> CountFrom {
         let found = self.rings.iter().find(|(other, _)| *other == number);
-        found.map_or_else(From::default, |(_, from)| *from)
+        found.map_or_else(CountFrom::default, |(_, from)| *from)
     }
 
     /// Whether everything counts at this time.
@@ -61,15 +61,15 @@ impl Since {
     pub fn counted(
         &self,
         (ring, block, at_ms): (u64, usize, i64),
-        amounts: &Row,
-        part: Part,
-    ) -> Option<Row> {
+        amounts: &Cell,
+        part: Fold,
+    ) -> Option<Cell> {
         let from = self.of_ring(ring);
         if at_ms < from.since_ms {
             return None;
         }
         let mut counted = match part {
-            Part::New if !from.is_new => [0; BLOCK],
+            Fold::NewOnly if !from.is_new => [0; BLOCK],
             _ => *amounts,
         };
         for (first, stop, of_statistic) in &self.statistics {
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     fn since() -> Since {
-        let from = |since_ms, is_new| From { since_ms, is_new };
+        let from = |since_ms, is_new| CountFrom { since_ms, is_new };
         Since {
             rings: vec![(2, from(5_000, true))],
             statistics: vec![(1, 3, from(6_000, true)), (70, 71, from(4_000, false))],
@@ -99,7 +99,7 @@ mod tests {
         }
     }
 
-    fn places(counted: Option<Row>) -> Vec<usize> {
+    fn places(counted: Option<Cell>) -> Vec<usize> {
         let row = counted.unwrap_or([0; BLOCK]);
         (0..BLOCK).filter(|place| row[*place] != 0).collect()
     }
@@ -108,7 +108,7 @@ mod tests {
     fn nothing_of_the_time_before_counts() {
         let mut amounts = [0; BLOCK];
         amounts[..4].fill(7);
-        let of = |ring, at_ms| places(since().counted((ring, 0, at_ms), &amounts, Part::Due));
+        let of = |ring, at_ms| places(since().counted((ring, 0, at_ms), &amounts, Fold::All));
         assert_eq!(of(1, 5_999), [0, 3]);
         assert_eq!(of(1, 6_000), [0, 1, 2, 3]);
         assert!(of(2, 4_999).is_empty());
@@ -119,8 +119,9 @@ mod tests {
     #[test]
     fn what_is_new_is_told_apart() {
         let amounts = [1; BLOCK];
-        let of =
-            |ring, block, at_ms| places(since().counted((ring, block, at_ms), &amounts, Part::New));
+        let of = |ring, block, at_ms| {
+            places(since().counted((ring, block, at_ms), &amounts, Fold::NewOnly))
+        };
         assert_eq!(of(1, 0, 7_000), [1, 2]);
         assert!(of(1, 0, 5_000).is_empty());
         assert!(of(1, 1, 7_000).is_empty());

@@ -20,7 +20,7 @@ pub enum Table {
     Sessions,
     Viewings,
     UserItems,
-    OfExperiments(experiments::Table),
+    OfExperiments(experiments::ExperimentTable),
 }
 
 impl Table {
@@ -37,7 +37,7 @@ impl Table {
             Self::Viewings,
             Self::UserItems,
         ];
-        let of_experiments = experiments::Table::ALL.map(Self::OfExperiments);
+        let of_experiments = experiments::ExperimentTable::ALL.map(Self::OfExperiments);
         ids.chain(rows).chain(of_experiments)
     }
 

@@ -6,18 +6,18 @@ use numpy::{IntoPyArray, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::columns::{Columns, Values};
+use crate::columns::{ColumnValues, Columns};
 
 pub fn as_arrays<'py>(py: Python<'py>, columns: Columns) -> PyResult<Bound<'py, PyDict>> {
     let found = PyDict::new(py);
     for (name, values) in columns.0 {
         match values {
-            Values::U64(values) => found.set_item(name, values.into_pyarray(py))?,
-            Values::I64(values) => found.set_item(name, values.into_pyarray(py))?,
-            Values::I32(values) => found.set_item(name, values.into_pyarray(py))?,
-            Values::I16(values) => found.set_item(name, values.into_pyarray(py))?,
-            Values::F64(values) => found.set_item(name, values.into_pyarray(py))?,
-            Values::Bool(values) => found.set_item(name, values.into_pyarray(py))?,
+            ColumnValues::U64(values) => found.set_item(name, values.into_pyarray(py))?,
+            ColumnValues::I64(values) => found.set_item(name, values.into_pyarray(py))?,
+            ColumnValues::I32(values) => found.set_item(name, values.into_pyarray(py))?,
+            ColumnValues::I16(values) => found.set_item(name, values.into_pyarray(py))?,
+            ColumnValues::F64(values) => found.set_item(name, values.into_pyarray(py))?,
+            ColumnValues::Bool(values) => found.set_item(name, values.into_pyarray(py))?,
         }
     }
     Ok(found)
@@ -48,22 +48,22 @@ pub fn from_arrays(dict: &Bound<'_, PyDict>) -> PyResult<Columns> {
     Ok(columns)
 }
 
-fn values_of(array: &Bound<'_, PyAny>) -> PyResult<Values> {
+fn values_of(array: &Bound<'_, PyAny>) -> PyResult<ColumnValues> {
     if let Ok(found) = array.extract::<PyReadonlyArray1<'_, u64>>() {
-        return Ok(Values::U64(found.as_slice()?.to_vec()));
+        return Ok(ColumnValues::U64(found.as_slice()?.to_vec()));
     }
     if let Ok(found) = array.extract::<PyReadonlyArray1<'_, i64>>() {
-        return Ok(Values::I64(found.as_slice()?.to_vec()));
+        return Ok(ColumnValues::I64(found.as_slice()?.to_vec()));
     }
     if let Ok(found) = array.extract::<PyReadonlyArray1<'_, i32>>() {
-        return Ok(Values::I32(found.as_slice()?.to_vec()));
+        return Ok(ColumnValues::I32(found.as_slice()?.to_vec()));
     }
     if let Ok(found) = array.extract::<PyReadonlyArray1<'_, i16>>() {
-        return Ok(Values::I16(found.as_slice()?.to_vec()));
+        return Ok(ColumnValues::I16(found.as_slice()?.to_vec()));
     }
     if let Ok(found) = array.extract::<PyReadonlyArray1<'_, f64>>() {
-        return Ok(Values::F64(found.as_slice()?.to_vec()));
+        return Ok(ColumnValues::F64(found.as_slice()?.to_vec()));
     }
     let found = array.extract::<PyReadonlyArray1<'_, bool>>()?;
-    Ok(Values::Bool(found.as_slice()?.to_vec()))
+    Ok(ColumnValues::Bool(found.as_slice()?.to_vec()))
 }

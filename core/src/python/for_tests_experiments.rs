@@ -7,8 +7,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::changes::{Segment, UserAt};
-use crate::columns::{Columns, Values};
-use crate::experiments::{Experiments, Table};
+use crate::columns::{ColumnValues, Columns};
+use crate::experiments::{ExperimentTable, Experiments};
 use crate::hash::HashKey;
 use crate::panes::Overflow;
 use crate::panes::dimensions::Dimensions;
@@ -159,9 +159,9 @@ impl ExperimentsForTests {
         for (column, values) in columns {
             let column: String = column.extract()?;
             let values = match column.as_str() {
-                "user" => Values::U64(values.extract()?),
-                "label" => Values::I32(values.extract()?),
-                _ => Values::I64(values.extract()?),
+                "user" => ColumnValues::U64(values.extract()?),
+                "label" => ColumnValues::I32(values.extract()?),
+                _ => ColumnValues::I64(values.extract()?),
             };
             found.0.push((column, values));
         }
@@ -169,8 +169,10 @@ impl ExperimentsForTests {
     }
 }
 
-fn table(name: &str) -> PyResult<Table> {
-    let found = Table::ALL.into_iter().find(|table| table.name() == name);
+fn table(name: &str) -> PyResult<ExperimentTable> {
+    let found = ExperimentTable::ALL
+        .into_iter()
+        .find(|table| table.name() == name);
     found.ok_or_else(|| error(format!("no table {name:?}")))
 }
 
@@ -178,9 +180,9 @@ fn to_python(py: Python<'_>, columns: Columns) -> PyResult<Bound<'_, PyDict>> {
     let found = PyDict::new(py);
     for (name, values) in columns.0 {
         match values {
-            Values::U64(values) => found.set_item(name, values)?,
-            Values::I64(values) => found.set_item(name, values)?,
-            Values::I32(values) => found.set_item(name, values)?,
+            ColumnValues::U64(values) => found.set_item(name, values)?,
+            ColumnValues::I64(values) => found.set_item(name, values)?,
+            ColumnValues::I32(values) => found.set_item(name, values)?,
             _ => return Err(error(format!("column {name:?}"))),
         }
     }

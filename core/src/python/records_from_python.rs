@@ -5,7 +5,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 
-use crate::formats::{SchemaText, Values};
+use crate::formats::{FormatReader, SchemaText};
 use crate::kafka;
 
 /// Keys and headers (as Kafka sends them, behind their number).
@@ -59,7 +59,7 @@ impl GivenRecords {
 /// used.
 pub fn make_known(
     py: Python<'_>,
-    format: &mut Values,
+    format: &mut FormatReader,
     id: u32,
     schema: Option<SchemaText>,
 ) -> PyResult<()> {

@@ -5,7 +5,7 @@ use serde::Deserialize;
 /// Which values of slates are wanted, and what they are made of.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Slates {
+pub struct SlatesSpec {
     pub tables: TableSpec,
     pub families: Vec<FamilySpec>,
 }

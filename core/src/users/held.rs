@@ -4,7 +4,7 @@
 use hashbrown::HashTable;
 
 use crate::changes::Segment;
-use crate::users::items::Key;
+use crate::users::items::UserItemKey;
 use crate::users::rows::spread;
 
 const END: u32 = u32::MAX;
@@ -12,7 +12,7 @@ const END: u32 = u32::MAX;
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     serial: u64,
-    key: Key,
+    key: UserItemKey,
     time: u32,
     column: u32,
     /// Of the same user; of free places `next` is the next one.
@@ -69,7 +69,7 @@ impl Held {
     }
 
     /// Hold one whose serial number is new.
-    pub fn insert(&mut self, serial: u64, key: Key, column: usize, time: u32) {
+    pub fn insert(&mut self, serial: u64, key: UserItemKey, column: usize, time: u32) {
         let entry = Entry {
             serial,
             key,

@@ -5,14 +5,14 @@
 //! A time is a unit of the finest pane since the epoch, from 1; 0 is never.
 
 use crate::changes::Segment;
-use crate::users::rows::{Row, UserRows};
+use crate::users::rows::{UserRow, UserRows};
 
 /// Rows of a user that are fetched ahead; a robot has far more.
 const WARMED: usize = 64;
 
 /// What a row is found by.
 #[derive(Clone, Copy, Debug)]
-pub struct Key {
+pub struct UserItemKey {
     pub user: u64,
     /// `mix` of user and item.
     pub pair: u64,
@@ -60,7 +60,7 @@ impl UserItems {
     // Changing --------------------------------------------------------------------------------------
 
     /// The place of the row of a key, if there is one.
-    pub fn find(&self, key: &Key) -> Option<usize> {
+    pub fn find(&self, key: &UserItemKey) -> Option<usize> {
         self.rows.find(key.user, key.pair, key.segment)
     }
 
@@ -75,8 +75,8 @@ impl UserItems {
     }
 
     /// Set the last time in a column of a row, which is made where it is missing.
-    pub fn set(&mut self, key: &Key, at: Option<usize>, column: usize, time: u32) {
-        let Key {
+    pub fn set(&mut self, key: &UserItemKey, at: Option<usize>, column: usize, time: u32) {
+        let UserItemKey {
             user,
             pair,
             segment,
@@ -95,7 +95,7 @@ impl UserItems {
     }
 
     /// The rows of a user.
-    pub fn of(&self, user: u64) -> impl Iterator<Item = Row<'_>> {
+    pub fn of(&self, user: u64) -> impl Iterator<Item = UserRow<'_>> {
         self.rows.of(user)
     }
 
@@ -113,7 +113,7 @@ impl UserItems {
 
     /// How many rows have a time from `oldest` on.
     pub fn count_since(&self, oldest: u32) -> usize {
-        let is_since = |row: &Row| row.times().iter().any(|time| *time >= oldest);
+        let is_since = |row: &UserRow| row.times().iter().any(|time| *time >= oldest);
         self.rows.iter().filter(|(_, row)| is_since(row)).count()
     }
 
@@ -143,7 +143,7 @@ impl UserItems {
     }
 
     /// Rows that last changed in the epochs [first, end), each with its user.
-    pub fn changed(&self, first: u32, end: u32) -> impl Iterator<Item = (u64, Row<'_>)> {
+    pub fn changed(&self, first: u32, end: u32) -> impl Iterator<Item = (u64, UserRow<'_>)> {
         let users = self.rows.users().filter(move |(_, epoch)| *epoch >= first);
         let rows = users.flat_map(|(user, _)| self.rows.of(user).map(move |row| (user, row)));
         rows.filter(move |(_, row)| (first..end).contains(&row.epoch()))

@@ -26,9 +26,9 @@ struct User {
 
 /// One row, as it stands in memory.
 #[derive(Clone, Copy, Debug)]
-pub struct Row<'a>(&'a [u32]);
+pub struct UserRow<'a>(&'a [u32]);
 
-impl<'a> Row<'a> {
+impl<'a> UserRow<'a> {
     pub fn pair(&self) -> u64 {
         u64::from(self.0[0]) | u64::from(self.0[1]) << 32
     }
@@ -99,11 +99,11 @@ impl UserRows {
         self.users.find(spread(user), |found| found.user == user)
     }
 
-    fn rows_of(&self, user: &User) -> impl Iterator<Item = Row<'_>> {
+    fn rows_of(&self, user: &User) -> impl Iterator<Item = UserRow<'_>> {
         let (first, end) = (user.start as usize, (user.start + user.len) as usize);
         self.words[first * self.width..end * self.width]
             .chunks_exact(self.width)
-            .map(Row)
+            .map(UserRow)
     }
 
     /// How many rows a user has.
@@ -112,7 +112,7 @@ impl UserRows {
     }
 
     /// The rows of a user.
-    pub fn of(&self, user: u64) -> impl Iterator<Item = Row<'_>> {
+    pub fn of(&self, user: u64) -> impl Iterator<Item = UserRow<'_>> {
         self.user(user)
             .into_iter()
             .flat_map(|user| self.rows_of(user))
@@ -124,7 +124,7 @@ impl UserRows {
     }
 
     /// Every row with its user.
-    pub fn iter(&self) -> impl Iterator<Item = (u64, Row<'_>)> {
+    pub fn iter(&self) -> impl Iterator<Item = (u64, UserRow<'_>)> {
         let users = self.users.iter();
         users.flat_map(|user| self.rows_of(user).map(|row| (user.user, row)))
     }
@@ -146,8 +146,8 @@ impl UserRows {
     }
 
     /// A row by its place.
-    pub fn row(&self, at: usize) -> Row<'_> {
-        Row(&self.words[at * self.width..][..self.width])
+    pub fn row(&self, at: usize) -> UserRow<'_> {
+        UserRow(&self.words[at * self.width..][..self.width])
     }
 
     // Changing
@@ -260,7 +260,7 @@ impl UserRows {
     }
 
     /// Keeps the rows that are wanted, in memory of their own.
-    pub fn keep(&mut self, is_wanted: impl Fn(u64, &Row) -> bool) {
+    pub fn keep(&mut self, is_wanted: impl Fn(u64, &UserRow) -> bool) {
         let mut kept = Self::new(self.width - HEAD);
         for user in &self.users {
             for row in self.rows_of(user).filter(|row| is_wanted(user.user, row)) {

@@ -3,7 +3,7 @@
 use super::Users;
 use crate::columns::{Columns, LoadError, StoredRow, stored_row};
 use crate::hash::in_sample;
-use crate::users::items::Key;
+use crate::users::items::UserItemKey;
 
 /// Segments that stored rows may have: groups are numbered in 20 bits.
 const MAX_SEGMENTS: u32 = 1 << 20;
@@ -87,7 +87,7 @@ impl Users {
             if !in_sample(row.user, self.sample_bits) {
                 continue;
             }
-            let key = Key {
+            let key = UserItemKey {
                 user: row.user,
                 pair: row.pair,
                 segment: row.segment as u32,

@@ -43,7 +43,7 @@ pub fn users_stats(kinds: usize) -> usize {
 /// The sums of a ring: keys of pane, segment group and statistic in that order, each once and
 /// ascending, and their values, none 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sums {
+pub struct UserSums {
     pub key: Vec<i64>,
     pub value: Vec<i64>,
 }
@@ -173,13 +173,13 @@ impl RingSums {
     }
 
     /// The sums, if something was added since the last call.
-    pub fn take(&mut self) -> Option<Sums> {
+    pub fn take(&mut self) -> Option<UserSums> {
         if !std::mem::take(&mut self.is_changed) {
             return None;
         }
         let mut order: Vec<(u64, usize)> = self.keys.iter().copied().zip(0..).collect();
         order.sort_unstable();
-        let mut sums = Sums::default();
+        let mut sums = UserSums::default();
         for (key, block) in order {
             let values = &self.values[block * self.stats..][..self.stats];
             for (stat, value) in (0..).zip(values).filter(|(_, value)| **value != 0) {

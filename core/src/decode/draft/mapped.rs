@@ -9,7 +9,7 @@ use std::fmt::Write;
 
 use super::{Action, Click, Draft, EventKind, Field, Head, Kind, Place, Reading, Shown, times};
 use crate::decode::Reason;
-use crate::decode::mapping::{Fields, Found, Items, Wanted, first, push_json};
+use crate::decode::mapping::{Fields, Found, MappedItems, Wanted, first, push_json};
 use crate::hash::NONE;
 use crate::json::Reader;
 
@@ -52,7 +52,7 @@ impl NativeEvent {
     /// Finds the fields of an object in a list: their places are in `found`.
     fn find(
         &mut self,
-        items: &Items,
+        items: &MappedItems,
         reader: &mut Reader,
         reading: &Reading,
     ) -> Result<(), Reason> {
@@ -147,7 +147,7 @@ impl Draft {
 
     fn read_mapped_items(
         &mut self,
-        items: &Items,
+        items: &MappedItems,
         found: &Found,
         reading: &Reading,
     ) -> Result<(), Reason> {
@@ -181,7 +181,7 @@ impl Draft {
     /// An object, or the id alone.
     fn read_mapped_element(
         &mut self,
-        items: &Items,
+        items: &MappedItems,
         reader: &mut Reader,
         found: &mut Vec<u32>,
         reading: &Reading,
@@ -334,7 +334,7 @@ impl Draft {
     /// The id of a list's only item.
     fn write_only_item(
         &self,
-        items: &Items,
+        items: &MappedItems,
         reading: &Reading,
         to: &mut NativeEvent,
     ) -> Result<(), Reason> {
@@ -426,7 +426,7 @@ impl Draft {
 
     fn write_items(
         &self,
-        items: &Items,
+        items: &MappedItems,
         reading: &Reading,
         to: &mut NativeEvent,
     ) -> Result<(), Reason> {
@@ -447,7 +447,7 @@ impl Draft {
     /// An object, or the id alone.
     fn write_element(
         &self,
-        items: &Items,
+        items: &MappedItems,
         (reader, i): (&mut Reader, usize),
         reading: &Reading,
         to: &mut NativeEvent,

@@ -2,7 +2,7 @@
 
 use hashbrown::HashTable;
 
-use super::{END, GROWTH, Head, Key, Row, UserDays, hash_of};
+use super::{END, GROWTH, Head, Row, UserDayKey, UserDays, hash_of};
 use crate::users::rows::spread;
 
 /// Up to one row in so many is taken out by itself.
@@ -98,7 +98,7 @@ impl UserDays {
     }
 
     /// Keep some rows.
-    pub fn keep(&mut self, is_wanted: impl Fn(&Key) -> bool) {
+    pub fn keep(&mut self, is_wanted: impl Fn(&UserDayKey) -> bool) {
         let width = self.width;
         let mut kept = 0;
         for number in 0..self.rows.len() {

@@ -8,7 +8,7 @@ type Model = BTreeMap<(u64, i64, u32), ([i64; 2], u32)>;
 /// Rows of every user, and those of every range of epochs, are those of the model.
 fn check(rows: &UserDays, model: &Model, epochs: u32) {
     assert_eq!(rows.len(), model.len());
-    let place = |key: &Key| (key.user, key.at, key.label);
+    let place = |key: &UserDayKey| (key.user, key.at, key.label);
     for user in 0..8 {
         let mut found: Vec<_> = rows.of(user).map(|(k, sums)| (place(k), sums)).collect();
         found.sort_unstable();
@@ -39,7 +39,7 @@ fn rows_leave_few_or_many_at_a_time() {
         let (user, at, label) = (dice % 8, (i + dice % 200) as i64, (dice >> 20) as u32 % 2);
         let (component, amount) = ((dice >> 30) as usize % 2, 1 + (dice >> 40) as i64 % 9);
         let part = 0;
-        let key = Key {
+        let key = UserDayKey {
             user,
             at,
             label,
@@ -73,7 +73,7 @@ fn rows_leave_few_or_many_at_a_time() {
 fn a_sum_that_would_pass_its_bound_is_an_error() {
     let mut rows = UserDays::new(1, 100_000);
     let (user, at, label, part) = (1, 2, 3, 4);
-    let key = Key {
+    let key = UserDayKey {
         user,
         at,
         label,
