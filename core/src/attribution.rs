@@ -151,7 +151,7 @@ impl Attribution {
             pending: Pending::default(),
             policies,
             weights: Beside::new(policies > 0),
-            items: Beside::new(!spec.items.lists.is_empty()),
+            items: Beside::new(spec.items.has_lists),
             values: PendingValues::new(&spec.records.custom),
             unattributed: [0, 0],
             settled_moved: 0,

@@ -2,7 +2,7 @@
 
 use ethnum::I256;
 
-use crate::counting::components::LIMB_BITS;
+use crate::counting::sums::LIMB_BITS;
 use crate::experiments::caps::Cap;
 use crate::experiments::spec::{MeasureSpec, RatioSpec};
 
