@@ -287,7 +287,10 @@ def test_a_user_has_so_many_rows_and_no_more() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"components": ["outcomes", "impressions"], "columns": ["a", "b"]}, "first components"),
+        (
+            {"sums": [{"name": n} for n in ("outcomes", "impressions")], "columns": ["a", "b"]},
+            "first sums",
+        ),
         ({"columns": ["a"]}, "column"),
         ({"exposures": []}, "exposure"),
         ({"more": 1}, "unknown field"),
