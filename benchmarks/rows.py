@@ -78,7 +78,7 @@ def sizes(document: Mapping[str, Any], traffic: Iterator[Event]) -> dict[str, in
     (partition,) = engines.partitions
     partition.refresh_user_sums()
     size = partition.core.sizes()
-    sums = SUM_BYTES * len(partition.catalogue.experiment_measures.components)
+    sums = SUM_BYTES * len(partition.catalogue.experiment_measures.sums)
     return {**size, "user_days": size["user_days"] - sums * size["user_days_rows"]}
 
 

@@ -20,6 +20,10 @@ _Place = tuple[int, int, int]
 EXPERIMENT_TABLES: list[str]
 """Those of experiments: readers look into them, too, for ranges of days."""
 
+SUMS: list[tuple[str, int]]
+"""Sums over events: the name, and how many of its integers are 1."""
+USER_GROUPS: int
+"""Groups of users by hash."""
 PANE_BITS: int
 """Bits of a pane's index, below its ring."""
 STAT_BITS: int

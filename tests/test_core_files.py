@@ -11,19 +11,6 @@ CORE = Path(__file__).parent.parent / "core" / "src"
 PATH = re.compile(r"\bcrate::((?:\w+::)*)(?:(\w+)|(\{[^;]*\}))")
 IMPL = re.compile(r"^impl(?:<[^>]*>)? (\w+)(?:<[^>]*>)? (?:where|\{)", re.MULTILINE)
 FILES_OF_A_TYPE = 3
-SUMS = {
-    f"counting::{name}"
-    for name in (
-        "components",
-        "custom",
-        "listing",
-        "named_sums",
-        "off_policy",
-        "scores",
-        "statistics",
-    )
-}
-"""They are still declared where they are added up: the spec uses them, and they each other."""
 
 
 def name_of(path: Path) -> str:
@@ -72,20 +59,18 @@ def test_paths_are_found() -> None:
 
 
 def test_files_use_each_other_in_no_circle() -> None:
-    graph = {name: set(used_by(name)) - SUMS for name in CODE}
+    graph = {name: set(used_by(name)) for name in CODE}
     TopologicalSorter(graph).prepare()  # CycleError names it
 
 
 def test_the_spec_uses_no_room() -> None:
     used = {used for name in CODE if name.startswith("spec") for used in used_by(name)}
-    assert {name.partition("::")[0] for name in used - SUMS} <= {"spec", "hash"}
+    assert {name.partition("::")[0] for name in used} <= {"spec", "hash"}
 
 
 def test_the_methods_of_a_type_stand_in_few_files() -> None:
     files: dict[str, set[str]] = {}
     for name, code in CODE.items():
-        if name in SUMS:
-            continue
         for of in IMPL.findall(code):
             files.setdefault(of, set()).add(name)
     assert len(files) > 100

@@ -123,7 +123,7 @@ impl Attribution {
             pending: Pending::default(),
             policies,
             weights: SideLog::new(policies > 0),
-            items: SideLog::new(!spec.items.lists.is_empty()),
+            items: SideLog::new(spec.items.has_lists),
             values: PendingValues::new(&spec.records.custom),
             unattributed: [0, 0],
             settled_moved: 0,

@@ -1,16 +1,15 @@
 //! Counting: what changes add to panes, users, experiments and alert series.
 
 pub mod alert_series;
-pub mod components;
 pub mod custom;
 pub mod intervals;
 pub mod item_counts;
 pub mod listing;
-pub mod named_sums;
 pub mod off_policy;
 pub mod scores;
 pub mod sessions;
 pub mod statistics;
+pub mod sums;
 mod time_spent;
 pub mod viewings;
 
@@ -19,14 +18,14 @@ use std::sync::Arc;
 use crate::attribution::emitted::{Emitted, ShownItem, Sink};
 use crate::attribution::pending::Feedback;
 use crate::changes::{
-    Dwell, Given, ItemShown, Kind, Member, Outcome, Probed, Segment, Session, Shown, Slate, UserAt,
+    Dwell, Given, ItemShown, Kind, Member, Outcome, Probed, Segment, Session, Shown, Slate,
     Weighing, WeighingOf,
 };
 use crate::counting::alert_series::Series;
-use crate::counting::components::{Change, Component, OfSlates, of_slates};
 use crate::counting::custom::Filters;
 use crate::counting::listing::Listing;
-use crate::counting::statistics::{Places, Statistics};
+use crate::counting::statistics::Statistics;
+use crate::counting::sums::{Change, Sum, Sums};
 use crate::counting::viewings::Viewings;
 use crate::experiments::Experiments;
 use crate::hash::is_anonymous;
@@ -36,7 +35,7 @@ use crate::panes::{Overflow, Panes};
 use crate::slates::family::SlateFamily;
 use crate::slates::pairs::PairLosses;
 use crate::slates::values::{SlateContext, Tables};
-use crate::spec::Spec;
+use crate::spec::{Spec, SumSpec};
 use crate::users::{Touch, Users, UsersSpec};
 use crate::weights::Weights;
 use time_spent::dwell_of;
@@ -56,12 +55,12 @@ pub struct Counting {
     statistics: Statistics,
     filters: Filters,
     families: Vec<(u32, SlateFamily)>,
-    context: SlateContext,
+    /// What slates are read into, one after another; none while sums are made of one.
+    context: Option<SlateContext>,
     amounts: Vec<i64>,
-    experiment_components: Vec<Component>,
-    experiments_of_slates: Vec<(usize, OfSlates)>,
-    series_components: Vec<Component>,
-    series_of_slates: Vec<(usize, OfSlates)>,
+    /// The sums of experiments, and of alerts, with their places.
+    of_experiments: Sums<usize>,
+    of_series: Sums<usize>,
     has_overflowed: bool,
     /// Stream time, as far as it is known.
     pub stream_ms: i64,
@@ -69,13 +68,7 @@ pub struct Counting {
 
 impl Counting {
     pub fn new(spec: &Spec) -> Result<Self, String> {
-        let places = Places(&spec.statistics);
-        let families: Vec<(u32, SlateFamily)> = spec
-            .slates
-            .families
-            .iter()
-            .map(|family| Ok((places.at(&family.statistic)?, SlateFamily::new(family)?)))
-            .collect::<Result<_, String>>()?;
+        let families = slate_families(spec)?;
         let has_scoring = families
             .iter()
             .any(|(_, family)| family.statistic == "scoring");
@@ -105,56 +98,45 @@ impl Counting {
             users: is_on.then(|| Users::new(users)).transpose()?,
             conversions_of_users: counts_conversions.then(|| kinds.saturating_sub(1)),
             dimensions: Dimensions::new(spec.hash_key, &spec.dimensions, limits.segments),
-            listing: Listing::new(spec)?,
+            listing: Listing::new(spec),
             panes,
             series: series
                 .iter()
                 .map(|s| Series::new(s, limits.series_labels))
                 .collect(),
             viewings: Viewings::new(gap_ms, lateness_ms, limits.open_sessions),
-            statistics: Statistics::new(spec)?,
+            statistics: Statistics::new(&spec.statistics)?,
             filters: Filters::new(&spec.custom),
             families,
-            context: SlateContext::new(tables, has_scoring),
+            context: Some(SlateContext::new(tables, has_scoring)),
             amounts: vec![0; width],
             experiments: Experiments::new(&spec.experiments, spec)?,
-            experiment_components: spec.experiments.components.clone(),
-            experiments_of_slates: of_slates(&spec.experiments.components)?,
+            of_experiments: with_places(&spec.experiments.sums)?,
             has_overflowed: false,
-            series_components: spec.alerts.components.clone(),
-            series_of_slates: of_slates(&spec.alerts.components)?,
+            of_series: with_places(&spec.alerts.sums)?,
             stream_ms: 0,
         })
     }
 
-    fn change(&mut self, change: &Change) {
-        for place in 0..self.experiment_components.len() {
-            let amount = self.experiment_components[place].amount(change);
-            if amount != 0 {
-                self.add_to_experiments(place, change.place(), amount);
-            }
+    /// Adds a change to all that is made of sums.
+    fn change(&mut self, change: &Change<'_>) {
+        self.statistics.add(&mut self.panes, change);
+        for (sum, amount) in self.of_experiments.of(change) {
+            let added = self
+                .experiments
+                .add(&self.dimensions, *sum, change.at(), amount);
+            self.has_overflowed |= added.is_err();
         }
-        for place in 0..self.series_components.len() {
-            let amount = self.series_components[place].amount(change);
-            if amount != 0 {
-                self.add_to_series(place, change.place(), amount);
+        for (sum, amount) in self.of_series.of(change) {
+            for series in &mut self.series {
+                series.add(&self.dimensions, *sum, change.at(), amount);
             }
         }
     }
 
-    /// Adds an amount of one component of experiments.
-    fn add_to_experiments(&mut self, component: usize, at: UserAt, amount: i64) {
-        let added = self
-            .experiments
-            .add(&self.dimensions, component, at, amount);
-        self.has_overflowed |= added.is_err();
-    }
-
-    /// Adds an amount of one component of alerts to each series.
-    fn add_to_series(&mut self, component: usize, at: UserAt, amount: i64) {
-        for series in &mut self.series {
-            series.add(&self.dimensions, component, at, amount);
-        }
+    /// Nothing takes a change back any more: it counts since the start.
+    fn settle(&mut self, change: &Change<'_>) {
+        self.statistics.settle(&mut self.panes, change);
     }
 
     /// Fetches what is known of a user: see `Partition::warm_up`.
@@ -197,7 +179,7 @@ impl Counting {
     }
 
     fn shown(&mut self, change: &Shown) {
-        self.statistics.shown(&mut self.panes, change);
+        self.settle(&Change::Shown(*change));
         if let Some(users) = &mut self.users
             && !is_anonymous(change.user)
         {
@@ -219,12 +201,10 @@ impl Counting {
 
     /// Feedback counts, or what it counted as is retracted.
     fn given(&mut self, change: &Given) {
-        self.statistics.given(&mut self.panes, change);
         self.change(&Change::Given(*change));
     }
 
     fn outcome(&mut self, change: &Outcome) {
-        self.statistics.outcome(&mut self.panes, change);
         self.change(&Change::Outcome(*change));
     }
 
@@ -246,18 +226,15 @@ impl Counting {
     /// An impression says something of a policy; nothing without a weight.
     fn weighed(&mut self, change: &Weighing) {
         if change.weight.units().is_some() {
-            self.statistics.weighed(&mut self.panes, change);
             self.change(&Change::Weighing(*change));
         }
     }
 
     pub fn dwell(&mut self, change: &Dwell) {
-        self.statistics.dwell(&mut self.panes, change);
         self.change(&Change::Dwell(*change));
     }
 
     pub fn session(&mut self, change: &Session) {
-        self.statistics.session(&mut self.panes, change);
         self.change(&Change::Session(*change));
     }
 
@@ -265,25 +242,26 @@ impl Counting {
     /// has those which `emit` gives, too.
     pub fn load_sessions(&mut self, emit: impl Fn(&mut dyn FnMut(&Session))) {
         if self.panes.has_new() {
-            emit(&mut |change| self.statistics.session(&mut self.panes, change));
-        }
-        let places = 0..self.experiment_components.len();
-        let new: Vec<usize> = places
-            .filter(|at| !self.experiments.is_stored(*at))
-            .collect();
-        if !new.is_empty() {
             emit(&mut |change| {
-                for place in &new {
-                    let amount = self.experiment_components[*place].of_session(change);
-                    let at = (change.user, change.event_ms, change.segment);
-                    self.add_to_experiments(*place, at, amount);
-                }
+                self.statistics
+                    .add(&mut self.panes, &Change::Session(*change));
             });
         }
+        emit(&mut |change| {
+            let change = Change::Session(*change);
+            for (sum, amount) in self.of_experiments.of(&change) {
+                if !self.experiments.is_stored(*sum) {
+                    let added = self
+                        .experiments
+                        .add(&self.dimensions, *sum, change.at(), amount);
+                    self.has_overflowed |= added.is_err();
+                }
+            }
+        });
     }
 
     pub fn settled_session(&mut self, change: &Session) {
-        self.statistics.settled_session(&mut self.panes, change);
+        self.settle(&Change::Session(*change));
     }
 
     // Users
@@ -356,10 +334,14 @@ impl Counting {
 
     /// Feedback counts since the start from now on.
     fn settled(&mut self, feedback: &Feedback) {
-        self.statistics.settled(&mut self.panes, &feedback.given(1));
+        let given = Given {
+            position: 0, // may still be filled in
+            ..feedback.given(1)
+        };
+        self.settle(&Change::Given(given));
         if let (Some(dwell_ms), false) = (feedback.dwell_ms, feedback.has_request()) {
             let dwell = dwell_of(feedback, dwell_ms, 1);
-            self.statistics.settled_dwell(&mut self.panes, &dwell);
+            self.settle(&Change::Dwell(dwell));
         }
     }
 
@@ -382,28 +364,18 @@ impl Counting {
         probed: Probed,
         losses: Option<PairLosses>,
     ) {
-        self.context.read(members, probed, losses);
+        let Some(mut context) = self.context.take() else {
+            return;
+        };
+        context.read(members, probed, losses);
         for (at, family) in &self.families {
             let amounts = &mut self.amounts[..family.width];
-            family.amounts(&self.context, amounts);
+            family.amounts(&context, amounts);
             self.panes
                 .add_wide(slate.event_ms, slate.segment, *at, amounts, slate.sign);
         }
-        let at = (slate.user, slate.event_ms, slate.segment);
-        for i in 0..self.experiments_of_slates.len() {
-            let (place, of_slates) = &self.experiments_of_slates[i];
-            let (place, amount) = (*place, slate.sign * of_slates.amount(&self.context));
-            if amount != 0 {
-                self.add_to_experiments(place, at, amount);
-            }
-        }
-        for i in 0..self.series_of_slates.len() {
-            let (place, of_slates) = &self.series_of_slates[i];
-            let (place, amount) = (*place, slate.sign * of_slates.amount(&self.context));
-            if amount != 0 {
-                self.add_to_series(place, at, amount);
-            }
-        }
+        self.change(&Change::Ranked(*slate, &context));
+        self.context = Some(context);
     }
 
     /// Brings what was gathered into the panes.
@@ -493,4 +465,32 @@ pub fn column_of(kind: Kind, conversions: Option<usize>) -> Option<usize> {
         Kind::Conversion => conversions.map(|place| 1 + place),
         Kind::Other | Kind::Gone => None,
     }
+}
+
+/// The families of values of slates, each with the first integer of its statistic.
+fn slate_families(spec: &Spec) -> Result<Vec<(u32, SlateFamily)>, String> {
+    let filled = |statistic: &str| {
+        spec.slates
+            .families
+            .iter()
+            .any(|f| f.statistic == statistic)
+    };
+    for statistic in &spec.statistics {
+        if statistic.of.is_empty() && !filled(&statistic.name) {
+            return Err(format!("nothing fills statistic {:?}", statistic.name));
+        }
+    }
+    let families = spec.slates.families.iter().map(|family| {
+        let mut statistics = spec.statistics.iter();
+        let statistic = statistics
+            .find(|statistic| statistic.name == family.statistic)
+            .ok_or_else(|| format!("the spec lacks statistic {:?}", family.statistic))?;
+        Ok((statistic.at, SlateFamily::new(family)?))
+    });
+    families.collect()
+}
+
+fn with_places(sums: &[SumSpec]) -> Result<Sums<usize>, String> {
+    let made = sums.iter().map(Sum::new).collect::<Result<Vec<_>, _>>()?;
+    Ok(Sums::new(made.into_iter().zip(0..)))
 }

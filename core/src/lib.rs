@@ -34,6 +34,7 @@ mod weights;
 #[cfg(feature = "python")]
 #[pyo3::pymodule]
 mod _core {
+    use crate::counting::{statistics, sums};
     use crate::experiments;
     use crate::panes::{self, item_rows, rings};
     #[pymodule_export]
@@ -48,11 +49,11 @@ mod _core {
     use crate::python::rekeying::Rekeyer;
     #[pymodule_export]
     use crate::python::{Core, scan_batches, verify_batches};
-    use crate::users::sums;
+    use crate::users::sums as user_sums;
     use pyo3::prelude::*;
 
-    /// Adds what a panic becomes, which derives from `BaseException`; widths of packed integers;
-    /// and the names of the stored tables of experiments, in the order in which they are loaded.
+    /// Adds what a panic becomes, which derives from `BaseException`; widths of packed integers; sums
+    /// over events by name, each with how many of its integers are 1; groups of users; and the names of the stored tables of experiments, in the order in which they are loaded.
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         let panic = module.py().get_type::<pyo3::panic::PanicException>();
@@ -63,8 +64,10 @@ mod _core {
         module.add("ITEM_LABEL_BITS", item_rows::LABEL_BITS)?;
         module.add("ITEM_CATEGORY_BITS", item_rows::CATEGORY_BITS)?;
         module.add("TOTAL_RING", rings::TOTALS)?;
-        module.add("USER_STAT_BITS", sums::STAT_BITS)?;
-        module.add("USER_GROUP_BITS", sums::GROUP_BITS)?;
+        module.add("SUMS", sums::TABLE.map(|(name, unit, _)| (name, unit)))?;
+        module.add("USER_GROUPS", statistics::GROUPS)?;
+        module.add("USER_STAT_BITS", user_sums::STAT_BITS)?;
+        module.add("USER_GROUP_BITS", user_sums::GROUP_BITS)?;
         let of_experiments =
             experiments::ExperimentTable::ALL.map(experiments::ExperimentTable::name);
         module.add("EXPERIMENT_TABLES", of_experiments)

@@ -6,11 +6,6 @@ pub mod slates;
 
 use serde::Deserialize;
 
-use crate::counting::components::Component;
-use crate::counting::custom::CustomSpec;
-use crate::counting::listing::ListSum;
-use crate::counting::off_policy::PolicySum;
-use crate::counting::scores::ScoreSum;
 use crate::hash::HashKey;
 use crate::spec::experiments::ExperimentsSpec;
 use crate::spec::records::RecordSettings;
@@ -43,34 +38,14 @@ pub struct Spec {
     pub families: Vec<String>,
     /// Where each statistic stands in a cell.
     pub statistics: Vec<Statistic>,
-    pub classes: Classes,
-    pub scores: Scores,
-    /// What is added up for policies, in this order by group of users.
-    pub off_policy: Vec<Named<PolicySum>>,
     pub items: ItemMetricsSpec,
+    /// Under which segments each custom metric counts.
     #[serde(default)]
-    pub custom: CustomSpec,
+    pub custom: Vec<CustomFilter>,
     pub alerts: Alerts,
     pub slates: SlatesSpec,
     #[serde(default)]
     pub experiments: ExperimentsSpec,
-}
-
-impl Spec {
-    /// Whether a statistic is one of those that Python names freely.
-    pub fn is_sum(&self, name: &str) -> bool {
-        let of_scores = self.scores.sums.iter().map(|sum| &sum.statistic);
-        let of_policies = self.off_policy.iter().map(|sum| &sum.statistic);
-        let of_lists = self.items.lists.iter().map(|sum| &sum.statistic);
-        let of_custom = self.custom.sums.iter().map(|sum| &sum.statistic);
-        let sketches = self.custom.metrics.iter().filter_map(|x| x.sketch.as_ref());
-        let mut all = of_scores
-            .chain(of_policies)
-            .chain(of_lists)
-            .chain(of_custom)
-            .chain(sketches);
-        all.any(|other| other == name)
-    }
 }
 
 /// A topic that is read.
@@ -250,26 +225,61 @@ pub struct Statistic {
     pub name: String,
     pub at: u32,
     pub width: u32,
+    /// The sums that fill it, in this order; none: a family of values of slates does.
+    pub of: Vec<StatisticPart>,
+    pub in_windows: bool,
+    /// Whether it is counted since the start, too.
+    pub in_totals: bool,
 }
 
-/// Upper bounds of the classes of times, ascending; one more class is beyond them all. Buckets of
-/// quantiles hold every time up to their last bound.
+/// A sum, and what divides it into classes.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Classes {
-    pub dwell_ms: Vec<i64>,
-    pub session_ms: Vec<i64>,
-    pub bucket_upper_ms: Vec<i64>,
+pub struct StatisticPart {
+    pub sum: SumSpec,
+    pub by: Option<By>,
 }
 
-/// What is added up over impressions with a score: a statistic of its own each, in this order by
-/// group of users; and the inner edges of the bins of scores.
-#[derive(Clone, Debug, Default, Deserialize)]
+/// A sum by its name; `at`: the place of a policy, of a kind of feedback or of a custom metric, a
+/// cut-off or a threshold. Of values of slates `slates` says which.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
-pub struct Scores {
-    pub sums: Vec<Named<ScoreSum>>,
-    pub edges: Vec<f64>,
+pub struct SumSpec {
+    pub name: String,
+    #[serde(default)]
+    pub at: i64,
+    #[serde(default)]
+    pub slates: Option<SlateSum>,
 }
+
+/// The size of a population of slates, or the sum of a value over it.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct SlateSum {
+    pub population: String,
+    pub value: Option<String>,
+    #[serde(default)]
+    pub k: i64,
+    #[serde(default)]
+    pub convention: String,
+}
+
+/// What divides a sum into classes: times and magnitudes by their upper bounds, ascending, scores by
+/// inner edges, probabilities into so many bins, positions into so many classes.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum By {
+    UserGroup,
+    Position(u32),
+    Time(Vec<i64>),
+    Score(Vec<f64>),
+    Probability(u32),
+    Magnitude(Vec<i64>),
+}
+
+/// Places of dimensions, and the values under which the events of a custom metric count.
+#[derive(Clone, Debug, Deserialize)]
+pub struct CustomFilter(pub Vec<(usize, Vec<String>)>);
 
 /// What is counted of items and lists.
 #[derive(Clone, Debug, Deserialize)]
@@ -277,8 +287,8 @@ pub struct Scores {
 pub struct ItemMetricsSpec {
     /// None: items are not counted one by one.
     pub counts: Option<ItemCountsSpec>,
-    /// What is added up over lists; with any, what impressions show is kept.
-    pub lists: Vec<Named<ListSum>>,
+    /// Whether lists are counted: what impressions show is kept.
+    pub has_lists: bool,
     /// The place of the dimension that is the category of items; none: a field says it.
     pub category: Option<usize>,
 }
@@ -297,19 +307,11 @@ pub struct ItemCountsSpec {
     pub limit: usize,
 }
 
-/// A sum under the name of its statistic.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Named<T> {
-    pub statistic: String,
-    pub sum: T,
-}
-
 /// What alerts watch.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Alerts {
-    pub components: Vec<Component>,
+    pub sums: Vec<SumSpec>,
     pub series: Vec<Series>,
 }
 
@@ -317,7 +319,7 @@ pub struct Alerts {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Series {
-    /// Places of the components of the numerator, the denominator and the numerator's high limb.
+    /// Places of the sums of the numerator, the denominator and the numerator's high limb.
     pub above: usize,
     pub below: usize,
     pub high: Option<usize>,

@@ -15,22 +15,12 @@ import msgspec
 
 from streamer.ingest.hash_key import HashKey
 from streamer.ingest.mapping import mapped_layout, value_settings
-from streamer.metrics import (
-    custom_sums,
-    engagement,
-    item_counts,
-    list_sums,
-    off_policy_sums,
-    ranking,
-    score_sums,
-    scoring,
-    sessions,
-    sketch,
-    slates,
-)
+from streamer.metrics import custom, diversity, item_counts, ranking, scoring, slates
 from streamer.metrics.alert_series import AlertSeries
 from streamer.metrics.catalogue import Catalogue
+from streamer.metrics.layout import Layout, Stat
 from streamer.metrics.per_user import UserMeasures
+from streamer.metrics.sums import core_sum
 from streamer.settings import limits
 from streamer.settings.durations import pane_length_ms
 from streamer.settings.event_fields import field_names
@@ -49,7 +39,7 @@ _FAMILIES = {"ranking": ranking.slate_metric, "scoring": scoring.slate_metric}
 
 @dataclass(frozen=True)
 class Counted:
-    """Since when (ms of stream time) components of experiments are counted, and since when
+    """Since when (ms of stream time) sums of experiments are counted, and since when
     exposures were first counted; 0: always. Rows that began at different times are told apart."""
 
     since_ms: Mapping[str, int] = field(default_factory=dict)
@@ -87,19 +77,9 @@ def core_spec(
             "since": dict(since) or _ALWAYS,
             "rollups": _rollups(settings),
             "families": [family.name for family in catalogue.families],
-            "statistics": [
-                {"name": stat.name, "at": layout.at[stat.name], "width": stat.width}
-                for stat in layout.stats
-            ],
-            "classes": {
-                "dwell_ms": [1000 * x for x in engagement.CLASSES_SECONDS],
-                "session_ms": [1000 * x for x in sessions.CLASSES_SECONDS],
-                "bucket_upper_ms": sketch.UPPER_MS.tolist(),
-            },
-            "scores": score_sums.core_spec(settings),
-            "off_policy": off_policy_sums.SUMS.core_spec(settings),
+            "statistics": [_statistic(settings, layout, stat) for stat in layout.stats],
             "items": _items(settings),
-            "custom": custom_sums.core_spec(settings),
+            "custom": custom.core_filters(settings),
             "slates": _slates(settings, catalogue),
             "alerts": _alerts(settings, catalogue),
             "experiments": _experiments(settings, catalogue, counted or Counted()),
@@ -255,7 +235,7 @@ def _items(settings: Settings) -> dict[str, Any]:
     category = settings.items.category
     return {
         "counts": item_counts.core_spec(settings),
-        "lists": list_sums.SUMS.core_spec(settings),
+        "has_lists": diversity.has_lists(settings),
         "category": None if category is None else settings.dimension_names.index(category),
     }
 
@@ -263,7 +243,7 @@ def _items(settings: Settings) -> dict[str, Any]:
 def _alerts(settings: Settings, catalogue: Catalogue) -> dict[str, Any]:
     measures = catalogue.alert_measures
     return {
-        "components": components(settings, measures),
+        "sums": sums(settings, measures),
         "series": [_series(settings, series) for series in measures.series],
     }
 
@@ -280,32 +260,27 @@ def _series(settings: Settings, series: AlertSeries) -> dict[str, Any]:
     }
 
 
-def components(settings: Settings, measures: UserMeasures) -> list[Any]:
+def _statistic(settings: Settings, layout: Layout, stat: Stat) -> dict[str, Any]:
+    """Where a statistic stands, and the sums that fill it; values of slates fill their own."""
+    filled = () if stat.name in _FAMILIES else stat.filled
+    return {
+        **{"name": stat.name, "at": layout.at[stat.name], "width": stat.width},
+        "of": [{"sum": core_sum(name, settings), "by": by} for name, by in filled],
+        **{"in_windows": stat.in_windows, "in_totals": stat.in_totals},
+    }
+
+
+def sums(settings: Settings, measures: UserMeasures) -> list[Any]:
     """What is added up for users, as the core names it."""
-    return [_component(settings, measures, name) for name in measures.components]
+    return [_sum(settings, measures, name) for name in measures.sums]
 
 
-def _component(settings: Settings, measures: UserMeasures, name: str) -> Any:
-    if name == "feedback.conversion":
-        return "conversions"
-    if name.startswith("feedback."):
-        return {"feedback": settings.feedback_kinds.index(name.removeprefix("feedback."))}
-    if name.startswith("slates."):
-        return {"slates": name.removeprefix("slates.")}
-    for sums in (score_sums.SUMS, off_policy_sums.SUMS, list_sums.SUMS, custom_sums.SUMS):
-        if sums.has(name):
-            return sums.core_component(name, settings)
-    if name in measures.slate_sums:
-        value = measures.slate_sums[name]
-        return {
-            "slate_value": {
-                "name": value.metric.name,
-                "k": value.k,
-                "convention": value.convention,
-                "population": value.metric.population.name,
-            }
-        }
-    return name
+def _sum(settings: Settings, measures: UserMeasures, name: str) -> dict[str, Any]:
+    if name not in measures.slate_sums:
+        return core_sum(name, settings)
+    value = measures.slate_sums[name]
+    of = {"value": value.metric.name, "k": value.k, "convention": value.convention}
+    return {"name": "slates", "slates": {"population": value.metric.population.name, **of}}
 
 
 def _experiments(settings: Settings, catalogue: Catalogue, counted: Counted) -> dict[str, Any]:
@@ -313,8 +288,8 @@ def _experiments(settings: Settings, catalogue: Catalogue, counted: Counted) -> 
     wanted = wanted_days(measures.trials)
     exposures = list(wanted)
     return {
-        "components": components(settings, measures),
-        "columns": [f"{n} since {counted.since_ms.get(n, 0)}" for n in measures.components],
+        "sums": sums(settings, measures),
+        "columns": [f"{n} since {counted.since_ms.get(n, 0)}" for n in measures.sums],
         "explored": [settings.dimension_names.index(name) for name in settings.user_dimensions],
         "exposures": [
             {

@@ -46,7 +46,7 @@ def _positions() -> Iterator[tuple[int, str]]:
 )
 def ctr_position(w: Sums) -> Iterator[Series]:
     """Click-through rate by position (1 to 50, deeper ones together)."""
-    clicks, shown = w("clicks_at"), w("shown_at")
+    clicks, shown = w("clicks"), w("impressions")
     for i, position in _positions():
         yield ratio(clicks[:, i], shown[:, i], position=position)
 
@@ -60,7 +60,7 @@ def ctr_position(w: Sums) -> Iterator[Series]:
 )
 def position_impressions(w: Sums) -> Iterator[Series]:
     """Support of ctr_position_ratio."""
-    shown = w("shown_at")
+    shown = w("impressions")
     for i, position in _positions():
         yield count(shown[:, i], position=position)
 
@@ -74,7 +74,7 @@ def position_impressions(w: Sums) -> Iterator[Series]:
 )
 def position_clicks(w: Sums) -> Iterator[Series]:
     """Clicks by position: their own, or that of the impression they joined."""
-    clicks = w("clicks_at")
+    clicks = w("clicks")
     for i, position in _positions():
         yield count(clicks[:, i], position=position)
 
@@ -84,7 +84,7 @@ def _expected_clicks(w: Sums) -> Any:
 
     Summed in the order of positions, so that the same integers give the same float.
     """
-    clicks, shown, here = w.overall("clicks_at"), w.overall("shown_at"), w("shown_at")
+    clicks, shown, here = w.overall("clicks"), w.overall("impressions"), w("impressions")
     expected = np.zeros(len(here))
     for i in range(1, POSITIONS):
         if shown[i]:
@@ -100,7 +100,7 @@ def _expected_clicks(w: Sums) -> Any:
 )
 def coec(w: Sums) -> Iterator[Series]:
     """Clicks over expected clicks: click rate with the effect of position taken out."""
-    yield ratio(w("clicks_at")[:, 1:].sum(axis=1), _expected_clicks(w))
+    yield ratio(w("clicks")[:, 1:].sum(axis=1), _expected_clicks(w))
 
 
 @metric(

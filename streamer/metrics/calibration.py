@@ -28,9 +28,10 @@ import numpy as np
 
 from streamer.encoding.arrays import F64, I64
 from streamer.metrics.definition import Declarations, Family, Series, Sums, count, ratio
-from streamer.metrics.ratios import Quantity, declare_ratio, matured
+from streamer.metrics.ratios import declare_ratio, matured
 from streamer.metrics.score_ratios import CALIBRATION, HORIZON, POSITIVES, PROBABILITIES
 from streamer.metrics.score_sums import BINS, EDGES, stats
+from streamer.metrics.sums import Sum
 
 metric = Declarations()
 _MATURITY = ("maturity",)
@@ -107,7 +108,7 @@ def scored(w: Sums) -> Iterator[Series]:
         yield count(bins[:, : len(EDGES) + 1].sum(axis=1), None, **labels)
 
 
-def _support(name: str, of: Quantity, doc: str) -> None:
+def _support(name: str, of: Sum, doc: str) -> None:
     """Declare a count."""
 
     def series(w: Sums) -> Iterator[Series]:

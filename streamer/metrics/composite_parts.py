@@ -12,11 +12,12 @@ from streamer.encoding.arrays import F64, I64, Bools
 from streamer.errors import SettingsError
 from streamer.metrics.day_before import Kept
 from streamer.metrics.definition import Series, Values
-from streamer.metrics.intervals import place_of_groups, quantity_by_group
+from streamer.metrics.intervals import place_of_groups, sum_by_group
 from streamer.metrics.layout import Layout
 from streamer.metrics.per_user import BY_LABEL, DECLARED, SLATE_FAMILIES, UserMeasures
-from streamer.metrics.ratios import Ratio, part_of
+from streamer.metrics.ratios import Ratio
 from streamer.metrics.slate_metrics import Column, SlateFamily
+from streamer.metrics.sums import part_of
 from streamer.settings.composites import Composite, CompositePart
 from streamer.settings.model import Settings
 
@@ -75,19 +76,17 @@ class OfEvents:
     def by_group(self, read: Read, settings: Settings) -> tuple[F64, F64] | None:
         above, below = self.ratio.above, self.ratio.below
         x, y = (
-            quantity_by_group(of, lambda stat, within: part_of(read(stat), within), settings)
+            sum_by_group(of, lambda stat, within: part_of(read(stat), within), settings)
             for of in (above, below)
         )
-        return None if x is None or y is None else (x / above.unit, y.astype(np.float64))
+        return None if x is None or y is None else (x / self.ratio.units, y.astype(np.float64))
 
     def kept(self, settings: Settings, layout: Layout) -> Iterator[Kept]:
-        for quantity in (self.ratio.above, self.ratio.below):
-            for stat in quantity.stats:
-                yield stat, 0, layout.width.get(stat, 0)
-            for name in filter(None, (quantity.name, quantity.high)):
-                place = place_of_groups(name, settings)
-                if place is not None and place[0] in layout.width:
-                    yield place[0], place[1].start, place[1].stop
+        for name in (*self.ratio.above.names, *self.ratio.below.names):
+            yield name, 0, layout.width.get(name, 0)
+            place = place_of_groups(name, settings)
+            if place is not None and place[0] in layout.width:
+                yield place[0], place[1].start, place[1].stop
 
 
 @dataclass(frozen=True)
@@ -178,7 +177,7 @@ def _metric(settings: Settings, part: CompositePart, at: str) -> Metric:
                 *(slates.metric, slates.k, slates.convention),
             ):
                 return OfSlates(
-                    family, column, plan.populations[ratio.below.removeprefix("slates.")]
+                    family, column, plan.populations[ratio.below.removeprefix("slates@")]
                 )
     raise SettingsError(
         f"{at}: metric = {part.metric!r}: name the convention in metrics.conventions, too"

@@ -38,7 +38,7 @@ from streamer.encoding.arrays import F64, I64, Bools
 from streamer.metrics.composite_parts import Part, Read
 from streamer.metrics.definition import Brief, Declarations, Family, Series, Sums, remembered
 from streamer.metrics.intervals import LEAST_GROUPS, student_t
-from streamer.metrics.ratios import read
+from streamer.metrics.sums import read
 from streamer.stats.random_groups import GROUPS
 
 MATURITIES = ("provisional", "mature")

@@ -1,6 +1,10 @@
 """Custom metrics: sums, means and quantiles of any numeric field of events, from ``[[custom]]``.
 
-An event counts where it carries the field, at its own time and under its effective segment.
+An event counts where it carries the field, at its own time and under its effective segment. A value
+is a whole number of 1e-6, rounded once (ties to even); sums have two limbs, as those of money. A
+sketch counts values in buckets by magnitude: from 0.001 to 1e9 its bounds grow by 101/99, so that
+the harmonic middle of a bucket is within 1 % of all its members (as in ``metrics.sketch``), below 0
+likewise. Smaller magnitudes count as 0, larger ones as 1e9.
 
 Four impressions, of which three say how long they took; two are on the surface `home`:
 
@@ -26,23 +30,100 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from streamer.metrics.custom_sums import (
-    events_of,
-    quantile,
-    sketch_of,
-    stats,
-    sum_of,
-    sum_of_users,
-)
+import numpy as np
+
+from streamer.encoding.arrays import F64, I64
+from streamer.encoding.limbs import VALUE_BITS
 from streamer.metrics.definition import Brief, Declarations, Family, Series, Sums, count, ratio
-from streamer.metrics.ratios import IMPRESSIONS, PerUser, Quantity, Ratio, RatioBy, declare_ratio_by
-from streamer.metrics.sketch import QUANTILES
+from streamer.metrics.layout import Stat
+from streamer.metrics.ratios import PerUser, Ratio, RatioBy, declare_ratio_by
+from streamer.metrics.sketch import QUANTILES, at_rank
+from streamer.metrics.sums import IMPRESSIONS, UNITS, Sum, named
 from streamer.metrics.user_sums import USERS
 from streamer.settings.model import Settings
 
 NAME = "custom"
 _UNIT = "units of the field"
 PER_USER = "custom_per_user"
+_UP_TO_0, _LAST = 999, 10**15
+"""Largest magnitudes that count as 0, and that have a bucket; in 1e-6."""
+
+
+def _upper_bounds() -> I64:
+    bounds = [_UP_TO_0]
+    while bounds[-1] < _LAST:
+        low = bounds[-1] + 1
+        bounds.append(min(low * 101 // 99, _LAST))
+    return np.array(bounds, np.int64)
+
+
+UPPER = _upper_bounds()
+"""Largest magnitude of each bucket, in 1e-6; up to the first a value counts as 0."""
+_MIDDLE = 2.0 * (UPPER[:-1] + 1) * UPPER[1:] / (UPPER[:-1] + 1 + UPPER[1:]) / UNITS["custom.sum"]
+MIDDLE = np.concatenate((-_MIDDLE[::-1], [0.0], _MIDDLE))
+"""What values of each bucket are shown as: those below 0 come first."""
+BUCKETS = len(MIDDLE)
+
+
+def quantile(counts: I64, numerator: int, denominator: int) -> F64:
+    """The value at rank ceil(q·n), q = numerator/denominator, of each row of bucket counts; 0 for
+    a row without values.
+
+    >>> counts = np.zeros((1, BUCKETS), np.int64)
+    >>> of_0 = BUCKETS // 2
+    >>> counts[0, [of_0 - 500, of_0, of_0 + 500]] = 1
+    >>> [quantile(counts, *share).round(2).tolist() for share in ((1, 3), (1, 2), (1, 1))]
+    [[-22.37], [0.0], [22.37]]
+    """
+    return at_rank(counts, MIDDLE, numerator, denominator)
+
+
+def events_of(custom: str) -> Sum:
+    """The events with a value."""
+    return Sum(named("custom.events", custom), "events with a value")
+
+
+def sum_of(custom: str) -> Sum:
+    """The sum of the values."""
+    name = named("custom.sum", custom)
+    return Sum(name, "sum of values", is_large=True, is_signed=True)
+
+
+def sum_of_users(custom: str) -> Sum:
+    """The sum of the values of events that have a user."""
+    name = named("custom.sum_of_users", custom)
+    return Sum(name, "sum of values of users", is_large=True, is_signed=True)
+
+
+def sketch_of(custom: str) -> str:
+    """The statistic of the sketch."""
+    return named("custom.sketch", custom)
+
+
+def _stats(settings: Settings) -> tuple[Stat, ...]:
+    """Without the family `engagement` users are not counted."""
+    found = []
+    has_users = "engagement" in settings.families
+    for custom in settings.custom:
+        events = events_of(custom.name).name
+        found.append(Stat(events))
+        for of in (sum_of(custom.name), *([sum_of_users(custom.name)] if has_users else [])):
+            assert of.high is not None
+            found.append(Stat(of.name, largest=1 << VALUE_BITS))
+            found.append(Stat(of.high, largest=1 << 28))
+        if custom.quantiles:
+            by = {"magnitude": UPPER.tolist()}
+            found.append(Stat(sketch_of(custom.name), width=BUCKETS, of=((events, by),)))
+    return tuple(found)
+
+
+def core_filters(settings: Settings) -> list[list[tuple[int, tuple[str, ...]]]]:
+    """Places of dimensions, and the values under which the events of each custom metric count."""
+    names = settings.dimension_names
+    return [
+        [(names.index(dimension), values) for dimension, values in custom.where.items()]
+        for custom in settings.custom
+    ]
 
 
 @dataclass(frozen=True)
@@ -53,7 +134,7 @@ class ByCustom(RatioBy):
     label: ClassVar[str] = NAME
     setting: ClassVar[str] = NAME
     has_maturity: ClassVar[bool] = False
-    below: Callable[[str], Quantity]
+    below: Callable[[str], Sum]
     family: str = NAME
 
     def variants(self, settings: Any) -> Iterator[tuple[dict[str, str], Ratio]]:
@@ -181,4 +262,4 @@ def window_custom_events(w: Sums) -> Iterator[Series]:
             yield count(events_of(custom.name).total(w), **{NAME: custom.name})
 
 
-FAMILY = Family(NAME, tuple(metric.metrics), stats)
+FAMILY = Family(NAME, tuple(metric.metrics), _stats)

@@ -255,9 +255,7 @@ def count(values: I64, present: Bools | None = None, **labels: str) -> Series:
     return Series(labels, values, values != 0 if present is None else present)
 
 
-def histogram(
-    classes: Sequence[I64], bounds_seconds: Sequence[int], sum_ms: I64
-) -> Iterator[Series]:
+def histogram(classes: I64, bounds_seconds: Sequence[int], sum_ms: I64) -> Iterator[Series]:
     """The series of a Prometheus histogram of times: cumulative counts up to each bound and up to
     infinity, the sum in seconds and the count; absent where nothing was counted.
 

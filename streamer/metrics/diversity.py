@@ -50,9 +50,11 @@ from streamer.metrics.item_counts import (
     ItemTable,
     item_counts,
 )
-from streamer.metrics.list_sums import DIVERSITY, LISTS, UNIT, name_of, stats
-from streamer.metrics.ratios import Quantity, Ratio, RatioBy, declare_ratio_by, maturities
+from streamer.metrics.layout import Stat
+from streamer.metrics.ratios import Ratio, RatioBy, declare_ratio_by, maturities
+from streamer.metrics.sums import Sum, named
 from streamer.metrics.user_sums import USERS
+from streamer.settings.model import Settings
 
 metric = Declarations()
 _HORIZON = "click_ms"
@@ -75,9 +77,8 @@ class ByCutoff(RatioBy):
 
     def at(self, k: int) -> Ratio:
         """The mean at one cut-off."""
-        lists, diversity = name_of(LISTS, k), name_of(DIVERSITY, k)
-        below = Quantity(lists, "lists with two items that have a category", (lists,))
-        above = Quantity(diversity, "their diversities", (diversity,), UNIT)
+        below = Sum(named("lists.lists", str(k)), "lists with two items that have a category")
+        above = Sum(named("lists.diversity", str(k)), "their diversities")
         name, title = (f"{text}@{k}" for text in (self.name, self.title))
         return Ratio(name, title, above, below, self.doc, is_weighted=True, most=1.0)
 
@@ -94,6 +95,19 @@ FAMILY_OF = {INTRA_LIST.name: "diversity"}
 """Metric → its family."""
 
 declare_ratio_by(metric, INTRA_LIST, source="P")
+
+
+def has_lists(settings: Settings) -> bool:
+    """Whether sums over lists are counted."""
+    return FAMILY_OF[INTRA_LIST.name] in settings.metrics.families
+
+
+def _stats(settings: Settings) -> tuple[Stat, ...]:
+    ratios = (ratio for _, ratio in INTRA_LIST.variants(settings))
+    return tuple(
+        Stat(of.name, largest=of.unit) for ratio in ratios for of in (ratio.below, ratio.above)
+    )
+
 
 USER_COVERAGE = "user_coverage_ratio"
 
@@ -155,7 +169,7 @@ def window_category_lists(w: Sums) -> Iterator[Series]:
     """Support of intra_list_diversity_ratio."""
     for k in w.settings.metrics.k:
         with w.apart():
-            yield count(w(name_of(LISTS, k)), None, k=str(k))
+            yield count(w(named("lists.lists", str(k))), None, k=str(k))
 
 
 def _mean_surprise(w: Sums, table: ItemTable, place: int) -> float | None:
@@ -270,4 +284,4 @@ def user_coverage(w: Sums) -> Iterator[Series]:
     yield Series({}, share, present)
 
 
-FAMILY = Family("diversity", tuple(metric.metrics), stats)
+FAMILY = Family("diversity", tuple(metric.metrics), _stats)

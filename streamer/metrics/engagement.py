@@ -38,10 +38,17 @@ _CLASS_LABELS = (*map(str, CLASSES_SECONDS), "inf")
 
 def _stats(settings: Any) -> tuple[Stat, ...]:
     return (
-        Stat("dwells", "viewings with a dwell time"),
-        Stat("dwell_ms", "milliseconds", largest=limits.MAX_DWELL_MS),
-        *(Stat(f"dwell_class_{i}", "viewings") for i in range(len(_CLASS_LABELS))),
-        Stat("dwell_bucket", "viewings by bucket of dwell time", width=sketch.BUCKETS),
+        Stat("viewings"),
+        Stat("dwell_ms", largest=limits.MAX_DWELL_MS, in_totals=True),
+        Stat(
+            *("dwell_class", 1, len(_CLASS_LABELS)),
+            of=(("viewings", {"time": sketch.upper_ms(CLASSES_SECONDS)}),),
+            in_totals=True,
+        ),
+        Stat(
+            *("dwell_bucket", 1, sketch.BUCKETS),
+            of=(("viewings", {"time": sketch.UPPER_MS.tolist()}),),
+        ),
         *users.stats(settings),
         *sessions.stats(settings),
     )
@@ -63,8 +70,7 @@ metric = Declarations()
 def dwell_histogram(w: Sums) -> Iterator[Series]:
     """Times spent on items since the state began, of viewings that no report can join any more, so
     that it never falls: a Prometheus histogram, its counts and its sum exact."""
-    classes = [w(f"dwell_class_{i}") for i in range(len(_CLASS_LABELS))]
-    yield from histogram(classes, CLASSES_SECONDS, w("dwell_ms"))
+    yield from histogram(w("dwell_class").T, CLASSES_SECONDS, w("dwell_ms"))
 
 
 @metric(
@@ -78,7 +84,7 @@ def dwell_histogram(w: Sums) -> Iterator[Series]:
 def dwell(w: Sums) -> Iterator[Series]:
     """Quantiles of the time spent on an item, reported by clicks or sessions, the longest time once
     for an item of a request; relative error at most 1 % (bucketed sketch)."""
-    yield from sketch.quantiles(w("dwell_bucket"), w("dwells") != 0)
+    yield from sketch.quantiles(w("dwell_bucket"), w("viewings") != 0)
 
 
 declare(metric, "dwell_mean_seconds")
@@ -93,7 +99,7 @@ declare(metric, "dwell_mean_seconds")
 )
 def window_dwells(w: Sums) -> Iterator[Series]:
     """Support of the dwell metrics."""
-    yield count(w("dwells"))
+    yield count(w("viewings"))
 
 
 @metric(
@@ -106,7 +112,7 @@ def window_dwells(w: Sums) -> Iterator[Series]:
 def dwell_distribution(w: Sums) -> Iterator[Series]:
     """Times spent on items by class, for heat maps: exact counts, not cumulative."""
     for i, label in enumerate(_CLASS_LABELS):
-        yield count(w(f"dwell_class_{i}"), upto_seconds=label)
+        yield count(w("dwell_class")[:, i], upto_seconds=label)
 
 
 FAMILY = Family("engagement", (*metric.metrics, *users.METRICS, *sessions.METRICS), _stats)

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -30,17 +29,14 @@ from streamer.encoding.arrays import F64, I64, Bools
 from streamer.encoding.limbs import VALUE_BITS
 from streamer.metrics import (
     custom,
-    custom_sums,
     diversity,
-    list_sums,
     off_policy,
-    off_policy_sums,
     score_ratios,
-    score_sums,
 )
 from streamer.metrics.definition import Brief, Declarations, Family, Series, Sums, remembered
 from streamer.metrics.layout import Stat
-from streamer.metrics.ratios import RATIOS, Quantity, Ratio, RatioBy, maturities
+from streamer.metrics.ratios import RATIOS, Ratio, RatioBy, maturities
+from streamer.metrics.sums import CLICKS_OF_USERS, Sum
 from streamer.metrics.user_sums import (
     HITS,
     RATE_UNIT,
@@ -62,20 +58,34 @@ _Z = 1.959963984540054
 _T = np.array([0.0, 0.0, *(critical(0.975, k - 1) for k in range(2, GROUPS + 1))])
 """By the number of groups that have something."""
 _STAT = "by_user_group"
-_QUANTITIES = (
-    *("impressions", "clicks", "conversions", "clicked", "converted", "value"),
-    *("dwell_ms", "viewings", "sessions", "bounces", "views", "session_ms", "value_high"),
-    "clicks_of_users",
+_LARGEST = 1 << 36
+"""More than any addend: money has limbs, losses and weights are bounded."""
+_FAMILY_OF = score_ratios.FAMILY_OF | off_policy.FAMILY_OF | diversity.FAMILY_OF
+_OF_FAMILIES: tuple[Ratio | RatioBy, ...] = (
+    *score_ratios.RATIOS,
+    *(*score_ratios.BY_THRESHOLD, *off_policy.BY_POLICY, *diversity.BY_CUTOFF),
 )
-_FIRST = {name: i * GROUPS for i, name in enumerate(_QUANTITIES)}
-_CLICKS_OF_USERS = Quantity("clicks_of_users", "clicks of users", ("clicks_of_users",))
-_NAMED = (score_sums.SUMS, off_policy_sums.SUMS, list_sums.SUMS, custom_sums.SUMS)
-"""Quantities that have a statistic by group of their own."""
 
 
-def _stats(settings: Any) -> tuple[Stat, ...]:
-    width = GROUPS * len(_QUANTITIES)
-    return (Stat(_STAT, "sums by group of users", largest=1 << VALUE_BITS, width=width),)
+def grouped(settings: Settings) -> tuple[str, ...]:
+    """The sums that intervals are made of, in the order that they have by group of users."""
+    every = (*RATIOS, *_OF_FAMILIES, *custom.BY_CUSTOM)
+    ratios = [ratio for of in every if _is_on(of, settings) for _, ratio in of.variants(settings)]
+    sums = [part for ratio in ratios for part in (ratio.above, ratio.below)] + [CLICKS_OF_USERS]
+    if "engagement" in settings.families:
+        sums += [custom.sum_of_users(each.name) for each in settings.custom]
+    return tuple(dict.fromkeys(name for of in sums for name in of.names))
+
+
+def _is_on(of: Ratio | RatioBy, settings: Settings) -> bool:
+    return _FAMILY_OF.get(of.name) in (None, *settings.metrics.families)
+
+
+def _stats(settings: Settings) -> tuple[Stat, ...]:
+    names = grouped(settings)
+    keys = tuple(f"{name}/group {group}" for name in names for group in range(GROUPS))
+    of = tuple((name, "user_group") for name in names)
+    return (Stat(_STAT, _LARGEST, len(keys), keys, of),)
 
 
 # Statistics --------------------------------------------------------------------------------------
@@ -99,10 +109,11 @@ ReadPart = Callable[[str, slice], I64 | None]
 
 def place_of_groups(name: str, settings: Settings) -> tuple[str, slice] | None:
     """The statistic that has a sum by group of users, and where; None where nothing counts it."""
-    of = next((each for each in _NAMED if each.has(name)), None)
-    first = _FIRST[name] if of is None else of.first_group(name, settings)
-    stat = _STAT if of is None else of.by_group
-    return None if first is None else (stat, slice(first, first + GROUPS))
+    names = grouped(settings)
+    if name not in names:
+        return None
+    first = names.index(name) * GROUPS
+    return _STAT, slice(first, first + GROUPS)
 
 
 def _by_group(name: str, of: ReadPart, settings: Settings) -> I64 | None:
@@ -111,23 +122,18 @@ def _by_group(name: str, of: ReadPart, settings: Settings) -> I64 | None:
     return None if place is None else of(*place)
 
 
-def _of_groups(w: Sums, name: str, horizon_ms: int | None = None) -> I64 | None:
-    """(segments, groups) of a sum; None where no pane is mature, or nothing counts it."""
-    return _by_group(name, lambda stat, at: w.part(stat, at, horizon_ms), w.settings)
-
-
-def quantity_by_group(quantity: Quantity, of: ReadPart, settings: Settings) -> I64 | F64 | None:
-    """(segments, groups) of a quantity, of values the two limbs together; None where nothing counts
+def sum_by_group(of: Sum, read_part: ReadPart, settings: Settings) -> I64 | F64 | None:
+    """(segments, groups) of a sum, of values the two limbs together; None where nothing counts
     it."""
-    low = _by_group(quantity.name, of, settings)
-    if low is None or quantity.high is None:
+    low = _by_group(of.name, read_part, settings)
+    if low is None or of.high is None:
         return low
-    high = _by_group(quantity.high, of, settings)
+    high = _by_group(of.high, read_part, settings)
     return None if high is None else low + high * float(1 << VALUE_BITS)
 
 
-def _of_quantity(w: Sums, of: Quantity, horizon_ms: int | None) -> I64 | F64 | None:
-    return quantity_by_group(of, lambda stat, at: w.part(stat, at, horizon_ms), w.settings)
+def _of_sum(w: Sums, of: Sum, horizon_ms: int | None) -> I64 | F64 | None:
+    return sum_by_group(of, lambda stat, at: w.part(stat, at, horizon_ms), w.settings)
 
 
 def student_t(groups: I64) -> F64:
@@ -213,14 +219,13 @@ _OF_VALUES = (
     f"absent below {LEAST_OF_VALUES} of 16 groups of users with a numerator other than 0 (about 30"
     " users)"
 )
-_FAMILY_OF = score_ratios.FAMILY_OF | off_policy.FAMILY_OF | diversity.FAMILY_OF
 
 
 def _ends_of(of: Ratio | RatioBy) -> Ends:
     """What reads the intervals of a ratio; nothing where it is of a family that is off."""
 
     def ends(w: Sums) -> Found:
-        if _FAMILY_OF.get(of.name) not in (None, *w.settings.metrics.families):
+        if not _is_on(of, w.settings):
             return
         for variant, ratio in of.variants(w.settings):
             with w.apart():
@@ -232,9 +237,9 @@ def _ends_of(of: Ratio | RatioBy) -> Ends:
 
 def _ends_of_ratio(w: Sums, of: Ratio) -> Found:
     for labels, horizon_ms in maturities(w, of.horizon):
-        x, y = (_of_quantity(w, part, horizon_ms) for part in (of.above, of.below))
+        x, y = (_of_sum(w, part, horizon_ms) for part in (of.above, of.below))
         if x is not None and y is not None:
-            found = of_groups(x, y, of.above.unit, of.is_share, of.above.is_signed)
+            found = of_groups(x, y, of.units, of.is_share, of.above.is_signed)
             if of.most is not None:
                 found = replace(found, upper=np.minimum(found.upper, of.most))
             yield labels, found
@@ -288,10 +293,6 @@ for each in RATIOS:
     empty_rule = _OF_SHARES if each.is_share else _OF_VALUES
     _declare_ends(each.name, _ends_of(each), each.unit, each.labels, empty_rule)
 _IF_OFF = ", and where the metric's family is off"
-_OF_FAMILIES = (
-    *score_ratios.RATIOS,
-    *(*score_ratios.BY_THRESHOLD, *off_policy.BY_POLICY, *diversity.BY_CUTOFF),
-)
 for of_family in _OF_FAMILIES:
     its_ends = _ends_of(of_family)
     rule = _OF_SHARES if of_family in score_ratios.BY_THRESHOLD else _OF_VALUES
@@ -321,23 +322,23 @@ def _positive_rate(w: Sums) -> Found:
                 yield labels, of_rates(rates, squares, users, positive, w.user_sample_ratio)
 
 
-def _per_user(w: Sums, of: Quantity) -> Iterator[Interval]:
+def _per_user(w: Sums, of: Sum) -> Iterator[Interval]:
     """Groups have as many users each, nearly; what is not so widens the interval."""
-    users, sums = w.users(USERS), _of_quantity(w, of, None)
+    users, sums = w.users(USERS), _of_sum(w, of, None)
     if sums is not None:
         equal = np.broadcast_to(users[:, None], sums.shape)
         yield of_groups(GROUPS * sums, equal, of.unit, is_share=False, is_signed=of.is_signed)
 
 
 def _clicks_per_user(w: Sums) -> Found:
-    for found in _per_user(w, _CLICKS_OF_USERS):
+    for found in _per_user(w, CLICKS_OF_USERS):
         yield {}, found
 
 
 def _custom_per_user(w: Sums) -> Found:
     for each in w.settings.custom:
         with w.apart():
-            for found in _per_user(w, custom_sums.sum_of_users(each.name)):
+            for found in _per_user(w, custom.sum_of_users(each.name)):
                 yield {custom.NAME: each.name}, found
 
 

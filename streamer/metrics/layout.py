@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from streamer.errors import StreamerError
 
 BLOCK_STATS = 64
+NARROW = 16
+"""Statistics up to so wide share blocks."""
+By = str | dict[str, Any] | None
+"""What divides a sum into classes, as the core calls it; None: nothing."""
 MAX_BLOCKS = 512
 
 
@@ -16,22 +21,31 @@ MAX_BLOCKS = 512
 class Stat:
     """One additive integer statistic, ``width`` integers wide.
 
-    ``unit`` says what one stands for; ``largest`` is the largest addend of one event, so that the
-    sum of 2**62 / largest events is safe. ``keys``: what each integer is, where its place does not
-    say it: stored sums are known by them, wherever they stand.
+    ``of``: the sums that fill it one after another, each with what divides it into classes; by
+    default the sum of its name. ``largest`` is the largest addend of one event, so that the sum of
+    2**62 / largest events is safe. ``keys``: what each integer is, where its place does not say it:
+    stored sums are known by them, wherever they stand.
     """
 
     name: str
-    unit: str
     largest: int = 1
     width: int = 1
     keys: tuple[str, ...] = ()
+    of: tuple[tuple[str, By], ...] | None = None
+    in_windows: bool = True
+    in_totals: bool = False
+    """Whether it is counted since the state began."""
+
+    @property
+    def filled(self) -> tuple[tuple[str, By], ...]:
+        """The sums that fill it."""
+        return ((self.name, None),) if self.of is None else self.of
 
     @property
     def parts(self) -> tuple[str, ...]:
         """A name for each of its integers.
 
-        >>> Stat("sessions", "sessions").parts, Stat("bins", "impressions", width=2).parts
+        >>> Stat("sessions").parts, Stat("bins", width=2).parts
         (('sessions',), ('bins/0', 'bins/1'))
         """
         named = tuple(f"{self.name}/{i}" for i in range(self.width))
@@ -47,10 +61,13 @@ class Layout:
     @cached_property
     def at(self) -> dict[str, int]:
         """Name → code of its first integer; a code is block * 64 + place."""
-        narrow = [s for s in self.stats if s.width == 1]
-        wide = [s for s in self.stats if s.width > 1]
-        codes = {s.name: i for i, s in enumerate(narrow)}
-        block = -(-len(narrow) // BLOCK_STATS)
+        narrow = [s for s in self.stats if s.width <= NARROW]
+        wide = [s for s in self.stats if s.width > NARROW]
+        codes, end = {}, 0
+        for stat in narrow:
+            codes[stat.name] = end
+            end += stat.width
+        block = -(-end // BLOCK_STATS)
         for stat in wide:
             codes[stat.name] = block * BLOCK_STATS
             block += -(-stat.width // BLOCK_STATS)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import hashlib
 
-from streamer.metrics import custom_sums, off_policy_sums
 from streamer.settings.model import Settings
 
-_SLATES = ("ranking.", "scoring.", "slates.")
+_SLATES = ("ranking.", "scoring.", "slates")
 _MARGIN = "margin_loss"
 
 
@@ -32,10 +31,10 @@ def of_custom(settings: Settings, name: str) -> str:
 def meaning(settings: Settings, name: str) -> str:
     """Of a sum: a statistic (or a part of one) or a component; "" where its name says all."""
     whole = name.partition("/")[0]
-    if off_policy_sums.SUMS.has(name):
+    if name.startswith("off_policy."):
         return of_policy(settings, whole.partition("@")[2])
-    if custom_sums.SUMS.has(name):
-        return of_custom(settings, whole.removeprefix(custom_sums.PREFIX).partition(".")[0])
+    if name.startswith("custom."):
+        return of_custom(settings, whole.partition("@")[2])
     if name.startswith(_SLATES):
         margin = settings.metrics.margin if _MARGIN in name else None
         return repr((of_slates(settings), margin))

@@ -2,9 +2,10 @@
 
 The impressions were logged under a policy that showed each item with a known probability
 (`propensity`); for every target of ``[[policies]]`` they say with what probability it would have
-shown the same item there. With w the weight of an impression (``metrics.off_policy_sums``), y = 1
-where it was clicked, r the clicks expected of the shown item and e those expected where the target
-chooses,
+shown the same item there. The weight w of an impression is the target's probability over that of
+the logging policy, at most ``metrics.max_weight``: a whole number of 1e-6, rounded once. Squares
+have the same unit; doubly robust values are whole numbers of 1e-9. With y = 1 where an impression
+was clicked, r the clicks expected of the shown item and e those expected where the target chooses,
 
     IPS Σwy / n,    SNIPS Σwy / Σw,    doubly robust Σ(e + w (y - r)) / n.
 
@@ -46,8 +47,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from streamer.metrics.definition import Declarations, Family, Series, Sums, ratio
-from streamer.metrics.off_policy_sums import QUANTITIES, WEIGHT_UNIT, name_of, stats
-from streamer.metrics.ratios import Quantity, Ratio, RatioBy, declare_ratio_by, matured
+from streamer.metrics.layout import Stat
+from streamer.metrics.ratios import Ratio, RatioBy, declare_ratio_by, matured
+from streamer.metrics.sums import UNITS, Sum, named
+from streamer.settings.model import Settings
 
 _HORIZON = "click_ms"
 _LABELS = ("policy", "maturity")
@@ -56,11 +59,37 @@ _ESTIMATED = f"{_IMPRESSIONS} and a reward_estimate"
 
 
 _DOUBLY_ROBUST = "doubly_robust"
+_ADDED = (
+    *("impressions", "clipped", "weight", "weight_square", "clicked_weight"),
+    *("estimated", _DOUBLY_ROBUST),
+)
+
+
+def name_of(what: str, policy: str) -> str:
+    """The name of a sum of a policy.
+
+    >>> name_of("weight", "new")
+    'off_policy.weight@new'
+    """
+    return named(f"off_policy.{what}", policy)
+
+
+def _stats(settings: Settings) -> tuple[Stat, ...]:
+    names = [name_of(what, policy.name) for policy in settings.policies for what in _ADDED]
+    return tuple(Stat(name, _largest(name, settings.metrics.max_weight)) for name in names)
+
+
+def _largest(name: str, most: float) -> int:
+    base = name.partition("@")[0]
+    if UNITS[base] == 1:
+        return 1
+    power = 2 if base.endswith("_square") else 1
+    return round(most**power * UNITS[base])
 
 
 @dataclass(frozen=True)
 class ByPolicy(RatioBy):
-    """A ratio for each of ``[[policies]]``; ``above``, ``below``: of ``QUANTITIES``."""
+    """A ratio for each of ``[[policies]]``; ``above``, ``below``: what is added up."""
 
     label: ClassVar[str] = "policy"
     setting: ClassVar[str] = "policies"
@@ -82,11 +111,9 @@ class ByPolicy(RatioBy):
     def of(self, policy: str) -> Ratio:
         """The ratio for one policy."""
         name, title = (f"{text}@{policy}" for text in (self.name, self.title))
-        unit = QUANTITIES[self.above] // QUANTITIES[self.below]
-        stat = name_of(self.above, policy)
-        above = Quantity(stat, self.above, (stat,), unit, is_signed=self.above == _DOUBLY_ROBUST)
-        stat = name_of(self.below, policy)
-        below = Quantity(stat, self.below, (stat,))
+        is_signed = self.above == _DOUBLY_ROBUST
+        above = Sum(name_of(self.above, policy), self.above, is_signed=is_signed)
+        below = Sum(name_of(self.below, policy))
         return Ratio(
             *(name, title, above, below, self.doc, self.unit),
             horizon=_HORIZON,
@@ -152,7 +179,7 @@ def effective_sample_size(w: Sums) -> Iterator[Series]:
         parts = (name_of(each, policy.name) for each in ("weight", "weight_square"))
         with w.apart():
             for labels, (weights, squares) in matured(w, _HORIZON, *parts):
-                above = weights.astype(np.float64) ** 2 / WEIGHT_UNIT
+                above = weights.astype(np.float64) ** 2 / UNITS["off_policy.weight"]
                 yield ratio(above, squares, policy=policy.name, **labels)
 
 
@@ -188,6 +215,6 @@ _count(
     "Weights that were clipped; each lowers the estimates.",
 )
 
-FAMILY = Family("off_policy", tuple(metric.metrics), stats)
+FAMILY = Family("off_policy", tuple(metric.metrics), _stats)
 FAMILY_OF = {each.name: FAMILY.name for each in BY_POLICY}
 """Metric → its family."""

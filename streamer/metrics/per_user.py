@@ -1,8 +1,5 @@
 """What is added up for each user, from which experiments compare arms: metrics that are a ratio of
-two sums over a user's events or slates.
-
-A component is such a sum, in integers: of events, micros of value, milliseconds, or millionths of
-values of slates.
+two sums over a user's events or slates (``metrics.sums``).
 """
 
 from __future__ import annotations
@@ -16,17 +13,16 @@ from streamer.errors import SettingsError
 from streamer.metrics import custom, diversity, off_policy, ranking, score_ratios, scoring
 from streamer.metrics.alert_series import AlertSeries
 from streamer.metrics.definition import Form
-from streamer.metrics.ratios import (
+from streamer.metrics.ratios import PER_USER, RATIOS, PerUser, Ratio, RatioBy
+from streamer.metrics.slate_metrics import SlateFamily, SlateMetric
+from streamer.metrics.sums import (
+    CONVERSIONS,
     DERIVED,
     IMPRESSIONS,
     OF_SESSIONS,
-    PER_USER,
-    RATIOS,
-    PerUser,
-    Ratio,
-    RatioBy,
+    OUTCOMES,
+    named,
 )
-from streamer.metrics.slate_metrics import SlateFamily, SlateMetric
 from streamer.settings import limits
 from streamer.settings.alerts import Alert
 from streamer.settings.experiments import (
@@ -43,13 +39,11 @@ from streamer.stats.experiments.trials import AGES, Measure, Trial
 
 MILLIONTH = 1_000_000
 """Units of a slate's value that is 1."""
-OUTCOMES = "outcomes"
-"""Feedback of any kind, conversions and viewings."""
 
 
 @dataclass(frozen=True)
 class UserRatio:
-    """A metric of experiments: numerator / denominator (None: users), names of components;
+    """A metric of experiments: numerator / denominator (None: users), names of sums;
     ``unit``: how many units of the numerator are 1; ``high``: the numerator's high limb."""
 
     name: str
@@ -78,9 +72,9 @@ class UserRatio:
         return [Fraction(part.factor) / part.ratio.unit for part in self.parts]
 
     @property
-    def components(self) -> list[str]:
-        """Names of the components summed by user: numerator, denominator, high limb; of a composite
-        those of all its parts."""
+    def sums(self) -> list[str]:
+        """Names of the sums by user: numerator, denominator, high limb; of a composite those of all
+        its parts."""
         own = [self] if not self.parts else [part.ratio for part in self.parts]
         names = [name for each in own for name in (each.above, each.below, each.high)]
         return [name for name in names if name is not None]
@@ -99,7 +93,7 @@ DECLARED: tuple[Ratio, ...] = (*RATIOS, *score_ratios.RATIOS)
 
 
 def _of_ratio(of: Ratio) -> UserRatio:
-    parts = (of.above.name, of.below.name, of.above.unit, of.above.high, of.horizon)
+    parts = (of.above.name, of.below.name, of.units, of.above.high, of.horizon)
     words = of.below_text or of.below.text
     signed = of.above.is_signed
     return UserRatio(of.name, of.title, of.form, *parts, counted=words, is_signed=signed)
@@ -153,7 +147,7 @@ class UserMeasures:
     SettingsError for a name that there is not under these settings."""
 
     always: ClassVar[tuple[str, ...]] = (IMPRESSIONS.name,)
-    """The first components, whatever the metrics."""
+    """The first sums, whatever the metrics."""
 
     def __init__(self, settings: Settings, metrics: Iterable[tuple[str, str]]) -> None:
         self.settings = settings
@@ -161,11 +155,11 @@ class UserMeasures:
         self.ratios = {name: self._parsed(name, f"{who}, metric {name!r}") for name, who in metrics}
         """The metrics by name."""
         wanted = [name for ratio in self.ratios.values() for name in _summed(ratio)]
-        self.components = tuple(dict.fromkeys([*self.always, *wanted] if self.ratios else []))
-        self._at = {name: i for i, name in enumerate((*self.components, *_DERIVED))}
+        self.sums = tuple(dict.fromkeys([*self.always, *wanted] if self.ratios else []))
+        self._at = {name: i for i, name in enumerate((*self.sums, *_DERIVED))}
 
     def measure(self, ratio: UserRatio) -> Measure:
-        """The places of a metric's components."""
+        """The places of a metric's sums."""
         below = None if ratio.below is None else self._at[ratio.below]
         high = None if ratio.high is None else self._at[ratio.high]
         parts = tuple(self.measure(part.ratio) for part in ratio.parts)
@@ -254,7 +248,8 @@ class UserMeasures:
             f"one kind of feedback after the dot: {', '.join(kinds)}",
         )
         title = "Positive rate" if options == ["click"] else f"Positive rate, {options[0]}"
-        kind = f"feedback.{options[0]}"
+        is_conversion = options[0] == "conversion"
+        kind = CONVERSIONS.name if is_conversion else named("feedback", options[0])
         return UserRatio(name, title, "percent", kind, IMPRESSIONS.name, counted=IMPRESSIONS.text)
 
     def _of_slates(
@@ -282,15 +277,15 @@ class UserMeasures:
         self.slate_sums[above] = value
         title = ", ".join([metric.title + (f"@{k}" if metric.by_k else ""), *options])
         return UserRatio(
-            *(name, title, metric.form, above, f"slates.{over[0]}", MILLIONTH),
+            *(name, title, metric.form, above, named("slates", over[0]), MILLIONTH),
             counted="slates",
             is_signed=metric.name in _SIGNED,
         )
 
 
 def _summed(ratio: UserRatio) -> list[str]:
-    """The components of a metric that are added up over events."""
-    return [name for name in ratio.components if name not in _DERIVED]
+    """The sums of a metric over events."""
+    return [name for name in ratio.sums if name not in _DERIVED]
 
 
 class ExperimentMeasures(UserMeasures):
@@ -347,7 +342,7 @@ class ExperimentMeasures(UserMeasures):
         return replace(self.measure(ratio), cap=found)
 
     def needs(self, trial: Trial) -> list[str]:
-        """What an experiment needs to be counted: components, and the exposure to it."""
+        """What an experiment needs to be counted: sums, and the exposure to it."""
         names = [n for m in trial.measures if not m.age for n in _summed(self.ratios[m.name])]
         return list(dict.fromkeys([*self.always, *names, trial.exposure.name]))
 
@@ -365,7 +360,7 @@ class AlertMeasures(UserMeasures):
                     f"alert {alert.name!r}: {alert.metric!r} is a mean over users, which panes do "
                     "not add up to; use one over events or slates"
                 )
-            if of_sessions.intersection(self.ratios[alert.metric].components):
+            if of_sessions.intersection(self.ratios[alert.metric].sums):
                 raise SettingsError(
                     f"alert {alert.name!r}: {alert.metric!r} is of sessions, which count at an end "
                     "that may still move; use one over events or slates"

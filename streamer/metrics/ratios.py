@@ -7,95 +7,30 @@ Sources: P the recommender-evaluation primer, J Jurity's metric page (matching C
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from streamer.encoding.arrays import I64
-from streamer.metrics.definition import (
-    Brief,
-    Declarations,
-    Form,
-    Series,
-    Sums,
-    Values,
-    money,
-    ratio,
+from streamer.metrics.definition import Brief, Declarations, Form, Series, Sums, Values, ratio
+from streamer.metrics.sums import (
+    ACTIVE_DAYS,
+    BOUNCES,
+    CLICKED,
+    CLICKS,
+    CONVERSIONS,
+    CONVERTED,
+    DWELL,
+    IMPRESSIONS,
+    RETURN_DAYS,
+    SESSION_LENGTH,
+    SESSIONS,
+    VALUE,
+    VIEWINGS,
+    VIEWS,
+    Sum,
+    read,
 )
-
-MICROS = 1_000_000
-
-
-@dataclass(frozen=True)
-class Quantity:
-    """What is summed over events.
-
-    ``name``: of its sums by user, and by group of users. ``text``: as formulas call it. ``stats``:
-    the statistic of windows, or its high and its low limb. ``unit``: how many integers are 1.
-    ``is_signed``: it may be below 0.
-    """
-
-    name: str
-    text: str
-    stats: tuple[str, ...]
-    unit: int = 1
-    is_signed: bool = False
-
-    @property
-    def high(self) -> str | None:
-        """The name of the high limb by user, if there is one."""
-        return f"{self.name}_high" if len(self.stats) > 1 else None
-
-    def total(self, w: Sums) -> Values:
-        """The sums of a window: integers of ``unit``, or currency."""
-        return self._joined([w(name) for name in self.stats])
-
-    def within(self, w: Sums, horizon_ms: int | None) -> Values | None:
-        """Those of panes that are mature for a horizon (None: all); None where no pane is."""
-        return self.read(lambda name: read(w, name, horizon_ms))
-
-    def read(self, of: Callable[[str], I64 | None]) -> Values | None:
-        """The sums, ``of`` giving each statistic; None where it gives none."""
-        found = [of(name) for name in self.stats]
-        sums = [each for each in found if each is not None]
-        return self._joined(sums) if len(sums) == len(found) else None
-
-    def _joined(self, sums: Sequence[I64]) -> Values:
-        flat = [each if each.ndim == 1 else each.sum(axis=1) for each in sums]
-        return money(*flat) if self.high else flat[0]
-
-
-def read(w: Sums, name: str, horizon_ms: int | None) -> I64 | None:
-    """A statistic over all panes, or over those mature for a horizon; None where none is."""
-    return w(name) if horizon_ms is None else w.mature(name, horizon_ms)
-
-
-def part_of(sums: I64 | None, within: slice) -> I64 | None:
-    """Some of the integers of a wide statistic."""
-    return None if sums is None else sums[:, within]
-
-
-IMPRESSIONS = Quantity("impressions", "impressions", ("shown_at",))
-CLICKS = Quantity("clicks", "clicks", ("clicks_at",))
-CONVERSIONS = Quantity("conversions", "conversions", ("conversions",))
-VALUE = Quantity("value", "sum of value", ("value_high", "value_low"), MICROS)
-CLICKED = Quantity(
-    *("clicked", "impressions with an attributed click", ("clicked",)),
-)
-CONVERTED = Quantity(
-    "converted", "clicked impressions with an attributed conversion", ("converted",)
-)
-DWELL = Quantity("dwell_ms", "sum of dwell", ("dwell_ms",), 1000)
-VIEWINGS = Quantity("viewings", "viewings with a dwell", ("dwells",))
-SESSIONS = Quantity("sessions", "ended sessions", ("sessions",))
-BOUNCES = Quantity("bounces", "ended sessions with exactly one view", ("bounces",))
-VIEWS = Quantity("views", "views", ("session_views",))
-SESSION_LENGTH = Quantity("session_ms", "sum of (last - first event)", ("session_ms",), 1000)
-OF_SESSIONS = (SESSIONS, BOUNCES, VIEWS, SESSION_LENGTH)
-ACTIVE_DAYS = Quantity("active_days", "days with an impression", ())
-RETURN_DAYS = Quantity("return_days", "days with an impression after the first", ())
-DERIVED = (ACTIVE_DAYS, RETURN_DAYS)
-"""What follows of each user's impressions by day."""
 
 
 def maturities(w: Sums, horizon: str | None) -> Iterator[tuple[dict[str, str], int | None]]:
@@ -126,8 +61,8 @@ class Ratio:
 
     name: str
     title: str
-    above: Quantity
-    below: Quantity
+    above: Sum
+    below: Sum
     doc: str
     unit: str = "ratio"
     empty: str = ""
@@ -146,6 +81,11 @@ class Ratio:
     def is_share(self) -> bool:
         """Whether it is the share of events of one kind that something came of."""
         return self.unit == "ratio" and not self.is_weighted
+
+    @property
+    def units(self) -> int:
+        """How many integers of the numerator over those of the denominator are 1."""
+        return self.above.unit // self.below.unit
 
     @property
     def form(self) -> Form:
@@ -176,8 +116,8 @@ class Ratio:
 
     def of(self, above: Values, below: Values, **labels: str) -> Series:
         """The ratio of these sums."""
-        unit = 1 if self.above.high else self.above.unit
-        return ratio(above, unit * below, **labels)
+        units = 1 if self.above.is_large else self.units
+        return ratio(above, units * below, **labels)
 
 
 @dataclass(frozen=True)
@@ -293,7 +233,7 @@ class PerUser:
 
     name: str
     title: str
-    above: Quantity
+    above: Sum
     is_share: bool = False
     form: Form = "number"
 

@@ -11,31 +11,31 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from streamer.metrics.ratios import Quantity, Ratio, RatioBy
-from streamer.metrics.score_sums import UNIT, name_of
+from streamer.metrics.ratios import Ratio, RatioBy
+from streamer.metrics.score_sums import name_of
+from streamer.metrics.sums import Sum
 
 HORIZON = "click_ms"
 """The setting of [attribution] after which an impression is clicked or not for good."""
 
 
-def _quantity(kind: str, text: str, unit: int = 1, threshold: float | None = None) -> Quantity:
-    name = name_of(kind, threshold)
-    return Quantity(name, text, (name,), unit)
+def _sum(kind: str, text: str, threshold: float | None = None) -> Sum:
+    return Sum(name_of(kind, threshold), text)
 
 
-PROBABILITIES = _quantity("probabilities", "impressions with a score from 0 to 1")
-POSITIVES = _quantity("positives", "clicked impressions with a score from 0 to 1")
-SCORE = _quantity("score", "sum of scores from 0 to 1", UNIT)
-LOG_LOSS = _quantity("log_loss", "sum of -ln(predicted probability of what happened)", UNIT)
-SQUARED_ERROR = _quantity("squared_error", "sum of (score - clicked)²", UNIT)
-ABSOLUTE_ERROR = _quantity("absolute_error", "sum of |score - clicked|", UNIT)
+PROBABILITIES = _sum("probabilities", "impressions with a score from 0 to 1")
+POSITIVES = _sum("positives", "clicked impressions with a score from 0 to 1")
+SCORE = _sum("score", "sum of scores from 0 to 1")
+LOG_LOSS = _sum("log_loss", "sum of -ln(predicted probability of what happened)")
+SQUARED_ERROR = _sum("squared_error", "sum of (score - clicked)²")
+ABSOLUTE_ERROR = _sum("absolute_error", "sum of |score - clicked|")
 
 
 def _ratio(
     name: str,
     title: str,
-    above: Quantity,
-    below: Quantity,
+    above: Sum,
+    below: Sum,
     doc: str,
     unit: str = "ratio",
     source: str = "",
@@ -80,7 +80,7 @@ class ByThreshold(RatioBy):
 
     label: ClassVar[str] = "threshold"
     setting: ClassVar[str] = "metrics.thresholds"
-    below: Callable[[float], Quantity]
+    below: Callable[[float], Sum]
 
     def variants(self, settings: Any) -> Iterator[tuple[dict[str, str], Ratio]]:
         for threshold in settings.metrics.thresholds:
@@ -89,12 +89,12 @@ class ByThreshold(RatioBy):
     def at(self, threshold: float) -> Ratio:
         """The ratio at one threshold."""
         name, title = (f"{text}@{threshold:.9g}" for text in (self.name, self.title))
-        above = _quantity("true_positives", "clicked ones of those predicted", 1, threshold)
+        above = _sum("true_positives", "clicked ones of those predicted", threshold)
         return _ratio(name, title, above, self.below(threshold), self.doc)
 
 
-def _predicted(threshold: float) -> Quantity:
-    return _quantity("predicted", "impressions with a score of at least that", 1, threshold)
+def _predicted(threshold: float) -> Sum:
+    return _sum("predicted", "impressions with a score of at least that", threshold)
 
 
 BY_THRESHOLD = (

@@ -6,17 +6,13 @@ Sums and curve are over *probabilities*, scores from 0 to 1; bins take every sco
 
 from __future__ import annotations
 
-from typing import Any
-
 from streamer.metrics.layout import Stat
-from streamer.metrics.named_sums import NamedSums
+from streamer.metrics.sums import UNITS, named
 from streamer.settings import limits
 from streamer.settings.model import Settings
 
-UNIT = 1_000_000_000
+UNIT = UNITS["scores.score"]
 """Units of a score, an error or a loss that is 1."""
-PREFIX = "scores."
-"""How the names of these sums begin."""
 BINS, CURVE = "score_bins", "score_curve"
 CURVE_BINS = 10
 """Bins of the calibration curve: of equal width, from 0 to 1; a score on an edge is in the upper
@@ -26,7 +22,7 @@ _FOR_SCORES = (
     *("score_of_positives", "score_square", "absolute_error", "squared_error", "log_loss"),
 )
 _BY_THRESHOLD = ("predicted", "true_positives")
-_COUNTS = ("probabilities", "positives", *_BY_THRESHOLD)
+_FOR_CURVE = ("probabilities", "positives", "score")
 _LARGEST_LOSS = 35 * UNIT
 """Of a click that was predicted with a probability of 1e-15 or less."""
 
@@ -68,26 +64,17 @@ between 1/2 and 1 relative to the distance from 1. Stored panes are counted by t
 
 
 def name_of(kind: str, threshold: float | None = None) -> str:
-    """The name of a sum: as a statistic, and as a component of experiments and alerts.
+    """The name of a sum over scores.
 
     >>> name_of("log_loss"), name_of("predicted", 0.5)
     ('scores.log_loss', 'scores.predicted@0.5')
     """
-    return PREFIX + kind + ("" if threshold is None else f"@{threshold:.9g}")
-
-
-def core_name(name: str, settings: Settings) -> Any:
-    """What the core calls the sum of this name.
-
-    >>> core_name("scores.log_loss", Settings()), core_name("scores.predicted@0.5", Settings())
-    ('log_loss', {'predicted': 500000000})
-    """
-    kind, _, threshold = name.removeprefix(PREFIX).partition("@")
-    return {kind: round(float(threshold) * UNIT)} if threshold else kind
+    base = f"scores.{kind}"
+    return base if threshold is None else named(base, f"{threshold:.9g}")
 
 
 def names(settings: Settings) -> tuple[str, ...]:
-    """The sums that the settings' families need, in the order that they have by group of users."""
+    """The sums that the settings' families need."""
     if "scores" in settings.metrics.families:
         at = settings.metrics.thresholds
         of_thresholds = [name_of(kind, t) for t in at for kind in _BY_THRESHOLD]
@@ -97,26 +84,20 @@ def names(settings: Settings) -> tuple[str, ...]:
     return ()
 
 
-SUMS = NamedSums(PREFIX, "scores", "scores_by_user_group", names, core_name)
-
-
 def stats(settings: Settings) -> tuple[Stat, ...]:
-    """The statistics of both families, as far as the settings need them."""
-    found = [_stat(name) for name in names(settings)]
-    found.append(Stat(BINS, "impressions by bin, clicked ones by bin", width=2 * len(EDGES) + 2))
+    """The statistics of both families, as far as the settings need them: sums; impressions by bin,
+    clicked ones by bin; impressions, clicked ones and scores by bin of the calibration curve."""
+    found = [Stat(name, _largest(name)) for name in names(settings)]
+    by_score = {"score": EDGES}
+    bins = (("impressions", by_score), ("clicked", by_score))
+    found.append(Stat(BINS, width=2 * len(EDGES) + 2, of=bins))
     if "scores" in settings.metrics.families:
-        unit = "impressions, clicked ones and scores in 1e-9 by bin"
-        found.append(Stat(CURVE, unit, largest=UNIT, width=3 * CURVE_BINS))
-    return (*found, *SUMS.group_stats(settings, _LARGEST_LOSS))
+        by_probability = {"probability": CURVE_BINS}
+        curve = tuple((name_of(each), by_probability) for each in _FOR_CURVE)
+        found.append(Stat(CURVE, largest=UNIT, width=len(curve) * CURVE_BINS, of=curve))
+    return tuple(found)
 
 
-def _stat(name: str) -> Stat:
-    kind = name.removeprefix(PREFIX).partition("@")[0]
-    if kind in _COUNTS:
-        return Stat(name, "impressions")
-    return Stat(name, "1e-9", largest=_LARGEST_LOSS if kind == "log_loss" else UNIT)
-
-
-def core_spec(settings: Settings) -> dict[str, Any]:
-    """The core's spec of sums and bins."""
-    return {"sums": SUMS.core_spec(settings), "edges": EDGES}
+def _largest(name: str) -> int:
+    base = name.partition("@")[0]
+    return _LARGEST_LOSS if base == name_of("log_loss") else UNITS[base]

@@ -34,12 +34,20 @@ CLASSES_SECONDS = (10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200)
 def stats(settings: Any) -> tuple[Stat, ...]:
     """Statistics of ended sessions."""
     return (
-        Stat("sessions", "sessions"),
-        Stat("bounces", "sessions with one view"),
-        Stat("session_views", "views"),
-        Stat("session_ms", "milliseconds", largest=settings.attribution.session_gap_ms),
-        Stat("session_bucket", "sessions by bucket of length", width=sketch.BUCKETS),
-        *(Stat(f"session_class_{i}", "settled sessions") for i in range(len(CLASSES_SECONDS) + 1)),
+        Stat("sessions"),
+        Stat("bounces"),
+        Stat("views"),
+        Stat("session_ms", largest=settings.attribution.session_gap_ms, in_totals=True),
+        Stat(
+            *("session_bucket", 1, sketch.BUCKETS),
+            of=(("sessions", {"time": sketch.UPPER_MS.tolist()}),),
+        ),
+        Stat(
+            *("session_class", 1, len(CLASSES_SECONDS) + 1),
+            of=(("sessions", {"time": sketch.upper_ms(CLASSES_SECONDS)}),),
+            in_windows=False,
+            in_totals=True,
+        ),
     )
 
 
@@ -82,8 +90,7 @@ for name in ("bounce_rate_ratio", "views_per_session"):
 def session_length_histogram(w: Sums) -> Iterator[Series]:
     """Lengths of sessions since the state began, of those that no event can join any more, so that
     it never falls: a Prometheus histogram, its counts and its sum exact."""
-    classes = [w(f"session_class_{i}") for i in range(len(CLASSES_SECONDS) + 1)]
-    yield from histogram(classes, CLASSES_SECONDS, w("session_ms"))
+    yield from histogram(w("session_class").T, CLASSES_SECONDS, w("session_ms"))
 
 
 @metric(

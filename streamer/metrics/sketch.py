@@ -8,7 +8,7 @@ Memory: one integer a bucket, only for blocks of 64 buckets that hold something.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +39,15 @@ MIDDLE_MS = np.where(
     UPPER_MS > 0, 2.0 * LOWER_MS * UPPER_MS / np.maximum(LOWER_MS + UPPER_MS, 1), 0.0
 )
 BUCKETS = len(UPPER_MS)
+
+
+def upper_ms(bounds_seconds: Sequence[int]) -> list[int]:
+    """Upper bounds of classes of times, in milliseconds; one more class is beyond them all.
+
+    >>> upper_ms((1, 60))
+    [1000, 60000, 9223372036854775807]
+    """
+    return [*(1000 * seconds for seconds in bounds_seconds), (1 << 63) - 1]
 
 
 def at_rank(counts: I64, middles: Values, numerator: int, denominator: int) -> Values:

@@ -158,7 +158,7 @@ class SlateFamily:
             name = f"{column.metric.name}@{column.k}.{column.convention}"
             keys += [f"{self.name}.{name}/{i}" for i in range(column.moments.width)]
         largest, keyed = 1 << 33, tuple(keys)
-        return Stat(self.name, "sums over slates", largest, width=plan.width, keys=keyed)
+        return Stat(self.name, largest, width=plan.width, keys=keyed)
 
     def core_spec(self, settings: Any) -> dict[str, Any]:
         """The spec of the family for the core: which columns stand where."""

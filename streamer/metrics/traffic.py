@@ -21,8 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
+from streamer.encoding.arrays import I64
 from streamer.encoding.limbs import VALUE_BITS
 from streamer.metrics import by_position
 from streamer.metrics.by_position import POSITIONS
@@ -35,22 +34,28 @@ from streamer.metrics.definition import (
     count,
 )
 from streamer.metrics.layout import Stat
-from streamer.metrics.ratios import CLICKS, IMPRESSIONS, NAMED, VALUE, declare
+from streamer.metrics.ratios import NAMED, declare
+from streamer.metrics.sums import CLICKS, IMPRESSIONS, VALUE, named
 
 
 def _stats(settings: Any) -> tuple[Stat, ...]:
+    kinds = [named("feedback", kind) for kind in (*settings.feedback_kinds, "other")]
+    by_position = {"position": POSITIONS}
     return (
-        Stat("conversions", "events"),
-        Stat("value_high", f"2**{VALUE_BITS} micros of currency", largest=1 << 28),
-        Stat("value_low", "micros of currency", largest=1 << VALUE_BITS),
-        Stat("clicked", "impressions with an attributed click"),
-        Stat("converted", "clicked impressions with an attributed conversion"),
-        *(
-            Stat(f"feedback_{i}", "events of a feedback kind", keys=(f"feedback.{kind}",))
-            for i, kind in enumerate((*settings.feedback_kinds, "other"))
+        Stat("conversions", in_totals=True),
+        Stat("value_high", largest=1 << 28, in_totals=True),
+        Stat("value", largest=1 << VALUE_BITS, in_totals=True),
+        Stat("clicked"),
+        Stat("converted"),
+        Stat(
+            *("feedback", 1, len(kinds), tuple(kinds)),
+            of=tuple((kind, None) for kind in kinds),
+            in_totals=True,
         ),
-        Stat("shown_at", "impressions by class of position", width=POSITIONS),
-        Stat("clicks_at", "clicks by class of position", width=POSITIONS),
+        *(
+            Stat(name, width=POSITIONS, of=((name, by_position),), in_totals=True)
+            for name in ("impressions", "clicks")
+        ),
     )
 
 
@@ -59,8 +64,14 @@ metric = Declarations()
 
 def _anything(w: Sums) -> Any:
     with w.apart():  # a kind that is new was counted as another one
-        feedback = np.sum([w(f"feedback_{i}") for i, _ in _kinds(w)], axis=0)
+        feedback = w("feedback").sum(axis=1)
     return (IMPRESSIONS.total(w) != 0) | (feedback != 0) | (w("conversions") != 0)
+
+
+def _of_kind(w: Sums, place: int) -> I64:
+    feedback = w.part("feedback", slice(place, place + 1), None)
+    assert feedback is not None
+    return feedback[:, 0]
 
 
 def _kinds(w: Sums) -> list[tuple[int, str]]:
@@ -132,7 +143,7 @@ def feedback_total(w: Sums) -> Iterator[Series]:
     """Events of the clicks topic by kind since the state began; kinds not configured: other."""
     for i, kind in _kinds(w):
         with w.apart():
-            yield count(w(f"feedback_{i}"), feedback=kind)
+            yield count(_of_kind(w, i), feedback=kind)
 
 
 @metric(
@@ -194,7 +205,7 @@ def window_feedback(w: Sums) -> Iterator[Series]:
     """Events of the clicks topic in the window, by kind."""
     for i, kind in _kinds(w):
         with w.apart():
-            yield count(w(f"feedback_{i}"), feedback=kind)
+            yield count(_of_kind(w, i), feedback=kind)
 
 
 for name in (

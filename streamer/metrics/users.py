@@ -31,7 +31,7 @@ from streamer.metrics.user_sums import HITS, RATE_UNIT, USERS, positive_users, r
 
 def stats(settings: Any) -> tuple[Stat, ...]:
     """Statistics of events; those of users are kept apart (``metrics.user_sums``)."""
-    return (Stat("clicks_of_users", "clicks"),)
+    return (Stat("clicks_of_users"),)
 
 
 metric = Declarations()

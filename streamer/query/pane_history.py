@@ -28,7 +28,7 @@ from streamer.settings.model import Settings
 from streamer.state.snapshot import View
 
 Labels = Mapping[str, str]
-_SIZE = "shown_at"
+_SIZE = "impressions"
 """The statistic by which lines are chosen where there are too many: impressions."""
 
 

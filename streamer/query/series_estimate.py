@@ -12,8 +12,8 @@ from streamer.encoding.arrays import I64
 from streamer.metrics.catalogue import Catalogue
 from streamer.metrics.definition import Noted
 from streamer.metrics.item_counts import ItemTable, item_counts
-from streamer.metrics.ratios import part_of, read
 from streamer.metrics.rings import Ring, rings_of
+from streamer.metrics.sums import part_of, read
 from streamer.query.readings import readout
 from streamer.settings.model import Settings
 

@@ -15,8 +15,8 @@ from streamer.metrics.catalogue import Catalogue
 from streamer.metrics.composite_parts import Parts
 from streamer.metrics.definition import Noted
 from streamer.metrics.item_counts import SHOWN, ItemTable
-from streamer.metrics.ratios import part_of
 from streamer.metrics.rings import Ring
+from streamer.metrics.sums import part_of
 from streamer.metrics.user_sums import USERS, users_stats
 from streamer.query.day_before import PastWindow
 from streamer.query.item_sums import ItemSums, ItemWindow

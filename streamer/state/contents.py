@@ -7,7 +7,7 @@ import json
 import msgspec
 
 from streamer.ingest.mapping import fields_of, said_of
-from streamer.metrics import list_sums
+from streamer.metrics import diversity
 from streamer.metrics.catalogue import Catalogue
 from streamer.metrics.meanings import key_of, of_custom, of_policy, of_slates
 from streamer.metrics.rings import rings_of
@@ -120,7 +120,7 @@ def contents_of(settings: Settings, catalogue: Catalogue) -> Contents:
         user_kinds=list(settings.user_feedback_kinds),
         policies=[f"{p.name} {of_policy(settings, p.name)}" for p in settings.policies],
         custom=[f"{c.name} {of_custom(settings, c.name)}" for c in settings.custom],
-        keeps_items=bool(list_sums.names(settings)),
+        keeps_items=diversity.has_lists(settings),
         has_users="engagement" in settings.metrics.families,
         blocks=blocks,
     )
@@ -132,10 +132,10 @@ def beside_of(settings: Settings, catalogue: Catalogue) -> Beside:
     if counts is not None:
         rings = [(ring.pane_ms, ring.panes) for ring in counts.rings]
         places = (list(counts.dimensions), list(counts.cutoffs), rings)
-        items = ItemsHeld(counts.shape, *places, bool(list_sums.names(settings)))
+        items = ItemsHeld(counts.shape, *places, diversity.has_lists(settings))
     meanings = {}
     for measures in (catalogue.experiment_measures, catalogue.alert_measures):
-        for name in measures.components:
+        for name in measures.sums:
             of_slates_too = f"slates.{name}" if name in measures.slate_sums else name
             meanings[name] = key_of(settings, of_slates_too)
     return Beside(dict(catalogue.day_before.shapes), items, meanings)

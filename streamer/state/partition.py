@@ -154,7 +154,7 @@ class Partition:
         self.settings, self.catalogue, self.key = settings, catalogue, key
         self.cluster_ids = cluster_ids
         trials = catalogue.experiment_measures.trials
-        self.since_ms = dict.fromkeys(catalogue.experiment_measures.components, 0)
+        self.since_ms = dict.fromkeys(catalogue.experiment_measures.sums, 0)
         """Component of experiments → the stream time from which on it is counted; 0: always."""
         self.scopes: dict[str, Scope] = {
             e.name: (days.start, days.stop, 0, 0) for e, days in wanted_days(trials).items()

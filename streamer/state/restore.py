@@ -257,7 +257,7 @@ def _means_the_same(
         return True
     measures, measure = partition.catalogue.alert_measures, declared.measure
     places = [place for place in (measure.above, measure.below, measure.high) if place is not None]
-    names = [measures.components[place] for place in places]
+    names = [measures.sums[place] for place in places]
     ours = beside_of(partition.settings, partition.catalogue).meanings
     return all(manifest.beside.meanings.get(name) == ours[name] for name in names)
 

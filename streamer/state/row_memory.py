@@ -40,7 +40,7 @@ def partition_bytes(settings: Settings) -> dict[str, int]:
         found["user_items"] = bounds.user_items * row["users"]
     measures = catalogue.experiment_measures
     if settings.experiments:
-        sums = SUM_BYTES * len(measures.components)
+        sums = SUM_BYTES * len(measures.sums)
         found["user_days"] = 2 * bounds.user_days * (row["user_days"] + sums)
     if catalogue.item_counts is not None:
         found["items"] = bounds.items * row["items"] * len(settings.item_windows)

@@ -25,10 +25,11 @@ from typing import Any
 
 import numpy as np
 
+from streamer._core import USER_GROUPS
 from streamer.encoding.arrays import F64, I64
 from streamer.stats.distributions import t_quantile
 
-GROUPS = 16
+GROUPS = USER_GROUPS
 """Four bits of a user's hash: what fewer groups lose in degrees of freedom widens every interval,
 and more groups cost memory in every pane."""
 _NOTHING = (0,) * GROUPS

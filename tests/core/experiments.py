@@ -140,7 +140,7 @@ class Both:
     ) -> None:
         place = user, event_ms, self.segment(texts)
         if amount:
-            self.core.add(self.facts.components.index(component), place, amount)
+            self.core.add(self.facts.sums.index(component), place, amount)
 
     def refresh(self) -> None:
         self.core.refresh(self.clock_ms - LATENESS_MS)

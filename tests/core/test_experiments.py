@@ -270,7 +270,7 @@ def test_a_user_has_so_many_rows_and_no_more() -> None:
     both = Both(rows_a_user=1000)
     number = both.core.segment(["", "home"])
     days = DAY_MS // 1000
-    clicks, shown = (both.facts.components.index(name) for name in ("clicks", "impressions"))
+    clicks, shown = (both.facts.sums.index(name) for name in ("clicks", "impressions"))
     for i in range(510):  # of each of the two exposures that wait for an impression
         both.core.add(clicks, (7, T0 + 2 * DAY_MS + i * (2 * days), number), 1)
     rows, _, dropped, _ = both.core.state()
@@ -287,7 +287,10 @@ def test_a_user_has_so_many_rows_and_no_more() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"components": ["outcomes", "impressions"], "columns": ["a", "b"]}, "first components"),
+        (
+            {"sums": [{"name": n} for n in ("outcomes", "impressions")], "columns": ["a", "b"]},
+            "first sums",
+        ),
         ({"columns": ["a"]}, "column"),
         ({"exposures": []}, "exposure"),
         ({"more": 1}, "unknown field"),

@@ -23,7 +23,7 @@ from streamer.ingest.hash_key import FIXED_KEY
 from streamer.metrics.catalogue import Catalogue
 from streamer.metrics.definition import Noted
 from streamer.metrics.item_counts import ItemTable, item_counts
-from streamer.metrics.ratios import part_of, read
+from streamer.metrics.sums import part_of, read
 from streamer.metrics.user_sums import (
     HITS,
     RATE_UNIT,

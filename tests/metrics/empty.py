@@ -9,7 +9,7 @@ import numpy as np
 
 from streamer.metrics import coverage, diversity, ranking, score_drift, scoring
 from streamer.metrics.definition import Metric
-from streamer.metrics.intervals import _of_groups
+from streamer.metrics.intervals import place_of_groups
 from streamer.metrics.item_counts import CATEGORY, SHOWN, ItemTable, item_counts
 from streamer.metrics.score_sums import EDGES
 from streamer.metrics.user_sums import USERS, positive_users
@@ -38,7 +38,7 @@ OF_GROUPS = {
     "doubly_robust": "off_policy.estimated",
     "mean_weight": "off_policy.impressions",
     "intra_list_diversity": "lists.lists",
-    "custom_mean": "custom.{custom}.events",
+    "custom_mean": "custom.events@{custom}",
     "custom_per_impression": "impressions",
 }
 """Metric with an interval → what its denominator counts."""
@@ -58,19 +58,19 @@ VALUES = {
     "doubly_robust": "off_policy.doubly_robust",
     "mean_weight": "off_policy.weight",
     "intra_list_diversity": "lists.diversity",
-    "custom_mean": "custom.{custom}.sum",
-    "custom_per_impression": "custom.{custom}.sum",
+    "custom_mean": "custom.sum@{custom}",
+    "custom_per_impression": "custom.sum@{custom}",
     "clicks_per_user": "clicks_of_users",
-    "custom_per_user": "custom.{custom}.sum_of_users",
+    "custom_per_user": "custom.sum_of_users@{custom}",
 }
 """Of them those that are no shares → what their numerator adds up."""
 WITHOUT = {
-    "impressions": "shown_at",
-    "clicks": "clicks_at",
+    "impressions": "impressions",
+    "clicks": "clicks",
     "conversions": "conversions",
     "clicked impressions": "clicked",
     "ended sessions": "sessions",
-    "dwell times": "dwells",
+    "dwell times": "viewings",
     "impressions with a score from 0 to 1": "scores.probabilities",
     "clicked impressions with a score from 0 to 1": "scores.positives",
 }
@@ -106,13 +106,13 @@ def rule(metric: Metric, sums: CountedSums, labels: dict[str, str], suffix: str)
     if said == "absent where it is 0":
         return _value(metric, sums, labels) != 0
     if said == "absent without impressions, feedback and conversions":
-        feedback = sum(sums(f"feedback_{i}") for i in range(3))
-        return (stat("shown_at") + feedback + stat("conversions")) > 0
+        feedback = sums("feedback").sum(axis=1)
+        return (stat("impressions") + feedback + stat("conversions")) > 0
     if said == "absent without impressions there":
         place = 51 if labels["position"] == "other" else int(labels["position"])
-        return sums("shown_at")[:, place] > 0
+        return sums("impressions")[:, place] > 0
     if said == "absent without expected clicks":
-        return stat("shown_at") - sums("shown_at")[:, 0] > 0
+        return stat("impressions") - sums("impressions")[:, 0] > 0
     if said.startswith("absent where a part is"):
         return _of_composites(metric, sums, labels)
     if "windows.day_before" in said:
@@ -127,7 +127,7 @@ def rule(metric: Metric, sums: CountedSums, labels: dict[str, str], suffix: str)
     if metric.name in OF_ITEMS:
         return _of_items(said, sums, labels)
     if said.startswith("absent without events with a value"):
-        return stat(f"custom.{labels['custom']}.events") > 0
+        return stat(f"custom.events@{labels['custom']}") > 0
     if "policy" in labels:
         return stat(f"{OF_POLICIES[said]}@{labels['policy']}") > 0
     if "score" in said or "bin" in said:
@@ -136,9 +136,15 @@ def rule(metric: Metric, sums: CountedSums, labels: dict[str, str], suffix: str)
         return _of_slates(metric, said, sums, labels)
     if metric.scope == "total" and metric.kind == "histogram":
         name = "dwell_class" if "dwell" in metric.name else "session_class"
-        known = [s for s in sums.catalogue.layout.at if s.startswith(name)]
-        return np.sum([sums(s) for s in known], axis=0) > 0
+        return sums(name).sum(axis=1) > 0
     return stat(WITHOUT[said.removeprefix("absent without ").partition(", and")[0]]) > 0
+
+
+def of_groups(sums: CountedSums, name: str, horizon_ms: int | None = None) -> Any:
+    """(segments, groups) of a sum."""
+    place = place_of_groups(name, sums.settings)
+    assert place is not None, name
+    return sums.part(*place, horizon_ms)
 
 
 def _of_intervals(metric: Metric, sums: CountedSums, labels: dict[str, str]) -> Any:
@@ -152,7 +158,7 @@ def _of_intervals(metric: Metric, sums: CountedSums, labels: dict[str, str]) -> 
         if "policy" in labels or "k" in labels:
             name = f"{name}@{labels.get('policy', labels.get('k'))}"
         horizon_ms = 0 if labels.get("maturity") == "mature" else None
-        found = _of_groups(sums, name.format(**labels), horizon_ms)
+        found = of_groups(sums, name.format(**labels), horizon_ms)
         assert found is not None
         return np.count_nonzero(found, axis=1)
 
@@ -192,7 +198,7 @@ def _value(metric: Metric, sums: CountedSums, labels: dict[str, str]) -> Any:
 
 def _of_composites(metric: Metric, sums: CountedSums, labels: dict[str, str]) -> Any:
     """Where all parts are; "health" has the three that are named here."""
-    counted = ("shown_at", "dwells", "sessions")
+    counted = ("impressions", "viewings", "sessions")
     if labels["composite"] == "lists":
         assert metric.name == "composite"
         place = ranking.slate_metric.plan(sums.settings).populations["engaged"]
@@ -205,8 +211,8 @@ def _of_composites(metric: Metric, sums: CountedSums, labels: dict[str, str]) ->
     if metric.name == "composite":
         found = [_pick(sums, name) for name in counted]
         return np.all([sum_ > 0 for sum_ in found], axis=0)
-    groups = [_of_groups(sums, name) for name in ("viewings", "sessions")]
-    groups.append(_of_groups(sums, "impressions", 0))
+    groups = [of_groups(sums, name) for name in ("viewings", "sessions")]
+    groups.append(of_groups(sums, "impressions", 0))
     return np.all([(g > 0).sum(axis=1) >= 8 for g in groups if g is not None], axis=0)
 
 

@@ -36,15 +36,7 @@ SETTINGS = parse(
     }
 )
 CATALOGUE = Catalogue(SETTINGS)
-QUANTITIES = {
-    "clicks": "clicks_at",
-    "impressions": "shown_at",
-    "dwell_ms": "dwell_ms",
-    "viewings": "dwells",
-    "bounces": "bounces",
-    "sessions": "sessions",
-}
-"""By group of users, and the statistic of windows."""
+SUMS = ("clicks", "impressions", "dwell_ms", "viewings", "bounces", "sessions")
 WINDOWS, USERS = 1500, 500
 
 
@@ -57,7 +49,7 @@ def did(dice: np.random.Generator, taste: npt.NDArray[np.float64]) -> dict[str, 
     visits = dice.poisson(busy / 2)
     bounces = dice.binomial(visits, 1 - taste)
     values = (clicks, shown, dwell.astype(np.int64), clicks, bounces, visits)
-    return dict(zip(QUANTITIES, values, strict=True))
+    return dict(zip(SUMS, values, strict=True))
 
 
 def matrix_of(values: dict[str, Sums], groups: Sums) -> Sums:
@@ -65,10 +57,10 @@ def matrix_of(values: dict[str, Sums], groups: Sums) -> Sums:
     layout = CATALOGUE.layout
     found = np.zeros((len(groups), layout.size), np.int64)
     rows = np.arange(len(groups))[:, None]
-    for name, stat in QUANTITIES.items():
+    for name in SUMS:
         place = place_of_groups(name, SETTINGS)
         assert place is not None
-        found[:, layout.at[stat]] = values[name].sum(axis=1)
+        found[:, layout.at[name]] = values[name].sum(axis=1)
         np.add.at(found, (rows, layout.at[place[0]] + place[1].start + groups), values[name])
     return found
 

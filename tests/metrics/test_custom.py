@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from streamer.errors import SettingsError
 from streamer.metrics.catalogue import Catalogue
-from streamer.metrics.custom_sums import BUCKETS, MIDDLE, UPPER, quantile
+from streamer.metrics.custom import BUCKETS, MIDDLE, UPPER, quantile
 from streamer.settings.load import parse
 from streamer.testing import Engines
 from streamer.testing.readings import START_MS, value_of

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 from streamer.errors import SettingsError
-from streamer.metrics.catalogue import PREFIX
-from streamer.metrics.off_policy_sums import names
+from streamer.metrics.catalogue import PREFIX, Catalogue
 from streamer.metrics.per_user import UserMeasures
 from streamer.settings.event_fields import LINE_TYPES
 from streamer.settings.load import parse
@@ -134,7 +133,9 @@ def test_the_page_shows_what_is_measured() -> None:
 def test_sums_are_those_of_the_policies() -> None:
     def of(*families: str) -> tuple[str, ...]:
         policies = SETTINGS["policies"] if "off_policy" in families else []
-        return names(parse({"metrics": {"families": families}, "policies": policies}))
+        settings = parse({"metrics": {"families": families}, "policies": policies})
+        names = [stat.name for stat in Catalogue(settings).layout.stats]
+        return tuple(name for name in names if name.startswith("off_policy."))
 
     assert of("traffic", "intervals") == ()
     assert len(of("off_policy")) == 14

@@ -83,7 +83,7 @@ def test_what_is_not_asked_for_is_not_kept() -> None:
     assert [(ring.label, ring.panes) for ring in found.rings.values()] == [("1h", 1500)]
     catalogue = Catalogue(parse(of(CTR, against, **KEPT)))
     width = sum(stop - first for first, stop in catalogue.day_before.spans)
-    assert width == 1 + catalogue.layout.width["clicks_at"] + 2 * 16
+    assert width == 1 + catalogue.layout.width["clicks"] + 2 * 16
 
 
 def test_the_environment_sets_composites() -> None:

@@ -170,7 +170,7 @@ def agree(changed: Changed, run: Run) -> None:
     ]
     totals = [{key: v for key, v in some.items() if key[-1] in wanted} for some in found]
     assert list(unlike(*totals))[:8] == []
-    assert totals[0] or "shown_at/0" not in known & wanted
+    assert totals[0] or "impressions/0" not in known & wanted
 
 
 def spans(settings: Settings) -> set[int]:

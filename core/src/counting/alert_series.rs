@@ -30,20 +30,16 @@ impl Series {
         }
     }
 
-    /// Adds an amount of one component.
+    /// Adds an amount of one sum.
     pub fn add(
         &mut self,
         dimensions: &Dimensions,
-        component: usize,
+        sum: usize,
         (user, event_ms, segment): UserAt,
         amount: i64,
     ) {
         let parts = [Some(self.spec.above), Some(self.spec.below), self.spec.high];
-        for (part, _) in parts
-            .iter()
-            .enumerate()
-            .filter(|(_, at)| **at == Some(component))
-        {
+        for (part, _) in parts.iter().enumerate().filter(|(_, at)| **at == Some(sum)) {
             let place = match self.spec.by_time_ms {
                 Some(pane_ms) => event_ms.div_euclid(pane_ms).rem_euclid(i64::from(GROUPS)) as u32,
                 None => group_of(user),

@@ -1,77 +1,43 @@
-//! Custom metrics: which events count by their segment, and what they add to sums and sketches.
+//! Custom metrics: which events count by their segment, and what they add.
 //! Formulas stand in `streamer/metrics/custom.py`.
-
-use serde::Deserialize;
 
 use super::Counting;
 use crate::changes::{Segment, Valued};
-use crate::counting::components::Change;
-use crate::counting::named_sums::NamedSums;
-use crate::counting::statistics::{Places, limbs};
+use crate::counting::sums::{Change, limbs};
 use crate::custom::Values;
 use crate::hash::is_anonymous;
-use crate::panes::Panes;
 use crate::panes::dimensions::Dimensions;
-use crate::spec::{Named, Spec};
+use crate::spec::CustomFilter;
 
 /// What is added up for a metric.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "snake_case")]
-pub enum Quantity {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CustomAmount {
     Events,
     /// Low and high limb of the values; the low one is not below 0.
-    Sum,
-    SumHigh,
+    Low,
+    High,
     /// Likewise of the events that have a user.
-    SumOfUsers,
-    SumOfUsersHigh,
+    LowOfUsers,
+    HighOfUsers,
 }
 
-/// A sum; `metric`: its place in the settings.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
-#[serde(deny_unknown_fields)]
-pub struct CustomSum {
-    pub metric: usize,
-    pub quantity: Quantity,
-}
-
-impl CustomSum {
-    /// What a change adds.
-    pub fn amount(self, change: &Valued) -> i64 {
-        if self.metric != change.metric {
+impl CustomAmount {
+    /// What a change adds for a metric, by its place in the settings.
+    pub fn of(self, metric: usize, change: &Valued) -> i64 {
+        if metric != change.metric {
             return 0;
         }
         let of_user = i64::from(!is_anonymous(change.user));
         let (high, low) = limbs(change.value);
         change.sign
-            * match self.quantity {
-                Quantity::Events => 1,
-                Quantity::Sum => low,
-                Quantity::SumHigh => high,
-                Quantity::SumOfUsers => of_user * low,
-                Quantity::SumOfUsersHigh => of_user * high,
+            * match self {
+                Self::Events => 1,
+                Self::Low => low,
+                Self::High => high,
+                Self::LowOfUsers => of_user * low,
+                Self::HighOfUsers => of_user * high,
             }
     }
-}
-
-/// What Python says of custom metrics.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct CustomSpec {
-    pub metrics: Vec<MetricSpec>,
-    pub sums: Vec<Named<CustomSum>>,
-    /// Upper bounds of the buckets of magnitudes, ascending; up to the first a value counts as 0.
-    pub upper: Vec<i64>,
-}
-
-/// One metric.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct MetricSpec {
-    /// Places of dimensions, and the values under which events count.
-    pub only: Vec<(usize, Vec<String>)>,
-    /// The statistic of its sketch.
-    pub sketch: Option<String>,
 }
 
 /// A segment that was not looked at yet.
@@ -80,15 +46,15 @@ const NOT_YET: u16 = u16::MAX;
 /// Which metrics count under a segment.
 #[derive(Debug)]
 pub(super) struct Filters {
-    metrics: Vec<MetricSpec>,
+    metrics: Vec<CustomFilter>,
     /// Bits of the metrics, by segment. They stay: values that are named are always kept.
     known: Vec<u16>,
 }
 
 impl Filters {
-    pub fn new(spec: &CustomSpec) -> Self {
+    pub fn new(metrics: &[CustomFilter]) -> Self {
         Self {
-            metrics: spec.metrics.clone(),
+            metrics: metrics.to_vec(),
             known: Vec::new(),
         }
     }
@@ -106,8 +72,8 @@ impl Filters {
 
     fn look(&self, dimensions: &Dimensions, segment: Segment) -> u16 {
         let codes = dimensions.codes(segment);
-        let counts = |metric: &MetricSpec| {
-            metric.only.iter().all(|(dimension, values)| {
+        let counts = |metric: &CustomFilter| {
+            metric.0.iter().all(|(dimension, values)| {
                 values.contains(&dimensions.values[*dimension].texts[codes[*dimension] as usize])
             })
         };
@@ -117,47 +83,9 @@ impl Filters {
     }
 }
 
-/// Statistics of the metrics, and where they stand.
-#[derive(Debug)]
-pub(super) struct Customs {
-    sums: NamedSums<CustomSum>,
-    /// The first bucket of each metric that has a sketch.
-    sketches: Vec<Option<u32>>,
-    upper: Vec<i64>,
-}
-
-impl Customs {
-    /// None where there are no metrics.
-    pub fn of(spec: &Spec, places: &Places<'_>) -> Result<Option<Self>, String> {
-        let spec = &spec.custom;
-        let width = 2 * spec.upper.len().max(1) - 1;
-        let at = |metric: &MetricSpec| match &metric.sketch {
-            None => Ok(None),
-            Some(name) => places.wide(name, width),
-        };
-        let sketches = spec.metrics.iter().map(at).collect::<Result<_, String>>()?;
-        let sums = NamedSums::of(&spec.sums, "custom_by_user_group", places)?;
-        Ok(sums.map(|sums| Self {
-            sums,
-            sketches,
-            upper: spec.upper.clone(),
-        }))
-    }
-
-    pub fn add(&self, panes: &mut Panes, change: &Valued) {
-        let place = (change.event_ms, change.segment, change.user);
-        self.sums.add(panes, place, |sum| sum.amount(change));
-        if let Some(first) = self.sketches[change.metric] {
-            let bucket = bucket_of(&self.upper, change.value);
-            let (event_ms, segment) = (change.event_ms, change.segment);
-            panes.add(event_ms, segment, first + bucket, change.sign);
-        }
-    }
-}
-
 /// The bucket of a value: negative ones come first, the largest magnitude foremost, then those that
 /// count as 0. What is beyond the last bound is in its bucket.
-fn bucket_of(upper: &[i64], value: i64) -> u32 {
+pub fn bucket_of(upper: &[i64], value: i64) -> u32 {
     let last = upper.len() as u32 - 1;
     let magnitude = upper.partition_point(|bound| *bound < value.abs()) as u32;
     match value < 0 {
@@ -190,7 +118,6 @@ impl Counting {
                 value,
                 sign,
             };
-            self.statistics.valued(&mut self.panes, &change);
             self.change(&Change::Valued(change));
         }
     }
@@ -199,29 +126,26 @@ impl Counting {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::counting::components::LIMB_BITS;
+    use crate::counting::sums::LIMB_BITS;
     use crate::hash::anonymous;
 
     #[test]
     fn limbs_of_negative_values_add_up() {
         let of = |user: u64, value: i64, sign: i64, quantity| {
-            let sum = CustomSum {
-                metric: 1,
-                quantity,
-            };
-            sum.amount(&Valued {
+            let change = Valued {
                 event_ms: 0,
                 segment: 0,
                 user,
                 metric: 1,
                 value,
                 sign,
-            })
+            };
+            CustomAmount::of(quantity, 1, &change)
         };
         for value in [0, 1, -1, 5_000_000_000, -5_000_000_000, 1 << 59, -(1 << 59)] {
             let sums = [
-                (Quantity::Sum, Quantity::SumHigh, value),
-                (Quantity::SumOfUsers, Quantity::SumOfUsersHigh, 0),
+                (CustomAmount::Low, CustomAmount::High, value),
+                (CustomAmount::LowOfUsers, CustomAmount::HighOfUsers, 0),
             ];
             for (low, high, of_nobody) in sums {
                 for (user, expected) in [(2, value), (anonymous(2), of_nobody)] {
@@ -232,7 +156,7 @@ mod tests {
                 }
             }
         }
-        assert_eq!(of(2, 7, -1, Quantity::Events), -1);
+        assert_eq!(of(2, 7, -1, CustomAmount::Events), -1);
     }
 
     #[test]

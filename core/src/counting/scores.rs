@@ -6,29 +6,18 @@
 //! clicked when it is shown, and the difference when that changes. Amounts are integers, so nothing
 //! depends on the order.
 
-use serde::Deserialize;
-
-use crate::changes::{Outcome, Segment, Shown};
-use crate::counting::named_sums::{NamedSums, square};
-use crate::counting::statistics::Places;
+use crate::changes::{Outcome, Shown};
 use crate::logarithms::minus_log;
-use crate::panes::Panes;
-use crate::spec::Spec;
 
 /// Units of a score that is 1.
 const UNIT: i64 = 1_000_000_000;
 /// Predictions of 0 and of 1 are taken as so far from it: their loss is finite.
 const LEAST: f64 = 1e-15;
-/// Bins of the calibration curve: of equal width, from 0 to 1.
-pub const CURVE_BINS: usize = 10;
-/// Columns of the curve: impressions, clicked ones and their scores by bin.
-pub const CURVE_WIDTH: usize = 3 * CURVE_BINS;
 
 /// What is added up over impressions whose score is a probability; in units of 1e-9 where it is no
 /// count.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum ScoreSum {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScoreAmount {
     /// Impressions, and those of them that were clicked.
     Probabilities,
     Positives,
@@ -43,7 +32,7 @@ pub enum ScoreSum {
     TruePositives(i64),
 }
 
-impl ScoreSum {
+impl ScoreAmount {
     /// What an impression adds.
     pub fn amount(self, score: f64, is_clicked: bool) -> i64 {
         let Some(units) = units_of(score) else {
@@ -91,7 +80,7 @@ fn loss(probability: f64, is_clicked: bool) -> i64 {
 }
 
 /// Bins of scores, whatever their range.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Bins {
     /// Inner edges, ascending: a score on one is in the bin above it.
     edges: Vec<f64>,
@@ -117,78 +106,16 @@ impl Bins {
     }
 }
 
-/// The bin of the calibration curve and the score in units; none where a score is no probability.
-pub fn of_curve(score: f64) -> Option<(usize, i64)> {
+/// The bin of a probability among so many of equal width, the upper one on an edge; none where a
+/// score is no probability.
+pub fn bin_of(score: f64, bins: u32) -> Option<u32> {
     let units = units_of(score)?;
-    let bin = (units / (UNIT / CURVE_BINS as i64)) as usize;
-    Some((bin.min(CURVE_BINS - 1), units))
+    Some(((units / (UNIT / i64::from(bins))) as u32).min(bins - 1))
 }
 
-/// Sums and bins of impressions with a score, and where they stand.
-#[derive(Debug)]
-pub(super) struct Scores {
-    sums: NamedSums<ScoreSum>,
-    /// Impressions by bin, then the clicked ones.
-    bins: Option<(u32, Bins)>,
-    curve: Option<u32>,
-}
-
-impl Scores {
-    /// None where no score is looked at.
-    pub fn of(spec: &Spec, places: &Places<'_>) -> Result<Option<Self>, String> {
-        let sums = NamedSums::of(&spec.scores.sums, "scores_by_user_group", places)?;
-        let bins = Bins::new(spec.scores.edges.clone())?;
-        let at = places.wide("score_bins", 2 * bins.count())?;
-        let curve = places.wide("score_curve", CURVE_WIDTH)?;
-        Ok(sums.map(|sums| Self {
-            sums,
-            bins: at.map(|at| (at, bins)),
-            curve,
-        }))
-    }
-
-    /// An impression is shown, as not clicked.
-    pub fn shown(&self, panes: &mut Panes, change: &Shown) {
-        let place = (change.event_ms, change.segment, change.user);
-        self.sums.add(panes, place, |sum| sum.of_shown(change));
-        self.add_bins(panes, place, change.score, false, 1);
-    }
-
-    /// An impression is clicked, or is not any more.
-    pub fn outcome(&self, panes: &mut Panes, change: &Outcome) {
-        let place = (change.event_ms, change.segment, change.user);
-        self.sums.add(panes, place, |sum| sum.of_outcome(change));
-        self.add_bins(panes, place, change.score, true, change.clicked);
-    }
-
-    /// Adds to the bins of a score: of impressions, or of clicked ones.
-    fn add_bins(
-        &self,
-        panes: &mut Panes,
-        (event_ms, segment, _): (i64, Segment, u64),
-        score: f64,
-        of_clicked: bool,
-        sign: i64,
-    ) {
-        if let Some((first, bins)) = &self.bins
-            && let Some(bin) = bins.of(score)
-        {
-            let place = bin + if of_clicked { bins.count() } else { 0 };
-            panes.add(event_ms, segment, first + place as u32, sign);
-        }
-        if let (Some(first), Some((bin, units))) = (self.curve, of_curve(score)) {
-            let mut add = |column: usize, amount: i64| {
-                let place = first + (column * CURVE_BINS + bin) as u32;
-                panes.add(event_ms, segment, place, amount);
-            };
-            if of_clicked {
-                add(1, sign);
-            } else {
-                add(0, sign);
-                add(2, sign * units);
-            }
-        }
-    }
+/// The square of an integer of units that are 1 / `unit`, in the same unit; halves go up.
+pub fn square(value: i64, unit: i64) -> i64 {
+    (value * value + unit / 2) / unit
 }
 
 #[cfg(test)]
@@ -197,19 +124,19 @@ mod tests {
 
     #[test]
     fn amounts_are_those_of_the_formulas() {
-        let of = |sum: ScoreSum| (sum.amount(0.2, false), sum.amount(0.2, true));
-        assert_eq!(of(ScoreSum::Probabilities), (1, 1));
-        assert_eq!(of(ScoreSum::Positives), (0, 1));
-        assert_eq!(of(ScoreSum::Score), (200_000_000, 200_000_000));
-        assert_eq!(of(ScoreSum::AbsoluteError), (200_000_000, 800_000_000));
-        assert_eq!(of(ScoreSum::SquaredError), (40_000_000, 640_000_000));
-        assert_eq!(of(ScoreSum::LogLoss), (223_143_551, 1_609_437_912));
-        assert_eq!(of(ScoreSum::Predicted(200_000_000)), (1, 1));
-        assert_eq!(of(ScoreSum::TruePositives(200_000_001)), (0, 0));
+        let of = |sum: ScoreAmount| (sum.amount(0.2, false), sum.amount(0.2, true));
+        assert_eq!(of(ScoreAmount::Probabilities), (1, 1));
+        assert_eq!(of(ScoreAmount::Positives), (0, 1));
+        assert_eq!(of(ScoreAmount::Score), (200_000_000, 200_000_000));
+        assert_eq!(of(ScoreAmount::AbsoluteError), (200_000_000, 800_000_000));
+        assert_eq!(of(ScoreAmount::SquaredError), (40_000_000, 640_000_000));
+        assert_eq!(of(ScoreAmount::LogLoss), (223_143_551, 1_609_437_912));
+        assert_eq!(of(ScoreAmount::Predicted(200_000_000)), (1, 1));
+        assert_eq!(of(ScoreAmount::TruePositives(200_000_001)), (0, 0));
         for score in [f64::NAN, -0.1, 1.1] {
-            assert_eq!(ScoreSum::Probabilities.amount(score, true), 0);
+            assert_eq!(ScoreAmount::Probabilities.amount(score, true), 0);
         }
-        assert_eq!(ScoreSum::LogLoss.amount(0.0, true), 34_538_776_395);
+        assert_eq!(ScoreAmount::LogLoss.amount(0.0, true), 34_538_776_395);
     }
 
     #[test]
@@ -221,7 +148,8 @@ mod tests {
         assert_eq!(bins.of(0.5), Some(2));
         assert_eq!(bins.of(f64::NAN), None);
         assert!(Bins::new(vec![0.5, 0.5]).is_err());
-        assert_eq!(of_curve(1.0), Some((9, UNIT)));
-        assert_eq!(of_curve(0.1), Some((1, UNIT / 10)));
+        assert_eq!(bin_of(1.0, 10), Some(9));
+        assert_eq!(bin_of(0.1, 10), Some(1));
+        assert_eq!(bin_of(1.1, 10), None);
     }
 }

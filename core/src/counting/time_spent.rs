@@ -4,6 +4,7 @@ use super::Counting;
 use super::viewings::viewing_key;
 use crate::attribution::pending::Feedback;
 use crate::changes::{Dwell, Segment};
+use crate::counting::sums::Change;
 use crate::counting::viewings::{Report, Viewing};
 
 impl Counting {
@@ -71,7 +72,7 @@ impl Counting {
     /// A session event reports time spent on an item without a request: a viewing of its own.
     pub fn single_dwell(&mut self, change: &Dwell) {
         self.dwell(change);
-        self.statistics.settled_dwell(&mut self.panes, change);
+        self.settle(&Change::Dwell(*change));
     }
 
     /// Forgets viewings that no report can join any more: they count since the start.
@@ -79,7 +80,7 @@ impl Counting {
         let (statistics, panes) = (&self.statistics, &mut self.panes);
         self.viewings
             .expire(clock_ms, &mut self.dimensions, |dwell| {
-                statistics.settled_dwell(panes, dwell);
+                statistics.settle(panes, &Change::Dwell(*dwell));
             });
     }
 }

@@ -2,7 +2,6 @@
 
 use super::history::{Person, UserTables};
 use super::{Experiments, Exposure};
-use crate::counting::components::Component;
 use crate::experiments::arms::Arms;
 use crate::experiments::sums::Sums;
 use crate::experiments::trial::{Trial, Work};
@@ -41,7 +40,7 @@ impl Experiments {
         let mut trials = Vec::new();
         for trial in &spec.trials {
             let is_attributed = spec.exposures[trial.exposure].is_attributed;
-            let width = spec.components.len();
+            let width = spec.sums.len();
             let built = Trial::new(trial, is_attributed, trial.arms.len(), width)?;
             trials.push((built, place_of(&mut arms, trial.dimension, &trial.arms)?));
         }
@@ -90,12 +89,13 @@ fn place_of(all: &mut Vec<Arms>, dimension: usize, values: &[String]) -> Result<
 
 /// An error where places or days do not fit.
 fn check(spec: &ExperimentsSpec, dimensions: usize) -> Result<(), String> {
-    let first = [Component::Impressions, Component::Outcomes];
-    if !spec.trials.is_empty() && !spec.components.starts_with(&first) {
-        return Err("the first components of experiments are impressions and outcomes".to_owned());
+    let first = ["impressions", "outcomes"];
+    let names = spec.sums.iter().map(|sum| sum.name.as_str());
+    if !spec.trials.is_empty() && !names.take(2).eq(first) {
+        return Err("the first sums of experiments are impressions and outcomes".to_owned());
     }
-    if spec.columns.len() != spec.components.len() {
-        return Err("each component of experiments has a column".to_owned());
+    if spec.columns.len() != spec.sums.len() {
+        return Err("each sum of experiments has a column".to_owned());
     }
     for exposure in &spec.exposures {
         let (start, stop) = exposure.days;

@@ -2,15 +2,15 @@
 
 use serde::Deserialize;
 
-use crate::counting::components::Component;
+use crate::spec::SumSpec;
 
 /// All experiments; days are those of UTC since 1970-01-01.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExperimentsSpec {
     /// What is added up; the first two are impressions and outcomes.
-    pub components: Vec<Component>,
-    /// Name of the stored column of each component.
+    pub sums: Vec<SumSpec>,
+    /// Name of the stored column of each sum.
     pub columns: Vec<String>,
     /// Places of dimensions by which experiments are read apart, besides those of their arms.
     pub explored: Vec<usize>,
@@ -51,7 +51,7 @@ pub struct TrialSpec {
     pub measures: Vec<MeasureSpec>,
 }
 
-/// A ratio of two components, by their places; without `below` of one to the number of users.
+/// A ratio of two sums, by their places; without `below` of one to the number of users.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MeasureSpec {

@@ -1,0 +1,357 @@
+//! Sums: each has a name, a unit, and the amount that a change adds. Windows, groups of users,
+//! experiments and alerts add up the same ones; the catalogue of metrics reads them by these names.
+
+use crate::changes::{
+    Dwell, Given, Kind, Listed, Outcome, Session, Shown, Slate, UserAt, Valued, Weighing,
+};
+use crate::counting::custom::CustomAmount;
+use crate::counting::listing::ListAmount;
+use crate::counting::off_policy::PolicyAmount;
+use crate::counting::scores::ScoreAmount;
+use crate::hash::is_anonymous;
+use crate::slates::family::{Population, SlateValue};
+use crate::slates::values::SlateContext;
+use crate::spec::SumSpec;
+
+/// Bits of the low limb of amounts of money.
+pub const LIMB_BITS: u32 = 32;
+const MILLIONTHS: i64 = 1_000_000;
+const BILLIONTHS: i64 = 1_000_000_000;
+
+/// What is added up.
+#[derive(Clone, Copy, Debug)]
+pub enum Sum {
+    Impressions,
+    /// Feedback of any kind, conversions and viewings.
+    Outcomes,
+    Clicks,
+    /// Clicks that have a user.
+    ClicksOfUsers,
+    /// Impressions with an attributed click, and those of them with an attributed conversion.
+    Clicked,
+    Converted,
+    Conversions,
+    /// Low and high limb of millionths of currency; the low one is not below 0.
+    Value,
+    ValueHigh,
+    DwellMs,
+    Viewings,
+    /// Sessions by the time at which they end, those of them with one view, views, and lengths.
+    Sessions,
+    Bounces,
+    Views,
+    SessionMs,
+    /// Feedback of a configured kind, by its place; of all others.
+    Feedback(u8),
+    OtherFeedback,
+    /// Over impressions with a score.
+    Score(ScoreAmount),
+    /// Over impressions with a weight for a policy, by its place.
+    Policy(usize, PolicyAmount),
+    /// Over lists that are cut off.
+    List(usize, ListAmount),
+    /// Over events with a value of a custom metric, by its place.
+    Custom(usize, CustomAmount),
+    /// Slates of a population.
+    Slates(Population),
+    /// Millionths of a value of slates.
+    SlateValue(SlateValue),
+}
+
+/// Makes a sum of a name, of what stands behind it: a place, a cut-off or a threshold.
+type Make = fn(i64) -> Sum;
+
+/// Every sum over events: its name, how many of its integers are 1, and what it adds.
+pub const TABLE: [(&str, i64, Make); 41] = [
+    ("impressions", 1, |_| Sum::Impressions),
+    ("outcomes", 1, |_| Sum::Outcomes),
+    ("clicks", 1, |_| Sum::Clicks),
+    ("clicks_of_users", 1, |_| Sum::ClicksOfUsers),
+    ("clicked", 1, |_| Sum::Clicked),
+    ("converted", 1, |_| Sum::Converted),
+    ("conversions", 1, |_| Sum::Conversions),
+    ("value", MILLIONTHS, |_| Sum::Value),
+    ("value_high", MILLIONTHS, |_| Sum::ValueHigh),
+    ("dwell_ms", 1000, |_| Sum::DwellMs),
+    ("viewings", 1, |_| Sum::Viewings),
+    ("sessions", 1, |_| Sum::Sessions),
+    ("bounces", 1, |_| Sum::Bounces),
+    ("views", 1, |_| Sum::Views),
+    ("session_ms", 1000, |_| Sum::SessionMs),
+    ("feedback", 1, |place| {
+        u8::try_from(place).map_or(Sum::OtherFeedback, Sum::Feedback)
+    }),
+    ("scores.probabilities", 1, |_| {
+        Sum::Score(ScoreAmount::Probabilities)
+    }),
+    ("scores.positives", 1, |_| {
+        Sum::Score(ScoreAmount::Positives)
+    }),
+    ("scores.score", BILLIONTHS, |_| {
+        Sum::Score(ScoreAmount::Score)
+    }),
+    ("scores.score_of_positives", BILLIONTHS, |_| {
+        Sum::Score(ScoreAmount::ScoreOfPositives)
+    }),
+    ("scores.score_square", BILLIONTHS, |_| {
+        Sum::Score(ScoreAmount::ScoreSquare)
+    }),
+    ("scores.absolute_error", BILLIONTHS, |_| {
+        Sum::Score(ScoreAmount::AbsoluteError)
+    }),
+    ("scores.squared_error", BILLIONTHS, |_| {
+        Sum::Score(ScoreAmount::SquaredError)
+    }),
+    ("scores.log_loss", BILLIONTHS, |_| {
+        Sum::Score(ScoreAmount::LogLoss)
+    }),
+    ("scores.predicted", 1, |least| {
+        Sum::Score(ScoreAmount::Predicted(least))
+    }),
+    ("scores.true_positives", 1, |least| {
+        Sum::Score(ScoreAmount::TruePositives(least))
+    }),
+    ("off_policy.impressions", 1, |policy| {
+        Sum::Policy(policy as usize, PolicyAmount::Impressions)
+    }),
+    ("off_policy.clipped", 1, |policy| {
+        Sum::Policy(policy as usize, PolicyAmount::Clipped)
+    }),
+    ("off_policy.weight", MILLIONTHS, |policy| {
+        Sum::Policy(policy as usize, PolicyAmount::Weight)
+    }),
+    ("off_policy.weight_square", MILLIONTHS, |policy| {
+        Sum::Policy(policy as usize, PolicyAmount::WeightSquare)
+    }),
+    ("off_policy.clicked_weight", MILLIONTHS, |policy| {
+        Sum::Policy(policy as usize, PolicyAmount::ClickedWeight)
+    }),
+    ("off_policy.estimated", 1, |policy| {
+        Sum::Policy(policy as usize, PolicyAmount::Estimated)
+    }),
+    ("off_policy.doubly_robust", BILLIONTHS, |policy| {
+        Sum::Policy(policy as usize, PolicyAmount::DoublyRobust)
+    }),
+    ("lists.lists", 1, |k| {
+        Sum::List(k as usize, ListAmount::Lists)
+    }),
+    ("lists.diversity", MILLIONTHS, |k| {
+        Sum::List(k as usize, ListAmount::Diversity)
+    }),
+    ("custom.events", 1, |metric| {
+        Sum::Custom(metric as usize, CustomAmount::Events)
+    }),
+    ("custom.sum", MILLIONTHS, |metric| {
+        Sum::Custom(metric as usize, CustomAmount::Low)
+    }),
+    ("custom.sum_high", MILLIONTHS, |metric| {
+        Sum::Custom(metric as usize, CustomAmount::High)
+    }),
+    ("custom.sum_of_users", MILLIONTHS, |metric| {
+        Sum::Custom(metric as usize, CustomAmount::LowOfUsers)
+    }),
+    ("custom.sum_of_users_high", MILLIONTHS, |metric| {
+        Sum::Custom(metric as usize, CustomAmount::HighOfUsers)
+    }),
+    ("slates", 1, |_| Sum::Slates(Population::All)),
+];
+
+/// A change that sums are made of.
+#[derive(Clone, Copy, Debug)]
+pub enum Change<'a> {
+    Shown(Shown),
+    Given(Given),
+    Outcome(Outcome),
+    Dwell(Dwell),
+    Session(Session),
+    /// A slate is shown, and what it shows.
+    Slate(Slate),
+    Listed(Listed<'a>),
+    /// A slate with feedback or probes.
+    Ranked(Slate, &'a SlateContext),
+    Weighing(Weighing),
+    Valued(Valued),
+}
+
+/// How many kinds of changes there are.
+const CHANGES: usize = 10;
+
+impl Change<'_> {
+    /// User, time and segment.
+    pub fn at(&self) -> UserAt {
+        match self {
+            Self::Shown(x) => (x.user, x.event_ms, x.segment),
+            Self::Given(x) => (x.user, x.event_ms, x.segment),
+            Self::Outcome(x) => (x.user, x.event_ms, x.segment),
+            Self::Dwell(x) => (x.user, x.event_ms, x.segment),
+            Self::Session(x) => (x.user, x.event_ms, x.segment),
+            Self::Slate(x) | Self::Ranked(x, _) => (x.user, x.event_ms, x.segment),
+            Self::Listed(x) => (x.slate.user, x.slate.event_ms, x.slate.segment),
+            Self::Weighing(x) => (x.user, x.event_ms, x.segment),
+            Self::Valued(x) => (x.user, x.event_ms, x.segment),
+        }
+    }
+
+    fn kind(&self) -> usize {
+        match self {
+            Self::Shown(_) => 0,
+            Self::Given(_) => 1,
+            Self::Outcome(_) => 2,
+            Self::Dwell(_) => 3,
+            Self::Session(_) => 4,
+            Self::Slate(_) => 5,
+            Self::Listed(_) => 6,
+            Self::Ranked(..) => 7,
+            Self::Weighing(_) => 8,
+            Self::Valued(_) => 9,
+        }
+    }
+}
+
+impl Sum {
+    /// The sum that a spec names; an error where there is none.
+    pub fn new(spec: &SumSpec) -> Result<Self, String> {
+        if let Some(of) = &spec.slates {
+            return Ok(match &of.value {
+                None => Self::Slates(Population::parse(&of.population)?),
+                Some(name) => {
+                    Self::SlateValue(SlateValue::new(name, of.k, &of.convention, &of.population)?)
+                }
+            });
+        }
+        let entry = TABLE.iter().find(|(name, ..)| *name == spec.name);
+        let (.., make) = entry.ok_or_else(|| format!("no sum is called {:?}", spec.name))?;
+        Ok(make(spec.at))
+    }
+
+    /// The kinds of changes that add to it.
+    fn changes(&self) -> &'static [usize] {
+        match self {
+            Self::Impressions => &[0],
+            Self::Outcomes => &[1, 3],
+            Self::Clicks
+            | Self::ClicksOfUsers
+            | Self::Conversions
+            | Self::Value
+            | Self::ValueHigh
+            | Self::Feedback(_)
+            | Self::OtherFeedback => &[1],
+            Self::Clicked | Self::Converted => &[2],
+            Self::DwellMs | Self::Viewings => &[3],
+            Self::Sessions | Self::Bounces | Self::Views | Self::SessionMs => &[4],
+            Self::Score(_) => &[0, 2],
+            Self::Slates(Population::All) => &[5],
+            Self::List(..) => &[6],
+            Self::Slates(_) | Self::SlateValue(_) => &[7],
+            Self::Policy(..) => &[8],
+            Self::Custom(..) => &[9],
+        }
+    }
+
+    /// What a change adds; 0: nothing.
+    pub fn amount(&self, change: &Change<'_>) -> i64 {
+        match (self, change) {
+            (Self::Impressions, Change::Shown(_)) => 1,
+            (Self::Score(score), Change::Shown(shown)) => score.of_shown(shown),
+            (Self::Score(score), Change::Outcome(outcome)) => score.of_outcome(outcome),
+            (Self::Clicked, Change::Outcome(outcome)) => outcome.clicked,
+            (Self::Converted, Change::Outcome(outcome)) => outcome.converted,
+            (_, Change::Given(given)) => given.sign * self.of_feedback(given),
+            (Self::DwellMs, Change::Dwell(dwell)) => dwell.sign * dwell.dwell_ms,
+            (Self::Viewings | Self::Outcomes, Change::Dwell(dwell)) => dwell.sign,
+            (_, Change::Session(session)) => session.sign * self.of_session(session),
+            (Self::Slates(Population::All), Change::Slate(slate)) => slate.sign,
+            (Self::List(k, list), Change::Listed(listed)) => {
+                listed.slate.sign * list.amount(*k, listed.items)
+            }
+            (Self::Slates(population), Change::Ranked(slate, context)) => {
+                slate.sign * i64::from(population.contains(context))
+            }
+            (Self::SlateValue(value), Change::Ranked(slate, context)) => {
+                slate.sign * value.millionths(context)
+            }
+            (Self::Policy(policy, amount), Change::Weighing(weighing)) => {
+                amount.of(*policy, weighing)
+            }
+            (Self::Custom(metric, amount), Change::Valued(valued)) => amount.of(*metric, valued),
+            _ => 0,
+        }
+    }
+
+    fn of_session(&self, session: &Session) -> i64 {
+        match self {
+            Self::Sessions => 1,
+            Self::Bounces => i64::from(session.views == 1),
+            Self::Views => session.views,
+            Self::SessionMs => session.length_ms,
+            _ => 0,
+        }
+    }
+
+    fn of_feedback(&self, given: &Given) -> i64 {
+        let counts = match self {
+            Self::Outcomes => true,
+            Self::Clicks => given.kind == Kind::Configured(0),
+            Self::ClicksOfUsers => given.kind == Kind::Configured(0) && !is_anonymous(given.user),
+            Self::Feedback(place) => given.kind == Kind::Configured(*place),
+            Self::OtherFeedback => given.kind == Kind::Other,
+            Self::Conversions => given.kind == Kind::Conversion,
+            Self::Value if given.kind == Kind::Conversion => return limbs(given.value_micros).1,
+            Self::ValueHigh if given.kind == Kind::Conversion => {
+                return limbs(given.value_micros).0;
+            }
+            _ => false,
+        };
+        i64::from(counts)
+    }
+}
+
+/// High and low limb; the low one is not below 0.
+pub fn limbs(micros: i64) -> (i64, i64) {
+    (micros >> LIMB_BITS, micros & ((1 << LIMB_BITS) - 1))
+}
+
+/// Sums, each with where its amounts go, by the kind of change that adds to them.
+#[derive(Debug)]
+pub struct Sums<T> {
+    by_change: [Vec<(Sum, T)>; CHANGES],
+}
+
+impl<T: Clone> Sums<T> {
+    pub fn new(sums: impl IntoIterator<Item = (Sum, T)>) -> Self {
+        let mut by_change: [Vec<(Sum, T)>; CHANGES] = Default::default();
+        for (sum, target) in sums {
+            for change in sum.changes() {
+                by_change[*change].push((sum, target.clone()));
+            }
+        }
+        Self { by_change }
+    }
+
+    /// What a change adds to each, where that is not 0.
+    #[inline]
+    pub fn of<'a>(&'a self, change: &'a Change<'_>) -> impl Iterator<Item = (&'a T, i64)> {
+        let sums = &self.by_change[change.kind()];
+        let amounts = sums.iter().map(move |(sum, to)| (to, sum.amount(change)));
+        amounts.filter(|(_, amount)| *amount != 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_each_of_one_sum() {
+        let mut names: Vec<&str> = TABLE.iter().map(|(name, ..)| *name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), TABLE.len());
+        let spec = SumSpec {
+            name: "nothing".to_owned(),
+            at: 0,
+            slates: None,
+        };
+        assert!(Sum::new(&spec).is_err());
+    }
+}

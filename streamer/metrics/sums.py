@@ -1,0 +1,140 @@
+"""Sums: what the core adds up over events, each with a name and a unit.
+
+The core has the table of them. A name may say which one it is behind ``@``: a threshold, a cut-off,
+a policy, a custom metric, or a kind of feedback. A statistic of windows, and sums by group of
+users, of users and of alerts are known by the names of their sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from streamer._core import SUMS
+from streamer.encoding.arrays import I64
+from streamer.metrics.definition import Sums, Values, money
+from streamer.settings.model import Settings
+
+UNITS: dict[str, int] = dict(SUMS)
+"""Name, without what stands behind ``@`` → how many of its integers are 1."""
+OTHER_FEEDBACK = "feedback@other"
+HIGH = "_high"
+"""How the name of the sum of high limbs ends."""
+
+
+def named(name: str, of: str) -> str:
+    """A sum of something.
+
+    >>> named("scores.predicted", "0.5")
+    'scores.predicted@0.5'
+    """
+    return f"{name}@{of}"
+
+
+@dataclass(frozen=True)
+class Sum:
+    """A sum as formulas know it. ``text``: what they call it; ``is_large``: it has a sum of high
+    limbs beside it; ``is_signed``: it may be below 0."""
+
+    name: str
+    text: str = ""
+    is_large: bool = False
+    is_signed: bool = False
+
+    @property
+    def high(self) -> str | None:
+        """The name of the sum of its high limbs.
+
+        >>> Sum("custom.sum@latency", is_large=True).high, Sum("clicks").high
+        ('custom.sum_high@latency', None)
+        """
+        base, at, of = self.name.partition("@")
+        return f"{base}{HIGH}{at}{of}" if self.is_large else None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Its own, and that of the high limbs."""
+        return (self.name,) if self.high is None else (self.name, self.high)
+
+    @property
+    def unit(self) -> int:
+        """How many of its integers are 1."""
+        return UNITS.get(self.name.partition("@")[0], 1)
+
+    def total(self, w: Sums) -> Values:
+        """The sums of a window: integers of ``unit``, or currency."""
+        return self._joined([w(name) for name in self.names])
+
+    def within(self, w: Sums, horizon_ms: int | None) -> Values | None:
+        """Those of panes that are mature for a horizon (None: all); None where no pane is."""
+        return self.read(lambda name: read(w, name, horizon_ms))
+
+    def read(self, of: Callable[[str], I64 | None]) -> Values | None:
+        """The sums, ``of`` giving each statistic; None where it gives none."""
+        found = [of(name) for name in self.names]
+        sums = [each for each in found if each is not None]
+        return self._joined(sums) if len(sums) == len(found) else None
+
+    def _joined(self, sums: Sequence[I64]) -> Values:
+        flat = [each if each.ndim == 1 else each.sum(axis=1) for each in sums]
+        return money(flat[1], flat[0]) if self.is_large else flat[0]
+
+
+def read(w: Sums, name: str, horizon_ms: int | None) -> I64 | None:
+    """A statistic over all panes, or over those mature for a horizon; None where none is."""
+    return w(name) if horizon_ms is None else w.mature(name, horizon_ms)
+
+
+def part_of(sums: I64 | None, within: slice) -> I64 | None:
+    """Some of the integers of a wide statistic."""
+    return None if sums is None else sums[:, within]
+
+
+def core_sum(name: str, settings: Settings) -> dict[str, Any]:
+    """What the core calls a sum.
+
+    >>> core_sum("clicks", Settings()), core_sum("scores.predicted@0.5", Settings())
+    ({'name': 'clicks', 'at': 0}, {'name': 'scores.predicted', 'at': 500000000})
+    """
+    base, _, of = name.partition("@")
+    if base == "feedback":
+        return {"name": base, "at": _place_of_kind(of, settings)}
+    if base == "slates":
+        return {"name": base, "slates": {"population": of}}
+    at = 0
+    if base.startswith("scores.") and of:
+        at = round(float(of) * UNITS["scores.score"])
+    elif base.startswith("lists."):
+        at = int(of)
+    elif base.startswith("off_policy."):
+        at = [policy.name for policy in settings.policies].index(of)
+    elif base.startswith("custom."):
+        at = [custom.name for custom in settings.custom].index(of)
+    return {"name": base, "at": at}
+
+
+def _place_of_kind(kind: str, settings: Settings) -> int:
+    return -1 if named("feedback", kind) == OTHER_FEEDBACK else settings.feedback_kinds.index(kind)
+
+
+IMPRESSIONS = Sum("impressions", "impressions")
+CLICKS = Sum("clicks", "clicks")
+CLICKS_OF_USERS = Sum("clicks_of_users", "clicks of users")
+CONVERSIONS = Sum("conversions", "conversions")
+VALUE = Sum("value", "sum of value", is_large=True)
+CLICKED = Sum("clicked", "impressions with an attributed click")
+CONVERTED = Sum("converted", "clicked impressions with an attributed conversion")
+DWELL = Sum("dwell_ms", "sum of dwell")
+VIEWINGS = Sum("viewings", "viewings with a dwell")
+SESSIONS = Sum("sessions", "ended sessions")
+BOUNCES = Sum("bounces", "ended sessions with exactly one view")
+VIEWS = Sum("views", "views")
+SESSION_LENGTH = Sum("session_ms", "sum of (last - first event)")
+OF_SESSIONS = (SESSIONS, BOUNCES, VIEWS, SESSION_LENGTH)
+ACTIVE_DAYS = Sum("active_days", "days with an impression")
+RETURN_DAYS = Sum("return_days", "days with an impression after the first")
+DERIVED = (ACTIVE_DAYS, RETURN_DAYS)
+"""What follows of each user's impressions by day."""
+OUTCOMES = "outcomes"
+"""Feedback of any kind, conversions and viewings."""
