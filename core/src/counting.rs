@@ -18,8 +18,8 @@ use std::sync::Arc;
 use crate::attribution::emitted::{Emitted, ShownItem, Sink};
 use crate::attribution::pending::Feedback;
 use crate::changes::{
-    Dwell, Given, ItemShown, Kind, Member, Outcome, Probed, Segment, Session, Shown, Slate,
-    Weighing, WeighingOf,
+    Dwell, Given, ItemShown, Kind, Listed, Member, Outcome, Probed, Segment, Session, Shown, Slate,
+    Valued, Weighing, WeighingOf,
 };
 use crate::counting::alert_series::Series;
 use crate::counting::custom::Filters;
@@ -27,15 +27,17 @@ use crate::counting::listing::Listing;
 use crate::counting::statistics::Statistics;
 use crate::counting::sums::{Change, Sum, Sums};
 use crate::counting::viewings::Viewings;
+use crate::custom::Values;
 use crate::experiments::Experiments;
-use crate::hash::is_anonymous;
+use crate::hash::{NONE, is_anonymous};
 use crate::panes::dimensions::Dimensions;
 use crate::panes::rings::Rings;
 use crate::panes::{Overflow, Panes};
 use crate::slates::family::SlateFamily;
 use crate::slates::pairs::PairLosses;
 use crate::slates::values::{SlateContext, Tables};
-use crate::spec::{Spec, SumSpec};
+use crate::spec::Spec;
+use crate::spec::sums::SumSpec;
 use crate::users::{Touch, Users, UsersSpec};
 use crate::weights::Weights;
 use time_spent::dwell_of;
@@ -398,6 +400,71 @@ impl Counting {
         } else {
             Ok(())
         }
+    }
+
+    // Custom metrics
+
+    /// The values of an event count, or are retracted; `place`: time, segment and user.
+    pub fn valued(
+        &mut self,
+        values: Option<&Values>,
+        (event_ms, segment, user): (i64, Segment, u64),
+        sign: i64,
+    ) {
+        let Some(values) = values else {
+            return;
+        };
+        let counts = self.filters.of(segment, &self.dimensions);
+        for (metric, value) in values
+            .iter()
+            .filter(|(metric, _)| counts >> metric & 1 == 1)
+        {
+            let change = Valued {
+                event_ms,
+                segment,
+                user,
+                metric,
+                value,
+                sign,
+            };
+            self.change(&Change::Valued(change));
+        }
+    }
+
+    // Items and lists
+
+    /// The category of what an event shows, where a dimension is the category; its values in order.
+    pub fn category_of<'a>(&self, mut values: impl Iterator<Item = &'a str>) -> Option<u64> {
+        let value = values.nth(self.listing.category?);
+        Some(value.map_or(NONE, |text| self.dimensions.hash_of(text)))
+    }
+
+    /// An item is shown.
+    pub fn item_shown(&mut self, change: &ItemShown) {
+        if let Some(counts) = &mut self.listing.counts {
+            counts.shown(&self.dimensions, change);
+        }
+    }
+
+    /// An impression of an item is clicked, or is not any more.
+    pub fn item_outcome(&mut self, item: u64, change: &Outcome) {
+        if let Some(counts) = self.listing.counts.as_mut().filter(|_| change.clicked != 0) {
+            counts.outcome(&self.dimensions, item, change);
+        }
+    }
+
+    /// A list is shown as it is now, or is not any more.
+    pub fn listed(&mut self, change: &Listed) {
+        if let Some(counts) = &mut self.listing.counts {
+            counts.listed(&self.dimensions, change);
+        }
+        self.change(&Change::Listed(*change));
+    }
+
+    /// Brings counts of items into their panes.
+    pub(super) fn fold_items(&mut self, stream_ms: i64) -> Result<(), Overflow> {
+        let counts = self.listing.counts.as_mut();
+        counts.map_or(Ok(()), |counts| counts.fold(stream_ms))
     }
 }
 

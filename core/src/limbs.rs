@@ -1,12 +1,21 @@
-//! Integers beyond 64 bits as columns: limbs of 40 bits, of which the highest has the sign. Columns
+//! Limbs: integers in parts that are added up apart. Of amounts of money there are two.
+//!
+//! Integers beyond 64 bits are columns of limbs of 40 bits, of which the highest has the sign: they
 //! can be added up by the million before they are joined.
 
 use ethnum::I256;
 
 use crate::columns::Columns;
 
-const LIMB_BITS: u32 = 40;
-const MASK: i128 = (1 << LIMB_BITS) - 1;
+/// Bits of the low limb of amounts of money.
+pub const LIMB_BITS: u32 = 32;
+const COLUMN_BITS: u32 = 40;
+const MASK: i128 = (1 << COLUMN_BITS) - 1;
+
+/// High and low limb of millionths of currency; the low one is not below 0.
+pub fn limbs(micros: i64) -> (i64, i64) {
+    (micros >> LIMB_BITS, micros & ((1 << LIMB_BITS) - 1))
+}
 
 /// Columns `key` (ascending), `limb_0`, `limb_1`, … of sums.
 pub fn columns(sums: Vec<(i64, I256)>) -> Columns {
@@ -26,7 +35,7 @@ pub fn columns(sums: Vec<(i64, I256)>) -> Columns {
             break;
         }
         for value in &mut rest {
-            *value >>= LIMB_BITS;
+            *value >>= COLUMN_BITS;
         }
     }
     found
@@ -47,7 +56,7 @@ mod tests {
             let mut total = I256::new(0);
             for number in (0..6).rev() {
                 let limb: &[i64] = found.get(&format!("limb_{number}")).unwrap();
-                total = (total << LIMB_BITS) + I256::from(limb[row]);
+                total = (total << COLUMN_BITS) + I256::from(limb[row]);
             }
             assert_eq!(total, *expected);
         }

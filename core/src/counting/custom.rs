@@ -1,13 +1,11 @@
 //! Custom metrics: which events count by their segment, and what they add.
 //! Formulas stand in `streamer/metrics/custom.py`.
 
-use super::Counting;
 use crate::changes::{Segment, Valued};
-use crate::counting::sums::{Change, limbs};
-use crate::custom::Values;
 use crate::hash::is_anonymous;
+use crate::limbs::limbs;
 use crate::panes::dimensions::Dimensions;
-use crate::spec::CustomFilter;
+use crate::spec::sums::CustomFilter;
 
 /// What is added up for a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +57,7 @@ impl Filters {
         }
     }
 
-    fn of(&mut self, segment: Segment, dimensions: &Dimensions) -> u16 {
+    pub fn of(&mut self, segment: Segment, dimensions: &Dimensions) -> u16 {
         let at = segment as usize;
         if at >= self.known.len() {
             self.known.resize(dimensions.len().max(at + 1), NOT_YET);
@@ -94,40 +92,11 @@ pub fn bucket_of(upper: &[i64], value: i64) -> u32 {
     }
 }
 
-impl Counting {
-    /// The values of an event count, or are retracted; `place`: time, segment and user.
-    pub fn valued(
-        &mut self,
-        values: Option<&Values>,
-        (event_ms, segment, user): (i64, Segment, u64),
-        sign: i64,
-    ) {
-        let Some(values) = values else {
-            return;
-        };
-        let counts = self.filters.of(segment, &self.dimensions);
-        for (metric, value) in values
-            .iter()
-            .filter(|(metric, _)| counts >> metric & 1 == 1)
-        {
-            let change = Valued {
-                event_ms,
-                segment,
-                user,
-                metric,
-                value,
-                sign,
-            };
-            self.change(&Change::Valued(change));
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::counting::sums::LIMB_BITS;
     use crate::hash::anonymous;
+    use crate::limbs::LIMB_BITS;
 
     #[test]
     fn limbs_of_negative_values_add_up() {

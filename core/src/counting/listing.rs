@@ -1,11 +1,8 @@
 //! What shown items and lists add: counts of items, and how diverse lists are by themselves.
 
-use super::Counting;
-use crate::changes::{ItemOf, ItemShown, Listed, Outcome};
+use crate::changes::ItemOf;
 use crate::counting::item_counts::ItemCounts;
-use crate::counting::sums::Change;
 use crate::hash::NONE;
-use crate::panes::Overflow;
 use crate::spec::Spec;
 
 /// Units of a diversity that is 1.
@@ -65,42 +62,6 @@ impl Listing {
                 .map(|counts| ItemCounts::new(counts, spec.items.has_lists, &spec.since.items)),
             category: spec.items.category,
         }
-    }
-}
-
-impl Counting {
-    /// The category of what an event shows, where a dimension is the category; its values in order.
-    pub fn category_of<'a>(&self, mut values: impl Iterator<Item = &'a str>) -> Option<u64> {
-        let value = values.nth(self.listing.category?);
-        Some(value.map_or(NONE, |text| self.dimensions.hash_of(text)))
-    }
-
-    /// An item is shown.
-    pub fn item_shown(&mut self, change: &ItemShown) {
-        if let Some(counts) = &mut self.listing.counts {
-            counts.shown(&self.dimensions, change);
-        }
-    }
-
-    /// An impression of an item is clicked, or is not any more.
-    pub fn item_outcome(&mut self, item: u64, change: &Outcome) {
-        if let Some(counts) = self.listing.counts.as_mut().filter(|_| change.clicked != 0) {
-            counts.outcome(&self.dimensions, item, change);
-        }
-    }
-
-    /// A list is shown as it is now, or is not any more.
-    pub fn listed(&mut self, change: &Listed) {
-        if let Some(counts) = &mut self.listing.counts {
-            counts.listed(&self.dimensions, change);
-        }
-        self.change(&Change::Listed(*change));
-    }
-
-    /// Brings counts of items into their panes.
-    pub(super) fn fold_items(&mut self, stream_ms: i64) -> Result<(), Overflow> {
-        let counts = self.listing.counts.as_mut();
-        counts.map_or(Ok(()), |counts| counts.fold(stream_ms))
     }
 }
 

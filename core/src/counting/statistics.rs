@@ -7,7 +7,7 @@ use crate::counting::custom::bucket_of;
 use crate::counting::scores::{Bins, bin_of};
 use crate::counting::sums::{Change, Sum, Sums};
 use crate::panes::Panes;
-use crate::spec::{self, By};
+use crate::spec::sums::{By, Statistic, SumSpec};
 
 /// Groups of users by hash, of which intervals are made.
 pub const GROUPS: u32 = 16;
@@ -97,7 +97,7 @@ pub struct Statistics {
 
 impl Statistics {
     /// An error where a sum is unknown, or sums do not fill their statistic.
-    pub fn new(statistics: &[spec::Statistic]) -> Result<Self, String> {
+    pub fn new(statistics: &[Statistic]) -> Result<Self, String> {
         let (mut windows, mut totals) = (Placed::default(), Placed::default());
         for statistic in statistics {
             let mut at = statistic.at;
@@ -155,10 +155,10 @@ impl Statistics {
 
 /// The places of each sum, in the order in which sums were first met.
 #[derive(Default)]
-struct Placed<'a>(Vec<(&'a spec::SumSpec, Vec<Place>)>);
+struct Placed<'a>(Vec<(&'a SumSpec, Vec<Place>)>);
 
 impl<'a> Placed<'a> {
-    fn put(&mut self, sum: &'a spec::SumSpec, place: Place) {
+    fn put(&mut self, sum: &'a SumSpec, place: Place) {
         match self.0.iter_mut().find(|(other, _)| *other == sum) {
             Some((_, places)) => places.push(place),
             None => self.0.push((sum, vec![place])),

@@ -9,12 +9,11 @@ use crate::counting::listing::ListAmount;
 use crate::counting::off_policy::PolicyAmount;
 use crate::counting::scores::ScoreAmount;
 use crate::hash::is_anonymous;
+use crate::limbs::limbs;
 use crate::slates::family::{Population, SlateValue};
 use crate::slates::values::SlateContext;
-use crate::spec::SumSpec;
+use crate::spec::sums::SumSpec;
 
-/// Bits of the low limb of amounts of money.
-pub const LIMB_BITS: u32 = 32;
 const MILLIONTHS: i64 = 1_000_000;
 const BILLIONTHS: i64 = 1_000_000_000;
 
@@ -304,11 +303,6 @@ impl Sum {
         };
         i64::from(counts)
     }
-}
-
-/// High and low limb; the low one is not below 0.
-pub fn limbs(micros: i64) -> (i64, i64) {
-    (micros >> LIMB_BITS, micros & ((1 << LIMB_BITS) - 1))
 }
 
 /// Sums, each with where its amounts go, by the kind of change that adds to them.

@@ -2,7 +2,7 @@
 
 use ethnum::I256;
 
-use crate::counting::sums::LIMB_BITS;
+use crate::limbs::LIMB_BITS;
 use crate::spec::experiments::Cap;
 use crate::spec::experiments::{MeasureSpec, RatioSpec};
 

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::spec::SumSpec;
+use crate::spec::sums::SumSpec;
 
 /// All experiments; days are those of UTC since 1970-01-01.
 #[derive(Clone, Debug, Default, Deserialize)]

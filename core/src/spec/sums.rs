@@ -1,0 +1,66 @@
+//! What Python says of sums: which ones there are, and the statistics that they fill.
+
+use serde::Deserialize;
+
+/// One additive statistic: `width` integers, the first at `at` (block * 64 + place).
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Statistic {
+    pub name: String,
+    pub at: u32,
+    pub width: u32,
+    /// The sums that fill it, in this order; none: a family of values of slates does.
+    pub of: Vec<StatisticPart>,
+    pub in_windows: bool,
+    /// Whether it is counted since the start, too.
+    pub in_totals: bool,
+}
+
+/// A sum, and what divides it into classes.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StatisticPart {
+    pub sum: SumSpec,
+    pub by: Option<By>,
+}
+
+/// A sum by its name; `at`: the place of a policy, of a kind of feedback or of a custom metric, a
+/// cut-off or a threshold. Of values of slates `slates` says which.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct SumSpec {
+    pub name: String,
+    #[serde(default)]
+    pub at: i64,
+    #[serde(default)]
+    pub slates: Option<SlateSum>,
+}
+
+/// The size of a population of slates, or the sum of a value over it.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct SlateSum {
+    pub population: String,
+    pub value: Option<String>,
+    #[serde(default)]
+    pub k: i64,
+    #[serde(default)]
+    pub convention: String,
+}
+
+/// What divides a sum into classes: times and magnitudes by their upper bounds, ascending, scores by
+/// inner edges, probabilities into so many bins, positions into so many classes.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum By {
+    UserGroup,
+    Position(u32),
+    Time(Vec<i64>),
+    Score(Vec<f64>),
+    Probability(u32),
+    Magnitude(Vec<i64>),
+}
+
+/// Places of dimensions, and the values under which the events of a custom metric count.
+#[derive(Clone, Debug, Deserialize)]
+pub struct CustomFilter(pub Vec<(usize, Vec<String>)>);
