@@ -28,7 +28,7 @@ use crate::attribution::impressions::{Impression, Impressions, SideLog};
 use crate::attribution::pair_log::OfPair;
 use crate::attribution::pending::{Feedback, Pending, PendingValues};
 use crate::attribution::retained::{Retained, RetainedImpressions};
-use crate::changes::{ItemOf, Kind, Segment, Slate as SlateChange};
+use crate::changes::{ItemOf, Kind, Segment, SlateChange};
 use crate::custom::Values;
 use crate::hash::NONE;
 use crate::log::NO_ROW;

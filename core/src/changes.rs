@@ -71,7 +71,7 @@ pub enum Kind {
 
 /// One shown item (repeats within a slate, too).
 #[derive(Clone, Copy, Debug)]
-pub struct Shown {
+pub struct ImpressionChange {
     pub event_ms: i64,
     pub segment: Segment,
     /// From 1; 0: missing.
@@ -109,13 +109,13 @@ impl ItemOf {
 /// The items of a slate in the order shown, under its time and segment.
 #[derive(Clone, Copy, Debug)]
 pub struct Listed<'a> {
-    pub slate: Slate,
+    pub slate: SlateChange,
     pub items: &'a [ItemOf],
 }
 
 /// Feedback under its effective segment and position.
 #[derive(Clone, Copy, Debug)]
-pub struct Given {
+pub struct FeedbackChange {
     pub event_ms: i64,
     pub segment: Segment,
     /// From 1; 0: missing.
@@ -128,7 +128,7 @@ pub struct Given {
 
 /// An impression whose outcome changed: +1, 0 or -1 each.
 #[derive(Clone, Copy, Debug)]
-pub struct Outcome {
+pub struct OutcomeChange {
     pub event_ms: i64,
     pub segment: Segment,
     pub user: u64,
@@ -140,19 +140,19 @@ pub struct Outcome {
 
 /// What an impression says of a policy: under its own time and segment.
 #[derive(Clone, Copy, Debug)]
-pub struct Weighing {
+pub struct PolicyChange {
     pub event_ms: i64,
     pub segment: Segment,
     pub user: u64,
     /// Its place in the settings.
     pub policy: usize,
     pub weight: Weight,
-    pub of: WeighingOf,
+    pub of: PolicyOutcome,
 }
 
 /// What happened to a weighed impression.
 #[derive(Clone, Copy, Debug)]
-pub enum WeighingOf {
+pub enum PolicyOutcome {
     /// It is shown, as not clicked: whether its weight is clipped, and its doubly robust value.
     Shown { is_clipped: bool, unclicked: i64 },
     /// It is clicked (1), or is not any more (-1).
@@ -161,7 +161,7 @@ pub enum WeighingOf {
 
 /// The value of an event for a custom metric.
 #[derive(Clone, Copy, Debug)]
-pub struct Valued {
+pub struct CustomChange {
     pub event_ms: i64,
     pub segment: Segment,
     pub user: u64,
@@ -195,7 +195,7 @@ pub struct Session {
 
 /// A slate, under the time and segment of its earliest member.
 #[derive(Clone, Copy, Debug)]
-pub struct Slate {
+pub struct SlateChange {
     pub event_ms: i64,
     pub segment: Segment,
     pub user: u64,

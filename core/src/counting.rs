@@ -18,8 +18,8 @@ use std::sync::Arc;
 use crate::attribution::emitted::{Emitted, ShownItem, Sink};
 use crate::attribution::pending::Feedback;
 use crate::changes::{
-    Dwell, Given, ItemShown, Kind, Listed, Member, Outcome, Probed, Segment, Session, Shown, Slate,
-    Valued, Weighing, WeighingOf,
+    CustomChange, Dwell, FeedbackChange, ImpressionChange, ItemShown, Kind, Listed, Member,
+    OutcomeChange, PolicyChange, PolicyOutcome, Probed, Segment, Session, SlateChange,
 };
 use crate::counting::alert_series::Series;
 use crate::counting::custom::Filters;
@@ -150,7 +150,7 @@ impl Counting {
     fn shown_item(&mut self, item: &ShownItem) {
         let (event_ms, segment, user) = (item.event_ms, item.segment, item.user);
         let position = u32::from(item.position);
-        self.shown(&Shown {
+        self.shown(&ImpressionChange {
             event_ms,
             segment,
             position,
@@ -166,13 +166,13 @@ impl Counting {
         });
         self.valued(item.custom, (event_ms, segment, user), 1);
         for (policy, weighed) in item.weights.into_iter().flatten().enumerate() {
-            self.weighed(&Weighing {
+            self.weighed(&PolicyChange {
                 event_ms,
                 segment,
                 user,
                 policy,
                 weight: weighed.weight,
-                of: WeighingOf::Shown {
+                of: PolicyOutcome::Shown {
                     is_clipped: weighed.is_clipped,
                     unclicked: weighed.unclicked,
                 },
@@ -180,7 +180,7 @@ impl Counting {
         }
     }
 
-    fn shown(&mut self, change: &Shown) {
+    fn shown(&mut self, change: &ImpressionChange) {
         self.settle(&Change::Shown(*change));
         if let Some(users) = &mut self.users
             && !is_anonymous(change.user)
@@ -202,31 +202,31 @@ impl Counting {
     }
 
     /// Feedback counts, or what it counted as is retracted.
-    fn given(&mut self, change: &Given) {
+    fn given(&mut self, change: &FeedbackChange) {
         self.change(&Change::Given(*change));
     }
 
-    fn outcome(&mut self, change: &Outcome) {
+    fn outcome(&mut self, change: &OutcomeChange) {
         self.change(&Change::Outcome(*change));
     }
 
     /// A weighed impression is clicked now, or is not any more.
-    fn outcome_of_policies(&mut self, change: &Outcome, weights: Option<&Weights>) {
+    fn outcome_of_policies(&mut self, change: &OutcomeChange, weights: Option<&Weights>) {
         let weights = weights.filter(|_| change.clicked != 0);
         for (policy, weight) in weights.into_iter().flatten().enumerate() {
-            self.weighed(&Weighing {
+            self.weighed(&PolicyChange {
                 event_ms: change.event_ms,
                 segment: change.segment,
                 user: change.user,
                 policy,
                 weight: *weight,
-                of: WeighingOf::Clicked(change.clicked),
+                of: PolicyOutcome::Clicked(change.clicked),
             });
         }
     }
 
     /// An impression says something of a policy; nothing without a weight.
-    fn weighed(&mut self, change: &Weighing) {
+    fn weighed(&mut self, change: &PolicyChange) {
         if change.weight.units().is_some() {
             self.change(&Change::Weighing(*change));
         }
@@ -336,7 +336,7 @@ impl Counting {
 
     /// Feedback counts since the start from now on.
     fn settled(&mut self, feedback: &Feedback) {
-        let given = Given {
+        let given = FeedbackChange {
             position: 0, // may still be filled in
             ..feedback.given(1)
         };
@@ -347,7 +347,7 @@ impl Counting {
         }
     }
 
-    fn slate(&mut self, change: &Slate) {
+    fn slate(&mut self, change: &SlateChange) {
         for (at, family) in &self.families {
             for place in family.of_every_slate() {
                 let stat = at + place as u32;
@@ -361,7 +361,7 @@ impl Counting {
     /// The values of a slate with feedback or probes, whose members stand in the order shown.
     fn ranked(
         &mut self,
-        slate: &Slate,
+        slate: &SlateChange,
         members: &[Member],
         probed: Probed,
         losses: Option<PairLosses>,
@@ -419,7 +419,7 @@ impl Counting {
             .iter()
             .filter(|(metric, _)| counts >> metric & 1 == 1)
         {
-            let change = Valued {
+            let change = CustomChange {
                 event_ms,
                 segment,
                 user,
@@ -447,7 +447,7 @@ impl Counting {
     }
 
     /// An impression of an item is clicked, or is not any more.
-    pub fn item_outcome(&mut self, item: u64, change: &Outcome) {
+    pub fn item_outcome(&mut self, item: u64, change: &OutcomeChange) {
         if let Some(counts) = self.listing.counts.as_mut().filter(|_| change.clicked != 0) {
             counts.outcome(&self.dimensions, item, change);
         }

@@ -27,7 +27,7 @@ use hashbrown::hash_table::Entry;
 use crate::changes::UserAt;
 use crate::columns::Columns;
 use crate::experiments::arms::Arms;
-use crate::experiments::sums::Sums;
+use crate::experiments::sums::ArmSums;
 use crate::experiments::trial::{SHOWN, Trial, Work};
 use crate::experiments::user_days::UserDayKey;
 use crate::hash::{in_sample, is_anonymous};
@@ -76,9 +76,9 @@ pub struct Experiments {
     final_ms: i64,
     sample_bits: u32,
     /// As of the last refresh.
-    sums: Vec<Sums>,
+    sums: Vec<ArmSums>,
     /// What is different since then.
-    delta: Vec<Sums>,
+    delta: Vec<ArmSums>,
     is_changed: Vec<bool>,
     /// Users whose contribution is not in the sums.
     dirty: HashTable<u64>,
@@ -213,7 +213,7 @@ impl Experiments {
         self.is_stale = !self.is_empty();
         self.dirty.clear();
         self.last_dirty = None;
-        self.delta.iter_mut().for_each(Sums::clear);
+        self.delta.iter_mut().for_each(ArmSums::clear);
     }
 
     /// Retract what a user contributes, once.
@@ -286,7 +286,7 @@ impl Experiments {
             }
         }
         for (sums, delta) in self.sums.iter_mut().zip(&mut self.delta) {
-            let empty = Sums::new(sums.width());
+            let empty = ArmSums::new(sums.width());
             *sums = std::mem::replace(delta, empty);
         }
         self.is_changed.fill(true);
@@ -308,7 +308,7 @@ impl Experiments {
 
     /// The sums of an experiment as of the last refresh: columns `key`, ascending, and `limb_0`, ….
     pub fn sums(&self, trial: usize) -> Option<Columns> {
-        self.sums.get(trial).map(Sums::columns)
+        self.sums.get(trial).map(ArmSums::columns)
     }
 
     /// The experiments whose sums changed since the last call.
@@ -337,7 +337,7 @@ impl Experiments {
         let (trial, arms) = self.trials.get(trial)?;
         let arms = &self.arms[*arms];
         let within = from.max(trial.days.start)..to.min(trial.days.end);
-        let mut found: BTreeMap<&str, Sums> = BTreeMap::new();
+        let mut found: BTreeMap<&str, ArmSums> = BTreeMap::new();
         for user in self.tables.users().filter(|_| !within.is_empty()) {
             self.person.read(&self.tables, user);
             let history = self.person.under(trial.exposure);
@@ -348,7 +348,7 @@ impl Experiments {
             if let Some(value) = value {
                 let sums = found
                     .entry(value)
-                    .or_insert_with(|| Sums::new(trial.width()));
+                    .or_insert_with(|| ArmSums::new(trial.width()));
                 trial.contribute(&history, arms, &within, &mut self.work, (sums, 1));
             }
         }
@@ -364,7 +364,7 @@ impl Experiments {
     /// from the rows (see `Trial::contribute_whatever_arm`). None where there are no such days.
     pub fn before_start(&mut self, trial: usize) -> Option<Columns> {
         let before = self.trials.get(trial)?.0.before()?;
-        let mut sums = Sums::new(before.width());
+        let mut sums = ArmSums::new(before.width());
         for user in self.tables.users() {
             self.person.read(&self.tables, user);
             let history = self.person.under(before.exposure);
@@ -425,7 +425,7 @@ impl Experiments {
     /// Bytes of memory.
     pub fn nbytes(&self) -> usize {
         let sums = self.sums.iter().chain(&self.delta);
-        let sums: usize = sums.map(Sums::nbytes).sum();
+        let sums: usize = sums.map(ArmSums::nbytes).sum();
         self.tables.nbytes() + sums + self.dirty.allocation_size()
     }
 }

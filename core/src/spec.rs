@@ -251,13 +251,13 @@ pub struct ItemCountsSpec {
 #[serde(deny_unknown_fields)]
 pub struct Alerts {
     pub sums: Vec<SumSpec>,
-    pub series: Vec<Series>,
+    pub series: Vec<SeriesSpec>,
 }
 
 /// The sums of one metric by some dimensions, in rings of their own.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Series {
+pub struct SeriesSpec {
     /// Places of the sums of the numerator, the denominator and the numerator's high limb.
     pub above: usize,
     pub below: usize,

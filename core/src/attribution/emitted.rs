@@ -1,7 +1,7 @@
 //! What attribution emits, and to whom: it decides, and what counts follows from it elsewhere.
 
 use crate::attribution::pending::Feedback;
-use crate::changes::{ItemOf, Listed, Member, Outcome, Probed, Segment, Slate};
+use crate::changes::{ItemOf, Listed, Member, OutcomeChange, Probed, Segment, SlateChange};
 use crate::custom::Values;
 use crate::panes::dimensions::Dimensions;
 use crate::slates::pairs::PairLosses;
@@ -36,10 +36,10 @@ pub enum Emitted<'a> {
     /// An item is shown.
     Shown(&'a ShownItem<'a>),
     /// A slate counts under its earliest member, or does not any more.
-    Slate(Slate),
+    Slate(SlateChange),
     /// The values of a slate with feedback or probes, whose members stand in the order shown.
     Ranked {
-        slate: Slate,
+        slate: SlateChange,
         members: &'a [Member],
         probed: Probed,
         losses: Option<PairLosses>,
@@ -60,7 +60,7 @@ pub enum Emitted<'a> {
     OfUser(&'a Feedback, bool),
     /// An impression is clicked or converted, or is not any more; what else is kept of it.
     Outcome {
-        change: Outcome,
+        change: OutcomeChange,
         item: Option<u64>,
         weights: Option<&'a Weights>,
     },

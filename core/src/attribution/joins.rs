@@ -3,8 +3,8 @@
 use super::Attribution;
 use crate::attribution::emitted::{Emitted, Sink};
 use crate::attribution::pending::Feedback;
-use crate::attribution::retained::{NOT_YET, Outcome as Counts};
-use crate::changes::{Kind, Outcome, Segment};
+use crate::attribution::retained::{NOT_YET, Outcome};
+use crate::changes::{Kind, OutcomeChange, Segment};
 use crate::custom::Values;
 use crate::hash::NONE;
 use crate::log::NO_ROW;
@@ -175,7 +175,7 @@ impl Attribution {
             return;
         }
         let slate = found.slate;
-        let change = Outcome {
+        let change = OutcomeChange {
             event_ms: found.event_ms,
             segment: Segment::from(found.segment),
             user: found.user,
@@ -201,7 +201,7 @@ impl Attribution {
         }
     }
 
-    pub(super) fn mark(&mut self, slate: u32, before: &Counts, now: &Counts) {
+    pub(super) fn mark(&mut self, slate: u32, before: &Outcome, now: &Outcome) {
         if let Some(found) = self.slates.get_mut(slate) {
             found.marked += u32::from(now.is_ranked());
             found.marked -= u32::from(before.is_ranked());

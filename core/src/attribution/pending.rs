@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::changes::{Given, Kind, Segment};
+use crate::changes::{FeedbackChange, Kind, Segment};
 use crate::custom::Values;
 use crate::hash::{HashMap, NONE};
 use crate::log::NO_ROW;
@@ -54,8 +54,8 @@ impl Feedback {
     }
 
     /// What it counts as, under what it was emitted.
-    pub fn given(&self, sign: i64) -> Given {
-        Given {
+    pub fn given(&self, sign: i64) -> FeedbackChange {
+        FeedbackChange {
             event_ms: self.event_ms,
             segment: self.segment,
             position: self.position,

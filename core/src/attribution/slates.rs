@@ -10,7 +10,7 @@ use crate::attribution::impressions::Impression;
 use crate::attribution::pair_log::OfPair;
 use crate::attribution::retained::{Outcome, Retained};
 use crate::changes::Age;
-use crate::changes::{ItemOf, Listed, Member, Probed, Segment, Slate as SlateChange};
+use crate::changes::{ItemOf, Listed, Member, Probed, Segment, SlateChange};
 use crate::log::NO_ROW;
 use crate::slates::EmittedLosses;
 use crate::slates::pairs::PairLosses;

@@ -15,13 +15,13 @@ use crate::spec;
 /// One series of one partition.
 #[derive(Debug)]
 pub struct Series {
-    spec: spec::Series,
+    spec: spec::SeriesSpec,
     pub labels: Labels,
     pub panes: Panes,
 }
 
 impl Series {
-    pub fn new(spec: &spec::Series, max_labels: usize) -> Self {
+    pub fn new(spec: &spec::SeriesSpec, max_labels: usize) -> Self {
         let labels = Labels::new(spec.dimensions.clone(), max_labels);
         Self {
             spec: spec.clone(),

@@ -1,7 +1,7 @@
 //! Custom metrics: which events count by their segment, and what they add.
 //! Formulas stand in `streamer/metrics/custom.py`.
 
-use crate::changes::{Segment, Valued};
+use crate::changes::{CustomChange, Segment};
 use crate::hash::is_anonymous;
 use crate::limbs::limbs;
 use crate::panes::dimensions::Dimensions;
@@ -21,7 +21,7 @@ pub enum CustomAmount {
 
 impl CustomAmount {
     /// What a change adds for a metric, by its place in the settings.
-    pub fn of(self, metric: usize, change: &Valued) -> i64 {
+    pub fn of(self, metric: usize, change: &CustomChange) -> i64 {
         if metric != change.metric {
             return 0;
         }
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn limbs_of_negative_values_add_up() {
         let of = |user: u64, value: i64, sign: i64, quantity| {
-            let change = Valued {
+            let change = CustomChange {
                 event_ms: 0,
                 segment: 0,
                 user,

@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 
-use crate::changes::{ItemShown, Listed, Outcome, Slate};
+use crate::changes::{ItemShown, Listed, OutcomeChange, SlateChange};
 use crate::hash::NONE;
 use crate::panes::dimensions::Dimensions;
 use crate::panes::item_rows::{ItemKey, ItemPane, PLACE_BITS, Rows};
@@ -173,14 +173,14 @@ impl ItemCounts {
     }
 
     /// An impression of an item is clicked, or is not any more.
-    pub fn outcome(&mut self, dimensions: &Dimensions, item: u64, change: &Outcome) {
+    pub fn outcome(&mut self, dimensions: &Dimensions, item: u64, change: &OutcomeChange) {
         let label = self.labels.of(dimensions, change.segment);
         self.gather(change.event_ms, ItemKey::new(item, label))[Places::CLICKED] += change.clicked;
     }
 
     /// A list is shown as it is now, or is not any more.
     pub fn listed(&mut self, dimensions: &Dimensions, change: &Listed) {
-        let Slate {
+        let SlateChange {
             event_ms,
             segment,
             sign,

@@ -4,7 +4,7 @@
 //! An impression adds its amounts as not clicked when it is shown, and the difference when that
 //! changes.
 
-use crate::changes::{Weighing, WeighingOf};
+use crate::changes::{PolicyChange, PolicyOutcome};
 use crate::counting::scores::square;
 use crate::weights::{VALUE_UNIT, WEIGHT_UNIT};
 
@@ -25,13 +25,13 @@ pub enum PolicyAmount {
 
 impl PolicyAmount {
     /// What a change adds for a policy, by its place in the settings.
-    pub fn of(self, policy: usize, change: &Weighing) -> i64 {
+    pub fn of(self, policy: usize, change: &PolicyChange) -> i64 {
         let Some(weight) = change.weight.units().filter(|_| policy == change.policy) else {
             return 0;
         };
         let is_estimated = change.weight.is_estimated();
         match change.of {
-            WeighingOf::Shown {
+            PolicyOutcome::Shown {
                 is_clipped,
                 unclicked,
             } => match self {
@@ -43,7 +43,7 @@ impl PolicyAmount {
                 Self::Estimated => i64::from(is_estimated),
                 Self::DoublyRobust => unclicked,
             },
-            WeighingOf::Clicked(sign) => match self {
+            PolicyOutcome::Clicked(sign) => match self {
                 Self::ClickedWeight => sign * weight,
                 Self::DoublyRobust if is_estimated => sign * weight * VALUE_UNIT / WEIGHT_UNIT,
                 _ => 0,
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn amounts_are_those_of_the_formulas() {
-        let change = |code: i32, of| Weighing {
+        let change = |code: i32, of| PolicyChange {
             event_ms: 0,
             segment: 0,
             user: 0,
@@ -67,15 +67,15 @@ mod tests {
             weight: Weight::of_code(code),
             of,
         };
-        let shown = WeighingOf::Shown {
+        let shown = PolicyOutcome::Shown {
             is_clipped: true,
             unclicked: -7,
         };
         let estimated = 1 << 30;
         let of = |code: i32, quantity| {
             let amount = |of| PolicyAmount::of(quantity, 1, &change(code, of));
-            let clicked = amount(WeighingOf::Clicked(1));
-            assert_eq!(clicked, -amount(WeighingOf::Clicked(-1)));
+            let clicked = amount(PolicyOutcome::Clicked(1));
+            assert_eq!(clicked, -amount(PolicyOutcome::Clicked(-1)));
             (amount(shown), clicked)
         };
         let with = estimated | 2_000_001;

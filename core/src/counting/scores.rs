@@ -6,7 +6,7 @@
 //! clicked when it is shown, and the difference when that changes. Amounts are integers, so nothing
 //! depends on the order.
 
-use crate::changes::{Outcome, Shown};
+use crate::changes::{ImpressionChange, OutcomeChange};
 use crate::logarithms::minus_log;
 
 /// Units of a score that is 1.
@@ -54,7 +54,7 @@ impl ScoreAmount {
     }
 
     /// What a change of an impression adds.
-    pub fn of_outcome(self, change: &Outcome) -> i64 {
+    pub fn of_outcome(self, change: &OutcomeChange) -> i64 {
         match change.clicked {
             0 => 0,
             sign => sign * (self.amount(change.score, true) - self.amount(change.score, false)),
@@ -62,7 +62,7 @@ impl ScoreAmount {
     }
 
     /// What a new impression adds.
-    pub fn of_shown(self, change: &Shown) -> i64 {
+    pub fn of_shown(self, change: &ImpressionChange) -> i64 {
         self.amount(change.score, false)
     }
 }

@@ -2,7 +2,8 @@
 //! experiments and alerts add up the same ones; the catalogue of metrics reads them by these names.
 
 use crate::changes::{
-    Dwell, Given, Kind, Listed, Outcome, Session, Shown, Slate, UserAt, Valued, Weighing,
+    CustomChange, Dwell, FeedbackChange, ImpressionChange, Kind, Listed, OutcomeChange,
+    PolicyChange, Session, SlateChange, UserAt,
 };
 use crate::counting::custom::CustomAmount;
 use crate::counting::listing::ListAmount;
@@ -158,18 +159,18 @@ pub const TABLE: [(&str, i64, Make); 41] = [
 /// A change that sums are made of.
 #[derive(Clone, Copy, Debug)]
 pub enum Change<'a> {
-    Shown(Shown),
-    Given(Given),
-    Outcome(Outcome),
+    Shown(ImpressionChange),
+    Given(FeedbackChange),
+    Outcome(OutcomeChange),
     Dwell(Dwell),
     Session(Session),
     /// A slate is shown, and what it shows.
-    Slate(Slate),
+    Slate(SlateChange),
     Listed(Listed<'a>),
     /// A slate with feedback or probes.
-    Ranked(Slate, &'a SlateContext),
-    Weighing(Weighing),
-    Valued(Valued),
+    Ranked(SlateChange, &'a SlateContext),
+    Weighing(PolicyChange),
+    Valued(CustomChange),
 }
 
 /// How many kinds of changes there are.
@@ -287,7 +288,7 @@ impl Sum {
         }
     }
 
-    fn of_feedback(&self, given: &Given) -> i64 {
+    fn of_feedback(&self, given: &FeedbackChange) -> i64 {
         let counts = match self {
             Self::Outcomes => true,
             Self::Clicks => given.kind == Kind::Configured(0),

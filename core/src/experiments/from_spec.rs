@@ -3,7 +3,7 @@
 use super::history::{Person, UserTables};
 use super::{Experiments, Exposure};
 use crate::experiments::arms::Arms;
-use crate::experiments::sums::Sums;
+use crate::experiments::sums::ArmSums;
 use crate::experiments::trial::{Trial, Work};
 use crate::panes::labels::Labels;
 use crate::spec::experiments::ExperimentsSpec;
@@ -49,7 +49,10 @@ impl Experiments {
         places.sort_unstable();
         places.dedup();
         let days = exposures.iter().map(|exposure: &Exposure| &exposure.days);
-        let sums: Vec<Sums> = trials.iter().map(|(t, _)| Sums::new(t.width())).collect();
+        let sums: Vec<ArmSums> = trials
+            .iter()
+            .map(|(t, _)| ArmSums::new(t.width()))
+            .collect();
         Ok(Self {
             columns: spec.columns.clone(),
             is_stored: vec![false; spec.columns.len()],

@@ -22,7 +22,7 @@ const EMPTY_BLOCKS: usize = 1024;
 /// The sums of one experiment in one partition: blocks of `width` integers under the key of the
 /// first.
 #[derive(Clone, Debug)]
-pub struct Sums {
+pub struct ArmSums {
     width: usize,
     keys: Vec<i64>,
     values: Vec<I256>,
@@ -33,7 +33,7 @@ pub struct Sums {
     held: usize,
 }
 
-impl Sums {
+impl ArmSums {
     pub fn new(width: usize) -> Self {
         Self {
             width,
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn blocks_that_became_empty_are_forgotten() {
-        let (mut sums, mut delta) = (Sums::new(2), Sums::new(2));
+        let (mut sums, mut delta) = (ArmSums::new(2), ArmSums::new(2));
         for number in 0..10_000 {
             let values = [I256::from(number), I256::from(1)];
             delta.add_all(2 * number, &values, 1);

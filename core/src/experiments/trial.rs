@@ -7,7 +7,7 @@ use ethnum::I256;
 
 use crate::experiments::arms::Arms;
 use crate::experiments::layout::Layout;
-use crate::experiments::sums::Sums;
+use crate::experiments::sums::ArmSums;
 use crate::experiments::user_state::Standing;
 use crate::spec::experiments::{MeasureSpec, TrialSpec};
 
@@ -179,7 +179,7 @@ impl Trial {
         arms: &Arms,
         within: &Range<i64>,
         work: &mut Work,
-        (sums, sign): (&mut Sums, i64),
+        (sums, sign): (&mut ArmSums, i64),
     ) {
         let inside = history.within(&self.days);
         let seen = self.seen(&inside, arms);
@@ -214,7 +214,12 @@ impl Trial {
     /// Add what a user contributes if every label is one of the first arm. In are users with an
     /// impression: what they did counts from that day on. Rows of days before an experiment do not
     /// say what came first on a day, so that all of the day counts.
-    pub fn contribute_whatever_arm(&self, history: &History<'_>, work: &mut Work, sums: &mut Sums) {
+    pub fn contribute_whatever_arm(
+        &self,
+        history: &History<'_>,
+        work: &mut Work,
+        sums: &mut ArmSums,
+    ) {
         let inside = history.within(&self.days);
         let is_shown = |did: &&Did| inside.amounts_of(did)[SHOWN] > 0;
         if let Some(first) = inside.did.iter().find(is_shown) {
@@ -275,7 +280,7 @@ impl Trial {
         inside: &History<'_>,
         is_outside: impl Fn(&&Did) -> bool,
         stat: usize,
-        (sums, sign): (&mut Sums, i64),
+        (sums, sign): (&mut ArmSums, i64),
     ) {
         for did in inside.did.iter().filter(is_outside) {
             let outcomes = inside.amounts_of(did)[OUTCOMES];
@@ -293,7 +298,7 @@ impl Trial {
         (ended, arm, from): (&History<'a>, usize, i64),
         counts: impl Fn(&&Did) -> bool,
         work: &mut Work,
-        (sums, sign): (&mut Sums, i64),
+        (sums, sign): (&mut ArmSums, i64),
     ) {
         work.totals
             .resize_with(1 + self.ages.len(), Totals::default);
@@ -339,7 +344,7 @@ impl Trial {
     }
 
     /// A day is complete: add how the user stands now, less how he stood before.
-    fn step(&self, arm: usize, day: i64, work: &mut Work, (sums, sign): (&mut Sums, i64)) {
+    fn step(&self, arm: usize, day: i64, work: &mut Work, (sums, sign): (&mut ArmSums, i64)) {
         work.now.is_in = false;
         if !self.is_attributed || work.totals[0].sums[SHOWN] > 0 {
             let before = self.covariates.is_some().then_some(&*work.covariates.sums);

@@ -23,7 +23,7 @@ fn summed(users: &[&[Row]]) -> Vec<(i64, i64, i64)> {
         measures: vec![clicks_by_impressions],
     };
     let before = Trial::new(&spec, true, 2, 3).unwrap().before().unwrap();
-    let (mut sums, mut work) = (Sums::new(before.width()), Work::default());
+    let (mut sums, mut work) = (ArmSums::new(before.width()), Work::default());
     for rows in users {
         let did = |(i, row): (usize, &Row)| Did {
             exposure: 0,
