@@ -17,8 +17,8 @@ from random import Random
 from typing import Any
 
 from streamer.settings.load import parse
-from streamer.state.row_memory import ROW_BYTES, SUM_BYTES
 from streamer.testing import Chunk, Engines, LogRecord
+from streamer.worker.memory_bound import ROW_BYTES, SUM_BYTES
 
 START_MS = 1_700_000_000_000
 EACH = 20_000

@@ -34,7 +34,7 @@ from streamer.state.partition import Partition
 from streamer.state.reader import Reader
 from streamer.state.redis.store import RedisStore
 from streamer.state.restore import load_partition
-from streamer.worker import garbage_collector
+from streamer.worker import interpreter
 
 START_MS = 1_700_000_000_000
 
@@ -148,7 +148,7 @@ async def main(arguments: argparse.Namespace) -> int:
     for minutes in (*[60] * 23, *[5] * 12):  # a day of history, the last hour in shorter steps
         await cluster.feed(arguments.impressions, now_ms, now_ms + minutes * 60_000, every)
         now_ms += minutes * 60_000
-    garbage_collector.calm()  # as the exporter does
+    interpreter.calm()  # as the exporter does
     reader, bodies, kept = Reader(store), Bodies(), KeptSums()
     changed = every if arguments.changed is None else arguments.changed
     seconds: list[list[float]] = []

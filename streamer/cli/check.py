@@ -33,13 +33,12 @@ from streamer.query.what_was_read import of_sample
 from streamer.server.authentication import guards, is_public, tls_context
 from streamer.settings.load import load
 from streamer.settings.model import Exporter, Settings
+from streamer.state.log_identity import resolve
 from streamer.state.manifest import Manifest
-from streamer.state.patterns import resolve
 from streamer.state.reader import texts_of
 from streamer.state.redis.store import RedisStore
-from streamer.state.row_memory import in_gigabytes, partition_bytes
 from streamer.state.snapshot import View
-from streamer.worker.memory_bound import MemoryBound
+from streamer.worker.memory_bound import MemoryBound, in_gigabytes, partition_bytes
 
 _LARGEST = 3
 """Bounds that the finding on memory names."""

@@ -48,7 +48,7 @@ from streamer.sources.story import SURFACE, planted
 from streamer.state.redis.store import RedisStore
 from streamer.stats.alerting.baseline import Status
 from streamer.testing.embedded import EmbeddedBroker, EmbeddedRedis, create_topics
-from streamer.worker import garbage_collector
+from streamer.worker import interpreter
 
 EXPERIMENT = "ranker"
 _EXPERIMENTS = """
@@ -212,7 +212,7 @@ async def _watch(process: asyncio.subprocess.Process) -> None:
 
 @contextlib.asynccontextmanager
 async def _exporter(settings: Settings, port: int) -> AsyncIterator[tuple[Exporter, int]]:
-    garbage_collector.calm()
+    interpreter.calm()
     about = f"A demo: {ABOUT[0]} Planted: {ABOUT[1]}"
     store, ends = RedisStore(settings.redis), KafkaLogEnds(settings)
     exporter = Exporter(settings, store, ends, about=about)

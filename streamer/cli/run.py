@@ -25,9 +25,8 @@ from streamer.settings.logs import ClusterIds
 from streamer.settings.model import Settings
 from streamer.state.changes import require_continuable
 from streamer.state.contents import contents_of
-from streamer.state.log_identity import new_names, renamed
+from streamer.state.log_identity import new_names, renamed, resolve
 from streamer.state.manifest import require_key
-from streamer.state.patterns import resolve
 from streamer.state.reader import manifests_of
 from streamer.state.redis.store import RedisStore
 from streamer.state.worker_report import SUPERVISED

@@ -27,8 +27,7 @@ from streamer.settings.event_fields import field_names
 from streamer.settings.logs import Log
 from streamer.settings.model import Settings
 from streamer.stats.experiments.caps import Denominator, Quantile
-from streamer.stats.experiments.scopes import wanted_days
-from streamer.stats.experiments.trials import AGES, Measure
+from streamer.stats.experiments.trials import AGES, Measure, wanted_days
 
 _ALWAYS: dict[str, Any] = {
     **{name: [] for name in ("rings", "statistics", "users_ms")},

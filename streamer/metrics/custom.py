@@ -39,7 +39,7 @@ from streamer.metrics.layout import Stat
 from streamer.metrics.ratios import PerUser, Ratio, RatioBy, declare_ratio_by
 from streamer.metrics.sketch import QUANTILES, at_rank
 from streamer.metrics.sums import IMPRESSIONS, UNITS, Sum, named
-from streamer.metrics.user_sums import USERS
+from streamer.metrics.users import USERS
 from streamer.settings.model import Settings
 
 NAME = "custom"

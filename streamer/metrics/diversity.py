@@ -53,7 +53,7 @@ from streamer.metrics.item_counts import (
 from streamer.metrics.layout import Stat
 from streamer.metrics.ratios import Ratio, RatioBy, declare_ratio_by, maturities
 from streamer.metrics.sums import Sum, named
-from streamer.metrics.user_sums import USERS
+from streamer.metrics.users import USERS
 from streamer.settings.model import Settings
 
 metric = Declarations()

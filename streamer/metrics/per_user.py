@@ -34,8 +34,7 @@ from streamer.settings.experiments import (
 from streamer.settings.model import Settings
 from streamer.stats.experiments.caps import Cap, Denominator, Quantile
 from streamer.stats.experiments.composite import UNIT
-from streamer.stats.experiments.exposures import Exposure
-from streamer.stats.experiments.trials import AGES, Measure, Trial
+from streamer.stats.experiments.trials import AGES, Exposure, Measure, Trial
 
 MILLIONTH = 1_000_000
 """Units of a slate's value that is 1."""

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 
 from streamer.metrics.per_user import UserRatio
 from streamer.settings.experiments import Experiment, ExperimentMetric
-from streamer.stats.experiments import power, readout
+from streamer.stats.experiments import readout, sizing
 from streamer.stats.experiments.caps import Exact, Largest
 from streamer.stats.experiments.composite import composite_sums
-from streamer.stats.experiments.forecast import Forecast, Precision, Sought
-from streamer.stats.experiments.growth import Growth
+from streamer.stats.experiments.forecast import Forecast, Growth, Precision, Sought
 from streamer.stats.experiments.percentile import percentile_sums
 from streamer.stats.experiments.plan import Plan, Rule
 from streamer.stats.experiments.recommendation import Decision, Judged, Recommendation, recommend
@@ -300,7 +299,7 @@ def _waits(
     lift = comparison.deciding.absolute
     if lift.anytime is None or forecast is None or not control or control < 0:
         return []
-    by, users = power.anytime(lift.anytime.alpha, plan.rho2), comparison.users
+    by, users = sizing.anytime(lift.anytime.alpha, plan.rho2), comparison.users
     return [
         Wait(effect, forecast.days_until(Sought(effect * control, users, by, plan.power)))
         for effect in EFFECTS

@@ -14,7 +14,7 @@ import numpy as np
 from streamer.encoding.arrays import I64
 from streamer.metrics.catalogue import Catalogue
 from streamer.metrics.item_counts import CLICKED
-from streamer.metrics.user_sums import positive_users, rate_squares, rate_sum, users_stats
+from streamer.metrics.users import positive_users, rate_squares, rate_sum, users_stats
 from streamer.state.began import Began
 from streamer.state.snapshot import View
 

@@ -12,9 +12,8 @@ from streamer.query.numbering import Segment
 from streamer.settings import limits
 from streamer.settings.alerts import Alert
 from streamer.settings.experiments import DAY_MS
-from streamer.stats.alerting.baseline import Change, Rule, compare
+from streamer.stats.alerting.baseline import Change, Rule, compare, smallest_change
 from streamer.stats.alerting.past import Totals, arrivals
-from streamer.stats.alerting.smallest import smallest_change
 from streamer.stats.alerting.traffic import Traffic, TrafficRule, judge_traffic
 from streamer.stats.random_groups import GroupSums
 

@@ -11,9 +11,8 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from streamer.metrics.catalogue import PREFIX
+from streamer.metrics.catalogue import PREFIX, form_of, title_of
 from streamer.metrics.definition import Metric
-from streamer.metrics.titles import form_of, title_of
 from streamer.query.merged_panes import MergedPanes
 from streamer.query.numbering import ALL
 from streamer.query.pane_history import NotByPaneError, PaneHistory, Wanted

@@ -9,8 +9,8 @@ import msgspec
 from streamer.ingest.mapping import fields_of, said_of
 from streamer.metrics import diversity
 from streamer.metrics.catalogue import Catalogue
-from streamer.metrics.meanings import key_of, of_custom, of_policy, of_slates
 from streamer.metrics.rings import rings_of
+from streamer.metrics.sums import key_of, of_custom, of_policy, of_slates
 from streamer.settings.logs import Log
 from streamer.settings.model import Settings
 

@@ -15,11 +15,11 @@ from streamer.ingest.hash_key import HashKey
 from streamer.state import codec
 from streamer.state.began import NEVER_CHANGED, Began
 from streamer.state.carry import Holding
+from streamer.state.codec import body_of, framed
 from streamer.state.contents import Beside, Contents, decode_contents
-from streamer.state.frame import body_of, framed
 from streamer.state.snapshot import Header
 from streamer.state.topics import TopicState
-from streamer.stats.experiments.scopes import all_since
+from streamer.stats.experiments.trials import all_since
 
 VERSION = 14
 _PLACE = "the manifest"

@@ -28,7 +28,7 @@ from streamer.settings import limits
 from streamer.settings.logs import NO_IDS, ClusterIds
 from streamer.settings.model import Settings
 from streamer.state.began import NEVER_CHANGED, Began
-from streamer.stats.experiments.scopes import Scope, all_since, scopes_after, wanted_days
+from streamer.stats.experiments.trials import Scope, all_since, scopes_after, wanted_days
 
 NEVER = -(2**62)
 """The arrival clock of a topic that has no records."""

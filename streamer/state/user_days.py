@@ -21,8 +21,7 @@ from streamer.state.partition import Partition
 from streamer.state.reader import other_settings
 from streamer.state.restore import restore_labels, restore_segments
 from streamer.state.store import Store
-from streamer.stats.experiments.scopes import all_since
-from streamer.stats.experiments.trials import Trial
+from streamer.stats.experiments.trials import Trial, all_since
 
 SumsByValue = dict[str, list[Columns]]
 """Value of a dimension → sums in every partition; of all users under the empty text."""

@@ -32,11 +32,11 @@ from streamer.kafka.record_lookup import records_at
 from streamer.kafka.topics import Readable, readable, require_count
 from streamer.kafka.transport import ChunkSchema, Consumer, ConsumerThread, Transport
 from streamer.settings.model import Settings
-from streamer.state.patterns import resolve
+from streamer.state.log_identity import resolve
 from streamer.state.redis.store import RedisStore
 from streamer.state.store import Store
 from streamer.state.worker_report import SUPERVISED
-from streamer.worker import garbage_collector
+from streamer.worker import interpreter
 from streamer.worker.instance_name import Slot, directory_of
 from streamer.worker.runner import Runner
 
@@ -328,7 +328,7 @@ def _add_agents(app: App) -> None:
 def _add_tasks(app: App) -> None:
     @app.task  # type: ignore[untyped-decorator]  # Faust's
     async def process() -> None:
-        garbage_collector.calm()
+        interpreter.calm()
         await app.runner.run()
 
     supervisor = [os.getppid()] if os.environ.get(SUPERVISED) else []

@@ -17,7 +17,7 @@ from streamer.query.experiment_gauges import GAUGES
 from streamer.query.experiments import StoredExperiment, document, stored_experiments, users_of
 from streamer.settings.load import parse
 from streamer.state.snapshot import view_of
-from streamer.stats.experiments.growth import Growth
+from streamer.stats.experiments.forecast import Growth
 from streamer.stats.experiments.recommendation import Action, Recommendation
 from streamer.testing import LogRecord
 from tests.support.agreement import run_engines

@@ -15,11 +15,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, sqrt
 
-from streamer.stats.experiments import power, srm, support
+from streamer.stats.experiments import sizing, srm, support
 from streamer.stats.experiments.converters import Converters, converters
-from streamer.stats.experiments.cuped import Adjusted, adjusted
 from streamer.stats.experiments.estimate import Estimate, Inference, Lifts, estimates, guardrails
-from streamer.stats.experiments.lift import Pair
+from streamer.stats.experiments.lift import Adjusted, Pair, adjusted
 from streamer.stats.experiments.plan import Plan, Rule
 from streamer.stats.experiments.ratio import ratio
 from streamer.stats.experiments.sums import ArmSums
@@ -212,8 +211,8 @@ def _detectable(plan: Plan, found: Estimate, users: int, control: float | None) 
     """At the levels of the arm's intervals."""
     if found.stderr is None or found.fixed is None or found.anytime is None:
         return Detectable(None, None, None, None)
-    by = power.fixed(found.fixed.alpha), power.anytime(found.anytime.alpha, plan.rho2)
-    fixed, anytime = (power.detectable(found.stderr, users, c, plan.power) for c in by)
+    by = sizing.fixed(found.fixed.alpha), sizing.anytime(found.anytime.alpha, plan.rho2)
+    fixed, anytime = (sizing.detectable(found.stderr, users, c, plan.power) for c in by)
     if control is None or control <= 0:
         return Detectable(fixed, anytime, None, None)
     return Detectable(fixed, anytime, fixed / control, anytime / control)

@@ -3,6 +3,13 @@
 Let C(d) be a user's sums from the first day to day d. Under day d stand the differences of C, of
 its squares and of its products between d and his day before, so that the sum of the days up to d
 is that over users of C(d), C(d)², …: a square of what was clicked on two days, not two squares.
+
+Since when each user is exposed to an experiment: later outcomes count towards the arm.
+
+Whether an event counts is known for good once its user was exposed no later than it, or once no
+impression that early can be accepted any more. Until then it is kept by its own time.
+
+Since when what experiments need is counted, through changes of the settings.
 """
 
 from __future__ import annotations
@@ -12,11 +19,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from hashlib import blake2b
 
 import numpy as np
 
 from streamer.encoding import limbs
 from streamer.encoding.limbs import Columns
+from streamer.settings.experiments import DAY_MS
 from streamer.stats.experiments.caps import (
     DENOMINATOR_EDGES,
     EDGES,
@@ -31,7 +40,30 @@ from streamer.stats.experiments.caps import (
     weighted,
 )
 from streamer.stats.experiments.composite import BEFORE, NOW, names_of
-from streamer.stats.experiments.exposures import Exposure
+
+
+@dataclass(frozen=True)
+class Exposure:
+    """What exposes a user: an impression under one of these values, on this day (since 1970-01-01)
+    or later. ``is_attributed``: every event counts whenever it was, to the arm that is its own."""
+
+    dimension: str
+    arms: tuple[str, ...]
+    first_day: int
+    is_attributed: bool = False
+
+    @cached_property
+    def name(self) -> str:
+        """Under which it is stored what is counted, and since when."""
+        how = "attributed" if self.is_attributed else "exposed"
+        return f"{how} {self.dimension}={'|'.join(sorted(self.arms))} from {self.first_day}"
+
+    def code(self, since_ms: int) -> int:
+        """A number below 2**62 for the rows that are counted since then: those counted before, with
+        a gap, are others."""
+        name = f"{self.name} since {since_ms}".encode()
+        return int.from_bytes(blake2b(name, digest_size=8).digest()) >> 2
+
 
 AGES: dict[str, tuple[int, int]] = {
     "first day": (0, 1),
@@ -245,3 +277,41 @@ def _of_measure(trial: Trial, measure: Measure, rows: Sequence[Sequence[int]]) -
         return MeasureSums([folded(buckets, last) for buckets in found], capped_at)
     shares = [largest(buckets) for buckets in found]
     return MeasureSums([weighted(buckets, last) for buckets in found], capped_at, shares)
+
+
+Scope = tuple[int, int, int, int]
+"""First day and end of what is wanted of an exposure, since when (ms) all of it is counted, and
+when it was first counted (rows from before an interruption are others)."""
+
+
+def all_since(since: Mapping[str, int], scopes: Mapping[str, Scope]) -> dict[str, int]:
+    """Component or exposure → the stream time (ms) from which on it is counted; 0: always."""
+    return {**since, **{name: since_ms for name, (_, _, since_ms, _) in scopes.items()}}
+
+
+def wanted_days(trials: Sequence[Trial]) -> dict[Exposure, range]:
+    """What exposes users → the days that are wanted."""
+    wanted: dict[Exposure, range] = {}
+    for trial in trials:
+        first, end = trial.first_day, trial.days.stop
+        known = wanted.get(trial.exposure, range(first, end))
+        wanted[trial.exposure] = range(min(known.start, first), max(known.stop, end))
+    return wanted
+
+
+def scopes_after(
+    trials: Sequence[Trial], known: Mapping[str, Scope], stream_ms: int
+) -> dict[str, Scope]:
+    """What is counted of exposures from this stream time on, where this was counted before."""
+    scopes: dict[str, Scope] = {}
+    for exposure, days in wanted_days(trials).items():
+        first, end, before = days.start, days.stop, known.get(exposure.name)
+        if before is None:
+            scopes[exposure.name] = (first, end, stream_ms, stream_ms)
+            continue
+        is_whole = first >= before[0]
+        if end > before[1]:  # what came after its end was not counted
+            is_whole = is_whole and stream_ms // DAY_MS < before[1]
+        since_ms = before[2] if is_whole else stream_ms
+        scopes[exposure.name] = (first, end, since_ms, before[3])
+    return scopes

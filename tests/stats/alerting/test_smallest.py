@@ -9,8 +9,7 @@ import pytest
 
 from streamer.cli.check_alerts import minutes_until
 from streamer.settings.alerts import Alert
-from streamer.stats.alerting.baseline import Rule, Status, compare
-from streamer.stats.alerting.smallest import smallest_change
+from streamer.stats.alerting.baseline import Rule, Status, compare, smallest_change
 from streamer.stats.random_groups import GROUPS, GroupSums
 
 RULES = [Rule(0.1), Rule(0.3), Rule(0.1, higher_is_better=False), Rule(0.5, higher_is_better=False)]

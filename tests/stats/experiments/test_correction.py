@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.stats.multitest import multipletests
 
-from streamer.stats.experiments.correction import holm
+from streamer.stats.experiments.estimate import holm
 from streamer.stats.experiments.plan import Rule
 from streamer.stats.experiments.readout import Readout, compare, compare_family
 from streamer.stats.experiments.sums import ArmSums

@@ -8,8 +8,7 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from streamer.stats.experiments.forecast import Forecast, Precision
-from streamer.stats.experiments.growth import Growth
+from streamer.stats.experiments.forecast import Forecast, Growth, Precision
 from streamer.stats.experiments.plan import Plan, Rule
 from streamer.stats.experiments.readout import Readout, compare
 from streamer.stats.experiments.recommendation import (

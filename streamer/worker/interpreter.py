@@ -1,8 +1,12 @@
-"""Threads for work on partitions: the core releases the GIL meanwhile."""
+"""Rarer garbage collections: a full one walks every object of a large heap.
+
+Threads for work on partitions: the core releases the GIL meanwhile.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -30,3 +34,13 @@ class Pool:
     def close(self) -> None:
         """Accept no more work, without waiting for work under way."""
         self._threads.shutdown(wait=False)
+
+
+_THRESHOLDS = (200_000, 50, 100)
+
+
+def calm() -> None:
+    """Exclude all objects that exist now from collections, and collect new ones less often."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*_THRESHOLDS)
