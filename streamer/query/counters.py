@@ -278,10 +278,16 @@ def _inexact(known: Known) -> Iterator[Sample]:
         yield (each.metrics, each.cause), 1
 
 
-@_declare("stream_time_seconds", formula="largest min(ts, arrival clock)", unit="epoch seconds")
+@_declare(
+    "stream_time_seconds",
+    formula="largest min(ts, arrival clock)",
+    unit="epoch seconds",
+    empty="absent without accepted events",
+)
 def _stream_time(known: Known) -> Iterator[Sample]:
     """Stream time: the newest event, in epoch seconds."""
-    yield (), known.stream_ms / 1000
+    if known.stream_ms:
+        yield (), known.stream_ms / 1000
 
 
 @_declare(
