@@ -10,8 +10,7 @@ from typing import Any
 import msgspec
 
 from streamer.metrics.catalogue import PREFIX
-from streamer.settings.conventions import CONVENTIONS
-from streamer.settings.model import Metrics
+from streamer.settings.model import CONVENTIONS, Metrics
 from streamer.testing.readings import value_of
 
 SYMBOLS = {

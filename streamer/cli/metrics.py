@@ -17,7 +17,7 @@ from streamer.metrics.catalogue import FAMILIES, PREFIX
 from streamer.metrics.definition import Metric
 from streamer.query import alert_gauges, experiment_gauges
 from streamer.query.counters import COUNTERS
-from streamer.settings.nearest import nearest
+from streamer.settings.names import nearest
 
 SOURCES = {
     "P": "recommender-evaluation primer",

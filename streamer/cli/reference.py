@@ -21,18 +21,15 @@ from streamer.cli.metric_page import Entry
 from streamer.cli.metrics import SOURCES, entries
 from streamer.settings import (
     alerts,
-    bounds,
     clusters,
-    composites,
-    custom,
     experiments,
+    limits,
     model,
-    policies,
+    own_metrics,
     registry,
     sources,
 )
-from streamer.settings.names import NAME
-from streamer.settings.section import Section
+from streamer.settings.section import NAME, Section
 
 DOCS = Path(__file__).parents[2] / "docs"
 _NOTE = "<!-- Written by `python -m streamer.cli.reference`; do not edit. -->\n"
@@ -131,11 +128,11 @@ _EXAMPLES: dict[str, Section] = {
         start=experiments.date_of(0),
     ),
     "alerts": alerts.Alert(name=""),
-    "policies": policies.Policy(name=""),
-    "custom": custom.Custom(name="", kind=""),
+    "policies": own_metrics.Policy(name=""),
+    "custom": own_metrics.Custom(name="", kind=""),
     "sources": sources.Source(topics=(), registry=registry.Registry(url="")),
-    "composites": composites.Composite(
-        name="", parts=(composites.CompositePart(metric="ctr_ratio"),) * 2
+    "composites": own_metrics.Composite(
+        name="", parts=(own_metrics.CompositePart(metric="ctr_ratio"),) * 2
     ),
 }
 """Tables of which there are none by default."""
@@ -226,8 +223,8 @@ def _literal(value: Any) -> str:
 def field_docs() -> dict[tuple[str, str], str]:
     """(class, field) → the docstring that follows the field in ``model.py``."""
     docs: dict[tuple[str, str], str] = {}
-    tables = (experiments, alerts, policies, custom, composites, sources, registry)
-    modules = (model, clusters, bounds, *tables)
+    tables = (experiments, alerts, own_metrics, sources, registry)
+    modules = (model, clusters, limits, *tables)
     for node in (node for module in modules for node in ast.parse(inspect.getsource(module)).body):
         if not isinstance(node, ast.ClassDef):
             continue

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from streamer.ingest.time_zones import zone_offsets
-from streamer.settings.event_fields import ELEMENT_FIELDS, field_names
+from streamer.settings.event_fields import ELEMENT_FIELDS, LINE_TYPES, field_names
 from streamer.settings.logs import Log
 from streamer.settings.model import Settings
 from streamer.settings.paths import Path, Step, Where, path_of
 from streamer.settings.source_rules import forms_of
-from streamer.settings.sources import KIND_OF_RULE, FieldSource, KindValue, Source
+from streamer.settings.sources import FieldSource, KindValue, Source
 
 _RECORD = "$."
 
@@ -73,7 +73,7 @@ def _kind(source: Source, log: Log, values: Values) -> dict[str, Any]:
     """What a record is: by a value, or always the same."""
     kind = source.kind
     if kind.fixed is not None:
-        return {"fixed": _rule(KIND_OF_RULE[kind.fixed], None)}
+        return {"fixed": _rule(LINE_TYPES[kind.fixed], None)}
     if kind.field is None and kind.header is None:
         ((name, rule),) = topic_rules(source, log.plain)
         return {"fixed": _rule(name, rule)}

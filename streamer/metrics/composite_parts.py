@@ -17,8 +17,8 @@ from streamer.metrics.layout import Layout
 from streamer.metrics.per_user import BY_LABEL, DECLARED, SLATE_FAMILIES, UserMeasures
 from streamer.metrics.ratios import Ratio, part_of
 from streamer.metrics.slate_metrics import Column, SlateFamily
-from streamer.settings.composites import Composite, CompositePart
 from streamer.settings.model import Settings
+from streamer.settings.own_metrics import Composite, CompositePart
 
 Read = Callable[[str], I64 | None]
 """A statistic by segment: of a window or of the day before it; None where that is not there."""

@@ -18,8 +18,8 @@ from streamer.metrics.layout import Stat
 from streamer.metrics.named_sums import NamedSums
 from streamer.metrics.ratios import MICROS, Quantity
 from streamer.metrics.sketch import at_rank
-from streamer.settings.custom import Custom
 from streamer.settings.model import Settings
+from streamer.settings.own_metrics import Custom
 
 PREFIX = "custom."
 """How the names of these sums begin."""

@@ -23,7 +23,7 @@ from streamer.server.exporter import Exporter
 from streamer.server.scrape import accepts_gzip
 from streamer.settings import limits
 from streamer.settings.labels import OF_READINGS
-from streamer.settings.nearest import nearest
+from streamer.settings.names import nearest
 from streamer.state.snapshot import View
 
 

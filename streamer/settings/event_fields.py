@@ -10,7 +10,7 @@ LINE_TYPES = {
     "conversion": "conversions",
     "session": "sessions",
 }
-"""``type`` of a line in a file → kind."""
+"""``type`` of a line in a file, and key of ``[sources.kind]`` → kind."""
 ACTIONS = ("start", "view", "dwell", "end")
 """What a session event can report."""
 MOMENTS = ("ts", "start_ts", "end_ts")

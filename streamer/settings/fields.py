@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from streamer.errors import SettingsError
 from streamer.settings.event_fields import KINDS, field_names
 from streamer.settings.labels import RESERVED
-from streamer.settings.nearest import nearest
+from streamer.settings.names import nearest
 
 if TYPE_CHECKING:
     from streamer.settings.model import Settings

@@ -2,45 +2,30 @@
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Iterator, Mapping
-from typing import get_args, get_origin
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
 from streamer.errors import SettingsError
-from streamer.settings.nearest import nearest
-from streamer.settings.section import Section
+from streamer.settings.section import NAME, Section, keys_of, sections_of
 
+_LIKENESS = 0.6
 PREFIX = "STREAMER_"
-NAME = "NAME"
 _UNKNOWN = re.compile(r"unknown field `([^`]*)`(?: - at `\$\.?([^`]*)`)?")
 _ADDRESS = re.compile(r"[a-z]+://")
 """What Kubernetes writes into STREAMER_EXPORTER_PORT for a service called streamer-exporter."""
 
 
-def sections_of(root: type[Section]) -> dict[str, type[Section]]:
-    """Path of a table → its type, all below ``root``, which has the path ""; ``NAME`` stands for
-    names of one's own."""
-    return dict(_sections("", root))
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name most like another one; None where none is like it.
 
-
-def _sections(path: str, kind: type[Section]) -> Iterator[tuple[str, type[Section]]]:
-    yield path, kind
-    for field in msgspec.structs.fields(kind):
-        for part in (field.type, *get_args(field.type)):
-            if isinstance(part, type) and issubclass(part, Section):
-                own = f".{NAME}" if get_origin(field.type) is dict else ""
-                yield from _sections(f"{path}.{field.encode_name}{own}".lstrip("."), part)
-
-
-def keys_of(root: type[Section]) -> list[str]:
-    """Paths of all keys, also of those that are tables: ``kafka.topics.clicks``."""
-    return [
-        f"{path}.{field.encode_name}".lstrip(".")
-        for path, kind in _sections("", root)
-        for field in msgspec.structs.fields(kind)
-    ]
+    >>> nearest("brokerz", ["group", "brokers"]), nearest("x", ["brokers"])
+    ('brokers', None)
+    """
+    found = difflib.get_close_matches(name, list(known), 1, cutoff=_LIKENESS)
+    return found[0] if found else None
 
 
 def hint(message: str, root: type[Section]) -> str:

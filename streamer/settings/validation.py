@@ -11,21 +11,22 @@ import msgspec
 
 from streamer.errors import SettingsError
 from streamer.settings import limits
-from streamer.settings.cluster_rules import validate_clusters
-from streamer.settings.composite_rules import validate_composites
-from streamer.settings.conventions import CONVENTIONS
-from streamer.settings.custom_rules import validate_custom
 from streamer.settings.durations import pane_length_ms, short
 from streamer.settings.experiment_rules import validate_direction, validate_experiments
 from streamer.settings.fields import validate_fields
 from streamer.settings.labels import VALUE_RULE, is_value
-from streamer.settings.policy_rules import validate_policies
+from streamer.settings.model import CONVENTIONS
+from streamer.settings.own_metric_rules import (
+    validate_composites,
+    validate_custom,
+    validate_policies,
+)
 from streamer.settings.redis_url import validate_url
-from streamer.settings.source_rules import validate_sources
+from streamer.settings.source_rules import validate_clusters, validate_sources
 
 if TYPE_CHECKING:
     from streamer.settings.alerts import Alert
-    from streamer.settings.bounds import Limits
+    from streamer.settings.limits import Limits
     from streamer.settings.model import Exporter, Kafka, Metrics, Settings
 
 _HOST = re.compile(rf"^[A-Za-z0-9_.-]{{1,{limits.MAX_HOST_CHARS}}}\Z")

@@ -9,9 +9,9 @@ from streamer.ingest.discovery.items import ItemField
 from streamer.ingest.discovery.names import OTHER_NAMES, PIECES, PRICES, is_item, plain, rank
 from streamer.ingest.discovery.profile import Profile, Seen, names_of, text_of
 from streamer.settings import limits
-from streamer.settings.event_fields import ELEMENT_FIELDS, field_names
+from streamer.settings.event_fields import ELEMENT_FIELDS, LINE_TYPES, field_names
 from streamer.settings.paths import Path
-from streamer.settings.sources import KIND_OF_RULE, FieldSource
+from streamer.settings.sources import FieldSource
 
 _LEAST_SHARE = 0.5
 """Of the records that have a field that records need."""
@@ -106,7 +106,7 @@ def find_fields(profile: Profile, kind: str, item: ItemField | None = None) -> F
         else:
             _take(found, name, places(profile, name))
     for name in _OPTIONAL:
-        if name in field_names(KIND_OF_RULE[kind]) and (name,) in profile.scalars:
+        if name in field_names(LINE_TYPES[kind]) and (name,) in profile.scalars:
             found.taken.add((name,))
     return found
 
@@ -253,7 +253,7 @@ def _take_list(
     found.fields["items"] = text_of(path)
     own.taken.add(item)
     own.fields["item_id"] = text_of(item)
-    of_element = ELEMENT_FIELDS[KIND_OF_RULE[kind]]
+    of_element = ELEMENT_FIELDS[LINE_TYPES[kind]]
     for name in of_kind:
         if name == "value":
             _find_value(inner, own)

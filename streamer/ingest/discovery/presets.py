@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from streamer.ingest.discovery.kinds import Kinds, Value, classified, kinds_of_topic
 from streamer.ingest.discovery.profile import Profile, Seen
 from streamer.ingest.mapping import rooted
-from streamer.settings.event_fields import ELEMENT_FIELDS
+from streamer.settings.event_fields import ELEMENT_FIELDS, LINE_TYPES
 from streamer.settings.load import parse
 from streamer.settings.paths import Path, path_of
 from streamer.settings.source_rules import forms_of
-from streamer.settings.sources import KIND_OF_RULE, FieldSource, Source
+from streamer.settings.sources import FieldSource, Source
 
 _BY_EVENTS = ("segment", "ga4", "snowplow")
 """Presets that know names of events."""
@@ -85,12 +85,12 @@ def _value(source: Source, known: Mapping[str, str], text: str, records: int) ->
     return Value(text, *_kind(text, records))
 
 
-_RULE_OF_KIND = {kinds: kind for kind, kinds in KIND_OF_RULE.items()}
+_RULE_OF_KIND = {kinds: kind for kind, kinds in LINE_TYPES.items()}
 
 
 def supplied(source: Source, kind: str, name: str, profile: Profile) -> bool:
     """Whether a source reads a field of the records of a kind from where something stands."""
-    said = source.fields_of(KIND_OF_RULE[kind])
+    said = source.fields_of(LINE_TYPES[kind])
     own = said.get(name)
     if own is False:
         return True
@@ -98,7 +98,7 @@ def supplied(source: Source, kind: str, name: str, profile: Profile) -> bool:
     if name == "items":
         return bool(paths & {*profile.lists, *profile.id_lists})
     items = said.get("items")
-    if name in ELEMENT_FIELDS[KIND_OF_RULE[kind]] and items not in (None, False):
+    if name in ELEMENT_FIELDS[LINE_TYPES[kind]] and items not in (None, False):
         lists = set(_paths(source, "items", items)) & profile.lists.keys()
         own_paths = {(name,)} if own is None else paths
         return any(own_paths & profile.lists[path].scalars.keys() for path in lists)

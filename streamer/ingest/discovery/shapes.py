@@ -17,7 +17,7 @@ from streamer.ingest.discovery.profile import Profile, Seen, profile_of
 from streamer.settings import limits
 from streamer.settings.event_fields import LINE_TYPES
 from streamer.settings.paths import Path, path_of
-from streamer.settings.sources import KIND_OF_RULE, FieldSource
+from streamer.settings.sources import FieldSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ def _shape(samples: Sequence[SampledTopic]) -> Shape:
     kinds = kinds or find_kinds(profile, headers, topic)
     made = Shape([sample.topic for sample in samples], kinds, preset, records=len(objects))
     made.format, made.registry = samples[0].format, samples[0].registry
-    for kind in KIND_OF_RULE:
+    for kind in LINE_TYPES:
         own = [one for one in objects if kind in _kinds_of(kinds, *one)]
         if own:
             made.profiles[kind] = profile_of(value for _, value in own)

@@ -12,7 +12,8 @@ from streamer.ingest.discovery.names import VARIANT
 from streamer.ingest.discovery.presets import source_of
 from streamer.ingest.discovery.profile import text_of
 from streamer.ingest.discovery.shapes import Shape
-from streamer.settings.sources import KIND_OF_RULE, FieldSource, KindValue
+from streamer.settings.event_fields import LINE_TYPES
+from streamer.settings.sources import FieldSource, KindValue
 
 _WIDTH = 40
 """Column in which comments begin."""
@@ -134,7 +135,7 @@ def _kind(shape: Shape) -> Iterator[str]:
             yield f"field = {toml_value(text_of(kinds.path))}"
     known = kinds.known
     for kind in _KINDS:
-        before = rules.get(KIND_OF_RULE[kind], {})
+        before = rules.get(LINE_TYPES[kind], {})
         new = [value for value in known.get(kind, []) if value.text not in before]
         if new:
             yield from _values(kind, [_rule(rule) for rule in before.values()], new)
