@@ -19,7 +19,7 @@ from random import Random
 import msgspec
 
 from streamer.query.experiments import stored_experiments
-from streamer.settings.experiments import DAY_MS, day_of
+from streamer.settings.durations import DAY_MS, day_of
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from streamer.state.snapshot import view_of

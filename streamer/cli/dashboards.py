@@ -10,8 +10,7 @@ from streamer.cli.rules import is_url, keep
 from streamer.errors import UsageError
 from streamer.monitoring import dashboards
 from streamer.monitoring.upload import Grafana
-from streamer.settings.load import load
-from streamer.settings.secrets import secret_of
+from streamer.settings.load import load, secret_of
 
 
 def main(args: argparse.Namespace) -> int:

@@ -17,7 +17,7 @@ from streamer.formatting import counted
 from streamer.ingest.record import of_texts
 from streamer.query.experiment_plans import Basis, basis_of, before_start
 from streamer.query.experiments import StoredExperiment, began, sampled
-from streamer.settings.experiments import DAY_MS, date_of
+from streamer.settings.durations import DAY_MS, date_of
 from streamer.settings.limits import MAX_ARMS
 from streamer.settings.load import load
 from streamer.settings.model import Settings

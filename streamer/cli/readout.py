@@ -32,7 +32,8 @@ from streamer.query.exploration import (
     not_explored,
     values_joined,
 )
-from streamer.settings.experiments import Experiment, date_of, day_of
+from streamer.settings.durations import date_of, day_of
+from streamer.settings.experiments import Experiment
 from streamer.settings.load import load
 from streamer.settings.model import Settings
 from streamer.settings.validation import validate

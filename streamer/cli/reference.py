@@ -29,6 +29,7 @@ from streamer.settings import (
     registry,
     sources,
 )
+from streamer.settings.durations import date_of
 from streamer.settings.section import NAME, Section
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -125,7 +126,7 @@ _EXAMPLES: dict[str, Section] = {
         dimension="",
         control="A",
         split={"A": 1, "B": 1},
-        start=experiments.date_of(0),
+        start=date_of(0),
     ),
     "alerts": alerts.Alert(name=""),
     "policies": own_metrics.Policy(name=""),

@@ -16,7 +16,7 @@ from aiokafka.errors import SaslAuthenticationFailed, UnsupportedSaslMechanismEr
 
 from streamer.errors import SettingsError
 from streamer.settings.clusters import MAIN, Connection
-from streamer.settings.secrets import secret_of, unusable
+from streamer.settings.load import secret_of, unusable
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "GSSAPI", "OAUTHBEARER")

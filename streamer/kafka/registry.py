@@ -24,9 +24,9 @@ import msgspec
 
 from streamer.errors import RegistryError, SchemaMissingError
 from streamer.settings import limits
+from streamer.settings.load import secret_of, unusable
 from streamer.settings.model import Settings
 from streamer.settings.registry import Registry
-from streamer.settings.secrets import secret_of, unusable
 
 SchemaText = tuple[str, list[tuple[str, str]]]
 """The text of a schema; names and texts of those that it refers to, itself or through others."""

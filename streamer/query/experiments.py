@@ -18,7 +18,8 @@ from streamer.metrics.per_user import ExperimentMeasures, UserRatio
 from streamer.query.decisions import LOOKS, keys_by_day
 from streamer.query.experiment_metrics import Course, MetricReadout, Past, compared, recommended
 from streamer.settings import limits
-from streamer.settings.experiments import DAY_MS, Experiment, date_of
+from streamer.settings.durations import DAY_MS, date_of
+from streamer.settings.experiments import Experiment
 from streamer.settings.model import Settings
 from streamer.state.snapshot import View
 from streamer.stats.experiments.growth import Growth

@@ -19,8 +19,8 @@ from typing import Any
 from aiohttp import web
 
 from streamer.errors import SettingsError
+from streamer.settings.load import unusable
 from streamer.settings.model import Exporter
-from streamer.settings.secrets import unusable
 
 OPEN = frozenset({"/healthz"})
 """Paths that ask for no password."""

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from streamer.errors import SettingsError
 from streamer.settings import limits
-from streamer.settings.experiments import DAY_MS, Experiment, percentile_of
+from streamer.settings.durations import DAY_MS
+from streamer.settings.experiments import Experiment, percentile_of
 from streamer.settings.labels import is_value
 
 if TYPE_CHECKING:

@@ -1,6 +1,8 @@
-"""Settings from ``streamer.toml`` and the environment.
+"""Settings from ``streamer.toml`` and the environment, and secrets from files that they name.
 
-Unknown keys are refused; an error names the path and, for a contradiction, both values.
+Unknown keys are refused; an error names the path and, for a contradiction, both values. What is
+read of a secret goes to a server and nowhere else: errors name the setting and the file, never what
+is in it.
 """
 
 from __future__ import annotations
@@ -14,8 +16,8 @@ import msgspec
 
 from streamer.errors import SettingsError
 from streamer.settings.model import Settings
-from streamer.settings.names import PREFIX, hint, refuse_near_misses
-from streamer.settings.section import SECRETS
+from streamer.settings.names import hint, refuse_near_misses
+from streamer.settings.section import PREFIX, SECRETS
 from streamer.settings.source_rules import with_presets
 from streamer.settings.validation import validate
 
@@ -66,3 +68,22 @@ def parse(data: Mapping[str, Any], where: str = "the settings") -> Settings:
         raise SettingsError(f"{error}{hint(str(error), Settings)}; in {where}") from error
     validate(settings)
     return settings
+
+
+def secret_of(key: str, path: str) -> str:
+    """What a file holds, without blanks around it; SettingsError where it is empty or cannot be
+    read."""
+    try:
+        text = Path(path).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        raise SettingsError(f"cannot read {key}: {reason}; at {path}") from None
+    if not text:
+        raise SettingsError(f"{key} is an empty file; at {path}")
+    return text
+
+
+def unusable(key: str, paths: str, error: Exception) -> SettingsError:
+    """The error to raise where a certificate or its key cannot be used."""
+    reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or str(error)
+    return SettingsError(f"cannot use {key}: {reason}; at {paths}")

@@ -1,4 +1,4 @@
-"""Names of settings: in the file, in the environment, and what a name that is none may mean."""
+"""What a name may mean that is none of the settings."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from streamer.errors import SettingsError
-from streamer.settings.section import NAME, Section, keys_of, sections_of
+from streamer.settings.section import NAME, Section, keys_of, sections_of, variable_of
 
 _LIKENESS = 0.6
-PREFIX = "STREAMER_"
 _UNKNOWN = re.compile(r"unknown field `([^`]*)`(?: - at `\$\.?([^`]*)`)?")
 _ADDRESS = re.compile(r"[a-z]+://")
 """What Kubernetes writes into STREAMER_EXPORTER_PORT for a service called streamer-exporter."""
@@ -47,15 +46,6 @@ def hint(message: str, root: type[Section]) -> str:
     if elsewhere:
         return f": did you mean {' or '.join(elsewhere)}?"
     return f": the keys there are {', '.join(known)}"
-
-
-def variable_of(path: str) -> str:
-    """The variable of the environment that overrides a key.
-
-    >>> variable_of("kafka.topics.clicks")
-    'STREAMER_KAFKA__TOPICS__CLICKS'
-    """
-    return PREFIX + path.replace(".", "__").upper()
 
 
 def refuse_near_misses(environ: Mapping[str, str], root: type[Section]) -> None:

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 from streamer.errors import SettingsError
 from streamer.settings import limits
-from streamer.settings.durations import pane_length_ms
+from streamer.settings.durations import DAY_MS, pane_length_ms
 from streamer.settings.event_fields import KINDS, field_names
-from streamer.settings.experiments import DAY_MS
 from streamer.settings.labels import VALUE_RULE, is_value
 from streamer.settings.own_metrics import KNOWN_FIELDS
 

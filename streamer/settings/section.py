@@ -1,4 +1,5 @@
-"""Tables of the settings file: what all of them have in common, and the paths of their keys."""
+"""Tables of the settings file: what all of them have in common, and the names of their keys: in the
+file, and in the environment."""
 
 from __future__ import annotations
 
@@ -10,6 +11,8 @@ import msgspec
 SECRETS = ("password", "sasl_password", "url")
 """Keys whose values are never shown (a URL may hold a password), nor read as TOML when they come
 from the environment."""
+PREFIX = "STREAMER_"
+"""Of variables of the environment."""
 NAME = "NAME"
 """Stands for names of one's own in paths."""
 
@@ -49,3 +52,12 @@ def keys_of(root: type[Section]) -> list[str]:
         for path, kind in _sections("", root)
         for field in msgspec.structs.fields(kind)
     ]
+
+
+def variable_of(path: str) -> str:
+    """The variable of the environment that overrides a key.
+
+    >>> variable_of("kafka.topics.clicks")
+    'STREAMER_KAFKA__TOPICS__CLICKS'
+    """
+    return PREFIX + path.replace(".", "__").upper()

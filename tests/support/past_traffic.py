@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from streamer.metrics.catalogue import FAMILIES
-from streamer.settings.experiments import DAY_MS
+from streamer.settings.durations import DAY_MS
 from streamer.settings.load import load
 from streamer.settings.model import Settings
 from streamer.sources.synthetic import Traffic, generate

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from streamer.settings.experiments import DAY_MS
+from streamer.settings.durations import DAY_MS
 from streamer.stats.experiments.exposures import Exposure
 from streamer.stats.experiments.trials import Trial
 
