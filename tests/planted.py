@@ -218,7 +218,12 @@ BUGS = (
         "in_sync < letters.replicas",
         "tests/cli/test_check.py tests/cli/test_check_faults.py",
     ),
-    Bug("cli/refused.py", "group.count <= _LOOKED_AT", "group.count > _LOOKED_AT", "tests/cli"),
+    Bug(
+        "cli/rejection_report.py",
+        "group.count <= _LOOKED_AT",
+        "group.count > _LOOKED_AT",
+        "tests/cli",
+    ),
     Bug(
         "sources/replay.py",
         "at_end=list(partition.logs)",

@@ -19,8 +19,7 @@ from streamer.cli.check_topics import (
     topic_findings,
     unread_findings,
 )
-from streamer.cli.finding import ERROR, OK, WARN, Finding
-from streamer.cli.series import series_finding
+from streamer.cli.finding import ERROR, OK, WARN, Finding, series_finding
 from streamer.errors import BrokerError, RegistryError
 from streamer.ingest.read_sample import ReadSample
 from streamer.ingest.sampling import sample_topics

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from streamer.cli.finding import ERROR, OK, WARN, Finding
-from streamer.cli.refused import Refused
+from streamer.cli.rejection_report import Refused
 from streamer.formatting import partitions_in_words
 from streamer.ingest.sampling import Sample
 from streamer.kafka.admin import TopicDescription

@@ -6,7 +6,8 @@ import argparse
 import os
 from pathlib import Path
 
-from streamer.cli.rules import is_url, keep
+from streamer.cli.generated import keep_below
+from streamer.cli.rules import is_url
 from streamer.errors import UsageError
 from streamer.monitoring import dashboards
 from streamer.monitoring.upload import Grafana
@@ -24,7 +25,7 @@ def main(args: argparse.Namespace) -> int:
         found = dashboards.files(
             settings, page=args.page.rstrip("/"), prometheus=args.prometheus, path=path
         )
-        code = keep(folder, found, is_check=args.check)
+        code = keep_below(folder, found, is_check=args.check)
     if args.grafana is not None:
         token = secret_of("--token-file", args.token_file)
         grafana = Grafana(args.grafana, token, may_be_plain=args.plain_http)

@@ -11,7 +11,7 @@ import msgspec
 
 from streamer.metrics.catalogue import PREFIX
 from streamer.settings.model import CONVENTIONS, Metrics
-from streamer.testing.readings import value_of
+from streamer.testing import value_of
 
 SYMBOLS = {
     r"\bk\b": "k: the cut-off, one of metrics.k",

@@ -21,7 +21,7 @@ from streamer.settings.durations import DAY_MS, date_of
 from streamer.settings.limits import MAX_ARMS
 from streamer.settings.load import load
 from streamer.settings.model import Settings
-from streamer.sources.every_user import NAME, lines_of, over_all_users
+from streamer.sources.all_users_experiment import NAME, lines_of, over_all_users
 from streamer.state.user_days import DaysBefore
 from streamer.stats.experiments.duration import Duration, durations
 from streamer.stats.experiments.sizing import Goal, needed

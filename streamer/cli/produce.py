@@ -12,15 +12,16 @@ import argparse
 import asyncio
 import os
 import sys
+import threading
 import time
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Generic, TypeVar
 
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
-from streamer.cli.progress import progress
-from streamer.cli.refused import Refused
+from streamer.cli.files import progress
+from streamer.cli.rejection_report import Refused
 from streamer.cli.stopping import stopped
 from streamer.errors import BrokerError, UsageError
 from streamer.ingest.dead_letters import DeadLetter
@@ -34,9 +35,8 @@ from streamer.settings.clusters import Cluster
 from streamer.settings.durations import duration_ms
 from streamer.settings.load import load
 from streamer.settings.model import Settings
-from streamer.sources.background import Background, Silence
 from streamer.sources.files import NO_TOPIC, FileSource, Line
-from streamer.sources.live import LiveTraffic
+from streamer.sources.synthetic import LiveTraffic
 
 _BATCH_BYTES = 256 * 1024
 _IN_FLIGHT = 64
@@ -49,6 +49,9 @@ _Place = tuple[str | None, str, int]
 """Cluster, topic, partition."""
 _NOT_IN_KAFKA = -1
 """Partition and offset of a dead letter that was never in a topic of events."""
+T = TypeVar("T")
+_WAITING = 4
+"""Batches that are read ahead."""
 
 
 def main(args: argparse.Namespace) -> int:
@@ -357,3 +360,45 @@ class Sender:
         await asyncio.gather(*sent)
         await self._acknowledged()
         self._drained_s = time.monotonic()
+
+
+class Silence(Exception):  # noqa: N818 — it is no error
+    """Nothing has come for a while."""
+
+
+class Background(Generic[T]):
+    """What an iterable gives, in order; errors of it are raised by ``next``."""
+
+    def __init__(self, source: Iterable[T]) -> None:
+        self._source, self._loop = source, asyncio.get_running_loop()
+        self._queue: asyncio.Queue[T | BaseException | None] = asyncio.Queue(_WAITING)
+        self._waiting: asyncio.Task[T | BaseException | None] | None = None
+        threading.Thread(target=self._read, name="source", daemon=True).start()
+
+    async def next(self, seconds: float) -> T | None:
+        """The next one; ``Silence`` where there is none in so many seconds, None at the end."""
+        if self._waiting is None:
+            self._waiting = asyncio.create_task(self._queue.get())
+        done, _ = await asyncio.wait({self._waiting}, timeout=seconds)
+        if not done:
+            raise Silence
+        found, self._waiting = self._waiting.result(), None
+        if isinstance(found, BaseException):
+            raise found
+        return found
+
+    def _read(self) -> None:
+        end: BaseException | None = None
+        try:
+            for one in self._source:
+                self._put(one)
+        except BaseException as error:  # also the core's panics: the reader must not wait for ever
+            end = error
+        self._put(end)
+
+    def _put(self, one: T | BaseException | None) -> None:
+        putting = self._queue.put(one)
+        try:
+            asyncio.run_coroutine_threadsafe(putting, self._loop).result()
+        except RuntimeError:  # the loop has ended
+            putting.close()

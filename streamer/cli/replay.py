@@ -15,7 +15,7 @@ import msgspec
 
 from streamer.cli.files import feed
 from streamer.cli.read_table import looked_at
-from streamer.cli.refused import Refused
+from streamer.cli.rejection_report import Refused
 from streamer.errors import StreamerError, UsageError
 from streamer.ingest.read_sample import ReadSample
 from streamer.ingest.record import of_texts

@@ -10,8 +10,7 @@ import sys
 from asyncio.subprocess import DEVNULL
 from pathlib import Path
 
-from streamer.cli.finding import WARN
-from streamer.cli.series import series_finding
+from streamer.cli.finding import WARN, series_finding
 from streamer.cli.stopping import stopped
 from streamer.errors import BrokerError, StreamerError
 from streamer.ingest.keying import require_keyed, topics_not_by_user, why_no_users

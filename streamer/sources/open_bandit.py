@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from random import Random
+from typing import Any
 
 import msgspec
 
 from streamer.settings.event_fields import LINE_TYPES
-from streamer.sources.moved import Event
 
 SEED = 2008
 POLICIES = ("random", "bts")
@@ -52,6 +52,8 @@ RETRIEVAL_TEST = "retrieval-test"
 Place = tuple[str, int]
 """Item (with its campaign) and position."""
 Row = dict[str, str]
+Event = dict[str, Any]
+"""A line of a log."""
 
 
 def rows() -> Iterator[Row]:

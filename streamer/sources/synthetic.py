@@ -1,4 +1,5 @@
-"""Seeded traffic of any size, with known true click rates and every trouble a log can have."""
+"""Seeded traffic of any size, with known true click rates and every trouble a log can have; and
+live traffic, without an end: what ``streamer produce --synthetic`` sends."""
 
 from __future__ import annotations
 
@@ -10,12 +11,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from streamer.ingest.record import record_decoder
+from streamer.settings.model import Settings
+from streamer.sources.files import Line
 from streamer.sources.traffic import Floats, Ints, Traffic
 from streamer.sources.visits import draw_items, draw_visits, dwell_bodies
 
-__all__ = ["BROKEN", "Line", "Traffic", "generate"]
+__all__ = ["BROKEN", "KindLine", "LiveTraffic", "Traffic", "generate"]
 
-Line = tuple[str, bytes]
+KindLine = tuple[str, bytes]
 """(kind, NDJSON line without its newline)."""
 
 BLOCK_SLATES = 2000
@@ -41,6 +45,10 @@ _CONVERSION = _HEAD + b'"item_id":"i%d",%b"value":%.2f}'
 _DWELL = b',"request_id":"r%d","item_id":"i%d",%b%b'
 _DIMENSIONS = b',"variant":"%b","surface":"%b"'
 _SESSION = _HEAD + b'"session_id":"s%d","action":"%b"%b}'
+BATCHES_PER_SECOND = 4
+"""How often the traffic can be stopped."""
+_IDS_PER_MS = 1000
+"""Ids begin at the start time times this, so that no two runs share one."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +64,7 @@ class Slates:
     clicked: npt.NDArray[np.bool_]
 
 
-def generate(traffic: Traffic, n: int | None) -> Iterator[Line]:
+def generate(traffic: Traffic, n: int | None) -> Iterator[KindLine]:
     """``n`` lines in log order, or without an end; the same for the same arguments."""
     return islice(_Generator(traffic).lines(), n)
 
@@ -75,9 +83,9 @@ class _Generator:
         self.clock_ms = float(traffic.start_ms)
         self.slates = traffic.first_id
         self.serial = traffic.first_id
-        self.waiting: list[tuple[list[Line], Floats]] = []
+        self.waiting: list[tuple[list[KindLine], Floats]] = []
 
-    def lines(self) -> Iterator[Line]:
+    def lines(self) -> Iterator[KindLine]:
         """Lines without end, in order of arrival."""
         while True:
             self._block()
@@ -89,7 +97,7 @@ class _Generator:
             self.waiting = [([lines[i] for i in waiting.tolist()], arrival_ms[waiting])]
             yield from self._with_broken(list(map(lines.__getitem__, come)))
 
-    def _with_broken(self, lines: list[Line]) -> Iterator[Line]:
+    def _with_broken(self, lines: list[KindLine]) -> Iterator[KindLine]:
         if not self.t.broken_share:
             yield from lines
             return
@@ -256,3 +264,43 @@ def _zipf(n: int, exponent: float) -> Floats:
     odds = np.cumsum(np.arange(1, n + 1) ** -exponent)
     odds /= odds[-1]
     return np.asarray(odds, np.float64)
+
+
+class LiveTraffic:
+    """Made-up traffic without an end, from now on, with a little of every trouble, so that every
+    panel and counter has something to show.
+
+    Batches of lines in log order; a line's record timestamp is the largest ``ts`` so far.
+
+    ``rate``: events per second; ``start_ms``: event time of the first, epoch milliseconds.
+    """
+
+    total_bytes = None
+    read_bytes = 0
+
+    def __init__(self, rate: float, settings: Settings, start_ms: int) -> None:
+        self.traffic = Traffic(
+            seed=start_ms,
+            start_ms=start_ms,
+            first_id=start_ms * _IDS_PER_MS,
+            events_per_second=rate,
+            items_form_share=0.2,
+            tested_every=20,
+            requestless_click_share=0.1,
+            out_of_order_share=0.05,
+            late_share=0.002,
+            duplicate_share=0.005,
+            broken_share=0.002,
+        )
+        self._batch = max(1, int(rate / BATCHES_PER_SECOND))
+        self._decoder = record_decoder(settings)
+
+    def __iter__(self) -> Iterator[list[Line]]:
+        running_ms = self.traffic.start_ms
+        lines = generate(self.traffic, None)
+        while True:
+            batch: list[Line] = []
+            for kind, raw in islice(lines, self._batch):
+                running_ms = max(running_ms, self._decoder.time_of(kind, raw) or 0)
+                batch.append((kind, running_ms, raw))
+            yield batch

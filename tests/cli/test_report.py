@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from streamer.cli.main import main
+from streamer.cli.report import page
 from streamer.cli.report_chart import Span, extent, history, interval
-from streamer.cli.report_page import page
 from tests.support.visitors import FIRST, experiment, written
 
 ODD = "<script>alert('x')</script> & \"q\""

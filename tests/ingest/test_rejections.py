@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from streamer.cli.refused import Refused
+from streamer.cli.rejection_report import Refused
 from streamer.ingest.dead_letters import DeadLetter
 from streamer.ingest.record import RecordJudge, reason_of_no_topic
 from streamer.ingest.rejections import Explainer, Refusal

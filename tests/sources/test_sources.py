@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import zstandard
 
+from streamer.cli.demo_log import ReplayLeg, replay
 from streamer.errors import SourceError, UsageError
 from streamer.settings import limits
 from streamer.settings.load import parse
@@ -22,7 +23,7 @@ from streamer.settings.model import Settings
 from streamer.sources import open_bandit
 from streamer.sources.files import NO_TOPIC, FileSource, Line
 from streamer.sources.lines import BLOCK_BYTES, LineFile, split_lines
-from streamer.sources.moved import Event, Leg, replay
+from streamer.sources.open_bandit import Event
 from streamer.sources.synthetic import BROKEN, Traffic, generate
 
 TEXT = b"".join(
@@ -206,7 +207,7 @@ def test_open_bandit_is_the_same_every_time(log: list[Event]) -> None:
 
 
 def test_open_bandit_moved_and_compressed(log: list[Event]) -> None:
-    moved = list(replay([Leg(log, start_ms=5000, speed=1000)]))
+    moved = list(replay([ReplayLeg(log, start_ms=5000, speed=1000)]))
     assert len(moved) == len(log)
     assert moved[0]["ts"] == 5000
     moments = [e["ts"] for e in moved]
