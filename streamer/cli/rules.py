@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from streamer.cli.generated import keep_below
 from streamer.errors import UsageError
-from streamer.monitoring import rules
+from streamer.monitoring.files import rule_files
 from streamer.settings.load import load
 
 
@@ -18,7 +18,7 @@ def main(args: argparse.Namespace) -> int:
     is_url("--page", args.page)
     is_url("--runbooks", args.runbooks)
     settings = load(args.config, os.environ)
-    found = rules.files(settings, page=args.page.rstrip("/"), runbooks=args.runbooks)
+    found = rule_files(settings, page=args.page.rstrip("/"), runbooks=args.runbooks)
     return keep_below(Path(args.directory), found, is_check=args.check)
 
 

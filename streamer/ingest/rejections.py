@@ -17,7 +17,6 @@ import numpy as np
 from streamer.ingest.discovery.names import OTHER_NAMES, alike
 from streamer.ingest.mapping import place_of
 from streamer.ingest.record import record_decoder
-from streamer.ingest.timestamps import unit_of
 from streamer.settings import limits
 from streamer.settings.event_fields import (
     ACTIONS,
@@ -75,6 +74,8 @@ _LEVELS[list(b"]}")] = -1
 
 Beside = tuple[()] | tuple[bytes | None, bytes, int]
 """Key, headers (as Kafka sends them) and timestamp of a record."""
+_UNITS = {"seconds": 1, "microseconds": 10**6, "nanoseconds": 10**9}
+"""Units that a time can have by mistake, and how many of them are a second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,3 +308,22 @@ def _value(piece: msgspec.Raw) -> Any:
         return msgspec.json.decode(piece)
     except (ValueError, RecursionError):
         return bytes(piece)[:1000].decode(errors="replace")
+
+
+def unit_of(value: Any) -> str | None:
+    """The unit, other than milliseconds, in which a number, or a text that is one, would be a time
+    from 2000 to 2100.
+
+    >>> unit_of(1_700_000_000), unit_of(1.7e15), unit_of("1700000000.5"), unit_of(1_700_000_000_000)
+    ('seconds', 'microseconds', 'seconds', None)
+    """
+    try:
+        number = float(value) if isinstance(value, str) else value
+    except ValueError:
+        return None
+    if not isinstance(number, int | float):
+        return None
+    for unit, in_a_second in _UNITS.items():
+        if limits.MIN_SECONDS * in_a_second <= number <= limits.MAX_SECONDS * in_a_second:
+            return unit
+    return None

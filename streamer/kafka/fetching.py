@@ -13,8 +13,8 @@ from aiokafka.structs import TopicPartition
 
 from streamer.kafka.chunk import Chunk, chunk_of
 from streamer.kafka.connections import Connections
+from streamer.kafka.consumers import Progress
 from streamer.kafka.damaged_batches import DamagedBatches
-from streamer.kafka.log import Progress
 from streamer.kafka.raw_batches import keep_batches_raw, raw_records
 from streamer.settings.logs import Log
 

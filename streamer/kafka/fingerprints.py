@@ -37,7 +37,7 @@ class Fingerprint(msgspec.Struct, array_like=True, frozen=True):
     checksum: int
 
 
-class Records(Protocol):
+class RecordLookup(Protocol):
     """Looks into logs, whatever their consumer's position is."""
 
     async def bounds(
@@ -101,7 +101,7 @@ def fingerprint_of(offset: int, record_ms: int, value: bytes | None) -> Fingerpr
 
 
 async def resume(
-    records: Records,
+    records: RecordLookup,
     next_offsets: Mapping[TopicPartition, int],
     fingerprints: Mapping[TopicPartition, list[Fingerprint]],
 ) -> dict[TopicPartition, Resumption]:

@@ -20,6 +20,7 @@ from aiokafka.structs import TopicPartition
 from streamer.errors import BrokerError
 from streamer.kafka.chunk import Chunk
 from streamer.kafka.client import Refusals, client_settings
+from streamer.kafka.consumers import Progress
 from streamer.kafka.fetching import (
     FETCH_MAX_WAIT_MS,
     Fetches,
@@ -28,7 +29,6 @@ from streamer.kafka.fetching import (
     require_fetching,
 )
 from streamer.kafka.fingerprints import Fingerprint
-from streamer.kafka.log import Progress
 from streamer.kafka.record_lookup import records_at
 from streamer.settings import limits
 from streamer.settings.clusters import Cluster
@@ -39,8 +39,8 @@ _PAUSE_SECONDS = 0.1
 
 
 class OtherCluster:
-    """A ``Log`` of the topics of one cluster, which hands its chunks to ``offer``. Topics have
-    their full names here; only aiokafka gets the plain ones."""
+    """A ``ConsumerPort`` of the topics of one cluster, which hands its chunks to ``offer``. Topics
+    have their full names here; only aiokafka gets the plain ones."""
 
     def __init__(
         self, settings: Settings, cluster: Cluster, offer: Callable[[Chunk], None]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from aiokafka.structs import TopicPartition
 
-from streamer.kafka.fingerprints import Records, resume
+from streamer.kafka.fingerprints import RecordLookup, resume
 from streamer.state.journal import Journal
 from streamer.state.partition import Partition, TopicLog
 
@@ -18,7 +18,7 @@ _NOT_THERE = "records {} to {} are lost: Kafka has deleted them"
 
 
 async def find_start(
-    records: Records,
+    records: RecordLookup,
     logs: Mapping[TopicPartition, str],
     partition: Partition,
     known: Mapping[str, int],
@@ -34,7 +34,7 @@ async def find_start(
 
 
 async def find_place(
-    records: Records,
+    records: RecordLookup,
     logs: Mapping[TopicPartition, str],
     partition: Partition,
     journal: Journal,

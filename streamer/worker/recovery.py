@@ -15,7 +15,7 @@ from aiokafka.structs import TopicPartition
 
 from streamer.errors import CodecError, DamagedError, StoreError
 from streamer.ingest.hash_key import HashKey, random_key
-from streamer.kafka.fingerprints import Records
+from streamer.kafka.fingerprints import RecordLookup
 from streamer.state.journal import Journal
 from streamer.state.log_identity import new_names, renamed
 from streamer.state.manifest import decode
@@ -42,7 +42,7 @@ class Recovered:
 async def recover(
     empty: Callable[[HashKey], Partition],
     store: Store,
-    records: Records,
+    records: RecordLookup,
     logs: Mapping[TopicPartition, str],
     number: int,
 ) -> Recovered:

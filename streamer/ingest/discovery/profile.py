@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from streamer.ingest.discovery.names import EXPERIMENTS, OTHER_NAMES, VARIANT, rank, words
-from streamer.ingest.timestamps import unit_of
+from streamer.ingest.rejections import unit_of
 from streamer.settings import limits
 from streamer.settings.paths import Path, Where
 
