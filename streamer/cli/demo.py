@@ -31,8 +31,8 @@ from rich.live import Live
 from rich.table import Table
 
 from streamer.cli.demo_log import SURFACE, ReplayLeg, planted, replay
+from streamer.cli.main import stopped
 from streamer.cli.run import worker_command, worker_environment
-from streamer.cli.stopping import stopped
 from streamer.errors import StreamerError
 from streamer.kafka.log_ends import KafkaLogEnds
 from streamer.query.experiments import stored_experiments

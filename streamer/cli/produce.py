@@ -21,8 +21,8 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
 from streamer.cli.files import progress
+from streamer.cli.main import stopped
 from streamer.cli.rejection_report import Refused
-from streamer.cli.stopping import stopped
 from streamer.errors import BrokerError, UsageError
 from streamer.ingest.dead_letters import DeadLetter
 from streamer.ingest.keys import KeyReader, partition_of

@@ -11,7 +11,7 @@ from asyncio.subprocess import DEVNULL
 from pathlib import Path
 
 from streamer.cli.finding import WARN, series_finding
-from streamer.cli.stopping import stopped
+from streamer.cli.main import stopped
 from streamer.errors import BrokerError, StreamerError
 from streamer.ingest.keying import require_keyed, topics_not_by_user, why_no_users
 from streamer.ingest.sampling import look_at_keys
