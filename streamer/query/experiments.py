@@ -371,8 +371,6 @@ def document(stored: StoredExperiment, found: ExperimentReadout) -> dict[str, An
         if found.data is None
         else msgspec.to_builtins(found.data) | {"words": found.data.words},
         "users_in_several_arms_ratio": found.several_arms_ratio,
-        "mixed_users": found.users_in_several_arms,
-        "mixed_user_ratio": found.several_arms_ratio,
         "recommendation": _recommendation_document(found.recommendation),
         "warnings": found.warnings,
         "notes": found.notes,
