@@ -29,7 +29,7 @@ from streamer.metrics.catalogue import Catalogue
 from streamer.settings.event_fields import KINDS
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
-from streamer.sources.synthetic import KindLine, Traffic, generate
+from streamer.sources.synthetic import KindLine, SyntheticTraffic, generate
 from streamer.state.journal import Journal
 from streamer.state.memory import MemoryStore
 from streamer.state.partition import Partition
@@ -136,7 +136,7 @@ def batches(lines: Iterator[KindLine]) -> Iterator[list[KindLine]]:
 
 
 async def main(arguments: argparse.Namespace) -> int:
-    traffic = Traffic(events_per_second=arguments.rate, users=200_000)
+    traffic = SyntheticTraffic(events_per_second=arguments.rate, users=200_000)
     run = Run(parse(tomllib.loads(WATCHED)))
     events, started = 0, time.perf_counter()
     step = max(GATHER, arguments.events // 20)

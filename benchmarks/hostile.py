@@ -22,7 +22,7 @@ from streamer.metrics.catalogue import Catalogue
 from streamer.settings import limits
 from streamer.settings.event_fields import KINDS
 from streamer.settings.model import Settings
-from streamer.sources.synthetic import KindLine, Traffic, generate
+from streamer.sources.synthetic import KindLine, SyntheticTraffic, generate
 from streamer.state.partition import Partition
 
 EVENTS = 300_000
@@ -35,7 +35,7 @@ CHUNK = 20_000
 
 def usual() -> Iterator[KindLine]:
     """The traffic of the other benchmarks."""
-    yield from generate(Traffic(users=100_000, events_per_second=5000.0), EVENTS)
+    yield from generate(SyntheticTraffic(users=100_000, events_per_second=5000.0), EVENTS)
 
 
 def event(kind: str, at_ms: int, user: str, item: str, more: str = "") -> KindLine:
@@ -58,7 +58,7 @@ def robot() -> Iterator[KindLine]:
 def wide_slates() -> Iterator[KindLine]:
     """Slates of 1,000 items, scored, of which some ten are clicked."""
     rates = (("A", 0.010), ("B", 0.012))
-    traffic = Traffic(users=100_000, items=10_000, slate=SLATE, variants=rates)
+    traffic = SyntheticTraffic(users=100_000, items=10_000, slate=SLATE, variants=rates)
     yield from generate(traffic, EVENTS)
 
 

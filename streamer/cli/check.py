@@ -31,7 +31,7 @@ from streamer.query.readings import readout
 from streamer.query.what_was_read import of_sample
 from streamer.server.authentication import guards, is_public, tls_context
 from streamer.settings.load import load
-from streamer.settings.model import Exporter, Settings
+from streamer.settings.model import ExporterSettings, Settings
 from streamer.state.manifest import Manifest
 from streamer.state.patterns import resolve
 from streamer.state.reader import texts_of
@@ -205,7 +205,7 @@ def exactness_findings(settings: Settings, views: Sequence[View]) -> Iterator[Fi
         yield Finding(WARN, f"{each.metrics} are not exact ({each.cause})", each.text)
 
 
-def exporter_findings(exporter: Exporter) -> Iterator[Finding]:
+def exporter_findings(exporter: ExporterSettings) -> Iterator[Finding]:
     """Who can read the metrics."""
     if not is_public(exporter.host):
         return

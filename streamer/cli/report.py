@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from streamer.cli.readout import Asked, read_experiment
-from streamer.cli.report_chart import Span, Write, extent, history, interval
+from streamer.cli.report_chart import ChartRange, Write, extent, history, interval
 from streamer.errors import StreamerError
 from streamer.query import experiments
 from streamer.settings.load import load
@@ -121,14 +121,14 @@ def _split(found: Document) -> str:
 # Metrics ---------------------------------------------------------------------------------------
 
 
-def _shown(comparison: Document) -> Span:
+def _shown(comparison: Document) -> ChartRange:
     """The lift that the verdict is about, and its interval at any time."""
     return _span((comparison["adjusted"] or comparison)[comparison["verdict"]["scale"]])
 
 
-def _span(estimate: Document) -> Span:
+def _span(estimate: Document) -> ChartRange:
     always = estimate["anytime"] or {"low": None, "high": None}
-    return Span(estimate["value"], always["low"], always["high"])
+    return ChartRange(estimate["value"], always["low"], always["high"])
 
 
 def _writer(scale: str) -> Write:
@@ -173,7 +173,7 @@ def _rows(metric: Document) -> str:
     return "".join(rows)
 
 
-def _lift_cells(span: Span, write: Write) -> str:
+def _lift_cells(span: ChartRange, write: Write) -> str:
     value = "" if span.value is None else write(span.value)
     ends = "not yet"
     if span.low is not None and span.high is not None:

@@ -22,17 +22,17 @@ SERVER = "streamer"
 """The header ``Server``: no version, which would help an attacker."""
 
 
-class Connections:
+class HttpConnections:
     """All connections of one exporter."""
 
     def __init__(self, server: web.Server, notices: Notices, most: int | None = None) -> None:
         self.server, self.notices = server, notices
         self.most = most_connections() if most is None else most
-        self.open: set[Connection] = set()
+        self.open: set[HttpConnection] = set()
 
-    def connection(self) -> Connection:
+    def connection(self) -> HttpConnection:
         """For a socket that was accepted."""
-        return Connection(self)
+        return HttpConnection(self)
 
     def close_late(self) -> None:
         """Close those whose time is over."""
@@ -69,11 +69,11 @@ class Connections:
             oldest.abort()
 
 
-class Connection(RequestHandler):
+class HttpConnection(RequestHandler):
     """One connection: aiohttp's, with deadlines, and without a word of what a client sent in the
     log."""
 
-    def __init__(self, connections: Connections) -> None:
+    def __init__(self, connections: HttpConnections) -> None:
         super().__init__(
             connections.server,
             loop=asyncio.get_running_loop(),

@@ -16,12 +16,12 @@ from aiohttp import web
 from aiohttp.http import HttpVersion11
 
 from streamer.settings import limits
-from streamer.settings.model import Exporter
+from streamer.settings.model import ExporterSettings
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-def known_hosts(exporter: Exporter) -> frozenset[str]:
+def known_hosts(exporter: ExporterSettings) -> frozenset[str]:
     """Names, in lower case: ``localhost``, that of the settings, this machine's, ``hosts``."""
     own = socket.gethostname()
     names = ("localhost", exporter.host, own, own.partition(".")[0], *exporter.hosts)
@@ -52,7 +52,7 @@ def _is_address(host: str) -> bool:
     return True
 
 
-def host_guard(exporter: Exporter, is_open: Callable[[str], bool]) -> Any:
+def host_guard(exporter: ExporterSettings, is_open: Callable[[str], bool]) -> Any:
     """Middleware of aiohttp: 421 for a name that is not known, but on pages that reveal nothing."""
     names = known_hosts(exporter)
 

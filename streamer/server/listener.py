@@ -13,7 +13,7 @@ from aiohttp import web
 
 from streamer.errors import StreamerError
 from streamer.notices import Notices
-from streamer.server.connections import Connections
+from streamer.server.connections import HttpConnections
 from streamer.settings import limits
 
 _BACKLOG = 128
@@ -37,7 +37,7 @@ class Listener(web.BaseSite):
         super().__init__(runner, ssl_context=context)
         assert runner.server is not None  # BaseSite has looked
         self._address, self._context = (host, port), context
-        self.connections = Connections(runner.server, notices or Notices())
+        self.connections = HttpConnections(runner.server, notices or Notices())
         self._sockets: list[socket.socket] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._handshakes: dict[asyncio.Task[None], None] = {}

@@ -101,7 +101,7 @@ class Dimension(Section, frozen=True):
     """How many of the other values are kept (smallest hashes first); the rest is `other`."""
 
 
-class Windows(Section, frozen=True):
+class WindowSettings(Section, frozen=True):
     """[windows]: the lengths of the sliding windows."""
 
     lengths: tuple[str, ...] = ("1m", "5m", "1h", "24h")
@@ -220,7 +220,7 @@ class Time(Section, frozen=True):
     dedup_horizon_ms = in_ms("dedup_horizon", "time")
 
 
-class Exporter(Section, frozen=True):
+class ExporterSettings(Section, frozen=True):
     """[exporter]: where `/metrics` is served."""
 
     host: str = "127.0.0.1"
@@ -249,7 +249,7 @@ class Settings(Section, frozen=True):
     clusters: dict[str, Connection] = msgspec.field(default_factory=dict)
     redis: Redis = Redis()
     dimensions: tuple[Dimension, ...] = (Dimension(name="variant"), Dimension(name="surface"))
-    windows: Windows = Windows()
+    windows: WindowSettings = WindowSettings()
     attribution: Attribution = Attribution()
     metrics: Metrics = Metrics()
     items: Items = Items()
@@ -261,7 +261,7 @@ class Settings(Section, frozen=True):
     custom: tuple[Custom, ...] = ()
     composites: tuple[Composite, ...] = ()
     sources: tuple[Source, ...] = ()
-    exporter: Exporter = Exporter()
+    exporter: ExporterSettings = ExporterSettings()
     limits: Limits = Limits()
 
     @property

@@ -27,7 +27,7 @@ from streamer.settings.source_rules import validate_clusters, validate_sources
 if TYPE_CHECKING:
     from streamer.settings.alerts import Alert
     from streamer.settings.limits import Limits
-    from streamer.settings.model import Exporter, Kafka, Metrics, Settings
+    from streamer.settings.model import ExporterSettings, Kafka, Metrics, Settings
 
 _HOST = re.compile(rf"^[A-Za-z0-9_.-]{{1,{limits.MAX_HOST_CHARS}}}\Z")
 _NAME = re.compile(r"^[a-z_][a-z0-9_]{0,62}$")
@@ -228,7 +228,7 @@ def _validate_reference(alert: Alert, at: str) -> None:
     _require(day is None or day >= 0, said)
 
 
-def _validate_exporter(exporter: Exporter) -> None:
+def _validate_exporter(exporter: ExporterSettings) -> None:
     _require(
         len(exporter.hosts) <= limits.MAX_HOSTS,
         f"exporter.hosts has {len(exporter.hosts)} names; at most {limits.MAX_HOSTS}",

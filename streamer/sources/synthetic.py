@@ -14,10 +14,10 @@ import numpy.typing as npt
 from streamer.ingest.record import record_decoder
 from streamer.settings.model import Settings
 from streamer.sources.files import Line
-from streamer.sources.traffic import Floats, Ints, Traffic
+from streamer.sources.traffic import Floats, Ints, SyntheticTraffic
 from streamer.sources.visits import draw_items, draw_visits, dwell_bodies
 
-__all__ = ["BROKEN", "KindLine", "LiveTraffic", "Traffic", "generate"]
+__all__ = ["BROKEN", "KindLine", "LiveTraffic", "SyntheticTraffic", "generate"]
 
 KindLine = tuple[str, bytes]
 """(kind, NDJSON line without its newline)."""
@@ -64,7 +64,7 @@ class Slates:
     clicked: npt.NDArray[np.bool_]
 
 
-def generate(traffic: Traffic, n: int | None) -> Iterator[KindLine]:
+def generate(traffic: SyntheticTraffic, n: int | None) -> Iterator[KindLine]:
     """``n`` lines in log order, or without an end; the same for the same arguments."""
     return islice(_Generator(traffic).lines(), n)
 
@@ -72,7 +72,7 @@ def generate(traffic: Traffic, n: int | None) -> Iterator[KindLine]:
 class _Generator:
     """Makes blocks of slates; what reaches the log after a block's end waits for a later one."""
 
-    def __init__(self, traffic: Traffic) -> None:
+    def __init__(self, traffic: SyntheticTraffic) -> None:
         self.t = traffic
         self.random = np.random.default_rng(traffic.seed)
         self.user_odds = _zipf(traffic.users, traffic.user_exponent)
@@ -279,7 +279,7 @@ class LiveTraffic:
     read_bytes = 0
 
     def __init__(self, rate: float, settings: Settings, start_ms: int) -> None:
-        self.traffic = Traffic(
+        self.traffic = SyntheticTraffic(
             seed=start_ms,
             start_ms=start_ms,
             first_id=start_ms * _IDS_PER_MS,

@@ -14,7 +14,7 @@ Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Traffic:
+class SyntheticTraffic:
     """What the traffic looks like. Shares are of the lines concerned, 0 to 1."""
 
     seed: int = 0

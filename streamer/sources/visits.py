@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from streamer.sources.traffic import Floats, Ints, Traffic
+from streamer.sources.traffic import Floats, Ints, SyntheticTraffic
 
 STAY_MS = (500, 10 * 60_000)
 """Shortest and longest stay on a page: within the gap of a session."""
@@ -30,7 +30,7 @@ class Visits:
         return self.begin_ms + self.stay_ms
 
 
-def draw_visits(t: Traffic, r: np.random.Generator, start_ms: Ints) -> Visits:
+def draw_visits(t: SyntheticTraffic, r: np.random.Generator, start_ms: Ints) -> Visits:
     """One session for each ``start_ms``, whose first view comes a millisecond later."""
     n = len(start_ms)
     more = r.geometric(1 / (t.session_views - 1), n)
@@ -48,7 +48,7 @@ def draw_visits(t: Traffic, r: np.random.Generator, start_ms: Ints) -> Visits:
     return Visits(session, begin_ms, stay_ms, is_last)
 
 
-def draw_items(t: Traffic, r: np.random.Generator, clicked: npt.NDArray[np.bool_]) -> Ints:
+def draw_items(t: SyntheticTraffic, r: np.random.Generator, clicked: npt.NDArray[np.bool_]) -> Ints:
     """The column of its slate that each view is of; ``clicked``: the slate's items, by view."""
     n, size = clicked.shape
     column = r.integers(size, size=n)

@@ -36,7 +36,7 @@ class LogRecord:
 
 
 @dataclass(frozen=True)
-class Chunk:
+class LogChunk:
     """Records of one topic-partition, in offset order."""
 
     kind: str
@@ -44,7 +44,9 @@ class Chunk:
     records: Sequence[LogRecord]
 
 
-def chunks_of(records: Iterable[LogRecord], size: int, seed: int | None = None) -> Iterator[Chunk]:
+def chunks_of(
+    records: Iterable[LogRecord], size: int, seed: int | None = None
+) -> Iterator[LogChunk]:
     """Cut logs into chunks of at most ``size``; with a seed, of random sizes and interleaved at
     random between topics and partitions. Each topic-partition stays in offset order."""
     logs: dict[tuple[str, int], list[LogRecord]] = {}
@@ -55,13 +57,13 @@ def chunks_of(records: Iterable[LogRecord], size: int, seed: int | None = None) 
         key = dice.choice(sorted(logs)) if seed is not None else next(iter(logs))
         n = dice.randint(1, size) if seed is not None else size
         log = logs[key]
-        yield Chunk(*key, log[:n])
+        yield LogChunk(*key, log[:n])
         logs[key] = log[n:]
         if not logs[key]:
             del logs[key]
 
 
-def records_of(chunk: Chunk) -> Records:
+def records_of(chunk: LogChunk) -> Records:
     """What a partition is fed."""
     offset = np.array([r.offset for r in chunk.records], np.int64)
     record_ms = np.array([r.record_ms for r in chunk.records], np.int64)
@@ -77,7 +79,7 @@ class Engines:
         self.partitions = [Partition(settings, self.catalogue, key) for _ in range(partitions)]
         self.dead: list[tuple[str, int, int, str]] = []
 
-    def feed(self, chunk: Chunk) -> None:
+    def feed(self, chunk: LogChunk) -> None:
         """Apply a chunk in its partition, and collect what is rejected."""
         applied = self.partitions[chunk.partition].apply([records_of(chunk)])
         self.dead += [(x.log, chunk.partition, x.offset, x.reason) for x in applied.rejected]

@@ -20,7 +20,7 @@ from streamer.server.prometheus_text import places_of, render
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from streamer.sources.replay import Replay
-from streamer.sources.synthetic import Traffic, generate
+from streamer.sources.synthetic import SyntheticTraffic, generate
 from tests.support.promtool import promtool_finds_nothing
 
 
@@ -136,7 +136,9 @@ def test_nothing_is_an_empty_page() -> None:
 
 def test_a_real_readout() -> None:
     replay = Replay(Settings())
-    replay.feed([(kind, 1_700_000_600_000, line) for kind, line in generate(Traffic(), 20_000)])
+    replay.feed(
+        [(kind, 1_700_000_600_000, line) for kind, line in generate(SyntheticTraffic(), 20_000)]
+    )
     replay.finish()
     result = replay.readout()
     text = render(result)

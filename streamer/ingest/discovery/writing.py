@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from streamer.ingest.discovery.dimensions import Dimension, Dimensions
+from streamer.ingest.discovery.dimensions import Dimensions, ProposedDimension
 from streamer.ingest.discovery.kinds import Value
 from streamer.ingest.discovery.names import VARIANT
 from streamer.ingest.discovery.presets import source_of
@@ -166,8 +166,8 @@ def _rule(rule: KindValue) -> Any:
 
 
 def _dimensions(found: Sequence[Dimensions]) -> Iterator[str]:
-    chosen: dict[str, Dimension] = {}
-    others: dict[str, Dimension] = {}
+    chosen: dict[str, ProposedDimension] = {}
+    others: dict[str, ProposedDimension] = {}
     for of_shape in found:
         chosen |= {one.name: one for one in of_shape.chosen if one.name not in chosen}
         others |= {one.name: one for one in of_shape.others if one.name not in others}
