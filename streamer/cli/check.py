@@ -113,7 +113,8 @@ async def findings(settings: Settings) -> AsyncIterator[Finding]:
     yield memory_finding(settings, kafka.partitions)
     for finding in exactness_findings(settings, views):
         yield finding
-    yield series_finding(settings, [(manifests[number], its) for number, its in texts.items()])
+    stored = [(manifests[partition], read) for partition, read in texts.items()]
+    yield series_finding(settings, stored)
     for finding in alert_findings(settings, views):
         yield finding
     for finding in exporter_findings(settings.exporter):
@@ -129,16 +130,16 @@ async def _ask_kafka(settings: Settings) -> _Kafka:
             names["dead_letters"] = full["dead_letters"] = settings.kafka.topics.dead_letters
         try:
             async with admin_client(cluster.connection, cluster.section) as client:
-                found = await describe_topics(client, names.values())
+                topics = await describe_topics(client, names.values())
                 kafka.brokers[cluster.name] = await broker_count(client)
                 kafka.cluster_ids[cluster.name] = await cluster_id(client)
         except BrokerError as error:
             kafka.refusals[cluster.name] = str(error)
             continue
         kafka.described |= {
-            log: replace(found[name], name=full[log])
+            log: replace(topics[name], name=full[log])
             for log, name in names.items()
-            if name in found
+            if name in topics
         }
     return kafka
 
@@ -157,8 +158,8 @@ async def _kafka_findings(
     for finding in topic_findings(settings, kafka.described, kafka.brokers):
         yield finding
     read = {
-        (log, number): topic.next_offset
-        for number, manifest in manifests.items()
+        (log, partition): topic.next_offset
+        for partition, manifest in manifests.items()
         for log, topic in manifest.topics.items()
     }
     described = {log: d for log, d in kafka.described.items() if log in settings.logs}

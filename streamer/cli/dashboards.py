@@ -22,10 +22,10 @@ def main(args: argparse.Namespace) -> int:
     if args.directory is not None:
         folder = Path(args.directory)
         path = args.path or str((folder / files.FOLDER).absolute())
-        found = files.dashboard_files(
+        texts = files.dashboard_files(
             settings, page=args.page.rstrip("/"), prometheus=args.prometheus, path=path
         )
-        code = keep_below(folder, found, is_check=args.check)
+        code = keep_below(folder, texts, is_check=args.check)
     if args.grafana is not None:
         token = secret_of("--token-file", args.token_file)
         grafana = Grafana(args.grafana, token, may_be_plain=args.plain_http)

@@ -100,8 +100,8 @@ def main(args: argparse.Namespace) -> int:
         EmbeddedRedis() as redis,
     ):
         path = Path(directory) / "streamer.toml"
-        text = document(broker.brokers, redis.url, int(time.time() * 1000))
-        path.write_text(text, encoding="utf-8")
+        toml = document(broker.brokers, redis.url, int(time.time() * 1000))
+        path.write_text(toml, encoding="utf-8")
         return asyncio.run(_demo(args, load(path), str(path)))
 
 
@@ -201,9 +201,9 @@ async def _watch(process: asyncio.subprocess.Process) -> None:
     assert process.stderr is not None
     last = "it printed nothing"
     async for line in process.stderr:
-        text = line.decode(errors="replace")
-        last = text.strip() or last
-        sys.stderr.write(text)
+        printed = line.decode(errors="replace")
+        last = printed.strip() or last
+        sys.stderr.write(printed)
     code = await process.wait()
     raise StreamerError(
         f"the worker of the demo ended with exit code {code}: {last.removeprefix('streamer: ')}"

@@ -39,8 +39,8 @@ def planted(log: Iterable[Event], outage_ms: int | None) -> list[Event]:
     >>> event["ranker"], event["layout"]
     ('old', 'wide')
     """
-    found = [event for each in log for event in _with_plants(each, outage_ms)]
-    return sorted(found, key=lambda event: event["ts"])
+    events = [event for each in log for event in _with_plants(each, outage_ms)]
+    return sorted(events, key=lambda event: event["ts"])
 
 
 def _with_plants(event: Event, outage_ms: int | None) -> Iterator[Event]:

@@ -36,14 +36,14 @@ def keep(files: Mapping[Path, str], program: str, is_check: bool, folder: str = 
 
 def keep_below(folder: Path, files: Mapping[str, str], *, is_check: bool) -> int:
     """The same for the files of a user's folder, whose names are paths below it."""
-    stale = _stale({folder / name: text for name, text in files.items()})
+    stale = _stale({folder / name: content for name, content in files.items()})
     if is_check:
         for path in stale:
             print(f"streamer: {path} is not current: run this without --check", file=sys.stderr)
         return int(bool(stale))
-    for path, text in stale.items():
+    for path, content in stale.items():
         try:
-            _write(path, text)
+            _write(path, content)
         except OSError as error:
             raise StreamerError(f"cannot write: {error.strerror}; at {path}") from error
     print(f"{folder}: {len(files)} files, {len(stale)} written")

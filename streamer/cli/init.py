@@ -161,18 +161,19 @@ def _events(settings: Settings, sample: SampledTopic) -> Iterator[tuple[str, str
         return
     if sample.topic not in settings.logs:
         return
-    made, offset = rekeyer(settings, 1), np.array([0])
+    rekeying, offset = rekeyer(settings, 1), np.array([0])
     for i, record in enumerate(sample.records):
-        times, place = np.array([record.timestamp_ms]), (sample.topic, i)
-        beside = [(record.key, record.encoded_headers)]
-        values = (offset, times, [record.value], beside, 0, _ALWAYS_MS)
-        written, *_ = made.records(sample.topic, place, *values)
-        own = f"{sample.topic}/{i}/0"
+        times, origin = np.array([record.timestamp_ms]), (sample.topic, i)
+        metadata = [(record.key, record.encoded_headers)]
+        values = (offset, times, [record.value], metadata, 0, _ALWAYS_MS)
+        written, *_ = rekeying.records(sample.topic, origin, *values)
+        made_id = f"{sample.topic}/{i}/0"
         for kind, _, events in written:
             for _, _, value in events:
                 event = msgspec.json.decode(value).items()
-                said = {name: x for name, x in event if x != own}  # without the id made for it
-                yield KINDS[kind], msgspec.json.encode(said).decode()
+                # Without the id that was made for it.
+                own_event = {name: x for name, x in event if x != made_id}
+                yield KINDS[kind], msgspec.json.encode(own_event).decode()
 
 
 def sample_files(paths: Sequence[str], settings: Settings) -> list[SampledTopic]:
@@ -187,15 +188,15 @@ def sample_files(paths: Sequence[str], settings: Settings) -> list[SampledTopic]
 
 def _spread(path: str, settings: Settings) -> Iterator[bytes]:
     """The first lines, and some of those behind them."""
-    half, number = limits.DISCOVERED_RECORDS // 2, 0
+    half, count = limits.DISCOVERED_RECORDS // 2, 0
     for lines in opened(path, settings):
         for line in lines:
             if not line.strip():
                 continue
-            if number < half or (number - half) % _SAMPLED_EVERY == 0:
+            if count < half or (count - half) % _SAMPLED_EVERY == 0:
                 yield line
-            number += 1
-            if number >= half + half * _SAMPLED_EVERY:
+            count += 1
+            if count >= half + half * _SAMPLED_EVERY:
                 return
 
 

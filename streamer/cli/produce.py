@@ -138,8 +138,8 @@ async def _produce(
         await sender.drain()
         return sender
     except (KafkaError, OSError) as error:
-        text = str(error) or type(error).__name__
-        raise BrokerError(f"cannot write to Kafka: {text}") from error
+        reason = str(error) or type(error).__name__
+        raise BrokerError(f"cannot write to Kafka: {reason}") from error
     finally:
         await asyncio.gather(*[producer.stop() for producer in producers.values()])
 
@@ -217,8 +217,8 @@ async def _connected(cluster: Cluster) -> Any:
         await producer.start()
     except (KafkaError, OSError) as error:
         await producer.stop()
-        text = str(error) or type(error).__name__
-        raise BrokerError(f"cannot use Kafka: {text}; at {cluster.place}") from error
+        reason = str(error) or type(error).__name__
+        raise BrokerError(f"cannot use Kafka: {reason}; at {cluster.place}") from error
     print(
         "streamer: this broker refuses idempotent producers: a retry may write a line twice; "
         "events with an event_id are counted once all the same",
@@ -312,8 +312,8 @@ class Sender:
             if reason is not None:
                 self.refused.add(kind, raw, reason)
             key = self._keys.read(kind, raw)
-            place = (*self._places[kind], partition_of(key, self._partitions))
-            await self._put(place, key, raw, record_ms)
+            target = (*self._places[kind], partition_of(key, self._partitions))
+            await self._put(target, key, raw, record_ms)
         self.lines += len(lines)
         if time.monotonic() - self._drained_s >= _DRAIN_SECONDS:
             await self.drain()
@@ -328,19 +328,19 @@ class Sender:
 
     async def _put(
         self,
-        place: _Place,
+        target: _Place,
         key: bytes | None,
         value: bytes,
         record_ms: int,
         headers: list[tuple[str, bytes]] | None = None,
     ) -> None:
         while True:
-            batch = self._open.get(place)
+            batch = self._open.get(target)
             if batch is None:
-                batch = self._open[place] = self._producers[place[0]].create_batch()
+                batch = self._open[target] = self._producers[target[0]].create_batch()
             if batch.append(key=key, value=value, timestamp=record_ms, headers=headers or []):
                 return
-            await self._send(place)
+            await self._send(target)
 
     async def _send(self, place: _Place) -> None:
         batch, (cluster, topic, partition) = self._open.pop(place), place
@@ -382,10 +382,10 @@ class Background(Generic[T]):
         done, _ = await asyncio.wait({self._waiting}, timeout=seconds)
         if not done:
             raise Silence
-        found, self._waiting = self._waiting.result(), None
-        if isinstance(found, BaseException):
-            raise found
-        return found
+        batch, self._waiting = self._waiting.result(), None
+        if isinstance(batch, BaseException):
+            raise batch
+        return batch
 
     def _read(self) -> None:
         end: BaseException | None = None

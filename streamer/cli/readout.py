@@ -74,13 +74,13 @@ def main(args: argparse.Namespace) -> int:
     asked = Asked(args.experiment, args.first, args.last, args.by)
     if asked.by is not None:
         return _explore(settings, asked, asked.by, args)
-    stored, found, code = read_experiment(settings, asked, args.file)
+    stored, readout, code = read_experiment(settings, asked, args.file)
     if args.json:
         _print_json(
-            document(stored, found) | ({"history": history(stored)} if asked.is_whole else {})
+            document(stored, readout) | ({"history": history(stored)} if asked.is_whole else {})
         )
     else:
-        print_readout(stored, found)
+        print_readout(stored, readout)
     return code
 
 
@@ -93,11 +93,11 @@ def _explore(settings: Settings, asked: Asked, by: str, args: argparse.Namespace
         if wrong := not_explored(experiment, by, dimensions, otherwise):
             raise UsageError(f"--by {by}: {wrong}")
     stored, parts, code = read_sums(settings, asked.name, asked.days_of, args.file)
-    found = explored(stored, by, parts or {}, _range(stored, asked))
+    exploration = explored(stored, by, parts or {}, _range(stored, asked))
     if args.json:
-        _print_json(exploration_document(stored, found))
+        _print_json(exploration_document(stored, exploration))
     else:
-        print_exploration(stored, found)
+        print_exploration(stored, exploration)
     return code
 
 

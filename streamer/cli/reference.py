@@ -95,13 +95,13 @@ Where no interval is shown, the value of so few users says little. Sources: {sou
     families: dict[str, list[Entry]] = {}
     for entry in entries():
         families.setdefault(entry.family, []).append(entry)
-    return intro + "".join(_family(name, some) for name, some in families.items())
+    return intro + "".join(_family(name, members) for name, members in families.items())
 
 
-def _family(name: str, some: Sequence[Entry]) -> str:
+def _family(name: str, members: Sequence[Entry]) -> str:
     head = ("name", "kind", "formula", "unit", "when empty", "meaning")
     rows = []
-    for entry in some:
+    for entry in members:
         labels = f"{{{','.join(entry.labels)}}}" if entry.labels else ""
         is_of_windows = entry.family not in ("acceptance", "experiments", "alerts")
         kind = f"{entry.scope} {entry.kind}" if is_of_windows else entry.kind
@@ -229,11 +229,11 @@ def field_docs() -> dict[tuple[str, str], str]:
     for node in (node for module in modules for node in ast.parse(inspect.getsource(module)).body):
         if not isinstance(node, ast.ClassDef):
             continue
-        for field, text in zip(node.body, node.body[1:], strict=False):
+        for field, docstring in zip(node.body, node.body[1:], strict=False):
             if not isinstance(field, ast.AnnAssign) or not isinstance(field.target, ast.Name):
                 continue
-            if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
-                docs[node.name, field.target.id] = " ".join(str(text.value.value).split())
+            if isinstance(docstring, ast.Expr) and isinstance(docstring.value, ast.Constant):
+                docs[node.name, field.target.id] = " ".join(str(docstring.value.value).split())
     return docs
 
 

@@ -46,10 +46,10 @@ svg text { fill: var(--soft); font-size: 11px; }
 def main(args: argparse.Namespace) -> int:
     """Write the file; what it held before is replaced."""
     settings = load(args.config, os.environ)
-    stored, found, code = read_experiment(settings, Asked(args.experiment), args.file)
-    text = page(experiments.document(stored, found) | {"history": experiments.history(stored)})
+    stored, readout, code = read_experiment(settings, Asked(args.experiment), args.file)
+    html = page(experiments.document(stored, readout) | {"history": experiments.history(stored)})
     try:
-        Path(args.html).write_text(text, encoding="utf-8")
+        Path(args.html).write_text(html, encoding="utf-8")
     except OSError as error:
         raise StreamerError(
             f"cannot write the report: {error.strerror}; at {args.html}; name another file with "
@@ -59,16 +59,22 @@ def main(args: argparse.Namespace) -> int:
     return code
 
 
-def page(found: Document) -> str:
+def page(document: Document) -> str:
     """The page. All that settings and events say is escaped."""
-    name = escape(found["name"])
+    name = escape(document["name"])
     body = [
-        _heading(found),
-        _advice(found),
-        *(f'<p class="warning">{escape(text)}</p>' for text in found["warnings"]),
+        _heading(document),
+        _advice(document),
+        *(f'<p class="warning">{escape(warning)}</p>' for warning in document["warnings"]),
     ]
-    if found["last"] is not None:
-        body += [_split(found), _metrics(found), _reasons(found), _history(found), _method(found)]
+    if document["last"] is not None:
+        body += [
+            _split(document),
+            _metrics(document),
+            _reasons(document),
+            _history(document),
+            _method(document),
+        ]
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; style-src '
@@ -80,37 +86,37 @@ def page(found: Document) -> str:
     )
 
 
-def _heading(found: Document) -> str:
-    arms = ", ".join(escape(arm) for arm in found["split"] if arm != found["control"])
-    days = f"{found['first']} to {found['last']}" if found["last"] else "not started yet"
+def _heading(document: Document) -> str:
+    arms = ", ".join(escape(arm) for arm in document["split"] if arm != document["control"])
+    days = f"{document['first']} to {document['last']}" if document["last"] else "not started yet"
     return (
-        f"<h1>{escape(found['name'])}</h1>"
-        f'<p class="of">{arms} against {escape(found["control"])} '
-        f"({escape(found['dimension'])}), {days}</p>"
+        f"<h1>{escape(document['name'])}</h1>"
+        f'<p class="of">{arms} against {escape(document["control"])} '
+        f"({escape(document['dimension'])}), {days}</p>"
     )
 
 
-def _advice(found: Document) -> str:
-    advice = found["recommendation"]
+def _advice(document: Document) -> str:
+    advice = document["recommendation"]
     if advice is None:
-        return f"<p>Its first day is {escape(found['first'])}.</p>"
+        return f"<p>Its first day is {escape(document['first'])}.</p>"
     words = advice["words"][:1].upper() + advice["words"][1:]
     return f'<p class="advice"><strong>{escape(words)}.</strong><br>{escape(advice["reason"])}</p>'
 
 
-def _split(found: Document) -> str:
+def _split(document: Document) -> str:
     """Who was counted, since when."""
-    test = found["metrics"][0]["split_test"]
-    total = sum(found["users"].values())
+    test = document["metrics"][0]["split_test"]
+    total = sum(document["users"].values())
     rows = "".join(
         f'<tr><th>{escape(arm)}</th><td class="n">{users:,}</td>'
         f'<td class="n">{users / total if total else 0:.2%}</td>'
         f'<td class="n">{test["expected"][arm]:.2%}</td></tr>'
-        for arm, users in found["users"].items()
+        for arm, users in document["users"].items()
     )
-    said = "NOT split as planned" if test["is_wrong"] else "split as planned"
-    notes = [f"Users are {said} (p = {test['p_value']:.3g} at any time)."]
-    notes += [*found["notes"], *found["warnings"]]
+    verdict = "NOT split as planned" if test["is_wrong"] else "split as planned"
+    notes = [f"Users are {verdict} (p = {test['p_value']:.3g} at any time)."]
+    notes += [*document["notes"], *document["warnings"]]
     return (
         '<section><h2>Users</h2><table class="users"><tr><th>arm</th><th class="n">users</th>'
         f'<th class="n">share</th><th class="n">planned</th></tr>{rows}</table>'
@@ -142,8 +148,8 @@ def _margin(metric: Document, scale: str) -> float | None:
     return None if margin is None else sign * float(margin)
 
 
-def _metrics(found: Document) -> str:
-    rows = "".join(_rows(metric) for metric in found["metrics"])
+def _metrics(document: Document) -> str:
+    rows = "".join(_rows(metric) for metric in document["metrics"])
     return (
         '<section><h2>Metrics</h2><table><tr><th>metric</th><th>arm</th><th class="n">value</th>'
         '<th class="n">lift</th><th class="n">interval at any time</th><th></th>'
@@ -164,7 +170,9 @@ def _rows(metric: Document) -> str:
         else:
             comparison, span = spans[arm["name"]]
             scale = comparison["verdict"]["scale"]
-            alike = [its for c, its in spans.values() if c["verdict"]["scale"] == scale]
+            alike = [
+                other_span for c, other_span in spans.values() if c["verdict"]["scale"] == scale
+            ]
             margin = _margin(metric, scale)
             cells.append(_lift_cells(span, _writer(scale)))
             cells.append(f"<td>{interval(span, extent(alike, margin), margin)}</td>")
@@ -189,11 +197,11 @@ def _value(form: str, value: float | None) -> str:
     return f"{value:.4g} s" if form == "seconds" else f"{value:.5g}"
 
 
-def _reasons(found: Document) -> str:
+def _reasons(document: Document) -> str:
     said = "".join(
         f"<li>{escape(metric['name'])}, {escape(c['arm'])}: {escape(c['verdict']['outcome'])}. "
         f"{escape(c['verdict']['reason'])}</li>"
-        for metric in found["metrics"]
+        for metric in document["metrics"]
         for c in metric["comparisons"]
     )
     return f"<section><h2>Why</h2><ul>{said}</ul></section>"
@@ -202,14 +210,14 @@ def _reasons(found: Document) -> str:
 # History ---------------------------------------------------------------------------------------
 
 
-def _history(found: Document) -> str:
+def _history(document: Document) -> str:
     """The lifts as they stood at the end of each day."""
-    days: Sequence[Document] = found["history"]
+    days: Sequence[Document] = document["history"]
     if not days:
         return ""
     charts = [
         _chart(metric, comparison, days)
-        for metric in found["metrics"]
+        for metric in document["metrics"]
         for comparison in metric["comparisons"]
     ]
     return f"<section><h2>By day</h2>{''.join(charts)}</section>"
@@ -225,13 +233,13 @@ def _chart(metric: Document, comparison: Document, days: Sequence[Document]) -> 
     return f"<figure><figcaption>{escape(title)}</figcaption>{drawn}</figure>"
 
 
-def _method(found: Document) -> str:
-    before = _before(found["covariate_days"])
+def _method(document: Document) -> str:
+    before = _before(document["covariate_days"])
     return (
         "<section><h2>Method</h2><p>Users are compared, who were assigned as a whole: an arm's "
         "value is the sum of its users' numerators over that of their denominators, with "
         "variances by the delta method"
-        f"{before}. Intervals are confidence sequences of level {1 - found['alpha']:.4g}: they "
+        f"{before}. Intervals are confidence sequences of level {1 - document['alpha']:.4g}: they "
         "hold however often one looks; several arms, and the secondary metrics together, share "
         "alpha (Holm). An arm is shipped if the primary metric is better and no guardrail is "
         "harmed beyond its margin.</p></section>"

@@ -95,9 +95,9 @@ def history(
         if span.value is not None:
             parts.append(f'<circle class="dot" cx="{x(i)}" cy="{y(span.value)}" r="2.5"/>')
     parts.append(_text(_LEFT - 6, float(y(0.0)) + 4, "end", "0"))
-    for number in ends:
-        if abs(float(y(number)) - float(y(0.0))) > _LINE:
-            parts.append(_text(_LEFT - 6, float(y(number)) + 4, "end", write(number)))
+    for end in ends:
+        if abs(float(y(end)) - float(y(0.0))) > _LINE:
+            parts.append(_text(_LEFT - 6, float(y(end)) + 4, "end", write(end)))
     parts.append(_text(_LEFT, bottom + 15, "start", days[0]))
     if len(days) > 1:
         parts.append(_text(right, bottom + 15, "end", days[-1]))

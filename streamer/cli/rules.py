@@ -22,10 +22,10 @@ def main(args: argparse.Namespace) -> int:
     return keep_below(Path(args.directory), found, is_check=args.check)
 
 
-def is_url(option: str, text: str) -> None:
+def is_url(option: str, url: str) -> None:
     """UsageError where a text is no http(s) URL, or holds a password."""
     try:
-        parts = urlsplit(text)
+        parts = urlsplit(url)
         is_one = parts.scheme in ("http", "https") and bool(parts.hostname)
         _ = parts.port
     except ValueError:
