@@ -26,15 +26,15 @@ def validate_fields(s: Settings) -> None:
                 f"policies: {field!r} is a field of events, or a dimension: use another name"
             )
     of_custom = [field for fields in s.custom_fields.values() for field in fields]
-    known = (*ALL_FIELDS, *s.dimension_names, *s.policy_fields, *of_custom)
+    names = (*ALL_FIELDS, *s.dimension_names, *s.policy_fields, *of_custom)
     for ours, theirs in s.events.fields.items():
         at = f"events.fields.{ours}"
-        if ours not in known:
-            close = nearest(ours, known)
-            meant = f"did you mean {close!r}?" if close else f"there are {', '.join(known)}"
+        if ours not in names:
+            close = nearest(ours, names)
+            meant = f"did you mean {close!r}?" if close else f"there are {', '.join(names)}"
             swapped = (
                 f" Write {theirs} = {ours!r}: streamer's name comes first."
-                if theirs in known
+                if theirs in names
                 else ""
             )
             raise SettingsError(

@@ -38,26 +38,26 @@ def load(path: str | Path | None = None, environ: Mapping[str, str] | None = Non
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise SettingsError(f"not TOML: {error}; at {path}") from error
     refuse_near_misses(environ or {}, Settings)
-    for key, text in sorted((environ or {}).items()):
+    for key, value in sorted((environ or {}).items()):
         parts = key.removeprefix(PREFIX).lower().split("__")
         if key.startswith(PREFIX) and (len(parts) > 1 or parts[0] in _LISTS):
-            _lay_over(data, parts, text, key)
+            _lay_over(data, parts, value, key)
     return parse(data, where)
 
 
-def _lay_over(data: dict[str, Any], path: list[str], text: str, key: str) -> None:
+def _lay_over(data: dict[str, Any], path: list[str], value: str, key: str) -> None:
     table = data
     for part in path[:-1]:
         table = table.setdefault(part, {})
         if not isinstance(table, dict):
             raise SettingsError(f"{key}: {part!r} is not a table of the settings")
-    if path[-1] in SECRETS or text[:1] not in ("[", "{"):
-        table[path[-1]] = text
+    if path[-1] in SECRETS or value[:1] not in ("[", "{"):
+        table[path[-1]] = value
         return
     try:
-        table[path[-1]] = tomllib.loads(f"v = {text}")["v"]
+        table[path[-1]] = tomllib.loads(f"v = {value}")["v"]
     except tomllib.TOMLDecodeError as error:
-        raise SettingsError(f"{key}={text!r}: not a TOML value: {error}") from error
+        raise SettingsError(f"{key}={value!r}: not a TOML value: {error}") from error
 
 
 def parse(data: Mapping[str, Any], where: str = "the settings") -> Settings:
@@ -74,13 +74,13 @@ def secret_of(key: str, path: str) -> str:
     """What a file holds, without blanks around it; SettingsError where it is empty or cannot be
     read."""
     try:
-        text = Path(path).read_text(encoding="utf-8").strip()
+        secret = Path(path).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
         raise SettingsError(f"cannot read {key}: {reason}; at {path}") from None
-    if not text:
+    if not secret:
         raise SettingsError(f"{key} is an empty file; at {path}")
-    return text
+    return secret
 
 
 def unusable(key: str, paths: str, error: Exception) -> SettingsError:

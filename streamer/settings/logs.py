@@ -63,10 +63,10 @@ def kinds_of(source: Source, topic: str) -> tuple[str, ...]:
     if kind.fixed is not None:
         return (LINE_TYPES[kind.fixed],)
     by_topic = kind.field is None and kind.header is None
-    found = {
+    rules_of_topic = {
         name: [rule for value, rule in rules.items() if value == topic or not by_topic]
         for name, rules in kind.rules.items()
     }
-    if any(rule.shown for rule in found["clicks"]):
-        found["impressions"] = found["clicks"]
-    return tuple(name for name, rules in found.items() if rules)
+    if any(rule.shown for rule in rules_of_topic["clicks"]):
+        rules_of_topic["impressions"] = rules_of_topic["clicks"]
+    return tuple(name for name, rules in rules_of_topic.items() if rules)

@@ -29,23 +29,23 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 def hint(message: str, root: type[Section]) -> str:
     """What to do about msgspec's message of an unknown key; "" where it is about something else."""
-    found = _UNKNOWN.search(message)
-    if found is None:
+    unknown = _UNKNOWN.search(message)
+    if unknown is None:
         return ""
-    name, path, known_paths = found[1], found[2] or "", sections_of(root)
+    name, path, known_paths = unknown[1], unknown[2] or "", sections_of(root)
     kind = known_paths.get(re.sub(r"\[[^\]]*\]", "", path))
     if kind is None:
         kind = known_paths.get(path.replace("[...]", f".{NAME}"))
     if kind is None:
         return ""
-    known = [field.encode_name for field in msgspec.structs.fields(kind)]
-    close = nearest(name, known)
+    keys = [field.encode_name for field in msgspec.structs.fields(kind)]
+    close = nearest(name, keys)
     if close is not None:
         return f": did you mean {close!r}?"
     elsewhere = [key for key in keys_of(root) if key.rpartition(".")[2] == name]
     if elsewhere:
         return f": did you mean {' or '.join(elsewhere)}?"
-    return f": the keys there are {', '.join(known)}"
+    return f": the keys there are {', '.join(keys)}"
 
 
 def refuse_near_misses(environ: Mapping[str, str], root: type[Section]) -> None:
@@ -60,12 +60,12 @@ def refuse_near_misses(environ: Mapping[str, str], root: type[Section]) -> None:
         for name, key in meant.items()
         if f".{NAME}." in key
     }
-    for name, text in sorted(environ.items()):
+    for name, value in sorted(environ.items()):
         key = meant.get(name)
-        for pattern, its in named.items():
-            if found := pattern.match(name):
-                key = its.replace(NAME, found[1].lower())
-        if key is not None and name != variable_of(key) and not _ADDRESS.match(text):
+        for pattern, key_of_pattern in named.items():
+            if match := pattern.match(name):
+                key = key_of_pattern.replace(NAME, match[1].lower())
+        if key is not None and name != variable_of(key) and not _ADDRESS.match(value):
             raise SettingsError(
                 f"{name} is not a setting: {key} is {variable_of(key)}, with two underscores; "
                 "in the environment"

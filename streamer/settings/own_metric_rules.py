@@ -49,8 +49,8 @@ def validate_custom(s: Settings) -> None:
 
 
 def _validate_field(custom: Custom, s: Settings, at: str) -> None:
-    field, known = custom.field, KNOWN_FIELDS[custom.kind]
-    if field is None or field in known:
+    field, readable = custom.field, KNOWN_FIELDS[custom.kind]
+    if field is None or field in readable:
         return
     if _FIELD.match(field) is None:
         raise SettingsError(
@@ -63,7 +63,7 @@ def _validate_field(custom: Custom, s: Settings, at: str) -> None:
     if field in whose:
         raise SettingsError(
             f"field = {field!r} is {whose[field]}, which custom metrics of {custom.kind} cannot "
-            f"read: there it can be {', '.join(known)}, or a name of its own; {at}"
+            f"read: there it can be {', '.join(readable)}, or a name of its own; {at}"
         )
 
 
@@ -102,8 +102,8 @@ def validate_composites(s: Settings) -> None:
             raise SettingsError(f"{len(parts)} parts: {least} to {most}; {at}")
         if len({(part.metric, part.against) for part in parts}) < len(parts):
             raise SettingsError(f"a part stands twice: add up its weights; {at}")
-        for place, part in enumerate(parts):
-            _validate_part(part, s, f"{at}.parts[{place}]")
+        for j, part in enumerate(parts):
+            _validate_part(part, s, f"{at}.parts[{j}]")
 
 
 def _validate_part(part: CompositePart, s: Settings, at: str) -> None:

@@ -196,11 +196,11 @@ def _validate_fields(s: Settings, source: Source, at: str) -> None:
         dict.fromkeys((*(n for k in LINE_TYPES.values() for n in field_names(k)), *others))
     )
     for key, kind in LINE_TYPES.items():
-        for ours, said in getattr(source, key).fields.items():
-            known = (*field_names(kind), *others)
-            _validate_field(ours, said, known, f"{at}.{key}.fields")
-    for ours, said in source.fields.items():
-        _validate_field(ours, said, every, f"{at}.fields")
+        for ours, field_source in getattr(source, key).fields.items():
+            names = (*field_names(kind), *others)
+            _validate_field(ours, field_source, names, f"{at}.{key}.fields")
+    for ours, field_source in source.fields.items():
+        _validate_field(ours, field_source, every, f"{at}.fields")
     for root in source.roots:
         if root:
             _validate_path(root.replace("{}", "x"), f"{at}.roots")

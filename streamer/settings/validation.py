@@ -113,11 +113,11 @@ def _validate_items(s: Settings) -> None:
         len(set(items.dimensions)) == len(items.dimensions),
         f"items.dimensions = {list(items.dimensions)}: each once",
     )
-    known = s.windows.lengths
+    lengths = s.windows.lengths
     _require(
-        0 < len(s.item_windows) == len(set(s.item_windows)) and set(s.item_windows) <= set(known),
+        0 < len(s.item_windows) == len(set(s.item_windows)) and set(s.item_windows) <= set(lengths),
         f"items.windows = {list(s.item_windows)}: some of windows.lengths, each once: "
-        f"{', '.join(known)}",
+        f"{', '.join(lengths)}",
     )
     for key, value in (("catalog_size", items.catalog_size), ("users", items.users)):
         _require(
@@ -159,14 +159,14 @@ def _validate_ranking(metrics: Metrics) -> None:
         f"metrics.margin = {metrics.margin}: 0 to {limits.MAX_SCORE:g}",
     )
     for name, chosen in metrics.conventions.items():
-        known = CONVENTIONS.get(name, ())
+        others = CONVENTIONS.get(name, ())
         _require(
-            bool(known),
+            bool(others),
             f"metrics.conventions.{name}: only {', '.join(CONVENTIONS)} have conventions",
         )
         _require(
-            set(chosen) <= set(known) and len(set(chosen)) == len(chosen),
-            f"metrics.conventions.{name} = {list(chosen)}: must be of {list(known)}, each once",
+            set(chosen) <= set(others) and len(set(chosen)) == len(chosen),
+            f"metrics.conventions.{name} = {list(chosen)}: must be of {list(others)}, each once",
         )
     _require(
         "exponential" not in metrics.conventions.get("ndcg_ratio", ())
@@ -190,9 +190,9 @@ def _validate_alerts(s: Settings) -> None:
             and limits.MAX_ALERT_WINDOW_MS % a.window_ms == 0,
             f"window = {a.window!r}: must be 10m to 24h and divide a day evenly; {at}",
         )
-        known = set(s.dimension_names)
+        dimensions = set(s.dimension_names)
         _require(
-            set(a.segments) <= known and len(set(a.segments)) == len(a.segments),
+            set(a.segments) <= dimensions and len(set(a.segments)) == len(a.segments),
             f"segments = {list(a.segments)}: dimensions are {list(s.dimension_names)}; {at}",
         )
         _require(0 < a.drop < 1, f"drop = {a.drop}: above 0 and below 1; {at}")
@@ -277,10 +277,10 @@ def _validate_dimensions(s: Settings) -> None:
     for rollup in s.rollups:
         for name in rollup:
             _require(name in names, f"metrics.rollups names {name!r}; dimensions are {list(names)}")
-    known = [set(rollup) for rollup in s.rollups]
+    rollups = [set(rollup) for rollup in s.rollups]
     for rollup in s.detailed:
         _require(
-            set(rollup) in known,
+            set(rollup) in rollups,
             f"metrics.detailed names {list(rollup)}, which is none of metrics.rollups = "
             f"{[list(names) for names in s.rollups]}; add it there as well",
         )

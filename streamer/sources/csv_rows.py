@@ -150,13 +150,13 @@ def numeric_columns(settings: Settings) -> frozenset[str]:
     """
     numbers = {*NUMBERS, *settings.policy_fields}
     numbers |= {name for fields in settings.custom_fields.values() for name in fields}
-    found = {settings.events.fields.get(name, name) for name in numbers}
-    said = list(_said(settings))
-    found -= {column for ours, column in said if ours not in numbers}
-    return frozenset(found | {column for ours, column in said if ours in numbers})
+    columns = {settings.events.fields.get(name, name) for name in numbers}
+    mapped = list(_mapped(settings))
+    columns -= {column for ours, column in mapped if ours not in numbers}
+    return frozenset(columns | {column for ours, column in mapped if ours in numbers})
 
 
-def _said(settings: Settings) -> Iterator[tuple[str, str]]:
+def _mapped(settings: Settings) -> Iterator[tuple[str, str]]:
     """(our field, a column that the settings read it from)."""
     for source in settings.read_sources:
         fields = [field for kind in KINDS for field in source.fields_of(kind).items()]

@@ -79,8 +79,8 @@ class LineFile:
     def _text(self, file: BinaryIO) -> Iterator[bytes]:
         """Blocks of the file's text."""
         if self.path.endswith(".gz"):
-            with gzip.GzipFile(fileobj=file) as text:
-                while block := text.read(BLOCK_BYTES):
+            with gzip.GzipFile(fileobj=file) as unpacked:
+                while block := unpacked.read(BLOCK_BYTES):
                     self.read_bytes = file.tell()
                     yield block
         elif self.path.endswith(".zst"):
@@ -102,21 +102,21 @@ class LineFile:
             raise SourceError(f"zstd needs the package zstandard; at {self.path}") from error
         frame = None
         for block in blocks:
-            text = []
+            unpacked = []
             for start in range(0, len(block), _ZSTD_BYTES):
                 rest = block[start : start + _ZSTD_BYTES]
                 while rest:
                     frame = frame or zstandard.ZstdDecompressor().decompressobj()
                     try:
-                        text.append(frame.decompress(rest))
+                        unpacked.append(frame.decompress(rest))
                     except zstandard.ZstdError as error:
                         raise SourceError(f"broken zstd file: {error}; at {self.path}") from error
                     rest = frame.unused_data if frame.eof else b""
                     frame = None if frame.eof else frame
-                if sum(map(len, text)) >= BLOCK_BYTES:
-                    yield b"".join(text)
-                    text = []
-            yield b"".join(text)
+                if sum(map(len, unpacked)) >= BLOCK_BYTES:
+                    yield b"".join(unpacked)
+                    unpacked = []
+            yield b"".join(unpacked)
         if frame is not None:
             raise SourceError(f"broken zstd file: it ends within a frame; at {self.path}")
 
@@ -144,12 +144,12 @@ def check_start(start: bytes, path: str, *, is_table: bool) -> None:
     for signature, what in _SIGNATURES.items():
         if start.startswith(signature):
             raise SourceError(f"it is {what}; at {path}")
-    text = start.removeprefix(b"\xef\xbb\xbf")
-    if is_table and _OBJECT.match(text):
+    head = start.removeprefix(b"\xef\xbb\xbf")
+    if is_table and _OBJECT.match(head):
         raise SourceError(f"it holds JSON, not rows: end its name with .ndjson; at {path}")
-    if not is_table and _ARRAY.match(text):
+    if not is_table and _ARRAY.match(head):
         advice = "write one object a line (jq -c '.[]')"
         raise SourceError(f"it is one JSON array: {advice}; at {path}")
-    if not is_table and (row := _HEADER.match(text)):
+    if not is_table and (row := _HEADER.match(head)):
         ending = ".tsv" if b"\t" in row[0] else ".csv"
         raise SourceError(f"it holds rows, not JSON: end its name with {ending}; at {path}")
