@@ -103,9 +103,9 @@ class OtherCluster:
                 await self._fetch()
                 delay_seconds = 0.1
             except Exception as error:  # whatever it is: other clusters are read meanwhile
-                text = str(error) or type(error).__name__
-                text = f"{self._cluster.called}: {text}; at {self._cluster.place}"
-                self._problem = self._lost or text
+                reason = str(error) or type(error).__name__
+                reason = f"{self._cluster.called}: {reason}; at {self._cluster.place}"
+                self._problem = self._lost or reason
                 self._tried.set()
                 await self._disconnect()
                 await asyncio.sleep(delay_seconds)
@@ -148,7 +148,7 @@ class OtherCluster:
         if self._fetches.silent_seconds(self._active_at) > limits.CLUSTER_SECONDS:
             raise BrokerError(f"no answer for {limits.CLUSTER_SECONDS:.0f} s")
         try:
-            found = await self._consumer.getmany(*self._active, timeout_ms=FETCH_MAX_WAIT_MS)
+            answer = await self._consumer.getmany(*self._active, timeout_ms=FETCH_MAX_WAIT_MS)
         except NoOffsetForPartitionError:  # not sought yet: it is still being recovered
             await asyncio.sleep(_PAUSE_SECONDS)
             return
@@ -156,7 +156,7 @@ class OtherCluster:
             self._fetches.doubt(error.args[0] if error.args else ())
             await asyncio.sleep(_PAUSE_SECONDS)
             return
-        for chunk in self._fetches.chunks(found).values():
+        for chunk in self._fetches.chunks(answer).values():
             self._offer(chunk)
 
     # What a worker asks --------------------------------------------------------------------------
@@ -193,9 +193,9 @@ class OtherCluster:
             async with asyncio.timeout(limits.CLUSTER_SECONDS):
                 return self._named(await bounds_of(consumer, asked))
         except (KafkaError, OSError, TimeoutError) as error:
-            text = str(error) or f"no answer within {limits.CLUSTER_SECONDS:.0f} s"
+            reason = str(error) or f"no answer within {limits.CLUSTER_SECONDS:.0f} s"
             raise BrokerError(
-                f"{self._cluster.called}: {text}; at {self._cluster.place}"
+                f"{self._cluster.called}: {reason}; at {self._cluster.place}"
             ) from error
 
     async def records_at(

@@ -90,10 +90,10 @@ def _login(header: str) -> tuple[str, str]:
     if scheme.lower() != "basic":
         return "", ""
     try:
-        text = base64.b64decode(coded.strip(), validate=True).decode()
+        login = base64.b64decode(coded.strip(), validate=True).decode()
     except (binascii.Error, ValueError):
         return "", ""
-    user, _, password = text.partition(":")
+    user, _, password = login.partition(":")
     return user, password
 
 

@@ -50,8 +50,8 @@ class HttpConnections:
         if not waiting:
             return False
         oldest = min(waiting, key=lambda c: (c.is_unread, c.since))
-        text = f"{self.most} connections are open: the longest idle are closed for new ones"
-        self.notices.note("full", text)
+        notice = f"{self.most} connections are open: the longest idle are closed for new ones"
+        self.notices.note("full", notice)
         oldest.abort()
         return True
 
@@ -171,14 +171,14 @@ class HttpConnection(RequestHandler):
         """An answer in words, and one line a minute in the log."""
         if status < 500:
             self._connections.notices.note("bad", f"a request was rejected: {_REFUSED}")
-            text = _REFUSED
+            problem = _REFUSED
         else:
-            text = f"unexpected {type(exc).__name__}"
-            self._connections.notices.note(text, f"a request failed: {text}")
+            problem = f"unexpected {type(exc).__name__}"
+            self._connections.notices.note(problem, f"a request failed: {problem}")
         if request.writer.output_size > 0:
             raise ConnectionError("the answer has already begun")
         headers = {"Server": SERVER, "X-Content-Type-Options": "nosniff"}
-        response = web.Response(status=status, text=f"{text}\n", headers=headers)
+        response = web.Response(status=status, text=f"{problem}\n", headers=headers)
         response.force_close()
         return response
 

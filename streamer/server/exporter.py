@@ -87,9 +87,9 @@ class Exporter:
         self.now_ms = now_ms
         present = [report for report in self.reports if report.is_present]
         stored = self.reader.stored
-        manifests = {number: manifest for number, (manifest, _) in stored.items()}
+        manifests = {partition: manifest for partition, (manifest, _) in stored.items()}
         self.lags = lag_records(self.ends, manifests, present)
-        committed_ms = {number: seen_ms for number, (_, seen_ms) in stored.items()}
+        committed_ms = {partition: seen_ms for partition, (_, seen_ms) in stored.items()}
         self.standstill.look(now_ms, self.lags, committed_ms)
         stands = any(s > limits.STANDSTILL_SECONDS for s in self.standstill.seconds.values())
         fullness = await self.store.fullness() if stands else None

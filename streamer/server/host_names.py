@@ -63,10 +63,10 @@ def host_guard(exporter: ExporterSettings, is_open: Callable[[str], bool]) -> An
         if is_old or is_open(request.path) or is_known(header or "", names):
             return await handler(request)
         shown = (header or "")[: limits.MAX_FOUND_CHARS]
-        text = (
+        refusal = (
             f"{shown!r} is not a name of this exporter: use its address, or add the name "
             "to exporter.hosts of its settings\n"
         )
-        return web.Response(status=421, text=text)
+        return web.Response(status=421, text=refusal)
 
     return guard

@@ -37,20 +37,20 @@ def render(result: Readout, is_openmetrics: bool = False) -> str:
             made = texts.setdefault((id(block.labels), *block.extra.items()), {})
             name, labels, extra, values = block.name, block.labels, block.extra, block.values
             for i in places:
-                text = made.get(i)
-                if text is None:
+                label_text = made.get(i)
+                if label_text is None:
                     key = (*labels[i].items(), *extra.items())
-                    text = _texts.get(key)
-                    if text is None:
-                        text = _texts[key] = _label_text(dict(key))
-                    made[i] = text
+                    label_text = _texts.get(key)
+                    if label_text is None:
+                        label_text = _texts[key] = _label_text(dict(key))
+                    made[i] = label_text
                 value = values[i]
                 if not -_PLAIN < value < _PLAIN:
-                    out.append(f"{name}{text} {_large(value)}\n")
+                    out.append(f"{name}{label_text} {_large(value)}\n")
                 elif type(value) is int:
-                    out.append(f"{name}{text} {value}.0\n")
+                    out.append(f"{name}{label_text} {value}.0\n")
                 else:
-                    out.append(f"{name}{text} {float(value)!r}\n")
+                    out.append(f"{name}{label_text} {float(value)!r}\n")
     return "".join(out)
 
 
