@@ -141,8 +141,8 @@ class _Kind:
             return None
         inner, fields = Values(), list[dict[str, Any]]()
         for name in self.of_element:
-            said = None if items is None else _in_element(self.said.get(name))
-            fields += self._wanted(name, name if said is None else said, inner)
+            field_source = None if items is None else _in_element(self.said.get(name))
+            fields += self._wanted(name, name if field_source is None else field_source, inner)
         where = self._default("items") if items is None else items
         return {
             "values": [self.values.path(path_of(form["path"])) for form in forms_of(where)],
@@ -150,9 +150,11 @@ class _Kind:
             "fields": fields,
         }
 
-    def _wanted(self, name: str, said: FieldSource, values: Values) -> Iterator[dict[str, Any]]:
+    def _wanted(
+        self, name: str, field_source: FieldSource, values: Values
+    ) -> Iterator[dict[str, Any]]:
         """A field, from the first of some values; of times one for each unit, the first last."""
-        forms = list(forms_of(said))
+        forms = list(forms_of(field_source))
         products = [form for form in forms if "product" in form]
         for form in products:
             first, second = form["product"]
@@ -214,10 +216,10 @@ def place_of(settings: Settings, log: Log, kind: str | None, name: str) -> str:
     if name == "type" and not source.is_own:
         field = source.kind.field
         return source.kind.header or log.plain if field is None else _first_text(field)
-    said = source.fields_of(kind or log.kinds[0]).get(name)
-    if said is None or said is True or said is False:
+    field_source = source.fields_of(kind or log.kinds[0]).get(name)
+    if field_source is None or field_source is True or field_source is False:
         return rooted(source.roots[0], name) if source.roots else name
-    form = next(forms_of(said))
+    form = next(forms_of(field_source))
     if "product" in form:
         return " × ".join(form["product"])
     return str(form.get("path") or form.get("header") or name).removeprefix(_RECORD)
@@ -267,14 +269,14 @@ def zone_offsets(name: str) -> list[tuple[int, int]]:
     [(0, 3600000), (323830800000, 7200000)]
     """
     zone = zoneinfo.ZoneInfo(name)
-    found = [(0, _offset_ms(_FIRST_DAY, zone))]
+    offsets = [(0, _offset_ms(_FIRST_DAY, zone))]
     day = _FIRST_DAY
     while day < _LAST_DAY:
         following = day + timedelta(days=1)
-        if _offset_ms(following, zone) != found[-1][1]:
-            found.append(_change(day, following, zone))
+        if _offset_ms(following, zone) != offsets[-1][1]:
+            offsets.append(_change(day, following, zone))
         day = following
-    return found
+    return offsets
 
 
 def _offset_ms(moment: datetime, zone: zoneinfo.ZoneInfo) -> int:

@@ -126,15 +126,15 @@ class Explainer:
         if reason in ("late", "future"):
             return self._untimely(log, raw, reason, beside)
         if log:
-            _, kind, field, element, text = self._decoder.explain(log, raw, *beside)
+            _, kind, field, element, value_text = self._decoder.explain(log, raw, *beside)
         else:
             kind, field, element = None, "type", None
-            text = self._text(raw or b"", self._name("type"))
+            value_text = self._text(raw or b"", self._name("type"))
         name = self._place(log, kind, field, element)
         return Refusal(
             reason,
             printable(name),
-            self._found(field, text, hides_values),
+            self._found(field, value_text, hides_values),
             self._expectation(log, reason, kind, field),
         )
 
@@ -156,14 +156,14 @@ class Explainer:
         """Our field that no name seen stands for → the name seen that is most like it."""
         names = list(seen)
         unknown = [name for name in names if name not in self._known]
-        found: dict[str, str] = {}
+        names_of_fields: dict[str, str] = {}
         for field in (*OTHER_NAMES, *self._settings.dimension_names):
             is_one = field != "items"  # names of one item are like those of several
-            if is_one and self._name(field) not in names and field not in found:
-                name = alike(field, [x for x in unknown if x not in found.values()])
+            if is_one and self._name(field) not in names and field not in names_of_fields:
+                name = alike(field, [x for x in unknown if x not in names_of_fields.values()])
                 if name is not None:
-                    found[field] = name
-        return found
+                    names_of_fields[field] = name
+        return names_of_fields
 
     def _name(self, field: str) -> str:
         return self._names.get(field, field)
@@ -172,9 +172,11 @@ class Explainer:
         """Where a field stands in the record; of an element of a list in that."""
 
         def name(ours: str) -> str:
-            known = self._settings.logs.get(log)
+            log_of_settings = self._settings.logs.get(log)
             return (
-                self._name(ours) if known is None else place_of(self._settings, known, kind, ours)
+                self._name(ours)
+                if log_of_settings is None
+                else place_of(self._settings, log_of_settings, kind, ours)
             )
 
         if element is None:
@@ -191,16 +193,16 @@ class Explainer:
     def _untimely(self, log: str, raw: bytes | None, reason: str, beside: Beside) -> Refusal:
         """Of a record that is an event, at a wrong time."""
         event, time = self._decoder.decode(log, raw, *beside), self._settings.time
-        found = NOTHING
+        time_found = NOTHING
         if not isinstance(event, str):
             moment = datetime.fromtimestamp(event["event_ms"] / 1000, UTC)
-            found = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+            time_found = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
         expected = (
             f"a time at most {time.max_lateness} before the newest record (time.max_lateness)"
             if reason == "late"
             else f"a time at most {time.max_skew} after the newest record (time.max_skew)"
         )
-        return Refusal(reason, self._place(log, None, "ts", None), found, expected)
+        return Refusal(reason, self._place(log, None, "ts", None), time_found, expected)
 
     def _found(self, field: str, text: str | None, hides_values: bool) -> str:
         """A value as it stands in the record; a time in another unit with that unit."""
@@ -253,11 +255,11 @@ def _of_bytes(raw: bytes, reason: str, hides_values: bool) -> tuple[str, str]:
     if reason == "too_deep":
         return f"nesting of {depth(raw)}", f"nesting of at most {limits.MAX_DEPTH}"
     head = raw[: 4 * limits.MAX_FOUND_CHARS].decode(errors="backslashreplace")
-    found = printable(head) if raw.strip() else NOTHING
+    head_found = printable(head) if raw.strip() else NOTHING
     if hides_values and raw.strip():
-        found = f"{len(raw):,} bytes"
-        found += " of other JSON" if reason == "object" else " that cannot be read"
-    return found, "a JSON object" if reason == "object" else "one JSON object in UTF-8"
+        head_found = f"{len(raw):,} bytes"
+        head_found += " of other JSON" if reason == "object" else " that cannot be read"
+    return head_found, "a JSON object" if reason == "object" else "one JSON object in UTF-8"
 
 
 def _of_wire(raw: bytes) -> str:
@@ -318,12 +320,12 @@ def unit_of(value: Any) -> str | None:
     ('seconds', 'microseconds', 'seconds', None)
     """
     try:
-        number = float(value) if isinstance(value, str) else value
+        time = float(value) if isinstance(value, str) else value
     except ValueError:
         return None
-    if not isinstance(number, int | float):
+    if not isinstance(time, int | float):
         return None
     for unit, in_a_second in _UNITS.items():
-        if limits.MIN_SECONDS * in_a_second <= number <= limits.MAX_SECONDS * in_a_second:
+        if limits.MIN_SECONDS * in_a_second <= time <= limits.MAX_SECONDS * in_a_second:
             return unit
     return None

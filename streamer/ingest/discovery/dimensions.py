@@ -72,9 +72,9 @@ class Dimensions:
             why = f"elements of {lists} say arms, but no field of theirs names the experiment"
             return (why if lists else "no field looks like the arm of an experiment",)
         doubts = []
-        number = next((step for step in taken.path if isinstance(step, int)), None)
-        if number is not None:
-            doubts.append(f"element [{number}] of a list: another order gives another experiment")
+        index = next((step for step in taken.path if isinstance(step, int)), None)
+        if index is not None:
+            doubts.append(f"element [{index}] of a list: another order gives another experiment")
         if self.arms:
             all_keyed = all(_experiment(one.path) for one in (taken, *self.arms))
             what = "experiments" if all_keyed else "fields may be it"
@@ -105,7 +105,9 @@ def find_dimensions(profile: Profile, taken: Container[Path]) -> Dimensions:
         path, seen = arms[0]
         chosen.append(ProposedDimension(VARIANT, path, seen))
         names.add(VARIANT)
-    ranked = [(place, len(p), p, s) for p, s in few if (place := _surface(p)) is not None]
+    ranked = [
+        (rank_of_name, len(p), p, s) for p, s in few if (rank_of_name := _surface(p)) is not None
+    ]
     for _, _, path, seen in sorted(ranked, key=lambda one: one[:2])[:_CHOSEN]:
         if all(one.path != path for one in chosen):
             chosen.append(ProposedDimension(_name(path, names), path, seen))
@@ -143,10 +145,14 @@ def _called(arm: ProposedDimension) -> str:
     return f"{_experiment(arm.path) or text_of(arm.path)} ({', '.join(some)}{more})"
 
 
-def _arms(some: Iterable[tuple[Path, Seen]]) -> list[tuple[Path, Seen]]:
+def _arms(candidates: Iterable[tuple[Path, Seen]]) -> list[tuple[Path, Seen]]:
     """Those that may say the arm of an experiment, the most likely first; without elements by
     number of lists whose elements are told apart by a key."""
-    ranked = [(place, len(p), -s.count, p, s) for p, s in some if (place := _arm(p, s)) is not None]
+    ranked = [
+        (rank_of_name, len(p), -s.count, p, s)
+        for p, s in candidates
+        if (rank_of_name := _arm(p, s)) is not None
+    ]
     keyed = {
         path[: path.index(step)]
         for *_, path, _ in ranked
