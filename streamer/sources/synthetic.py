@@ -4,20 +4,17 @@ live traffic, without an end: what ``streamer produce --synthetic`` sends."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import chain, islice, repeat
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from streamer.encoding.arrays import F64, I64, Bools
+from streamer.errors import UsageError
 from streamer.ingest.record import record_decoder
 from streamer.settings.model import Settings
 from streamer.sources.files import Line
-from streamer.sources.traffic import Floats, Ints, SyntheticTraffic
-from streamer.sources.visits import draw_items, draw_visits, dwell_bodies
-
-__all__ = ["BROKEN", "KindLine", "LiveTraffic", "SyntheticTraffic", "generate"]
 
 KindLine = tuple[str, bytes]
 """(kind, NDJSON line without its newline)."""
@@ -49,19 +46,113 @@ BATCHES_PER_SECOND = 4
 """How often the traffic can be stopped."""
 _IDS_PER_MS = 1000
 """Ids begin at the start time times this, so that no two runs share one."""
+STAY_MS = (500, 10 * 60_000)
+"""Shortest and longest stay on a page: within the gap of a session."""
+PAUSE_MS = (31 * 60_000, 90 * 60_000)
+"""Shortest and longest absence that ends a session."""
+
+
+@dataclass(frozen=True)
+class SyntheticTraffic:
+    """What the traffic looks like. Shares are of the lines concerned, 0 to 1."""
+
+    seed: int = 0
+    start_ms: int = 1_700_000_000_000
+    """Event time of the first slate, epoch milliseconds."""
+    first_id: int = 0
+    """Where the numbers in event, request and session ids begin."""
+    events_per_second: float = 1000.0
+    """Events of all kinds per second of event time, on average."""
+    users: int = 10_000
+    items: int = 1000
+    slate: int = 10
+    """Items shown in one request."""
+    variants: tuple[tuple[str, float], ...] = (("A", 0.040), ("B", 0.046))
+    """(name, true share of impressions that are clicked); a user sees one variant."""
+    surfaces: tuple[str, ...] = ("home", "search")
+    user_exponent: float = 0.6
+    """Of the Zipf law that users follow; 0 is uniform."""
+    item_exponent: float = 1.0
+    position_decay: float = 0.6
+    """Clicks at position p are proportional to p ** -position_decay."""
+    items_form_share: float = 0.0
+    """Slates that are one event with ``items``."""
+    tested_every: int = 0
+    """Of the slates with ``items`` each so many-th carries ``reference`` (its items in another
+    order) and ``held_out`` (one of them); 0: none."""
+    requestless_click_share: float = 0.0
+    conversion_share: float = 0.08
+    """Clicks that are followed by a conversion."""
+    session_share: float = 0.1
+    """Slates that come with a session."""
+    bounce_share: float = 0.4
+    """Sessions of one view."""
+    session_views: float = 4.0
+    """Views of the other sessions, on average; they follow a geometric law from 2 on."""
+    unended_share: float = 0.25
+    """Sessions without an ``end``: the gap ends them."""
+    pause_share: float = 0.02
+    """Views after which the user is away for longer than the gap, and comes back under the same
+    session id."""
+    dwell_share: float = 0.3
+    """Views of an item of the slate whose dwell the session reports."""
+    click_dwell_share: float = 0.5
+    """Of these, where the slate was clicked, those of the clicked item: the click has it, too."""
+    out_of_order_share: float = 0.0
+    """Events that reach the log up to ``out_of_order_ms`` after their time."""
+    out_of_order_ms: int = 60_000
+    late_share: float = 0.0
+    """Events dated 61 to 120 minutes before their place in the log."""
+    duplicate_share: float = 0.0
+    """Events that come a second time, seconds later."""
+    broken_share: float = 0.0
+    """Lines that are no events, in addition to the events."""
+
+    def __post_init__(self) -> None:
+        for f in fields(self):
+            value = getattr(self, f.name)
+            if f.name.endswith("_share") and not 0 <= value <= 1:
+                raise UsageError(f"{f.name} = {value}: must be 0 to 1; in the traffic")
+        if not 1 <= self.slate <= self.items / 2:
+            raise UsageError(f"slate = {self.slate}: must be 1 to items / 2 = {self.items / 2:g}")
+        if self.events_per_second <= 0 or self.users < 1 or not self.variants:
+            raise UsageError("traffic needs a positive rate, a user and a variant")
+        if self.session_views < 2:
+            raise UsageError(f"session_views = {self.session_views}: must be 2 or more")
+        for name, rate in self.variants:
+            if not 0 <= rate * self.position_weights().max() <= 1:
+                raise UsageError(f"variant {name}: rate {rate} is too high at the first position")
+
+    def position_weights(self) -> F64:
+        """Click rate at each position over the overall one; their mean is 1."""
+        weights = np.arange(1, self.slate + 1) ** -self.position_decay
+        return np.asarray(weights / weights.mean(), np.float64)
+
+    def events_per_session(self) -> float:
+        """A start, views, their dwells, and perhaps an end."""
+        views = self.bounce_share + (1 - self.bounce_share) * self.session_views
+        return 1 + views * (1 + self.dwell_share) + (1 - self.unended_share)
+
+    def slates_per_second(self) -> float:
+        """How many slates make ``events_per_second``."""
+        rate = sum(r for _, r in self.variants) / len(self.variants)
+        impressions = self.items_form_share + (1 - self.items_form_share) * self.slate
+        clicks = self.slate * rate * (1 + self.conversion_share)
+        events = impressions + clicks + self.session_share * self.events_per_session()
+        return self.events_per_second / (events * (1 + self.duplicate_share))
 
 
 @dataclass(frozen=True)
 class Slates:
     """Columns of what was shown: one row a request, ``item`` and ``clicked`` (row, position)."""
 
-    shown_ms: Ints
-    user: Ints
-    request: Ints
-    variant: Ints
-    surface: Ints
-    item: Ints
-    clicked: npt.NDArray[np.bool_]
+    shown_ms: I64
+    user: I64
+    request: I64
+    variant: I64
+    surface: I64
+    item: I64
+    clicked: Bools
 
 
 def generate(traffic: SyntheticTraffic, n: int | None) -> Iterator[KindLine]:
@@ -83,7 +174,7 @@ class _Generator:
         self.clock_ms = float(traffic.start_ms)
         self.slates = traffic.first_id
         self.serial = traffic.first_id
-        self.waiting: list[tuple[list[KindLine], Floats]] = []
+        self.waiting: list[tuple[list[KindLine], F64]] = []
 
     def lines(self) -> Iterator[KindLine]:
         """Lines without end, in order of arrival."""
@@ -134,7 +225,7 @@ class _Generator:
         self._feedback(slates)
         self._sessions(slates)
 
-    def _distinct_items(self, n: int) -> Ints:
+    def _distinct_items(self, n: int) -> I64:
         """n slates of different items: Zipf draws, what comes twice drawn again uniformly."""
         items = np.searchsorted(self.item_odds, self.random.random((n, self.t.slate)))
         rows = np.arange(n)
@@ -149,7 +240,7 @@ class _Generator:
             rows = rows[twice.any(1)]
         return items
 
-    def _impressions(self, of: Slates, score: Floats) -> None:
+    def _impressions(self, of: Slates, score: F64) -> None:
         t, n = self.t, len(of.user)
         propensity = np.clip(self.item_weights[of.item] * t.slate, 1e-6, 1)
         position = np.tile(np.arange(1, t.slate + 1), n)
@@ -228,7 +319,7 @@ class _Generator:
             actions = [action] * len(slate)
             self._add("sessions", _SESSION, at_ms, of.user[slate], request, actions, bodies)
 
-    def _dimensions_of(self, of: Slates, row: Ints) -> list[bytes]:
+    def _dimensions_of(self, of: Slates, row: I64) -> list[bytes]:
         """Variant and surface of slates, as a part of a line."""
         return [
             _DIMENSIONS % (self.names[v], self.surfaces[s])
@@ -237,7 +328,7 @@ class _Generator:
 
     # Collecting -----------------------------------------------------------------------------------
 
-    def _add(self, kind: str, template: bytes, at_ms: Ints, user: Ints, *rest: list[Any]) -> None:
+    def _add(self, kind: str, template: bytes, at_ms: I64, user: I64, *rest: list[Any]) -> None:
         """Encode events, and file them with the time at which they reach the log."""
         t, r, n = self.t, self.random, len(at_ms)
         arrival_ms = at_ms.astype(np.float64)
@@ -259,7 +350,7 @@ class _Generator:
             self.waiting.append(([lines[i] for i in again.tolist()], second_ms))
 
 
-def _zipf(n: int, exponent: float) -> Floats:
+def _zipf(n: int, exponent: float) -> F64:
     """Cumulative shares of ranks 1 to n."""
     odds = np.cumsum(np.arange(1, n + 1) ** -exponent)
     odds /= odds[-1]
@@ -304,3 +395,57 @@ class LiveTraffic:
                 running_ms = max(running_ms, self._decoder.time_of(kind, raw) or 0)
                 batch.append((kind, running_ms, raw))
             yield batch
+
+
+@dataclass(frozen=True)
+class Visits:
+    """Views in the order of sessions; ``session`` is the row of the session that a view is of."""
+
+    session: I64
+    begin_ms: I64
+    stay_ms: I64
+    is_last: Bools
+
+    @property
+    def leave_ms(self) -> I64:
+        """When the user left the page."""
+        return self.begin_ms + self.stay_ms
+
+
+def draw_visits(t: SyntheticTraffic, r: np.random.Generator, start_ms: I64) -> Visits:
+    """One session for each ``start_ms``, whose first view comes a millisecond later."""
+    n = len(start_ms)
+    more = r.geometric(1 / (t.session_views - 1), n)
+    count = np.where(r.random(n) < t.bounce_share, 1, 1 + more)
+    session = np.repeat(np.arange(n), count)
+    last = np.cumsum(count) - 1
+    is_last = np.zeros(len(session), bool)
+    is_last[last] = True
+    stay_ms = np.clip(r.lognormal(9.9, 1.1, len(session)), *STAY_MS).astype(np.int64)
+    pauses = (r.random(len(session)) < t.pause_share) & ~is_last
+    pause_ms = pauses * r.integers(*PAUSE_MS, len(session))
+    until_ms = np.cumsum(stay_ms + pause_ms)
+    before_ms = np.concatenate([[0], until_ms[last]])[session]
+    begin_ms = start_ms[session] + 1 + until_ms - before_ms - stay_ms - pause_ms
+    return Visits(session, begin_ms, stay_ms, is_last)
+
+
+def draw_items(t: SyntheticTraffic, r: np.random.Generator, clicked: Bools) -> I64:
+    """The column of its slate that each view is of; ``clicked``: the slate's items, by view."""
+    n, size = clicked.shape
+    column = r.integers(size, size=n)
+    follows = clicked.any(1) & (r.random(n) < t.click_dwell_share)
+    return np.where(follows, clicked.argmax(1), column)
+
+
+def dwell_bodies(r: np.random.Generator, leave_ms: I64, stay_ms: I64) -> list[bytes]:
+    """What a dwell event says of the time: a part of the stay, as a length or as two times."""
+    part: F64 = r.uniform(0.3, 1, len(stay_ms))
+    dwell_ms = (stay_ms * part).astype(np.int64)
+    both = r.random(len(stay_ms)) < 0.5
+    return [
+        b'"start_ts":%d,"end_ts":%d' % (end_ms - ms, end_ms) if as_times else b'"dwell_ms":%d' % ms
+        for end_ms, ms, as_times in zip(
+            leave_ms.tolist(), dwell_ms.tolist(), both.tolist(), strict=True
+        )
+    ]
