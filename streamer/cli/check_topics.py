@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from streamer.cli.finding import ERROR, OK, WARN, Finding
-from streamer.cli.rejection_report import Refused
+from streamer.cli.rejection_report import RejectionReport
 from streamer.formatting import partitions_in_words
 from streamer.ingest.sampling import Sample
 from streamer.kafka.admin import TopicDescription
@@ -128,7 +128,7 @@ def sample_findings(settings: Settings, samples: Mapping[str, Sample]) -> Iterat
     """Whether the last records of each topic are events; of each reason one that is none."""
     for log, sample in samples.items():
         what = f"topic {sample.topic!r}: "
-        refused = Refused(settings)
+        refused = RejectionReport(settings)
         for value, reason in sample.refused:
             refused.add(log, value, reason)
         if not sample.records:

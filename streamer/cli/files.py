@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from streamer.cli.rejection_report import Refused
+from streamer.cli.rejection_report import RejectionReport
 from streamer.settings.model import Settings
 from streamer.sources.files import FileSource, Line
 from streamer.sources.replay import Dead, Replay
@@ -62,7 +62,7 @@ def replayed(
 ) -> tuple[Replay, int]:
     """The engine after these files, and an exit code: 1 where most of their lines are no events.
     What was refused is said on stderr. ``change``: what makes other lines of theirs."""
-    source, refused = FileSource(files, settings), Refused(settings)
+    source, refused = FileSource(files, settings), RejectionReport(settings)
 
     def on_dead(dead: Dead) -> None:
         refused.add(dead.topic, dead.value, dead.reason)

@@ -22,7 +22,7 @@ from aiokafka.errors import KafkaError
 
 from streamer.cli.files import progress
 from streamer.cli.main import stopped
-from streamer.cli.rejection_report import Refused
+from streamer.cli.rejection_report import RejectionReport
 from streamer.errors import BrokerError, UsageError
 from streamer.ingest.dead_letters import DeadLetter
 from streamer.ingest.keys import KeyReader, partition_of
@@ -282,7 +282,7 @@ class Sender:
         self, settings: Settings, producers: Mapping[str | None, Any], partitions: int
     ) -> None:
         self.lines = self.buried = 0
-        self.refused = Refused(settings)
+        self.refused = RejectionReport(settings)
         letters = settings.kafka.topics.dead_letters
         self._places = {name: (log.cluster, log.plain) for name, log in settings.logs.items()}
         self._letters: tuple[str | None, str] = (None, letters)

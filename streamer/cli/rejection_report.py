@@ -39,7 +39,7 @@ class _Group:
     """Names of their fields, as they come."""
 
 
-class Refused:
+class RejectionReport:
     """Counts refusals, and explains the first one of each topic and reason."""
 
     def __init__(self, settings: Settings) -> None:

@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from streamer.cli.readout import Asked, read_experiment
+from streamer.cli.readout import ReadoutRequest, read_experiment
 from streamer.cli.report_chart import ChartRange, Write, extent, history, interval
 from streamer.errors import StreamerError
 from streamer.query import experiments
@@ -46,7 +46,7 @@ svg text { fill: var(--soft); font-size: 11px; }
 def main(args: argparse.Namespace) -> int:
     """Write the file; what it held before is replaced."""
     settings = load(args.config, os.environ)
-    stored, readout, code = read_experiment(settings, Asked(args.experiment), args.file)
+    stored, readout, code = read_experiment(settings, ReadoutRequest(args.experiment), args.file)
     html = page(experiments.document(stored, readout) | {"history": experiments.history(stored)})
     try:
         Path(args.html).write_text(html, encoding="utf-8")
