@@ -12,8 +12,8 @@ import msgspec
 from streamer.errors import SettingsError
 from streamer.settings import limits
 from streamer.settings.durations import pane_length_ms, short
+from streamer.settings.event_rules import validate_events
 from streamer.settings.experiment_rules import validate_direction, validate_experiments
-from streamer.settings.fields import validate_fields
 from streamer.settings.labels import VALUE_RULE, is_value
 from streamer.settings.model import CONVENTIONS
 from streamer.settings.own_metric_rules import (
@@ -43,7 +43,7 @@ def validate(s: Settings) -> None:
     _validate_dimensions(s)
     validate_policies(s)
     validate_custom(s)
-    validate_fields(s)
+    validate_events(s)
     validate_sources(s)
     validate_clusters(s)
     _validate_windows(s)

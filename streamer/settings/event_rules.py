@@ -1,4 +1,4 @@
-"""Rules of ``[events.fields]`` and of the names of dimensions: what event has which fields."""
+"""Rules of ``[events]`` that types cannot say: which fields events have, under which names."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from streamer.settings.model import Settings
 
 
-def validate_fields(s: Settings) -> None:
+def validate_events(s: Settings) -> None:
     """Raise SettingsError where a dimension or a mapped field has an invalid name, or where
     ``[events]`` says what there is not."""
-    _validate_events(s)
+    _validate_zone_and_positions(s)
     for i, dimension in enumerate(s.dimensions):
         validate_dimension_name(dimension.name, f"at dimensions[{i}]")
     for field in s.policy_fields:
@@ -49,7 +49,7 @@ def validate_fields(s: Settings) -> None:
     _validate_names(s)
 
 
-def _validate_events(s: Settings) -> None:
+def _validate_zone_and_positions(s: Settings) -> None:
     if s.events.positions_from not in (0, 1):
         raise SettingsError(
             f"events.positions_from = {s.events.positions_from}: must be 0 or 1, the number of the "
