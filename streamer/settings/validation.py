@@ -13,7 +13,7 @@ from streamer.errors import SettingsError
 from streamer.settings import limits
 from streamer.settings.durations import pane_length_ms, short
 from streamer.settings.event_rules import validate_events
-from streamer.settings.experiment_rules import validate_direction, validate_experiments
+from streamer.settings.experiment_rules import require, validate_direction, validate_experiments
 from streamer.settings.labels import VALUE_RULE, is_value
 from streamer.settings.model import CONVENTIONS
 from streamer.settings.own_metric_rules import (
@@ -33,11 +33,6 @@ _HOST = re.compile(rf"^[A-Za-z0-9_.-]{{1,{limits.MAX_HOST_CHARS}}}\Z")
 _NAME = re.compile(r"^[a-z_][a-z0-9_]{0,62}$")
 
 
-def _require(condition: bool, message: str) -> None:
-    if not condition:
-        raise SettingsError(message)
-
-
 def validate(s: Settings) -> None:
     """Raise SettingsError, naming the key, at the first value that cannot be used."""
     _validate_dimensions(s)
@@ -49,7 +44,7 @@ def validate(s: Settings) -> None:
     _validate_windows(s)
     validate_composites(s)
     _ = s.attribution.click_ms, s.attribution.conversion_ms, s.attribution.session_gap_ms
-    _require(
+    require(
         s.attribution.click_ms <= s.attribution.conversion_ms,
         f"attribution.click = {s.attribution.click!r} is longer than "
         f"attribution.conversion = {s.attribution.conversion!r}",
@@ -59,13 +54,13 @@ def validate(s: Settings) -> None:
         ("time.max_skew", s.time.max_skew_ms, limits.MAX_SKEW_MS),
         ("attribution.session_gap", s.attribution.session_gap_ms, limits.MAX_SESSION_GAP_MS),
     ):
-        _require(ms <= most_ms, f"{key} = {ms} ms: must be at most {most_ms}")
-    _require(
+        require(ms <= most_ms, f"{key} = {ms} ms: must be at most {most_ms}")
+    require(
         len(s.feedback_kinds) <= limits.MAX_FEEDBACK_KINDS,
         f"metrics.feedback has {len(s.feedback_kinds)} kinds; at most {limits.MAX_FEEDBACK_KINDS}",
     )
     for kind in s.metrics.feedback:
-        _require(
+        require(
             re.match(limits.LABEL_PATTERN, kind) is not None and kind not in limits.RESERVED_LABELS,
             f"metrics.feedback.{kind}: 1 to 64 of A-Za-z0-9_.:- and not all or other",
         )
@@ -74,12 +69,10 @@ def validate(s: Settings) -> None:
     validate_experiments(s)
     _validate_alerts(s)
     _validate_limits(s.limits)
-    _require(
-        0 <= s.exporter.port <= 65535, f"exporter.port = {s.exporter.port}: must be 0 to 65535"
-    )
+    require(0 <= s.exporter.port <= 65535, f"exporter.port = {s.exporter.port}: must be 0 to 65535")
     _validate_exporter(s.exporter)
     validate_url(s.redis.url)
-    _require(
+    require(
         s.redis.password is None or s.redis.password_file is None,
         "redis.password and redis.password_file are both set: use one",
     )
@@ -89,12 +82,12 @@ def validate(s: Settings) -> None:
 def _validate_limits(bounds: Limits) -> None:
     for name in msgspec.structs.fields(bounds):
         value = getattr(bounds, name.name)
-        _require(value is None or value > 0, f"limits.{name.name} = {value}: must be positive")
-    _require(
+        require(value is None or value > 0, f"limits.{name.name} = {value}: must be positive")
+    require(
         bounds.segments <= limits.MAX_SEGMENTS,
         f"limits.segments = {bounds.segments}: at most {limits.MAX_SEGMENTS}",
     )
-    _require(
+    require(
         bounds.flush_ms <= limits.MAX_FLUSH_MS,
         f"limits.flush_ms = {bounds.flush_ms}: at most {limits.MAX_FLUSH_MS}",
     )
@@ -105,22 +98,22 @@ def _validate_items(s: Settings) -> None:
     there = ", ".join(names) or "none"
     for key, dimensions in (("dimensions", items.dimensions), ("category", (items.category,))):
         for name in dimensions:
-            _require(
+            require(
                 name is None or name in names,
                 f"items.{key}: {name!r} is none of the dimensions: {there}",
             )
-    _require(
+    require(
         len(set(items.dimensions)) == len(items.dimensions),
         f"items.dimensions = {list(items.dimensions)}: each once",
     )
     lengths = s.windows.lengths
-    _require(
+    require(
         0 < len(s.item_windows) == len(set(s.item_windows)) and set(s.item_windows) <= set(lengths),
         f"items.windows = {list(s.item_windows)}: some of windows.lengths, each once: "
         f"{', '.join(lengths)}",
     )
     for key, value in (("catalog_size", items.catalog_size), ("users", items.users)):
-        _require(
+        require(
             0 <= value <= limits.MAX_CATALOG,
             f"items.{key} = {value}: 0 to {limits.MAX_CATALOG}",
         )
@@ -128,13 +121,13 @@ def _validate_items(s: Settings) -> None:
 
 def _validate_kafka(kafka: Kafka) -> None:
     keyed_by = kafka.keyed_by
-    _require(keyed_by in (None, "user"), f"kafka.keyed_by = {keyed_by!r}: must be 'user' or unset")
+    require(keyed_by in (None, "user"), f"kafka.keyed_by = {keyed_by!r}: must be 'user' or unset")
     names = list(msgspec.structs.astuple(kafka.topics))
-    _require(len(set(names)) == len(names), f"kafka.topics: {names} must be five different names")
+    require(len(set(names)) == len(names), f"kafka.topics: {names} must be five different names")
 
 
 def _validate_ranking(metrics: Metrics) -> None:
-    _require(
+    require(
         0 < len(metrics.k) <= limits.MAX_K
         and len(set(metrics.k)) == len(metrics.k)
         and all(0 < k <= limits.MAX_CUTOFF for k in metrics.k),
@@ -142,7 +135,7 @@ def _validate_ranking(metrics: Metrics) -> None:
         f"{limits.MAX_CUTOFF}",
     )
     at = metrics.thresholds
-    _require(
+    require(
         0 < len(at) <= limits.MAX_THRESHOLDS
         and all(0 <= t <= 1 for t in at)
         and all(low < high for low, high in pairwise(at)),
@@ -150,25 +143,25 @@ def _validate_ranking(metrics: Metrics) -> None:
         "ascending and different",
     )
     for kind, gain in metrics.feedback.items():
-        _require(
+        require(
             0 <= gain <= limits.MAX_GAIN,
             f"metrics.feedback.{kind} = {gain}: a gain is 0 to {limits.MAX_GAIN:g}",
         )
-    _require(
+    require(
         0 <= metrics.margin <= limits.MAX_SCORE,
         f"metrics.margin = {metrics.margin}: 0 to {limits.MAX_SCORE:g}",
     )
     for name, chosen in metrics.conventions.items():
         others = CONVENTIONS.get(name, ())
-        _require(
+        require(
             bool(others),
             f"metrics.conventions.{name}: only {', '.join(CONVENTIONS)} have conventions",
         )
-        _require(
+        require(
             set(chosen) <= set(others) and len(set(chosen)) == len(chosen),
             f"metrics.conventions.{name} = {list(chosen)}: must be of {list(others)}, each once",
         )
-    _require(
+    require(
         "exponential" not in metrics.conventions.get("ndcg_ratio", ())
         or max(metrics.feedback.values(), default=0) <= limits.MAX_EXPONENTIAL_GAIN,
         f"metrics.conventions.ndcg_ratio = exponential needs gains of at most "
@@ -178,41 +171,41 @@ def _validate_ranking(metrics: Metrics) -> None:
 
 def _validate_alerts(s: Settings) -> None:
     names = [alert.name for alert in s.alerts]
-    _require(len(names) <= limits.MAX_ALERTS, f"{len(names)} alerts; at most {limits.MAX_ALERTS}")
+    require(len(names) <= limits.MAX_ALERTS, f"{len(names)} alerts; at most {limits.MAX_ALERTS}")
     for i, a in enumerate(s.alerts):
         at = f"at alerts[{i}]"
-        _require(
+        require(
             _NAME.match(a.name) is not None and names.count(a.name) == 1,
             f"name = {a.name!r}: a-z, 0-9 and _, and no other's name; {at}",
         )
-        _require(
+        require(
             limits.MIN_ALERT_WINDOW_MS <= a.window_ms <= limits.MAX_ALERT_WINDOW_MS
             and limits.MAX_ALERT_WINDOW_MS % a.window_ms == 0,
             f"window = {a.window!r}: must be 10m to 24h and divide a day evenly; {at}",
         )
         dimensions = set(s.dimension_names)
-        _require(
+        require(
             set(a.segments) <= dimensions and len(set(a.segments)) == len(a.segments),
             f"segments = {list(a.segments)}: dimensions are {list(s.dimension_names)}; {at}",
         )
-        _require(0 < a.drop < 1, f"drop = {a.drop}: above 0 and below 1; {at}")
+        require(0 < a.drop < 1, f"drop = {a.drop}: above 0 and below 1; {at}")
         validate_direction(a.direction, "", at)
-        _require(
+        require(
             a.baseline in ("days", "before"),
             f"baseline = {a.baseline!r}: 'days' or 'before'; {at}",
         )
         _validate_reference(a, at)
-        _require(
+        require(
             0 <= a.traffic_drop < 1,
             f"traffic_drop = {a.traffic_drop}: must be 0 (no such alert) to below 1; {at}",
         )
-        _require(
+        require(
             0 <= a.traffic_rise < math.inf,
             f"traffic_rise = {a.traffic_rise}: must be 0 (no such alert) or above; {at}",
         )
-        _require(0.5 < a.level < 1, f"level = {a.level}: above 0.5 and below 1; {at}")
-        _require(a.for_ms > 0, f"for = {a.for_!r}: above 0; {at}")
-        _require(
+        require(0.5 < a.level < 1, f"level = {a.level}: above 0.5 and below 1; {at}")
+        require(a.for_ms > 0, f"for = {a.for_!r}: above 0; {at}")
+        require(
             a.for_ms < a.lasts_ms,
             f"for = {a.for_!r}: can never fire: with baseline = {a.baseline!r} a change is the "
             f"baseline after {short(a.lasts_ms)}: write a shorter `for`; {at}",
@@ -225,34 +218,34 @@ def _validate_reference(alert: Alert, at: str) -> None:
         day = alert.reference_day
     except ValueError:
         raise SettingsError(said) from None
-    _require(day is None or day >= 0, said)
+    require(day is None or day >= 0, said)
 
 
 def _validate_exporter(exporter: ExporterSettings) -> None:
-    _require(
+    require(
         len(exporter.hosts) <= limits.MAX_HOSTS,
         f"exporter.hosts has {len(exporter.hosts)} names; at most {limits.MAX_HOSTS}",
     )
     for name in exporter.hosts:
-        _require(
+        require(
             _HOST.match(name) is not None,
             f"exporter.hosts: {name[: limits.MAX_FOUND_CHARS]!r} is not a host name: write it like "
             "metrics.example.org, without a scheme, a port or a path",
         )
-    _require(
+    require(
         exporter.series_warning > 0,
         f"exporter.series_warning = {exporter.series_warning}: must be above 0",
     )
-    _require(
+    require(
         exporter.tls_keyfile is None or exporter.tls_certfile is not None,
         "exporter.tls_keyfile is set without exporter.tls_certfile",
     )
     passwords = (exporter.password is not None) + (exporter.password_file is not None)
-    _require(
+    require(
         passwords == (exporter.username is not None),
         "exporter.username needs exactly one of exporter.password_file and exporter.password",
     )
-    _require(
+    require(
         exporter.username is None or ":" not in exporter.username,
         f"exporter.username = {exporter.username!r}: basic authentication allows no colon",
     )
@@ -260,26 +253,26 @@ def _validate_exporter(exporter: ExporterSettings) -> None:
 
 def _validate_dimensions(s: Settings) -> None:
     names = s.dimension_names
-    _require(
+    require(
         len(names) <= limits.MAX_DIMENSIONS,
         f"{len(names)} dimensions; at most {limits.MAX_DIMENSIONS}",
     )
-    _require(len(set(names)) == len(names), f"dimensions: a name appears twice in {list(names)}")
+    require(len(set(names)) == len(names), f"dimensions: a name appears twice in {list(names)}")
     for i, d in enumerate(s.dimensions):
         at = f"at dimensions[{i}]"
-        _require(
+        require(
             0 <= d.max_values <= limits.MAX_DIMENSION_VALUES,
             f"max_values = {d.max_values}: 0 to {limits.MAX_DIMENSION_VALUES}; {at}",
         )
         for value in d.values:
-            _require(is_value(value), f"bad value {value!r}: {VALUE_RULE}; {at}")
-    _require(len(s.rollups) <= limits.MAX_ROLLUPS, f"more than {limits.MAX_ROLLUPS} rollups")
+            require(is_value(value), f"bad value {value!r}: {VALUE_RULE}; {at}")
+    require(len(s.rollups) <= limits.MAX_ROLLUPS, f"more than {limits.MAX_ROLLUPS} rollups")
     for rollup in s.rollups:
         for name in rollup:
-            _require(name in names, f"metrics.rollups names {name!r}; dimensions are {list(names)}")
+            require(name in names, f"metrics.rollups names {name!r}; dimensions are {list(names)}")
     rollups = [set(rollup) for rollup in s.rollups]
     for rollup in s.detailed:
-        _require(
+        require(
             set(rollup) in rollups,
             f"metrics.detailed names {list(rollup)}, which is none of metrics.rollups = "
             f"{[list(names) for names in s.rollups]}; add it there as well",
@@ -288,13 +281,13 @@ def _validate_dimensions(s: Settings) -> None:
 
 def _validate_windows(s: Settings) -> None:
     lengths = s.windows.lengths_ms
-    _require(
+    require(
         0 < len(lengths) <= limits.MAX_WINDOWS and len(lengths) == len(s.windows.lengths),
         f"windows.lengths = {list(s.windows.lengths)}: 1 to {limits.MAX_WINDOWS} different ones",
     )
     for label, length_ms in lengths.items():
         pane_ms = pane_length_ms(length_ms)
-        _require(
+        require(
             length_ms % pane_ms == 0
             and pane_ms % limits.PANE_STEP_MS == 0
             and limits.MIN_PANE_MS <= length_ms <= limits.MAX_WINDOW_MS,
