@@ -67,5 +67,5 @@ def _format_of(sample: SampledTopic, url: str | None) -> str:
     registry, formats = SchemaRegistry(Registry(url=url), ""), Counter[str]()
     for schema_id in {int.from_bytes(r.value[1:_HEAD_BYTES]) for r in sample.records}:
         formats[registry.format_of(schema_id)] += 1
-    ((format_of_most, _),) = formats.most_common(1)
-    return format_of_most
+    ((most_common, _),) = formats.most_common(1)
+    return most_common

@@ -156,14 +156,14 @@ class Explainer:
         """Our field that no name seen stands for → the name seen that is most like it."""
         names = list(seen)
         unknown = [name for name in names if name not in self._known]
-        names_of_fields: dict[str, str] = {}
+        meant: dict[str, str] = {}
         for field in (*OTHER_NAMES, *self._settings.dimension_names):
             is_one = field != "items"  # names of one item are like those of several
-            if is_one and self._name(field) not in names and field not in names_of_fields:
-                name = alike(field, [x for x in unknown if x not in names_of_fields.values()])
+            if is_one and self._name(field) not in names and field not in meant:
+                name = alike(field, [x for x in unknown if x not in meant.values()])
                 if name is not None:
-                    names_of_fields[field] = name
-        return names_of_fields
+                    meant[field] = name
+        return meant
 
     def _name(self, field: str) -> str:
         return self._names.get(field, field)
@@ -172,11 +172,11 @@ class Explainer:
         """Where a field stands in the record; of an element of a list in that."""
 
         def name(ours: str) -> str:
-            log_of_settings = self._settings.logs.get(log)
+            known_log = self._settings.logs.get(log)
             return (
                 self._name(ours)
-                if log_of_settings is None
-                else place_of(self._settings, log_of_settings, kind, ours)
+                if known_log is None
+                else place_of(self._settings, known_log, kind, ours)
             )
 
         if element is None:
@@ -193,16 +193,16 @@ class Explainer:
     def _untimely(self, log: str, raw: bytes | None, reason: str, beside: Beside) -> Refusal:
         """Of a record that is an event, at a wrong time."""
         event, time = self._decoder.decode(log, raw, *beside), self._settings.time
-        time_found = NOTHING
+        event_time = NOTHING
         if not isinstance(event, str):
             moment = datetime.fromtimestamp(event["event_ms"] / 1000, UTC)
-            time_found = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+            event_time = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
         expected = (
             f"a time at most {time.max_lateness} before the newest record (time.max_lateness)"
             if reason == "late"
             else f"a time at most {time.max_skew} after the newest record (time.max_skew)"
         )
-        return Refusal(reason, self._place(log, None, "ts", None), time_found, expected)
+        return Refusal(reason, self._place(log, None, "ts", None), event_time, expected)
 
     def _found(self, field: str, text: str | None, hides_values: bool) -> str:
         """A value as it stands in the record; a time in another unit with that unit."""
@@ -255,11 +255,11 @@ def _of_bytes(raw: bytes, reason: str, hides_values: bool) -> tuple[str, str]:
     if reason == "too_deep":
         return f"nesting of {depth(raw)}", f"nesting of at most {limits.MAX_DEPTH}"
     head = raw[: 4 * limits.MAX_FOUND_CHARS].decode(errors="backslashreplace")
-    head_found = printable(head) if raw.strip() else NOTHING
+    content = printable(head) if raw.strip() else NOTHING
     if hides_values and raw.strip():
-        head_found = f"{len(raw):,} bytes"
-        head_found += " of other JSON" if reason == "object" else " that cannot be read"
-    return head_found, "a JSON object" if reason == "object" else "one JSON object in UTF-8"
+        content = f"{len(raw):,} bytes"
+        content += " of other JSON" if reason == "object" else " that cannot be read"
+    return content, "a JSON object" if reason == "object" else "one JSON object in UTF-8"
 
 
 def _of_wire(raw: bytes) -> str:

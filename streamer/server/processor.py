@@ -253,8 +253,8 @@ def lag_records(
     passed: dict[tuple[str, int], int] = {}
     for report in reports:
         for key, offset in report.read_to.items():
-            log, _, partition_text = key.rpartition("/")
-            log_partition = log, int(partition_text)
+            log, _, digits = key.rpartition("/")
+            log_partition = log, int(digits)
             passed[log_partition] = max(offset, passed.get(log_partition, 0))
     result = {}
     for (log, partition), (start, end) in ends.bounds.items():
