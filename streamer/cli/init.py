@@ -49,7 +49,7 @@ def main(args: argparse.Namespace) -> int:
         raise UsageError("name FILEs, or a cluster with --brokers (and --topic), but not both")
     brokers = None
     if args.files:
-        samples = sample_files(args.files, settings)
+        samples = _sample_files(args.files, settings)
         origin = " ".join(Path(file).name for file in args.files)
     else:
         if "debug" not in args:
@@ -61,7 +61,7 @@ def main(args: argparse.Namespace) -> int:
         origin = ", ".join(sample.topic for sample in samples)
     proposal = propose(samples, origin, brokers)
     if args.files and STDIN not in args.files:  # the settings say which cells are numbers
-        samples = sample_files(args.files, proposal.settings)
+        samples = _sample_files(args.files, proposal.settings)
     made = tried(proposal.settings, samples)
     _write(proposal, out)
     for line in _report(proposal, made, samples):
@@ -119,7 +119,7 @@ def _report(proposal: Proposal, made: Tried, samples: Sequence[SampledTopic]) ->
     yield f"{head} ({counted}){ignored}{more}"
     for reason, n in made.reasons.most_common(_REASONS):
         yield f"refused: {n:,} {reason}"
-    for line in as_counted(proposal.settings, samples, _SHOWN):
+    for line in _as_counted(proposal.settings, samples, _SHOWN):
         shown = line if len(line) <= _SHOWN_CHARS else line[: _SHOWN_CHARS - 1] + "…"
         yield f"counted as {shown}"
 
@@ -135,7 +135,7 @@ def _next(args: argparse.Namespace, out: Path | None) -> Iterator[str]:
         yield f"next: {', then '.join(step for step in (first, then) if step)}"
 
 
-def as_counted(settings: Settings, samples: Sequence[SampledTopic], most: int) -> Iterator[str]:
+def _as_counted(settings: Settings, samples: Sequence[SampledTopic], most: int) -> Iterator[str]:
     """Some records that are events, in our own shape: of each kind in turn."""
     settings = of_texts(settings)
     by_kind: dict[str, list[str]] = {kind: [] for kind in KINDS}
@@ -176,7 +176,7 @@ def _events(settings: Settings, sample: SampledTopic) -> Iterator[tuple[str, str
                 yield KINDS[kind], msgspec.json.encode(own_event).decode()
 
 
-def sample_files(paths: Sequence[str], settings: Settings) -> list[SampledTopic]:
+def _sample_files(paths: Sequence[str], settings: Settings) -> list[SampledTopic]:
     """Some lines of each file; SourceError where one cannot be read."""
     found: dict[str, list[FoundRecord]] = {}
     for path in paths:

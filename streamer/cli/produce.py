@@ -122,11 +122,11 @@ async def _produce(
         pace = Pace(speed, since_ms=now_ms if isinstance(source, LiveTraffic) else 0)
         is_first = True
         with progress("produce", source) as show:
-            batches = Background(source)
+            batches = _Background(source)
             while not (stop is not None and stop.is_set()):
                 try:
                     lines = await batches.next(_DRAIN_SECONDS)
-                except Silence:
+                except _Silence:
                     await sender.drain()
                     continue
                 if lines is None:
@@ -362,11 +362,11 @@ class Sender:
         self._drained_s = time.monotonic()
 
 
-class Silence(Exception):  # noqa: N818 — it is no error
+class _Silence(Exception):  # noqa: N818 — it is no error
     """Nothing has come for a while."""
 
 
-class Background(Generic[T]):
+class _Background(Generic[T]):
     """What an iterable gives, in order; errors of it are raised by ``next``."""
 
     def __init__(self, source: Iterable[T]) -> None:
@@ -376,12 +376,12 @@ class Background(Generic[T]):
         threading.Thread(target=self._read, name="source", daemon=True).start()
 
     async def next(self, seconds: float) -> T | None:
-        """The next one; ``Silence`` where there is none in so many seconds, None at the end."""
+        """The next one; ``_Silence`` where there is none in so many seconds, None at the end."""
         if self._waiting is None:
             self._waiting = asyncio.create_task(self._queue.get())
         done, _ = await asyncio.wait({self._waiting}, timeout=seconds)
         if not done:
-            raise Silence
+            raise _Silence
         batch, self._waiting = self._waiting.result(), None
         if isinstance(batch, BaseException):
             raise batch

@@ -69,7 +69,7 @@ def value_settings(source: Source) -> dict[str, Any]:
     """What values of a source mean."""
     return {
         "positions_from": source.positions_from,
-        "zone": zone_offsets(source.zone),
+        "zone": _zone_offsets(source.zone),
         "missing": source.missing,
     }
 
@@ -259,13 +259,13 @@ def _step(step: Step) -> Any:
 
 
 @lru_cache(maxsize=8)
-def zone_offsets(name: str) -> list[tuple[int, int]]:
+def _zone_offsets(name: str) -> list[tuple[int, int]]:
     """From which UTC millisecond on a zone of the IANA database has which offset (ms), from 1970 to
     2100; ``zoneinfo.ZoneInfoNotFoundError`` where there is no such zone.
 
-    >>> zone_offsets("UTC"), zone_offsets("Asia/Kolkata")
+    >>> _zone_offsets("UTC"), _zone_offsets("Asia/Kolkata")
     ([(0, 0)], [(0, 19800000)])
-    >>> zone_offsets("Europe/Berlin")[:2]
+    >>> _zone_offsets("Europe/Berlin")[:2]
     [(0, 3600000), (323830800000, 7200000)]
     """
     zone = zoneinfo.ZoneInfo(name)

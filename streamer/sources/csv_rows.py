@@ -21,7 +21,7 @@ from streamer.sources.lines import BLOCK_BYTES, LineFile, split_lines
 _BOM = b"\xef\xbb\xbf"
 
 csv.field_size_limit(limits.MAX_LINE_BYTES)  # 128 KB otherwise; rows have a bound of their own
-is_number = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII).fullmatch
+_is_number = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII).fullmatch
 """Whether a text is a number as JSON writes it: ``007`` and ``+1`` are none."""
 
 
@@ -77,7 +77,7 @@ class CsvFile(LineFile):
         return msgspec.json.encode(
             {
                 name: msgspec.Raw(cell.encode())
-                if name in self._numeric and is_number(cell)
+                if name in self._numeric and _is_number(cell)
                 else cell
                 for name, cell in zip(names, row, strict=True)
                 if cell and name

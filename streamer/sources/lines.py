@@ -72,7 +72,7 @@ class LineFile:
 
     def _checked(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
         first = next(blocks, b"")
-        check_start(first, self.path, is_table=self.is_table)
+        _check_start(first, self.path, is_table=self.is_table)
         yield first.removeprefix(codecs.BOM_UTF8)
         yield from blocks
 
@@ -138,7 +138,7 @@ def split_lines(blocks: Iterator[bytes]) -> Iterator[list[bytes]]:
         yield [tail]
 
 
-def check_start(start: bytes, path: str, *, is_table: bool) -> None:
+def _check_start(start: bytes, path: str, *, is_table: bool) -> None:
     """SourceError where a file's first bytes of text are of another format than it is read as:
     rows below a header where ``is_table``, else lines of NDJSON."""
     for signature, what in _SIGNATURES.items():

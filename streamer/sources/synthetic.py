@@ -299,14 +299,14 @@ class _Generator:
         """Visits of some slates: starts and dwells carry the dimensions, ends may be missing."""
         t, r = self.t, self.random
         chosen = np.flatnonzero(r.random(len(of.user)) < t.session_share)
-        visits = draw_visits(t, r, of.shown_ms[chosen])
+        visits = _draw_visits(t, r, of.shown_ms[chosen])
         view, leave_ms = chosen[visits.session], visits.leave_ms
         reported = r.random(len(view)) < t.dwell_share
         over = visits.is_last.copy()
         over[over] = r.random(len(chosen)) >= t.unended_share
         row = view[reported]
-        item = of.item[row, draw_items(t, r, of.clicked[row])]
-        times = dwell_bodies(r, leave_ms[reported], visits.stay_ms[reported])
+        item = of.item[row, _draw_items(t, r, of.clicked[row])]
+        times = _dwell_bodies(r, leave_ms[reported], visits.stay_ms[reported])
         dims = self._dimensions_of(of, row)
         dwells = zip(of.request[row].tolist(), item.tolist(), times, dims, strict=True)
         for action, slate, at_ms, bodies in (
@@ -398,7 +398,7 @@ class LiveTraffic:
 
 
 @dataclass(frozen=True)
-class Visits:
+class _Visits:
     """Views in the order of sessions; ``session`` is the row of the session that a view is of."""
 
     session: I64
@@ -412,7 +412,7 @@ class Visits:
         return self.begin_ms + self.stay_ms
 
 
-def draw_visits(t: SyntheticTraffic, r: np.random.Generator, start_ms: I64) -> Visits:
+def _draw_visits(t: SyntheticTraffic, r: np.random.Generator, start_ms: I64) -> _Visits:
     """One session for each ``start_ms``, whose first view comes a millisecond later."""
     n = len(start_ms)
     more = r.geometric(1 / (t.session_views - 1), n)
@@ -427,10 +427,10 @@ def draw_visits(t: SyntheticTraffic, r: np.random.Generator, start_ms: I64) -> V
     until_ms = np.cumsum(stay_ms + pause_ms)
     before_ms = np.concatenate([[0], until_ms[last]])[session]
     begin_ms = start_ms[session] + 1 + until_ms - before_ms - stay_ms - pause_ms
-    return Visits(session, begin_ms, stay_ms, is_last)
+    return _Visits(session, begin_ms, stay_ms, is_last)
 
 
-def draw_items(t: SyntheticTraffic, r: np.random.Generator, clicked: Bools) -> I64:
+def _draw_items(t: SyntheticTraffic, r: np.random.Generator, clicked: Bools) -> I64:
     """The column of its slate that each view is of; ``clicked``: the slate's items, by view."""
     n, size = clicked.shape
     column = r.integers(size, size=n)
@@ -438,7 +438,7 @@ def draw_items(t: SyntheticTraffic, r: np.random.Generator, clicked: Bools) -> I
     return np.where(follows, clicked.argmax(1), column)
 
 
-def dwell_bodies(r: np.random.Generator, leave_ms: I64, stay_ms: I64) -> list[bytes]:
+def _dwell_bodies(r: np.random.Generator, leave_ms: I64, stay_ms: I64) -> list[bytes]:
     """What a dwell event says of the time: a part of the stay, as a length or as two times."""
     part: F64 = r.uniform(0.3, 1, len(stay_ms))
     dwell_ms = (stay_ms * part).astype(np.int64)
