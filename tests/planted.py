@@ -120,7 +120,7 @@ BUGS = (
     Bug("kafka/assignor.py", "least + (larger > 0)", "least", "streamer/kafka"),
     Bug("ingest/keys.py", "0x7FFFFFFF", "0xFFFFFFFF", "tests/sources/test_replay.py"),
     Bug(
-        "ingest/timestamps.py", "<= limits.MAX_SECONDS", "<= limits.MIN_SECONDS", "streamer/ingest"
+        "ingest/rejections.py", "<= limits.MAX_SECONDS", "<= limits.MIN_SECONDS", "streamer/ingest"
     ),
     Bug("state/codec.py", "if at != len(body)", "if at > len(body)", "tests/state/test_codec.py"),
     Bug("state/topics.py", '"lost", "gaps"', '"gaps"', "tests/state/test_memory_store.py"),
@@ -191,7 +191,7 @@ BUGS = (
         "tests/query tests/server",
     ),
     Bug(
-        "server/lag.py",
+        "server/processor.py",
         "max(0, end - read)",
         "max(0, end - read + 1)",
         "tests/server",
@@ -218,7 +218,12 @@ BUGS = (
         "in_sync < letters.replicas",
         "tests/cli/test_check.py tests/cli/test_check_faults.py",
     ),
-    Bug("cli/refused.py", "group.count <= _LOOKED_AT", "group.count > _LOOKED_AT", "tests/cli"),
+    Bug(
+        "cli/rejection_report.py",
+        "group.count <= _LOOKED_AT",
+        "group.count > _LOOKED_AT",
+        "tests/cli",
+    ),
     Bug(
         "sources/replay.py",
         "at_end=list(partition.logs)",

@@ -25,6 +25,22 @@ WHOLE_SYSTEM = {"conformance", "oracle", "simulation", "system"}
 PURE = ("encoding", "stats", "metrics", "query")
 """Rooms that do no I/O and have no clock; of others, these files:"""
 PURE_FILES = ("ingest/record.py", "state/partition.py")
+DOUBLED = {
+    *(
+        "Basis",
+        "Block",
+        "Change",
+        "Cumulated",
+        "Metric",
+        "Part",
+        "Past",
+        "Plan",
+        "Ratio",
+        "Readout",
+    ),
+    *("Rule", "Series"),
+}
+"""Names that two public types still have; none may be added."""
 IO = {
     *("aiokafka", "aiohttp", "asyncio", "faust", "kafka", "prometheus_client", "redis", "rich"),
     *("socket", "subprocess", "threading", "tempfile", "time", "os", "sys", "logging"),
@@ -126,6 +142,15 @@ def test_functions_stay_small() -> None:
                 assert node.end_lineno is not None
                 lines = node.end_lineno - node.lineno + 1
                 assert lines <= 60, f"{name_of(path)}: {node.name} has {lines} lines"
+
+
+def test_public_types_have_names_of_their_own() -> None:
+    rooms: dict[str, list[str]] = {}
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                rooms.setdefault(node.name, []).append(name_of(path))
+    assert {name for name, places in rooms.items() if len(places) > 1} == DOUBLED
 
 
 def test_modules_are_named_after_what_they_hold() -> None:

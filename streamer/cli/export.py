@@ -9,7 +9,7 @@ import os
 from aiohttp import web
 from msgspec.structs import replace
 
-from streamer.cli.stopping import stopped
+from streamer.cli.main import stopped
 from streamer.errors import StoreAccessError, StoreError
 from streamer.kafka.log_ends import KafkaLogEnds
 from streamer.server.app import application

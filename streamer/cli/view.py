@@ -11,7 +11,7 @@ from aiohttp import web
 from msgspec.structs import replace
 
 from streamer.cli.files import replayed
-from streamer.cli.stopping import stopped
+from streamer.cli.main import stopped
 from streamer.errors import StreamerError
 from streamer.ingest.record import of_texts
 from streamer.server.app import application

@@ -135,7 +135,7 @@ def _flat_layout(settings: Settings, kind: str) -> dict[str, Any]:
     return {"kind": kind, "names": {ours: names[ours] for ours in fields if ours in names}}
 
 
-def ranks_after(settings: Settings, known: Mapping[str, int]) -> dict[str, int]:
+def ranks_after(settings: Settings, before: Mapping[str, int]) -> dict[str, int]:
     """Log → its rank, by which ties between events of several topics are broken: what it was, and
     the next ones for logs that are new.
 
@@ -145,7 +145,7 @@ def ranks_after(settings: Settings, known: Mapping[str, int]) -> dict[str, int]:
     >>> ranks_after(settings, {}), ranks_after(settings, {"b": 1, "c": 2})
     ({'a': 1, 'b': 2}, {'b': 1, 'c': 2, 'a': 3})
     """
-    ranks = dict(known)
+    ranks = dict(before)
     for name in settings.logs:
         ranks.setdefault(name, 1 + max(ranks.values(), default=0))
     return ranks

@@ -32,7 +32,6 @@ from streamer.metrics.layout import Layout, merge
 from streamer.metrics.per_user import BY_LABEL, SLATE_FAMILIES, AlertMeasures, ExperimentMeasures
 from streamer.metrics.ratios import NAMED
 from streamer.settings.model import Settings
-from streamer.settings.renamed import RENAMED, new_name
 
 FAMILIES: tuple[Family, ...] = (
     traffic.FAMILY,
@@ -102,11 +101,10 @@ class Catalogue:
         every = [m.name for f in FAMILIES for m in f.metrics]
         hidden: set[str] = set()
         for pattern in hide:
-            old = fnmatch.filter(RENAMED, pattern)
-            found = fnmatch.filter(every, pattern) or [new_name(name) for name in old]
-            if not found:
+            names = fnmatch.filter(every, pattern)
+            if not names:
                 raise SettingsError(f"metrics.hide: no metric is called {pattern!r}")
-            hidden.update(found)
+            hidden.update(names)
         return tuple(m for f in self.families for m in f.metrics if m.name not in hidden)
 
 

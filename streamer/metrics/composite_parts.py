@@ -18,8 +18,8 @@ from streamer.metrics.per_user import BY_LABEL, DECLARED, SLATE_FAMILIES, UserMe
 from streamer.metrics.ratios import Ratio
 from streamer.metrics.slate_metrics import Column, SlateFamily
 from streamer.metrics.sums import part_of
-from streamer.settings.composites import Composite, CompositePart
 from streamer.settings.model import Settings
+from streamer.settings.own_metrics import Composite, CompositePart
 
 Read = Callable[[str], I64 | None]
 """A statistic by segment: of a window or of the day before it; None where that is not there."""

@@ -8,7 +8,7 @@ window a day before,
 Two thirds of a click-through rate of 1/2 against its target of 1/4, less one third of the same
 rate as it is:
 
-    >>> from streamer.testing.readings import value_of
+    >>> from streamer.testing import value_of
     >>> part = {"metric": "ctr_ratio", "weight": 2, "against": "target", "target": 0.25}
     >>> parts = [part, {"metric": "ctr_ratio", "weight": -1}]
     >>> shown = [{"item_id": item} for item in "ab"]

@@ -16,7 +16,7 @@ from streamer._core import TOTAL_RING
 from streamer.metrics.layout import Layout
 from streamer.metrics.rings import Ring, rings_of
 from streamer.metrics.sums import key_of
-from streamer.settings.experiments import DAY_MS
+from streamer.settings.durations import DAY_MS
 from streamer.settings.model import Settings
 
 Kept = tuple[str, int, int]

@@ -13,7 +13,7 @@ recommender-evaluation primer, J Jurity's metric page. Counts of items: see ``me
 
 Two lists of two items share one; the second has items of one category:
 
-    >>> from streamer.testing.readings import value_of
+    >>> from streamer.testing import value_of
     >>> category = {"a": "x", "b": "y", "c": "y"}
     >>> def shown(user, items):
     ...     items = [{"item_id": i, "item_category": category[i]} for i in items]

@@ -16,7 +16,7 @@ from streamer.metrics.definition import Brief, Form, Formula, Metric, Series, Su
 from streamer.metrics.layout import Stat
 from streamer.metrics.moments import Moments
 from streamer.metrics.slates import UNIT
-from streamer.settings.conventions import CONVENTIONS
+from streamer.settings.model import CONVENTIONS
 
 Largest = Callable[[tuple[float, ...], float, int], int]
 """Gains, margin and cut-off → the largest value of a slate, in units of 1e-9."""

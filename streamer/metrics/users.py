@@ -9,7 +9,7 @@ over users sqrt(1 - q) s / sqrt(n), s being the standard deviation over users.
 
 Two users see two items each; one clicks one of them:
 
-    >>> from streamer.testing.readings import value_of
+    >>> from streamer.testing import value_of
     >>> seen = [("u", "a"), ("u", "b"), ("v", "a"), ("v", "c")]
     >>> events = [{"type": "impression", "user_id": u, "item_id": i} for u, i in seen]
     >>> events += [{"type": "click", "user_id": "v", "item_id": "c"}]

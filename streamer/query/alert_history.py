@@ -18,7 +18,7 @@ from streamer.query.alerts import Windows
 from streamer.query.numbering import Segment
 from streamer.query.verdicts import Verdicts
 from streamer.settings import limits
-from streamer.settings.experiments import DAY_MS
+from streamer.settings.durations import DAY_MS
 from streamer.stats.alerting.baseline import Status
 from streamer.stats.alerting.past import Totals
 from streamer.stats.random_groups import GroupSums

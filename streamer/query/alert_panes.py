@@ -20,7 +20,7 @@ from streamer.encoding.segments import Label
 from streamer.metrics.alert_series import ABOVE, BELOW, CHUNK, HIGH, PANES, STATS, AlertSeries
 from streamer.query.numbering import ALL, OTHER, Segment, values_shown
 from streamer.settings import limits
-from streamer.settings.experiments import DAY_MS
+from streamer.settings.durations import DAY_MS
 from streamer.settings.model import Settings
 from streamer.state.snapshot import SeriesView, View
 from streamer.stats.alerting.explain import Explanation, explain

@@ -16,7 +16,7 @@ from streamer.query.numbering import ALL, Segment
 from streamer.query.verdicts import Verdicts
 from streamer.settings import limits
 from streamer.settings.alerts import Alert
-from streamer.settings.experiments import DAY_MS
+from streamer.settings.durations import DAY_MS
 from streamer.settings.model import Settings
 from streamer.state.snapshot import View
 from streamer.stats.alerting.baseline import Change

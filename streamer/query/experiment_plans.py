@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from streamer.encoding.limbs import Columns
 from streamer.query.experiment_metrics import by_arm
 from streamer.query.experiments import StoredExperiment, users_of
-from streamer.settings.experiments import DAY_MS, date_of
+from streamer.settings.durations import DAY_MS, date_of
 from streamer.stats.experiments.duration import HalfTime
 from streamer.stats.experiments.forecast import Growth
 from streamer.stats.experiments.sums import ArmSums

@@ -24,7 +24,8 @@ from streamer.formatting import counted
 from streamer.metrics.per_user import ExperimentMeasures, UserRatio
 from streamer.query.experiment_metrics import Course, MetricReadout, Past, compared, recommended
 from streamer.settings import limits
-from streamer.settings.experiments import DAY_MS, Experiment, date_of
+from streamer.settings.durations import DAY_MS, date_of
+from streamer.settings.experiments import Experiment
 from streamer.settings.model import Settings
 from streamer.state.snapshot import View
 from streamer.stats.experiments.forecast import Growth
@@ -376,8 +377,6 @@ def document(stored: StoredExperiment, found: ExperimentReadout) -> dict[str, An
         if found.data is None
         else msgspec.to_builtins(found.data) | {"words": found.data.words},
         "users_in_several_arms_ratio": found.several_arms_ratio,
-        "mixed_users": found.users_in_several_arms,
-        "mixed_user_ratio": found.several_arms_ratio,
         "recommendation": _recommendation_document(found.recommendation),
         "warnings": found.warnings,
         "notes": found.notes,

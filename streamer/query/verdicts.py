@@ -11,7 +11,7 @@ from streamer.query.alert_panes import RawTotals, Sums, WindowPanes
 from streamer.query.numbering import Segment
 from streamer.settings import limits
 from streamer.settings.alerts import Alert
-from streamer.settings.experiments import DAY_MS
+from streamer.settings.durations import DAY_MS
 from streamer.stats.alerting.baseline import Change, Rule, compare, smallest_change
 from streamer.stats.alerting.past import Totals, arrivals
 from streamer.stats.alerting.traffic import Traffic, TrafficRule, judge_traffic

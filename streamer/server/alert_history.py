@@ -44,8 +44,8 @@ class AlertHistoryApi:
         """When one alert was beyond what is tolerated, and when more may be said."""
         name = request.match_info["name"]
         if name not in self._alerts:
-            text = f"no alert {name!r}; the settings have {', '.join(self._alerts) or 'none'}"
-            return error_answer(404, text)
+            refusal = f"no alert {name!r}; the settings have {', '.join(self._alerts) or 'none'}"
+            return error_answer(404, refusal)
         if refused := without_parameters(request):
             return refused
         async with self._lock:

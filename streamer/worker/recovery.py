@@ -17,7 +17,7 @@ from aiokafka.structs import TopicPartition
 
 from streamer.errors import CodecError, DamagedError, StoreError
 from streamer.ingest.hash_key import HashKey, random_key
-from streamer.kafka.fingerprints import Records, resume
+from streamer.kafka.fingerprints import RecordLookup, resume
 from streamer.state.journal import Journal
 from streamer.state.log_identity import new_names, renamed
 from streamer.state.manifest import decode
@@ -33,7 +33,7 @@ _NOT_THERE = "records {} to {} are lost: Kafka has deleted them"
 
 
 async def find_start(
-    records: Records,
+    records: RecordLookup,
     logs: Mapping[TopicPartition, str],
     partition: Partition,
     known: Mapping[str, int],
@@ -49,7 +49,7 @@ async def find_start(
 
 
 async def find_place(
-    records: Records,
+    records: RecordLookup,
     logs: Mapping[TopicPartition, str],
     partition: Partition,
     journal: Journal,
@@ -114,7 +114,7 @@ class Recovered:
 async def recover(
     empty: Callable[[HashKey], Partition],
     store: Store,
-    records: Records,
+    records: RecordLookup,
     logs: Mapping[TopicPartition, str],
     number: int,
 ) -> Recovered:

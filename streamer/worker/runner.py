@@ -1,9 +1,9 @@
 """The worker: recovers partitions, applies what was fetched, commits. No Faust in here.
 
-``Log`` is all it needs of a consumer; the Faust transport is one. Partitions take turns of their
-own, as many at a time as there are cores; whoever uses one holds its lock.
+``ConsumerPort`` is all it needs of a consumer; the Faust transport is one. Partitions take turns of
+their own, as many at a time as there are cores; whoever uses one holds its lock.
 
-Detects a store that was rolled back or lost blobs, which an idle partition, committing nothing,
+It detects a store that was rolled back or lost blobs, which an idle partition, committing nothing,
 would not notice.
 """
 
@@ -24,7 +24,7 @@ from streamer._core import PanicException
 from streamer.errors import BrokerError, CodecError, SettingsError, StoreError, StreamerError
 from streamer.ingest.dead_letters import DeadLetters
 from streamer.kafka.chunk import Chunk
-from streamer.kafka.log import Log, Progress
+from streamer.kafka.consumers import ConsumerPort, Progress
 from streamer.kafka.topics import Readable
 from streamer.metrics.catalogue import Catalogue
 from streamer.settings import limits
@@ -107,7 +107,7 @@ class Runner:
         self,
         settings: Settings,
         store: Store,
-        log: Log,
+        log: ConsumerPort,
         worker: str,
         look_at_topics: Callable[[], Awaitable[Readable]] | None = None,
         when_changed: Callable[[], Awaitable[None]] | None = None,

@@ -16,7 +16,7 @@ from streamer.ingest.hash_key import FIXED_KEY
 from streamer.ingest.spec import core_spec
 from streamer.metrics.catalogue import Catalogue
 from streamer.settings import limits
-from streamer.settings.experiments import DAY_MS, date_of
+from streamer.settings.durations import DAY_MS, date_of
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from streamer.stats.experiments.trials import Trial, cumulated

@@ -20,7 +20,7 @@ from streamer.state.journal import Journal
 from streamer.state.memory import MemoryStore
 from streamer.state.partition import Partition
 from streamer.state.restore import load_partition
-from streamer.testing import Chunk, Engines, LogRecord, chunks_of
+from streamer.testing import Engines, LogChunk, LogRecord, chunks_of
 from tests.oracle.oracle import run
 from tests.oracle.shape import Readings
 from tests.oracle.timeline import H, Log, M, S
@@ -253,7 +253,7 @@ async def fed_in_two(settings: Settings, log: Log, first: int) -> Readings:
         if i == first:
             await store.commit(0, journal.prepare())
             journal = await take_over(store, engines)
-        engines.feed(Chunk(record.kind, record.partition, [record]))
+        engines.feed(LogChunk(record.kind, record.partition, [record]))
     engines.finish()
     return read_engines(engines)
 

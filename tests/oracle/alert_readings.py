@@ -11,7 +11,7 @@ from statistics import median
 from typing import Any
 
 from streamer.settings.alerts import Alert
-from streamer.settings.experiments import DAY_MS
+from streamer.settings.durations import DAY_MS
 from streamer.settings.model import Settings
 from streamer.stats.alerting.baseline import Change, Rule, compare
 from streamer.stats.alerting.past import arrivals

@@ -10,7 +10,8 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
-from streamer.settings.experiments import DAY_MS, Experiment, ExperimentMetric, date_of
+from streamer.settings.durations import DAY_MS, date_of
+from streamer.settings.experiments import Experiment, ExperimentMetric
 from streamer.settings.model import Settings
 from streamer.stats.experiments.composite import composite_sums
 from streamer.stats.experiments.plan import Plan, Rule

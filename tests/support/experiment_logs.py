@@ -8,7 +8,7 @@ from typing import Any
 
 from streamer.encoding.limbs import Columns
 from streamer.metrics.per_user import ExperimentMeasures
-from streamer.settings.experiments import DAY_MS
+from streamer.settings.durations import DAY_MS
 from streamer.settings.model import Settings
 from streamer.state.snapshot import View
 from streamer.stats.experiments.caps import EDGES

@@ -25,7 +25,7 @@ import numpy as np
 
 from streamer.encoding import limbs
 from streamer.encoding.limbs import Columns
-from streamer.settings.experiments import DAY_MS
+from streamer.settings.durations import DAY_MS
 from streamer.stats.experiments.caps import (
     DENOMINATOR_EDGES,
     EDGES,

@@ -6,7 +6,7 @@ import { element } from "./dom.js";
 export const narrow = matchMedia("screen and (max-width: 40rem)");
 
 /** Children that are folded on narrow screens below a summary of texts. */
-export function fold(summary, ...children) {
+export function collapsible(summary, ...children) {
   const root = element("details", { class: "fold" }, element("summary", {}, ...summary), ...children);
   root.open = !narrow.matches;
   return root;

@@ -1,9 +1,9 @@
 // The status of every segment that an alert watches, the most urgent first.
 
 import { expectation, knownHistory, nameOf } from "./alert_history.js";
-import { emptyTable, fillTable } from "./cells.js";
 import { byId, element, keep, setNote, setText } from "./dom.js";
 import * as format from "./format.js";
+import { emptyTable, fillTable } from "./item_table.js";
 import { ROLLUP } from "./segments.js";
 
 const MAX_ROWS = 200;

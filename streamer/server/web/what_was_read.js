@@ -1,8 +1,8 @@
 // What was read of the topics: a table, folded, and what about it looks like a wrong mapping.
 
-import { fillTable } from "./cells.js";
 import { byId, element, keep, setText } from "./dom.js";
 import * as format from "./format.js";
+import { fillTable } from "./item_table.js";
 
 const COUNTS = ["records", "accepted", "duplicates", "late", "ignored"];
 const COLUMNS = [

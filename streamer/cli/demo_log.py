@@ -1,4 +1,5 @@
-"""What the demo plants into the real log, so that there is something to be found.
+"""The log of the demo: the real one with its times moved, and with what is planted into it so that
+there is something to be found.
 
 - an experiment by user, ``ranker``: users of ``new`` click on some more impressions, by chance
 - an experiment whose split is broken, ``layout``: some users of ``wide`` lose the field
@@ -11,11 +12,13 @@ they are, but for the clicks that are lost. ``data/ATTRIBUTION.md`` tells reader
 from __future__ import annotations
 
 import hashlib
+import heapq
 from collections.abc import Iterable, Iterator
+from itertools import count
 from random import Random
+from typing import NamedTuple
 
-from streamer.sources.moved import Event
-from streamer.sources.open_bandit import POLICIES, click_times
+from streamer.sources.open_bandit import POLICIES, Event, click_times
 
 RANKERS = ("old", "new")
 LAYOUTS = ("narrow", "wide")
@@ -36,8 +39,8 @@ def planted(log: Iterable[Event], outage_ms: int | None) -> list[Event]:
     >>> event["ranker"], event["layout"]
     ('old', 'wide')
     """
-    found = [event for each in log for event in _with_plants(each, outage_ms)]
-    return sorted(found, key=lambda event: event["ts"])
+    events = [event for each in log for event in _with_plants(each, outage_ms)]
+    return sorted(events, key=lambda event: event["ts"])
 
 
 def _with_plants(event: Event, outage_ms: int | None) -> Iterator[Event]:
@@ -82,3 +85,45 @@ def _share(text: str) -> float:
     """A number in [0, 1) that a text determines."""
     digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") / 2**64
+
+
+class ReplayLeg(NamedTuple):
+    """A log in time order, the time of its first event (epoch milliseconds), and its speed."""
+
+    log: Iterable[Event]
+    start_ms: int
+    speed: float = 1.0
+
+
+def replay(legs: Iterable[ReplayLeg]) -> Iterator[Event]:
+    """The events of legs that follow each other, moved, in time order.
+
+    Events of a visit keep their distances: a minute on a page stays a minute however fast the log
+    goes by. So a visit may reach into the next leg.
+
+    >>> click = {"type": "click"}
+    >>> visit = {"type": "session", "session_id": "s"}
+    >>> log = [click | {"ts": 100}, visit | {"ts": 160}, visit | {"ts": 190}, click | {"ts": 400}]
+    >>> [event["ts"] for event in replay([ReplayLeg(log, start_ms=1000, speed=3)])]
+    [1000, 1020, 1050, 1100]
+    >>> [event["ts"] for event in replay([ReplayLeg(log, 1000, 30), ReplayLeg(log[:1], 1020)])]
+    [1000, 1002, 1010, 1020, 1032]
+    """
+    waiting: list[tuple[int, int, Event]] = []
+    serial = count()
+    for log, start_ms, speed in legs:
+        first_ms = None
+        visits_ms: dict[str, int] = {}
+        for event in log:
+            at_ms: int = event["ts"]
+            first_ms = at_ms if first_ms is None else first_ms
+            now_ms = moved_ms = start_ms + int((at_ms - first_ms) / speed)
+            if event["type"] == "session":
+                begun_ms = visits_ms.setdefault(event["session_id"], at_ms)
+                kept_ms = start_ms + int((begun_ms - first_ms) / speed) + at_ms - begun_ms
+                moved_ms = max(moved_ms, kept_ms)
+            heapq.heappush(waiting, (moved_ms, next(serial), {**event, "ts": moved_ms}))
+            while waiting and waiting[0][0] <= now_ms:
+                yield heapq.heappop(waiting)[2]
+    while waiting:
+        yield heapq.heappop(waiting)[2]

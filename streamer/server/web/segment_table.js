@@ -1,11 +1,16 @@
-// The table of segments: a row for each, with its support, and one of all together.
+// The table of segments: a row for each, with its support, and one of all together. On narrow screens
+// it has its first columns only, until all are asked for.
 
+import { narrow } from "./collapsible.js";
+import { COLUMNS, PREFIX, hrefOf } from "./columns.js";
 import { byId, element, isLong, keep, setAttribute, setNote, setText } from "./dom.js";
 import * as format from "./format.js";
-import { COLUMNS, PREFIX, hrefOf } from "./columns.js";
-import { suitColumns } from "./few.js";
 
 export const MAX_ROWS = 200;
+
+let isAllAsked = false;
+let columnCount = 0;
+let hasMoreColumns = false;
 
 /**
  * Show segments; `heading` is of the first column, `caption` says which window it is, `sort` by which
@@ -113,3 +118,23 @@ function cellView({ column }) {
     },
   };
 }
+
+/** Show the first ones of so many columns, or all; `hasMore`: whether there are others. */
+function suitColumns(columns, hasMore) {
+  [columnCount, hasMoreColumns] = [columns, hasMore];
+  suit();
+}
+
+function suit() {
+  byId("columns").hidden = !narrow.matches || !hasMoreColumns;
+  const isAll = isAllAsked || byId("columns").hidden;
+  byId("segments").className = isAll ? "stacked segments" : "few segments";
+  setAttribute(byId("columns"), "aria-expanded", String(isAllAsked));
+  setText(byId("columns"), isAllAsked ? "Fewer metrics" : `All ${columnCount} metrics`);
+}
+
+byId("columns").addEventListener("click", () => {
+  isAllAsked = !isAllAsked;
+  suit();
+});
+narrow.addEventListener("change", suit);

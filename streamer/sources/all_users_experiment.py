@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from streamer.settings.experiments import Experiment, ExperimentMetric, date_of
+from streamer.settings.durations import date_of
+from streamer.settings.experiments import Experiment, ExperimentMetric
 from streamer.settings.model import Dimension, Settings
 from streamer.sources.files import FileSource, Line
 

@@ -1,8 +1,8 @@
 // Why a metric moved: its change as mix and rate, by segment.
 
-import { fillTable } from "./cells.js";
 import { byId, setAttribute, setNote, setText, shape } from "./dom.js";
 import * as format from "./format.js";
+import { fillTable } from "./item_table.js";
 
 const [WIDTH, HEIGHT] = [120, 12];
 

@@ -6,13 +6,13 @@ from collections import Counter
 
 import pytest
 
+from streamer.cli.demo_log import LOST_USERS, MORE_CLICKS, SURFACE, planted
 from streamer.metrics.catalogue import Catalogue
 from streamer.query.alert_history import AlertHistory
 from streamer.query.alerts import Windows, watched
 from streamer.query.experiments import stored_experiments
 from streamer.query.readings import readout
 from streamer.sources import open_bandit
-from streamer.sources.story import LOST_USERS, MORE_CLICKS, SURFACE, planted
 from streamer.stats.alerting.baseline import Status
 from streamer.stats.experiments.verdict import Outcome
 from tests.support.lanes import long

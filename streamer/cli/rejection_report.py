@@ -39,7 +39,7 @@ class _Group:
     """Names of their fields, as they come."""
 
 
-class Refused:
+class RejectionReport:
     """Counts refusals, and explains the first one of each topic and reason."""
 
     def __init__(self, settings: Settings) -> None:
@@ -111,7 +111,9 @@ class Refused:
                 pairs = ", ".join(map(printable, nearest.values()))
                 advice = f"correct its path in [[sources]]; there are {pairs}"
             elif nearest:
-                pairs = ", ".join(f'{ours} = "{printable(its)}"' for ours, its in nearest.items())
+                pairs = ", ".join(
+                    f'{ours} = "{printable(theirs)}"' for ours, theirs in nearest.items()
+                )
                 advice = f"map their names in [events.fields], e.g. {pairs}"
         return what, advice
 
@@ -124,16 +126,16 @@ class Refused:
                 f"streamer: not counted, {kind or 'no topic'}: {what}  — {advice}", file=sys.stderr
             )
         if is_most := self.are_most(lines):
-            if text := self.looks_like("lines"):
-                print(f"streamer: {text}", file=sys.stderr)
+            if shape := self.looks_like("lines"):
+                print(f"streamer: {shape}", file=sys.stderr)
             names = " ".join(files) or "FILE"
             print(
                 f"streamer: settings for it: streamer init {names} -o streamer.toml",
                 file=sys.stderr,
             )
         if lines and (is_most or not accepted):
-            said = f"only {accepted:,}" if accepted else "none"
-            print(f"streamer: {said} of {lines:,} lines were accepted", file=sys.stderr)
+            accepted_words = f"only {accepted:,}" if accepted else "none"
+            print(f"streamer: {accepted_words} of {lines:,} lines were accepted", file=sys.stderr)
             return 1
         if self.total and is_strict:
             not_counted = f"{self.total:,} of {lines:,} lines were late or rejected"

@@ -3,10 +3,10 @@
 import { firingsOf, knownHistory, readHistories } from "./alert_history.js";
 import { Failure, get } from "./api.js";
 import { PREFIX } from "./columns.js";
-import { ROLLUP } from "./segments.js";
-import { Timeline, firing, moment, reading } from "./timeline.js";
 import { element, keep, setNote, setText } from "./dom.js";
 import * as format from "./format.js";
+import { ROLLUP } from "./segments.js";
+import { Timeline, firing, moment, reading } from "./timeline.js";
 
 export const CLICKS = `${PREFIX}window_clicks`;
 const POINTS = [60, 30, 20, 12, 6];

@@ -1,9 +1,9 @@
 // All other readings of one segment by family, with units, help and a search.
 
 import { get } from "./api.js";
+import { COLUMNS, PREFIX, hrefOf } from "./columns.js";
 import { breakable, byId, element, isLong, keep, setAttribute, setNote, setOptions, setText } from "./dom.js";
 import * as format from "./format.js";
-import { COLUMNS, PREFIX, hrefOf } from "./columns.js";
 
 /** The disclosure below the table; it is filled while it is open. */
 export class MoreMetrics {
