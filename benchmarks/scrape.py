@@ -25,7 +25,7 @@ import numpy as np
 from streamer.ingest.hash_key import FIXED_KEY
 from streamer.kafka.chunk import Records
 from streamer.metrics.catalogue import Catalogue
-from streamer.query.readings import KeptSums, readout
+from streamer.query.readings import ReadoutCache, readout
 from streamer.server.scrape import Bodies, Form
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
@@ -149,7 +149,7 @@ async def main(arguments: argparse.Namespace) -> int:
         await cluster.feed(arguments.impressions, now_ms, now_ms + minutes * 60_000, every)
         now_ms += minutes * 60_000
     interpreter.calm()  # as the exporter does
-    reader, bodies, kept = Reader(store), Bodies(), KeptSums()
+    reader, bodies, kept = Reader(store), Bodies(), ReadoutCache()
     changed = every if arguments.changed is None else arguments.changed
     seconds: list[list[float]] = []
     for _ in range(arguments.scrapes + 1):

@@ -45,7 +45,7 @@ BUGS = (
     Bug("settings/durations.py", "or int(match[1]) == 0", "", "tests/settings/test_load.py"),
     Bug("settings/load.py", "    validate(settings)\n", "", "tests/settings/test_load.py"),
     Bug(
-        "stats/experiments/correction.py",
+        "stats/experiments/estimate.py",
         "alpha / (m - j)",
         "alpha / m",
         "streamer/stats/experiments",
@@ -79,12 +79,12 @@ BUGS = (
     Bug("metrics/calibration.py", "pairs.won + pairs.tied / 2", "pairs.won", "streamer/metrics"),
     Bug("metrics/scores.py", "score - UNIT * clicked", "score - clicked", "streamer/metrics"),
     Bug(
-        "metrics/named_sums.py",
-        "counted.index(name) * GROUPS",
-        "counted.index(name)",
+        "metrics/intervals.py",
+        "names.index(name) * GROUPS",
+        "names.index(name)",
         "tests/metrics",
     ),
-    Bug("metrics/custom_sums.py", "low * 101 // 99", "low * 11 // 9", "tests/metrics"),
+    Bug("metrics/custom.py", "low * 101 // 99", "low * 11 // 9", "tests/metrics"),
     Bug(
         *("metrics/custom.py", "lambda custom: IMPRESSIONS", "events_of", "streamer/metrics"),
     ),
@@ -132,7 +132,7 @@ BUGS = (
     ),
     Bug(
         "query/experiments.py",
-        'Outside(sums["early"], sums["unexposed"])',
+        'Outside(none["early"], none["unexposed"])',
         'Outside(sums["unexposed"], sums["early"])',
         "tests/oracle/test_engine.py",
     ),
@@ -167,7 +167,7 @@ BUGS = (
         "tests/query/test_merged_panes.py",
     ),
     Bug(
-        "query/cumulated_panes.py",
+        "query/alert_panes.py",
         "segment in (of, (ALL,) * len(of))",
         "segment == of",
         "tests/query/test_alert_history.py",
@@ -179,7 +179,7 @@ BUGS = (
         "tests/oracle/test_alert_readings.py streamer/query",
     ),
     Bug(
-        "query/day_before.py",
+        "query/windows.py",
         "first * self._window.pane_ms < self._since_ms",
         "first < 0",
         "tests/state/test_day_before.py",

@@ -25,22 +25,6 @@ WHOLE_SYSTEM = {"conformance", "oracle", "simulation", "system"}
 PURE = ("encoding", "stats", "metrics", "query")
 """Rooms that do no I/O and have no clock; of others, these files:"""
 PURE_FILES = ("ingest/record.py", "state/partition.py")
-DOUBLED = {
-    *(
-        "Basis",
-        "Block",
-        "Change",
-        "Cumulated",
-        "Metric",
-        "Part",
-        "Past",
-        "Plan",
-        "Ratio",
-        "Readout",
-    ),
-    *("Rule", "Series"),
-}
-"""Names that two public types still have; none may be added."""
 IO = {
     *("aiokafka", "aiohttp", "asyncio", "faust", "kafka", "prometheus_client", "redis", "rich"),
     *("socket", "subprocess", "threading", "tempfile", "time", "os", "sys", "logging"),
@@ -150,7 +134,7 @@ def test_public_types_have_names_of_their_own() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 rooms.setdefault(node.name, []).append(name_of(path))
-    assert {name for name, places in rooms.items() if len(places) > 1} == DOUBLED
+    assert {name for name, places in rooms.items() if len(places) > 1} == set()
 
 
 def test_modules_are_named_after_what_they_hold() -> None:

@@ -9,7 +9,7 @@ from streamer.cli.finding import OK, WARN, Finding
 from streamer.errors import CodecError, StoreError
 from streamer.metrics.catalogue import Catalogue
 from streamer.query.alert_history import AlertHistory
-from streamer.query.alerts import Windows
+from streamer.query.alerts import AlertEvaluation
 from streamer.settings.alerts import Alert
 from streamer.settings.model import Settings
 from streamer.state.contents import contents_of
@@ -41,7 +41,7 @@ def alert_findings(settings: Settings, views: Sequence[View] = ()) -> Iterator[F
         lag_ms = measures.series_of(alert)[0].lag_ms
         smallest = list[float | None]()
         if views:
-            windows = Windows(settings, alert, measures, views, at_ms)
+            windows = AlertEvaluation(settings, alert, measures, views, at_ms)
             smallest = AlertHistory(windows, at_ms).smallest_changes()
         yield found_with(alert, lag_ms, smallest) if smallest else found_by(alert, lag_ms)
 

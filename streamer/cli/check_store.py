@@ -14,7 +14,7 @@ from streamer.kafka.topics import require_count
 from streamer.metrics.catalogue import Catalogue
 from streamer.settings.logs import ClusterIds
 from streamer.settings.model import Settings
-from streamer.state.changes import Change, changes
+from streamer.state.changes import SettingChange, changes
 from streamer.state.contents import Contents, contents_of
 from streamer.state.log_identity import LogIdentityError, new_names, renamed, require_distinct
 from streamer.state.manifest import Manifest, decode, require_key
@@ -201,13 +201,13 @@ async def _state_findings(
                 yield Finding(ERROR, what, _DAMAGED)
 
 
-def changes_of(manifests: Mapping[int, Manifest], ours: Contents) -> list[Change]:
+def changes_of(manifests: Mapping[int, Manifest], ours: Contents) -> list[SettingChange]:
     """What settings change in any partition, each once."""
     stored = {m.counted_contents.encode(): m.counted_contents for m in manifests.values()}
     return list(dict.fromkeys(change for one in stored.values() for change in changes(one, ours)))
 
 
-def change_findings(place: str, count: int, found: Sequence[Change]) -> Iterator[Finding]:
+def change_findings(place: str, count: int, found: Sequence[SettingChange]) -> Iterator[Finding]:
     """What workers with these settings will do to the state."""
     if not found:
         yield Finding(OK, f"{place}: {count} partitions, written with these settings")

@@ -36,8 +36,8 @@ from streamer.cli.run import worker_command, worker_environment
 from streamer.errors import StreamerError
 from streamer.kafka.log_ends import KafkaLogEnds
 from streamer.query.experiments import stored_experiments
-from streamer.query.numbering import ALL
 from streamer.query.readings import Readout
+from streamer.query.segment_index import ALL
 from streamer.server.app import application
 from streamer.server.exporter import Exporter
 from streamer.server.listener import listen

@@ -15,7 +15,7 @@ from streamer.cli.readout import experiment_of, read_sums
 from streamer.errors import StreamerError, UsageError
 from streamer.formatting import counted
 from streamer.ingest.record import of_texts
-from streamer.query.experiment_plans import Basis, basis_of, before_start
+from streamer.query.experiment_plans import PlanBasis, basis_of, before_start
 from streamer.query.experiments import StoredExperiment, began, sampled
 from streamer.settings.durations import DAY_MS, date_of
 from streamer.settings.limits import MAX_ARMS
@@ -48,7 +48,7 @@ def main(args: argparse.Namespace) -> int:
     return code
 
 
-def _basis(settings: Settings, args: argparse.Namespace) -> tuple[Basis | None, str, int]:
+def _basis(settings: Settings, args: argparse.Namespace) -> tuple[PlanBasis | None, str, int]:
     """What the plan is made from, whose it is, and an exit code."""
     if args.experiment is not None:
         return _of_experiment(settings, args)
@@ -61,7 +61,9 @@ def _basis(settings: Settings, args: argparse.Namespace) -> tuple[Basis | None, 
     return basis_of(replay.experiments()[NAME], args.metric), "all users of the files", code
 
 
-def _of_experiment(settings: Settings, args: argparse.Namespace) -> tuple[Basis | None, str, int]:
+def _of_experiment(
+    settings: Settings, args: argparse.Namespace
+) -> tuple[PlanBasis | None, str, int]:
     """From the control of an experiment, or before its start from everybody."""
     experiment = experiment_of(settings, args.experiment)
     names = [metric.name for metric in experiment.metrics]
@@ -102,7 +104,7 @@ def _days_before(stored: StoredExperiment) -> DaysBefore | None:
     )
 
 
-def _plan(metric: str, basis: Basis, whose: str, goal: Goal) -> dict[str, Any]:
+def _plan(metric: str, basis: PlanBasis, whose: str, goal: Goal) -> dict[str, Any]:
     """All figures; StreamerError where these users do not allow any."""
     need = needed(basis.users, goal)
     if isinstance(need, str):

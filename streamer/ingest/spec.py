@@ -18,8 +18,8 @@ from streamer.ingest.mapping import mapped_layout, value_settings
 from streamer.metrics import custom, diversity, item_counts, ranking, scoring, slates
 from streamer.metrics.alert_series import AlertSeries
 from streamer.metrics.catalogue import Catalogue
+from streamer.metrics.compared_metrics import ComparedMetrics
 from streamer.metrics.layout import Layout, Stat
-from streamer.metrics.per_user import UserMeasures
 from streamer.metrics.sums import core_sum
 from streamer.settings import limits
 from streamer.settings.durations import pane_length_ms
@@ -270,12 +270,12 @@ def _statistic(settings: Settings, layout: Layout, stat: Stat) -> dict[str, Any]
     }
 
 
-def sums(settings: Settings, measures: UserMeasures) -> list[Any]:
+def sums(settings: Settings, measures: ComparedMetrics) -> list[Any]:
     """What is added up for users, as the core names it."""
     return [_sum(settings, measures, name) for name in measures.sums]
 
 
-def _sum(settings: Settings, measures: UserMeasures, name: str) -> dict[str, Any]:
+def _sum(settings: Settings, measures: ComparedMetrics, name: str) -> dict[str, Any]:
     if name not in measures.slate_sums:
         return core_sum(name, settings)
     value = measures.slate_sums[name]

@@ -25,11 +25,16 @@ from streamer.metrics import (
     traffic,
     users,
 )
+from streamer.metrics.compared_metrics import (
+    BY_LABEL,
+    SLATE_FAMILIES,
+    AlertMeasures,
+    ExperimentMeasures,
+)
 from streamer.metrics.day_before import DayBefore
 from streamer.metrics.definition import Family, Form, Metric
 from streamer.metrics.item_counts import item_counts
 from streamer.metrics.layout import Layout, merge
-from streamer.metrics.per_user import BY_LABEL, SLATE_FAMILIES, AlertMeasures, ExperimentMeasures
 from streamer.metrics.ratios import NAMED
 from streamer.settings.model import Settings
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from streamer.metrics.catalogue import PREFIX, Catalogue
-from streamer.query.numbering import ALL
+from streamer.query.segment_index import ALL
 from streamer.settings.alerts import Alert
 from streamer.settings.model import Settings
 from streamer.stats.alerting.baseline import Status

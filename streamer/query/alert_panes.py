@@ -18,7 +18,7 @@ from streamer.encoding.limbs import VALUE_BITS, joined
 from streamer.encoding.packed import pane_number, ring_and_pane, segment_and_stat
 from streamer.encoding.segments import Label
 from streamer.metrics.alert_series import ABOVE, BELOW, CHUNK, HIGH, PANES, STATS, AlertSeries
-from streamer.query.numbering import ALL, OTHER, Segment, values_shown
+from streamer.query.segment_index import ALL, OTHER, Segment, values_shown
 from streamer.settings import limits
 from streamer.settings.durations import DAY_MS
 from streamer.settings.model import Settings
@@ -29,7 +29,7 @@ from streamer.stats.random_groups import GroupSums
 
 
 @dataclass(frozen=True)
-class Cumulated:
+class PrefixSums:
     """Sums of the panes from ``first`` on up to each: (panes + 1, statistics). They may wrap around
     64 bits; a difference that fits is right."""
 
@@ -43,10 +43,10 @@ class Cumulated:
         found: I64 = self.sums[stop] - self.sums[start]
         return found
 
-    def by_panes(self) -> Cumulated:
+    def by_panes(self) -> PrefixSums:
         """Where these are sums of chunks: sums up to each pane of them, (panes + 1, sides)."""
         chunks = np.diff(self.sums, axis=0).reshape(-1, 3, CHUNK)
-        return Cumulated(self.first * CHUNK, _added_up(chunks.swapaxes(1, 2).reshape(-1, 3)))
+        return PrefixSums(self.first * CHUNK, _added_up(chunks.swapaxes(1, 2).reshape(-1, 3)))
 
 
 def cumulated(
@@ -54,7 +54,7 @@ def cumulated(
     named: Sequence[Sequence[Segment]],
     segments: Sequence[Segment],
     panes: range,
-) -> list[Cumulated]:
+) -> list[PrefixSums]:
     """Sums of all partitions in some panes of the first ring, for each segment. ``named``: the
     segments of the labels of each partition."""
     sums = np.zeros((len(segments), len(panes), STATS), np.int64)
@@ -70,7 +70,7 @@ def cumulated(
         for number, segment in enumerate(segments):
             is_in = np.array([segment in (of, (ALL,) * len(of)) for of in its], bool)[label]
             np.add.at(sums[number].reshape(-1), place[is_in], value[is_in])
-    return [Cumulated(panes.start, _added_up(each)) for each in sums]
+    return [PrefixSums(panes.start, _added_up(each)) for each in sums]
 
 
 def _added_up(sums: I64) -> I64:
@@ -290,7 +290,7 @@ class SegmentPanes(_OfRatio):
     """Windows of one segment of an alert's metric, each the difference of two sums."""
 
     def __init__(
-        self, of: AlertPanes, segment: Segment, groups: Cumulated, weeks: Cumulated
+        self, of: AlertPanes, segment: Segment, groups: PrefixSums, weeks: PrefixSums
     ) -> None:
         self.series, self.since_ms, self.first_day = of.series, of.since_ms, of.first_day
         self._segment, self._groups, self._weeks = segment, groups, weeks

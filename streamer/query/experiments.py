@@ -21,8 +21,14 @@ import numpy as np
 from streamer.encoding import limbs
 from streamer.encoding.limbs import Columns
 from streamer.formatting import counted
-from streamer.metrics.per_user import ExperimentMeasures, UserRatio
-from streamer.query.experiment_metrics import Course, MetricReadout, Past, compared, recommended
+from streamer.metrics.compared_metrics import ComparedRatio, ExperimentMeasures
+from streamer.query.experiment_metrics import (
+    Course,
+    MetricReadout,
+    MidpointSums,
+    compared,
+    recommended,
+)
 from streamer.settings import limits
 from streamer.settings.durations import DAY_MS, date_of
 from streamer.settings.experiments import Experiment
@@ -30,7 +36,7 @@ from streamer.settings.model import Settings
 from streamer.state.snapshot import View
 from streamer.stats.experiments.forecast import Growth
 from streamer.stats.experiments.recommendation import Recommendation, first_decision
-from streamer.stats.experiments.trials import ACTIVE, Trial, cumulated, of_arms
+from streamer.stats.experiments.trials import ACTIVE, CompiledExperiment, cumulated, of_arms
 
 MANY_IN_SEVERAL_ARMS = 0.01
 """Share of users seen in several arms from which on that is a warning."""
@@ -178,8 +184,8 @@ class StoredExperiment:
     """What is known of one experiment: its settings, and its sums in every partition."""
 
     experiment: Experiment
-    trial: Trial
-    ratios: Mapping[str, UserRatio]
+    trial: CompiledExperiment
+    ratios: Mapping[str, ComparedRatio]
     parts: Sequence[Columns]
     stream_ms: int
     sample_bits: int
@@ -303,7 +309,7 @@ class StoredExperiment:
         assert found is not None
         return found
 
-    def _past(self, parts: Sequence[Columns], first: int, last: int) -> Past | None:
+    def _past(self, parts: Sequence[Columns], first: int, last: int) -> MidpointSums | None:
         """At half time; None before two whole days, or where nobody comes any more."""
         first = max(first, next(iter(self.days_with_users), first))
         days = self.stream_ms / DAY_MS - first
@@ -314,10 +320,10 @@ class StoredExperiment:
         if not then:
             return None
         sums = cumulated(self.trial, parts, first + half - 1)
-        return Past(Growth(half, then, days, now), sums)
+        return MidpointSums(Growth(half, then, days, now), sums)
 
 
-def users_of(trial: Trial, parts: Sequence[Columns], day: int) -> int:
+def users_of(trial: CompiledExperiment, parts: Sequence[Columns], day: int) -> int:
     """Users of all arms up to the end of a day."""
     return sum(counts["users"] for counts in of_arms(trial, parts, day)[1:])
 
@@ -392,7 +398,7 @@ def _recommendation_document(found: Recommendation | None) -> dict[str, Any] | N
     return None if found is None else msgspec.to_builtins(found) | {"words": found.words}
 
 
-def _metric_document(metric: MetricReadout, of: UserRatio) -> dict[str, Any]:
+def _metric_document(metric: MetricReadout, of: ComparedRatio) -> dict[str, Any]:
     return {
         "name": metric.name,
         "title": of.title,
@@ -473,7 +479,7 @@ LOOKS = Looks()
 
 
 def keys_by_day(
-    trial: Trial, parts: Sequence[Columns], settings: str, days: Sequence[int]
+    trial: CompiledExperiment, parts: Sequence[Columns], settings: str, days: Sequence[int]
 ) -> Iterator[tuple[int, bytes]]:
     """For each of ``days``, ascending, a digest of the settings and of all sums up to it."""
     chain = blake2b(f"{trial.shape} {settings}".encode(), digest_size=16)

@@ -22,9 +22,9 @@ from streamer.metrics.item_counts import SHOWN, ItemTable
 from streamer.metrics.rings import Ring
 from streamer.metrics.sums import part_of
 from streamer.metrics.users import USERS, users_stats
-from streamer.query.item_sums import ItemSums, ItemWindow
-from streamer.query.numbering import ALL, OTHER, UNKNOWN, Numbering, Segment
-from streamer.query.pane_sums import PaneSums
+from streamer.query.item_sums import ItemSumCache, ItemWindow
+from streamer.query.pane_sums import PaneSumCache
+from streamer.query.segment_index import ALL, OTHER, UNKNOWN, Segment, SegmentIndex
 from streamer.query.since import Since
 from streamer.settings.model import Settings
 from streamer.state.snapshot import View
@@ -35,7 +35,7 @@ class PastWindow:
 
     def __init__(
         self,
-        kept: PaneSums,
+        kept: PaneSumCache,
         views: Sequence[View],
         rings: DayBefore,
         number: int,
@@ -64,7 +64,7 @@ class PastWindow:
 
 
 def sum_users(
-    views: Sequence[View], numbering: Numbering, stats: int, ring: int, oldest: int
+    views: Sequence[View], numbering: SegmentIndex, stats: int, ring: int, oldest: int
 ) -> I64:
     """Sums over users of a ring's panes from ``oldest`` on, without an end: (statistics, segment
     groups); scaled up where a partition holds a sample of its users."""
@@ -88,12 +88,12 @@ class Window:
         settings: Settings,
         catalogue: Catalogue,
         views: Sequence[View],
-        numbering: Numbering,
+        numbering: SegmentIndex,
         number: int,
         ring: Ring | None,
         now_ms: int,
-        kept: PaneSums,
-        items: ItemSums | None,
+        kept: PaneSumCache,
+        items: ItemSumCache | None,
         since: Since,
     ) -> None:
         self.since = since

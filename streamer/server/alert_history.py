@@ -11,7 +11,7 @@ import msgspec
 from aiohttp import web
 
 from streamer.query.alert_history import AlertHistory
-from streamer.query.alerts import Windows
+from streamer.query.alerts import AlertEvaluation
 from streamer.server.api import error_answer, named, without_parameters
 from streamer.server.exporter import Exporter
 from streamer.settings import limits
@@ -66,7 +66,7 @@ class AlertHistoryApi:
 
     def _body(self, alert: Alert, views: Sequence[View], at_ms: int) -> bytes:
         measures, names = self.exporter.catalogue.alert_measures, self.settings.dimension_names
-        history = AlertHistory(Windows(self.settings, alert, measures, views, at_ms), at_ms)
+        history = AlertHistory(AlertEvaluation(self.settings, alert, measures, views, at_ms), at_ms)
         document: dict[str, Any] = {
             "alert": alert.name,
             "metric": alert.metric,

@@ -9,8 +9,8 @@ import msgspec
 from aiohttp import web
 
 from streamer.metrics.catalogue import PREFIX
-from streamer.metrics.per_user import UserRatio
-from streamer.query.alerts import Windows
+from streamer.metrics.compared_metrics import ComparedRatio
+from streamer.query.alerts import AlertEvaluation
 from streamer.query.what_was_read import of_counters
 from streamer.server.documents import Documents, UnknownValueError
 from streamer.server.exporter import Exporter
@@ -148,7 +148,7 @@ class Api:
         await self.exporter.refresh()
         reader = self.exporter.reader
         measures = self.exporter.catalogue.alert_measures
-        windows = Windows(self.settings, alert, measures, reader.views, self.exporter.at_ms)
+        windows = AlertEvaluation(self.settings, alert, measures, reader.views, self.exporter.at_ms)
         return json_answer(
             {
                 "alert": alert.name,
@@ -175,7 +175,7 @@ def without_parameters(request: web.Request) -> web.Response | None:
     return error_answer(400, text)
 
 
-def named(of: UserRatio) -> dict[str, str]:
+def named(of: ComparedRatio) -> dict[str, str]:
     """What a metric is called, and how its values are written."""
     return {"title": of.title, "form": of.form}
 

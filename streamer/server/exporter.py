@@ -13,7 +13,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from streamer.errors import CodecError, StoreError, StreamerError
 from streamer.kafka.log_ends import LogEnds
 from streamer.metrics.catalogue import PREFIX, Catalogue
-from streamer.query.readings import KeptSums, Readout, readout
+from streamer.query.readings import Readout, ReadoutCache, readout
 from streamer.server.failures import place_of
 from streamer.server.processor import (
     Health,
@@ -71,7 +71,7 @@ class Exporter:
         self.at_ms = 0
         """Time at which windows were read last."""
         self._turns = SingleFlight()
-        self._sums = KeptSums()
+        self._sums = ReadoutCache()
 
     async def refresh(self) -> None:
         """Bring what is known of the store up to date; StreamerError where it cannot be read."""

@@ -14,8 +14,8 @@ from aiohttp import web
 from streamer.metrics.catalogue import PREFIX, form_of, title_of
 from streamer.metrics.definition import Metric
 from streamer.query.merged_panes import MergedPanes
-from streamer.query.numbering import ALL
 from streamer.query.pane_history import NotByPaneError, PaneHistory, Wanted
+from streamer.query.segment_index import ALL
 from streamer.server.api import error_answer, without_parameters
 from streamer.server.documents import UnknownValueError, require_known
 from streamer.server.exporter import Exporter

@@ -13,7 +13,7 @@ from operator import attrgetter
 
 from prometheus_client.utils import floatToGoString
 
-from streamer.query.readings import Block, Readout
+from streamer.query.readings import Readout, SeriesBlock
 from streamer.settings import limits
 
 _texts: dict[tuple[tuple[str, str], ...], str] = {}
@@ -54,7 +54,7 @@ def render(result: Readout, is_openmetrics: bool = False) -> str:
     return "".join(out)
 
 
-def places_of(blocks: Sequence[Block]) -> Iterator[tuple[Block, Sequence[int]]]:
+def places_of(blocks: Sequence[SeriesBlock]) -> Iterator[tuple[SeriesBlock, Sequence[int]]]:
     """Blocks of one family, and which of their places follow each other on the page: a histogram's
     series of one segment stand together, the buckets first."""
     if blocks[0].kind != "histogram":
@@ -79,12 +79,12 @@ def _large(value: float) -> str:
     return str(floatToGoString(value))  # type: ignore[no-untyped-call]
 
 
-def _head(block: Block) -> str:
+def _head(block: SeriesBlock) -> str:
     doc = block.doc.replace("\\", r"\\").replace("\n", r"\n")
     return f"# HELP {block.family} {doc}\n# TYPE {block.family} {block.kind}\n"
 
 
-def _openmetrics_head(family: str, block: Block) -> str:
+def _openmetrics_head(family: str, block: SeriesBlock) -> str:
     """There a counter's family is called without ``_total``."""
     bare = family.removesuffix("_total") if block.kind == "counter" else family
     return f"# HELP {bare} {_escaped(block.doc)}\n# TYPE {bare} {block.kind}\n"

@@ -9,7 +9,7 @@ import pytest
 from streamer.cli.demo_log import LOST_USERS, MORE_CLICKS, SURFACE, planted
 from streamer.metrics.catalogue import Catalogue
 from streamer.query.alert_history import AlertHistory
-from streamer.query.alerts import Windows, watched
+from streamer.query.alerts import AlertEvaluation, watched
 from streamer.query.experiments import stored_experiments
 from streamer.query.readings import readout
 from streamer.sources import open_bandit
@@ -90,6 +90,8 @@ def test_the_story_is_told_at_every_hour(hour: int) -> None:
     dropped = [segment[place] for segment, status in said.items() if status == Status.DROPPED]
     assert dropped == [SURFACE]
     (alert,) = settings.alerts
-    history = AlertHistory(Windows(settings, alert, catalogue.alert_measures, views, at_ms), at_ms)
+    history = AlertHistory(
+        AlertEvaluation(settings, alert, catalogue.alert_measures, views, at_ms), at_ms
+    )
     fired = {each.segment[place] for each in history.segments() for s in each.spans if s.fires_ms}
     assert fired == {SURFACE}

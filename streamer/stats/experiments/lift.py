@@ -33,7 +33,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import inf, sqrt
 
-from streamer.stats.experiments.ratio import Ratio, covariance
+from streamer.stats.experiments.ratio import ArmRatio, covariance
 from streamer.stats.experiments.sums import ArmSums
 from streamer.stats.experiments.support import few_before
 
@@ -57,8 +57,8 @@ class Pair:
     lift may; empty where one may. ``least``: the least relative lift that there can be.
     """
 
-    treatment: Ratio
-    control: Ratio
+    treatment: ArmRatio
+    control: ArmRatio
     scale: float = 1.0
     before: tuple[Before, Before] | None = None
     no_interval: str = ""
@@ -104,7 +104,7 @@ class Lift:
 def contrast(pair: Pair, weight: float = 1.0) -> Lift:
     """R_t - ``weight`` R_c, adjusted if the pair has a time before.
 
-    >>> arms = Ratio(10, Fraction(3), 0.04), Ratio(10, Fraction(2), 0.05)
+    >>> arms = ArmRatio(10, Fraction(3), 0.04), ArmRatio(10, Fraction(2), 0.05)
     >>> found = contrast(Pair(*arms))
     >>> found.value, round(found.stderr, 6), round(found.df, 2)
     (1.0, 0.3, 17.78)

@@ -85,7 +85,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Readout:
+class MetricComparisons:
     """One metric: the split of the users, all arms, all comparisons, in the order of the plan."""
 
     control: str
@@ -94,7 +94,7 @@ class Readout:
     comparisons: list[Comparison]
 
 
-def compare(plan: Plan, rule: Rule, sums: Mapping[str, ArmSums]) -> Readout:
+def compare(plan: Plan, rule: Rule, sums: Mapping[str, ArmSums]) -> MetricComparisons:
     """Compare all arms of the plan: their sums of one metric, which has alpha for itself."""
     (found,) = compare_family(plan, [(rule, sums)])
     return found
@@ -102,7 +102,7 @@ def compare(plan: Plan, rule: Rule, sums: Mapping[str, ArmSums]) -> Readout:
 
 def compare_family(
     plan: Plan, metrics: Sequence[tuple[Rule, Mapping[str, ArmSums]]]
-) -> list[Readout]:
+) -> list[MetricComparisons]:
     """Compare all arms by several metrics whose lifts share alpha: Holm over arms and metrics.
     Guardrails, by their margin, have it for themselves."""
     measured = [_measured(plan, rule, sums) for rule, sums in metrics]
@@ -148,7 +148,9 @@ def _measured(plan: Plan, rule: Rule, sums: Mapping[str, ArmSums]) -> _Measured:
     return _Measured(rule, arms, pairs, who, made)
 
 
-def _readout(plan: Plan, its: _Measured, raw: Sequence[Lifts], decides: Sequence[Lifts]) -> Readout:
+def _readout(
+    plan: Plan, its: _Measured, raw: Sequence[Lifts], decides: Sequence[Lifts]
+) -> MetricComparisons:
     """Of one metric; ``raw`` and ``decides`` begin with the lifts of its treatments."""
     arms = its.arms
     split = srm.split({name: max(0, arm.users) for name, arm in arms.items()}, plan.shares)
@@ -168,7 +170,7 @@ def _readout(plan: Plan, its: _Measured, raw: Sequence[Lifts], decides: Sequence
         comparisons.append(
             Comparison(name, users, *plain, shown, limits[i], who, least, its_verdict)
         )
-    return Readout(plan.control, split, list(arms.values()), comparisons)
+    return MetricComparisons(plan.control, split, list(arms.values()), comparisons)
 
 
 def _arm(name: str, sums: ArmSums) -> Arm:

@@ -113,7 +113,7 @@ class Measure:
 
 
 @dataclass(frozen=True)
-class Trial:
+class CompiledExperiment:
     """An experiment as it is counted: days since 1970-01-01, its arms (the control first),
     its measures. Without ``covariates`` (days) there are none. ``exposure``: from when on all that
     a user does counts towards the arm, or that events count towards the arm that is theirs."""
@@ -132,7 +132,7 @@ class Trial:
         return min(self.covariates.start, self.days.start) if self.covariates else self.days.start
 
     @property
-    def before(self) -> Trial:
+    def before(self) -> CompiledExperiment:
         """The days of the covariates as an experiment of their own, without covariates."""
         return replace(self, days=self.covariates, covariates=range(0))
 
@@ -187,7 +187,7 @@ class Trial:
         return self.firsts[-1]
 
 
-def of_arms(trial: Trial, parts: Sequence[Columns], day: int) -> list[dict[str, int]]:
+def of_arms(trial: CompiledExperiment, parts: Sequence[Columns], day: int) -> list[dict[str, int]]:
     """For no arm and then for each the first statistics up to a day: ``users``, ``mixed``,
     ``early``, ``unexposed``, and ``active``, days of users with an impression or an outcome."""
     total = _totals(trial, parts, day, (_FIRST_MEASURE, trial.stats))
@@ -208,7 +208,7 @@ class MeasureSums:
 
 
 @dataclass(frozen=True)
-class Cumulated:
+class CumulatedSums:
     """What an experiment comes to up to a day. ``counts``: of no arm, and of each;
     ``users_by_age``: age → of each arm the users who have reached it; ``measures``: by key."""
 
@@ -217,10 +217,10 @@ class Cumulated:
     measures: Mapping[str, MeasureSums]
 
 
-def cumulated(trial: Trial, parts: Sequence[Columns], day: int) -> Cumulated:
+def cumulated(trial: CompiledExperiment, parts: Sequence[Columns], day: int) -> CumulatedSums:
     """The sums up to a day. ``parts``: those of every partition, as columns."""
     rows = _totals(trial, parts, day, (trial.stats, trial.stats))
-    return Cumulated(
+    return CumulatedSums(
         [dict(zip(_COUNTS, sums[:_FIRST_MEASURE], strict=True)) for sums in rows],
         {
             age: [sums["users"] for sums in of_arms(trial, parts, day - start)[1:]]
@@ -236,7 +236,7 @@ def cumulated(trial: Trial, parts: Sequence[Columns], day: int) -> Cumulated:
 
 
 def _totals(
-    trial: Trial, parts: Sequence[Columns], day: int, stats: tuple[int, int]
+    trial: CompiledExperiment, parts: Sequence[Columns], day: int, stats: tuple[int, int]
 ) -> list[list[int]]:
     """Of no arm, and of each: the first ``stats[0]`` of its statistics, added up to a day."""
     wanted, every = stats
@@ -250,7 +250,9 @@ def _totals(
     return [list(total[i : i + wanted]) for i in range(0, len(total), wanted)]
 
 
-def _of_measure(trial: Trial, measure: Measure, rows: Sequence[Sequence[int]]) -> MeasureSums:
+def _of_measure(
+    trial: CompiledExperiment, measure: Measure, rows: Sequence[Sequence[int]]
+) -> MeasureSums:
     """The sums of a measure from its statistics in each arm, which ``rows`` begin with."""
     names = trial.moments_of(measure)
     size = len(names)
@@ -289,7 +291,7 @@ def all_since(since: Mapping[str, int], scopes: Mapping[str, Scope]) -> dict[str
     return {**since, **{name: since_ms for name, (_, _, since_ms, _) in scopes.items()}}
 
 
-def wanted_days(trials: Sequence[Trial]) -> dict[Exposure, range]:
+def wanted_days(trials: Sequence[CompiledExperiment]) -> dict[Exposure, range]:
     """What exposes users → the days that are wanted."""
     wanted: dict[Exposure, range] = {}
     for trial in trials:
@@ -300,7 +302,7 @@ def wanted_days(trials: Sequence[Trial]) -> dict[Exposure, range]:
 
 
 def scopes_after(
-    trials: Sequence[Trial], known: Mapping[str, Scope], stream_ms: int
+    trials: Sequence[CompiledExperiment], known: Mapping[str, Scope], stream_ms: int
 ) -> dict[str, Scope]:
     """What is counted of exposures from this stream time on, where this was counted before."""
     scopes: dict[str, Scope] = {}

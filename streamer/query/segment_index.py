@@ -17,7 +17,7 @@ UNKNOWN = "unknown"
 Segment = tuple[str, ...]
 
 
-class Numbering:
+class SegmentIndex:
     """Segments of all partitions, numbered together; values beyond the bound are ``other``."""
 
     def __init__(self, settings: Settings, views: Sequence[View]) -> None:

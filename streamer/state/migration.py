@@ -56,7 +56,7 @@ class Holding:
     unit_ms: int
 
 
-class Carry:
+class PaneMigration:
     """Maps what was stored under other settings. ``segments``: as ``Texts.with_events`` has them;
     ``accepted``: events, which a new dimension has no value of."""
 
@@ -144,7 +144,7 @@ class Carry:
             found[name] = np.where(found[name] > 0, unit + 1, 0)
 
 
-class CarryItems:
+class ItemMigration:
     """Maps counts of items that were stored under other settings; ``labels``: theirs, by number."""
 
     def __init__(self, old: ItemsHeld, new: ItemsHeld, labels: Sequence[Label]) -> None:

@@ -34,14 +34,14 @@ from streamer.settings.experiments import (
 from streamer.settings.model import Settings
 from streamer.stats.experiments.caps import Cap, Denominator, Quantile
 from streamer.stats.experiments.composite import UNIT
-from streamer.stats.experiments.trials import AGES, Exposure, Measure, Trial
+from streamer.stats.experiments.trials import AGES, CompiledExperiment, Exposure, Measure
 
 MILLIONTH = 1_000_000
 """Units of a slate's value that is 1."""
 
 
 @dataclass(frozen=True)
-class UserRatio:
+class ComparedRatio:
     """A metric of experiments: numerator / denominator (None: users), names of sums;
     ``unit``: how many units of the numerator are 1; ``high``: the numerator's high limb."""
 
@@ -83,7 +83,7 @@ class UserRatio:
 class WeightedRatio:
     """A part of a composite: ``factor`` is what its value is multiplied by."""
 
-    ratio: UserRatio
+    ratio: ComparedRatio
     factor: float
 
 
@@ -91,18 +91,18 @@ DECLARED: tuple[Ratio, ...] = (*RATIOS, *score_ratios.RATIOS)
 """Every declared ratio over events."""
 
 
-def _of_ratio(of: Ratio) -> UserRatio:
+def _of_ratio(of: Ratio) -> ComparedRatio:
     parts = (of.above.name, of.below.name, of.units, of.above.high, of.horizon)
     words = of.below_text or of.below.text
     signed = of.above.is_signed
-    return UserRatio(of.name, of.title, of.form, *parts, counted=words, is_signed=signed)
+    return ComparedRatio(of.name, of.title, of.form, *parts, counted=words, is_signed=signed)
 
 
-def _of_mean(of: PerUser) -> UserRatio:
+def _of_mean(of: PerUser) -> ComparedRatio:
     form: Form = "percent" if of.is_share else of.form
     parts = (of.above.name, None, of.above.unit, of.above.high)
     signed = of.above.is_signed
-    return UserRatio(of.name, of.title, form, *parts, is_share=of.is_share, is_signed=signed)
+    return ComparedRatio(of.name, of.title, form, *parts, is_share=of.is_share, is_signed=signed)
 
 
 _RATIOS = {ratio.name: ratio for ratio in (*map(_of_ratio, DECLARED), *map(_of_mean, PER_USER))}
@@ -141,7 +141,7 @@ def known_names() -> list[str]:
     return [*_RATIOS, *BY_LABEL, custom.PER_USER, _POSITIVE, *slates, _COMPOSITE]
 
 
-class UserMeasures:
+class ComparedMetrics:
     """What metrics need to be added up for each user. ``metrics``: (name, who asks for it);
     SettingsError for a name that there is not under these settings."""
 
@@ -157,7 +157,7 @@ class UserMeasures:
         self.sums = tuple(dict.fromkeys([*self.always, *wanted] if self.ratios else []))
         self._at = {name: i for i, name in enumerate((*self.sums, *_DERIVED))}
 
-    def measure(self, ratio: UserRatio) -> Measure:
+    def measure(self, ratio: ComparedRatio) -> Measure:
         """The places of a metric's sums."""
         below = None if ratio.below is None else self._at[ratio.below]
         high = None if ratio.high is None else self._at[ratio.high]
@@ -167,7 +167,7 @@ class UserMeasures:
 
     # Names ---------------------------------------------------------------------------------------
 
-    def _parsed(self, name: str, at: str) -> UserRatio:
+    def _parsed(self, name: str, at: str) -> ComparedRatio:
         """The ratio that a name stands for: ``base[@k][.option…]``, or ``base@p90``."""
         if (found := percentile_of(name)) is not None:
             return self._percentile(*found, at)
@@ -198,13 +198,13 @@ class UserMeasures:
         if not condition:
             raise SettingsError(f"{at}: {message}")
 
-    def _percentile(self, name: str, percent: str, at: str) -> UserRatio:
+    def _percentile(self, name: str, percent: str, at: str) -> ComparedRatio:
         of, share = self._parsed(name, at), Fraction(percent) / 100
         self._require(0 < share < 1, at, f"@p{percent} is above 0 and below 100")
         title = f"{of.title}, percentile {percent}"
         return replace(of, name=f"{name}@p{percent}", title=title, percentile=share)
 
-    def _by_label(self, of: RatioBy, value: str, at: str) -> UserRatio:
+    def _by_label(self, of: RatioBy, value: str, at: str) -> ComparedRatio:
         known = {labels[of.label]: ratio for labels, ratio in of.variants(self.settings)}
         self._require_value(of.label, of.listed, value, known, at)
         return _of_ratio(known[value])
@@ -215,7 +215,7 @@ class UserMeasures:
         there = ", ".join(known) or "none"
         self._require(value in known, at, f"@{label} is one of {setting}: {there}")
 
-    def _composite(self, name: str, at: str) -> UserRatio:
+    def _composite(self, name: str, at: str) -> ComparedRatio:
         known = {composite.name: composite for composite in self.settings.composites}
         self._require_value(_COMPOSITE, "composites", name, known, at)
         parts = []
@@ -232,14 +232,14 @@ class UserMeasures:
             factor = known[name].shares[i] / (part.target or 1.0)
             parts.append(WeightedRatio(ratio, factor))
         first = parts[0].ratio
-        return UserRatio(
+        return ComparedRatio(
             *(f"{_COMPOSITE}@{name}", f"Composite {name}", "number", first.above, first.below),
             *(UNIT, first.high),
             is_signed=True,
             parts=tuple(parts),
         )
 
-    def _positive(self, name: str, options: list[str], at: str) -> UserRatio:
+    def _positive(self, name: str, options: list[str], at: str) -> ComparedRatio:
         kinds = self.settings.user_feedback_kinds
         self._require(
             len(options) == 1 and options[0] in kinds,
@@ -249,7 +249,9 @@ class UserMeasures:
         title = "Positive rate" if options == ["click"] else f"Positive rate, {options[0]}"
         is_conversion = options[0] == "conversion"
         kind = CONVERSIONS.name if is_conversion else named("feedback", options[0])
-        return UserRatio(name, title, "percent", kind, IMPRESSIONS.name, counted=IMPRESSIONS.text)
+        return ComparedRatio(
+            name, title, "percent", kind, IMPRESSIONS.name, counted=IMPRESSIONS.text
+        )
 
     def _of_slates(
         self,
@@ -258,7 +260,7 @@ class UserMeasures:
         k: str,
         options: list[str],
         at: str,
-    ) -> UserRatio:
+    ) -> ComparedRatio:
         cuts = [str(c) for c in self.settings.metrics.k] if metric.by_k else ["0"]
         rule = f"@k is one of metrics.k: {', '.join(cuts)}" if metric.by_k else "has no cut-off @k"
         self._require(k in cuts, at, rule)
@@ -275,19 +277,19 @@ class UserMeasures:
         above = f"{metric.name}@{k}.{convention}"
         self.slate_sums[above] = value
         title = ", ".join([metric.title + (f"@{k}" if metric.by_k else ""), *options])
-        return UserRatio(
+        return ComparedRatio(
             *(name, title, metric.form, above, named("slates", over[0]), MILLIONTH),
             counted="slates",
             is_signed=metric.name in _SIGNED,
         )
 
 
-def _summed(ratio: UserRatio) -> list[str]:
+def _summed(ratio: ComparedRatio) -> list[str]:
     """The sums of a metric over events."""
     return [name for name in ratio.sums if name not in _DERIVED]
 
 
-class ExperimentMeasures(UserMeasures):
+class ExperimentMeasures(ComparedMetrics):
     """What the experiments of the settings need."""
 
     always = (IMPRESSIONS.name, OUTCOMES)
@@ -298,7 +300,7 @@ class ExperimentMeasures(UserMeasures):
         ]
         super().__init__(settings, named)
         self.trials = tuple(
-            Trial(
+            CompiledExperiment(
                 experiment.name,
                 experiment.dimension,
                 experiment.arms,
@@ -340,13 +342,13 @@ class ExperimentMeasures(UserMeasures):
             found = Quantile(cap) if cap < 1 else round(cap * ratio.unit)
         return replace(self.measure(ratio), cap=found)
 
-    def needs(self, trial: Trial) -> list[str]:
+    def needs(self, trial: CompiledExperiment) -> list[str]:
         """What an experiment needs to be counted: sums, and the exposure to it."""
         names = [n for m in trial.measures if not m.age for n in _summed(self.ratios[m.name])]
         return list(dict.fromkeys([*self.always, *names, trial.exposure.name]))
 
 
-class AlertMeasures(UserMeasures):
+class AlertMeasures(ComparedMetrics):
     """What the alerts of the settings need."""
 
     def __init__(self, settings: Settings) -> None:
@@ -381,7 +383,7 @@ class AlertMeasures(UserMeasures):
         lag_ms = max(map(self._lag_ms, parts))
         return [AlertSeries(self.measure(p), alert.window_ms, segments, lag_ms) for p in parts]
 
-    def _lag_ms(self, ratio: UserRatio) -> int:
+    def _lag_ms(self, ratio: ComparedRatio) -> int:
         """How long after a moment its values can still change by feedback that is to come."""
         settings = self.settings
         if ratio.above in self.slate_sums:

@@ -10,11 +10,11 @@ import msgspec
 
 from streamer.metrics.catalogue import Catalogue
 from streamer.metrics.rings import rings_of
-from streamer.state.carry import Holding, rings_after
-from streamer.state.changes import Change
+from streamer.state.changes import SettingChange
 from streamer.state.contents import Contents, ItemsHeld
+from streamer.state.migration import Holding, rings_after
 
-Changes = Sequence[Change]
+Changes = Sequence[SettingChange]
 
 
 class Named(msgspec.Struct, array_like=True, frozen=True):
@@ -26,7 +26,7 @@ class Named(msgspec.Struct, array_like=True, frozen=True):
     since_ms: int
 
 
-class ItemsBegan(msgspec.Struct, array_like=True, frozen=True):
+class ItemsCountedSince(msgspec.Struct, array_like=True, frozen=True):
     """Of counts of items: rings by their number, cut-offs and lists by k, and clicks."""
 
     rings: dict[int, int] = {}
@@ -35,7 +35,7 @@ class ItemsBegan(msgspec.Struct, array_like=True, frozen=True):
     clicked_ms: int = 0
 
 
-class Began(msgspec.Struct, frozen=True):
+class CountedSince(msgspec.Struct, frozen=True):
     """Times from which on something is counted; what is not here was counted always.
 
     ``rings``: by their number; ``codes``: statistics, (first code, stop, time); ``users_ms``: all
@@ -46,12 +46,12 @@ class Began(msgspec.Struct, frozen=True):
     rings: dict[int, int] = {}
     codes: list[tuple[int, int, int]] = []
     users_ms: int = 0
-    items: ItemsBegan = ItemsBegan()
+    items: ItemsCountedSince = ItemsCountedSince()
     named: list[Named] = []
     new_rings: list[int] = []
     new_codes: list[tuple[int, int]] = []
 
-    def stored(self) -> Began:
+    def stored(self) -> CountedSince:
         """As another start finds it: nothing is new any more."""
         return msgspec.structs.replace(self, new_rings=[], new_codes=[])
 
@@ -99,10 +99,12 @@ class Began(msgspec.Struct, frozen=True):
         return [(first, stop, ms >> 1, bool(ms & 1)) for first, stop, ms in _runs(times)]
 
 
-NEVER_CHANGED = Began()
+NEVER_CHANGED = CountedSince()
 
 
-def began_after(before: Began, old: Holding, new: Holding, found: Changes, newest_ms: int) -> Began:
+def began_after(
+    before: CountedSince, old: Holding, new: Holding, found: Changes, newest_ms: int
+) -> CountedSince:
     """What is counted since when under our settings, where ``before`` says it of the stored state.
     What is new begins after ``newest_ms``, the newest event that was counted without it."""
     unit_ms = math.gcd(*(pane_ms for pane_ms, _ in new.contents.windows))
@@ -112,7 +114,7 @@ def began_after(before: Began, old: Holding, new: Holding, found: Changes, newes
     rings = {n: before.rings.get(came_from[n], 0) if n in came_from else now_ms for n in numbers}
     codes, new_codes = _codes(before, old.contents, new.contents, now_ms)
     has_users = old.contents.has_users or not new.contents.has_users
-    return Began(
+    return CountedSince(
         rings={number: ms for number, ms in rings.items() if ms},
         codes=codes,
         users_ms=before.users_ms if has_users else now_ms,
@@ -124,7 +126,7 @@ def began_after(before: Began, old: Holding, new: Holding, found: Changes, newes
 
 
 def _codes(
-    before: Began, old: Contents, new: Contents, now_ms: int
+    before: CountedSince, old: Contents, new: Contents, now_ms: int
 ) -> tuple[list[tuple[int, int, int]], list[tuple[int, int]]]:
     """Times of statistics, and which of them are new, as runs of codes."""
     known = {code: ms for first, stop, ms in before.codes for code in range(first, stop)}
@@ -150,19 +152,19 @@ def _runs(values: Sequence[tuple[int, int]]) -> list[tuple[int, int, int]]:
 
 
 def _of_items(
-    before: ItemsBegan, old: ItemsHeld | None, new: ItemsHeld | None, now_ms: int
-) -> ItemsBegan:
+    before: ItemsCountedSince, old: ItemsHeld | None, new: ItemsHeld | None, now_ms: int
+) -> ItemsCountedSince:
     if new is None:
-        return ItemsBegan()
+        return ItemsCountedSince()
     if old is None:
-        return ItemsBegan(rings=dict.fromkeys(range(1, 1 + len(new.rings)), now_ms))
+        return ItemsCountedSince(rings=dict.fromkeys(range(1, 1 + len(new.rings)), now_ms))
     was = {span: number for number, span in enumerate(old.rings, 1)}
     rings = {
         number: before.rings.get(was[span], 0) if span in was else now_ms
         for number, span in enumerate(new.rings, 1)
     }
     of_lists = old.cutoffs if old.has_lists else []
-    return ItemsBegan(
+    return ItemsCountedSince(
         rings={number: ms for number, ms in rings.items() if ms},
         cutoffs=_after(before.cutoffs, old.cutoffs, new.cutoffs, now_ms),
         lists=_after(before.lists, of_lists, new.cutoffs, now_ms) if new.has_lists else {},
@@ -177,7 +179,7 @@ def _after(
     return {k: ms for k, ms in times.items() if ms}
 
 
-def _named(before: Began, ours: Contents, found: Changes, now_ms: int) -> list[Named]:
+def _named(before: CountedSince, ours: Contents, found: Changes, now_ms: int) -> list[Named]:
     begins = {(change.setting, change.key): change.value for change in found if change.begins}
     still = [
         each
