@@ -32,6 +32,9 @@ class ExactnessInputs:
     is_unread: bool = False
 
 
+_Holds = Callable[[ExactnessInputs], bool]
+
+
 @dataclass(frozen=True)
 class Inexact:
     """Metrics that are not exact, the cause in one word, and for people."""
@@ -57,7 +60,7 @@ class _Cause:
     metrics: str
     name: str
     text: str
-    holds: Callable[[ExactnessInputs], bool]
+    holds: _Holds
 
 
 def inexact(basis: ExactnessInputs) -> list[Inexact]:
@@ -65,7 +68,7 @@ def inexact(basis: ExactnessInputs) -> list[Inexact]:
     return [Inexact(c.metrics, c.name, c.text) for c in _CAUSES if c.holds(basis)]
 
 
-def _dropped(name: str) -> Callable[[ExactnessInputs], bool]:
+def _dropped(name: str) -> _Holds:
     """Whether rows left before their time, as there were too many."""
     return lambda basis: any(header.dropped.get(name) for header in basis.headers)
 
@@ -77,7 +80,7 @@ def _bound(metrics: str, name: str, what: str, setting: str) -> _Cause:
 
 def _any_topic(
     holds: Callable[[ExactnessInputs], Iterator[int]],
-) -> Callable[[ExactnessInputs], bool]:
+) -> _Holds:
     return lambda basis: any(holds(basis))
 
 
