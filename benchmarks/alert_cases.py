@@ -10,7 +10,7 @@ from benchmarks.alert_segments import episodes, small_segments
 from benchmarks.alert_traffic import PANES, Ints, World
 from benchmarks.alert_weeks import WINDOW
 from benchmarks.rates import table
-from streamer.stats.alerting.baseline import Change, Rule, Status, compare
+from streamer.stats.alerting.baseline import ChangeRule, MetricChange, Status, compare
 from streamer.stats.random_groups import GroupSums
 
 WEEKS = 2
@@ -30,7 +30,7 @@ def windows_of(clicks: Ints, shown: Ints) -> list[GroupSums]:
     return [GroupSums(tuple(x), tuple(y)) for x, y in zip(*parts, strict=True)]
 
 
-def look(windows: Sequence[GroupSums], t: int, rule: Rule, day: int = 0) -> Change:
+def look(windows: Sequence[GroupSums], t: int, rule: ChangeRule, day: int = 0) -> MetricChange:
     """What is said at pane t with seven days known; ``day``: of the first pane, 5 and 6 are a
     weekend."""
     weekend = [(day + (t // PANES) - ago) % 7 >= 5 for ago in range(8)]
@@ -42,7 +42,7 @@ def look(windows: Sequence[GroupSums], t: int, rule: Rule, day: int = 0) -> Chan
 
 
 def minutes_until(
-    clicks: Ints, shown: Ints, begin: int, fall: float, rule: Rule, dice: np.random.Generator
+    clicks: Ints, shown: Ints, begin: int, fall: float, rule: ChangeRule, dice: np.random.Generator
 ) -> float:
     """Minutes until a fall from pane ``begin`` on is found; infinite if not within a day."""
     since = begin - 7 * WEEKS * PANES
@@ -81,7 +81,7 @@ def relapse() -> None:
                 bad = slice(begin - PANES - 18, begin - PANES + 54)
                 hurt[bad] = dice.binomial(hurt[bad], 1 - earlier)
             for i, fall in enumerate((0.5, 1.0)):
-                row[i].append(minutes_until(hurt, shown, begin, fall, Rule(0.2), dice))
+                row[i].append(minutes_until(hurt, shown, begin, fall, ChangeRule(0.2), dice))
         if any(np.median(taken) > 120 for taken in row):
             raise AssertionError(f"a relapse after {earlier}: {row}")
         what = "none" if earlier is None else f"{-earlier:.0%}"
@@ -101,7 +101,9 @@ def weekends() -> None:
             row = [_on(clicks, shown, weekday, fall) for weekday in (2, 5) for fall in (0.3, 0.5)]
             windows = windows_of(clicks, shown)
             looks = range(7 * WEEKS * PANES, len(windows))
-            false = np.array([look(windows, t, Rule()).status is Status.DROPPED for t in looks])
+            false = np.array(
+                [look(windows, t, ChangeRule()).status is Status.DROPPED for t in looks]
+            )
             months = len(looks) / PANES / 30
             if episodes(false) > max(2, months):
                 raise AssertionError(f"{world}: {episodes(false)} alarms in {months} months")
@@ -116,7 +118,7 @@ def _on(clicks: Ints, shown: Ints, weekday: int, fall: float) -> str:
     dice = np.random.default_rng(34)
     days = [day for day in range(20, 98) if day % 7 == weekday]
     begins = [int(day * PANES + dice.integers(0, PANES // 2)) for day in dice.choice(days, REPEATS)]
-    found = [minutes_until(clicks, shown, begin, fall, Rule(), dice) for begin in begins]
+    found = [minutes_until(clicks, shown, begin, fall, ChangeRule(), dice) for begin in begins]
     return shown_minutes(found)
 
 

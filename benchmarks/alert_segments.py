@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from benchmarks.alert_traffic import PANES, Floats, Ints, World
 from benchmarks.alert_weeks import WINDOW
 from benchmarks.rates import table
-from streamer.stats.alerting.baseline import SURE, Change, Rule, compare
+from streamer.stats.alerting.baseline import SURE, ChangeRule, MetricChange, compare
 from streamer.stats.distributions import normal_quantile
 from streamer.stats.random_groups import GroupSums, estimates
 
@@ -45,7 +45,7 @@ class Segment:
         is_known = (self._sums[1] > 0) & (found.occupied > 1)
         self._variance = np.where(is_known, found.variance, np.nan)
 
-    def look(self, t: int, rule: Rule) -> Change:
+    def look(self, t: int, rule: ChangeRule) -> MetricChange:
         """What is said at pane t."""
         past = [self._at(t - ago * PANES) for ago in range(1, _DAYS + 1)]
         weekdays = []
@@ -89,7 +89,7 @@ class Segment:
             np.any([_score(now, each, *noise) > _SURE for each in rises], axis=0),
         )
 
-    def beyond(self, looks: Sequence[int], rule: Rule, among: Flags) -> Flags:
+    def beyond(self, looks: Sequence[int], rule: ChangeRule, among: Flags) -> Flags:
         """Whether each look fires; only ``among`` some may it."""
         return np.array(
             [
@@ -157,11 +157,11 @@ def _month(an_hour: int, seed: int, weeks: bool) -> tuple[Ints, float]:
     falls, rises = (np.concatenate(side) for side in zip(*sides, strict=True))
     looks = range(first * PANES, (first + _MONTH) * PANES)
     counts = [
-        [episodes(segment.beyond(looks, Rule(drop, higher_is_better=up), among))
+        [episodes(segment.beyond(looks, ChangeRule(drop, higher_is_better=up), among))
          for up, among in ((True, falls), (False, rises))]
         for drop in DROPS
     ]  # fmt: skip
-    judged = [segment.look(t, Rule()).change is not None for t in looks[::149]]
+    judged = [segment.look(t, ChangeRule()).change is not None for t in looks[::149]]
     return np.array(counts), float(np.mean(judged))
 
 
@@ -193,12 +193,12 @@ def _taken(an_hour: int, times: float) -> list[list[float]]:
         with np.errstate(all="ignore"):
             among = np.concatenate([segment.may_fire(first + i)[int(times > 1)] for i in (0, 1)])
         among = among[begin - first * PANES :][:PANES]
-        taken.append([_first(segment, begin, Rule(d, higher_is_better=times < 1), among)
+        taken.append([_first(segment, begin, ChangeRule(d, higher_is_better=times < 1), among)
                       for d in DROPS])  # fmt: skip
     return taken
 
 
-def _first(segment: Segment, begin: int, rule: Rule, among: Flags) -> float:
+def _first(segment: Segment, begin: int, rule: ChangeRule, among: Flags) -> float:
     true = segment.beyond(range(begin, begin + PANES), rule, among)
     fires = np.flatnonzero(true & np.concatenate(([False], true[:-1])))
     return 10.0 * float(fires[0] + 1) if len(fires) else float("inf")

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.rates import table
-from streamer.stats.alerting.baseline import Rule, Status, compare
+from streamer.stats.alerting.baseline import ChangeRule, Status, compare
 from streamer.stats.alerting.traffic import TrafficRule, judge_traffic
 from streamer.stats.random_groups import GROUPS, GroupSums
 
@@ -66,7 +66,7 @@ def of_costs(
             [_totals(window.get(hour - day * DAY - week * WEEK)) for week in range(4)]
             for day in (7, 1, 2, 3, 4, 5, 6)
         ]
-        found = compare(window[hour], days, Rule(drop), weekdays=weekdays if weeks else ())
+        found = compare(window[hour], days, ChangeRule(drop), weekdays=weekdays if weeks else ())
         falls.append(found.change_high is not None and found.change_high < -drop)
         rises.append(found.change_low is not None and found.change_low > drop)
         said.append(found.status)

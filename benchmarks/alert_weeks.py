@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.alert_traffic import PANES, World
 from benchmarks.rates import table
-from streamer.stats.alerting.baseline import Change, Rule, Status, compare
+from streamer.stats.alerting.baseline import ChangeRule, MetricChange, Status, compare
 from streamer.stats.alerting.reference import against_reference
 from streamer.stats.random_groups import GroupSums
 
@@ -41,8 +41,8 @@ def sums_of(world: World) -> tuple[list[GroupSums], list[tuple[int, int]]]:
 
 
 def at_looks(
-    world: World, weeks: bool, rule: Rule, fall: float = 0.0, step: int = 1
-) -> list[Change]:
+    world: World, weeks: bool, rule: ChangeRule, fall: float = 0.0, step: int = 1
+) -> list[MetricChange]:
     """What is said at each look; with ``fall`` every window alone is thinned out by so much."""
     windows, totals = sums_of(world)
     dice, found = np.random.default_rng(3), []
@@ -59,7 +59,7 @@ def at_looks(
     return found
 
 
-def alarms(found: list[Change], rule: Rule) -> int:
+def alarms(found: list[MetricChange], rule: ChangeRule) -> int:
     """Falls and rises said at two looks in a row; an alarm ends with an hour of silence."""
     total = 0
     for side in (
@@ -87,7 +87,7 @@ def weekdays(days: int) -> None:
         for weeks in (False, True):
             row = []
             for drop in DROPS:
-                rule = Rule(drop)
+                rule = ChangeRule(drop)
                 found = at_looks(world, weeks, rule)
                 count = alarms(found, rule) * 30 / days
                 said = Counter(change.status for change in found)
@@ -125,9 +125,9 @@ def drift() -> None:
                 GroupSums(tuple(a), tuple(b)) for a, b in zip(x.tolist(), y.tolist(), strict=True)
             ]
             for drop in DROPS:
-                taken[f"{drop:.0%}"].append(_days_until(days, Rule(drop)))
+                taken[f"{drop:.0%}"].append(_days_until(days, ChangeRule(drop)))
             if seed < 3:
-                rule = Rule(0.1)
+                rule = ChangeRule(0.1)
                 of_days += alarms(at_looks(world, False, rule), rule)
         row = []
         for found in taken.values():
@@ -147,7 +147,7 @@ def drift() -> None:
     table(title, head, rows)
 
 
-def _days_until(days: list[GroupSums], rule: Rule) -> float:
+def _days_until(days: list[GroupSums], rule: ChangeRule) -> float:
     """Days from the end of the reference week (days 1 to 7) to the first verdict of a change."""
     for today in range(15, len(days) + 1):
         order = [next(d for d in range(today - 7, today) if (d - 1) % 7 == i) for i in range(7)]

@@ -27,7 +27,7 @@ from benchmarks.alert_coverage import coverage
 from benchmarks.alert_traffic import PANE_S, PANES, Floats, Ints, World
 from benchmarks.rates import table
 from streamer.settings.alerts import LEVEL
-from streamer.stats.alerting.baseline import Rule, Status, compare
+from streamer.stats.alerting.baseline import ChangeRule, Status, compare
 from streamer.stats.distributions import normal_quantile
 from streamer.stats.random_groups import GroupSums
 
@@ -44,7 +44,7 @@ LEVELS = (0.95, LEVEL, 0.999)
 DROPS = (0.05, 0.1, 0.2)
 FALLS = (0.1, 0.2, 0.5)
 REPEATS = 100
-RULE = Rule()
+RULE = ChangeRule()
 
 
 class Log:
@@ -74,7 +74,7 @@ def _windows(panes: Ints) -> Ints:
     return sums
 
 
-def ours(log: Log, rule: Rule = RULE, days: int = DAYS, without: int = 0) -> Floats:
+def ours(log: Log, rule: ChangeRule = RULE, days: int = DAYS, without: int = 0) -> Floats:
     """Lower and upper end of the change at every look, against the same time of the past days.
     ``without``: the most recent days that are left out."""
     past = [PANES * day for day in range(1 + without, days + 1)]
@@ -86,7 +86,7 @@ def before(log: Log) -> Flags:
     return _ends(log, RULE, lambda t: log.windows[t - WINDOW])[:, 1] < -RULE.drop
 
 
-def _ends(log: Log, rule: Rule, then: Then) -> Floats:
+def _ends(log: Log, rule: ChangeRule, then: Then) -> Floats:
     found = []
     for t in range(WARM, len(log.windows)):
         change = compare(log.windows[t], then(t), rule)
@@ -124,7 +124,7 @@ def episodes(true: Flags) -> int:
 
 def by_drop(log: Log) -> dict[str, Flags]:
     """Rule → whether each window fires, for every tolerated drop."""
-    return {f"ours, {drop:.0%}": ours(log, Rule(drop))[:, 1] < -drop for drop in DROPS}
+    return {f"ours, {drop:.0%}": ours(log, ChangeRule(drop))[:, 1] < -drop for drop in DROPS}
 
 
 # 1. Nothing happens -------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ def nothing_happens(worlds: Sequence[World]) -> dict[World, Log]:
     for world in worlds:
         logs[world] = log = Log(*world.traffic)
         months = (world.days * PANES - WARM) / PANES / 30
-        by_level = {level: ours(log, Rule(level=level)) for level in LEVELS}
+        by_level = {level: ours(log, ChangeRule(level=level)) for level in LEVELS}
         ends = by_level[LEVEL]
         rules = by_drop(log) | {"ours, 10%, hour before": before(log)}
         rules |= usual(log, float(log.value.mean()))
@@ -179,7 +179,7 @@ def _said(log: Log, drop: float) -> str:
     past = [PANES * day for day in range(1, DAYS + 1)]
     looks = range(WARM, len(log.windows), 13)
     found = Counter(
-        compare(log.windows[t], [log.windows[t - ago] for ago in past], Rule(drop)).status
+        compare(log.windows[t], [log.windows[t - ago] for ago in past], ChangeRule(drop)).status
         for t in looks
     )
     shown = (
@@ -255,7 +255,7 @@ def silence(days: int) -> None:
         empty = [t for t in range(WARM, len(log.windows)) if not log.windows[t].support]
         outage, calm = (
             [
-                compare(GroupSums(), [log.windows[t - ago] for ago in past], Rule()).status
+                compare(GroupSums(), [log.windows[t - ago] for ago in past], ChangeRule()).status
                 is Status.NO_TRAFFIC
                 for t in its
             ]

@@ -18,7 +18,7 @@ from aiokafka import AIOKafkaProducer
 
 from benchmarks.measure import parser
 from streamer.settings.model import Topics
-from streamer.sources.synthetic import Traffic, generate
+from streamer.sources.synthetic import SyntheticTraffic, generate
 from streamer.testing.embedded import create_topics
 
 BATCH_BYTES = 256 * 1024
@@ -115,7 +115,7 @@ async def fill(
 
 async def main(arguments: argparse.Namespace) -> None:
     """Fill and print what was produced."""
-    traffic = Traffic(**json.loads(arguments.traffic))
+    traffic = SyntheticTraffic(**json.loads(arguments.traffic))
     start_s = time.perf_counter()
     done = await fill(
         arguments.brokers,
@@ -137,5 +137,5 @@ if __name__ == "__main__":
     arguments = parser(__doc__)
     arguments.add_argument("--partitions", type=int, default=4)
     arguments.add_argument("--compression", choices=["gzip", "snappy", "lz4", "zstd"])
-    arguments.add_argument("--traffic", default="{}", help="fields of Traffic, as JSON")
+    arguments.add_argument("--traffic", default="{}", help="fields of SyntheticTraffic, as JSON")
     asyncio.run(main(arguments.parse_args()))

@@ -29,7 +29,7 @@ from streamer.metrics.catalogue import Catalogue
 from streamer.settings.event_fields import KINDS
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
-from streamer.sources.synthetic import Line, Traffic, generate
+from streamer.sources.synthetic import KindLine, SyntheticTraffic, generate
 from streamer.state.journal import Journal
 from streamer.state.memory import MemoryStore
 from streamer.state.partition import Partition
@@ -54,7 +54,7 @@ class Log:
         self.offsets = dict.fromkeys(KINDS, 0)
         self.arrival_ms = 0
 
-    def records(self, lines: list[Line]) -> list[Records]:
+    def records(self, lines: list[KindLine]) -> list[Records]:
         """Those of each topic."""
         by_kind: dict[str, tuple[list[int], list[bytes]]] = {}
         for kind, raw in lines:
@@ -84,7 +84,7 @@ class Run:
         self.log = Log()
         self.journal: Journal | None = None
 
-    def feed(self, lines: list[Line]) -> None:
+    def feed(self, lines: list[KindLine]) -> None:
         """Apply some lines."""
         self.partition.apply(self.log.records(lines))
 
@@ -130,13 +130,13 @@ def accepted(partition: Partition) -> int:
     return sum(topic["accepted"] for topic in partition.core.counters()["topics"].values())
 
 
-def batches(lines: Iterator[Line]) -> Iterator[list[Line]]:
+def batches(lines: Iterator[KindLine]) -> Iterator[list[KindLine]]:
     while batch := list(islice(lines, GATHER)):
         yield batch
 
 
 async def main(arguments: argparse.Namespace) -> int:
-    traffic = Traffic(events_per_second=arguments.rate, users=200_000)
+    traffic = SyntheticTraffic(events_per_second=arguments.rate, users=200_000)
     run = Run(parse(tomllib.loads(WATCHED)))
     events, started = 0, time.perf_counter()
     step = max(GATHER, arguments.events // 20)

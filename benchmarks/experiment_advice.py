@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from benchmarks.rates import hold, rate, table
 from streamer.stats.experiments.plan import Plan, Rule
-from streamer.stats.experiments.readout import Readout, compare, compare_family
+from streamer.stats.experiments.readout import MetricComparisons, compare, compare_family
 from streamer.stats.experiments.recommendation import (
     Action,
     Decision,
@@ -175,7 +175,7 @@ def found_wrongly(dice: np.random.Generator, truth: Truth, joined: float) -> tup
     return corrected, alone
 
 
-def is_claimed(found: Readout) -> bool:
+def is_claimed(found: MetricComparisons) -> bool:
     """Whether any arm is called better or worse."""
     claims = (Outcome.BETTER, Outcome.WORSE)
     return any(comparison.verdict.outcome in claims for comparison in found.comparisons)

@@ -19,13 +19,11 @@ from benchmarks.rates import rate, table
 from streamer.stats.distributions import normal_quantile
 from streamer.stats.experiments.anytime import p_value, rho_squared
 from streamer.stats.experiments.duration import HalfTime, durations
-from streamer.stats.experiments.forecast import Forecast, Precision, Sought
-from streamer.stats.experiments.growth import Growth
+from streamer.stats.experiments.forecast import Forecast, Growth, Precision, Sought
 from streamer.stats.experiments.lift import Lift, Pair, contrast
 from streamer.stats.experiments.plan import Plan
-from streamer.stats.experiments.power import anytime
 from streamer.stats.experiments.ratio import ratio
-from streamer.stats.experiments.sizing import Goal
+from streamer.stats.experiments.sizing import Goal, anytime
 from streamer.stats.experiments.sums import ArmSums
 
 Bools = NDArray[np.bool_]

@@ -30,10 +30,9 @@ from benchmarks.rates import hold, rate, table
 from streamer.stats.distributions import normal_quantile, normal_two_sided, t_two_sided
 from streamer.stats.experiments import srm
 from streamer.stats.experiments.anytime import p_value
-from streamer.stats.experiments.cuped import adjusted
 from streamer.stats.experiments.estimate import Inference
-from streamer.stats.experiments.growth import Growth
-from streamer.stats.experiments.lift import Lift, Pair, contrast
+from streamer.stats.experiments.forecast import Growth
+from streamer.stats.experiments.lift import Lift, Pair, adjusted, contrast
 from streamer.stats.experiments.plan import Plan, Rule
 from streamer.stats.experiments.ratio import ratio
 from streamer.stats.experiments.readout import compare

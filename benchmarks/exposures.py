@@ -19,11 +19,11 @@ from random import Random
 import msgspec
 
 from streamer.query.experiments import stored_experiments
-from streamer.settings.experiments import DAY_MS, day_of
+from streamer.settings.durations import DAY_MS, day_of
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from streamer.state.snapshot import view_of
-from streamer.testing import Chunk, Engines, LogRecord
+from streamer.testing import Engines, LogChunk, LogRecord
 
 START = datetime.date(2025, 6, 2)
 START_MS = day_of(START) * DAY_MS
@@ -46,7 +46,7 @@ def settings_of(outcomes: str) -> Settings:
     return parse({"experiments": [experiment]})
 
 
-def chunks() -> Iterator[Chunk]:
+def chunks() -> Iterator[LogChunk]:
     """A minute each; users with odd numbers are in an arm."""
     dice, offsets = Random(1), dict.fromkeys(SIZES, 0)
     for minute in range(CHUNKS):
@@ -60,10 +60,10 @@ def chunks() -> Iterator[Chunk]:
                 value = msgspec.json.encode(event)
                 records.append(LogRecord(kind, 0, offsets[kind], ts, value))
                 offsets[kind] += 1
-            yield Chunk(kind, 0, records)
+            yield LogChunk(kind, 0, records)
 
 
-def seconds(outcomes: str, log: list[Chunk]) -> float:
+def seconds(outcomes: str, log: list[LogChunk]) -> float:
     """CPU seconds for the log."""
     settings = settings_of(outcomes)
     engines = Engines(settings, 1)
@@ -80,7 +80,7 @@ def seconds(outcomes: str, log: list[Chunk]) -> float:
     return took
 
 
-def shown(log: list[Chunk]) -> dict[str, int]:
+def shown(log: list[LogChunk]) -> dict[str, int]:
     """The users of each arm."""
     users: dict[str, set[str]] = {"A": set(), "B": set()}
     for chunk in log:

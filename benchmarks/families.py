@@ -24,7 +24,7 @@ from streamer.metrics.rings import rings_of
 from streamer.query.readings import readout
 from streamer.settings import limits
 from streamer.settings.load import parse
-from streamer.sources.synthetic import Traffic, generate
+from streamer.sources.synthetic import SyntheticTraffic, generate
 from streamer.state import codec
 from streamer.state.panes import PaneBlobs
 from streamer.state.snapshot import view_of
@@ -81,7 +81,7 @@ _SAID = b'"type":"impression","latency_ms":%d.5,"item_category":"c%d","p_new":%.
 def records(events: int) -> list[list[Records]]:
     """The log in batches, as the core is fed."""
     log = Log()
-    traffic = generate(Traffic(users=20_000, items=ITEMS), events)
+    traffic = generate(SyntheticTraffic(users=20_000, items=ITEMS), events)
     lines = (
         (kind, line.replace(b'"type":"impression",', _SAID % (n % 997, n % 11, n % 100 / 100)))
         for n, (kind, line) in enumerate(traffic)

@@ -15,7 +15,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from benchmarks.event import Event
 from benchmarks.measure import TOPICS, Meter, parser
 from streamer.errors import BrokerError
-from streamer.worker.garbage_collector import calm
+from streamer.worker.interpreter import calm
 
 FETCH_RECORDS = 10_000
 IDLE_MS = 10_000

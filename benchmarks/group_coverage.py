@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from streamer.metrics.intervals import of_groups, of_rates
-from streamer.metrics.user_sums import RATE_UNIT
+from streamer.metrics.users import RATE_UNIT
 from streamer.stats.random_groups import GROUPS
 
 ROUNDS, POPULATION = 1500, 2_000_000

@@ -22,7 +22,7 @@ from streamer.metrics.catalogue import Catalogue
 from streamer.settings import limits
 from streamer.settings.event_fields import KINDS
 from streamer.settings.model import Settings
-from streamer.sources.synthetic import Line, Traffic, generate
+from streamer.sources.synthetic import KindLine, SyntheticTraffic, generate
 from streamer.state.partition import Partition
 
 EVENTS = 300_000
@@ -33,18 +33,18 @@ SLATE = 1000
 CHUNK = 20_000
 
 
-def usual() -> Iterator[Line]:
+def usual() -> Iterator[KindLine]:
     """The traffic of the other benchmarks."""
-    yield from generate(Traffic(users=100_000, events_per_second=5000.0), EVENTS)
+    yield from generate(SyntheticTraffic(users=100_000, events_per_second=5000.0), EVENTS)
 
 
-def event(kind: str, at_ms: int, user: str, item: str, more: str = "") -> Line:
+def event(kind: str, at_ms: int, user: str, item: str, more: str = "") -> KindLine:
     """One line; ``more``: further fields as JSON, with a leading comma."""
     text = f'{{"ts":{at_ms},"event_id":"{kind}{user}{item}{at_ms}","user_id":"{user}"'
     return kind, f'{text},"item_id":"{item}"{more}}}'.encode()
 
 
-def robot() -> Iterator[Line]:
+def robot() -> Iterator[KindLine]:
     """The usual traffic, and in it a user who sees 100,000 items and clicks without requests."""
     other = usual()
     for n in range(ROBOT_EVENTS):
@@ -55,14 +55,14 @@ def robot() -> Iterator[Line]:
             yield event("clicks", at_ms, "robot", f"i{n // 2}")
 
 
-def wide_slates() -> Iterator[Line]:
+def wide_slates() -> Iterator[KindLine]:
     """Slates of 1,000 items, scored, of which some ten are clicked."""
     rates = (("A", 0.010), ("B", 0.012))
-    traffic = Traffic(users=100_000, items=10_000, slate=SLATE, variants=rates)
+    traffic = SyntheticTraffic(users=100_000, items=10_000, slate=SLATE, variants=rates)
     yield from generate(traffic, EVENTS)
 
 
-def clicked_slates() -> Iterator[Line]:
+def clicked_slates() -> Iterator[KindLine]:
     """Slates of 1,000 items, scored; 499 of each are clicked in turn."""
     for slate in range(EVENTS // 1500):
         at_ms, request = START_MS + 100 * slate, f',"request_id":"r{slate}"'
@@ -73,7 +73,7 @@ def clicked_slates() -> Iterator[Line]:
             yield event("clicks", at_ms + n, f"u{slate}", f"i{2 * n}", request)
 
 
-def open_slates() -> Iterator[Line]:
+def open_slates() -> Iterator[KindLine]:
     """200 slates of 1,000 items stay open; then each is clicked once, and again."""
     for slate in range(200):
         request = f',"request_id":"r{slate}"'
@@ -86,13 +86,13 @@ def open_slates() -> Iterator[Line]:
             yield event("clicks", START_MS + 1000 + click, f"u{slate}", f"i{9 * click}", request)
 
 
-def new_values() -> Iterator[Line]:
+def new_values() -> Iterator[KindLine]:
     """A new value of a dimension in every event."""
     for n, (kind, raw) in enumerate(usual()):
         yield kind, raw[:-1] + b',"surface":"s%d"}' % n
 
 
-LOGS: dict[str, Callable[[], Iterator[Line]]] = {
+LOGS: dict[str, Callable[[], Iterator[KindLine]]] = {
     "robot": robot,
     "slates of 1,000": wide_slates,
     "slates of 1,000, 499 clicked": clicked_slates,
@@ -131,7 +131,7 @@ def feed(records: list[Records]) -> Fed:
     return Fed(rows, spent / rows)
 
 
-def records_of(lines: Iterator[Line]) -> list[Records]:
+def records_of(lines: Iterator[KindLine]) -> list[Records]:
     """Chunks of each topic, in the order of the log."""
     log, found = Log(), []
     while block := list(islice(lines, CHUNK)):

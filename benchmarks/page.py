@@ -27,7 +27,7 @@ from streamer.server.app import application
 from streamer.server.exporter import Exporter
 from streamer.server.listener import listen
 from streamer.state.redis.store import RedisStore
-from streamer.worker import garbage_collector
+from streamer.worker import interpreter
 
 HOUR_MS = 3_600_000
 WINDOWS = ["1h", "24h", "7d"]
@@ -71,7 +71,7 @@ async def main(arguments: argparse.Namespace) -> int:
     for _ in range(STEPS):
         await cluster.feed(arguments.impressions, now_ms, now_ms + HOUR_MS, arguments.partitions)
         now_ms += HOUR_MS
-    garbage_collector.calm()
+    interpreter.calm()
     runner = web.AppRunner(application(Exporter(settings, RedisStore(settings.redis))))
     await runner.setup()
     url = f"http://127.0.0.1:{await listen(runner, '127.0.0.1', 0)}"

@@ -19,7 +19,7 @@ from benchmarks.endless import Run, batches
 from streamer.ingest.hash_key import FIXED_KEY
 from streamer.metrics.catalogue import Catalogue
 from streamer.settings.model import Settings
-from streamer.sources.synthetic import Traffic, generate
+from streamer.sources.synthetic import SyntheticTraffic, generate
 from streamer.state.partition import Partition
 from streamer.state.restore import load_partition
 from tests.support.canonical import canonical
@@ -54,7 +54,7 @@ class Waits:
 
 async def main() -> None:
     run = Run(Settings())
-    traffic = Traffic(users=100_000, events_per_second=5000.0)
+    traffic = SyntheticTraffic(users=100_000, events_per_second=5000.0)
     pauses_ms, feeding, committing = [], Waits(), Waits()
     lines = iter(list(batches(generate(traffic, 6 * IMPRESSIONS // 5))))
     with feeding:

@@ -18,7 +18,7 @@ from benchmarks.endless import COMMIT_EVERY, Run, batches, rss_mb
 from streamer.metrics.catalogue import Catalogue
 from streamer.query.readings import readout
 from streamer.settings import limits
-from streamer.sources.synthetic import Traffic, generate
+from streamer.sources.synthetic import SyntheticTraffic, generate
 from streamer.state.manifest import decode
 from streamer.state.partition import Partition
 from streamer.state.restore import load_partition
@@ -27,13 +27,13 @@ from streamer.state.snapshot import view_of
 DAY_SECONDS = 86_400
 
 
-def traffic_of(users: int, items: int) -> tuple[Traffic, int]:
+def traffic_of(users: int, items: int) -> tuple[SyntheticTraffic, int]:
     """A day in which so many users are shown so many items each, and the number of its events."""
-    plain = Traffic(users=users, user_exponent=0.0, events_per_second=1000.0)
+    plain = SyntheticTraffic(users=users, user_exponent=0.0, events_per_second=1000.0)
     events_per_item = 1000.0 / (plain.slates_per_second() * plain.slate)
     events = int(users * items * events_per_item)
     rate = events / DAY_SECONDS
-    return Traffic(users=users, user_exponent=0.0, events_per_second=rate), events
+    return SyntheticTraffic(users=users, user_exponent=0.0, events_per_second=rate), events
 
 
 @dataclass
@@ -47,7 +47,7 @@ class Fed:
     refresh_seconds: float = 0.0
 
 
-async def feed(traffic: Traffic, events: int) -> Fed:
+async def feed(traffic: SyntheticTraffic, events: int) -> Fed:
     """A day through the core and journal; users are filed as a busy worker does."""
     fed, next_at = Fed(Run()), 0.0
     started = time.perf_counter()

@@ -17,8 +17,8 @@ from random import Random
 from typing import Any
 
 from streamer.settings.load import parse
-from streamer.state.row_memory import ROW_BYTES, SUM_BYTES
-from streamer.testing import Chunk, Engines, LogRecord
+from streamer.testing import Engines, LogChunk, LogRecord
+from streamer.worker.memory_bound import ROW_BYTES, SUM_BYTES
 
 START_MS = 1_700_000_000_000
 EACH = 20_000
@@ -57,7 +57,7 @@ def visits(count: int) -> Iterator[Event]:
         yield "sessions", {"ts": START_MS + n, **ids, "action": "view"}
 
 
-def chunks(traffic: Iterator[Event]) -> Iterator[Chunk]:
+def chunks(traffic: Iterator[Event]) -> Iterator[LogChunk]:
     offsets: dict[str, int] = {}
     waiting: dict[str, list[LogRecord]] = {}
     for kind, event in traffic:
@@ -65,9 +65,9 @@ def chunks(traffic: Iterator[Event]) -> Iterator[Chunk]:
         some = waiting.setdefault(kind, [])
         some.append(LogRecord(kind, 0, offset, event["ts"], json.dumps(event).encode()))
         if len(some) == EACH:
-            yield Chunk(kind, 0, waiting.pop(kind))
+            yield LogChunk(kind, 0, waiting.pop(kind))
     for kind, some in waiting.items():
-        yield Chunk(kind, 0, some)
+        yield LogChunk(kind, 0, some)
 
 
 def sizes(document: Mapping[str, Any], traffic: Iterator[Event]) -> dict[str, int]:

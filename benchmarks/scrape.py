@@ -25,7 +25,7 @@ import numpy as np
 from streamer.ingest.hash_key import FIXED_KEY
 from streamer.kafka.chunk import Records
 from streamer.metrics.catalogue import Catalogue
-from streamer.query.readings import KeptSums, readout
+from streamer.query.readings import ReadoutCache, readout
 from streamer.server.scrape import Bodies, Form
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
@@ -34,7 +34,7 @@ from streamer.state.partition import Partition
 from streamer.state.reader import Reader
 from streamer.state.redis.store import RedisStore
 from streamer.state.restore import load_partition
-from streamer.worker import garbage_collector
+from streamer.worker import interpreter
 
 START_MS = 1_700_000_000_000
 
@@ -148,8 +148,8 @@ async def main(arguments: argparse.Namespace) -> int:
     for minutes in (*[60] * 23, *[5] * 12):  # a day of history, the last hour in shorter steps
         await cluster.feed(arguments.impressions, now_ms, now_ms + minutes * 60_000, every)
         now_ms += minutes * 60_000
-    garbage_collector.calm()  # as the exporter does
-    reader, bodies, kept = Reader(store), Bodies(), KeptSums()
+    interpreter.calm()  # as the exporter does
+    reader, bodies, kept = Reader(store), Bodies(), ReadoutCache()
     changed = every if arguments.changed is None else arguments.changed
     seconds: list[list[float]] = []
     for _ in range(arguments.scrapes + 1):

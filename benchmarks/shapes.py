@@ -19,12 +19,12 @@ from typing import Any
 from benchmarks.endless import Log
 from benchmarks.side_by_side import compare
 from streamer.kafka.chunk import Records
-from streamer.settings.sources import KIND_OF_RULE
-from streamer.sources.synthetic import Traffic, generate
+from streamer.settings.event_fields import LINE_TYPES
+from streamer.sources.synthetic import SyntheticTraffic, generate
 
 LINES = 20_000
 Object = dict[str, Any]
-KEYS = {kind: key for key, kind in KIND_OF_RULE.items()}
+KEYS = {kind: key for key, kind in LINE_TYPES.items()}
 
 
 def ours(kind: str, event: Object) -> Object:
@@ -55,7 +55,7 @@ SOURCES: Object = {
             "roots": ["properties", "context.experiment", "context.page"],
             "fields": {"ts": "timestamp", "user_id": "userId"},
         }
-        for key, kind in KIND_OF_RULE.items()
+        for key, kind in LINE_TYPES.items()
     ]
 }
 SHAPES: dict[str, tuple[Object, Callable[[str, Object], Object]]] = {
@@ -68,7 +68,7 @@ SHAPES: dict[str, tuple[Object, Callable[[str, Object], Object]]] = {
 def logs(events: int) -> dict[str, list[list[Records]]]:
     """The log in each shape, in batches as the core is fed."""
     made: dict[str, list[list[Records]]] = {name: [] for name in SHAPES}
-    traffic = generate(Traffic(users=20_000), events)
+    traffic = generate(SyntheticTraffic(users=20_000), events)
     log = Log()
     for lines in iter(lambda: list(islice(traffic, LINES)), []):
         batches = log.records(lines)

@@ -17,7 +17,7 @@ from benchmarks.people import take_over
 from streamer.metrics.catalogue import Catalogue
 from streamer.query.readings import readout
 from streamer.settings.load import parse
-from streamer.sources.synthetic import Traffic, generate
+from streamer.sources.synthetic import SyntheticTraffic, generate
 from streamer.state.manifest import decode
 from streamer.state.snapshot import view_of
 
@@ -28,7 +28,7 @@ async def measure(slates: int, families: list[str]) -> dict[str, float]:
     """Figures of one set of families."""
     run = Run(parse({"metrics": {"families": families}}))
     events = slates * 10
-    traffic = Traffic(events_per_second=events / OPEN_SECONDS)
+    traffic = SyntheticTraffic(events_per_second=events / OPEN_SECONDS)
     for i, batch in enumerate(batches(generate(traffic, events)), 1):
         run.feed(batch)
         if i % COMMIT_EVERY == 0:

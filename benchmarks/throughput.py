@@ -23,7 +23,7 @@ from benchmarks.measure import WATCHED, program
 from streamer.query.readings import Readout, readout
 from streamer.settings.event_fields import KINDS
 from streamer.settings.load import parse
-from streamer.sources.synthetic import Traffic, generate
+from streamer.sources.synthetic import SyntheticTraffic, generate
 from streamer.state.snapshot import view_of
 
 TROUBLED = {
@@ -110,7 +110,7 @@ def row(job: Job, results: Sequence[Mapping[str, Any]], beside: Sequence[Mapping
 def counted_here(log: Log, settings: str, events: int) -> Readout:
     """The same events, counted in this process."""
     run = endless.Run(parse(tomllib.loads(settings)))
-    for batch in batches(generate(Traffic(**log.fields), events)):
+    for batch in batches(generate(SyntheticTraffic(**log.fields), events)):
         run.feed(batch)
     run.partition.apply((), at_end=KINDS)
     run.partition.refresh_user_sums()

@@ -7,7 +7,7 @@ import asyncio
 import os
 
 from streamer.settings.load import load
-from streamer.state.patterns import resolve
+from streamer.state.log_identity import resolve
 from streamer.worker.app import App, create_app
 
 

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from streamer.monitoring.dashboards import boards
+from streamer.monitoring.files import boards
 from tests.support.compose import ROOT, SCRAPE_SECONDS
 from tests.support.drawing import Data, Line, Row, draw
 from tests.support.opened import asked, filled_in, opened, panels_of

@@ -45,7 +45,7 @@ BUGS = (
     Bug("settings/durations.py", "or int(match[1]) == 0", "", "tests/settings/test_load.py"),
     Bug("settings/load.py", "    validate(settings)\n", "", "tests/settings/test_load.py"),
     Bug(
-        "stats/experiments/correction.py",
+        "stats/experiments/estimate.py",
         "alpha / (m - j)",
         "alpha / m",
         "streamer/stats/experiments",
@@ -79,12 +79,12 @@ BUGS = (
     Bug("metrics/calibration.py", "pairs.won + pairs.tied / 2", "pairs.won", "streamer/metrics"),
     Bug("metrics/scores.py", "score - UNIT * clicked", "score - clicked", "streamer/metrics"),
     Bug(
-        "metrics/named_sums.py",
-        "counted.index(name) * GROUPS",
-        "counted.index(name)",
+        "metrics/intervals.py",
+        "names.index(name) * GROUPS",
+        "names.index(name)",
         "tests/metrics",
     ),
-    Bug("metrics/custom_sums.py", "low * 101 // 99", "low * 11 // 9", "tests/metrics"),
+    Bug("metrics/custom.py", "low * 101 // 99", "low * 11 // 9", "tests/metrics"),
     Bug(
         *("metrics/custom.py", "lambda custom: IMPRESSIONS", "events_of", "streamer/metrics"),
     ),
@@ -120,7 +120,7 @@ BUGS = (
     Bug("kafka/assignor.py", "least + (larger > 0)", "least", "streamer/kafka"),
     Bug("ingest/keys.py", "0x7FFFFFFF", "0xFFFFFFFF", "tests/sources/test_replay.py"),
     Bug(
-        "ingest/timestamps.py", "<= limits.MAX_SECONDS", "<= limits.MIN_SECONDS", "streamer/ingest"
+        "ingest/rejections.py", "<= limits.MAX_SECONDS", "<= limits.MIN_SECONDS", "streamer/ingest"
     ),
     Bug("state/codec.py", "if at != len(body)", "if at > len(body)", "tests/state/test_codec.py"),
     Bug("state/topics.py", '"lost", "gaps"', '"gaps"', "tests/state/test_memory_store.py"),
@@ -132,7 +132,7 @@ BUGS = (
     ),
     Bug(
         "query/experiments.py",
-        'Outside(sums["early"], sums["unexposed"])',
+        'Outside(none["early"], none["unexposed"])',
         'Outside(sums["unexposed"], sums["early"])',
         "tests/oracle/test_engine.py",
     ),
@@ -167,7 +167,7 @@ BUGS = (
         "tests/query/test_merged_panes.py",
     ),
     Bug(
-        "query/cumulated_panes.py",
+        "query/alert_panes.py",
         "segment in (of, (ALL,) * len(of))",
         "segment == of",
         "tests/query/test_alert_history.py",
@@ -179,7 +179,7 @@ BUGS = (
         "tests/oracle/test_alert_readings.py streamer/query",
     ),
     Bug(
-        "query/day_before.py",
+        "query/windows.py",
         "first * self._window.pane_ms < self._since_ms",
         "first < 0",
         "tests/state/test_day_before.py",
@@ -191,7 +191,7 @@ BUGS = (
         "tests/query tests/server",
     ),
     Bug(
-        "server/lag.py",
+        "server/processor.py",
         "max(0, end - read)",
         "max(0, end - read + 1)",
         "tests/server",
@@ -218,7 +218,12 @@ BUGS = (
         "in_sync < letters.replicas",
         "tests/cli/test_check.py tests/cli/test_check_faults.py",
     ),
-    Bug("cli/refused.py", "group.count <= _LOOKED_AT", "group.count > _LOOKED_AT", "tests/cli"),
+    Bug(
+        "cli/rejection_report.py",
+        "group.count <= _LOOKED_AT",
+        "group.count > _LOOKED_AT",
+        "tests/cli",
+    ),
     Bug(
         "sources/replay.py",
         "at_end=list(partition.logs)",

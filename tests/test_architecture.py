@@ -128,6 +128,15 @@ def test_functions_stay_small() -> None:
                 assert lines <= 60, f"{name_of(path)}: {node.name} has {lines} lines"
 
 
+def test_public_types_have_names_of_their_own() -> None:
+    rooms: dict[str, list[str]] = {}
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                rooms.setdefault(node.name, []).append(name_of(path))
+    assert {name for name, places in rooms.items() if len(places) > 1} == set()
+
+
 def test_modules_are_named_after_what_they_hold() -> None:
     vague = {"utils.py", "util.py", "common.py", "helpers.py", "misc.py"}
     assert not {path.name for path in FILES} & vague

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from streamer import __version__
-from streamer.cli.values import count, date, hash_key, partition, port, positive, share
+from streamer.cli.argument_types import count, date, hash_key, partition, port, positive, share
 from streamer.errors import UsageError
 from streamer.ingest.hash_key import FIXED_KEY
-from streamer.settings.nearest import nearest
+from streamer.settings.names import nearest
 
 _FILES = "NDJSON, .csv or .tsv, all also .gz and .zst; .parquet; - is standard input (NDJSON)"
 SHELLS = ("bash", "zsh", "fish")

@@ -19,8 +19,7 @@ from streamer.cli.check_topics import (
     topic_findings,
     unread_findings,
 )
-from streamer.cli.finding import ERROR, OK, WARN, Finding
-from streamer.cli.series import series_finding
+from streamer.cli.finding import ERROR, OK, WARN, Finding, series_finding
 from streamer.errors import BrokerError, RegistryError
 from streamer.ingest.read_sample import ReadSample
 from streamer.ingest.sampling import sample_topics
@@ -32,14 +31,13 @@ from streamer.query.readings import readout
 from streamer.query.what_was_read import of_sample
 from streamer.server.authentication import guards, is_public, tls_context
 from streamer.settings.load import load
-from streamer.settings.model import Exporter, Settings
+from streamer.settings.model import ExporterSettings, Settings
+from streamer.state.log_identity import resolve
 from streamer.state.manifest import Manifest
-from streamer.state.patterns import resolve
 from streamer.state.reader import texts_of
 from streamer.state.redis.store import RedisStore
-from streamer.state.row_memory import in_gigabytes, partition_bytes
 from streamer.state.snapshot import View
-from streamer.worker.memory_bound import MemoryBound
+from streamer.worker.memory_bound import MemoryBound, in_gigabytes, partition_bytes
 
 _LARGEST = 3
 """Bounds that the finding on memory names."""
@@ -114,7 +112,8 @@ async def findings(settings: Settings) -> AsyncIterator[Finding]:
     yield memory_finding(settings, kafka.partitions)
     for finding in exactness_findings(settings, views):
         yield finding
-    yield series_finding(settings, [(manifests[number], its) for number, its in texts.items()])
+    stored = [(manifests[partition], read) for partition, read in texts.items()]
+    yield series_finding(settings, stored)
     for finding in alert_findings(settings, views):
         yield finding
     for finding in exporter_findings(settings.exporter):
@@ -130,16 +129,16 @@ async def _ask_kafka(settings: Settings) -> _Kafka:
             names["dead_letters"] = full["dead_letters"] = settings.kafka.topics.dead_letters
         try:
             async with admin_client(cluster.connection, cluster.section) as client:
-                found = await describe_topics(client, names.values())
+                topics = await describe_topics(client, names.values())
                 kafka.brokers[cluster.name] = await broker_count(client)
                 kafka.cluster_ids[cluster.name] = await cluster_id(client)
         except BrokerError as error:
             kafka.refusals[cluster.name] = str(error)
             continue
         kafka.described |= {
-            log: replace(found[name], name=full[log])
+            log: replace(topics[name], name=full[log])
             for log, name in names.items()
-            if name in found
+            if name in topics
         }
     return kafka
 
@@ -158,8 +157,8 @@ async def _kafka_findings(
     for finding in topic_findings(settings, kafka.described, kafka.brokers):
         yield finding
     read = {
-        (log, number): topic.next_offset
-        for number, manifest in manifests.items()
+        (log, partition): topic.next_offset
+        for partition, manifest in manifests.items()
         for log, topic in manifest.topics.items()
     }
     described = {log: d for log, d in kafka.described.items() if log in settings.logs}
@@ -206,7 +205,7 @@ def exactness_findings(settings: Settings, views: Sequence[View]) -> Iterator[Fi
         yield Finding(WARN, f"{each.metrics} are not exact ({each.cause})", each.text)
 
 
-def exporter_findings(exporter: Exporter) -> Iterator[Finding]:
+def exporter_findings(exporter: ExporterSettings) -> Iterator[Finding]:
     """Who can read the metrics."""
     if not is_public(exporter.host):
         return

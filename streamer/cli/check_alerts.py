@@ -9,7 +9,7 @@ from streamer.cli.finding import OK, WARN, Finding
 from streamer.errors import CodecError, StoreError
 from streamer.metrics.catalogue import Catalogue
 from streamer.query.alert_history import AlertHistory
-from streamer.query.alerts import Windows
+from streamer.query.alerts import AlertEvaluation
 from streamer.settings.alerts import Alert
 from streamer.settings.model import Settings
 from streamer.state.contents import contents_of
@@ -41,7 +41,7 @@ def alert_findings(settings: Settings, views: Sequence[View] = ()) -> Iterator[F
         lag_ms = measures.series_of(alert)[0].lag_ms
         smallest = list[float | None]()
         if views:
-            windows = Windows(settings, alert, measures, views, at_ms)
+            windows = AlertEvaluation(settings, alert, measures, views, at_ms)
             smallest = AlertHistory(windows, at_ms).smallest_changes()
         yield found_with(alert, lag_ms, smallest) if smallest else found_by(alert, lag_ms)
 
@@ -54,11 +54,11 @@ def found_by(alert: Alert, lag_ms: int) -> Finding:
     ' loss after 22 min; noise makes it larger and later, how much is not known yet'
     """
     smallest = minutes_until(alert, lag_ms, alert.drop, alert.drop)
-    text = f"alert {alert.name}: without noise, a lasting {_change(alert)} of more than "
-    text += f"{100 * alert.drop:g}% fires after {smallest} min"
+    what = f"alert {alert.name}: without noise, a lasting {_change(alert)} of more than "
+    what += f"{100 * alert.drop:g}% fires after {smallest} min"
     if alert.direction == "higher":
-        text += f", a total loss after {minutes_until(alert, lag_ms, alert.drop, 1.0)} min"
-    return Finding(OK, f"{text}; noise makes it larger and later, how much is not known yet")
+        what += f", a total loss after {minutes_until(alert, lag_ms, alert.drop, 1.0)} min"
+    return Finding(OK, f"{what}; noise makes it larger and later, how much is not known yet")
 
 
 def found_with(alert: Alert, lag_ms: int, smallest: Sequence[float | None]) -> Finding:
@@ -71,20 +71,20 @@ after 43 min, a total loss after 27 min; at the worst hour it takes 30%'
     """
     ordered = sorted(inf if change is None else change for change in smallest)
     middle, worst = ordered[len(ordered) // 2], ordered[-1]
-    text = f"alert {alert.name}: by the noise of the past day, "
+    what = f"alert {alert.name}: by the noise of the past day, "
     if middle == inf:
         none = "a total loss" if alert.direction == "higher" else "a rise to ten times as much"
-        return Finding(WARN, f"{text}not even {none} fires", "set a longer window")
-    text += f"a lasting {_change(alert)} of {_percent(middle)} fires after "
-    text += f"{minutes_until(alert, lag_ms, middle, middle)} min"
+        return Finding(WARN, f"{what}not even {none} fires", "set a longer window")
+    what += f"a lasting {_change(alert)} of {_percent(middle)} fires after "
+    what += f"{minutes_until(alert, lag_ms, middle, middle)} min"
     for change in _LARGE[alert.direction]:
         if change > middle:
             is_total = alert.direction == "higher" and change == 1
-            what = "a total loss" if is_total else f"one of {change:.0%}"
-            text += f", {what} after {minutes_until(alert, lag_ms, middle, change)} min"
+            change_words = "a total loss" if is_total else f"one of {change:.0%}"
+            what += f", {change_words} after {minutes_until(alert, lag_ms, middle, change)} min"
     most = "nothing fires" if worst == inf else f"it takes {_percent(worst)}"
     more = "; segments take more" if alert.segments else ""
-    return Finding(OK, f"{text}; at the worst hour {most}{more}")
+    return Finding(OK, f"{what}; at the worst hour {most}{more}")
 
 
 def minutes_until(alert: Alert, lag_ms: int, smallest: float, change: float) -> int:

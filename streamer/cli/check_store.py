@@ -14,7 +14,7 @@ from streamer.kafka.topics import require_count
 from streamer.metrics.catalogue import Catalogue
 from streamer.settings.logs import ClusterIds
 from streamer.settings.model import Settings
-from streamer.state.changes import Change, changes
+from streamer.state.changes import SettingChange, changes
 from streamer.state.contents import Contents, contents_of
 from streamer.state.log_identity import LogIdentityError, new_names, renamed, require_distinct
 from streamer.state.manifest import Manifest, decode, require_key
@@ -58,8 +58,8 @@ async def store_findings(
     except StoreError as error:
         yield Finding(ERROR, f"Redis: {error}", "start it, or correct redis.url")
         return
-    for place, info in nodes.items():
-        for finding in redis_findings(place, info):
+    for address, info in nodes.items():
+        for finding in redis_findings(address, info):
             yield finding
     try:
         await store.try_writing()
@@ -94,29 +94,29 @@ def cluster_finding(settings: Settings, mode: str) -> Finding | None:
     return None
 
 
-def redis_findings(place: str, info: dict[str, Any]) -> Iterator[Finding]:
+def redis_findings(address: str, info: dict[str, Any]) -> Iterator[Finding]:
     """Whether a server (its INFO) is fit to keep state."""
     version = str(info.get("redis_version", "0"))
     if int(version.split(".")[0]) < MIN_VERSION:
         fix = f"upgrade to {MIN_VERSION}.0 or newer"
-        yield Finding(ERROR, f"Redis at {place}: version {version} is too old", fix)
+        yield Finding(ERROR, f"Redis at {address}: version {version} is too old", fix)
     else:
-        yield Finding(OK, f"Redis: version {version}, reachable at {place}")
+        yield Finding(OK, f"Redis: version {version}, reachable at {address}")
     policy = str(info.get("maxmemory_policy", "noeviction"))
     if policy != "noeviction":
         fix = "set maxmemory-policy noeviction: Redis may evict state without an error"
-        yield Finding(ERROR, f"Redis at {place}: maxmemory-policy is {policy}", fix)
+        yield Finding(ERROR, f"Redis at {address}: maxmemory-policy is {policy}", fix)
     if info.get("role", "master") != "master":
         fix = "connect to its master: a replica is read-only"
-        yield Finding(ERROR, f"Redis at {place}: is a {info['role']}", fix)
+        yield Finding(ERROR, f"Redis at {address}: is a {info['role']}", fix)
     if not int(info.get("aof_enabled", 0)):
         fix = "set appendonly yes: without it a restart reads Kafka again from the last snapshot"
-        yield Finding(WARN, f"Redis at {place}: appendonly is off", fix)
+        yield Finding(WARN, f"Redis at {address}: appendonly is off", fix)
     for name in ("aof_last_write_status", "rdb_last_bgsave_status"):
         if info.get(name, "ok") != "ok":
             fix = "check the disk of Redis: it may refuse writes"
-            yield Finding(ERROR, f"Redis at {place}: {name} is {info[name]}", fix)
-    yield from _memory_findings(place, info)
+            yield Finding(ERROR, f"Redis at {address}: {name} is {info[name]}", fix)
+    yield from _memory_findings(address, info)
 
 
 def _memory_findings(place: str, info: dict[str, Any]) -> Iterator[Finding]:
@@ -161,51 +161,53 @@ async def _state_findings(
     cluster_ids: ClusterIds,
 ) -> AsyncIterator[Finding]:
     """Whether the stored state is one that these settings and topics continue."""
-    place = f"state under {settings.redis.prefix!r}"
+    state = f"state under {settings.redis.prefix!r}"
     ours = contents_of(settings, Catalogue(settings))
     try:
         require_distinct(settings.logs, cluster_ids)
         stored = await store.partitions()
         if stored is None:
-            yield Finding(OK, f"{place}: none yet")
+            yield Finding(OK, f"{state}: none yet")
             return
-        found, damaged = await manifests_of(store, stored)
+        whole, damaged = await manifests_of(store, stored)
         manifests |= {
-            n: renamed(m, new_names(m, settings.logs, cluster_ids)) for n, m in found.items()
+            n: renamed(m, new_names(m, settings.logs, cluster_ids)) for n, m in whole.items()
         }
-        for number, damage in damaged.items():
-            yield Finding(ERROR, f"{place}: partition {number}: {damage}", _DAMAGED)
+        for partition, damage in damaged.items():
+            yield Finding(ERROR, f"{state}: partition {partition}: {damage}", _DAMAGED)
         if count is not None:
             require_count(stored, count)
         found_changes = changes_of(manifests, ours)
     except CodecError as error:
         fix = "use the version that wrote it, or set another redis.prefix"
-        yield Finding(ERROR, f"{place}: {error}", fix)
+        yield Finding(ERROR, f"{state}: {error}", fix)
     except LogIdentityError as error:
-        yield Finding(ERROR, f"{place}: refused: {error}", _OTHER_STATE)
+        yield Finding(ERROR, f"{state}: refused: {error}", _OTHER_STATE)
     except StoreError as error:
-        yield Finding(ERROR, f"{place}: {error}", "or recreate the topics as they were")
+        yield Finding(ERROR, f"{state}: {error}", "or recreate the topics as they were")
     else:
-        for finding in change_findings(place, stored, found_changes):
+        for finding in change_findings(state, stored, found_changes):
             yield finding
-        if (wrong := await key_finding(place, store, manifests)) is not None:
+        if (wrong := await key_finding(state, store, manifests)) is not None:
             yield wrong
-        for number, manifest in sorted(manifests.items()):
+        for partition, manifest in sorted(manifests.items()):
             names = sorted(manifest.blob_names())
-            missing = len(names) - await store.count_blobs(number, names)
-            again = await store.read(number)
+            missing = len(names) - await store.count_blobs(partition, names)
+            again = await store.read(partition)
             if missing and again.manifest and decode(again.manifest).commit == manifest.commit:
-                what = f"{place}: {missing} of {len(names)} blobs of partition {number} are missing"
+                what = (
+                    f"{state}: {missing} of {len(names)} blobs of partition {partition} are missing"
+                )
                 yield Finding(ERROR, what, _DAMAGED)
 
 
-def changes_of(manifests: Mapping[int, Manifest], ours: Contents) -> list[Change]:
+def changes_of(manifests: Mapping[int, Manifest], ours: Contents) -> list[SettingChange]:
     """What settings change in any partition, each once."""
     stored = {m.counted_contents.encode(): m.counted_contents for m in manifests.values()}
     return list(dict.fromkeys(change for one in stored.values() for change in changes(one, ours)))
 
 
-def change_findings(place: str, count: int, found: Sequence[Change]) -> Iterator[Finding]:
+def change_findings(place: str, count: int, found: Sequence[SettingChange]) -> Iterator[Finding]:
     """What workers with these settings will do to the state."""
     if not found:
         yield Finding(OK, f"{place}: {count} partitions, written with these settings")
@@ -216,14 +218,14 @@ def change_findings(place: str, count: int, found: Sequence[Change]) -> Iterator
             yield Finding(WARN, f"{place}: {change}", _RESTART)
 
 
-async def key_finding(place: str, store: Store, manifests: dict[int, Manifest]) -> Finding | None:
+async def key_finding(state: str, store: Store, manifests: dict[int, Manifest]) -> Finding | None:
     """What is wrong with the hash key, if anything."""
     try:
         key = await store.hash_key()
         require_key(manifests, key)
     except (CodecError, StoreError) as error:
-        return Finding(ERROR, f"{place}: {error}", _HASH_KEY)
+        return Finding(ERROR, f"{state}: {error}", _HASH_KEY)
     if key is None and manifests:
         fix = "nothing to do: the next worker that takes a partition restores it from the state"
-        return Finding(WARN, f"{place}: its hash key is missing", fix)
+        return Finding(WARN, f"{state}: its hash key is missing", fix)
     return None

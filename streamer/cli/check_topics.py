@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from streamer.cli.finding import ERROR, OK, WARN, Finding
-from streamer.cli.refused import Refused
+from streamer.cli.rejection_report import RejectionReport
 from streamer.formatting import partitions_in_words
 from streamer.ingest.sampling import Sample
 from streamer.kafka.admin import TopicDescription
@@ -128,7 +128,7 @@ def sample_findings(settings: Settings, samples: Mapping[str, Sample]) -> Iterat
     """Whether the last records of each topic are events; of each reason one that is none."""
     for log, sample in samples.items():
         what = f"topic {sample.topic!r}: "
-        refused = Refused(settings)
+        refused = RejectionReport(settings)
         for value, reason in sample.refused:
             refused.add(log, value, reason)
         if not sample.records:
@@ -146,12 +146,12 @@ def sample_findings(settings: Settings, samples: Mapping[str, Sample]) -> Iterat
         kinds = " or ".join(settings.logs[log].kinds)
         fix = f"compare a record with the fields of {kinds} in docs/events.md"
         yield Finding(level, f"{what}{share} would be rejected: {reasons}", fix)
-        for _, found, advice in refused.findings():
-            yield Finding(level, what + found, advice)
-        if is_most and (text := refused.looks_like(sample.topic)):
+        for _, finding, advice in refused.findings():
+            yield Finding(level, what + finding, advice)
+        if is_most and (shape := refused.looks_like(sample.topic)):
             brokers = settings.kafka.brokers
             fix = f"streamer init --brokers {brokers} --topic {sample.topic} proposes settings"
-            yield Finding(level, what + text, fix)
+            yield Finding(level, what + shape, fix)
 
 
 def read_findings(read: WhatWasRead) -> Iterator[Finding]:
@@ -180,58 +180,62 @@ def unread_findings(
     for kind, sample in samples.items():
         what = f"topic {sample.topic!r}: "
         gone = {
-            number: start - read[kind, number]
-            for number, start in sample.starts.items()
-            if start > read.get((kind, number), start)
+            partition: start - read[kind, partition]
+            for partition, start in sample.starts.items()
+            if start > read.get((kind, partition), start)
         }
         if gone:
             fix = "raise its retention.ms and start workers; they count what is lost"
-            text = (
+            problem = (
                 f"{sum(gone.values())} records of {partitions_in_words(gone)} were deleted unread"
             )
-            yield Finding(ERROR, what + text, fix)
+            yield Finding(ERROR, what + problem, fix)
         cut = [n for n, end in sample.ends.items() if end < read.get((kind, n), 0)]
         if cut:
             fix = (
                 "if it was recreated, set another redis.prefix, or workers count its records on top"
             )
-            text = f"{partitions_in_words(cut)}: the log ends before the offset read so far"
-            yield Finding(WARN, what + text, fix)
+            problem = f"{partitions_in_words(cut)}: the log ends before the offset read so far"
+            yield Finding(WARN, what + problem, fix)
         retention_ms = described[kind].limit("retention.ms")
         if not described[kind].deletes or retention_ms is None:
             continue
         age_ms = now_ms - min(sample.unread_ms.values(), default=now_ms)
         if age_ms > retention_ms:
             fix = "set retention.ms=-1 or start workers: Kafka deletes by record timestamps"
-            text = f"unread records are {_hours(age_ms)} old, retention is {_hours(retention_ms)}"
-            yield Finding(ERROR, what + text, fix)
+            problem = (
+                f"unread records are {_hours(age_ms)} old, retention is {_hours(retention_ms)}"
+            )
+            yield Finding(ERROR, what + problem, fix)
 
 
 def partitioner_findings(samples: Mapping[str, Sample]) -> Iterator[Finding]:
     """Whether a user is on the same partition number in all topics."""
-    places: dict[bytes, dict[int, set[str]]] = {}
+    partitions: dict[bytes, dict[int, set[str]]] = {}
     for sample in samples.values():
         for user, partition in sample.users:
-            places.setdefault(user, {}).setdefault(partition, set()).add(sample.topic)
-    if not places:
+            partitions.setdefault(user, {}).setdefault(partition, set()).add(sample.topic)
+    if not partitions:
         return
     fix = "key all producers by user_id, with the same partitioner (Java's default is murmur2)"
-    split = [places[user] for user in sorted(places) if len(places[user]) > 1]
+    split = [partitions[user] for user in sorted(partitions) if len(partitions[user]) > 1]
     if split:
         where = "; ".join(f"{p}: {', '.join(sorted(t))}" for p, t in sorted(split[0].items()))
-        what = f"{len(split)} of {len(places)} sampled users are on several partition numbers"
+        what = f"{len(split)} of {len(partitions)} sampled users are on several partition numbers"
         yield Finding(ERROR, f"{what}, one of them on {where}", fix)
         return
-    known = {s.topic: s.partitioner() for s in samples.values() if s.users and s.partitions > 1}
-    kinds = set(known.values()) - {None}
-    shown = ", ".join(f"{topic} {name or 'unknown'}" for topic, name in known.items())
+    partitioners = {
+        s.topic: s.partitioner() for s in samples.values() if s.users and s.partitions > 1
+    }
+    kinds = set(partitioners.values()) - {None}
+    shown = ", ".join(f"{topic} {name or 'unknown'}" for topic, name in partitioners.items())
     if len(kinds) > 1:
         yield Finding(ERROR, f"topics are partitioned differently: {shown}", fix)
-    elif known and None in known.values():
+    elif partitioners and None in partitioners.values():
         yield Finding(WARN, f"unknown partitioning of user_id: {shown}", fix)
     else:
         by = f", by {kinds.pop()} of user_id" if kinds else ""
-        what = f"{len(places)} sampled users are each on one partition number in all topics"
+        what = f"{len(partitions)} sampled users are each on one partition number in all topics"
         yield Finding(OK, what + by)
 
 

@@ -6,12 +6,12 @@ import argparse
 import os
 from pathlib import Path
 
-from streamer.cli.rules import is_url, keep
+from streamer.cli.generated import keep_below
+from streamer.cli.rules import is_url
 from streamer.errors import UsageError
-from streamer.monitoring import dashboards
+from streamer.monitoring import files
 from streamer.monitoring.upload import Grafana
-from streamer.settings.load import load
-from streamer.settings.secrets import secret_of
+from streamer.settings.load import load, secret_of
 
 
 def main(args: argparse.Namespace) -> int:
@@ -21,15 +21,15 @@ def main(args: argparse.Namespace) -> int:
     code = 0
     if args.directory is not None:
         folder = Path(args.directory)
-        path = args.path or str((folder / dashboards.FOLDER).absolute())
-        found = dashboards.files(
+        path = args.path or str((folder / files.FOLDER).absolute())
+        texts = files.dashboard_files(
             settings, page=args.page.rstrip("/"), prometheus=args.prometheus, path=path
         )
-        code = keep(folder, found, is_check=args.check)
+        code = keep_below(folder, texts, is_check=args.check)
     if args.grafana is not None:
         token = secret_of("--token-file", args.token_file)
         grafana = Grafana(args.grafana, token, may_be_plain=args.plain_http)
-        for name, board in dashboards.boards(settings, args.page.rstrip("/")).items():
+        for name, board in files.boards(settings, args.page.rstrip("/")).items():
             print(f"{name}: {grafana.upload(board, args.folder)}")
     return code
 

@@ -2,7 +2,7 @@
 
 An embedded broker and Redis, a worker, the exporter, and the Open Bandit log: first twice over the
 past two weeks, so that every window has something in it, then again and again from now on, as fast
-as ``--rate`` says. Event times are moved; ``sources.story`` plants what is to be found.
+as ``--rate`` says. ``demo_log`` moves event times, and plants what is to be found.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from streamer.cli.demo_log import SURFACE, ReplayLeg, planted, replay
+from streamer.cli.main import stopped
 from streamer.cli.run import worker_command, worker_environment
-from streamer.cli.stopping import stopped
 from streamer.errors import StreamerError
 from streamer.kafka.log_ends import KafkaLogEnds
 from streamer.query.experiments import stored_experiments
-from streamer.query.numbering import ALL
 from streamer.query.readings import Readout
+from streamer.query.segment_index import ALL
 from streamer.server.app import application
 from streamer.server.exporter import Exporter
 from streamer.server.listener import listen
 from streamer.settings.load import load
 from streamer.settings.model import Metrics, Settings
 from streamer.sources import open_bandit
-from streamer.sources.moved import Event, Leg, replay
-from streamer.sources.story import SURFACE, planted
+from streamer.sources.open_bandit import Event
 from streamer.state.redis.store import RedisStore
 from streamer.stats.alerting.baseline import Status
 from streamer.testing.embedded import EmbeddedBroker, EmbeddedRedis, create_topics
-from streamer.worker import garbage_collector
+from streamer.worker import interpreter
 
 EXPERIMENT = "ranker"
 _EXPERIMENTS = """
@@ -100,8 +100,8 @@ def main(args: argparse.Namespace) -> int:
         EmbeddedRedis() as redis,
     ):
         path = Path(directory) / "streamer.toml"
-        text = document(broker.brokers, redis.url, int(time.time() * 1000))
-        path.write_text(text, encoding="utf-8")
+        toml = document(broker.brokers, redis.url, int(time.time() * 1000))
+        path.write_text(toml, encoding="utf-8")
         return asyncio.run(_demo(args, load(path), str(path)))
 
 
@@ -201,9 +201,9 @@ async def _watch(process: asyncio.subprocess.Process) -> None:
     assert process.stderr is not None
     last = "it printed nothing"
     async for line in process.stderr:
-        text = line.decode(errors="replace")
-        last = text.strip() or last
-        sys.stderr.write(text)
+        printed = line.decode(errors="replace")
+        last = printed.strip() or last
+        sys.stderr.write(printed)
     code = await process.wait()
     raise StreamerError(
         f"the worker of the demo ended with exit code {code}: {last.removeprefix('streamer: ')}"
@@ -212,7 +212,7 @@ async def _watch(process: asyncio.subprocess.Process) -> None:
 
 @contextlib.asynccontextmanager
 async def _exporter(settings: Settings, port: int) -> AsyncIterator[tuple[Exporter, int]]:
-    garbage_collector.calm()
+    interpreter.calm()
     about = f"A demo: {ABOUT[0]} Planted: {ABOUT[1]}"
     store, ends = RedisStore(settings.redis), KafkaLogEnds(settings)
     exporter = Exporter(settings, store, ends, about=about)
@@ -250,17 +250,17 @@ async def _produce(producer: AIOKafkaProducer, settings: Settings, rate: float) 
         await producer.send(topic, value, key=key, timestamp_ms=event["ts"])
 
 
-def legs(now_ms: int, rate: float) -> Iterator[Leg]:
+def legs(now_ms: int, rate: float) -> Iterator[ReplayLeg]:
     """The past two weeks at the log's own speed, then laps of ``rate`` events per second, each
     begun when it is asked for."""
     log = _log(0)
     span_ms = log[-1]["ts"] - log[0]["ts"]
-    yield Leg(planted(log, None), now_ms - 2 * span_ms)
+    yield ReplayLeg(planted(log, None), now_ms - 2 * span_ms)
     again = _log(1)
-    yield Leg(planted(again, again[-1]["ts"] - OUTAGE_MS), now_ms - span_ms)
+    yield ReplayLeg(planted(again, again[-1]["ts"] - OUTAGE_MS), now_ms - span_ms)
     for lap in itertools.count(2):
         log = planted(_log(lap), 0)
-        yield Leg(log, int(time.time() * 1000), span_ms / (len(log) / rate * 1000))
+        yield ReplayLeg(log, int(time.time() * 1000), span_ms / (len(log) / rate * 1000))
 
 
 def _log(lap: int) -> list[Event]:

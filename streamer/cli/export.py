@@ -9,7 +9,7 @@ import os
 from aiohttp import web
 from msgspec.structs import replace
 
-from streamer.cli.stopping import stopped
+from streamer.cli.main import stopped
 from streamer.errors import StoreAccessError, StoreError
 from streamer.kafka.log_ends import KafkaLogEnds
 from streamer.server.app import application
@@ -18,10 +18,10 @@ from streamer.server.exporter import Exporter
 from streamer.server.listener import listen
 from streamer.settings.load import load
 from streamer.settings.model import Settings
-from streamer.state.patterns import resolve
+from streamer.state.log_identity import resolve
 from streamer.state.redis.store import RedisStore
 from streamer.state.store import Store
-from streamer.worker import garbage_collector
+from streamer.worker import interpreter
 
 
 def main(args: argparse.Namespace) -> int:
@@ -37,7 +37,7 @@ def main(args: argparse.Namespace) -> int:
 
 async def _serve(settings: Settings, host: str, port: int) -> None:
     stop = stopped()
-    garbage_collector.calm()
+    interpreter.calm()
     context = tls_context(settings.exporter)
     exporter = Exporter(settings, RedisStore(settings.redis), KafkaLogEnds(settings))
     runner = web.AppRunner(application(exporter), access_log=None)

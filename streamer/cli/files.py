@@ -1,15 +1,47 @@
-"""Files as commands read them: through the engine, and what was refused is said."""
+"""Files as commands read them: through the engine, with a progress bar on a terminal's stderr, and
+what was refused is said."""
 
 from __future__ import annotations
 
+import contextlib
 import gc
-from collections.abc import Callable, Iterable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from streamer.cli.progress import progress
-from streamer.cli.refused import Refused
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+from streamer.cli.rejection_report import RejectionReport
 from streamer.settings.model import Settings
 from streamer.sources.files import FileSource, Line
 from streamer.sources.replay import Dead, Replay
+from streamer.sources.synthetic import LiveTraffic
+
+
+@contextlib.contextmanager
+def progress(what: str, source: FileSource | LiveTraffic) -> Iterator[Callable[[int], None]]:
+    """Gives a function to call with each batch: the number of its lines."""
+    if not sys.stderr.isatty():
+        yield lambda lines: None
+        return
+    total = source.total_bytes
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(show_speed=False),
+        TextColumn("{task.fields[lines]:,} lines"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=total, lines=0)
+        count = 0
+
+        def show(lines: int) -> None:
+            nonlocal count
+            count += lines
+            bar.update(task, completed=source.read_bytes if total else None, lines=count)
+
+        yield show
 
 
 def feed(replay: Replay, source: FileSource, batches: Iterable[list[Line]] | None = None) -> None:
@@ -30,7 +62,7 @@ def replayed(
 ) -> tuple[Replay, int]:
     """The engine after these files, and an exit code: 1 where most of their lines are no events.
     What was refused is said on stderr. ``change``: what makes other lines of theirs."""
-    source, refused = FileSource(files, settings), Refused(settings)
+    source, refused = FileSource(files, settings), RejectionReport(settings)
 
     def on_dead(dead: Dead) -> None:
         refused.add(dead.topic, dead.value, dead.reason)

@@ -83,11 +83,11 @@ async def _traffic() -> str | None:
     await consumer.start()
     try:
         since_ms = int(time.time() * 1000) - RECENT_MS
-        places = [TopicPartition(topic, n) for n in consumer.partitions_for_topic(topic) or ()]
-        found = await consumer.offsets_for_times(dict.fromkeys(places, since_ms))
+        partitions = [TopicPartition(topic, n) for n in consumer.partitions_for_topic(topic) or ()]
+        offsets = await consumer.offsets_for_times(dict.fromkeys(partitions, since_ms))
     finally:
         await consumer.stop()
-    return None if any(found.values()) else f"no record in {topic!r} within the last minute"
+    return None if any(offsets.values()) else f"no record in {topic!r} within the last minute"
 
 
 if __name__ == "__main__":

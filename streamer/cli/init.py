@@ -10,28 +10,32 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
+import numpy as np
 
 from streamer.cli.read_table import console_of, looked_at, print_read
 from streamer.errors import StreamerError, UsageError
 from streamer.ingest.discovery.proposal import Proposal, Tried, decoded_samples, propose, tried
-from streamer.ingest.discovery.shapes import SampledTopic
-from streamer.ingest.discovery.shown import as_counted
+from streamer.ingest.discovery.shapes import FoundRecord, SampledTopic
 from streamer.ingest.encoded_samples import as_texts
 from streamer.ingest.read_sample import ReadSample
-from streamer.ingest.record import of_texts
+from streamer.ingest.record import of_texts, record_decoder, rekeyer
 from streamer.ingest.sampling import sample_last
 from streamer.kafka.admin import quiet
 from streamer.query.what_was_read import WhatWasRead, of_sample
+from streamer.settings import limits
+from streamer.settings.event_fields import KINDS
 from streamer.settings.load import load
 from streamer.settings.model import Settings
-from streamer.sources.files import FileSource
+from streamer.sources.files import FileSource, opened, topic_of
 from streamer.sources.lines import STDIN
-from streamer.sources.sampled import sample_files
 
 _SHOWN = 5
 """Records that are shown as they would be counted."""
 _SHOWN_CHARS = 400
 _REASONS = 5
+_ALWAYS_MS = 2**62
+_SAMPLED_EVERY = 50
+"""Of the lines behind the first half of a sample each so many-th is in it."""
 
 
 def main(args: argparse.Namespace) -> int:
@@ -45,7 +49,7 @@ def main(args: argparse.Namespace) -> int:
         raise UsageError("name FILEs, or a cluster with --brokers (and --topic), but not both")
     brokers = None
     if args.files:
-        samples = sample_files(args.files, settings)
+        samples = _sample_files(args.files, settings)
         origin = " ".join(Path(file).name for file in args.files)
     else:
         if "debug" not in args:
@@ -57,7 +61,7 @@ def main(args: argparse.Namespace) -> int:
         origin = ", ".join(sample.topic for sample in samples)
     proposal = propose(samples, origin, brokers)
     if args.files and STDIN not in args.files:  # the settings say which cells are numbers
-        samples = sample_files(args.files, proposal.settings)
+        samples = _sample_files(args.files, proposal.settings)
     made = tried(proposal.settings, samples)
     _write(proposal, out)
     for line in _report(proposal, made, samples):
@@ -115,7 +119,7 @@ def _report(proposal: Proposal, made: Tried, samples: Sequence[SampledTopic]) ->
     yield f"{head} ({counted}){ignored}{more}"
     for reason, n in made.reasons.most_common(_REASONS):
         yield f"refused: {n:,} {reason}"
-    for line in as_counted(proposal.settings, samples, _SHOWN):
+    for line in _as_counted(proposal.settings, samples, _SHOWN):
         shown = line if len(line) <= _SHOWN_CHARS else line[: _SHOWN_CHARS - 1] + "…"
         yield f"counted as {shown}"
 
@@ -129,3 +133,77 @@ def _next(args: argparse.Namespace, out: Path | None) -> Iterator[str]:
     then = "" if STDIN in args.files else f"{command} -c {name}"
     if first or then:
         yield f"next: {', then '.join(step for step in (first, then) if step)}"
+
+
+def _as_counted(settings: Settings, samples: Sequence[SampledTopic], most: int) -> Iterator[str]:
+    """Some records that are events, in our own shape: of each kind in turn."""
+    settings = of_texts(settings)
+    by_kind: dict[str, list[str]] = {kind: [] for kind in KINDS}
+    for sample in samples:
+        for kind, line in _events(settings, sample):
+            if len(by_kind[kind]) < most:
+                by_kind[kind].append(line)
+    shown = 0
+    for i in range(most):
+        for lines in by_kind.values():
+            if i < len(lines) and shown < most:
+                shown += 1
+                yield lines[i]
+
+
+def _events(settings: Settings, sample: SampledTopic) -> Iterator[tuple[str, str]]:
+    if not settings.reads_sources:
+        decoder = record_decoder(settings)
+        for record in sample.records:
+            for log in KINDS:
+                if not isinstance(decoder.decode(log, record.value), str):
+                    yield log, record.value.decode()
+        return
+    if sample.topic not in settings.logs:
+        return
+    rekeying, offset = rekeyer(settings, 1), np.array([0])
+    for i, record in enumerate(sample.records):
+        times, origin = np.array([record.timestamp_ms]), (sample.topic, i)
+        metadata = [(record.key, record.encoded_headers)]
+        values = (offset, times, [record.value], metadata, 0, _ALWAYS_MS)
+        written, *_ = rekeying.records(sample.topic, origin, *values)
+        made_id = f"{sample.topic}/{i}/0"
+        for kind, _, events in written:
+            for _, _, value in events:
+                event = msgspec.json.decode(value).items()
+                # Without the id that was made for it.
+                own_event = {name: x for name, x in event if x != made_id}
+                yield KINDS[kind], msgspec.json.encode(own_event).decode()
+
+
+def _sample_files(paths: Sequence[str], settings: Settings) -> list[SampledTopic]:
+    """Some lines of each file; SourceError where one cannot be read."""
+    found: dict[str, list[FoundRecord]] = {}
+    for path in paths:
+        most = limits.DISCOVERED_BYTES // len(paths)
+        lines = found.setdefault(topic_of(path), [])
+        lines += (FoundRecord(line) for line in _bounded(_spread(path, settings), most))
+    return [SampledTopic(topic, records) for topic, records in found.items()]
+
+
+def _spread(path: str, settings: Settings) -> Iterator[bytes]:
+    """The first lines, and some of those behind them."""
+    half, count = limits.DISCOVERED_RECORDS // 2, 0
+    for lines in opened(path, settings):
+        for line in lines:
+            if not line.strip():
+                continue
+            if count < half or (count - half) % _SAMPLED_EVERY == 0:
+                yield line
+            count += 1
+            if count >= half + half * _SAMPLED_EVERY:
+                return
+
+
+def _bounded(lines: Iterator[bytes], most_bytes: int) -> Iterator[bytes]:
+    held = 0
+    for line in lines:
+        held += len(line)
+        if held > most_bytes:
+            return
+        yield line

@@ -1,4 +1,5 @@
-"""``streamer inspect``: what is stored of each partition, in words."""
+"""``streamer inspect``: what is stored of each partition, in words; or with ``--verify`` every blob
+read, and compared with its checksum."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ import os
 import sys
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,15 +18,20 @@ from rich.console import Console
 from rich.table import Table
 
 from streamer._core import TOTAL_RING
-from streamer.cli.verify import verify
 from streamer.encoding.packed import ring_and_pane
-from streamer.errors import StoreError, UsageError
+from streamer.errors import CodecError, StoreError, UsageError
 from streamer.ingest.hash_key import key_text
 from streamer.metrics.rings import Ring, rings_of
+from streamer.settings import limits
 from streamer.settings.load import load
 from streamer.settings.model import Settings
-from streamer.state.manifest import Manifest, decode
+from streamer.state import codec
+from streamer.state.manifest import Manifest, Texts, decode
 from streamer.state.redis.store import RedisStore
+from streamer.state.store import Store
+
+_AT_ONCE = 100
+"""Blobs that are read together."""
 
 
 def main(args: argparse.Namespace) -> int:
@@ -36,12 +42,12 @@ def main(args: argparse.Namespace) -> int:
         return 0
     if args.verify:
         return asyncio.run(_verify(settings, args.partition, args.json))
-    found = asyncio.run(_read(settings, args.partition))
+    partitions = asyncio.run(_read(settings, args.partition))
     if args.json:
-        json.dump(found, sys.stdout, indent=2)
+        json.dump(partitions, sys.stdout, indent=2)
         print()
     else:
-        _print(found)
+        _print(partitions)
     return 0
 
 
@@ -57,42 +63,42 @@ async def _hash_key(settings: Settings) -> str:
     return key_text(key)
 
 
-async def _read(settings: Settings, number: int | None) -> list[dict[str, Any]]:
+async def _read(settings: Settings, partition: int | None) -> list[dict[str, Any]]:
     store = RedisStore(settings.redis)
     try:
-        return [await _partition(settings, store, n) for n in await _numbers(store, number)]
+        return [await _partition(settings, store, n) for n in await _numbers(store, partition)]
     finally:
         await store.close()
 
 
-async def _numbers(store: RedisStore, number: int | None) -> Sequence[int]:
+async def _numbers(store: RedisStore, partition: int | None) -> Sequence[int]:
     """The partitions asked for."""
     count = await store.partitions() or 0
-    if number is not None and not 0 <= number < count:
-        raise UsageError(f"no partition {number}: the state has {count}, numbered from 0")
-    return range(count) if number is None else [number]
+    if partition is not None and not 0 <= partition < count:
+        raise UsageError(f"no partition {partition}: the state has {count}, numbered from 0")
+    return range(count) if partition is None else [partition]
 
 
-async def _verify(settings: Settings, number: int | None, is_json: bool) -> int:
+async def _verify(settings: Settings, partition: int | None, is_json: bool) -> int:
     store = RedisStore(settings.redis)
     try:
-        found = [await verify(store, n) for n in await _numbers(store, number)]
+        checks = [await verify(store, n) for n in await _numbers(store, partition)]
     finally:
         await store.close()
     if is_json:
-        json.dump([asdict(verified) for verified in found], sys.stdout, indent=2)
+        json.dump([asdict(verified) for verified in checks], sys.stdout, indent=2)
         print()
     else:
-        print("\n".join(map(str, found)) or "nothing is stored yet")
-    return int(any(verified.damage for verified in found))
+        print("\n".join(map(str, checks)) or "nothing is stored yet")
+    return int(any(verified.damage for verified in checks))
 
 
-async def _partition(settings: Settings, store: RedisStore, number: int) -> dict[str, Any]:
-    stored = await store.read(number)
-    owner = await store.owner(number)
+async def _partition(settings: Settings, store: RedisStore, partition: int) -> dict[str, Any]:
+    stored = await store.read(partition)
+    owner = await store.owner(partition)
     reports = await store.reports()
-    workers = [r.worker for r in reports if r.is_present and r.owned.get(number) == "owned"]
-    about: dict[str, Any] = {"partition": number, "claim": owner, "workers": workers}
+    workers = [r.worker for r in reports if r.is_present and r.owned.get(partition) == "owned"]
+    about: dict[str, Any] = {"partition": partition, "claim": owner, "workers": workers}
     if not stored.manifest:
         return {**about, "commit": None}
     manifest = decode(stored.manifest)
@@ -133,11 +139,11 @@ def _windows(settings: Settings, manifest: Manifest) -> dict[str, dict[str, Any]
     windows: dict[str, dict[str, Any]] = {}
     stored: dict[int, list[int]] = defaultdict(list)
     for packed in (pane for panes in manifest.panes.values() for pane in panes):
-        number, pane = ring_and_pane(packed)
-        stored[number].append(pane)
-    for number, ring in enumerate(rings_of(settings), 1):
-        windows[ring.label] = _ring(stored[number], ring)
-        if day_before := stored[TOTAL_RING + number]:
+        ring_number, pane = ring_and_pane(packed)
+        stored[ring_number].append(pane)
+    for ring_number, ring in enumerate(rings_of(settings), 1):
+        windows[ring.label] = _ring(stored[ring_number], ring)
+        if day_before := stored[TOTAL_RING + ring_number]:
             windows[f"{ring.label}, and a day"] = _ring(day_before, ring)
     windows["since start"] = {"panes": len(stored[TOTAL_RING]), "oldest": None, "newest": None}
     return windows
@@ -157,11 +163,11 @@ def _moment(epoch_ms: int) -> str | None:
     return datetime.fromtimestamp(epoch_ms / 1000, UTC).isoformat(timespec="milliseconds")
 
 
-def _print(found: list[dict[str, Any]]) -> None:
+def _print(partitions: list[dict[str, Any]]) -> None:
     console = Console()
-    if not found:
+    if not partitions:
         console.print("nothing is stored yet")
-    for about in found:
+    for about in partitions:
         if about["commit"] is None:
             console.print(f"partition {about['partition']}: nothing committed yet")
             continue
@@ -187,3 +193,57 @@ def _print(found: list[dict[str, Any]]) -> None:
             console.print(f"  window {label}: {w['panes']} panes, {w['oldest']} … {w['newest']}")
         for name, t in about["tables"].items():
             console.print(f"  table {name}: {t['rows']} rows in {t['blobs']} blobs")
+
+
+@dataclass
+class Verified:
+    """What was read of one partition. ``damage``: a blob, or `manifest`, and what is wrong."""
+
+    partition: int
+    blobs: int = 0
+    bytes: int = 0
+    damage: dict[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        if not self.damage:
+            return f"partition {self.partition}: {self.blobs} blobs of {self.bytes} bytes are whole"
+        wrong = "; ".join(f"{name}: {what}" for name, what in sorted(self.damage.items())[:5])
+        return (
+            f"partition {self.partition}: {len(self.damage)} of {self.blobs + 1} stored parts are "
+            f"damaged or missing: {wrong}; a worker counts a damaged partition again from Kafka, "
+            "and waits at one of another version"
+        )
+
+
+async def verify(store: Store, partition: int) -> Verified:
+    """Read a partition whole; again where it was committed meanwhile, and blobs left."""
+    for _ in range(limits.READ_ATTEMPTS):
+        verified, position = Verified(partition), (await store.read(partition)).position
+        await _read_blobs(store, partition, verified)
+        if not verified.damage or (await store.read(partition)).position == position:
+            break
+    return verified
+
+
+async def _read_blobs(store: Store, partition: int, verified: Verified) -> None:
+    manifest = (await store.read(partition)).manifest
+    if not manifest:
+        return
+    try:
+        decoded = decode(manifest)
+        names = sorted(decoded.blob_names())
+    except CodecError as error:
+        verified.damage["manifest"] = str(error)
+        return
+    for start in range(0, len(names), _AT_ONCE):
+        batch = names[start : start + _AT_ONCE]
+        for name, data in zip(batch, await store.blobs(partition, batch), strict=True):
+            verified.blobs += 1
+            verified.bytes += len(data or b"")
+            try:
+                if data is None:
+                    raise CodecError("it is missing")
+                read = Texts.decode if name == decoded.texts else codec.decode
+                read(data, name)
+            except CodecError as error:
+                verified.damage[name] = str(error)

@@ -1,10 +1,13 @@
-"""The command ``streamer``: runs the module of a command, and reports errors in one line."""
+"""The command ``streamer``: runs the module of a command, stops those that run without an end, and
+reports errors in one line."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import importlib
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Sequence
@@ -55,3 +58,11 @@ def _forget_stdout() -> None:
     """Nobody reads any more: let the flush at exit go nowhere, without a complaint."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def stopped() -> asyncio.Event:
+    """Set by SIGTERM and Ctrl-C, from now on: how commands that run without an end are stopped."""
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    return stop

@@ -10,9 +10,8 @@ from typing import Any
 import msgspec
 
 from streamer.metrics.catalogue import PREFIX
-from streamer.settings.conventions import CONVENTIONS
-from streamer.settings.model import Metrics
-from streamer.testing.readings import value_of
+from streamer.settings.model import CONVENTIONS, Metrics
+from streamer.testing import value_of
 
 SYMBOLS = {
     r"\bk\b": "k: the cut-off, one of metrics.k",
@@ -123,9 +122,9 @@ def _lines(entry: Entry, sources: dict[str, str]) -> Iterator[str]:
     if entry.family in FIELDS:
         yield f"needs      {FIELDS[entry.family]}"
         yield f"family     {entry.family}, {_switch(entry.family)}"
-    found = example_of(name)
-    if found is not None:
-        events, value = found
+    example = example_of(name)
+    if example is not None:
+        events, value = example
         for i, event in enumerate(events):
             head = "" if i else "example"
             yield f"{head:<11}{msgspec.json.encode(event).decode()}"
@@ -149,5 +148,5 @@ def example_of(name: str) -> tuple[tuple[dict[str, Any], ...], float] | None:
         "policies": [{"name": "new", "propensity": "p_new"}],
     }
     valued = ((events, value_of(events, name, document)) for events in EXAMPLES)
-    found = [(events, value) for events, value in valued if value is not None]
-    return next((pair for pair in found if pair[1]), found[0] if found else None)
+    examples = [(events, value) for events, value in valued if value is not None]
+    return next((pair for pair in examples if pair[1]), examples[0] if examples else None)

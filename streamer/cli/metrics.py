@@ -17,7 +17,7 @@ from streamer.metrics.catalogue import FAMILIES, PREFIX
 from streamer.metrics.definition import Metric
 from streamer.query import alert_gauges, experiment_gauges
 from streamer.query.counters import COUNTERS
-from streamer.settings.nearest import nearest
+from streamer.settings.names import nearest
 
 SOURCES = {
     "P": "recommender-evaluation primer",
@@ -57,14 +57,14 @@ def entries() -> list[Entry]:
 def named(part: str) -> list[Entry]:
     """Entries whose name holds a text; UsageError where there are none."""
     every = entries()
-    found = [entry for entry in every if part.casefold() in entry.name]
-    if not found:
+    matching = [entry for entry in every if part.casefold() in entry.name]
+    if not matching:
         names = [entry.name.removeprefix(PREFIX) for entry in every]
         words = dict.fromkeys(word for name in names for word in name.split("_"))
         close = nearest(part.casefold().removeprefix(PREFIX), [*names, *words])
         meant = f"did you mean {close!r}?" if close else "`streamer metrics` lists all"
         raise UsageError(f"no metric has {part!r} in its name: {meant}")
-    return found
+    return matching
 
 
 def _single(name: str | None, chosen: list[Entry]) -> Entry | None:

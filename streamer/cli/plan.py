@@ -15,13 +15,13 @@ from streamer.cli.readout import experiment_of, read_sums
 from streamer.errors import StreamerError, UsageError
 from streamer.formatting import counted
 from streamer.ingest.record import of_texts
-from streamer.query.experiment_plans import Basis, basis_of, before_start
+from streamer.query.experiment_plans import PlanBasis, basis_of, before_start
 from streamer.query.experiments import StoredExperiment, began, sampled
-from streamer.settings.experiments import DAY_MS, date_of
+from streamer.settings.durations import DAY_MS, date_of
 from streamer.settings.limits import MAX_ARMS
 from streamer.settings.load import load
 from streamer.settings.model import Settings
-from streamer.sources.every_user import NAME, lines_of, over_all_users
+from streamer.sources.all_users_experiment import NAME, lines_of, over_all_users
 from streamer.state.user_days import DaysBefore
 from streamer.stats.experiments.duration import Duration, durations
 from streamer.stats.experiments.sizing import Goal, needed
@@ -48,7 +48,7 @@ def main(args: argparse.Namespace) -> int:
     return code
 
 
-def _basis(settings: Settings, args: argparse.Namespace) -> tuple[Basis | None, str, int]:
+def _basis(settings: Settings, args: argparse.Namespace) -> tuple[PlanBasis | None, str, int]:
     """What the plan is made from, whose it is, and an exit code."""
     if args.experiment is not None:
         return _of_experiment(settings, args)
@@ -61,7 +61,9 @@ def _basis(settings: Settings, args: argparse.Namespace) -> tuple[Basis | None, 
     return basis_of(replay.experiments()[NAME], args.metric), "all users of the files", code
 
 
-def _of_experiment(settings: Settings, args: argparse.Namespace) -> tuple[Basis | None, str, int]:
+def _of_experiment(
+    settings: Settings, args: argparse.Namespace
+) -> tuple[PlanBasis | None, str, int]:
     """From the control of an experiment, or before its start from everybody."""
     experiment = experiment_of(settings, args.experiment)
     names = [metric.name for metric in experiment.metrics]
@@ -102,16 +104,16 @@ def _days_before(stored: StoredExperiment) -> DaysBefore | None:
     )
 
 
-def _plan(metric: str, basis: Basis, whose: str, goal: Goal) -> dict[str, Any]:
+def _plan(metric: str, basis: PlanBasis, whose: str, goal: Goal) -> dict[str, Any]:
     """All figures; StreamerError where these users do not allow any."""
-    found = needed(basis.users, goal)
-    if isinstance(found, str):
-        raise StreamerError(f"no plan by {metric} of {whose}: {found}")
+    need = needed(basis.users, goal)
+    if isinstance(need, str):
+        raise StreamerError(f"no plan by {metric} of {whose}: {need}")
     users, days = basis.users, None
     if basis.half is not None:
         days = durations(users, basis.half, goal)
-    looks, expected = {}, found.anytime
-    for look, compared in (("fixed", found.fixed), ("anytime", found.anytime)):
+    looks, expected = {}, need.anytime
+    for look, compared in (("fixed", need.fixed), ("anytime", need.anytime)):
         duration = None if days is None else getattr(days, look)
         looks[look] = {
             "users": None if compared is None else -(-compared * goal.arms // 2),
@@ -173,16 +175,15 @@ def _text(plan: dict[str, Any]) -> str:
 
 
 def _said(plan: dict[str, Any], look: str) -> str:
-    its = plan["needed"][look]
-    if its["days"] is not None:
-        today = "more" if its["users"] is None else f"{its['users']:,}"
-        users = counted(its["forecast"]["users"], "user")
-        return (
-            f"{counted(its['days'], 'day')}, {users} ({today} if each brought no more than today)"
-        )
-    if its["users"] is None:
+    duration = plan["needed"][look]
+    if duration["days"] is not None:
+        today = "more" if duration["users"] is None else f"{duration['users']:,}"
+        days = counted(duration["days"], "day")
+        users = counted(duration["forecast"]["users"], "user")
+        return f"{days}, {users} ({today} if each brought no more than today)"
+    if duration["users"] is None:
         return "not with any number of users"
-    return counted(its["users"], "user") + (", not in sight" if plan["days_known"] else "")
+    return counted(duration["users"], "user") + (", not in sight" if plan["days_known"] else "")
 
 
 def _of_whom(plan: dict[str, Any]) -> list[str]:
@@ -191,11 +192,15 @@ def _of_whom(plan: dict[str, Any]) -> list[str]:
     look = needed["anytime"] if needed["anytime"]["days"] is not None else needed["fixed"]
     if look["days"] is None:
         return []
-    its = look["forecast"]
-    users, new, information = its["users"], its["new_users"], its["information_by_user"]
+    forecast = look["forecast"]
+    users, new, information = (
+        forecast["users"],
+        forecast["new_users"],
+        forecast["information_by_user"],
+    )
     who = f"On day {look['days']} there are {counted(users, 'user')}"
     if new:
-        share = f"{its['new_information_ratio']:.0%}"
+        share = f"{forecast['new_information_ratio']:.0%}"
         who += f": {users - new:,} of now and {new:,} new, who bring {share} of the information"
     else:
         who += ", none of them new"
@@ -203,7 +208,7 @@ def _of_whom(plan: dict[str, Any]) -> list[str]:
         return [f"{who}. Users who return add nothing."]
     if information < 1:
         return [f"{who}. Each brings {information:.1f} times as much as in these events."]
-    share = f"{its['returning_information_ratio']:.0%}"
+    share = f"{forecast['returning_information_ratio']:.0%}"
     return [
         f"{who}. Each brings {information:.1f} times as much as now by returning: {share} of it."
     ]

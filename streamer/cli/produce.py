@@ -12,16 +12,17 @@ import argparse
 import asyncio
 import os
 import sys
+import threading
 import time
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Generic, TypeVar
 
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
-from streamer.cli.progress import progress
-from streamer.cli.refused import Refused
-from streamer.cli.stopping import stopped
+from streamer.cli.files import progress
+from streamer.cli.main import stopped
+from streamer.cli.rejection_report import RejectionReport
 from streamer.errors import BrokerError, UsageError
 from streamer.ingest.dead_letters import DeadLetter
 from streamer.ingest.keys import KeyReader, partition_of
@@ -34,9 +35,8 @@ from streamer.settings.clusters import Cluster
 from streamer.settings.durations import duration_ms
 from streamer.settings.load import load
 from streamer.settings.model import Settings
-from streamer.sources.background import Background, Silence
 from streamer.sources.files import NO_TOPIC, FileSource, Line
-from streamer.sources.live import LiveTraffic
+from streamer.sources.synthetic import LiveTraffic
 
 _BATCH_BYTES = 256 * 1024
 _IN_FLIGHT = 64
@@ -49,6 +49,9 @@ _Place = tuple[str | None, str, int]
 """Cluster, topic, partition."""
 _NOT_IN_KAFKA = -1
 """Partition and offset of a dead letter that was never in a topic of events."""
+T = TypeVar("T")
+_WAITING = 4
+"""Batches that are read ahead."""
 
 
 def main(args: argparse.Namespace) -> int:
@@ -119,11 +122,11 @@ async def _produce(
         pace = Pace(speed, since_ms=now_ms if isinstance(source, LiveTraffic) else 0)
         is_first = True
         with progress("produce", source) as show:
-            batches = Background(source)
+            batches = _Background(source)
             while not (stop is not None and stop.is_set()):
                 try:
                     lines = await batches.next(_DRAIN_SECONDS)
-                except Silence:
+                except _Silence:
                     await sender.drain()
                     continue
                 if lines is None:
@@ -135,8 +138,8 @@ async def _produce(
         await sender.drain()
         return sender
     except (KafkaError, OSError) as error:
-        text = str(error) or type(error).__name__
-        raise BrokerError(f"cannot write to Kafka: {text}") from error
+        reason = str(error) or type(error).__name__
+        raise BrokerError(f"cannot write to Kafka: {reason}") from error
     finally:
         await asyncio.gather(*[producer.stop() for producer in producers.values()])
 
@@ -214,8 +217,8 @@ async def _connected(cluster: Cluster) -> Any:
         await producer.start()
     except (KafkaError, OSError) as error:
         await producer.stop()
-        text = str(error) or type(error).__name__
-        raise BrokerError(f"cannot use Kafka: {text}; at {cluster.place}") from error
+        reason = str(error) or type(error).__name__
+        raise BrokerError(f"cannot use Kafka: {reason}; at {cluster.place}") from error
     print(
         "streamer: this broker refuses idempotent producers: a retry may write a line twice; "
         "events with an event_id are counted once all the same",
@@ -279,7 +282,7 @@ class Sender:
         self, settings: Settings, producers: Mapping[str | None, Any], partitions: int
     ) -> None:
         self.lines = self.buried = 0
-        self.refused = Refused(settings)
+        self.refused = RejectionReport(settings)
         letters = settings.kafka.topics.dead_letters
         self._places = {name: (log.cluster, log.plain) for name, log in settings.logs.items()}
         self._letters: tuple[str | None, str] = (None, letters)
@@ -309,8 +312,8 @@ class Sender:
             if reason is not None:
                 self.refused.add(kind, raw, reason)
             key = self._keys.read(kind, raw)
-            place = (*self._places[kind], partition_of(key, self._partitions))
-            await self._put(place, key, raw, record_ms)
+            target = (*self._places[kind], partition_of(key, self._partitions))
+            await self._put(target, key, raw, record_ms)
         self.lines += len(lines)
         if time.monotonic() - self._drained_s >= _DRAIN_SECONDS:
             await self.drain()
@@ -325,19 +328,19 @@ class Sender:
 
     async def _put(
         self,
-        place: _Place,
+        target: _Place,
         key: bytes | None,
         value: bytes,
         record_ms: int,
         headers: list[tuple[str, bytes]] | None = None,
     ) -> None:
         while True:
-            batch = self._open.get(place)
+            batch = self._open.get(target)
             if batch is None:
-                batch = self._open[place] = self._producers[place[0]].create_batch()
+                batch = self._open[target] = self._producers[target[0]].create_batch()
             if batch.append(key=key, value=value, timestamp=record_ms, headers=headers or []):
                 return
-            await self._send(place)
+            await self._send(target)
 
     async def _send(self, place: _Place) -> None:
         batch, (cluster, topic, partition) = self._open.pop(place), place
@@ -357,3 +360,45 @@ class Sender:
         await asyncio.gather(*sent)
         await self._acknowledged()
         self._drained_s = time.monotonic()
+
+
+class _Silence(Exception):  # noqa: N818 — it is no error
+    """Nothing has come for a while."""
+
+
+class _Background(Generic[T]):
+    """What an iterable gives, in order; errors of it are raised by ``next``."""
+
+    def __init__(self, source: Iterable[T]) -> None:
+        self._source, self._loop = source, asyncio.get_running_loop()
+        self._queue: asyncio.Queue[T | BaseException | None] = asyncio.Queue(_WAITING)
+        self._waiting: asyncio.Task[T | BaseException | None] | None = None
+        threading.Thread(target=self._read, name="source", daemon=True).start()
+
+    async def next(self, seconds: float) -> T | None:
+        """The next one; ``_Silence`` where there is none in so many seconds, None at the end."""
+        if self._waiting is None:
+            self._waiting = asyncio.create_task(self._queue.get())
+        done, _ = await asyncio.wait({self._waiting}, timeout=seconds)
+        if not done:
+            raise _Silence
+        batch, self._waiting = self._waiting.result(), None
+        if isinstance(batch, BaseException):
+            raise batch
+        return batch
+
+    def _read(self) -> None:
+        end: BaseException | None = None
+        try:
+            for one in self._source:
+                self._put(one)
+        except BaseException as error:  # also the core's panics: the reader must not wait for ever
+            end = error
+        self._put(end)
+
+    def _put(self, one: T | BaseException | None) -> None:
+        putting = self._queue.put(one)
+        try:
+            asyncio.run_coroutine_threadsafe(putting, self._loop).result()
+        except RuntimeError:  # the loop has ended
+            putting.close()

@@ -32,7 +32,8 @@ from streamer.query.exploration import (
     not_explored,
     values_joined,
 )
-from streamer.settings.experiments import Experiment, date_of, day_of
+from streamer.settings.durations import date_of, day_of
+from streamer.settings.experiments import Experiment
 from streamer.settings.load import load
 from streamer.settings.model import Settings
 from streamer.settings.validation import validate
@@ -48,7 +49,7 @@ the stored sums will do."""
 
 
 @dataclass(frozen=True)
-class Asked:
+class ReadoutRequest:
     """An experiment by name, and the days from ``first`` to ``last``; None: all there are. ``by``:
     the dimension that it is explored by."""
 
@@ -70,33 +71,33 @@ class Asked:
 def main(args: argparse.Namespace) -> int:
     """Print one experiment; UsageError where the settings have none of that name."""
     settings = load(args.config, os.environ)
-    asked = Asked(args.experiment, args.first, args.last, args.by)
-    if asked.by is not None:
-        return _explore(settings, asked, asked.by, args)
-    stored, found, code = read_experiment(settings, asked, args.file)
+    request = ReadoutRequest(args.experiment, args.first, args.last, args.by)
+    if request.by is not None:
+        return _explore(settings, request, request.by, args)
+    stored, readout, code = read_experiment(settings, request, args.file)
     if args.json:
         _print_json(
-            document(stored, found) | ({"history": history(stored)} if asked.is_whole else {})
+            document(stored, readout) | ({"history": history(stored)} if request.is_whole else {})
         )
     else:
-        print_readout(stored, found)
+        print_readout(stored, readout)
     return code
 
 
-def _explore(settings: Settings, asked: Asked, by: str, args: argparse.Namespace) -> int:
-    experiment = experiment_of(settings, asked.name)
+def _explore(settings: Settings, request: ReadoutRequest, by: str, args: argparse.Namespace) -> int:
+    experiment = experiment_of(settings, request.name)
     if args.file:
         settings = _exploring(settings, experiment, by)
     else:
         dimensions, otherwise = settings.dimension_names, ", or give the events by --file"
         if wrong := not_explored(experiment, by, dimensions, otherwise):
             raise UsageError(f"--by {by}: {wrong}")
-    stored, parts, code = read_sums(settings, asked.name, asked.days_of, args.file)
-    found = explored(stored, by, parts or {}, _range(stored, asked))
+    stored, parts, code = read_sums(settings, request.name, request.days_of, args.file)
+    exploration = explored(stored, by, parts or {}, _range(stored, request))
     if args.json:
-        _print_json(exploration_document(stored, found))
+        _print_json(exploration_document(stored, exploration))
     else:
-        print_exploration(stored, found)
+        print_exploration(stored, exploration)
     return code
 
 
@@ -124,14 +125,14 @@ def experiment_of(settings: Settings, name: str) -> Experiment:
 
 
 def read_experiment(
-    settings: Settings, asked: Asked, files: Sequence[str] | None
+    settings: Settings, request: ReadoutRequest, files: Sequence[str] | None
 ) -> tuple[StoredExperiment, ExperimentReadout, int]:
     """What is known of an experiment, its readout, and an exit code: from files, or without any
     from the state in Redis."""
-    stored, parts, code = read_sums(settings, asked.name, asked.days_of, files)
+    stored, parts, code = read_sums(settings, request.name, request.days_of, files)
     if parts is None:
         return stored, stored.read(), code
-    within = _range(stored, asked)
+    within = _range(stored, request)
     return stored, stored.of_parts(parts.get("", []), within.start, within.stop - 1), code
 
 
@@ -180,9 +181,9 @@ def _shown(
     return values_joined(sums, settings, views, by)
 
 
-def _range(stored: StoredExperiment, asked: Asked) -> range:
+def _range(stored: StoredExperiment, request: ReadoutRequest) -> range:
     """The days that were asked for; UsageError where the experiment has none of them."""
-    first, last = asked.first, asked.last
+    first, last = request.first, request.last
     days, experiment = stored.trial.days, stored.experiment
     if stored.starts_later:
         raise UsageError(stored.starts_later)

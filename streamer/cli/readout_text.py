@@ -19,39 +19,39 @@ WIDTH = 120
 """Characters of a line, where stdout is no terminal."""
 
 
-def print_readout(stored: StoredExperiment, found: ExperimentReadout) -> None:
+def print_readout(stored: StoredExperiment, readout: ExperimentReadout) -> None:
     """Print it to stdout."""
     console = _console()
-    for line in _heading(stored, found):
+    for line in _heading(stored, readout):
         console.print(line, markup=False)
-    if found.last is None:
+    if readout.last is None:
         return
-    if found.recommendation is not None:
-        advice = found.recommendation
+    if readout.recommendation is not None:
+        advice = readout.recommendation
         console.print(f"Recommendation: {advice.words}. {advice.reason}", markup=False)
-    _print_metrics(console, stored.experiment, found)
-    if found.metrics:
+    _print_metrics(console, stored.experiment, readout)
+    if readout.metrics:
         console.print(f"\n{_legend(stored.experiment.alpha)}", markup=False)
 
 
-def print_exploration(stored: StoredExperiment, found: Exploration) -> None:
+def print_exploration(stored: StoredExperiment, exploration: Exploration) -> None:
     """Print whether the lift differs between the values, and the readout of each, to stdout."""
     console = _console()
-    values = counted(len(found.values), "value")
+    values = counted(len(exploration.values), "value")
     console.print(
-        f"{stored.experiment.name} by {found.by}: to explore, not to decide by. {values} share "
-        f"alpha = {stored.experiment.alpha:g}; a user is in the value that most of his first day's "
-        "impressions had.",
+        f"{stored.experiment.name} by {exploration.by}: to explore, not to decide by. {values} "
+        f"share alpha = {stored.experiment.alpha:g}; a user is in the value that most of his "
+        "first day's impressions had.",
         markup=False,
     )
-    for sentence in found.sentences.values():
+    for sentence in exploration.sentences.values():
         console.print(sentence, markup=False)
-    for value, its in found.values.items():
-        users = ", ".join(f"{arm} {n:,}" for arm, n in its.users.items())
-        console.print(f"\n{found.by} = {value}: users {users}", markup=False)
-        _print_metrics(console, its.experiment, its)
-    if found.values:
-        console.print(f"\n{_legend(found.alpha)}", markup=False)
+    for value, readout in exploration.values.items():
+        users = ", ".join(f"{arm} {n:,}" for arm, n in readout.users.items())
+        console.print(f"\n{exploration.by} = {value}: users {users}", markup=False)
+        _print_metrics(console, readout.experiment, readout)
+    if exploration.values:
+        console.print(f"\n{_legend(exploration.alpha)}", markup=False)
 
 
 def _console() -> Console:
@@ -61,8 +61,8 @@ def _console() -> Console:
     return console
 
 
-def _print_metrics(console: Console, experiment: Experiment, found: ExperimentReadout) -> None:
-    for metric in found.metrics:
+def _print_metrics(console: Console, experiment: Experiment, readout: ExperimentReadout) -> None:
+    for metric in readout.metrics:
         console.print(_table(metric))
         for comparison in metric.found.comparisons:
             verdict = comparison.verdict
@@ -79,17 +79,17 @@ def _legend(alpha: float) -> str:
     )
 
 
-def _heading(stored: StoredExperiment, found: ExperimentReadout) -> list[str]:
+def _heading(stored: StoredExperiment, readout: ExperimentReadout) -> list[str]:
     experiment = stored.experiment
     against = ", ".join(arm for arm in stored.trial.arms if arm != experiment.control)
     lines = [f"{experiment.name}: {against} against {experiment.control} ({experiment.dimension})"]
-    if found.last is None:
-        return [*lines, f"It has not started yet: its first day is {found.first}."]
-    users = ", ".join(f"{arm} {users:,}" for arm, users in found.users.items())
-    lines.append(f"{found.first} to {found.last}: users {users}")
-    lines += found.notes
-    lines.append(_split(found.metrics[0].found.split))
-    return [*lines, *(f"Warning: {text}" for text in found.warnings)]
+    if readout.last is None:
+        return [*lines, f"It has not started yet: its first day is {readout.first}."]
+    users = ", ".join(f"{arm} {users:,}" for arm, users in readout.users.items())
+    lines.append(f"{readout.first} to {readout.last}: users {users}")
+    lines += readout.notes
+    lines.append(_split(readout.metrics[0].found.split))
+    return [*lines, *(f"Warning: {warning}" for warning in readout.warnings)]
 
 
 def _split(split: Split) -> str:
@@ -99,9 +99,9 @@ def _split(split: Split) -> str:
         f"(planned {split.expected[arm]:.2%})"
         for arm, users in split.users.items()
     )
-    said = f"Users are {'NOT ' if split.is_wrong else ''}split as planned"
+    verdict = f"Users are {'NOT ' if split.is_wrong else ''}split as planned"
     return (
-        f"{said}: {shares}; p = {split.p_value:.3g} at any time, {split.p_value_fixed:.3g} at a "
+        f"{verdict}: {shares}; p = {split.p_value:.3g} at any time, {split.p_value_fixed:.3g} at a "
         "single look (Pearson)."
     )
 

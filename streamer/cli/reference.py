@@ -21,18 +21,16 @@ from streamer.cli.metric_page import Entry
 from streamer.cli.metrics import SOURCES, entries
 from streamer.settings import (
     alerts,
-    bounds,
     clusters,
-    composites,
-    custom,
     experiments,
+    limits,
     model,
-    policies,
+    own_metrics,
     registry,
     sources,
 )
-from streamer.settings.names import NAME
-from streamer.settings.section import Section
+from streamer.settings.durations import date_of
+from streamer.settings.section import NAME, Section
 
 DOCS = Path(__file__).parents[2] / "docs"
 _NOTE = "<!-- Written by `python -m streamer.cli.reference`; do not edit. -->\n"
@@ -97,13 +95,13 @@ Where no interval is shown, the value of so few users says little. Sources: {sou
     families: dict[str, list[Entry]] = {}
     for entry in entries():
         families.setdefault(entry.family, []).append(entry)
-    return intro + "".join(_family(name, some) for name, some in families.items())
+    return intro + "".join(_family(name, members) for name, members in families.items())
 
 
-def _family(name: str, some: Sequence[Entry]) -> str:
+def _family(name: str, members: Sequence[Entry]) -> str:
     head = ("name", "kind", "formula", "unit", "when empty", "meaning")
     rows = []
-    for entry in some:
+    for entry in members:
         labels = f"{{{','.join(entry.labels)}}}" if entry.labels else ""
         is_of_windows = entry.family not in ("acceptance", "experiments", "alerts")
         kind = f"{entry.scope} {entry.kind}" if is_of_windows else entry.kind
@@ -128,14 +126,14 @@ _EXAMPLES: dict[str, Section] = {
         dimension="",
         control="A",
         split={"A": 1, "B": 1},
-        start=experiments.date_of(0),
+        start=date_of(0),
     ),
     "alerts": alerts.Alert(name=""),
-    "policies": policies.Policy(name=""),
-    "custom": custom.Custom(name="", kind=""),
+    "policies": own_metrics.Policy(name=""),
+    "custom": own_metrics.Custom(name="", kind=""),
     "sources": sources.Source(topics=(), registry=registry.Registry(url="")),
-    "composites": composites.Composite(
-        name="", parts=(composites.CompositePart(metric="ctr_ratio"),) * 2
+    "composites": own_metrics.Composite(
+        name="", parts=(own_metrics.CompositePart(metric="ctr_ratio"),) * 2
     ),
 }
 """Tables of which there are none by default."""
@@ -226,16 +224,16 @@ def _literal(value: Any) -> str:
 def field_docs() -> dict[tuple[str, str], str]:
     """(class, field) → the docstring that follows the field in ``model.py``."""
     docs: dict[tuple[str, str], str] = {}
-    tables = (experiments, alerts, policies, custom, composites, sources, registry)
-    modules = (model, clusters, bounds, *tables)
+    tables = (experiments, alerts, own_metrics, sources, registry)
+    modules = (model, clusters, limits, *tables)
     for node in (node for module in modules for node in ast.parse(inspect.getsource(module)).body):
         if not isinstance(node, ast.ClassDef):
             continue
-        for field, text in zip(node.body, node.body[1:], strict=False):
+        for field, docstring in zip(node.body, node.body[1:], strict=False):
             if not isinstance(field, ast.AnnAssign) or not isinstance(field.target, ast.Name):
                 continue
-            if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
-                docs[node.name, field.target.id] = " ".join(str(text.value.value).split())
+            if isinstance(docstring, ast.Expr) and isinstance(docstring.value, ast.Constant):
+                docs[node.name, field.target.id] = " ".join(str(docstring.value.value).split())
     return docs
 
 

@@ -6,7 +6,7 @@ import argparse
 import asyncio
 import os
 
-from streamer.cli.stopping import stopped
+from streamer.cli.main import stopped
 from streamer.kafka.admin import quiet
 from streamer.settings.load import load
 from streamer.worker.rekeying import plan_of, rekey

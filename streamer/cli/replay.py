@@ -15,7 +15,7 @@ import msgspec
 
 from streamer.cli.files import feed
 from streamer.cli.read_table import looked_at
-from streamer.cli.refused import Refused
+from streamer.cli.rejection_report import RejectionReport
 from streamer.errors import StreamerError, UsageError
 from streamer.ingest.read_sample import ReadSample
 from streamer.ingest.record import of_texts
@@ -33,7 +33,7 @@ def main(args: argparse.Namespace) -> int:
     """Read the files to their end, then print what was asked for."""
     settings = of_texts(load(args.config, os.environ))
     source = FileSource(args.files, settings)
-    refused, sample = Refused(settings), ReadSample(settings)
+    refused, sample = RejectionReport(settings), ReadSample(settings)
     with _dead_letters(args.dead_letters, settings) as write:
 
         def on_dead(dead: Dead) -> None:

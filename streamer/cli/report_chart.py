@@ -17,7 +17,7 @@ _LINE = 13
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class ChartRange:
     """A lift and its interval; None where they are not defined."""
 
     value: float | None
@@ -44,10 +44,10 @@ class _Scale:
         return f"{self.start + share * (self.end - self.start):.1f}"
 
 
-def extent(spans: Sequence[Span], margin: float | None = None) -> tuple[float, float]:
+def extent(spans: Sequence[ChartRange], margin: float | None = None) -> tuple[float, float]:
     """The numbers that a picture of them reaches from and to: 0 is among them.
 
-    >>> extent([Span(0.1, -0.1, 0.3)])
+    >>> extent([ChartRange(0.1, -0.1, 0.3)])
     (-0.12000000000000001, 0.32)
     """
     known = [x for span in spans for x in span.known] + [0.0, margin or 0.0]
@@ -56,7 +56,7 @@ def extent(spans: Sequence[Span], margin: float | None = None) -> tuple[float, f
     return low - room, high + room
 
 
-def interval(span: Span, ends: tuple[float, float], margin: float | None) -> str:
+def interval(span: ChartRange, ends: tuple[float, float], margin: float | None) -> str:
     """One interval on a scale: a bar, a dot for the lift, a line at 0 and one at the margin."""
     at, middle = _Scale(*ends, 4, _WIDE - 4), _HIGH / 2
     parts = [_upright("zero", at(0), 2, _HIGH - 2)]
@@ -73,7 +73,7 @@ def interval(span: Span, ends: tuple[float, float], margin: float | None) -> str
 
 
 def history(
-    title: str, days: Sequence[str], spans: Sequence[Span], write: Write, margin: float | None
+    title: str, days: Sequence[str], spans: Sequence[ChartRange], write: Write, margin: float | None
 ) -> str:
     """A lift and its interval by day; days without an interval are gaps."""
     ends = extent(spans, margin)
@@ -95,9 +95,9 @@ def history(
         if span.value is not None:
             parts.append(f'<circle class="dot" cx="{x(i)}" cy="{y(span.value)}" r="2.5"/>')
     parts.append(_text(_LEFT - 6, float(y(0.0)) + 4, "end", "0"))
-    for number in ends:
-        if abs(float(y(number)) - float(y(0.0))) > _LINE:
-            parts.append(_text(_LEFT - 6, float(y(number)) + 4, "end", write(number)))
+    for end in ends:
+        if abs(float(y(end)) - float(y(0.0))) > _LINE:
+            parts.append(_text(_LEFT - 6, float(y(end)) + 4, "end", write(end)))
     parts.append(_text(_LEFT, bottom + 15, "start", days[0]))
     if len(days) > 1:
         parts.append(_text(right, bottom + 15, "end", days[-1]))

@@ -10,9 +10,8 @@ import sys
 from asyncio.subprocess import DEVNULL
 from pathlib import Path
 
-from streamer.cli.finding import WARN
-from streamer.cli.series import series_finding
-from streamer.cli.stopping import stopped
+from streamer.cli.finding import WARN, series_finding
+from streamer.cli.main import stopped
 from streamer.errors import BrokerError, StreamerError
 from streamer.ingest.keying import require_keyed, topics_not_by_user, why_no_users
 from streamer.ingest.sampling import look_at_keys
@@ -25,9 +24,8 @@ from streamer.settings.logs import ClusterIds
 from streamer.settings.model import Settings
 from streamer.state.changes import require_continuable
 from streamer.state.contents import contents_of
-from streamer.state.log_identity import new_names, renamed
+from streamer.state.log_identity import new_names, renamed, resolve
 from streamer.state.manifest import require_key
-from streamer.state.patterns import resolve
 from streamer.state.reader import manifests_of
 from streamer.state.redis.store import RedisStore
 from streamer.state.worker_report import SUPERVISED
@@ -90,13 +88,13 @@ async def preflight_keys(settings: Settings) -> None:
     if settings.kafka.keyed_by == "user" or not Catalogue(settings).asks_for_users:
         return
     try:
-        found = await look_at_keys(settings)
+        keying = await look_at_keys(settings)
     except StreamerError:
         return
     except Exception as error:
         say_no_keys(error)
         return
-    require_keyed(settings, found)
+    require_keyed(settings, keying)
 
 
 def say_no_keys(error: Exception) -> None:
@@ -112,17 +110,17 @@ async def require_same_state(
     StoreError where it was counted under another hash key."""
     ours = contents_of(settings, Catalogue(settings))
     manifests, damaged = await manifests_of(store, count)
-    for number, damage in damaged.items():
-        said = f"partition {number}: {damage}; a worker counts it again from Kafka"
-        print(f"streamer: {said}", file=sys.stderr, flush=True)
-    found = {}
-    for number, manifest in manifests.items():
+    for partition, damage in damaged.items():
+        warning = f"partition {partition}: {damage}; a worker counts it again from Kafka"
+        print(f"streamer: {warning}", file=sys.stderr, flush=True)
+    changes = {}
+    for partition, manifest in manifests.items():
         names = new_names(manifest, settings.logs, cluster_ids)
-        manifests[number] = renamed(manifest, names)
+        manifests[partition] = renamed(manifest, names)
     for stored in {m.contents: m for m in manifests.values()}.values():
-        some = require_continuable(stored.counted_contents, ours, settings.redis.prefix)
-        found.update(dict.fromkeys(map(str, some)))
-    for change in found:
+        continued = require_continuable(stored.counted_contents, ours, settings.redis.prefix)
+        changes.update(dict.fromkeys(map(str, continued)))
+    for change in changes:
         print(f"streamer: the state is continued: {change}", file=sys.stderr, flush=True)
     require_key(manifests, await store.hash_key())
 
@@ -204,13 +202,15 @@ async def _watch_keys(settings: Settings, stop: asyncio.Event) -> None:
                 return
             is_known = False
             try:
-                found = {name: at.is_by_user for name, at in (await look_at_keys(settings)).items()}
-                known = {name: by for name, by in found.items() if by is not None}
-                await store.set_keyed(known)
+                by_user = {
+                    name: at.is_by_user for name, at in (await look_at_keys(settings)).items()
+                }
+                decided = {name: by for name, by in by_user.items() if by is not None}
+                await store.set_keyed(decided)
                 if topics := topics_not_by_user(settings, await store.keyed()):
                     print(f"streamer: {why_no_users(topics)}", file=sys.stderr, flush=True)
                     return
-                is_known = len(known) == len(settings.logs)
+                is_known = len(decided) == len(settings.logs)
             except StreamerError:
                 pass  # looked at again; the workers say it
             except Exception as error:  # whatever it is: the workers go on
@@ -223,7 +223,7 @@ async def _watch_keys(settings: Settings, stop: asyncio.Event) -> None:
 async def _until_it_can_run(config: str | None, stop: asyncio.Event, delay_seconds: float) -> None:
     """Wait so long, and then until a worker has what it needs, and say once what is missing: a
     worker without it would end at once, again and again, each time with pages of text."""
-    said = ""
+    last_reason = ""
     while not stop.is_set():
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), delay_seconds)
@@ -232,7 +232,7 @@ async def _until_it_can_run(config: str | None, stop: asyncio.Event, delay_secon
             await preflight(settings, is_restart=True)
             return
         except StreamerError as error:
-            if str(error) != said:
-                said = str(error)
-                print(f"streamer: {said}; trying again", file=sys.stderr, flush=True)
+            if str(error) != last_reason:
+                last_reason = str(error)
+                print(f"streamer: {last_reason}; trying again", file=sys.stderr, flush=True)
             delay_seconds = min(2 * delay_seconds, limits.RETRY_SECONDS_MAX)

@@ -11,7 +11,7 @@ from aiohttp import web
 from msgspec.structs import replace
 
 from streamer.cli.files import replayed
-from streamer.cli.stopping import stopped
+from streamer.cli.main import stopped
 from streamer.errors import StreamerError
 from streamer.ingest.record import of_texts
 from streamer.server.app import application
@@ -19,7 +19,7 @@ from streamer.server.exporter import Exporter
 from streamer.server.listener import listen
 from streamer.settings.load import load
 from streamer.sources.replay import Replay
-from streamer.worker import garbage_collector
+from streamer.worker import interpreter
 
 
 def main(args: argparse.Namespace) -> int:
@@ -40,7 +40,7 @@ def main(args: argparse.Namespace) -> int:
 
 async def _serve(replay: Replay, names: list[str], port: int) -> None:
     stop = stopped()
-    garbage_collector.calm()
+    interpreter.calm()
     exporter = Exporter(replay.settings, await replay.store(), files=names)
     runner = web.AppRunner(application(exporter), access_log=None)
     try:

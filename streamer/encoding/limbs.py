@@ -34,15 +34,15 @@ def columns(values: Mapping[int, int]) -> dict[str, np.ndarray[Any, Any]]:
     """``key`` and limbs of a dict, the keys ascending and within 64 bits."""
     keys = sorted(values)
     rest = [values[key] for key in keys]
-    found = {"key": np.array(keys, np.int64)}
-    for number in count():
+    limbs = {"key": np.array(keys, np.int64)}
+    for i in count():
         is_last = all(-_MASK <= value <= _MASK for value in rest)
         limb = rest if is_last else [value & _MASK for value in rest]
-        found[f"limb_{number}"] = np.array(limb, np.int64)
+        limbs[f"limb_{i}"] = np.array(limb, np.int64)
         if is_last:
             break
         rest = [value >> COLUMN_BITS for value in rest]
-    return found
+    return limbs
 
 
 def summed(
@@ -56,13 +56,13 @@ def summed(
     True
     """
     total = [0] * n
-    limbs = max((len(found) - 1 for found, _, _ in parts), default=0)
-    for number in range(limbs):
+    limbs = max((len(columns_of_part) - 1 for columns_of_part, _, _ in parts), default=0)
+    for i in range(limbs):
         flat = np.zeros(n, np.int64)
-        for found, rows, place in parts:
-            if f"limb_{number}" in found:
-                np.add.at(flat, place, found[f"limb_{number}"][rows])
-        total = [x + (y << number * COLUMN_BITS) for x, y in zip(total, flat.tolist(), strict=True)]
+        for columns_of_part, rows, target in parts:
+            if f"limb_{i}" in columns_of_part:
+                np.add.at(flat, target, columns_of_part[f"limb_{i}"][rows])
+        total = [x + (y << i * COLUMN_BITS) for x, y in zip(total, flat.tolist(), strict=True)]
     return total
 
 

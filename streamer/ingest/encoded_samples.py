@@ -41,7 +41,7 @@ def _as_texts(sample: SampledTopic, url: str | None) -> SampledTopic:
     texts = [(record, decoder.text(sample.topic, record.value)) for record in sample.records]
     return SampledTopic(
         sample.topic,
-        [replace(record, value=text or b"") for record, text in texts],
+        [replace(record, value=json or b"") for record, json in texts],
         data_format,
         registry.get("registry"),
     )
@@ -65,7 +65,7 @@ def _format_of(sample: SampledTopic, url: str | None) -> str:
             "format: name the schema registry with --registry http://HOST:8081"
         )
     registry, formats = SchemaRegistry(Registry(url=url), ""), Counter[str]()
-    for number in {int.from_bytes(r.value[1:_HEAD_BYTES]) for r in sample.records}:
-        formats[registry.format_of(number)] += 1
-    ((found, _),) = formats.most_common(1)
-    return found
+    for schema_id in {int.from_bytes(r.value[1:_HEAD_BYTES]) for r in sample.records}:
+        formats[registry.format_of(schema_id)] += 1
+    ((most_common, _),) = formats.most_common(1)
+    return most_common

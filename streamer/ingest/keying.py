@@ -43,15 +43,15 @@ def keying_of(
     >>> keying_of({"impressions": [*seen, (b"a", 1), (b"b", 1)]}, 2)["impressions"]
     Keying(is_by_user=False, users=3, split=2)
     """
-    found: dict[str, Keying] = {}
+    keying: dict[str, Keying] = {}
     first: dict[bytes, set[int]] = {}
     for log in sorted(places, key=lambda log: log != first_log):
         numbers = _numbers(places[log])
         split = sum(len(at | first.get(user, at)) > 1 for user, at in numbers.items())
-        found[log] = Keying(_judged(numbers, split, partitions), len(numbers), split)
-        if log == first_log and found[log].is_by_user is not False:
+        keying[log] = Keying(_judged(numbers, split, partitions), len(numbers), split)
+        if log == first_log and keying[log].is_by_user is not False:
             first = numbers
-    return found
+    return keying
 
 
 def _numbers(places: Places) -> dict[bytes, set[int]]:
@@ -69,8 +69,8 @@ def _judged(numbers: Mapping[bytes, set[int]], split: int, partitions: int) -> b
         return False
     if len(numbers) < limits.SAMPLED_USERS:
         return None
-    for place in PARTITIONERS.values():
-        if sum(at != {place(user, partitions)} for user, at in numbers.items()) <= few:
+    for partitioner in PARTITIONERS.values():
+        if sum(at != {partitioner(user, partitions)} for user, at in numbers.items()) <= few:
             return True
     return None
 
@@ -103,10 +103,10 @@ def why_no_users(topics: Iterable[str]) -> str:
     )
 
 
-def require_keyed(settings: Settings, found: Mapping[str, Keying]) -> None:
+def require_keyed(settings: Settings, keying: Mapping[str, Keying]) -> None:
     """Raise BrokerError where the settings ask for metrics of users, and topics are not keyed by
-    user. ``found``: what samples say, by log."""
-    by_others = {name: each for name, each in found.items() if each.is_by_user is False}
+    user. ``keying``: what samples say, by log."""
+    by_others = {name: each for name, each in keying.items() if each.is_by_user is False}
     asking = " and ".join(Catalogue(settings).asks_for_users)
     if not by_others or not asking or settings.kafka.keyed_by == "user":
         return

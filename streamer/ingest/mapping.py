@@ -1,21 +1,26 @@
-"""Compiles where the fields of a source stand to what the core reads: values by number."""
+"""Compiles where the fields of a source stand to what the core reads: values by number, and offsets
+of the time zone of times without one."""
 
 from __future__ import annotations
 
 import json
+import zoneinfo
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
-from streamer.ingest.time_zones import zone_offsets
-from streamer.settings.event_fields import ELEMENT_FIELDS, field_names
+from streamer.settings.event_fields import ELEMENT_FIELDS, LINE_TYPES, field_names
 from streamer.settings.logs import Log
 from streamer.settings.model import Settings
 from streamer.settings.paths import Path, Step, Where, path_of
 from streamer.settings.source_rules import forms_of
-from streamer.settings.sources import KIND_OF_RULE, FieldSource, KindValue, Source
+from streamer.settings.sources import FieldSource, KindValue, Source
 
 _RECORD = "$."
+_FIRST_DAY, _LAST_DAY = datetime(1970, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
+"""Offsets of zones are known between them."""
 
 
 @dataclass
@@ -64,7 +69,7 @@ def value_settings(source: Source) -> dict[str, Any]:
     """What values of a source mean."""
     return {
         "positions_from": source.positions_from,
-        "zone": zone_offsets(source.zone),
+        "zone": _zone_offsets(source.zone),
         "missing": source.missing,
     }
 
@@ -73,7 +78,7 @@ def _kind(source: Source, log: Log, values: Values) -> dict[str, Any]:
     """What a record is: by a value, or always the same."""
     kind = source.kind
     if kind.fixed is not None:
-        return {"fixed": _rule(KIND_OF_RULE[kind.fixed], None)}
+        return {"fixed": _rule(LINE_TYPES[kind.fixed], None)}
     if kind.field is None and kind.header is None:
         ((name, rule),) = topic_rules(source, log.plain)
         return {"fixed": _rule(name, rule)}
@@ -136,8 +141,8 @@ class _Kind:
             return None
         inner, fields = Values(), list[dict[str, Any]]()
         for name in self.of_element:
-            said = None if items is None else _in_element(self.said.get(name))
-            fields += self._wanted(name, name if said is None else said, inner)
+            field_source = None if items is None else _in_element(self.said.get(name))
+            fields += self._wanted(name, name if field_source is None else field_source, inner)
         where = self._default("items") if items is None else items
         return {
             "values": [self.values.path(path_of(form["path"])) for form in forms_of(where)],
@@ -145,9 +150,11 @@ class _Kind:
             "fields": fields,
         }
 
-    def _wanted(self, name: str, said: FieldSource, values: Values) -> Iterator[dict[str, Any]]:
+    def _wanted(
+        self, name: str, field_source: FieldSource, values: Values
+    ) -> Iterator[dict[str, Any]]:
         """A field, from the first of some values; of times one for each unit, the first last."""
-        forms = list(forms_of(said))
+        forms = list(forms_of(field_source))
         products = [form for form in forms if "product" in form]
         for form in products:
             first, second = form["product"]
@@ -209,10 +216,10 @@ def place_of(settings: Settings, log: Log, kind: str | None, name: str) -> str:
     if name == "type" and not source.is_own:
         field = source.kind.field
         return source.kind.header or log.plain if field is None else _first_text(field)
-    said = source.fields_of(kind or log.kinds[0]).get(name)
-    if said is None or said is True or said is False:
+    field_source = source.fields_of(kind or log.kinds[0]).get(name)
+    if field_source is None or field_source is True or field_source is False:
         return rooted(source.roots[0], name) if source.roots else name
-    form = next(forms_of(said))
+    form = next(forms_of(field_source))
     if "product" in form:
         return " × ".join(form["product"])
     return str(form.get("path") or form.get("header") or name).removeprefix(_RECORD)
@@ -249,3 +256,39 @@ def _steps(path: Path) -> list[Any]:
 
 def _step(step: Step) -> Any:
     return {"key": step.key, "equals": step.equals} if isinstance(step, Where) else step
+
+
+@lru_cache(maxsize=8)
+def _zone_offsets(name: str) -> list[tuple[int, int]]:
+    """From which UTC millisecond on a zone of the IANA database has which offset (ms), from 1970 to
+    2100; ``zoneinfo.ZoneInfoNotFoundError`` where there is no such zone.
+
+    >>> _zone_offsets("UTC"), _zone_offsets("Asia/Kolkata")
+    ([(0, 0)], [(0, 19800000)])
+    >>> _zone_offsets("Europe/Berlin")[:2]
+    [(0, 3600000), (323830800000, 7200000)]
+    """
+    zone = zoneinfo.ZoneInfo(name)
+    offsets = [(0, _offset_ms(_FIRST_DAY, zone))]
+    day = _FIRST_DAY
+    while day < _LAST_DAY:
+        following = day + timedelta(days=1)
+        if _offset_ms(following, zone) != offsets[-1][1]:
+            offsets.append(_change(day, following, zone))
+        day = following
+    return offsets
+
+
+def _offset_ms(moment: datetime, zone: zoneinfo.ZoneInfo) -> int:
+    offset = moment.astimezone(zone).utcoffset()
+    assert offset is not None
+    return offset // timedelta(milliseconds=1)
+
+
+def _change(low: datetime, high: datetime, zone: zoneinfo.ZoneInfo) -> tuple[int, int]:
+    """When, to the second, the offset changes between two moments, and the one from then on."""
+    before, after = _offset_ms(low, zone), _offset_ms(high, zone)
+    while high - low > timedelta(seconds=1):
+        middle = (low + (high - low) / 2).replace(microsecond=0)
+        low, high = (middle, high) if _offset_ms(middle, zone) == before else (low, middle)
+    return (high - _FIRST_DAY) // timedelta(milliseconds=1), after

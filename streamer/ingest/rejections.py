@@ -17,7 +17,6 @@ import numpy as np
 from streamer.ingest.discovery.names import OTHER_NAMES, alike
 from streamer.ingest.mapping import place_of
 from streamer.ingest.record import record_decoder
-from streamer.ingest.timestamps import unit_of
 from streamer.settings import limits
 from streamer.settings.event_fields import (
     ACTIONS,
@@ -75,6 +74,8 @@ _LEVELS[list(b"]}")] = -1
 
 Beside = tuple[()] | tuple[bytes | None, bytes, int]
 """Key, headers (as Kafka sends them) and timestamp of a record."""
+_UNITS = {"seconds": 1, "microseconds": 10**6, "nanoseconds": 10**9}
+"""Units that a time can have by mistake, and how many of them are a second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,15 +126,15 @@ class Explainer:
         if reason in ("late", "future"):
             return self._untimely(log, raw, reason, beside)
         if log:
-            _, kind, field, element, text = self._decoder.explain(log, raw, *beside)
+            _, kind, field, element, value_text = self._decoder.explain(log, raw, *beside)
         else:
             kind, field, element = None, "type", None
-            text = self._text(raw or b"", self._name("type"))
+            value_text = self._text(raw or b"", self._name("type"))
         name = self._place(log, kind, field, element)
         return Refusal(
             reason,
             printable(name),
-            self._found(field, text, hides_values),
+            self._found(field, value_text, hides_values),
             self._expectation(log, reason, kind, field),
         )
 
@@ -155,14 +156,14 @@ class Explainer:
         """Our field that no name seen stands for → the name seen that is most like it."""
         names = list(seen)
         unknown = [name for name in names if name not in self._known]
-        found: dict[str, str] = {}
+        meant: dict[str, str] = {}
         for field in (*OTHER_NAMES, *self._settings.dimension_names):
             is_one = field != "items"  # names of one item are like those of several
-            if is_one and self._name(field) not in names and field not in found:
-                name = alike(field, [x for x in unknown if x not in found.values()])
+            if is_one and self._name(field) not in names and field not in meant:
+                name = alike(field, [x for x in unknown if x not in meant.values()])
                 if name is not None:
-                    found[field] = name
-        return found
+                    meant[field] = name
+        return meant
 
     def _name(self, field: str) -> str:
         return self._names.get(field, field)
@@ -171,9 +172,11 @@ class Explainer:
         """Where a field stands in the record; of an element of a list in that."""
 
         def name(ours: str) -> str:
-            known = self._settings.logs.get(log)
+            known_log = self._settings.logs.get(log)
             return (
-                self._name(ours) if known is None else place_of(self._settings, known, kind, ours)
+                self._name(ours)
+                if known_log is None
+                else place_of(self._settings, known_log, kind, ours)
             )
 
         if element is None:
@@ -190,16 +193,16 @@ class Explainer:
     def _untimely(self, log: str, raw: bytes | None, reason: str, beside: Beside) -> Refusal:
         """Of a record that is an event, at a wrong time."""
         event, time = self._decoder.decode(log, raw, *beside), self._settings.time
-        found = NOTHING
+        event_time = NOTHING
         if not isinstance(event, str):
             moment = datetime.fromtimestamp(event["event_ms"] / 1000, UTC)
-            found = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+            event_time = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
         expected = (
             f"a time at most {time.max_lateness} before the newest record (time.max_lateness)"
             if reason == "late"
             else f"a time at most {time.max_skew} after the newest record (time.max_skew)"
         )
-        return Refusal(reason, self._place(log, None, "ts", None), found, expected)
+        return Refusal(reason, self._place(log, None, "ts", None), event_time, expected)
 
     def _found(self, field: str, text: str | None, hides_values: bool) -> str:
         """A value as it stands in the record; a time in another unit with that unit."""
@@ -252,11 +255,11 @@ def _of_bytes(raw: bytes, reason: str, hides_values: bool) -> tuple[str, str]:
     if reason == "too_deep":
         return f"nesting of {depth(raw)}", f"nesting of at most {limits.MAX_DEPTH}"
     head = raw[: 4 * limits.MAX_FOUND_CHARS].decode(errors="backslashreplace")
-    found = printable(head) if raw.strip() else NOTHING
+    content = printable(head) if raw.strip() else NOTHING
     if hides_values and raw.strip():
-        found = f"{len(raw):,} bytes"
-        found += " of other JSON" if reason == "object" else " that cannot be read"
-    return found, "a JSON object" if reason == "object" else "one JSON object in UTF-8"
+        content = f"{len(raw):,} bytes"
+        content += " of other JSON" if reason == "object" else " that cannot be read"
+    return content, "a JSON object" if reason == "object" else "one JSON object in UTF-8"
 
 
 def _of_wire(raw: bytes) -> str:
@@ -307,3 +310,22 @@ def _value(piece: msgspec.Raw) -> Any:
         return msgspec.json.decode(piece)
     except (ValueError, RecursionError):
         return bytes(piece)[:1000].decode(errors="replace")
+
+
+def unit_of(value: Any) -> str | None:
+    """The unit, other than milliseconds, in which a number, or a text that is one, would be a time
+    from 2000 to 2100.
+
+    >>> unit_of(1_700_000_000), unit_of(1.7e15), unit_of("1700000000.5"), unit_of(1_700_000_000_000)
+    ('seconds', 'microseconds', 'seconds', None)
+    """
+    try:
+        time = float(value) if isinstance(value, str) else value
+    except ValueError:
+        return None
+    if not isinstance(time, int | float):
+        return None
+    for unit, in_a_second in _UNITS.items():
+        if limits.MIN_SECONDS * in_a_second <= time <= limits.MAX_SECONDS * in_a_second:
+            return unit
+    return None

@@ -76,11 +76,11 @@ async def sample_topics(
     """
     samples = {}
     for cluster in settings.read_clusters:
-        some = [log for log in settings.logs_in(cluster) if log.name in topics]
-        if not some:
+        logs = [log for log in settings.logs_in(cluster) if log.name in topics]
+        if not logs:
             continue
         async with _consumer(cluster) as consumer:
-            for log in some:
+            for log in logs:
                 partitions = topics[log.name].partitions
                 sample = await _sample(settings, consumer, log, partitions, seen)
                 if read is not None:
@@ -103,9 +103,9 @@ async def _consumer(cluster: Cluster) -> AsyncIterator[Any]:
         await consumer.start()
         yield consumer
     except (KafkaError, OSError) as error:
-        text = str(error) or type(error).__name__
+        reason = str(error) or type(error).__name__
         where = "" if cluster.name is None else f"; at {cluster.place}"
-        raise BrokerError(f"cannot read the topics: {text}{where}") from error
+        raise BrokerError(f"cannot read the topics: {reason}{where}") from error
     finally:
         await consumer.stop()
 
@@ -132,27 +132,27 @@ async def sample_last(settings: Settings, topics: Sequence[str]) -> list[Sampled
             "with --topic"
         )
     async with _consumer(settings.read_clusters[0]) as consumer:
-        found = []
+        samples = []
         for name in wanted:
             places = [TopicPartition(name, p["partition"]) for p in described.get(name, [])]
             each = max(1, min(RECORDS, limits.DISCOVERED_RECORDS // max(1, len(places))))
             records = await _last_records(consumer, places, each)
-            found.append(SampledTopic(name, _found(records, len(wanted))))
-        return found
+            samples.append(SampledTopic(name, _found(records, len(wanted))))
+        return samples
 
 
 def _found(records: Mapping[TopicPartition, Sequence[Any]], topics: int) -> list[FoundRecord]:
     """The records that have a value, in bounds."""
-    found, held_bytes = [], 0
-    for record in (record for some in records.values() for record in some):
+    kept, held_bytes = [], 0
+    for record in (record for of_partition in records.values() for record in of_partition):
         held_bytes += len(record.value or b"")
         if held_bytes > limits.DISCOVERED_BYTES // topics:
             break
         if record.value is not None:
-            headers = {n: text.decode(errors="replace") for n, text in record.headers if text}
+            headers = {n: value.decode(errors="replace") for n, value in record.headers if value}
             encoded = encoded_headers(record.headers)
-            found.append(FoundRecord(record.value, record.key, headers, encoded, record.timestamp))
-    return found
+            kept.append(FoundRecord(record.value, record.key, headers, encoded, record.timestamp))
+    return kept
 
 
 async def look_at_keys(settings: Settings) -> dict[str, Keying]:
@@ -171,23 +171,23 @@ async def look_at_keys(settings: Settings) -> dict[str, Keying]:
 async def _sample(
     settings: Settings, consumer: Any, log: Log, partitions: int, seen: ReadSample | None
 ) -> Sample:
-    places = [TopicPartition(log.plain, number) for number in range(partitions)]
+    tps = [TopicPartition(log.plain, partition) for partition in range(partitions)]
     sample = Sample(log.topic, partitions)
     decoder = record_decoder(settings)
-    for place, records in (await _last_records(consumer, places)).items():
+    for tp, records in (await _last_records(consumer, tps)).items():
         sample.records += len(records)
         for record in records:
             headers = encoded_headers(record.headers)
             beside = (record.key, headers, record.timestamp)
-            found = decoder.decode(log.name, record.value, *beside)
+            event = decoder.decode(log.name, record.value, *beside)
             if seen is not None:
-                seen.add(log.name, record.value, found)
-            if found == IGNORED:
+                seen.add(log.name, record.value, event)
+            if event == IGNORED:
                 sample.ignored += 1
-            elif isinstance(found, str):
-                sample.refused.append((record.value, found))
-            elif found["user_id"]:
-                sample.users.add((found["user_id"].encode(), place.partition))
+            elif isinstance(event, str):
+                sample.refused.append((record.value, event))
+            elif event["user_id"]:
+                sample.users.add((event["user_id"].encode(), tp.partition))
     return sample
 
 
@@ -195,49 +195,49 @@ async def _look_at_unread(
     consumer: Any, sample: Sample, log: Log, read: Mapping[tuple[str, int], int]
 ) -> None:
     """Fill ``starts``, ``ends`` and ``unread_ms``."""
-    places = [TopicPartition(log.plain, number) for number in range(sample.partitions)]
-    consumer.assign(places)
-    ends = await consumer.end_offsets(places)
-    starts = await consumer.beginning_offsets(places)
-    sample.starts = {place.partition: start for place, start in starts.items()}
-    sample.ends = {place.partition: end for place, end in ends.items()}
-    nexts = {p: max(starts[p], read.get((log.name, p.partition), 0)) for p in places}
-    unread = {place for place in places if nexts[place] < ends[place]}
+    tps = [TopicPartition(log.plain, partition) for partition in range(sample.partitions)]
+    consumer.assign(tps)
+    ends = await consumer.end_offsets(tps)
+    starts = await consumer.beginning_offsets(tps)
+    sample.starts = {tp.partition: start for tp, start in starts.items()}
+    sample.ends = {tp.partition: end for tp, end in ends.items()}
+    nexts = {p: max(starts[p], read.get((log.name, p.partition), 0)) for p in tps}
+    unread = {tp for tp in tps if nexts[tp] < ends[tp]}
     if not unread:
         return
     consumer.assign(list(unread))
-    for place in unread:
-        consumer.seek(place, nexts[place])
+    for tp in unread:
+        consumer.seek(tp, nexts[tp])
     deadline = time.monotonic() + _SECONDS
     while unread and time.monotonic() < deadline:
-        found = await consumer.getmany(*unread, timeout_ms=500, max_records=1)
-        for place, records in found.items():
-            sample.unread_ms[place.partition] = records[0].timestamp
-            unread.discard(place)
+        records_of = await consumer.getmany(*unread, timeout_ms=500, max_records=1)
+        for tp, records in records_of.items():
+            sample.unread_ms[tp.partition] = records[0].timestamp
+            unread.discard(tp)
 
 
 async def _last_records(
-    consumer: Any, places: list[TopicPartition], most: int = RECORDS
+    consumer: Any, tps: list[TopicPartition], most: int = RECORDS
 ) -> dict[TopicPartition, list[Any]]:
     """At most so many of each partition."""
-    consumer.assign(places)
-    ends = await consumer.end_offsets(places)
-    starts = await consumer.beginning_offsets(places)
-    found: dict[TopicPartition, list[Any]] = {p: [] for p in places if ends[p] > starts[p]}
-    if not found:
-        return found
-    consumer.assign(list(found))
-    for place in found:
-        consumer.seek(place, max(starts[place], ends[place] - most))
+    consumer.assign(tps)
+    ends = await consumer.end_offsets(tps)
+    starts = await consumer.beginning_offsets(tps)
+    records_of: dict[TopicPartition, list[Any]] = {p: [] for p in tps if ends[p] > starts[p]}
+    if not records_of:
+        return records_of
+    consumer.assign(list(records_of))
+    for tp in records_of:
+        consumer.seek(tp, max(starts[tp], ends[tp] - most))
     deadline = time.monotonic() + _SECONDS
-    unread = set(found)
+    unread = set(records_of)
     while unread and time.monotonic() < deadline:
-        for place, records in (await consumer.getmany(timeout_ms=500)).items():
-            found[place] += records
-        for place in list(unread):
-            if await _position(consumer, place) >= ends[place]:
-                unread.discard(place)
-    return {place: records[-most:] for place, records in found.items() if records}
+        for tp, records in (await consumer.getmany(timeout_ms=500)).items():
+            records_of[tp] += records
+        for tp in list(unread):
+            if await _position(consumer, tp) >= ends[tp]:
+                unread.discard(tp)
+    return {tp: records[-most:] for tp, records in records_of.items() if records}
 
 
 async def _position(consumer: Any, place: TopicPartition) -> int:

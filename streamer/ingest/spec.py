@@ -18,8 +18,8 @@ from streamer.ingest.mapping import mapped_layout, value_settings
 from streamer.metrics import custom, diversity, item_counts, ranking, scoring, slates
 from streamer.metrics.alert_series import AlertSeries
 from streamer.metrics.catalogue import Catalogue
+from streamer.metrics.compared_metrics import ComparedMetrics
 from streamer.metrics.layout import Layout, Stat
-from streamer.metrics.per_user import UserMeasures
 from streamer.metrics.sums import core_sum
 from streamer.settings import limits
 from streamer.settings.durations import pane_length_ms
@@ -27,8 +27,7 @@ from streamer.settings.event_fields import field_names
 from streamer.settings.logs import Log
 from streamer.settings.model import Settings
 from streamer.stats.experiments.caps import Denominator, Quantile
-from streamer.stats.experiments.scopes import wanted_days
-from streamer.stats.experiments.trials import AGES, Measure
+from streamer.stats.experiments.trials import AGES, Measure, wanted_days
 
 _ALWAYS: dict[str, Any] = {
     **{name: [] for name in ("rings", "statistics", "users_ms")},
@@ -136,7 +135,7 @@ def _flat_layout(settings: Settings, kind: str) -> dict[str, Any]:
     return {"kind": kind, "names": {ours: names[ours] for ours in fields if ours in names}}
 
 
-def ranks_after(settings: Settings, known: Mapping[str, int]) -> dict[str, int]:
+def ranks_after(settings: Settings, before: Mapping[str, int]) -> dict[str, int]:
     """Log → its rank, by which ties between events of several topics are broken: what it was, and
     the next ones for logs that are new.
 
@@ -146,7 +145,7 @@ def ranks_after(settings: Settings, known: Mapping[str, int]) -> dict[str, int]:
     >>> ranks_after(settings, {}), ranks_after(settings, {"b": 1, "c": 2})
     ({'a': 1, 'b': 2}, {'b': 1, 'c': 2, 'a': 3})
     """
-    ranks = dict(known)
+    ranks = dict(before)
     for name in settings.logs:
         ranks.setdefault(name, 1 + max(ranks.values(), default=0))
     return ranks
@@ -270,12 +269,12 @@ def _statistic(settings: Settings, layout: Layout, stat: Stat) -> dict[str, Any]
     }
 
 
-def sums(settings: Settings, measures: UserMeasures) -> list[Any]:
+def sums(settings: Settings, measures: ComparedMetrics) -> list[Any]:
     """What is added up for users, as the core names it."""
     return [_sum(settings, measures, name) for name in measures.sums]
 
 
-def _sum(settings: Settings, measures: UserMeasures, name: str) -> dict[str, Any]:
+def _sum(settings: Settings, measures: ComparedMetrics, name: str) -> dict[str, Any]:
     if name not in measures.slate_sums:
         return core_sum(name, settings)
     value = measures.slate_sums[name]

@@ -80,7 +80,7 @@ def shares(numbers: set[int], had: Mapping[str, set[int]]) -> dict[str, set[int]
         larger -= len(kept) > least
         free -= kept
         result[member] = kept
-    for number in sorted(free):
+    for partition in sorted(free):
         member = min(result, key=lambda m: (len(result[m]), m))
-        result[member].add(number)
+        result[member].add(partition)
     return dict(sorted(result.items()))

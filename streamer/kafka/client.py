@@ -16,7 +16,7 @@ from aiokafka.errors import SaslAuthenticationFailed, UnsupportedSaslMechanismEr
 
 from streamer.errors import SettingsError
 from streamer.settings.clusters import MAIN, Connection
-from streamer.settings.secrets import secret_of, unusable
+from streamer.settings.load import secret_of, unusable
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "GSSAPI", "OAUTHBEARER")
@@ -86,30 +86,30 @@ def _ssl_context(kafka: Connection, section: str) -> ssl.SSLContext:
 
 def _sasl(kafka: Connection, section: str) -> dict[str, Any]:
     mechanism = _one_of(f"{section}.sasl_mechanism", kafka.sasl_mechanism, MECHANISMS)
-    said = f"{section}.sasl_mechanism = {mechanism!r} needs"
+    needs = f"{section}.sasl_mechanism = {mechanism!r} needs"
     settings: dict[str, Any] = {"sasl_mechanism": mechanism}
     if mechanism == "GSSAPI":
         if importlib.util.find_spec("gssapi") is None:
-            raise SettingsError(f"{said} the Python package gssapi")
+            raise SettingsError(f"{needs} the Python package gssapi")
         settings["sasl_kerberos_service_name"] = kafka.sasl_kerberos_service_name
         settings["sasl_kerberos_domain_name"] = kafka.sasl_kerberos_domain_name
     elif mechanism == "OAUTHBEARER":
         if kafka.sasl_oauth_token_file is None:
-            raise SettingsError(f"{said} {section}.sasl_oauth_token_file")
+            raise SettingsError(f"{needs} {section}.sasl_oauth_token_file")
         secret_of(f"{section}.sasl_oauth_token_file", kafka.sasl_oauth_token_file)
         settings["sasl_oauth_token_provider"] = TokenFile(kafka.sasl_oauth_token_file, section)
     else:
-        login = _login(kafka, section, said)
+        login = _login(kafka, section, needs)
         settings["sasl_plain_username"], settings["sasl_plain_password"] = login
     return settings
 
 
-def _login(kafka: Connection, section: str, said: str) -> tuple[str, str]:
+def _login(kafka: Connection, section: str, needs: str) -> tuple[str, str]:
     if kafka.sasl_username is None:
-        raise SettingsError(f"{said} {section}.sasl_username")
+        raise SettingsError(f"{needs} {section}.sasl_username")
     if (kafka.sasl_password is None) == (kafka.sasl_password_file is None):
         raise SettingsError(
-            f"{said} one of {section}.sasl_password_file and {section}.sasl_password"
+            f"{needs} one of {section}.sasl_password_file and {section}.sasl_password"
         )
     if kafka.sasl_password_file is not None:
         key = f"{section}.sasl_password_file"
@@ -156,11 +156,11 @@ def refusal(error: BaseException, section: str = MAIN) -> str:
         why = error.verify_message.rstrip(".")
         return f"its certificate is refused: {why}: look at {section}.ssl_cafile and the host name"
     if isinstance(error, SaslAuthenticationFailed):
-        said = str(error).rpartition(": ")[2]
-        return f"{said}: look at {section}.sasl_username and its password"
+        answer = str(error).rpartition(": ")[2]
+        return f"{answer}: look at {section}.sasl_username and its password"
     if isinstance(error, UnsupportedSaslMechanismError):
         return f"it does not offer this {section}.sasl_mechanism"
-    text = str(error).splitlines()[0] if str(error) else type(error).__name__
-    if isinstance(error, ssl.SSLError) or not str(error) or text.endswith("closed"):
-        text += f": look at {section}.security_protocol and {section}.ssl_certfile"
-    return text
+    message = str(error).splitlines()[0] if str(error) else type(error).__name__
+    if isinstance(error, ssl.SSLError) or not str(error) or message.endswith("closed"):
+        message += f": look at {section}.security_protocol and {section}.ssl_certfile"
+    return message

@@ -80,14 +80,16 @@ class DamagedBatches:
             for topic, asked in request.topics
             for partition, offset, _ in asked
         }
-        given = [TopicPartition(topic, part[0]) for topic, some in response.topics for part in some]
+        given = [
+            TopicPartition(topic, part[0]) for topic, parts in response.topics for part in parts
+        ]
         if not offsets.keys() >= set(given):
             raise KafkaConnectionError("Kafka answered what it was not asked")
         is_damaged = False
         topics = []
-        for topic, some in response.topics:
-            kept = [self._examined(TopicPartition(topic, part[0]), offsets, part) for part in some]
-            is_damaged |= any(new is not old for new, old in zip(kept, some, strict=True))
+        for topic, parts in response.topics:
+            kept = [self._examined(TopicPartition(topic, part[0]), offsets, part) for part in parts]
+            is_damaged |= any(new is not old for new, old in zip(kept, parts, strict=True))
             topics.append((topic, kept))
         response.topics = topics
         return is_damaged
@@ -103,12 +105,12 @@ class DamagedBatches:
         if code or not self._check_crcs:
             return part
         end_offset = end_offset if end_offset >= 0 else _MAX_OFFSET
-        found = verify_batches(blob, offsets[tp], end_offset)
-        if found is None:
+        whole = verify_batches(blob, offsets[tp], end_offset)
+        if whole is None:
             if blob:
                 self.forget(tp)
             return part
-        whole_bytes, offset, has_frame = found
+        whole_bytes, offset, has_frame = whole
         if self._note(tp, offset) >= limits.DAMAGED_FETCHES and has_frame and not whole_bytes:
             self.forget(tp)
             frame_bytes = _HEADER_BYTES + int.from_bytes(blob[8:12])

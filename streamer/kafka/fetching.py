@@ -13,8 +13,8 @@ from aiokafka.structs import TopicPartition
 
 from streamer.kafka.chunk import Chunk, chunk_of
 from streamer.kafka.connections import Connections
+from streamer.kafka.consumers import Progress
 from streamer.kafka.damaged_batches import DamagedBatches
-from streamer.kafka.log import Progress
 from streamer.kafka.raw_batches import keep_batches_raw, raw_records
 from streamer.settings.logs import Log
 
@@ -164,9 +164,9 @@ class Fetches:
         for tp in assignment.tps:
             state = assignment.state_value(tp)
             end = state.lso if state.lso is not None and state.lso >= 0 else state.highwater
-            known = end is not None and state.has_valid_position and tp in self._handed_out
-            behind = max(0, end - state.position) if known else None
-            position = state.position if known else 0
+            is_known = end is not None and state.has_valid_position and tp in self._handed_out
+            behind = max(0, end - state.position) if is_known else None
+            position = state.position if is_known else 0
             asked_at = self._asked_at.get(tp, -math.inf)
             result[tp] = Progress(self._handed_out.get(tp, 0), behind, position, asked_at)
         return result

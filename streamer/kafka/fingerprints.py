@@ -37,7 +37,7 @@ class Fingerprint(msgspec.Struct, array_like=True, frozen=True):
     checksum: int
 
 
-class Records(Protocol):
+class RecordLookup(Protocol):
     """Looks into logs, whatever their consumer's position is."""
 
     async def bounds(
@@ -71,7 +71,7 @@ class _Suspect:
     left: list[Fingerprint]
     is_other_log: bool = False
 
-    def compare(self, found: Fingerprint | None) -> Resumption | None:
+    def compare(self, record: Fingerprint | None) -> Resumption | None:
         """What follows from the record found at the newest fingerprint; None: ask for the next one.
 
         A later record than asked for proves nothing: compaction may have removed the one.
@@ -79,16 +79,16 @@ class _Suspect:
         partition may do so for a while.
         """
         fingerprint = self.left.pop()
-        if found is None and fingerprint.offset < self.end:
+        if record is None and fingerprint.offset < self.end:
             raise BrokerError(
                 f"Kafka returned no record at or after offset {fingerprint.offset}, though it says "
                 f"that the log ends at {self.end}"
             )
-        if found == fingerprint:
+        if record == fingerprint:
             self.is_other_log |= self.end < self.next_offset
             offset = fingerprint.offset + 1 if self.is_other_log else self.next_offset
             return Resumption(offset, is_other_log=self.is_other_log)
-        self.is_other_log |= found is None or found.offset == fingerprint.offset
+        self.is_other_log |= record is None or record.offset == fingerprint.offset
         if self.left:
             return None
         offset = self.start if self.is_other_log else self.next_offset
@@ -101,7 +101,7 @@ def fingerprint_of(offset: int, record_ms: int, value: bytes | None) -> Fingerpr
 
 
 async def resume(
-    records: Records,
+    records: RecordLookup,
     next_offsets: Mapping[TopicPartition, int],
     fingerprints: Mapping[TopicPartition, list[Fingerprint]],
 ) -> dict[TopicPartition, Resumption]:
@@ -121,9 +121,11 @@ async def resume(
         else:
             result[tp] = Resumption(offset)
     while suspects:
-        found = await records.records_at({tp: s.left[-1].offset for tp, s in suspects.items()})
+        records_now = await records.records_at(
+            {tp: s.left[-1].offset for tp, s in suspects.items()}
+        )
         for tp, suspect in list(suspects.items()):
-            resumption = suspect.compare(found.get(tp))
+            resumption = suspect.compare(records_now.get(tp))
             if resumption is not None:
                 result[tp] = resumption
                 del suspects[tp]

@@ -20,6 +20,7 @@ from aiokafka.structs import TopicPartition
 from streamer.errors import BrokerError
 from streamer.kafka.chunk import Chunk
 from streamer.kafka.client import Refusals, client_settings
+from streamer.kafka.consumers import Progress
 from streamer.kafka.fetching import (
     FETCH_MAX_WAIT_MS,
     Fetches,
@@ -28,7 +29,6 @@ from streamer.kafka.fetching import (
     require_fetching,
 )
 from streamer.kafka.fingerprints import Fingerprint
-from streamer.kafka.log import Progress
 from streamer.kafka.record_lookup import records_at
 from streamer.settings import limits
 from streamer.settings.clusters import Cluster
@@ -39,8 +39,8 @@ _PAUSE_SECONDS = 0.1
 
 
 class OtherCluster:
-    """A ``Log`` of the topics of one cluster, which hands its chunks to ``offer``. Topics have
-    their full names here; only aiokafka gets the plain ones."""
+    """A ``ConsumerPort`` of the topics of one cluster, which hands its chunks to ``offer``. Topics
+    have their full names here; only aiokafka gets the plain ones."""
 
     def __init__(
         self, settings: Settings, cluster: Cluster, offer: Callable[[Chunk], None]
@@ -103,9 +103,9 @@ class OtherCluster:
                 await self._fetch()
                 delay_seconds = 0.1
             except Exception as error:  # whatever it is: other clusters are read meanwhile
-                text = str(error) or type(error).__name__
-                text = f"{self._cluster.called}: {text}; at {self._cluster.place}"
-                self._problem = self._lost or text
+                reason = str(error) or type(error).__name__
+                reason = f"{self._cluster.called}: {reason}; at {self._cluster.place}"
+                self._problem = self._lost or reason
                 self._tried.set()
                 await self._disconnect()
                 await asyncio.sleep(delay_seconds)
@@ -148,7 +148,7 @@ class OtherCluster:
         if self._fetches.silent_seconds(self._active_at) > limits.CLUSTER_SECONDS:
             raise BrokerError(f"no answer for {limits.CLUSTER_SECONDS:.0f} s")
         try:
-            found = await self._consumer.getmany(*self._active, timeout_ms=FETCH_MAX_WAIT_MS)
+            answer = await self._consumer.getmany(*self._active, timeout_ms=FETCH_MAX_WAIT_MS)
         except NoOffsetForPartitionError:  # not sought yet: it is still being recovered
             await asyncio.sleep(_PAUSE_SECONDS)
             return
@@ -156,7 +156,7 @@ class OtherCluster:
             self._fetches.doubt(error.args[0] if error.args else ())
             await asyncio.sleep(_PAUSE_SECONDS)
             return
-        for chunk in self._fetches.chunks(found).values():
+        for chunk in self._fetches.chunks(answer).values():
             self._offer(chunk)
 
     # What a worker asks --------------------------------------------------------------------------
@@ -193,9 +193,9 @@ class OtherCluster:
             async with asyncio.timeout(limits.CLUSTER_SECONDS):
                 return self._named(await bounds_of(consumer, asked))
         except (KafkaError, OSError, TimeoutError) as error:
-            text = str(error) or f"no answer within {limits.CLUSTER_SECONDS:.0f} s"
+            reason = str(error) or f"no answer within {limits.CLUSTER_SECONDS:.0f} s"
             raise BrokerError(
-                f"{self._cluster.called}: {text}; at {self._cluster.place}"
+                f"{self._cluster.called}: {reason}; at {self._cluster.place}"
             ) from error
 
     async def records_at(

@@ -64,11 +64,13 @@ async def with_topics(
             if not counts[cluster.name] and cluster.name is None:
                 raise
             away[cluster.name] = f"{cluster.called}: {error}"
-    count = stored or _usual([n for found in counts.values() for n in found.values()])
+    count = stored or _usual(
+        [n for counts_of_cluster in counts.values() for n in counts_of_cluster.values()]
+    )
     existing: dict[str | None, list[str]] = {}
-    for name, found in counts.items():
-        existing[name] = sorted(t for t, n in found.items() if count in (None, n))
-        for topic, n in found.items():
+    for name, counts_of_cluster in counts.items():
+        existing[name] = sorted(t for t, n in counts_of_cluster.items() if count in (None, n))
+        for topic, n in counts_of_cluster.items():
             if count not in (None, n):
                 full = full_name(topic, name)
                 when_left_out(full, _LEFT_OUT.format(topic=full, n=n, count=count))
@@ -131,9 +133,9 @@ def resolved(
                 topics.append(topic)
                 continue
             there = existing.get(source.cluster, ())
-            found = [t for t in there if re.search(topic, t) and not t.startswith("__")]
-            topics += [t for t in found if full_name(t, source.cluster) not in taken]
-            taken.update(full_name(t, source.cluster) for t in found)
+            fitting = [t for t in there if re.search(topic, t) and not t.startswith("__")]
+            topics += [t for t in fitting if full_name(t, source.cluster) not in taken]
+            taken.update(full_name(t, source.cluster) for t in fitting)
         if not topics and source.cluster in away:
             for pattern in source.topics:
                 full = full_name(pattern, source.cluster)

@@ -69,10 +69,10 @@ def keep_batches_raw() -> bool:
         start(self, tp, records, aborted, fetch_offset, *args, **kwargs)
         if self._key_deserializer is raw_records:
             try:
-                found = scan_batches(records.data, fetch_offset)
+                scanned = scan_batches(records.data, fetch_offset)
             except ValueError:  # an old format, or damage: aiokafka reads it, or says what it is
                 return
-            next_offset, count, first_ms = found
+            next_offset, count, first_ms = scanned
             if isinstance(records.data, DamagedBytes):
                 count = max(1, count)  # its header may deny it
             raw = RawBatches(bytes(records.data), aborted or (), count, first_ms, next_offset)

@@ -53,7 +53,7 @@ async def _read(
     consumer.assign(list(offsets))
     for tp, offset in offsets.items():
         consumer.seek(tp, offset)
-    found: dict[TopicPartition, Fingerprint] = {}
+    fingerprints: dict[TopicPartition, Fingerprint] = {}
     left = set(offsets)
     while left:
         try:
@@ -65,10 +65,10 @@ async def _read(
             continue
         for tp, records in answer.items():
             first = records[0]
-            found[tp] = fingerprint_of(first.offset, first.timestamp, first.value)
+            fingerprints[tp] = fingerprint_of(first.offset, first.timestamp, first.value)
             left.discard(tp)
         left = {tp for tp in left if not await _has_ended(consumer, tp)}
-    return found
+    return fingerprints
 
 
 async def _require_start(

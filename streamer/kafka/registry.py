@@ -24,9 +24,9 @@ import msgspec
 
 from streamer.errors import RegistryError, SchemaMissingError
 from streamer.settings import limits
+from streamer.settings.load import secret_of, unusable
 from streamer.settings.model import Settings
 from streamer.settings.registry import Registry
-from streamer.settings.secrets import secret_of, unusable
 
 SchemaText = tuple[str, list[tuple[str, str]]]
 """The text of a schema; names and texts of those that it refers to, itself or through others."""
@@ -95,12 +95,12 @@ class SchemaRegistry:
         its = f"schema {number} is {found.schemaType}, not {self._expected.upper()}"
         return f"{its}: correct format of the source; at {self.place}"
 
-    def _follow(self, schema: _Schema, found: dict[str, str]) -> None:
+    def _follow(self, schema: _Schema, references: dict[str, str]) -> None:
         """Collect what a schema refers to, by name."""
         for each in schema.references or ():
-            if each.name in found:
+            if each.name in references:
                 continue
-            if len(found) >= limits.MAX_SCHEMA_REFERENCES:
+            if len(references) >= limits.MAX_SCHEMA_REFERENCES:
                 raise RegistryError(
                     f"a schema refers to more than {limits.MAX_SCHEMA_REFERENCES} others; "
                     f"at {self.place}"
@@ -112,8 +112,8 @@ class SchemaRegistry:
                     f"the schema registry has no version {each.version} of {each.subject!r}, which "
                     f"a schema refers to; at {self.place}"
                 )
-            found[each.name] = other.schema
-            self._follow(other, found)
+            references[each.name] = other.schema
+            self._follow(other, references)
 
     def _require_small(self, schema: _Schema, others: dict[str, str]) -> None:
         if len(schema.schema) + sum(map(len, others.values())) > limits.MAX_SCHEMA_BYTES:
@@ -127,22 +127,22 @@ class SchemaRegistry:
         url = self._settings.url.rstrip("/") + path
         try:
             with ThreadPoolExecutor(1) as thread:  # where no event loop runs already
-                status, phrase, text = thread.submit(lambda: asyncio.run(self._get(url))).result()
+                status, phrase, body = thread.submit(lambda: asyncio.run(self._get(url))).result()
         except (OSError, aiohttp.ClientError) as error:
             raise RegistryError(
                 f"cannot reach the schema registry: {_reason(error)}; at {self.place}"
             ) from error
-        if status == http.HTTPStatus.NOT_FOUND and _is_of_registry(text):
+        if status == http.HTTPStatus.NOT_FOUND and _is_of_registry(body):
             return None
         if status != http.HTTPStatus.OK:
-            said = f"{status} {phrase}{_hint(status)}"
-            raise RegistryError(f"the schema registry answers {said}; at {self.place}")
-        if len(text) > limits.MAX_SCHEMA_BYTES:
+            answer = f"{status} {phrase}{_hint(status)}"
+            raise RegistryError(f"the schema registry answers {answer}; at {self.place}")
+        if len(body) > limits.MAX_SCHEMA_BYTES:
             raise RegistryError(
                 f"a schema has more than {limits.MAX_SCHEMA_BYTES:,} bytes; at {self.place}"
             )
         try:
-            return msgspec.json.decode(text, type=_Schema)
+            return msgspec.json.decode(body, type=_Schema)
         except msgspec.DecodeError as error:
             raise RegistryError(
                 f"what answers is no schema registry: {error}; at {self.place}"
@@ -163,10 +163,10 @@ class SchemaRegistry:
                 allow_redirects=False,
             ) as answer,
         ):
-            text = b""
-            while len(text) <= limits.MAX_SCHEMA_BYTES and (more := await answer.content.readany()):
-                text += more
-            return answer.status, answer.reason or "", text
+            body = b""
+            while len(body) <= limits.MAX_SCHEMA_BYTES and (more := await answer.content.readany()):
+                body += more
+            return answer.status, answer.reason or "", body
 
     def _headers(self) -> dict[str, str]:
         settings, headers = self._settings, {"Accept": _ACCEPT}
@@ -253,10 +253,10 @@ def schemas_of(settings: Settings) -> Callable[[str, int], SchemaText | None]:
     """What gives a log's schema by its id: None where there is none, RegistryError where it cannot
     be got."""
 
-    def schema_of(log: str, number: int) -> SchemaText | None:
+    def schema_of(log: str, schema_id: int) -> SchemaText | None:
         registry = registry_of(settings, log)
         try:
-            return None if registry is None else registry.schema(number)
+            return None if registry is None else registry.schema(schema_id)
         except SchemaMissingError:
             return None
 

@@ -112,14 +112,14 @@ async def stable_offsets(
     while True:
         await consumer._coordinator.ensure_coordinator_known()
         response = await consumer._coordinator._send_req(_Ask(group, dict(partitions)))
-        found, errors = {}, {response.error_code} - {0}
-        for topic, some, *_ in response.topics:
-            for number, offset, *_, code in (_plain(answer) for answer in some):
+        offsets, errors = {}, {response.error_code} - {0}
+        for topic, answers, *_ in response.topics:
+            for partition, offset, *_, code in (_plain(answer) for answer in answers):
                 errors |= {code} - {0}
                 if offset != _NONE:
-                    found[TopicPartition(topic, number)] = offset
+                    offsets[TopicPartition(topic, partition)] = offset
         if not errors:
-            return found
+            return offsets
         if refused := errors - _RETRIED:
             raise for_code(min(refused))(f"offsets of group {group!r}")
         if 16 in errors:

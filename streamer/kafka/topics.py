@@ -31,9 +31,9 @@ async def admin_client(kafka: Connection, section: str = MAIN) -> AsyncIterator[
             await client.start()
         yield client
     except (KafkaError, OSError) as error:
-        text = refusals.reason(error)
-        place = f"{section}.brokers {kafka.brokers}"
-        raise BrokerError(f"cannot use Kafka: {text}; at {place}") from error
+        reason = refusals.reason(error)
+        address = f"{section}.brokers {kafka.brokers}"
+        raise BrokerError(f"cannot use Kafka: {reason}; at {address}") from error
     finally:
         await client.close()
 
@@ -62,32 +62,32 @@ async def partitions_and_ids(
     ``when_away``: called with the error for another cluster than that of ``[kafka]``, whose topics
     are then not looked at.
     """
-    found, ids = dict[str, int | None](), dict[str | None, str]()
+    partitions, ids = dict[str, int | None](), dict[str | None, str]()
     for cluster in settings.read_clusters:
         try:
             ids[cluster.name], counts = await _counts(settings, cluster)
-            found |= counts
+            partitions |= counts
         except BrokerError as error:
             if cluster.name is None or when_away is None:
                 raise
             when_away(error)
-    return _equal(settings, found), ids
+    return _equal(settings, partitions), ids
 
 
-def _equal(settings: Settings, found: Mapping[str, int | None]) -> int:
+def _equal(settings: Settings, partitions: Mapping[str, int | None]) -> int:
     """The partitions of all topics; BrokerError where one is missing or they are not equal."""
     key = "sources" if settings.reads_sources else "kafka.topics"
-    if missing := [name for name, count in found.items() if count is None]:
+    if missing := [name for name, count in partitions.items() if count is None]:
         raise BrokerError(
             f"no topic {', '.join(map(repr, missing))}: create it (`streamer produce --create "
             f"PARTITIONS` creates missing topics), or correct {key}"
         )
-    if len(set(found.values())) != 1:
+    if len(set(partitions.values())) != 1:
         raise BrokerError(
-            f"topics need equal partition counts; they have {dict(found)}: recreate them with "
+            f"topics need equal partition counts; they have {dict(partitions)}: recreate them with "
             f"equal counts, or name others in {key}"
         )
-    return next(count for count in found.values() if count is not None)
+    return next(count for count in partitions.values() if count is not None)
 
 
 @dataclass(frozen=True)
@@ -114,13 +114,13 @@ async def readable(
     known. BrokerError where that of ``[kafka]`` cannot, or nothing can be read.
     """
     away, unread = dict(away), dict[str, str]()
-    found, ids = dict[str, int | None](), dict[str | None, str]()
+    partitions, ids = dict[str, int | None](), dict[str | None, str]()
     for cluster in settings.read_clusters:
         name = cluster.name
         if name is None or name not in away:
             try:
                 ids[name], there = await _counts(settings, cluster)
-                found |= there
+                partitions |= there
                 continue
             except BrokerError as error:
                 if name is None:
@@ -129,13 +129,15 @@ async def readable(
         for log in settings.logs_in(cluster):
             unread[log.topic] = f"topic {log.topic} is not read: {away[name]}"
     if stored is None:
-        return Readable(_equal(settings, found), unread, frozenset(unread), away, ids)
-    left_out = unread.keys() | {t for t, count in found.items() if count is None or count < stored}
-    for topic, count in found.items():
+        return Readable(_equal(settings, partitions), unread, frozenset(unread), away, ids)
+    left_out = unread.keys() | {
+        t for t, count in partitions.items() if count is None or count < stored
+    }
+    for topic, count in partitions.items():
         if (why := _why_unread(topic, count, stored)) is not None:
             unread[topic] = why
     if len(left_out) == len(settings.logs):
-        counts = {count for count in found.values() if count is not None}
+        counts = {count for count in partitions.values() if count is not None}
         if len(counts) == 1:  # all of them were recreated
             require_count(stored, counts.pop())
         raise BrokerError("; ".join(dict.fromkeys(unread.values())))

@@ -33,6 +33,7 @@ from streamer.errors import BrokerError
 from streamer.kafka.assignor import StickyNumbers
 from streamer.kafka.chunk import Chunk
 from streamer.kafka.client import client_settings
+from streamer.kafka.consumers import Progress
 from streamer.kafka.fetching import (
     Fetches,
     bounds_of,
@@ -40,7 +41,6 @@ from streamer.kafka.fetching import (
     ignore,
     require_fetching,
 )
-from streamer.kafka.log import Progress
 from streamer.settings.model import Settings
 
 logger = logging.getLogger("streamer")

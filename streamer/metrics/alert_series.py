@@ -19,7 +19,7 @@ from typing import ClassVar
 
 from streamer.metrics.rings import Ring
 from streamer.settings import limits
-from streamer.settings.experiments import DAY_MS
+from streamer.settings.durations import DAY_MS
 from streamer.stats.experiments.trials import Measure
 from streamer.stats.random_groups import GROUPS
 

@@ -4,7 +4,7 @@ The statistics are those of ``traffic``; COEC is clicks over expected clicks (Zh
 
 Two requests show two items each; both times the upper one is clicked:
 
-    >>> from streamer.testing.readings import value_of
+    >>> from streamer.testing import value_of
     >>> shown = [{"item_id": item, "position": i} for i, item in enumerate("ab", 1)]
     >>> events = [{"type": "impression", "request_id": r, "items": shown} for r in "rs"]
     >>> clicked = {"type": "click", "item_id": "a", "position": 1}

@@ -8,7 +8,7 @@ page, H He et al., *Practical Lessons from Predicting Clicks on Ads at Facebook*
 Two of four impressions are clicked. Of the four pairs of a clicked and another one, two have the
 higher score on the clicked one and one is in a bin; predicted were 0.9 + 0.4 + 0.3 + 0.3 clicks:
 
-    >>> from streamer.testing.readings import value_of
+    >>> from streamer.testing import value_of
     >>> scores = {"a": 0.9, "b": 0.4, "c": 0.3, "d": 0.3}
     >>> shown = [{"item_id": item, "score": score} for item, score in scores.items()]
     >>> events = [{"type": "impression", "request_id": "r", "items": shown}]

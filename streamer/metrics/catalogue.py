@@ -1,4 +1,7 @@
-"""The one list of metric families, and what a setting of families computes."""
+"""The one list of metric families, and what a setting of families computes.
+
+What metrics are called, and how their values are written, where they are shown to people.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +25,18 @@ from streamer.metrics import (
     traffic,
     users,
 )
+from streamer.metrics.compared_metrics import (
+    BY_LABEL,
+    SLATE_FAMILIES,
+    AlertMeasures,
+    ExperimentMeasures,
+)
 from streamer.metrics.day_before import DayBefore
-from streamer.metrics.definition import Family, Metric
+from streamer.metrics.definition import Family, Form, Metric
 from streamer.metrics.item_counts import item_counts
 from streamer.metrics.layout import Layout, merge
-from streamer.metrics.per_user import AlertMeasures, ExperimentMeasures
+from streamer.metrics.ratios import NAMED
 from streamer.settings.model import Settings
-from streamer.settings.renamed import RENAMED, new_name
 
 FAMILIES: tuple[Family, ...] = (
     traffic.FAMILY,
@@ -98,9 +106,38 @@ class Catalogue:
         every = [m.name for f in FAMILIES for m in f.metrics]
         hidden: set[str] = set()
         for pattern in hide:
-            old = fnmatch.filter(RENAMED, pattern)
-            found = fnmatch.filter(every, pattern) or [new_name(name) for name in old]
-            if not found:
+            names = fnmatch.filter(every, pattern)
+            if not names:
                 raise SettingsError(f"metrics.hide: no metric is called {pattern!r}")
-            hidden.update(found)
+            hidden.update(names)
         return tuple(m for f in self.families for m in f.metrics if m.name not in hidden)
+
+
+_SLATES = {each.name: each for family in SLATE_FAMILIES.values() for each in family.values}
+_WORDS = {"ctr": "CTR", "cvr": "CVR", "ips": "IPS", "snips": "SNIPS", "coec": "COEC"}
+
+
+def title_of(metric: Metric) -> str:
+    """A metric in words.
+
+    >>> from streamer.metrics.catalogue import FAMILIES
+    >>> named = {metric.name: metric for family in FAMILIES for metric in family.metrics}
+    >>> title_of(named["ctr_ratio"]), title_of(named["window_users"])
+    ('Click-through rate', 'Users')
+    """
+    if declared := NAMED.get(metric.name) or BY_LABEL.get(metric.name) or _SLATES.get(metric.name):
+        return declared.title
+    text = metric.name.removeprefix("window_")
+    for suffix in ("_ratio", "_seconds"):
+        text = text.removesuffix(suffix)
+    words = [_WORDS.get(word, word) for word in text.split("_")]
+    return words[0][:1].upper() + " ".join(words)[1:]
+
+
+def form_of(metric: Metric) -> Form:
+    """How its values are written."""
+    if declared := NAMED.get(metric.name) or _SLATES.get(metric.name):
+        return declared.form
+    if metric.unit == "seconds":
+        return "seconds"
+    return "percent" if metric.unit == "ratio" else "number"

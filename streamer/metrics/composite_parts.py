@@ -10,23 +10,23 @@ import numpy as np
 
 from streamer.encoding.arrays import F64, I64, Bools
 from streamer.errors import SettingsError
+from streamer.metrics.compared_metrics import BY_LABEL, DECLARED, SLATE_FAMILIES, ComparedMetrics
 from streamer.metrics.day_before import Kept
 from streamer.metrics.definition import Series, Values
 from streamer.metrics.intervals import place_of_groups, sum_by_group
 from streamer.metrics.layout import Layout
-from streamer.metrics.per_user import BY_LABEL, DECLARED, SLATE_FAMILIES, UserMeasures
 from streamer.metrics.ratios import Ratio
 from streamer.metrics.slate_metrics import Column, SlateFamily
 from streamer.metrics.sums import part_of
-from streamer.settings.composites import Composite, CompositePart
 from streamer.settings.model import Settings
+from streamer.settings.own_metrics import Composite, CompositePart
 
 Read = Callable[[str], I64 | None]
 """A statistic by segment: of a window or of the day before it; None where that is not there."""
 _RATIOS = {each.name: each for each in DECLARED}
 
 
-class Metric(Protocol):
+class PartMetric(Protocol):
     """A metric that may be a part."""
 
     @property
@@ -121,15 +121,15 @@ class OfSlates:
 
 
 @dataclass(frozen=True)
-class Part:
+class WeightedPart:
     """``factor``: what its value, or that over the day before's, is multiplied by."""
 
-    metric: Metric
+    metric: PartMetric
     factor: float
     is_against_day_before: bool
 
 
-Parts = Mapping[str, Sequence[Part]]
+Parts = Mapping[str, Sequence[WeightedPart]]
 """Composite → its parts."""
 
 
@@ -141,9 +141,9 @@ def parts_of(settings: Settings) -> Parts:
     }
 
 
-def _parts_of(settings: Settings, composite: Composite, at: str) -> list[Part]:
+def _parts_of(settings: Settings, composite: Composite, at: str) -> list[WeightedPart]:
     return [
-        Part(
+        WeightedPart(
             _metric(settings, part, f"{at}.parts[{i}]"),
             share / (part.target or 1.0),
             part.against == "day_before",
@@ -152,7 +152,7 @@ def _parts_of(settings: Settings, composite: Composite, at: str) -> list[Part]:
     ]
 
 
-def _metric(settings: Settings, part: CompositePart, at: str) -> Metric:
+def _metric(settings: Settings, part: CompositePart, at: str) -> PartMetric:
     base, _, value = part.metric.partition("@")
     if part.metric in _RATIOS:
         return OfEvents(_RATIOS[part.metric])
@@ -162,7 +162,7 @@ def _metric(settings: Settings, part: CompositePart, at: str) -> Metric:
         }
         if value in ratios:
             return OfEvents(ratios[value])
-    measures = UserMeasures(settings, [(part.metric, at)])
+    measures = ComparedMetrics(settings, [(part.metric, at)])
     ratio = measures.ratios[part.metric]
     slates = measures.slate_sums.get(ratio.above)
     if slates is None or ratio.below is None:

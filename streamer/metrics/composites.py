@@ -8,7 +8,7 @@ window a day before,
 Two thirds of a click-through rate of 1/2 against its target of 1/4, less one third of the same
 rate as it is:
 
-    >>> from streamer.testing.readings import value_of
+    >>> from streamer.testing import value_of
     >>> part = {"metric": "ctr_ratio", "weight": 2, "against": "target", "target": 0.25}
     >>> parts = [part, {"metric": "ctr_ratio", "weight": -1}]
     >>> shown = [{"item_id": item} for item in "ab"]
@@ -35,7 +35,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from streamer.encoding.arrays import F64, I64, Bools
-from streamer.metrics.composite_parts import Part, Read
+from streamer.metrics.composite_parts import Read, WeightedPart
 from streamer.metrics.definition import Brief, Declarations, Family, Series, Sums, remembered
 from streamer.metrics.intervals import LEAST_GROUPS, student_t
 from streamer.metrics.sums import read
@@ -48,13 +48,13 @@ _EMPTY = "absent where a part is, or its day before is 0 or not kept"
 metric = Declarations()
 
 
-def _readers(w: Sums, part: Part, maturity: str) -> tuple[Read, Read]:
+def _readers(w: Sums, part: WeightedPart, maturity: str) -> tuple[Read, Read]:
     """What reads the statistics of a part, now and a day before."""
     horizon_ms = part.metric.horizon_ms(w.settings) if maturity == "mature" else None
     return (lambda name: read(w, name, horizon_ms)), (lambda name: w.day_before(name, horizon_ms))
 
 
-def _term(w: Sums, part: Part, maturity: str) -> tuple[F64, Bools] | None:
+def _term(w: Sums, part: WeightedPart, maturity: str) -> tuple[F64, Bools] | None:
     """What a part adds, and where it has a value."""
     of_now, of_past = _readers(w, part, maturity)
     now = part.metric.value(of_now)
@@ -116,7 +116,7 @@ Spread = tuple[F64, F64, Bools, I64]
 groups somebody is."""
 
 
-def _spread(w: Sums, part: Part, maturity: str) -> Spread | None:
+def _spread(w: Sums, part: WeightedPart, maturity: str) -> Spread | None:
     """None where groups are not counted."""
     of_now, of_past = _readers(w, part, maturity)
     now = part.metric.by_group(of_now, w.settings)

@@ -8,7 +8,7 @@ shows.
 
 Two of four items of the catalogue are shown, both in the top 2:
 
-    >>> from streamer.testing.readings import value_of
+    >>> from streamer.testing import value_of
     >>> shown = [{"item_id": item} for item in "aab"]
     >>> events = [{"type": "impression", "user_id": u, "items": shown} for u in "uv"]
     >>> settings = {"items": {"catalog_size": 4}, "metrics": {"k": [2]}}

@@ -8,7 +8,7 @@ likewise. Smaller magnitudes count as 0, larger ones as 1e9.
 
 Four impressions, of which three say how long they took; two are on the surface `home`:
 
-    >>> from streamer.testing.readings import value_of
+    >>> from streamer.testing import value_of
     >>> took = [{"latency_ms": 80}, {"latency_ms": 120, "surface": "home"}, {"latency_ms": 400}, {}]
     >>> shown = [{"type": "impression", "item_id": "a", **said} for said in took]
     >>> latency = {"kind": "impressions", "field": "latency_ms"}
@@ -39,7 +39,7 @@ from streamer.metrics.layout import Stat
 from streamer.metrics.ratios import PerUser, Ratio, RatioBy, declare_ratio_by
 from streamer.metrics.sketch import QUANTILES, at_rank
 from streamer.metrics.sums import IMPRESSIONS, UNITS, Sum, named
-from streamer.metrics.user_sums import USERS
+from streamer.metrics.users import USERS
 from streamer.settings.model import Settings
 
 NAME = "custom"

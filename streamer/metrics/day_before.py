@@ -14,9 +14,9 @@ from functools import cached_property
 
 from streamer._core import TOTAL_RING
 from streamer.metrics.layout import Layout
-from streamer.metrics.meanings import key_of
 from streamer.metrics.rings import Ring, rings_of
-from streamer.settings.experiments import DAY_MS
+from streamer.metrics.sums import key_of
+from streamer.settings.durations import DAY_MS
 from streamer.settings.model import Settings
 
 Kept = tuple[str, int, int]

@@ -13,7 +13,7 @@ recommender-evaluation primer, J Jurity's metric page. Counts of items: see ``me
 
 Two lists of two items share one; the second has items of one category:
 
-    >>> from streamer.testing.readings import value_of
+    >>> from streamer.testing import value_of
     >>> category = {"a": "x", "b": "y", "c": "y"}
     >>> def shown(user, items):
     ...     items = [{"item_id": i, "item_category": category[i]} for i in items]
@@ -53,7 +53,7 @@ from streamer.metrics.item_counts import (
 from streamer.metrics.layout import Stat
 from streamer.metrics.ratios import Ratio, RatioBy, declare_ratio_by, maturities
 from streamer.metrics.sums import Sum, named
-from streamer.metrics.user_sums import USERS
+from streamer.metrics.users import USERS
 from streamer.settings.model import Settings
 
 metric = Declarations()

@@ -4,7 +4,7 @@ Source: P the recommender-evaluation primer (dwell time: end minus start).
 
 Ten seconds on one item, thirty on another:
 
-    >>> from streamer.testing.readings import value_of
+    >>> from streamer.testing import value_of
     >>> events = [{"type": "impression", "item_id": item} for item in "ab"]
     >>> events += [{"type": "click", "item_id": "a", "dwell_ms": 10_000}]
     >>> events += [{"type": "click", "item_id": "b", "dwell_ms": 30_000}]

@@ -37,7 +37,7 @@ from streamer.metrics.definition import Brief, Declarations, Family, Series, Sum
 from streamer.metrics.layout import Stat
 from streamer.metrics.ratios import RATIOS, Ratio, RatioBy, maturities
 from streamer.metrics.sums import CLICKS_OF_USERS, Sum
-from streamer.metrics.user_sums import (
+from streamer.metrics.users import (
     HITS,
     RATE_UNIT,
     USERS,

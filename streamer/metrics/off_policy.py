@@ -15,7 +15,7 @@ S Swaminathan, Joachims, *The Self-Normalized Estimator for Counterfactual Learn
 Two of three items were clicked. The target shows the first twice as often, the second half as
 often, and the third never, so that clicks weigh 2 and 0:
 
-    >>> from streamer.testing.readings import value_of
+    >>> from streamer.testing import value_of
     >>> weights = {"a": (0.25, 0.5, 0.2), "b": (0.5, 0.25, 0.1), "c": (0.5, 0.0, 0.4)}
     >>> shown = [
     ...     {"item_id": item, "propensity": p, "p_new": target, "reward_estimate": r, "q": 0.3}

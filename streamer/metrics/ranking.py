@@ -6,7 +6,7 @@ J Jurity's metric page, L the learning-to-rank notes.
 
 One slate of four items; the second and the fourth are clicked:
 
-    >>> from streamer.testing.readings import value_of
+    >>> from streamer.testing import value_of
     >>> shown = [{"item_id": item, "position": i} for i, item in enumerate("abcd", 1)]
     >>> events = [{"type": "impression", "request_id": "r", "items": shown}]
     >>> events += [{"type": "click", "request_id": "r", "item_id": item} for item in "bd"]

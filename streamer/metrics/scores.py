@@ -3,7 +3,7 @@
 Only scores from 0 to 1 count; see ``calibration`` for what an impression is and for the sources.
 Scores of 0.9, 0.5, 0.3 and 0.1, of which the first and the third are clicked:
 
-    >>> from streamer.testing.readings import value_of
+    >>> from streamer.testing import value_of
     >>> scores = {"a": 0.9, "b": 0.5, "c": 0.3, "d": 0.1}
     >>> shown = [{"item_id": item, "score": score} for item, score in scores.items()]
     >>> events = [{"type": "impression", "request_id": "r", "items": shown}]

@@ -5,7 +5,7 @@ evaluation page, J Jurity's metric page.
 
 The clicked item has a higher score than two of the three others:
 
-    >>> from streamer.testing.readings import value_of
+    >>> from streamer.testing import value_of
     >>> scores = {"a": 0.9, "b": 0.5, "c": 0.2, "d": 0.1}
     >>> shown = [{"item_id": item, "score": score} for item, score in scores.items()]
     >>> events = [{"type": "impression", "request_id": "r", "items": shown}]

@@ -4,7 +4,7 @@ Source: P the recommender-evaluation primer (session length, bounce rate).
 
 A visit of two pages and ten seconds, and one of a single page:
 
-    >>> from streamer.testing.readings import START_MS, value_of
+    >>> from streamer.testing import START_MS, value_of
     >>> def visit(name, *steps):
     ...     for seconds, action in steps:
     ...         at_ms = START_MS + 1000 * seconds

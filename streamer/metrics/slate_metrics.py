@@ -2,7 +2,7 @@
 
 The core computes the value, which it knows by the metric's name. From it follow two metrics: the
 mean over slates, and its standard error. Their sums stand in one wide statistic a family, whose
-columns a ``Plan`` gives out.
+columns a ``ColumnPlan`` gives out.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from streamer.metrics.definition import Brief, Form, Formula, Metric, Series, Su
 from streamer.metrics.layout import Stat
 from streamer.metrics.moments import Moments
 from streamer.metrics.slates import UNIT
-from streamer.settings.conventions import CONVENTIONS
+from streamer.settings.model import CONVENTIONS
 
 Largest = Callable[[tuple[float, ...], float, int], int]
 """Gains, margin and cut-off → the largest value of a slate, in units of 1e-9."""
@@ -76,7 +76,7 @@ Chosen = tuple[tuple[str, tuple[str, ...]], ...]
 
 
 @dataclass(frozen=True)
-class Plan:
+class ColumnPlan:
     """The columns of a family under some settings: sizes of populations, then the values."""
 
     populations: dict[str, int]
@@ -130,7 +130,7 @@ class SlateFamily:
 
     # Counting ------------------------------------------------------------------------------------
 
-    def plan(self, settings: Any) -> Plan:
+    def plan(self, settings: Any) -> ColumnPlan:
         """The columns under these settings."""
         metrics = settings.metrics
         chosen = tuple((name, tuple(sorted(some))) for name, some in metrics.conventions.items())
@@ -138,7 +138,7 @@ class SlateFamily:
 
     def _planned(
         self, k: tuple[int, ...], gains: tuple[float, ...], chosen: Chosen, margin: float
-    ) -> Plan:
+    ) -> ColumnPlan:
         at = len(self.populations)
         columns = []
         for metric in self.values:
@@ -148,7 +148,7 @@ class SlateFamily:
                     columns.append(Column(metric, cut, convention, at, moments))
                     at += moments.width
         numbers = {population.name: i for i, population in enumerate(self.populations)}
-        return Plan(numbers, tuple(columns), at)
+        return ColumnPlan(numbers, tuple(columns), at)
 
     def stat(self, settings: Any) -> Stat:
         """The family's statistic."""

@@ -4,7 +4,7 @@ Sources: P the recommender-evaluation primer, J Jurity's metric page (matching C
 
 Four impressions, one click, and a purchase for 12:
 
-    >>> from streamer.testing.readings import value_of
+    >>> from streamer.testing import value_of
     >>> events = [{"type": "impression", "item_id": item} for item in "abcd"]
     >>> events += [{"type": "click", "item_id": "a"}]
     >>> events += [{"type": "conversion", "item_id": "a", "value": 12}]

@@ -9,7 +9,7 @@ over users sqrt(1 - q) s / sqrt(n), s being the standard deviation over users.
 
 Two users see two items each; one clicks one of them:
 
-    >>> from streamer.testing.readings import value_of
+    >>> from streamer.testing import value_of
     >>> seen = [("u", "a"), ("u", "b"), ("v", "a"), ("v", "c")]
     >>> events = [{"type": "impression", "user_id": u, "item_id": i} for u, i in seen]
     >>> events += [{"type": "click", "user_id": "v", "item_id": "c"}]
@@ -17,6 +17,13 @@ Two users see two items each; one clicks one of them:
     (0.5, 0.5)
     >>> value_of(events, "positive_rate_ratio", feedback="click", definition="docs")  # (0 + ½) / 2
     0.25
+
+Sums over users, from which means over people are read: what each user contributes, by pane.
+
+A user counts in a window as if it began at one of his last touches: let v(s) be his value over
+what he last touched in pane s or later. Under pane s stands v(s) - v(s + 1), so that the sum of
+the panes from s on is v(s), whatever s: a window is read from its first pane, without an end.
+Of one user: n(s) items seen, p(s) of them with feedback of a kind, p(s) / n(s) the positive rate.
 """
 
 from __future__ import annotations
@@ -24,9 +31,36 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from streamer._core import USER_GROUP_BITS
 from streamer.metrics.definition import Brief, Declarations, Series, Sums, count, ratio
 from streamer.metrics.layout import Stat
-from streamer.metrics.user_sums import HITS, RATE_UNIT, USERS, positive_users, rate_sum
+from streamer.settings import limits
+
+RATE_UNIT = 10**9
+"""Positive rates are integers of 1e-9, rounded once for a user and a first pane."""
+USERS, HITS = 0, 1
+"""Statistics: users with an impression; those who clicked, too."""
+assert limits.MAX_SEGMENTS * limits.MAX_ROLLUPS < 1 << USER_GROUP_BITS
+
+
+def rate_sum(kind: int) -> int:
+    """Statistic: sum of the positive rates of a feedback kind."""
+    return 2 + 3 * kind
+
+
+def positive_users(kind: int) -> int:
+    """Statistic: users with an item seen and given feedback of the kind."""
+    return 3 + 3 * kind
+
+
+def rate_squares(kind: int) -> int:
+    """Statistic: sum of the squares of these rates, each an integer of 1e-9, too."""
+    return 4 + 3 * kind
+
+
+def users_stats(kinds: int) -> int:
+    """How many statistics there are."""
+    return 2 + 3 * kinds
 
 
 def stats(settings: Any) -> tuple[Stat, ...]:

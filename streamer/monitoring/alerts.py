@@ -65,14 +65,14 @@ def fired(*, width: int = 16) -> Panel:
     where = f'alertstate="firing", alertname=~"Streamer.*", {JOB}'
     labels = ("alertname", "severity", "alert", "topic", "partition")
     query = Query(over_exporters(f"ALERTS{{{where}}}", *labels))
-    text = (
+    description = (
         "Alerts of Prometheus, if it has the rules that `streamer rules` writes. Their messages are"
         " in Alertmanager, with a link to what to do."
     )
     colors = {"critical": RED, "warning": ORANGE, "info": "text"}
     return table(
         "What is firing?",
-        text,
+        description,
         [query],
         labels=labels,
         width=width,
@@ -90,19 +90,19 @@ def statuses(windowed: Windowed) -> Panel:
         Query(
             f"{over_exporters(f'{PREFIX}{name}{{{JOB}}}', *labels)}"
             f" * on ({', '.join(labels)}) group_left (status) {status}",
-            text,
+            column,
         )
-        for name, text in _COLUMNS.items()
+        for name, column in _COLUMNS.items()
     ]
-    percents = [text for name, text in _COLUMNS.items() if name.endswith("_ratio")]
+    percents = [column for name, column in _COLUMNS.items() if name.endswith("_ratio")]
     overrides = [
         colored("status", _COLORS),
         Override(f"^({'|'.join(percents)})$", {"unit": PERCENT}),
     ]
-    text = windowed.texts("alert_status", "alert_change_ratio", "alert_traffic_change_ratio")
+    description = windowed.texts("alert_status", "alert_change_ratio", "alert_traffic_change_ratio")
     return table(
         "Which watched metric has moved?",
-        f"{text}\n\n{_RULE}",
+        f"{description}\n\n{_RULE}",
         queries,
         labels=(*labels, "status"),
         overrides=overrides,
@@ -143,11 +143,11 @@ def _change(windowed: Windowed) -> Panel:
         Query(_tolerated(windowed), "tolerated"),
     ]
     limit = Override("^tolerated$", {"color": {"mode": "fixed", "fixedColor": RED}})
-    text = windowed.of("alert_change_ratio").description
+    description = windowed.of("alert_change_ratio").description
     return graph(
         "How close is $alert to firing?",
-        f"{text}\n\n{_RULE} So a line is the end of the interval that is nearer to good, for each"
-        " segment: where it is beyond the red one, the alert fires.",
+        f"{description}\n\n{_RULE} So a line is the end of the interval that is nearer to good, "
+        "for each segment: where it is beyond the red one, the alert fires.",
         PERCENT,
         queries,
         overrides=[on_the_right(": support$", NUMBER, "support"), dashed("^tolerated$"), limit],

@@ -158,16 +158,16 @@ class Experiments:
     def _split(self) -> Panel:
         tests = {"anytime": ("whenever one looks", ALPHA), "fixed": ("at one look", ALPHA_FIXED)}
         queries, overrides = [], []
-        for interval, (text, least) in tests.items():
+        for interval, (description, least) in tests.items():
             where = f'{_CHOSEN}, interval="{interval}"'
-            queries.append(Query(self._of("srm_pvalue", where), text))
-            overrides.append(bad_from(f"^{text}$", [Step(None, RED), Step(least, GREEN)]))
+            queries.append(Query(self._of("srm_pvalue", where), description))
+            overrides.append(bad_from(f"^{description}$", [Step(None, RED), Step(least, GREEN)]))
         queries.append(Query(self._of("user_sample_ratio", _CHOSEN), "users looked at"))
         sampled = [Step(None, ORANGE), Step(1, GREEN)]
         overrides.append(bad_from("^users looked at$", sampled, unit=PERCENT))
-        text = self._text("srm_pvalue", "user_sample_ratio")
+        description = self._text("srm_pvalue", "user_sample_ratio")
         title = "Are the users split as planned?"
-        return tiles(title, text, NUMBER, queries, width=12, height=9, overrides=overrides)
+        return tiles(title, description, NUMBER, queries, width=12, height=9, overrides=overrides)
 
     def _users(self) -> Panel:
         queries = [

@@ -33,10 +33,16 @@ def _coverage(windowed: Windowed) -> list[Panel]:
         Query(rolled_up, "first {{k}}"),
         Query(windowed.total("window_items", window=window), "items"),
     ]
-    text = windowed.texts("catalog_coverage_ratio", "window_items")
+    description = windowed.texts("catalog_coverage_ratio", "window_items")
     title = f"How much of the catalogue is shown in {windowed.settings.item_windows[0]}?"
     return [
-        graph(title, text, PERCENT, queries, overrides=[on_the_right("^items$", NUMBER, "items")])
+        graph(
+            title,
+            description,
+            PERCENT,
+            queries,
+            overrides=[on_the_right("^items$", NUMBER, "items")],
+        )
     ]
 
 
@@ -70,8 +76,8 @@ def _conventions(windowed: Windowed) -> list[Panel]:
     for name in names:
         narrowed = windowed.total(name, by=["convention"]).replace(', convention=""', "")
         queries.append(Query(narrowed, f"{name.removesuffix('_ratio')} {{{{convention}}}}"))
-    text = "\n\n".join(
+    description = "\n\n".join(
         [windowed.texts(*names), "The line whose convention is empty is the default one."]
     )
     title = "What do other libraries' conventions say?"
-    return [graph(title, text, PERCENT, queries)]
+    return [graph(title, description, PERCENT, queries)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from streamer.metrics.catalogue import PREFIX, Catalogue
-from streamer.query.numbering import ALL
+from streamer.query.segment_index import ALL
 from streamer.settings.alerts import Alert
 from streamer.settings.model import Settings
 from streamer.stats.alerting.baseline import Status
@@ -69,10 +69,15 @@ def _queried(name: str, form: str, missing: str = "unknown") -> str:
 
 
 def _rule(
-    alert: Alert, name: str, expression: str, severity: str, lasting: str, said: tuple[str, str]
+    alert: Alert,
+    name: str,
+    expression: str,
+    severity: str,
+    lasting: str,
+    words: tuple[str, str],
 ) -> dict[str, Any]:
-    """``said``: summary and description."""
-    summary, description = said
+    """``words``: summary and description."""
+    summary, description = words
     return {
         "alert": name,
         "expr": expression,
@@ -130,24 +135,24 @@ def _moved(alert: Alert, settings: Settings) -> dict[str, Any]:
         f" is tolerated. Support: {_queried('support', _COUNT)}, usually"
         f" {_queried('expected_support', _COUNT)}."
     )
-    said = f"{alert.metric} {verb} by more than {tolerated}", description
-    return _rule(alert, "StreamerMetricRegression", expression, "warning", alert.for_, said)
+    words = f"{alert.metric} {verb} by more than {tolerated}", description
+    return _rule(alert, "StreamerMetricRegression", expression, "warning", alert.for_, words)
 
 
 def _silent(alert: Alert, settings: Settings) -> list[dict[str, Any]]:
     """Why nothing is said of the metric."""
     usual = _queried("expected_support", _COUNT)
     nothing = f"{_selecting(settings)}Nothing was counted over {alert.window}; {usual} is usual."
-    known = (
+    explanation = (
         f"{_selecting(settings)}{alert.metric} over {alert.window} is"
         f" {_queried('value', _NUMBER, 'not defined')}, the baseline"
         f" {_queried('baseline', _NUMBER)}."
     )
     what = "fall" if alert.direction == "higher" else "rise"
     hidden = f"a {what} of {_percent(alert.drop)} can be neither shown nor ruled out"
-    little = f"{known} Support: {_queried('support', _COUNT)}, usually {usual}: {hidden}."
+    little = f"{explanation} Support: {_queried('support', _COUNT)}, usually {usual}: {hidden}."
     differ = (
-        f"{known} Past days differ so much that the change is anywhere between"
+        f"{explanation} Past days differ so much that the change is anywhere between"
         f" {_queried('change_lower_ratio', _PERCENT, 'no bound')} and"
         f" {_queried('change_upper_ratio', _PERCENT, 'no bound')}: {hidden}, and more traffic"
         " would not help."
@@ -167,9 +172,9 @@ def _silent(alert: Alert, settings: Settings) -> list[dict[str, Any]]:
             _series(alert, "status", f'status="{status}"') + " == 1",
             severity,
             lasting,
-            said,
+            words,
         )
-        for name, status, severity, lasting, said in statuses
+        for name, status, severity, lasting, words in statuses
     ]
 
 
@@ -187,8 +192,8 @@ def _traffic(alert: Alert, settings: Settings) -> list[dict[str, Any]]:
             f" time: a change of {_queried('traffic_change_ratio', _PERCENT)},"
             f" {_between(verb, 'traffic_')}, where {tolerated} is tolerated."
         )
-        said = f"Traffic of {alert.metric} {verb} by more than {tolerated}", description
-        rules.append(_rule(alert, name, expression, "warning", alert.for_, said))
+        words = f"Traffic of {alert.metric} {verb} by more than {tolerated}", description
+        rules.append(_rule(alert, name, expression, "warning", alert.for_, words))
     return rules
 
 
@@ -205,5 +210,5 @@ def _drifted(alert: Alert, settings: Settings) -> list[dict[str, Any]]:
         f" in {week}: a change of {_queried('reference_change_ratio', _PERCENT)},"
         f" {_between(verb, 'reference_')}, where {tolerated} is tolerated."
     )
-    said = f"{alert.metric} has drifted by more than {tolerated} from {week}", description
-    return [_rule(alert, "StreamerMetricDrifted", expression, "warning", alert.for_, said)]
+    words = f"{alert.metric} has drifted by more than {tolerated} from {week}", description
+    return [_rule(alert, "StreamerMetricDrifted", expression, "warning", alert.for_, words)]

@@ -97,9 +97,9 @@ def _trust(windowed: Windowed) -> Panel:
         bad_from("counting|exact", good, unit=YES_NO),
         bad_from("newest event", [*bad, Step(600, RED)], unit=SECONDS),
     ]
-    text = windowed.texts("ready", "identity_exact", "stream_time_seconds")
+    description = windowed.texts("ready", "identity_exact", "stream_time_seconds")
     return tiles(
-        "Can these numbers be trusted?", text, NUMBER, queries,
+        "Can these numbers be trusted?", description, NUMBER, queries,
         width=8, height=6, overrides=overrides,
     )  # fmt: skip
 
@@ -114,8 +114,8 @@ def _traffic(windowed: Windowed) -> Panel:
     ]
     axis = {"custom.axisPlacement": "right", "custom.axisLabel": "clicks, conversions"}
     right = Override("^(clicks|conversions)$", axis)
-    text = windowed.texts(*(name for name in TRAFFIC if windowed.has(name)))
-    return graph("Is traffic coming in?", text, "cps", queries, overrides=[right])
+    description = windowed.texts(*(name for name in TRAFFIC if windowed.has(name)))
+    return graph("Is traffic coming in?", description, "cps", queries, overrides=[right])
 
 
 def _kinds(windowed: Windowed) -> list[Panel]:
@@ -138,11 +138,11 @@ def _kinds(windowed: Windowed) -> list[Panel]:
         *bands_of(windowed.settings.user_feedback_kinds),
         on_the_right("^users$", NUMBER, "users"),
     ]
-    text = windowed.of(name).description
+    description = windowed.of(name).description
     return [
         graph(
             "How much of what a user sees gets feedback?",
-            text,
+            description,
             PERCENT,
             queries,
             overrides=overrides,
@@ -153,18 +153,23 @@ def _kinds(windowed: Windowed) -> list[Panel]:
 def _segments(windowed: Windowed) -> list[Panel]:
     """All rollups that there are, a row each."""
     names = windowed.settings.dimension_names
-    columns = {name: text for name, text in SEGMENTS.items() if windowed.has(name)}
+    columns = {name: column for name, column in SEGMENTS.items() if windowed.has(name)}
     if not names or not columns:
         return []
     queries = [
-        Query(over_exporters(windowed.selector(name), *names), text)
-        for name, text in columns.items()
+        Query(over_exporters(windowed.selector(name), *names), column)
+        for name, column in columns.items()
     ]
     units = [
-        Override(f"^{text}$", {"unit": windowed.of(name).unit}) for name, text in columns.items()
+        Override(f"^{column}$", {"unit": windowed.of(name).unit})
+        for name, column in columns.items()
     ]
-    text = "The chosen window: a row for each segment that is shown, `all` is a rollup."
-    return [table("Which segment is it?", text, queries, labels=names, height=10, overrides=units)]
+    description = "The chosen window: a row for each segment that is shown, `all` is a rollup."
+    return [
+        table(
+            "Which segment is it?", description, queries, labels=names, height=10, overrides=units
+        )
+    ]
 
 
 def _custom(windowed: Windowed) -> list[Panel]:
@@ -182,9 +187,9 @@ def _custom(windowed: Windowed) -> list[Panel]:
     ]
     names = tuple(custom.name for custom in windowed.settings.custom)
     overrides = [*bands_of(names), on_the_right(": events$", NUMBER, "events")]
-    text = windowed.texts("custom_mean", "window_custom_events")
+    description = windowed.texts("custom_mean", "window_custom_events")
     title = "How do the custom metrics move?"
-    return [graph(title, text, NUMBER, queries, overrides=overrides, from_zero=False)]
+    return [graph(title, description, NUMBER, queries, overrides=overrides, from_zero=False)]
 
 
 def _composites(windowed: Windowed) -> list[Panel]:
@@ -203,7 +208,7 @@ def _composites(windowed: Windowed) -> list[Panel]:
         )
     ]
     names = tuple(composite.name for composite in windowed.settings.composites)
-    text = windowed.of("composite").description
+    description = windowed.of("composite").description
     overrides = bands_of(names)
     title = "How do the composites move?"
-    return [graph(title, text, NUMBER, queries, overrides=overrides, from_zero=False)]
+    return [graph(title, description, NUMBER, queries, overrides=overrides, from_zero=False)]

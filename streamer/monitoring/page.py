@@ -21,7 +21,7 @@ def choice(
 ) -> Variable:
     """A variable: one value of a label of ``series``. ``of``: the label, where it is not called as
     the variable; ``default``: the value to begin with, "" is the first one."""
-    found: Variable = {
+    variable: Variable = {
         "type": "query",
         "name": name,
         "label": label or name,
@@ -33,7 +33,7 @@ def choice(
         "includeAll": False,
         "current": _option(default),
     }
-    return {**found, "hide": _HIDDEN} if hidden else found
+    return {**variable, "hide": _HIDDEN} if hidden else variable
 
 
 def one_of(name: str, label: str, values: Sequence[str]) -> Variable:
@@ -68,7 +68,7 @@ def _shared_variables() -> list[Variable]:
     return [source, choice("job", f"{PREFIX}ready", "streamer")]
 
 
-def annotation(name: str, expr: str, color: str, title: str, text: str) -> dict[str, object]:
+def annotation(name: str, expr: str, color: str, title: str, description: str) -> dict[str, object]:
     """Marks where a query has a value above 0; neighbouring ones are one region."""
     return {
         "name": name,
@@ -78,7 +78,7 @@ def annotation(name: str, expr: str, color: str, title: str, text: str) -> dict[
         "expr": expr,
         "step": "60s",
         "titleFormat": title,
-        "textFormat": text,
+        "textFormat": description,
     }
 
 
@@ -91,7 +91,7 @@ def firing(names: str = "Streamer.*") -> dict[str, object]:
 
 def page(
     name: str,
-    text: str,
+    description: str,
     rows: Mapping[str, Sequence[Panel]],
     *,
     variables: Sequence[Variable] = (),
@@ -103,7 +103,7 @@ def page(
     return {
         "uid": f"streamer-{name}",
         "title": f"streamer: {name}",
-        "description": text,
+        "description": description,
         "tags": [TAG],
         "schemaVersion": 41,
         "timezone": "browser",
@@ -115,7 +115,7 @@ def page(
         "annotations": {"list": list(annotations)},
         "templating": {"list": [*_shared_variables(), *variables]},
         "links": [_link(TAG), *(_link(title, url) for title, url in links)],
-        "panels": _placed({title: found for title, found in rows.items() if found}),
+        "panels": _placed({title: panels for title, panels in rows.items() if panels}),
     }
 
 
@@ -137,22 +137,22 @@ def _link(title: str, url: str = "") -> dict[str, object]:
 
 def _placed(rows: Mapping[str, Sequence[Panel]]) -> list[Panel]:
     """Titled rows and their panels from left to right, with numbers and places."""
-    found: list[Panel] = []
+    placed: list[Panel] = []
     top = 0
-    for title, some in rows.items():
-        place = {"x": 0, "y": top, "w": _COLUMNS, "h": 1}
-        row = {"type": "row", "title": title, "collapsed": False, "panels": [], "gridPos": place}
-        found.append({**row, "id": len(found) + 1})
+    for title, panels in rows.items():
+        position = {"x": 0, "y": top, "w": _COLUMNS, "h": 1}
+        row = {"type": "row", "title": title, "collapsed": False, "panels": [], "gridPos": position}
+        placed.append({**row, "id": len(placed) + 1})
         top += 1
         left = height = 0
-        for panel in some:
+        for panel in panels:
             size = panel["gridPos"]
             if left + size["w"] > _COLUMNS:
                 left, top, height = 0, top + height, 0
-            found.append({**panel, "id": len(found) + 1, "gridPos": size | {"x": left, "y": top}})
+            placed.append({**panel, "id": len(placed) + 1, "gridPos": size | {"x": left, "y": top}})
             left, height = left + size["w"], max(height, size["h"])
         top += height
-    return found
+    return placed
 
 
 def as_json(board: Mapping[str, Any]) -> str:

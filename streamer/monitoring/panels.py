@@ -88,10 +88,10 @@ def _targets(queries: Sequence[Query], **more: object) -> list[dict[str, object]
             "datasource": SOURCE,
             "expr": query.expr,
             "legendFormat": query.legend or "__auto",
-            "refId": chr(ord("A") + number),
+            "refId": chr(ord("A") + i),
             **more,
         }
-        for number, query in enumerate(queries)
+        for i, query in enumerate(queries)
     ]
 
 
@@ -126,7 +126,7 @@ def _panel(kind: str, title: str, text: str, width: int, height: int) -> Panel:
 
 def graph(
     title: str,
-    text: str,
+    description: str,
     unit: str,
     queries: Sequence[Query],
     *,
@@ -156,7 +156,7 @@ def graph(
         "placement": "right" if width >= 12 else "bottom",
         "calcs": ["lastNotNull"],
     }
-    return _panel("timeseries", title, text, width, 9) | {
+    return _panel("timeseries", title, description, width, 9) | {
         "fieldConfig": {
             "defaults": {
                 "unit": unit,
@@ -173,7 +173,7 @@ def graph(
 
 def tiles(
     title: str,
-    text: str,
+    description: str,
     unit: str,
     queries: Sequence[Query],
     *,
@@ -195,7 +195,7 @@ def tiles(
         "wideLayout": False,
     }
     defaults = {"unit": unit, **_thresholds(steps or [Step(None, "text")])}
-    return _panel("stat", title, text, width, height) | {
+    return _panel("stat", title, description, width, height) | {
         "fieldConfig": {"defaults": defaults, "overrides": _overrides(overrides)},
         "options": options,
         "targets": _targets(queries, instant=True, range=False),
@@ -209,7 +209,7 @@ def bad_from(pattern: str, steps: Sequence[Step], **more: object) -> Override:
 
 def table(
     title: str,
-    text: str,
+    description: str,
     queries: Sequence[Query],
     *,
     labels: Sequence[str],
@@ -235,7 +235,7 @@ def table(
     defaults: dict[str, object] = {"unit": unit, "custom": custom}
     if empty:
         defaults["noValue"] = empty
-    return _panel("table", title, text, width, height) | {
+    return _panel("table", title, description, width, height) | {
         "fieldConfig": {"defaults": defaults, "overrides": _overrides(overrides)},
         "options": {"cellHeight": "sm", "frameIndex": 0, "showHeader": True},
         "targets": _targets(queries, instant=True, range=False, format="table"),

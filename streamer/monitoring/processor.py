@@ -126,13 +126,13 @@ class Processor:
             Query(newest, "newest event's age"),
             Query(waiting, "records waiting"),
         ]
-        text = (
+        description = (
             "Work waiting: the records that wait, at the pace of the last ten minutes."
             f"\n\n{self._text('consumer_lag_records', 'stream_time_seconds')}"
         )
         return graph(
             "How far behind is it?",
-            text,
+            description,
             SECONDS,
             queries,
             steps=(Step(None, GREEN), Step(300, RED)),
@@ -148,8 +148,8 @@ class Processor:
             ": accepted$",
             {"custom.lineWidth": 1, "custom.lineStyle": {"fill": "dash", "dash": [6, 6]}},
         )
-        text = self._text("events_total", "accepted_total")
-        return graph("How many events come in?", text, "cps", queries, overrides=[thin])
+        description = self._text("events_total", "accepted_total")
+        return graph("How many events come in?", description, "cps", queries, overrides=[thin])
 
     def _waiting(self) -> Panel:
         lag = self._gauge("consumer_lag_records", "topic", "partition")
@@ -158,10 +158,10 @@ class Processor:
             Query(self._gauge("partition_standstill_seconds", "partition"), "{{partition}}"),
             Query(waiting, "{{partition}}: records"),
         ]
-        text = self._text("partition_standstill_seconds", "consumer_lag_records")
+        description = self._text("partition_standstill_seconds", "consumer_lag_records")
         return graph(
             "Which partition stands still?",
-            text,
+            description,
             SECONDS,
             queries,
             steps=(Step(None, GREEN), Step(30, RED)),
@@ -201,13 +201,13 @@ class Processor:
             Query(f"sum({self._gauge('lost_records_total', 'topic')})", "lost so far"),
             Query(self._gauge("dead_letters_omitted_total"), "not dead-lettered so far"),
         ]
-        text = self._text(
+        description = self._text(
             "late_total", "rejected_total", "lost_records_total", "dead_letters_omitted_total"
         )
         right = on_the_right("so far$", NUMBER, "records")
         return graph(
             "Is anything lost or late?",
-            f"Shares of the events of each topic.\n\n{text}",
+            f"Shares of the events of each topic.\n\n{description}",
             PERCENT,
             queries,
             steps=_ONE_PERCENT,
@@ -231,23 +231,23 @@ class Processor:
             "cut_values_total": "values cut",
         }
         queries = [
-            Query(f"{self._rarely(name, 'topic')} > 0", f"{{{{topic}}}}: {text}")
-            for name, text in names.items()
+            Query(f"{self._rarely(name, 'topic')} > 0", f"{{{{topic}}}}: {what}")
+            for name, what in names.items()
         ]
         capped = self._rarely("label_values_capped_total", "dimension")
         queries.append(Query(f"{capped} > 0", "{{dimension}}: counted as other"))
-        text = self._text(*names, "label_values_capped_total")
-        return graph("What is left out, or counted as other?", text, "cps", queries)
+        description = self._text(*names, "label_values_capped_total")
+        return graph("What is left out, or counted as other?", description, "cps", queries)
 
     def _unattributed(self) -> Panel:
         queries = [
             Query(self._share("unattributed_total"), "{{topic}}"),
             Query(self._gauge("unsettled", "topic"), "{{topic}}: unsettled"),
         ]
-        text = self._text("unattributed_total", "unsettled")
+        description = self._text("unattributed_total", "unsettled")
         return graph(
             "Does feedback find its impression?",
-            f"Share of the events of each topic that joined nothing.\n\n{text}",
+            f"Share of the events of each topic that joined nothing.\n\n{description}",
             PERCENT,
             queries,
             overrides=[on_the_right(": unsettled$", NUMBER, "unsettled")],
@@ -269,10 +269,10 @@ class Processor:
             Query(self._gauge("item_sample_ratio", "window"), "items in {{window}}"),
             Query(self._gauge("users_behind_seconds"), "metrics of users behind"),
         ]
-        text = self._text("user_sample_ratio", "item_sample_ratio", "users_behind_seconds")
+        description = self._text("user_sample_ratio", "item_sample_ratio", "users_behind_seconds")
         return graph(
             "Are all users and items counted?",
-            text,
+            description,
             PERCENT,
             queries,
             steps=(Step(None, ORANGE), Step(1, GREEN)),
@@ -304,10 +304,12 @@ class Processor:
             Query(f"scrape_duration_seconds{{{JOB}}}", "scrape of {{instance}}"),
             Query(f"scrape_samples_scraped{{{JOB}}}", "{{instance}}: series"),
         ]
-        text = f"{self._text('readout_seconds')} A scrape fails at scrape_timeout or sample_limit."
+        description = (
+            f"{self._text('readout_seconds')} A scrape fails at scrape_timeout or sample_limit."
+        )
         return graph(
             "Is the exporter fast enough?",
-            text,
+            description,
             SECONDS,
             queries,
             steps=(Step(None, GREEN), Step(5, ORANGE), Step(10, RED)),

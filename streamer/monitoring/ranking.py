@@ -62,17 +62,17 @@ def ranking(windowed: Windowed, page_url: str) -> dict[str, Any]:
 
 def _variables(windowed: Windowed) -> list[Variable]:
     """Of the labels that metrics on the page have."""
-    found = []
+    variables = []
     if cut := _first_shown(windowed, _WITH_K):
         cuts = windowed.settings.metrics.k
         first = max((k for k in cuts if k <= slates.SAMPLED_CUTOFF), default=min(cuts))
-        found.append(choice("k", cut, str(first)))
+        variables.append(choice("k", cut, str(first)))
     if windowed.has("window_slates"):
         series = f"{windowed.of('window_slates').name}{{{JOB}}}"
-        found.append(choice("over", series, "engaged"))
+        variables.append(choice("over", series, "engaged"))
     if matured := _first_shown(windowed, _WITH_MATURITY):
-        found.append(choice("maturity", matured, "provisional"))
-    return found
+        variables.append(choice("maturity", matured, "provisional"))
+    return variables
 
 
 def _first_shown(windowed: Windowed, names: Sequence[str]) -> str:
@@ -99,6 +99,6 @@ def _positions(windowed: Windowed) -> list[Panel]:
             )
         )
     overrides = [on_the_right(": impressions$", NUMBER, "impressions")]
-    text = windowed.of("ctr_position_ratio").description
+    description = windowed.of("ctr_position_ratio").description
     title = "At which positions are the clicks?"
-    return [graph(title, text, PERCENT, queries, overrides=overrides)]
+    return [graph(title, description, PERCENT, queries, overrides=overrides)]

@@ -68,11 +68,11 @@ def _order(windowed: Windowed) -> list[Panel]:
         Query(windowed.total("window_scored_impressions"), "impressions"),
     ]
     overrides = [*bands_of(["AUC"]), on_the_right("^impressions$", NUMBER, "impressions")]
-    text = windowed.texts("auc_ratio", "auc_error_ratio")
+    description = windowed.texts("auc_ratio", "auc_error_ratio")
     return [
         graph(
             "Do scores order all impressions?",
-            f"{text}\n\nThe line of 50 % is chance.",
+            f"{description}\n\nThe line of 50 % is chance.",
             PERCENT,
             queries,
             steps=(Step(None, RED), Step(0.5, GREEN)),
@@ -86,12 +86,12 @@ def _bins(windowed: Windowed) -> list[Panel]:
     """The calibration curve as a table: a row for each bin of scores."""
     if not windowed.has(*_BINS):
         return []
-    queries = [Query(windowed.total(name, by=["bin"]), text) for name, text in _BINS.items()]
+    queries = [Query(windowed.total(name, by=["bin"]), column) for name, column in _BINS.items()]
     overrides = [Override("^(predicted|clicked)$", {"unit": PERCENT})]
-    text = windowed.texts(*_BINS)
+    description = windowed.texts(*_BINS)
     return [
         table(
-            "At which scores are they wrong?", text, queries,
+            "At which scores are they wrong?", description, queries,
             labels=["bin"], width=12, height=9, overrides=overrides,
         )
     ]  # fmt: skip
@@ -111,9 +111,9 @@ def _drift(windowed: Windowed) -> list[Panel]:
         ),
     ]
     overrides = [on_the_right(": impressions$", NUMBER, "impressions")]
-    text = windowed.of("score_drift").description
+    description = windowed.of("score_drift").description
     title = "Have scores moved since the day before?"
-    return [graph(title, text, NUMBER, queries, steps=_DRIFTED, overrides=overrides)]
+    return [graph(title, description, NUMBER, queries, steps=_DRIFTED, overrides=overrides)]
 
 
 def _policies(windowed: Windowed) -> list[Panel]:
@@ -137,6 +137,6 @@ def _policies(windowed: Windowed) -> list[Panel]:
         *bands_of(policy.name for policy in windowed.settings.policies),
         on_the_right(": effective impressions$", NUMBER, "effective impressions"),
     ]
-    text = windowed.texts("snips_ratio", "effective_sample_size")
+    description = windowed.texts("snips_ratio", "effective_sample_size")
     title = "Would another policy get more clicks?"
-    return [graph(title, text, PERCENT, queries, overrides=overrides)]
+    return [graph(title, description, PERCENT, queries, overrides=overrides)]

@@ -9,9 +9,9 @@ from streamer.metrics.catalogue import FAMILIES, PREFIX
 from streamer.metrics.definition import Metric
 from streamer.query import alert_gauges, experiment_gauges
 from streamer.query.counters import COUNTERS, Counter
-from streamer.server.lag import Standstill
 from streamer.server.processor import (
     Health,
+    Standstill,
     keyed_metric,
     log_metrics,
     processor_metrics,

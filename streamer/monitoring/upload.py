@@ -72,11 +72,11 @@ class Grafana:
             "message": "streamer dashboards",
             "overwrite": True,
         }
-        found = self._ask("/api/dashboards/db", f"the dashboard {board['uid']}", body)
-        if not isinstance(found, dict) or "url" not in found:
+        answer = self._ask("/api/dashboards/db", f"the dashboard {board['uid']}", body)
+        if not isinstance(answer, dict) or "url" not in answer:
             raise GrafanaError(f"what answers is no Grafana: no url; at {self._place}")
         parts = urlsplit(self._url)
-        return f"{parts.scheme}://{parts.netloc}{found['url']}"
+        return f"{parts.scheme}://{parts.netloc}{answer['url']}"
 
     def _folder(self, title: str) -> str:
         """The uid of a folder, which is made where there is none."""
@@ -100,14 +100,14 @@ class Grafana:
         request = urllib.request.Request(self._url + path, data, headers)  # noqa: S310 — http(s)
         try:
             with self._opener.open(request, timeout=_SECONDS) as answer:
-                text = answer.read(_MAX_BYTES)
+                reply = answer.read(_MAX_BYTES)
         except urllib.error.HTTPError as error:
             raise GrafanaError(self._refused(error, what)) from None
         except (OSError, http.client.HTTPException) as error:
             reason = getattr(error, "reason", None) or error
             raise GrafanaError(f"cannot reach Grafana: {reason}; at {self._place}") from None
         try:
-            return json.loads(text)
+            return json.loads(reply)
         except ValueError:
             raise GrafanaError(f"what answers is no Grafana: not JSON; at {self._place}") from None
 

@@ -90,18 +90,18 @@ class Windowed:
     def variables(self) -> list[Variable]:
         """The window, the dimension that splits the lines, and its first values (hidden)."""
         series = f"{PREFIX}window_impressions{{{JOB}}}"
-        found = [choice("window", series, self._first_window())]
+        variables = [choice("window", series, self._first_window())]
         if not self._dimensions:
-            return found
-        found.append(one_of("by", "split by", self._dimensions))
+            return variables
+        variables.append(one_of("by", "split by", self._dimensions))
         named = self.settings.dimensions[0].values
-        for number in range(1, BANDS + 1):
-            before = (f"$value_{earlier}" for earlier in range(1, number))
+        for nth in range(1, BANDS + 1):
+            before = (f"$value_{earlier}" for earlier in range(1, nth))
             others = "|".join(["all", _UNKNOWN, *before])
             where = f'{PREFIX}window_impressions{{{JOB}, $by!~"{others}"}}'
-            begin = named[number - 1] if number <= len(named) else ""
-            found.append(choice(f"value_{number}", where, begin, of="$by", hidden=True))
-        return found
+            begin = named[nth - 1] if nth <= len(named) else ""
+            variables.append(choice(f"value_{nth}", where, begin, of="$by", hidden=True))
+        return variables
 
     def _first_window(self) -> str:
         """The longest one that is full within five minutes, else the shortest."""
@@ -128,15 +128,15 @@ class Windowed:
         """All together, and each value of the dimension ``$by`` with the others rolled up;
         nothing of what lacks the dimension."""
         window = window or 'window="$window"'
-        known = [f'$by!="{_UNKNOWN}"'] if self._dimensions else []
-        selected = self.selector(name, *known, *more, window=window)
-        found = over_exporters(selected, *self._dimensions)
+        conditions = [f'$by!="{_UNKNOWN}"'] if self._dimensions else []
+        selected = self.selector(name, *conditions, *more, window=window)
+        series = over_exporters(selected, *self._dimensions)
         if len(self._dimensions) < 2:
-            return found
+            return series
         whole = "vector(1)"
         for dimension in self._dimensions:
             whole = f'label_replace({whole}, "{dimension}", "all", "", "")'
-        return f"({found} and ignoring ($by) {whole})"
+        return f"({series} and ignoring ($by) {whole})"
 
     def numbered(self, expr: str) -> str:
         """The series with the number of their value."""
@@ -183,11 +183,11 @@ class Windowed:
             )
             overrides.append(on_the_right(f": {counted}$", NUMBER, counted))
         reading = [] if not ends else [_ERRORS if self.has(f"{name}_stderr") else _READING]
-        text = "\n\n".join([what.description, *([note] if note else []), *reading])
+        description = "\n\n".join([what.description, *([note] if note else []), *reading])
         unit = what.unit
         return [
             graph(
-                title, text, unit, queries,
+                title, description, unit, queries,
                 width=width, steps=steps, overrides=overrides, from_zero=False,
             )
         ]  # fmt: skip

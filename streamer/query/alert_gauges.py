@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from math import isfinite
 
-from streamer.query.alerts import Watched
-from streamer.query.counters import Counter, Known, Sample, declaring
-from streamer.stats.alerting.baseline import Change
+from streamer.query.alerts import AlertVerdict
+from streamer.query.counters import Counter, CounterInputs, Sample, declaring
+from streamer.stats.alerting.baseline import MetricChange
 from streamer.stats.alerting.traffic import Traffic
 
 GAUGES: list[Counter] = []
@@ -24,7 +24,7 @@ _AT_0 = "shown at 0"
 def _gauge(
     name: str,
     doc: str,
-    read: Callable[[Watched], float | None],
+    read: Callable[[AlertVerdict], float | None],
     *,
     formula: str,
     unit: str = _METRIC,
@@ -32,7 +32,7 @@ def _gauge(
 ) -> None:
     """Declare one value of every watched segment."""
 
-    def samples(known: Known) -> Iterator[Sample]:
+    def samples(known: CounterInputs) -> Iterator[Sample]:
         for found in known.watched:
             value = read(found)
             if value is not None and isfinite(value):
@@ -42,12 +42,14 @@ def _gauge(
     _declare(name, *_LABELS, formula=formula, unit=unit, empty=empty)(samples)
 
 
-def _of_traffic(read: Callable[[Traffic], float | None]) -> Callable[[Watched], float | None]:
+def _of_traffic(read: Callable[[Traffic], float | None]) -> Callable[[AlertVerdict], float | None]:
     """A value of the traffic verdict; None where there is none."""
     return lambda found: None if found.traffic is None else read(found.traffic)
 
 
-def _of_reference(read: Callable[[Change], float | None]) -> Callable[[Watched], float | None]:
+def _of_reference(
+    read: Callable[[MetricChange], float | None],
+) -> Callable[[AlertVerdict], float | None]:
     """A value of the comparison with the reference week; None where there is none."""
     return lambda found: None if found.reference is None else read(found.reference)
 
@@ -208,10 +210,12 @@ _gauge(
 )
 
 
-def _status(name: str, doc: str, read: Callable[[Watched], Change | Traffic | None]) -> None:
+def _status(
+    name: str, doc: str, read: Callable[[AlertVerdict], MetricChange | Traffic | None]
+) -> None:
     """Declare the status of one verdict on every watched segment."""
 
-    def samples(known: Known) -> Iterator[Sample]:
+    def samples(known: CounterInputs) -> Iterator[Sample]:
         for found in known.watched:
             verdict = read(found)
             if verdict is not None:

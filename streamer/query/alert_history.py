@@ -14,11 +14,11 @@ from functools import cached_property
 from itertools import groupby
 
 from streamer.query.alert_panes import RawTotals, Sums, WindowPanes
-from streamer.query.alerts import Windows
-from streamer.query.numbering import Segment
+from streamer.query.alerts import AlertEvaluation
+from streamer.query.segment_index import Segment
 from streamer.query.verdicts import Verdicts
 from streamer.settings import limits
-from streamer.settings.experiments import DAY_MS
+from streamer.settings.durations import DAY_MS
 from streamer.stats.alerting.baseline import Status
 from streamer.stats.alerting.past import Totals
 from streamer.stats.random_groups import GroupSums
@@ -60,7 +60,7 @@ class SegmentHistory:
 class AlertHistory:
     """The segments of one alert up to a time, the largest of the past day first."""
 
-    def __init__(self, windows: Windows, at_ms: int) -> None:
+    def __init__(self, windows: AlertEvaluation, at_ms: int) -> None:
         self._windows, self._alert, self._at_ms = windows, windows.alert, at_ms
         series = windows.panes.series
         self._pane_ms, self._lag_ms = series.pane_ms, series.lag_ms

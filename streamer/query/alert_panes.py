@@ -1,9 +1,13 @@
 """The sums of an alert's two series over all partitions: windows and days by groups of users, and
-totals of windows of the past four weeks."""
+totals of windows of the past four weeks.
+
+Panes added up over time: the sums of any window are the difference of two rows.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol, TypeVar
 
@@ -14,15 +18,65 @@ from streamer.encoding.limbs import VALUE_BITS, joined
 from streamer.encoding.packed import pane_number, ring_and_pane, segment_and_stat
 from streamer.encoding.segments import Label
 from streamer.metrics.alert_series import ABOVE, BELOW, CHUNK, HIGH, PANES, STATS, AlertSeries
-from streamer.query.cumulated_panes import Cumulated, cumulated
-from streamer.query.numbering import ALL, OTHER, Segment, values_shown
+from streamer.query.segment_index import ALL, OTHER, Segment, values_shown
 from streamer.settings import limits
-from streamer.settings.experiments import DAY_MS
+from streamer.settings.durations import DAY_MS
 from streamer.settings.model import Settings
 from streamer.state.snapshot import SeriesView, View
 from streamer.stats.alerting.explain import Explanation, explain
 from streamer.stats.alerting.past import Totals
 from streamer.stats.random_groups import GroupSums
+
+
+@dataclass(frozen=True)
+class PrefixSums:
+    """Sums of the panes from ``first`` on up to each: (panes + 1, statistics). They may wrap around
+    64 bits; a difference that fits is right."""
+
+    first: int
+    sums: I64
+
+    def between(self, first: int, last: int) -> I64:
+        """The sums of the panes from ``first`` to ``last``."""
+        end = len(self.sums) - 1
+        start, stop = (min(max(pane - self.first, 0), end) for pane in (first, last + 1))
+        found: I64 = self.sums[stop] - self.sums[start]
+        return found
+
+    def by_panes(self) -> PrefixSums:
+        """Where these are sums of chunks: sums up to each pane of them, (panes + 1, sides)."""
+        chunks = np.diff(self.sums, axis=0).reshape(-1, 3, CHUNK)
+        return PrefixSums(self.first * CHUNK, _added_up(chunks.swapaxes(1, 2).reshape(-1, 3)))
+
+
+def cumulated(
+    views: Sequence[SeriesView],
+    named: Sequence[Sequence[Segment]],
+    segments: Sequence[Segment],
+    panes: range,
+) -> list[PrefixSums]:
+    """Sums of all partitions in some panes of the first ring, for each segment. ``named``: the
+    segments of the labels of each partition."""
+    sums = np.zeros((len(segments), len(panes), STATS), np.int64)
+    for view, its in zip(views, named, strict=True):
+        places = ((place, pane_number(PANES, pane)) for place, pane in enumerate(panes))
+        held = [(place, *view.panes[pane]) for place, pane in places if pane in view.panes]
+        if not held:
+            continue
+        at, codes, values = zip(*held, strict=True)
+        label, stat = segment_and_stat(np.concatenate(codes))
+        place = np.repeat(np.array(at), [len(each) for each in codes]) * STATS + stat
+        value = np.concatenate(values)
+        for number, segment in enumerate(segments):
+            is_in = np.array([segment in (of, (ALL,) * len(of)) for of in its], bool)[label]
+            np.add.at(sums[number].reshape(-1), place[is_in], value[is_in])
+    return [PrefixSums(panes.start, _added_up(each)) for each in sums]
+
+
+def _added_up(sums: I64) -> I64:
+    """(panes, statistics) → (panes + 1, statistics): of the panes before each."""
+    return np.concatenate([np.zeros((1, sums.shape[1]), np.int64), np.cumsum(sums, axis=0)])
+
 
 _NO_SUMS = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 _DAYS = 2
@@ -236,7 +290,7 @@ class SegmentPanes(_OfRatio):
     """Windows of one segment of an alert's metric, each the difference of two sums."""
 
     def __init__(
-        self, of: AlertPanes, segment: Segment, groups: Cumulated, weeks: Cumulated
+        self, of: AlertPanes, segment: Segment, groups: PrefixSums, weeks: PrefixSums
     ) -> None:
         self.series, self.since_ms, self.first_day = of.series, of.since_ms, of.first_day
         self._segment, self._groups, self._weeks = segment, groups, weeks

@@ -9,17 +9,17 @@ from datetime import UTC, datetime
 from functools import cached_property
 from operator import add
 
-from streamer.metrics.per_user import AlertMeasures
+from streamer.metrics.compared_metrics import AlertMeasures
 from streamer.query.alert_panes import Panes, RawTotals, Sums
 from streamer.query.composite_panes import panes_of, totals_of
-from streamer.query.numbering import ALL, Segment
+from streamer.query.segment_index import ALL, Segment
 from streamer.query.verdicts import Verdicts
 from streamer.settings import limits
 from streamer.settings.alerts import Alert
-from streamer.settings.experiments import DAY_MS
+from streamer.settings.durations import DAY_MS
 from streamer.settings.model import Settings
 from streamer.state.snapshot import View
-from streamer.stats.alerting.baseline import Change
+from streamer.stats.alerting.baseline import MetricChange
 from streamer.stats.alerting.explain import Explanation
 from streamer.stats.alerting.past import pooled
 from streamer.stats.alerting.reference import against_reference
@@ -30,7 +30,7 @@ _WEEK = 7
 
 
 @dataclass(frozen=True)
-class Watched:
+class AlertVerdict:
     """One segment of an alert (``all`` outside of what it is watched by); what is said of it, and
     the metric on past days and in the window before, whichever of them it is compared with; what is
     said of its traffic, and of the past week beside the reference week, which begins on
@@ -38,15 +38,15 @@ class Watched:
 
     alert: Alert
     segment: Segment
-    change: Change
+    change: MetricChange
     same_time: float | None
     before: float | None
     traffic: Traffic | None
-    reference: Change | None
+    reference: MetricChange | None
     reference_from: str | None
 
 
-class Windows(Verdicts):
+class AlertEvaluation(Verdicts):
     """All segments of one alert at one time."""
 
     def __init__(
@@ -66,14 +66,14 @@ class Windows(Verdicts):
         windows = (self.present, self.before, *self.days)
         return list(dict.fromkeys((everything, *(s for window in windows for s in window))))
 
-    def watched(self) -> Iterator[Watched]:
+    def watched(self) -> Iterator[AlertVerdict]:
         """The verdicts on everything together and on each segment; none where the window began
         before the metric was counted."""
         if not self.is_known:
             return
         for segment in self.segments():
             reference, begin = self._against_reference(segment)
-            yield Watched(
+            yield AlertVerdict(
                 self.alert,
                 segment,
                 self.change(segment),
@@ -113,7 +113,7 @@ class Windows(Verdicts):
         ]
         return [self.panes.day(day) for day in lasts], past, ""
 
-    def _against_reference(self, segment: Segment) -> tuple[Change | None, str | None]:
+    def _against_reference(self, segment: Segment) -> tuple[MetricChange | None, str | None]:
         """The past 7 whole days against the reference week, and where that begins."""
         if self.alert.reference == "none":
             return None, None
@@ -121,7 +121,7 @@ class Windows(Verdicts):
         now, then, problem = self._weeks
         named = None if begin is None else _date(begin)
         if problem:
-            unknown = Change(None, None, None, None, 0, 0.0, 0)
+            unknown = MetricChange(None, None, None, None, 0, 0.0, 0)
             return replace(unknown, reason=problem, compared="reference"), named
         grouped = self.panes.grouped
         past_week, reference = ([grouped(day, segment) for day in week] for week in (now, then))
@@ -137,7 +137,7 @@ class Windows(Verdicts):
         return self.panes.explained(now, then)
 
     @cached_property
-    def _of_everything(self) -> Change:
+    def _of_everything(self) -> MetricChange:
         return self.change((ALL,) * len(self.panes.shown))
 
     @property
@@ -194,10 +194,10 @@ def _date(day: int) -> str:
 
 def watched(
     settings: Settings, measures: AlertMeasures, views: Sequence[View], at_ms: int
-) -> list[Watched]:
+) -> list[AlertVerdict]:
     """The verdicts on every alert's segments."""
     return [
         found
         for alert in settings.alerts
-        for found in Windows(settings, alert, measures, views, at_ms).watched()
+        for found in AlertEvaluation(settings, alert, measures, views, at_ms).watched()
     ]

@@ -19,7 +19,7 @@ from fractions import Fraction
 import numpy as np
 
 from streamer.metrics.alert_series import BELOW, HIGH, AlertSeries
-from streamer.metrics.per_user import AlertMeasures, weeks_of
+from streamer.metrics.compared_metrics import AlertMeasures, weeks_of
 from streamer.query.alert_panes import (
     AlertPanes,
     Panes,
@@ -30,7 +30,7 @@ from streamer.query.alert_panes import (
     chosen_of,
     group_sums,
 )
-from streamer.query.numbering import Segment
+from streamer.query.segment_index import Segment
 from streamer.settings.alerts import Alert
 from streamer.settings.model import Settings
 from streamer.state.snapshot import View

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from streamer.query.alerts import Watched
+from streamer.query.alerts import AlertVerdict
 from streamer.query.exactness import Inexact
 from streamer.query.experiments import ExperimentReadout
 from streamer.settings.clusters import MAIN
@@ -21,14 +21,14 @@ FEEDBACK = ("clicks", "conversions")
 
 
 @dataclass(frozen=True)
-class Known:
+class CounterInputs:
     """What counters are read from: headers of all partitions, experiments, what alerts watch."""
 
     settings: Settings
     headers: Sequence[Header]
     stream_ms: int
     experiments: Sequence[ExperimentReadout] = ()
-    watched: Sequence[Watched] = ()
+    watched: Sequence[AlertVerdict] = ()
     item_samples: Mapping[str, float] = field(default_factory=dict)
     """Window → the share of the items that is counted, where items are counted."""
     inexact: Sequence[Inexact] = ()
@@ -60,12 +60,12 @@ class Counter:
     unit: str
     empty: str
     doc: str
-    samples: Callable[[Known], Iterator[Sample]]
+    samples: Callable[[CounterInputs], Iterator[Sample]]
 
 
 COUNTERS: list[Counter] = []
 _ALWAYS = "shown at 0"
-Samples = Callable[[Known], Iterator[Sample]]
+Samples = Callable[[CounterInputs], Iterator[Sample]]
 
 
 def declaring(into: list[Counter], family: str) -> Callable[..., Callable[[Samples], None]]:
@@ -93,7 +93,7 @@ _declare = declaring(COUNTERS, "acceptance")
     formula="accepted + duplicates + late + rejected + ignored",
     unit="records",
 )
-def _events(known: Known) -> Iterator[Sample]:
+def _events(known: CounterInputs) -> Iterator[Sample]:
     """Records seen: accepted, duplicates, late, rejected and ignored."""
 
     def seen(topic: TopicState) -> int:
@@ -104,7 +104,7 @@ def _events(known: Known) -> Iterator[Sample]:
 
 
 @_declare("accepted_total", "topic", formula="accepted events", unit="events")
-def _accepted(known: Known) -> Iterator[Sample]:
+def _accepted(known: CounterInputs) -> Iterator[Sample]:
     """Events accepted, and counted."""
     return known.by_log(lambda topic: topic.accepted)
 
@@ -115,7 +115,7 @@ def _accepted(known: Known) -> Iterator[Sample]:
     formula="events whose event_id was accepted within dedup_horizon",
     unit="events",
 )
-def _duplicates(known: Known) -> Iterator[Sample]:
+def _duplicates(known: CounterInputs) -> Iterator[Sample]:
     """Copies of an accepted event_id within the horizon."""
     return known.by_log(lambda topic: topic.duplicates)
 
@@ -123,7 +123,7 @@ def _duplicates(known: Known) -> Iterator[Sample]:
 @_declare(
     "late_total", "topic", formula="events with arrival clock - ts > max_lateness", unit="events"
 )
-def _late(known: Known) -> Iterator[Sample]:
+def _late(known: CounterInputs) -> Iterator[Sample]:
     """Events later than max_lateness; dead-lettered."""
     return known.by_log(lambda topic: topic.late)
 
@@ -134,7 +134,7 @@ def _late(known: Known) -> Iterator[Sample]:
     unit="records",
     empty="absent for a reason not seen",
 )
-def _rejected(known: Known) -> Iterator[Sample]:
+def _rejected(known: CounterInputs) -> Iterator[Sample]:
     """Records rejected and dead-lettered, by reason."""
     for name in known.settings.logs:
         counts = [topic.rejected for topic in known.topics(name)]
@@ -143,13 +143,13 @@ def _rejected(known: Known) -> Iterator[Sample]:
 
 
 @_declare("ignored_total", "topic", formula="records of a kind in kind.ignored", unit="records")
-def _ignored(known: Known) -> Iterator[Sample]:
+def _ignored(known: CounterInputs) -> Iterator[Sample]:
     """Records that a source says are not to be counted."""
     return known.by_log(lambda topic: topic.ignored)
 
 
 @_declare("anonymous_total", "topic", formula="accepted events without a user", unit="events")
-def _anonymous(known: Known) -> Iterator[Sample]:
+def _anonymous(known: CounterInputs) -> Iterator[Sample]:
     """Accepted events without a user: they count in no metric of users."""
     return known.by_log(lambda topic: topic.anonymous)
 
@@ -160,20 +160,20 @@ def _anonymous(known: Known) -> Iterator[Sample]:
     formula="values of dimensions of more than 128 characters, in accepted events",
     unit="values",
 )
-def _cut_values(known: Known) -> Iterator[Sample]:
+def _cut_values(known: CounterInputs) -> Iterator[Sample]:
     """Values of dimensions that were cut, as they are too long."""
     return known.by_log(lambda topic: topic.cut_values)
 
 
 @_declare("unattributed_total", "topic", formula="final and joined to nothing", unit="events")
-def _unattributed(known: Known) -> Iterator[Sample]:
+def _unattributed(known: CounterInputs) -> Iterator[Sample]:
     """Feedback that joined no impression and no longer can."""
     for kind in FEEDBACK:
         yield (kind,), sum(h.unattributed[kind] for h in known.headers)
 
 
 @_declare("unsettled", "topic", formula="accepted feedback - settled feedback", unit="events")
-def _unsettled(known: Known) -> Iterator[Sample]:
+def _unsettled(known: CounterInputs) -> Iterator[Sample]:
     """Feedback whose dimensions may still change; not in the totals yet."""
     for kind in FEEDBACK:
         yield (kind,), sum(h.unsettled[kind] for h in known.headers)
@@ -184,14 +184,14 @@ def _unsettled(known: Known) -> Iterator[Sample]:
     formula="accepted events with a value that its partition does not keep",
     unit="events",
 )
-def _capped(known: Known) -> Iterator[Sample]:
+def _capped(known: CounterInputs) -> Iterator[Sample]:
     """Accepted events counted as `other`: their value is beyond `max_values` of the dimension."""
     for i, name in enumerate(known.settings.dimension_names):
         yield (name,), sum(h.capped[i] for h in known.headers)
 
 
 @_declare("join_gap_total", formula="records below the watermark of an idle topic", unit="records")
-def _join_gap(known: Known) -> Iterator[Sample]:
+def _join_gap(known: CounterInputs) -> Iterator[Sample]:
     """Records older than the watermark their topic had while idle; joins may have missed them."""
     yield (), sum(h.join_gap for h in known.headers)
 
@@ -201,14 +201,14 @@ def _join_gap(known: Known) -> Iterator[Sample]:
     formula="settled feedback that joined another impression later",
     unit="events",
 )
-def _settled_moved(known: Known) -> Iterator[Sample]:
+def _settled_moved(known: CounterInputs) -> Iterator[Sample]:
     """Feedback that was counted since the start under one segment and moved to another: its request
     id came back for another slate. Windows follow it, totals do not."""
     yield (), sum(h.settled_moved for h in known.headers)
 
 
 @_declare("user_sample_ratio", formula="share of the users, by hash", unit="ratio")
-def _user_sample(known: Known) -> Iterator[Sample]:
+def _user_sample(known: CounterInputs) -> Iterator[Sample]:
     """Share of the users that metrics of users are computed from, in the partition with the
     smallest share; 1: all of them."""
     yield (), 2.0 ** -max((h.sample_bits for h in known.headers), default=0)
@@ -220,7 +220,7 @@ def _user_sample(known: Known) -> Iterator[Sample]:
     unit="ratio",
     empty="absent where no family counts items",
 )
-def _item_sample(known: Known) -> Iterator[Sample]:
+def _item_sample(known: CounterInputs) -> Iterator[Sample]:
     """Share of the items that metrics of items are computed from; 1: all of them."""
     for label, ratio in known.item_samples.items():
         yield (label,), ratio
@@ -231,7 +231,7 @@ def _item_sample(known: Known) -> Iterator[Sample]:
     formula="stream time since the metrics of users were brought up to date",
     unit="seconds",
 )
-def _users_behind(known: Known) -> Iterator[Sample]:
+def _users_behind(known: CounterInputs) -> Iterator[Sample]:
     """How far the metrics of users are behind all others, in the slowest partition; 0: not at
     all."""
     yield (), max((h.users_behind_ms for h in known.headers), default=0) / 1000
@@ -243,7 +243,7 @@ def _users_behind(known: Known) -> Iterator[Sample]:
     unit="epoch seconds",
     empty="absent for what was counted since the state began",
 )
-def _counted_since(known: Known) -> Iterator[Sample]:
+def _counted_since(known: CounterInputs) -> Iterator[Sample]:
     """Since when a dimension, window, kind of feedback or metric is counted that was added to the
     settings while state was kept. Windows show it once they lie wholly after that."""
     found: dict[tuple[str, str], int] = {}
@@ -259,7 +259,7 @@ def _counted_since(known: Known) -> Iterator[Sample]:
     formula="1 if streamer_inexact has no cause for counts or joins, else 0",
     unit="0 or 1",
 )
-def _identity(known: Known) -> Iterator[Sample]:
+def _identity(known: CounterInputs) -> Iterator[Sample]:
     """1 while counts and joins are exact: every record was read, none is counted twice, and no join
     was missed. Samples of users or items do not count against it: see streamer_inexact."""
     yield (), int(not any(each.is_of_all for each in known.inexact))
@@ -271,17 +271,23 @@ def _identity(known: Known) -> Iterator[Sample]:
     unit="1",
     empty="absent while all is exact",
 )
-def _inexact(known: Known) -> Iterator[Sample]:
+def _inexact(known: CounterInputs) -> Iterator[Sample]:
     """1 where metrics are not exact, and why: `counts` and `joins` concern nearly all metrics,
     `users`, `items`, `sessions`, `dwell`, `experiments` and `alerts` only those of that name."""
     for each in known.inexact:
         yield (each.metrics, each.cause), 1
 
 
-@_declare("stream_time_seconds", formula="largest min(ts, arrival clock)", unit="epoch seconds")
-def _stream_time(known: Known) -> Iterator[Sample]:
+@_declare(
+    "stream_time_seconds",
+    formula="largest min(ts, arrival clock)",
+    unit="epoch seconds",
+    empty="absent without accepted events",
+)
+def _stream_time(known: CounterInputs) -> Iterator[Sample]:
     """Stream time: the newest event, in epoch seconds."""
-    yield (), known.stream_ms / 1000
+    if known.stream_ms:
+        yield (), known.stream_ms / 1000
 
 
 @_declare(
@@ -290,7 +296,7 @@ def _stream_time(known: Known) -> Iterator[Sample]:
     unit="1",
     empty="never absent",
 )
-def _sources(known: Known) -> Iterator[Sample]:
+def _sources(known: CounterInputs) -> Iterator[Sample]:
     """The source of a topic, its cluster (`kafka`: that of `[kafka]`) and its format: to be joined
     with lag, lateness and clocks by `topic`."""
     for name, log in known.settings.logs.items():

@@ -20,7 +20,7 @@ JOINS = "joins"
 
 
 @dataclass(frozen=True)
-class Basis:
+class ExactnessInputs:
     """What decides how exact the readings are. ``keyed``: log → whether its topic is keyed by user;
     ``item_samples``: window → the share of items that is counted; ``is_unread``: whether records
     that should count are not read."""
@@ -30,6 +30,9 @@ class Basis:
     keyed: Mapping[str, bool] = field(default_factory=dict)
     item_samples: Mapping[str, float] = field(default_factory=dict)
     is_unread: bool = False
+
+
+_Holds = Callable[[ExactnessInputs], bool]
 
 
 @dataclass(frozen=True)
@@ -57,15 +60,15 @@ class _Cause:
     metrics: str
     name: str
     text: str
-    holds: Callable[[Basis], bool]
+    holds: _Holds
 
 
-def inexact(basis: Basis) -> list[Inexact]:
+def inexact(basis: ExactnessInputs) -> list[Inexact]:
     """All that is not exact, those that concern the most first."""
     return [Inexact(c.metrics, c.name, c.text) for c in _CAUSES if c.holds(basis)]
 
 
-def _dropped(name: str) -> Callable[[Basis], bool]:
+def _dropped(name: str) -> _Holds:
     """Whether rows left before their time, as there were too many."""
     return lambda basis: any(header.dropped.get(name) for header in basis.headers)
 
@@ -75,7 +78,9 @@ def _bound(metrics: str, name: str, what: str, setting: str) -> _Cause:
     return _Cause(metrics, name, text, _dropped(name))
 
 
-def _any_topic(holds: Callable[[Basis], Iterator[int]]) -> Callable[[Basis], bool]:
+def _any_topic(
+    holds: Callable[[ExactnessInputs], Iterator[int]],
+) -> _Holds:
     return lambda basis: any(holds(basis))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from streamer.query.counters import Counter, Known, Sample, declaring
+from streamer.query.counters import Counter, CounterInputs, Sample, declaring
 from streamer.query.experiments import ExperimentReadout
 from streamer.stats.experiments.estimate import Estimate, Inference
 from streamer.stats.experiments.readout import Comparison
@@ -22,11 +22,11 @@ _UNDEFINED = "absent where it is not defined, and before the first day"
 _NO_RELATIVE = "absent where too few users count for a relative interval, and before the first day"
 
 
-def _running(known: Known) -> Iterator[ExperimentReadout]:
+def _running(known: CounterInputs) -> Iterator[ExperimentReadout]:
     return (found for found in known.experiments if found.last is not None)
 
 
-def _comparisons(known: Known) -> Iterator[tuple[tuple[str, str, str], Comparison]]:
+def _comparisons(known: CounterInputs) -> Iterator[tuple[tuple[str, str, str], Comparison]]:
     """Labels, and what was compared."""
     for found in _running(known):
         for metric in found.metrics:
@@ -35,7 +35,7 @@ def _comparisons(known: Known) -> Iterator[tuple[tuple[str, str, str], Compariso
 
 
 def _inferences(
-    known: Known, scale: Scale
+    known: CounterInputs, scale: Scale
 ) -> Iterator[tuple[tuple[str, ...], Estimate, Inference]]:
     """Labels, the lift in that scale, and each kind of its interval."""
     for labels, comparison in _comparisons(known):
@@ -53,7 +53,7 @@ def _inferences(
     unit="users",
     empty="absent before the first day",
 )
-def _users(known: Known) -> Iterator[Sample]:
+def _users(known: CounterInputs) -> Iterator[Sample]:
     """Users that are compared."""
     for found in _running(known):
         for arm, users in found.users.items():
@@ -67,7 +67,7 @@ def _users(known: Known) -> Iterator[Sample]:
     unit="users",
     empty="absent before the first day",
 )
-def _users_in_several_arms(known: Known) -> Iterator[Sample]:
+def _users_in_several_arms(known: CounterInputs) -> Iterator[Sample]:
     """Users seen in several arms; they are left out of the comparison, of its past days too."""
     for found in _running(known):
         yield (found.experiment.name,), found.users_in_several_arms
@@ -81,7 +81,7 @@ def _users_in_several_arms(known: Known) -> Iterator[Sample]:
     unit="events",
     empty="absent before the first day",
 )
-def _outside(known: Known) -> Iterator[Sample]:
+def _outside(known: CounterInputs) -> Iterator[Sample]:
     """Outcomes that count towards no arm; those of users in several arms are not among them."""
     for found in _running(known):
         if found.outside is not None:
@@ -96,7 +96,7 @@ def _outside(known: Known) -> Iterator[Sample]:
     unit="ratio",
     empty="absent before the first day",
 )
-def _sample(known: Known) -> Iterator[Sample]:
+def _sample(known: CounterInputs) -> Iterator[Sample]:
     """Share of the users that experiments look at, in the partition with the smallest; 1: all."""
     for found in _running(known):
         yield (found.experiment.name,), found.user_sample_ratio
@@ -109,7 +109,7 @@ def _sample(known: Known) -> Iterator[Sample]:
     unit="probability",
     empty="absent before the first day",
 )
-def _split(known: Known) -> Iterator[Sample]:
+def _split(known: CounterInputs) -> Iterator[Sample]:
     """How likely so uneven a split of the users is under the planned shares; anytime holds
     whenever one looks."""
     for found in _running(known):
@@ -125,7 +125,7 @@ def _split(known: Known) -> Iterator[Sample]:
     unit="as the metric",
     empty=_UNDEFINED,
 )
-def _value(known: Known) -> Iterator[Sample]:
+def _value(known: CounterInputs) -> Iterator[Sample]:
     """The metric in an arm, from the start of the experiment on."""
     for found in _running(known):
         for metric in found.metrics:
@@ -146,7 +146,7 @@ def _gauge(
     """Declare one value of every lift, beside each kind of its interval."""
     empty = _NO_RELATIVE if scale is Scale.RELATIVE else _UNDEFINED
 
-    def samples(known: Known) -> Iterator[Sample]:
+    def samples(known: CounterInputs) -> Iterator[Sample]:
         for labels, lift, inference in _inferences(known, scale):
             value = read(lift, inference)
             assert value is not None
@@ -215,7 +215,7 @@ _gauge(
     unit="1",
     empty="absent for the other verdicts",
 )
-def _verdict(known: Known) -> Iterator[Sample]:
+def _verdict(known: CounterInputs) -> Iterator[Sample]:
     """The verdict on an arm, by one metric."""
     for labels, comparison in _comparisons(known):
         yield (*labels, str(comparison.verdict.outcome)), 1
@@ -228,7 +228,7 @@ def _verdict(known: Known) -> Iterator[Sample]:
     unit="1",
     empty="absent for the others, and before the first day",
 )
-def _recommendation(known: Known) -> Iterator[Sample]:
+def _recommendation(known: CounterInputs) -> Iterator[Sample]:
     """What to do: `ship`, `wait`, `stop: harm`, `stop: no effect worth shipping`, `keep running`,
     `ended without a decision`, `do not trust: split` or `do not trust: users in several arms`;
     `arm`: the one to ship or doing harm, else empty."""

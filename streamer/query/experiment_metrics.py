@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from streamer.metrics.per_user import UserRatio
+from streamer.metrics.compared_metrics import ComparedRatio
 from streamer.settings.experiments import Experiment, ExperimentMetric
-from streamer.stats.experiments import power, readout
+from streamer.stats.experiments import readout, sizing
 from streamer.stats.experiments.caps import Exact, Largest
 from streamer.stats.experiments.composite import composite_sums
-from streamer.stats.experiments.forecast import Forecast, Precision, Sought
-from streamer.stats.experiments.growth import Growth
+from streamer.stats.experiments.forecast import Forecast, Growth, Precision, Sought
 from streamer.stats.experiments.percentile import percentile_sums
 from streamer.stats.experiments.plan import Plan, Rule
 from streamer.stats.experiments.recommendation import Decision, Judged, Recommendation, recommend
 from streamer.stats.experiments.sums import ArmSums, BeforeSums
-from streamer.stats.experiments.trials import AGES, Cumulated, Measure, Trial
+from streamer.stats.experiments.trials import AGES, CompiledExperiment, CumulatedSums, Measure
 from streamer.stats.experiments.verdict import Scale
 
 HEAVY = 0.1
@@ -35,12 +34,12 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class MidpointSums:
     """An experiment at half of its time: how the users of all arms have grown since, and the sums
     as they were."""
 
     growth: Growth
-    sums: Cumulated
+    sums: CumulatedSums
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +56,13 @@ class MetricReadout:
     margin: float | None
     margin_absolute: float | None
     capped_at: float | None
-    found: readout.Readout
+    found: readout.MetricComparisons
     waits: Sequence[Sequence[Wait]]
     forecasts: Mapping[str, Forecast] = field(default_factory=dict)
     """By arm, where they are known."""
     counted: str = "users"
     largest: Mapping[str, Largest] = field(default_factory=dict)
-    ages: Mapping[str, readout.Readout] = field(default_factory=dict)
+    ages: Mapping[str, readout.MetricComparisons] = field(default_factory=dict)
 
     @property
     def notes(self) -> list[str]:
@@ -104,10 +103,10 @@ def _lift(comparison: readout.Comparison) -> str:
 
 def compared(
     experiment: Experiment,
-    trial: Trial,
-    ratios: Mapping[str, UserRatio],
-    sums: Cumulated,
-    past: Past | None,
+    trial: CompiledExperiment,
+    ratios: Mapping[str, ComparedRatio],
+    sums: CumulatedSums,
+    past: MidpointSums | None,
     *,
     is_over: bool = False,
 ) -> list[MetricReadout]:
@@ -163,7 +162,7 @@ class Course:
 
 def recommended(
     experiment: Experiment,
-    ratios: Mapping[str, UserRatio],
+    ratios: Mapping[str, ComparedRatio],
     metrics: Sequence[MetricReadout],
     course: Course,
 ) -> Recommendation:
@@ -189,7 +188,7 @@ def recommended(
 
 
 def by_arm(
-    trial: Trial, ratio: UserRatio, sums: Cumulated, age: str | None = None
+    trial: CompiledExperiment, ratio: ComparedRatio, sums: CumulatedSums, age: str | None = None
 ) -> dict[str, ArmSums]:
     """The sums of a metric in each arm, as the statistics take them."""
     measure = next(m for m in trial.measures if (m.name, m.age) == (ratio.name, age))
@@ -209,8 +208,12 @@ def by_arm(
 
 
 def _ages(
-    experiment: Experiment, plan: Plan, trial: Trial, ratio: UserRatio, sums: Cumulated
-) -> dict[str, readout.Readout]:
+    experiment: Experiment,
+    plan: Plan,
+    trial: CompiledExperiment,
+    ratio: ComparedRatio,
+    sums: CumulatedSums,
+) -> dict[str, readout.MetricComparisons]:
     """The primary metric by days since a user's first, each with alpha for itself."""
     if ratio.name != experiment.primary.name or ratio.parts:
         return {}
@@ -222,12 +225,12 @@ def _ages(
     }
 
 
-def _largest(trial: Trial, name: str, sums: Cumulated) -> dict[str, Largest]:
+def _largest(trial: CompiledExperiment, name: str, sums: CumulatedSums) -> dict[str, Largest]:
     found = zip(trial.arms, sums.measures[name].largest, strict=False)
     return {arm: its for arm, its in found if its is not None}
 
 
-def _capped_at(metric: ExperimentMetric, ratio: UserRatio, sums: Cumulated) -> float | None:
+def _capped_at(metric: ExperimentMetric, ratio: ComparedRatio, sums: CumulatedSums) -> float | None:
     units = sums.measures[metric.name].capped_at
     if ratio.below is None and metric.cap is not None and metric.cap >= 1:
         return metric.cap
@@ -247,7 +250,7 @@ def plan_of(experiment: Experiment, *, is_over: bool) -> Plan:
     )
 
 
-def rule_of(experiment: Experiment, metric: ExperimentMetric, ratio: UserRatio) -> Rule:
+def rule_of(experiment: Experiment, metric: ExperimentMetric, ratio: ComparedRatio) -> Rule:
     """How the settings want a metric to be judged."""
     return Rule(
         metric.direction == "higher",
@@ -261,8 +264,8 @@ def rule_of(experiment: Experiment, metric: ExperimentMetric, ratio: UserRatio) 
 
 
 def _arm_sums(
-    trial: Trial,
-    ratio: UserRatio,
+    trial: CompiledExperiment,
+    ratio: ComparedRatio,
     measure: Measure,
     users: int,
     moments: Mapping[str, Exact],
@@ -282,7 +285,9 @@ def _arm_sums(
     return ArmSums(users, x, xx, y, yy, xy, nonzero, scale, before, largest=largest)
 
 
-def _forecasts(growth: Growth, then: readout.Readout, now: readout.Readout) -> dict[str, Forecast]:
+def _forecasts(
+    growth: Growth, then: readout.MetricComparisons, now: readout.MetricComparisons
+) -> dict[str, Forecast]:
     """By arm, where the lift has a standard error at both times."""
     found = {}
     for earlier, comparison in zip(then.comparisons, now.comparisons, strict=True):
@@ -300,7 +305,7 @@ def _waits(
     lift = comparison.deciding.absolute
     if lift.anytime is None or forecast is None or not control or control < 0:
         return []
-    by, users = power.anytime(lift.anytime.alpha, plan.rho2), comparison.users
+    by, users = sizing.anytime(lift.anytime.alpha, plan.rho2), comparison.users
     return [
         Wait(effect, forecast.days_until(Sought(effect * control, users, by, plan.power)))
         for effect in EFFECTS

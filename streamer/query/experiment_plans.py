@@ -9,15 +9,15 @@ from dataclasses import dataclass, replace
 from streamer.encoding.limbs import Columns
 from streamer.query.experiment_metrics import by_arm
 from streamer.query.experiments import StoredExperiment, users_of
-from streamer.settings.experiments import DAY_MS, date_of
+from streamer.settings.durations import DAY_MS, date_of
 from streamer.stats.experiments.duration import HalfTime
-from streamer.stats.experiments.growth import Growth
+from streamer.stats.experiments.forecast import Growth
 from streamer.stats.experiments.sums import ArmSums
 from streamer.stats.experiments.trials import cumulated
 
 
 @dataclass(frozen=True, slots=True)
-class Basis:
+class PlanBasis:
     """Sums of a metric over the users of a control arm, the days that they were seen on, and how
     it was at half of them, with the users of all arms; None below two days. ``counted_since_ms``:
     where something is counted only since then."""
@@ -36,13 +36,13 @@ def before_start(stored: StoredExperiment, parts: Sequence[Columns] = ()) -> Sto
     return replace(stored, trial=stored.trial.before, parts=parts)
 
 
-def basis_of(stored: StoredExperiment, metric: str) -> Basis | None:
+def basis_of(stored: StoredExperiment, metric: str) -> PlanBasis | None:
     """What is stored of a metric of an experiment; None before the first user came."""
     last, first = stored.last_day, next(iter(stored.days_with_users), None)
     if last is None or first is None:
         return None
     end = min(stored.stream_ms / DAY_MS, float(stored.trial.days.stop))
-    return Basis(
+    return PlanBasis(
         _users(stored, metric, last),
         date_of(first),
         date_of(last),

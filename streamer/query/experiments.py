@@ -1,11 +1,18 @@
-"""Experiments as readers see them: sums of all partitions, compared, as of a day or a range."""
+"""Experiments as readers see them: sums of all partitions, compared, as of a day or a range.
+
+Which decision on an experiment counts: the first one, at the end of an earlier day or now.
+
+Nothing is stored of it: each look is computed again from the sums up to its day, which late events
+may correct. What has not changed is not computed twice.
+"""
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from hashlib import blake2b
 from typing import Any
 
 import msgspec
@@ -14,16 +21,22 @@ import numpy as np
 from streamer.encoding import limbs
 from streamer.encoding.limbs import Columns
 from streamer.formatting import counted
-from streamer.metrics.per_user import ExperimentMeasures, UserRatio
-from streamer.query.decisions import LOOKS, keys_by_day
-from streamer.query.experiment_metrics import Course, MetricReadout, Past, compared, recommended
+from streamer.metrics.compared_metrics import ComparedRatio, ExperimentMeasures
+from streamer.query.experiment_metrics import (
+    Course,
+    MetricReadout,
+    MidpointSums,
+    compared,
+    recommended,
+)
 from streamer.settings import limits
-from streamer.settings.experiments import DAY_MS, Experiment, date_of
+from streamer.settings.durations import DAY_MS, date_of
+from streamer.settings.experiments import Experiment
 from streamer.settings.model import Settings
 from streamer.state.snapshot import View
-from streamer.stats.experiments.growth import Growth
+from streamer.stats.experiments.forecast import Growth
 from streamer.stats.experiments.recommendation import Recommendation, first_decision
-from streamer.stats.experiments.trials import ACTIVE, Trial, cumulated, of_arms
+from streamer.stats.experiments.trials import ACTIVE, CompiledExperiment, cumulated, of_arms
 
 MANY_IN_SEVERAL_ARMS = 0.01
 """Share of users seen in several arms from which on that is a warning."""
@@ -171,8 +184,8 @@ class StoredExperiment:
     """What is known of one experiment: its settings, and its sums in every partition."""
 
     experiment: Experiment
-    trial: Trial
-    ratios: Mapping[str, UserRatio]
+    trial: CompiledExperiment
+    ratios: Mapping[str, ComparedRatio]
     parts: Sequence[Columns]
     stream_ms: int
     sample_bits: int
@@ -296,7 +309,7 @@ class StoredExperiment:
         assert found is not None
         return found
 
-    def _past(self, parts: Sequence[Columns], first: int, last: int) -> Past | None:
+    def _past(self, parts: Sequence[Columns], first: int, last: int) -> MidpointSums | None:
         """At half time; None before two whole days, or where nobody comes any more."""
         first = max(first, next(iter(self.days_with_users), first))
         days = self.stream_ms / DAY_MS - first
@@ -307,10 +320,10 @@ class StoredExperiment:
         if not then:
             return None
         sums = cumulated(self.trial, parts, first + half - 1)
-        return Past(Growth(half, then, days, now), sums)
+        return MidpointSums(Growth(half, then, days, now), sums)
 
 
-def users_of(trial: Trial, parts: Sequence[Columns], day: int) -> int:
+def users_of(trial: CompiledExperiment, parts: Sequence[Columns], day: int) -> int:
     """Users of all arms up to the end of a day."""
     return sum(counts["users"] for counts in of_arms(trial, parts, day)[1:])
 
@@ -370,8 +383,6 @@ def document(stored: StoredExperiment, found: ExperimentReadout) -> dict[str, An
         if found.data is None
         else msgspec.to_builtins(found.data) | {"words": found.data.words},
         "users_in_several_arms_ratio": found.several_arms_ratio,
-        "mixed_users": found.users_in_several_arms,
-        "mixed_user_ratio": found.several_arms_ratio,
         "recommendation": _recommendation_document(found.recommendation),
         "warnings": found.warnings,
         "notes": found.notes,
@@ -387,7 +398,7 @@ def _recommendation_document(found: Recommendation | None) -> dict[str, Any] | N
     return None if found is None else msgspec.to_builtins(found) | {"words": found.words}
 
 
-def _metric_document(metric: MetricReadout, of: UserRatio) -> dict[str, Any]:
+def _metric_document(metric: MetricReadout, of: ComparedRatio) -> dict[str, Any]:
     return {
         "name": metric.name,
         "title": of.title,
@@ -442,3 +453,47 @@ def history(stored: StoredExperiment) -> list[dict[str, Any]]:
             {"day": date_of(day).isoformat(), "users": dict(as_of.users), "metrics": metrics}
         )
     return found
+
+
+MAX_LOOKS = 8192
+"""Looks that are kept, of all experiments."""
+
+
+class Looks:
+    """Recommendations at the end of earlier days, by what they were computed from."""
+
+    def __init__(self) -> None:
+        self._found: dict[bytes, Recommendation] = {}
+
+    def at(self, key: bytes, compute: Callable[[], Recommendation]) -> Recommendation:
+        """The recommendation from what ``key`` is of, which is computed where it is not known."""
+        known = self._found.get(key)
+        if known is not None:
+            return known
+        if len(self._found) >= MAX_LOOKS:
+            self._found = {}
+        return self._found.setdefault(key, compute())
+
+
+LOOKS = Looks()
+
+
+def keys_by_day(
+    trial: CompiledExperiment, parts: Sequence[Columns], settings: str, days: Sequence[int]
+) -> Iterator[tuple[int, bytes]]:
+    """For each of ``days``, ascending, a digest of the settings and of all sums up to it."""
+    chain = blake2b(f"{trial.shape} {settings}".encode(), digest_size=16)
+    of_parts = []
+    for found in parts:
+        day_of = found["key"] // trial.stats % len(trial.days) + trial.days.start
+        order = np.argsort(day_of, kind="stable")
+        of_parts.append((day_of[order], [column[order] for column in found.values()]))
+    before = trial.days.start
+    for day in days:
+        for number, (sorted_days, columns) in enumerate(of_parts):
+            first, stop = (int(np.searchsorted(sorted_days, each)) for each in (before, day + 1))
+            chain.update(f"{number} {day} {stop - first}".encode())
+            for column in columns:
+                chain.update(np.ascontiguousarray(column[first:stop]).tobytes())
+        before = day + 1
+        yield day, chain.copy().digest()

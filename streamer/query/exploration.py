@@ -15,7 +15,7 @@ import msgspec
 
 from streamer.encoding.limbs import Columns
 from streamer.query.experiments import ExperimentReadout, StoredExperiment, document
-from streamer.query.numbering import OTHER, values_shown
+from streamer.query.segment_index import OTHER, values_shown
 from streamer.settings.experiments import Experiment
 from streamer.settings.limits import MAX_FOUND_CHARS
 from streamer.settings.model import Settings

@@ -20,7 +20,7 @@ from streamer.encoding.packed import (
 )
 from streamer.metrics.item_counts import ItemCounts, ItemTable
 from streamer.metrics.rings import Ring
-from streamer.query.pane_sums import PaneSums
+from streamer.query.pane_sums import PaneSumCache
 from streamer.state.panes import Pane
 from streamer.state.snapshot import SeriesView, View
 
@@ -70,14 +70,14 @@ class _Part:
 _NOTHING = SeriesView(0, [], {})
 
 
-class ItemSums:
+class ItemSumCache:
     """Sums of counts of items over ranges of panes."""
 
     def __init__(self) -> None:
         self._forget()
 
     def _forget(self) -> None:
-        self._sums, self._slots = PaneSums(), _Slots()
+        self._sums, self._slots = PaneSumCache(), _Slots()
         self._parts: list[_Part] = []
         self._labels: dict[Values, int] = {}
         self._rings: Sequence[Ring] = ()

@@ -18,7 +18,7 @@ import numpy as np
 from streamer._core import STAT_BITS
 from streamer.encoding.arrays import I64
 from streamer.encoding.packed import segment_and_stat, segment_code
-from streamer.query.numbering import Numbering, are_continued
+from streamer.query.segment_index import SegmentIndex, are_continued
 from streamer.settings import limits
 from streamer.state.snapshot import View
 
@@ -51,7 +51,7 @@ class MergedPanes:
     _kept: dict[tuple[int, frozenset[int]], dict[int, _Pane]] = field(default_factory=dict)
     _maps: list[I64] = field(default_factory=list)
 
-    def begin(self, numbering: Numbering) -> None:
+    def begin(self, numbering: SegmentIndex) -> None:
         """Another commit: where segments have other numbers than before, nothing is kept."""
         if not are_continued(self._maps, numbering.maps):
             self._kept = {}

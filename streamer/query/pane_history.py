@@ -21,7 +21,7 @@ from streamer.metrics.definition import Metric, Noted
 from streamer.metrics.item_counts import ItemTable
 from streamer.metrics.rings import Ring, rings_of
 from streamer.query.merged_panes import MergedPanes
-from streamer.query.numbering import ALL, Numbering, Segment
+from streamer.query.segment_index import ALL, Segment, SegmentIndex
 from streamer.query.since import Times
 from streamer.settings import limits
 from streamer.settings.model import Settings
@@ -86,7 +86,7 @@ class PaneHistory:
     ) -> None:
         """``merged``: what is kept from one commit to the next."""
         self.settings, self.catalogue, self._views = settings, catalogue, views
-        self.numbering = Numbering(settings, views)
+        self.numbering = SegmentIndex(settings, views)
         self._merged = merged
         merged.begin(self.numbering)
         self._times = Times(catalogue, views)

@@ -15,7 +15,7 @@ import numpy as np
 
 from streamer.encoding.arrays import I64
 from streamer.encoding.packed import segment_and_stat
-from streamer.query.numbering import are_continued
+from streamer.query.segment_index import are_continued
 
 Pane = tuple[I64, I64]
 """Codes (``segment_and_stat``) and values."""
@@ -66,7 +66,7 @@ class HasPanes(Protocol):
 
 
 @dataclass
-class PaneSums:
+class PaneSumCache:
     """Sums of ranges of panes over all partitions, by what asked for them."""
 
     _kept: dict[tuple[int, str], _Kept] = field(default_factory=dict)

@@ -12,13 +12,13 @@ from streamer.metrics.catalogue import PREFIX, Catalogue
 from streamer.metrics.definition import Metric, Series
 from streamer.metrics.rings import Ring, rings_of
 from streamer.query import alert_gauges, experiment_gauges
-from streamer.query.alerts import Watched, watched
-from streamer.query.counters import COUNTERS, Known
-from streamer.query.exactness import Basis, Inexact, inexact
+from streamer.query.alerts import AlertVerdict, watched
+from streamer.query.counters import COUNTERS, CounterInputs
+from streamer.query.exactness import ExactnessInputs, Inexact, inexact
 from streamer.query.experiments import stored_experiments
-from streamer.query.item_sums import ItemSums
-from streamer.query.numbering import Numbering
-from streamer.query.pane_sums import PaneSums
+from streamer.query.item_sums import ItemSumCache
+from streamer.query.pane_sums import PaneSumCache
+from streamer.query.segment_index import SegmentIndex
 from streamer.query.since import Times
 from streamer.query.windows import Rolled, Window
 from streamer.settings.model import Settings
@@ -53,7 +53,7 @@ Labels = dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class SeriesBlock:
     """Readings of one name whose labels differ in the segment only: ``values[i]`` has
     ``labels[i]`` and ``extra``, for each i of ``present``."""
 
@@ -88,14 +88,16 @@ class Readout:
     ``inexact``: what is not exact, and why."""
 
     stream_ms: int
-    blocks: Sequence[Block]
-    watched: Sequence[Watched] = ()
+    blocks: Sequence[SeriesBlock]
+    watched: Sequence[AlertVerdict] = ()
     inexact: Sequence[Inexact] = ()
 
     @staticmethod
     def of(stream_ms: int, readings: Sequence[Reading]) -> Readout:
         """A readout of single readings."""
-        blocks = [Block(r.name, r.kind, r.doc, [r.labels], {}, [r.value], [0]) for r in readings]
+        blocks = [
+            SeriesBlock(r.name, r.kind, r.doc, [r.labels], {}, [r.value], [0]) for r in readings
+        ]
         return Readout(stream_ms, blocks)
 
     @cached_property
@@ -118,11 +120,11 @@ class Readout:
 
 
 @dataclass
-class KeptSums:
+class ReadoutCache:
     """Sums of the readout before, of the same reader."""
 
-    panes: PaneSums = field(default_factory=PaneSums)
-    items: ItemSums = field(default_factory=ItemSums)
+    panes: PaneSumCache = field(default_factory=PaneSumCache)
+    items: ItemSumCache = field(default_factory=ItemSumCache)
 
 
 def readout(
@@ -130,7 +132,7 @@ def readout(
     catalogue: Catalogue,
     views: Sequence[View],
     now_ms: int | None = None,
-    kept: KeptSums | None = None,
+    kept: ReadoutCache | None = None,
     keyed: Mapping[str, bool] = MappingProxyType({}),
     is_unread: bool = False,
 ) -> Readout:
@@ -150,7 +152,7 @@ def readout(
         if catalogue.has_users
     ]
     alerts = watched(settings, catalogue.alert_measures, views, at_ms)
-    sums = KeptSums() if kept is None else kept
+    sums = ReadoutCache() if kept is None else kept
     windows = _Windows(settings, catalogue, views, at_ms, sums)
     samples = {
         label: items.sample_ratio
@@ -158,8 +160,8 @@ def readout(
         if (items := window.items(None)) is not None
     }
     headers = [view.header for view in views]
-    wrong = inexact(Basis(settings, headers, keyed, samples, is_unread))
-    known = Known(settings, headers, stream_ms, experiments, alerts, samples, wrong)
+    wrong = inexact(ExactnessInputs(settings, headers, keyed, samples, is_unread))
+    known = CounterInputs(settings, headers, stream_ms, experiments, alerts, samples, wrong)
     blocks = [*_counters(known), *_shown(settings, catalogue, windows)]
     return Readout(stream_ms, blocks, alerts, wrong)
 
@@ -173,7 +175,7 @@ class _Shown:
     dimensions: int
     is_detailed: bool
 
-    def blocks(self, metric: Metric) -> Iterator[Block]:
+    def blocks(self, metric: Metric) -> Iterator[SeriesBlock]:
         """The series of a metric: in a window those that are counted over all of it."""
         is_total = metric.scope == "total"
         self.sums.begin()
@@ -191,10 +193,10 @@ class _Windows:
     catalogue: Catalogue
     views: Sequence[View]
     at_ms: int
-    kept: KeptSums
+    kept: ReadoutCache
 
     def __post_init__(self) -> None:
-        self.numbering = Numbering(self.settings, self.views)
+        self.numbering = SegmentIndex(self.settings, self.views)
         size = self.catalogue.layout.size
         self.kept.panes.begin(self.views, self.numbering.maps, self.numbering.size, size)
         self.items = None
@@ -225,7 +227,7 @@ class _Windows:
         return Window(*made, self.kept.panes, items, since)
 
 
-def _shown(settings: Settings, catalogue: Catalogue, windows: _Windows) -> Iterator[Block]:
+def _shown(settings: Settings, catalogue: Catalogue, windows: _Windows) -> Iterator[SeriesBlock]:
     since_start = windows.totals()
     totals = [_under(settings, since_start, "", rollup) for rollup in settings.rollups]
     every = [
@@ -250,15 +252,17 @@ def _named(names: Sequence[str], segment: Sequence[str]) -> Labels:
     return dict(zip(names, segment, strict=True))
 
 
-def _block(metric: Metric, series: Series, labels: list[Labels], since_ms: int | None) -> Block:
+def _block(
+    metric: Metric, series: Series, labels: list[Labels], since_ms: int | None
+) -> SeriesBlock:
     present = series.present.nonzero()[0].tolist()
     values = series.values.tolist() if present else []
     name = PREFIX + metric.name + series.suffix
     extra = dict(series.labels)
-    return Block(name, metric.kind, metric.doc, labels, extra, values, present, since_ms)
+    return SeriesBlock(name, metric.kind, metric.doc, labels, extra, values, present, since_ms)
 
 
-def _counters(known: Known) -> Iterator[Block]:
+def _counters(known: CounterInputs) -> Iterator[SeriesBlock]:
     for c in (*COUNTERS, *experiment_gauges.GAUGES, *alert_gauges.GAUGES):
         names = [
             name
@@ -267,4 +271,4 @@ def _counters(known: Known) -> Iterator[Block]:
         ]
         for labels, value in c.samples(known):
             named = dict(zip(names, labels, strict=True))
-            yield Block(PREFIX + c.name, c.kind, c.doc, [named], {}, [value], [0])
+            yield SeriesBlock(PREFIX + c.name, c.kind, c.doc, [named], {}, [value], [0])

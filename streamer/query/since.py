@@ -14,8 +14,8 @@ import numpy as np
 from streamer.encoding.arrays import I64
 from streamer.metrics.catalogue import Catalogue
 from streamer.metrics.item_counts import CLICKED
-from streamer.metrics.user_sums import positive_users, rate_squares, rate_sum, users_stats
-from streamer.state.began import Began
+from streamer.metrics.users import positive_users, rate_squares, rate_sum, users_stats
+from streamer.state.counted_since import CountedSince
 from streamer.state.snapshot import View
 
 
@@ -51,7 +51,7 @@ class Times:
 
     def __init__(self, catalogue: Catalogue, views: Sequence[View]) -> None:
         self._catalogue = catalogue
-        self._all = [view.header.began for view in views if view.header.began != Began()]
+        self._all = [view.header.began for view in views if view.header.began != CountedSince()]
 
     def of(self, number: int, label: str) -> Since:
         """Of the window with this number of its ring; 0: of the totals."""

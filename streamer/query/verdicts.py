@@ -8,13 +8,12 @@ from functools import cached_property
 from statistics import median
 
 from streamer.query.alert_panes import RawTotals, Sums, WindowPanes
-from streamer.query.numbering import Segment
+from streamer.query.segment_index import Segment
 from streamer.settings import limits
 from streamer.settings.alerts import Alert
-from streamer.settings.experiments import DAY_MS
-from streamer.stats.alerting.baseline import Change, Rule, compare
+from streamer.settings.durations import DAY_MS
+from streamer.stats.alerting.baseline import ChangeRule, MetricChange, compare, smallest_change
 from streamer.stats.alerting.past import Totals, arrivals
-from streamer.stats.alerting.smallest import smallest_change
 from streamer.stats.alerting.traffic import Traffic, TrafficRule, judge_traffic
 from streamer.stats.random_groups import GroupSums
 
@@ -33,7 +32,7 @@ class Verdicts:
         self.alert, self.unit, self._windows = alert, unit, panes
         self.pane_ms, self.mature_ms = panes.series.pane_ms, at_ms - panes.series.lag_ms
         self._newest = self.mature_ms // self.pane_ms
-        self.rule = Rule(alert.drop, alert.level, alert.direction == "higher")
+        self.rule = ChangeRule(alert.drop, alert.level, alert.direction == "higher")
         self._traffic = TrafficRule(alert.traffic_drop, alert.traffic_rise, alert.level)
         self._window_at: dict[int, Sums] = {}
         self._days_of: dict[Segment, list[GroupSums]] = {}
@@ -155,7 +154,7 @@ class Verdicts:
             self._days_of[segment] = [self._windows.grouped(day, segment) for day in self.days]
         return self._days_of[segment]
 
-    def change(self, segment: Segment) -> Change:
+    def change(self, segment: Segment) -> MetricChange:
         """The metric against its baseline."""
         now, then, past, alike = self._compared_by(segment)
         return compare(now, then, self.rule, self.unit, past, alike)

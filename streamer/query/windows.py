@@ -1,4 +1,7 @@
-"""Windows: unions of panes, summed for each segment and rolled up."""
+"""Windows: unions of panes, summed for each segment and rolled up.
+
+The same window a day before, as far as it is kept.
+"""
 
 from __future__ import annotations
 
@@ -13,22 +16,55 @@ from streamer.encoding.arrays import I64
 from streamer.encoding.packed import first_user_key, pane_number, parts_of_user_key
 from streamer.metrics.catalogue import Catalogue
 from streamer.metrics.composite_parts import Parts
+from streamer.metrics.day_before import DayBefore, shift_of
 from streamer.metrics.definition import Noted
 from streamer.metrics.item_counts import SHOWN, ItemTable
 from streamer.metrics.rings import Ring
 from streamer.metrics.sums import part_of
-from streamer.metrics.user_sums import USERS, users_stats
-from streamer.query.day_before import PastWindow
-from streamer.query.item_sums import ItemSums, ItemWindow
-from streamer.query.numbering import ALL, OTHER, UNKNOWN, Numbering, Segment
-from streamer.query.pane_sums import PaneSums
+from streamer.metrics.users import USERS, users_stats
+from streamer.query.item_sums import ItemSumCache, ItemWindow
+from streamer.query.pane_sums import PaneSumCache
+from streamer.query.segment_index import ALL, OTHER, UNKNOWN, Segment, SegmentIndex
 from streamer.query.since import Since
 from streamer.settings.model import Settings
 from streamer.state.snapshot import View
 
 
+class PastWindow:
+    """Sums of the window ``number`` a day before, of all segments as the numbering has them."""
+
+    def __init__(
+        self,
+        kept: PaneSumCache,
+        views: Sequence[View],
+        rings: DayBefore,
+        number: int,
+        window: Ring,
+    ) -> None:
+        self._kept, self._number, self._window = kept, number, window
+        shape = rings.shapes[number]
+        since_ms = [view.header.day_before_since_ms.get(shape) for view in views]
+        known = [since for since in since_ms if since is not None]
+        oldest_ms = [view.header.oldest_ms for view in views if view.header.oldest_ms is not None]
+        self._since_ms = None
+        if oldest_ms and len(known) == len(since_ms):
+            self._since_ms = max(min(oldest_ms), *known)
+        self.spans = rings.spans
+        """Codes of what is kept."""
+
+    def sums(self, oldest: int, newest: int) -> I64 | None:
+        """Those of the panes a day before these, (segments, statistics), not to be written to; None
+        where the log, or what is counted of it, began later than the first of these panes."""
+        shift = shift_of(self._window)
+        first, last = max(oldest - shift, 0), newest - shift
+        if self._since_ms is None or first * self._window.pane_ms < self._since_ms:
+            return None
+        panes = pane_number(self._number, first), pane_number(self._number, last)
+        return self._kept.sum((self._number, f"{newest - oldest} panes"), *panes)
+
+
 def sum_users(
-    views: Sequence[View], numbering: Numbering, stats: int, ring: int, oldest: int
+    views: Sequence[View], numbering: SegmentIndex, stats: int, ring: int, oldest: int
 ) -> I64:
     """Sums over users of a ring's panes from ``oldest`` on, without an end: (statistics, segment
     groups); scaled up where a partition holds a sample of its users."""
@@ -52,12 +88,12 @@ class Window:
         settings: Settings,
         catalogue: Catalogue,
         views: Sequence[View],
-        numbering: Numbering,
+        numbering: SegmentIndex,
         number: int,
         ring: Ring | None,
         now_ms: int,
-        kept: PaneSums,
-        items: ItemSums | None,
+        kept: PaneSumCache,
+        items: ItemSumCache | None,
         since: Since,
     ) -> None:
         self.since = since

@@ -11,7 +11,7 @@ import msgspec
 from aiohttp import web
 
 from streamer.query.alert_history import AlertHistory
-from streamer.query.alerts import Windows
+from streamer.query.alerts import AlertEvaluation
 from streamer.server.api import error_answer, named, without_parameters
 from streamer.server.exporter import Exporter
 from streamer.settings import limits
@@ -44,8 +44,8 @@ class AlertHistoryApi:
         """When one alert was beyond what is tolerated, and when more may be said."""
         name = request.match_info["name"]
         if name not in self._alerts:
-            text = f"no alert {name!r}; the settings have {', '.join(self._alerts) or 'none'}"
-            return error_answer(404, text)
+            refusal = f"no alert {name!r}; the settings have {', '.join(self._alerts) or 'none'}"
+            return error_answer(404, refusal)
         if refused := without_parameters(request):
             return refused
         async with self._lock:
@@ -66,7 +66,7 @@ class AlertHistoryApi:
 
     def _body(self, alert: Alert, views: Sequence[View], at_ms: int) -> bytes:
         measures, names = self.exporter.catalogue.alert_measures, self.settings.dimension_names
-        history = AlertHistory(Windows(self.settings, alert, measures, views, at_ms), at_ms)
+        history = AlertHistory(AlertEvaluation(self.settings, alert, measures, views, at_ms), at_ms)
         document: dict[str, Any] = {
             "alert": alert.name,
             "metric": alert.metric,

@@ -9,8 +9,8 @@ import msgspec
 from aiohttp import web
 
 from streamer.metrics.catalogue import PREFIX
-from streamer.metrics.per_user import UserRatio
-from streamer.query.alerts import Windows
+from streamer.metrics.compared_metrics import ComparedRatio
+from streamer.query.alerts import AlertEvaluation
 from streamer.query.what_was_read import of_counters
 from streamer.server.documents import Documents, UnknownValueError
 from streamer.server.exporter import Exporter
@@ -41,9 +41,9 @@ class Api:
         names = {"name", "window", *self.settings.dimension_names, *OF_READINGS, *UNRESERVED}
         unknown = set(query) - names
         if unknown:
-            known = ", ".join(sorted(names))
-            text = f"unknown parameter {min(unknown)!r}; the parameters are at, {known}"
-            return error_answer(400, text)
+            parameters = ", ".join(sorted(names))
+            refusal = f"unknown parameter {min(unknown)!r}; the parameters are at, {parameters}"
+            return error_answer(400, refusal)
         result = await self.exporter.read(at == "stream")
         is_gzip = accepts_gzip(request)
         try:
@@ -101,7 +101,7 @@ class Api:
         """What is said of every segment that an alert watches."""
         if refused := without_parameters(request):
             return refused
-        found = (await self.exporter.read()).watched
+        watched = (await self.exporter.read()).watched
         ratios = self.exporter.catalogue.alert_measures.ratios
         names = self.settings.dimension_names
         listed = [
@@ -120,7 +120,7 @@ class Api:
                 "reference": msgspec.to_builtins(w.reference),
                 "reference_from": w.reference_from,
             }
-            for w in found
+            for w in watched
         ]
         return json_answer({"alerts": listed})
 
@@ -137,17 +137,18 @@ class Api:
         ]
         unknown = set(query) - {"alert", "metric", "window"}
         if unknown or not fitting:
-            known = "; ".join(f"{a.metric} over {a.window}" for a in self.settings.alerts)
-            said = f"unknown parameter {min(unknown)!r}" if unknown else "no such alert"
-            text = (
-                f"{said}: choose by alert, metric and window; the settings have {known or 'none'}"
+            alerts = "; ".join(f"{a.metric} over {a.window}" for a in self.settings.alerts)
+            problem = f"unknown parameter {min(unknown)!r}" if unknown else "no such alert"
+            refusal = (
+                f"{problem}: choose by alert, metric and window; the settings have "
+                f"{alerts or 'none'}"
             )
-            return error_answer(400 if unknown else 404, text)
+            return error_answer(400 if unknown else 404, refusal)
         alert = max(fitting, key=lambda a: len(a.segments))
         await self.exporter.refresh()
         reader = self.exporter.reader
         measures = self.exporter.catalogue.alert_measures
-        windows = Windows(self.settings, alert, measures, reader.views, self.exporter.at_ms)
+        windows = AlertEvaluation(self.settings, alert, measures, reader.views, self.exporter.at_ms)
         return json_answer(
             {
                 "alert": alert.name,
@@ -174,7 +175,7 @@ def without_parameters(request: web.Request) -> web.Response | None:
     return error_answer(400, text)
 
 
-def named(of: UserRatio) -> dict[str, str]:
+def named(of: ComparedRatio) -> dict[str, str]:
     """What a metric is called, and how its values are written."""
     return {"title": of.title, "form": of.form}
 

@@ -58,13 +58,13 @@ class Pages:
         except StreamerError as error:
             return web.Response(status=503, text=f"not ready: {error}\n")
         if not self.exporter.health.is_ready:
-            text = (
+            problems = (
                 "\n".join(
                     ["not ready:", *self.exporter.health.problems, *self.exporter.health.warnings]
                 )
                 + "\n"
             )
-            return web.Response(status=503, text=text)
+            return web.Response(status=503, text=problems)
         return web.Response(text="\n".join(["ready", *self.exporter.health.warnings]) + "\n")
 
     async def first_load(self, app: web.Application) -> AsyncIterator[None]:

@@ -19,8 +19,8 @@ from typing import Any
 from aiohttp import web
 
 from streamer.errors import SettingsError
-from streamer.settings.model import Exporter
-from streamer.settings.secrets import unusable
+from streamer.settings.load import unusable
+from streamer.settings.model import ExporterSettings
 
 OPEN = frozenset({"/healthz"})
 """Paths that ask for no password."""
@@ -35,7 +35,7 @@ def is_open(path: str) -> bool:
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-def tls_context(exporter: Exporter) -> ssl.SSLContext | None:
+def tls_context(exporter: ExporterSettings) -> ssl.SSLContext | None:
     """For the server, TLS 1.2 or newer; None for plain HTTP.
 
     SettingsError where a file cannot be used.
@@ -51,7 +51,7 @@ def tls_context(exporter: Exporter) -> ssl.SSLContext | None:
     return context
 
 
-def guards(exporter: Exporter) -> list[Any]:
+def guards(exporter: ExporterSettings) -> list[Any]:
     """Middleware of aiohttp: nothing, or the question who asks.
 
     SettingsError where the password cannot be read.
@@ -90,10 +90,10 @@ def _login(header: str) -> tuple[str, str]:
     if scheme.lower() != "basic":
         return "", ""
     try:
-        text = base64.b64decode(coded.strip(), validate=True).decode()
+        login = base64.b64decode(coded.strip(), validate=True).decode()
     except (binascii.Error, ValueError):
         return "", ""
-    user, _, password = text.partition(":")
+    user, _, password = login.partition(":")
     return user, password
 
 
@@ -101,7 +101,7 @@ def _digest(text: str) -> bytes:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
-def _password(exporter: Exporter) -> str:
+def _password(exporter: ExporterSettings) -> str:
     if exporter.password_file is None:
         password, source = exporter.password or "", "exporter.password"
     else:

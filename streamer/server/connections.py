@@ -22,17 +22,17 @@ SERVER = "streamer"
 """The header ``Server``: no version, which would help an attacker."""
 
 
-class Connections:
+class HttpConnections:
     """All connections of one exporter."""
 
     def __init__(self, server: web.Server, notices: Notices, most: int | None = None) -> None:
         self.server, self.notices = server, notices
         self.most = most_connections() if most is None else most
-        self.open: set[Connection] = set()
+        self.open: set[HttpConnection] = set()
 
-    def connection(self) -> Connection:
+    def connection(self) -> HttpConnection:
         """For a socket that was accepted."""
-        return Connection(self)
+        return HttpConnection(self)
 
     def close_late(self) -> None:
         """Close those whose time is over."""
@@ -50,8 +50,8 @@ class Connections:
         if not waiting:
             return False
         oldest = min(waiting, key=lambda c: (c.is_unread, c.since))
-        text = f"{self.most} connections are open: the longest idle are closed for new ones"
-        self.notices.note("full", text)
+        notice = f"{self.most} connections are open: the longest idle are closed for new ones"
+        self.notices.note("full", notice)
         oldest.abort()
         return True
 
@@ -69,11 +69,11 @@ class Connections:
             oldest.abort()
 
 
-class Connection(RequestHandler):
+class HttpConnection(RequestHandler):
     """One connection: aiohttp's, with deadlines, and without a word of what a client sent in the
     log."""
 
-    def __init__(self, connections: Connections) -> None:
+    def __init__(self, connections: HttpConnections) -> None:
         super().__init__(
             connections.server,
             loop=asyncio.get_running_loop(),
@@ -171,14 +171,14 @@ class Connection(RequestHandler):
         """An answer in words, and one line a minute in the log."""
         if status < 500:
             self._connections.notices.note("bad", f"a request was rejected: {_REFUSED}")
-            text = _REFUSED
+            problem = _REFUSED
         else:
-            text = f"unexpected {type(exc).__name__}"
-            self._connections.notices.note(text, f"a request failed: {text}")
+            problem = f"unexpected {type(exc).__name__}"
+            self._connections.notices.note(problem, f"a request failed: {problem}")
         if request.writer.output_size > 0:
             raise ConnectionError("the answer has already begun")
         headers = {"Server": SERVER, "X-Content-Type-Options": "nosniff"}
-        response = web.Response(status=status, text=f"{text}\n", headers=headers)
+        response = web.Response(status=status, text=f"{problem}\n", headers=headers)
         response.force_close()
         return response
 

@@ -70,15 +70,18 @@ class ExperimentsApi:
     async def experiment(self, request: web.Request) -> web.Response:
         """The readout of one experiment, and how its lifts stood at the end of each day; ``by`` a
         dimension: a readout for each of its values."""
-        name, known = request.match_info["name"], {e.name: e for e in self.settings.experiments}
-        if name not in known:
-            text = f"no experiment {name!r}; the settings have {', '.join(known) or 'none'}"
-            return error_answer(404, text)
+        name = request.match_info["name"]
+        experiments = {e.name: e for e in self.settings.experiments}
+        if name not in experiments:
+            refusal = (
+                f"no experiment {name!r}; the settings have {', '.join(experiments) or 'none'}"
+            )
+            return error_answer(404, refusal)
         if unknown := set(request.query) - {"by"}:
-            text = f"unknown parameter {min(unknown)!r}: {request.path} takes only by"
-            return error_answer(400, text)
+            refusal = f"unknown parameter {min(unknown)!r}: {request.path} takes only by"
+            return error_answer(400, refusal)
         if "by" in request.query:
-            return await self._by(known[name], request.query.getall("by"))
+            return await self._by(experiments[name], request.query.getall("by"))
         async with self._lock:
             stored, updates = await self._stored(name)
             of, made = self._made.get(name, (-1, None))

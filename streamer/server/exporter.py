@@ -5,27 +5,28 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import Any, TypeVar
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from streamer.errors import CodecError, StoreError, StreamerError
 from streamer.kafka.log_ends import LogEnds
 from streamer.metrics.catalogue import PREFIX, Catalogue
-from streamer.query.readings import KeptSums, Readout, readout
+from streamer.query.readings import Readout, ReadoutCache, readout
 from streamer.server.failures import place_of
-from streamer.server.lag import Standstill, lag_records
 from streamer.server.processor import (
     Health,
+    Standstill,
     build_info,
     health,
     keyed_metric,
+    lag_records,
     log_metrics,
     processor_metrics,
     unread_metric,
     unread_topics,
 )
-from streamer.server.single_flight import SingleFlight
 from streamer.settings import limits
 from streamer.settings.model import Settings
 from streamer.settings.redis_url import place_of as place_of_url
@@ -36,6 +37,7 @@ from streamer.state.worker_report import WorkerReport
 
 _CLOSE_MS = 60_000
 """Stream time within this of the store's clock, when it last moved, is live traffic."""
+T = TypeVar("T")
 
 
 class Exporter:
@@ -69,7 +71,7 @@ class Exporter:
         self.at_ms = 0
         """Time at which windows were read last."""
         self._turns = SingleFlight()
-        self._sums = KeptSums()
+        self._sums = ReadoutCache()
 
     async def refresh(self) -> None:
         """Bring what is known of the store up to date; StreamerError where it cannot be read."""
@@ -85,9 +87,9 @@ class Exporter:
         self.now_ms = now_ms
         present = [report for report in self.reports if report.is_present]
         stored = self.reader.stored
-        manifests = {number: manifest for number, (manifest, _) in stored.items()}
+        manifests = {partition: manifest for partition, (manifest, _) in stored.items()}
         self.lags = lag_records(self.ends, manifests, present)
-        committed_ms = {number: seen_ms for number, (_, seen_ms) in stored.items()}
+        committed_ms = {partition: seen_ms for partition, (_, seen_ms) in stored.items()}
         self.standstill.look(now_ms, self.lags, committed_ms)
         stands = any(s > limits.STANDSTILL_SECONDS for s in self.standstill.seconds.values())
         fullness = await self.store.fullness() if stands else None
@@ -164,3 +166,34 @@ def _damage_at(keys: str) -> Iterator[None]:
         raise CodecError(
             f"what is stored at {keys} is damaged ({place_of(error)}): restore Redis from a backup"
         ) from error
+
+
+class SingleFlight:
+    """One piece of work at a time. Who asks while a piece runs shares the next run of it with all
+    who ask until that begins: whoever asks waits for at most one run of every kind, and none gets
+    a result that is older than the question."""
+
+    def __init__(self) -> None:
+        self._lock = asyncio.Lock()
+        self._next: dict[str, asyncio.Task[Any]] = {}
+
+    async def share(self, kind: str, work: Callable[[], Awaitable[T]]) -> T:
+        """The result of the next run of ``work``; of one ``kind`` it is always the same work. It
+        runs to its end even if all who wait for it leave."""
+        task = self._next.get(kind)
+        if task is None:
+            task = self._next[kind] = asyncio.create_task(self._run(kind, work))
+            task.add_done_callback(_look)
+        result: T = await asyncio.shield(task)
+        return result
+
+    async def _run(self, kind: str, work: Callable[[], Awaitable[T]]) -> T:
+        async with self._lock:
+            del self._next[kind]
+            return await work()
+
+
+def _look(done: asyncio.Task[Any]) -> None:
+    """Asyncio logs an exception that nobody looked at; all who waited may have left."""
+    if not done.cancelled():
+        done.exception()

@@ -39,11 +39,11 @@ def errors(notices: Notices) -> Any:
         except web.HTTPException:
             raise
         except Exception as error:
-            text = f"unexpected {place_of(error)}"
+            failed = f"unexpected {place_of(error)}"
             resource = request.match_info.route.resource
             page = resource.canonical if resource else "an unknown page"
-            notices.note(text, f"a request for {page} failed: {text}")
-            return failure(request, 500, text)
+            notices.note(failed, f"a request for {page} failed: {failed}")
+            return failure(request, 500, failed)
 
     return answer
 
@@ -73,8 +73,8 @@ def gate() -> Any:
         if not request.path.startswith(API) or request.path == HEALTH:
             return await handler(request)
         if free.locked() and waiting >= limits.REQUESTS_WAITING:
-            text = f"{waiting} requests are waiting already: try again in a second"
-            return failure(request, 503, text, **{"Retry-After": "1"})
+            refusal = f"{waiting} requests are waiting already: try again in a second"
+            return failure(request, 503, refusal, **{"Retry-After": "1"})
         waiting += 1
         try:
             await free.acquire()

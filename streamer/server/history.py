@@ -11,19 +11,18 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from streamer.metrics.catalogue import PREFIX
+from streamer.metrics.catalogue import PREFIX, form_of, title_of
 from streamer.metrics.definition import Metric
-from streamer.metrics.titles import form_of, title_of
 from streamer.query.merged_panes import MergedPanes
-from streamer.query.numbering import ALL
 from streamer.query.pane_history import NotByPaneError, PaneHistory, Wanted
+from streamer.query.segment_index import ALL
 from streamer.server.api import error_answer, without_parameters
 from streamer.server.documents import UnknownValueError, require_known
 from streamer.server.exporter import Exporter
 from streamer.server.scrape import accepts_gzip
 from streamer.settings import limits
 from streamer.settings.labels import OF_READINGS
-from streamer.settings.nearest import nearest
+from streamer.settings.names import nearest
 from streamer.state.snapshot import View
 
 
@@ -87,9 +86,11 @@ class HistoryApi:
     def _wanted(self, query: Mapping[str, str]) -> Wanted:
         windows, dimensions = self.settings.windows.lengths_ms, self.settings.dimension_names
         own = {"name", "window", "split", "points"}
-        known = [*sorted(own), *dimensions, *OF_READINGS]
-        if unknown := set(query) - set(known):
-            raise QueryError(f"unknown parameter {min(unknown)!r}; there are {', '.join(known)}")
+        parameters = [*sorted(own), *dimensions, *OF_READINGS]
+        if unknown := set(query) - set(parameters):
+            raise QueryError(
+                f"unknown parameter {min(unknown)!r}; there are {', '.join(parameters)}"
+            )
         window = query.get("window") or max(windows, key=lambda label: windows[label])
         require_known("window", window, tuple(windows))
         split = query.get("split")
@@ -113,8 +114,8 @@ class HistoryApi:
 
     def _body(self, wanted: Wanted, views: Sequence[View], updates: int, at_ms: int) -> bytes:
         if self._panes is None or self._panes[0] != updates:
-            found = PaneHistory(self.settings, self.exporter.catalogue, views, self._merged)
-            self._panes, self._made = (updates, found), {}
+            history = PaneHistory(self.settings, self.exporter.catalogue, views, self._merged)
+            self._panes, self._made = (updates, history), {}
         panes = self._panes[1]
         for name, value in wanted.where.items():
             require_known(name, value, panes.values_of(name))
@@ -139,19 +140,19 @@ def _points(text: str | None) -> int:
 
 def _document(wanted: Wanted, panes: PaneHistory, at_ms: int) -> dict[str, Any]:
     try:
-        found = panes.read(wanted, at_ms)
+        course = panes.read(wanted, at_ms)
     except NotByPaneError as error:
         raise QueryError(f"{wanted.metric.name} has no history: {error}", 404) from error
-    if len(found.lines) > limits.HISTORY_SERIES:
-        names = sorted({name for line in found.lines for name in line.labels} & {*OF_READINGS})
-        text = f"{len(found.lines)} series; at most {limits.HISTORY_SERIES}: choose by "
-        raise QueryError(text + (", ".join(names) or "dimensions"))
+    if len(course.lines) > limits.HISTORY_SERIES:
+        names = sorted({name for line in course.lines for name in line.labels} & {*OF_READINGS})
+        refusal = f"{len(course.lines)} series; at most {limits.HISTORY_SERIES}: choose by "
+        raise QueryError(refusal + (", ".join(names) or "dimensions"))
     return {
         **_described(wanted.metric),
         "window": wanted.window,
         "split": wanted.split,
         "at_ms": at_ms,
-        **asdict(found),
+        **asdict(course),
     }
 
 

@@ -16,12 +16,12 @@ from aiohttp import web
 from aiohttp.http import HttpVersion11
 
 from streamer.settings import limits
-from streamer.settings.model import Exporter
+from streamer.settings.model import ExporterSettings
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-def known_hosts(exporter: Exporter) -> frozenset[str]:
+def known_hosts(exporter: ExporterSettings) -> frozenset[str]:
     """Names, in lower case: ``localhost``, that of the settings, this machine's, ``hosts``."""
     own = socket.gethostname()
     names = ("localhost", exporter.host, own, own.partition(".")[0], *exporter.hosts)
@@ -52,7 +52,7 @@ def _is_address(host: str) -> bool:
     return True
 
 
-def host_guard(exporter: Exporter, is_open: Callable[[str], bool]) -> Any:
+def host_guard(exporter: ExporterSettings, is_open: Callable[[str], bool]) -> Any:
     """Middleware of aiohttp: 421 for a name that is not known, but on pages that reveal nothing."""
     names = known_hosts(exporter)
 
@@ -63,10 +63,10 @@ def host_guard(exporter: Exporter, is_open: Callable[[str], bool]) -> Any:
         if is_old or is_open(request.path) or is_known(header or "", names):
             return await handler(request)
         shown = (header or "")[: limits.MAX_FOUND_CHARS]
-        text = (
+        refusal = (
             f"{shown!r} is not a name of this exporter: use its address, or add the name "
             "to exporter.hosts of its settings\n"
         )
-        return web.Response(status=421, text=text)
+        return web.Response(status=421, text=refusal)
 
     return guard

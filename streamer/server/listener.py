@@ -13,7 +13,7 @@ from aiohttp import web
 
 from streamer.errors import StreamerError
 from streamer.notices import Notices
-from streamer.server.connections import Connections
+from streamer.server.connections import HttpConnections
 from streamer.settings import limits
 
 _BACKLOG = 128
@@ -37,7 +37,7 @@ class Listener(web.BaseSite):
         super().__init__(runner, ssl_context=context)
         assert runner.server is not None  # BaseSite has looked
         self._address, self._context = (host, port), context
-        self.connections = Connections(runner.server, notices or Notices())
+        self.connections = HttpConnections(runner.server, notices or Notices())
         self._sockets: list[socket.socket] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._handshakes: dict[asyncio.Task[None], None] = {}
@@ -58,10 +58,10 @@ class Listener(web.BaseSite):
         """Listen. OSError where an address cannot be used."""
         host, port = self._address
         loop = asyncio.get_running_loop()
-        found = await loop.getaddrinfo(
+        addresses = await loop.getaddrinfo(
             host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
-        self._sockets = list(_bound([(family, address) for family, *_, address in found]))
+        self._sockets = list(_bound([(family, address) for family, *_, address in addresses]))
         await super().start()
         self._begin(self._sweep())
         for each in self._sockets:
@@ -140,8 +140,8 @@ class Listener(web.BaseSite):
             )
         except (OSError, TimeoutError) as error:  # of which those of TLS are some
             accepted.close()
-            text = f"the TLS handshake with a client failed ({type(error).__name__})"
-            self.connections.notices.note("handshake", text)
+            problem = f"the TLS handshake with a client failed ({type(error).__name__})"
+            self.connections.notices.note("handshake", problem)
 
 
 async def _readable(listening: socket.socket) -> None:
@@ -198,6 +198,8 @@ async def listen(
     try:
         await site.start()
     except OSError as error:
-        text = (error.strerror or str(error)).partition(" (while")[0]
-        raise StreamerError(f"cannot listen on {host}:{port}: {text}: {_advice(error)}") from error
+        reason = (error.strerror or str(error)).partition(" (while")[0]
+        raise StreamerError(
+            f"cannot listen on {host}:{port}: {reason}: {_advice(error)}"
+        ) from error
     return site.port

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from prometheus_client.core import (
@@ -18,7 +18,6 @@ from streamer import __version__
 from streamer.formatting import partitions_in_words
 from streamer.kafka.log_ends import LogEnds
 from streamer.metrics.catalogue import PREFIX
-from streamer.server.lag import Standstill
 from streamer.settings import limits
 from streamer.settings.model import Settings
 from streamer.state.manifest import Manifest
@@ -53,11 +52,13 @@ def health(
     words, where it takes no more."""
     present = [report for report in reports if report.is_present]
     problems = [
-        f"{report.worker}: partition {number}: {text}"
+        f"{report.worker}: partition {partition}: {problem}"
         for report in present
-        for number, text in sorted(report.problems.items())
+        for partition, problem in sorted(report.problems.items())
     ]
-    problems += [f"{report.worker}: {text}" for report in present for text in report.log_problems]
+    problems += [
+        f"{report.worker}: {problem}" for report in present for problem in report.log_problems
+    ]
     problems += [
         f"the report of {report.worker} in Redis cannot be read: {report.unreadable}"
         for report in reports
@@ -86,14 +87,14 @@ def health(
         )
         problems.append(f"{partitions_in_words(behind)}: {what}")
     problems += [
-        f"partition {number}: records have waited for {seconds:.0f} s without a commit"
-        for number, seconds in sorted(standstill.seconds.items())
+        f"partition {partition}: records have waited for {seconds:.0f} s without a commit"
+        for partition, seconds in sorted(standstill.seconds.items())
         if seconds > limits.STANDSTILL_SECONDS
     ]
     problems += [] if fullness is None else [fullness]
     problems += [
-        f"partition {number}: {damage}; the last state read is shown"
-        for number, damage in sorted(reader.damaged.items())
+        f"partition {partition}: {damage}; the last state read is shown"
+        for partition, damage in sorted(reader.damaged.items())
     ]
     if ends.problem is not None:
         problems.append(f"the lag is unknown: Kafka: {ends.problem}")
@@ -129,15 +130,15 @@ def processor_metrics(reader: Reader, reports: list[WorkerReport], now: Health) 
 
 def keyed_metric(settings: Settings, keyed: Mapping[str, bool]) -> Metric:
     """How the topics are keyed, as far as that was looked at."""
-    found = GaugeMetricFamily(
+    metric = GaugeMetricFamily(
         f"{PREFIX}topic_keyed_by_user",
         "1 while every sampled user is on one partition number, the same as in the impressions; 0 "
         "once one was not: metrics of users are off then.",
         labels=["topic"],
     )
     for kind, is_by_user in keyed.items():
-        found.add_metric([kind], is_by_user or settings.kafka.keyed_by == "user")
-    return found
+        metric.add_metric([kind], is_by_user or settings.kafka.keyed_by == "user")
+    return metric
 
 
 def build_info() -> Metric:
@@ -154,15 +155,15 @@ def log_metrics(lags: Mapping[tuple[str, int], int], standstill: Standstill) -> 
         "Records up to the last stable offset of the log that are not in the stored state.",
         labels=["topic", "partition"],
     )
-    for (kind, number), records in lags.items():
-        lag.add_metric([kind, str(number)], records)
+    for (kind, partition), records in lags.items():
+        lag.add_metric([kind, str(partition)], records)
     still = GaugeMetricFamily(
         f"{PREFIX}partition_standstill_seconds",
         "How long records of a partition have waited without a commit; 0 where none wait.",
         labels=["partition"],
     )
-    for number, seconds in sorted(standstill.seconds.items()):
-        still.add_metric([str(number)], seconds)
+    for partition, seconds in sorted(standstill.seconds.items()):
+        still.add_metric([str(partition)], seconds)
     yield from (lag, still)
 
 
@@ -181,8 +182,8 @@ def _workers(reports: list[WorkerReport]) -> Iterator[Metric]:
         labels=["worker"],
     )
     for report in reports:
-        for number, phase in report.owned.items():
-            owner.add_metric([str(number), report.worker, phase], 1)
+        for partition, phase in report.owned.items():
+            owner.add_metric([str(partition), report.worker, phase], 1)
         running = 0
         buckets = []
         for bound, count in zip(_BOUNDS, report.commit_buckets, strict=True):
@@ -214,9 +215,9 @@ def _logs(manifests: dict[int, Manifest]) -> Iterator[Metric]:
     )
     topics = {name for m in manifests.values() for name in m.topics}
     for name in sorted(topics):
-        known = [m.topics[name] for m in manifests.values() if name in m.topics]
-        lost.add_metric([name], sum(topic.lost for topic in known))
-        restarts.add_metric([name], sum(topic.restarts for topic in known))
+        positions = [m.topics[name] for m in manifests.values() if name in m.topics]
+        lost.add_metric([name], sum(topic.lost for topic in positions))
+        restarts.add_metric([name], sum(topic.restarts for topic in positions))
     yield from (dead, omitted, lost, restarts)
 
 
@@ -226,10 +227,10 @@ def _state(reader: Reader, workers: int, now: Health) -> Iterator[Metric]:
         "Time of a partition's last commit, by the clock of Redis.",
         labels=["partition"],
     )
-    for number, seen_ms in reader.committed_ms.items():
-        committed.add_metric([str(number)], seen_ms / 1000)
+    for partition, seen_ms in reader.committed_ms.items():
+        committed.add_metric([str(partition)], seen_ms / 1000)
     yield committed
-    for name, text, value in (
+    for name, doc, value in (
         (
             "ready",
             "1 when every partition has a worker and none waits (as /readyz).",
@@ -238,4 +239,50 @@ def _state(reader: Reader, workers: int, now: Health) -> Iterator[Metric]:
         ("workers", "Workers that have reported recently.", workers),
         ("partitions", "Partitions of each topic, fixed when the state was created.", reader.count),
     ):
-        yield GaugeMetricFamily(PREFIX + name, text, value=float(value))
+        yield GaugeMetricFamily(PREFIX + name, doc, value=float(value))
+
+
+def lag_records(
+    ends: LogEnds, stored: Mapping[int, Manifest], reports: Iterable[WorkerReport]
+) -> dict[tuple[str, int], int]:
+    """(log, partition) → offsets from the stored state up to the log's last stable offset.
+
+    By what is stored, so that it is right when no worker lives. Offsets that are no records
+    (markers of transactions) are left out where a worker has read past them.
+    """
+    passed: dict[tuple[str, int], int] = {}
+    for report in reports:
+        for key, offset in report.read_to.items():
+            log, _, digits = key.rpartition("/")
+            log_partition = log, int(digits)
+            passed[log_partition] = max(offset, passed.get(log_partition, 0))
+    result = {}
+    for (log, partition), (start, end) in ends.bounds.items():
+        manifest = stored.get(partition)
+        topic = manifest.topics.get(log) if manifest else None
+        read = max(start, topic.next_offset if topic else 0, passed.get((log, partition), 0))
+        result[log, partition] = max(0, end - read)
+    return result
+
+
+class Standstill:
+    """Partitions whose records wait while nothing of them is committed."""
+
+    def __init__(self) -> None:
+        self._since_ms: dict[int, int] = {}
+        self.seconds: dict[int, float] = {}
+        """Partition → how long its records have waited without a commit; 0 where none wait."""
+        self.records: Mapping[tuple[str, int], int] = {}
+        """(log, partition) → how many wait."""
+
+    def look(
+        self, now_ms: int, lags: Mapping[tuple[str, int], int], committed_ms: Mapping[int, int]
+    ) -> None:
+        """Bring ``seconds`` up to date; all times by the store's clock, in milliseconds."""
+        self.records = lags
+        waiting = {partition for (_, partition), records in lags.items() if records}
+        self._since_ms = {n: self._since_ms.get(n, now_ms) for n in waiting}
+        self.seconds = {partition: 0.0 for _, partition in lags} | {
+            partition: max(0, now_ms - max(since, committed_ms.get(partition, 0))) / 1000
+            for partition, since in self._since_ms.items()
+        }

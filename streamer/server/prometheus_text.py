@@ -8,16 +8,13 @@ sample.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import groupby
 from operator import attrgetter
 
 from prometheus_client.utils import floatToGoString
 
-from streamer.metrics.catalogue import PREFIX
-from streamer.query.readings import Block, Readout
+from streamer.query.readings import Readout, SeriesBlock
 from streamer.settings import limits
-from streamer.settings.renamed import RENAMED
 
 _texts: dict[tuple[tuple[str, str], ...], str] = {}
 """Texts of label sets, from scrape to scrape; emptied when there are too many."""
@@ -32,7 +29,7 @@ def render(result: Readout, is_openmetrics: bool = False) -> str:
         _texts.clear()
     texts: dict[tuple[object, ...], dict[int, str]] = {}
     out: list[str] = []
-    shown = (b for b in with_old_names(result.blocks) if b.present)
+    shown = (b for b in result.blocks if b.present)
     for family, group in groupby(shown, attrgetter("family")):
         blocks = list(group)
         out.append(_openmetrics_head(family, blocks[0]) if is_openmetrics else _head(blocks[0]))
@@ -40,34 +37,24 @@ def render(result: Readout, is_openmetrics: bool = False) -> str:
             made = texts.setdefault((id(block.labels), *block.extra.items()), {})
             name, labels, extra, values = block.name, block.labels, block.extra, block.values
             for i in places:
-                text = made.get(i)
-                if text is None:
+                label_text = made.get(i)
+                if label_text is None:
                     key = (*labels[i].items(), *extra.items())
-                    text = _texts.get(key)
-                    if text is None:
-                        text = _texts[key] = _label_text(dict(key))
-                    made[i] = text
+                    label_text = _texts.get(key)
+                    if label_text is None:
+                        label_text = _texts[key] = _label_text(dict(key))
+                    made[i] = label_text
                 value = values[i]
                 if not -_PLAIN < value < _PLAIN:
-                    out.append(f"{name}{text} {_large(value)}\n")
+                    out.append(f"{name}{label_text} {_large(value)}\n")
                 elif type(value) is int:
-                    out.append(f"{name}{text} {value}.0\n")
+                    out.append(f"{name}{label_text} {value}.0\n")
                 else:
-                    out.append(f"{name}{text} {float(value)!r}\n")
+                    out.append(f"{name}{label_text} {float(value)!r}\n")
     return "".join(out)
 
 
-def with_old_names(blocks: Sequence[Block]) -> Iterator[Block]:
-    """Blocks, and once more those of metrics that were renamed, under their old names."""
-    yield from blocks
-    for old, new in RENAMED.items():
-        doc = f"Deprecated, and gone with the next release: use {PREFIX}{new}."
-        for block in blocks:
-            if block.name == PREFIX + new:
-                yield replace(block, name=PREFIX + old, doc=doc)
-
-
-def places_of(blocks: Sequence[Block]) -> Iterator[tuple[Block, Sequence[int]]]:
+def places_of(blocks: Sequence[SeriesBlock]) -> Iterator[tuple[SeriesBlock, Sequence[int]]]:
     """Blocks of one family, and which of their places follow each other on the page: a histogram's
     series of one segment stand together, the buckets first."""
     if blocks[0].kind != "histogram":
@@ -92,12 +79,12 @@ def _large(value: float) -> str:
     return str(floatToGoString(value))  # type: ignore[no-untyped-call]
 
 
-def _head(block: Block) -> str:
+def _head(block: SeriesBlock) -> str:
     doc = block.doc.replace("\\", r"\\").replace("\n", r"\n")
     return f"# HELP {block.family} {doc}\n# TYPE {block.family} {block.kind}\n"
 
 
-def _openmetrics_head(family: str, block: Block) -> str:
+def _openmetrics_head(family: str, block: SeriesBlock) -> str:
     """There a counter's family is called without ``_total``."""
     bare = family.removesuffix("_total") if block.kind == "counter" else family
     return f"# HELP {bare} {_escaped(block.doc)}\n# TYPE {bare} {block.kind}\n"

@@ -64,7 +64,7 @@ def _is_gzip(accept_encoding: str) -> bool:
 
 def _weights(header: str) -> Iterator[tuple[str, float]]:
     """(name, weight) of each element, ascending, so that of one name the largest comes last."""
-    found = []
+    weights = []
     for element in header.lower().split(","):
         name, *parameters = (part.strip() for part in element.split(";"))
         weight = 1.0
@@ -74,8 +74,8 @@ def _weights(header: str) -> Iterator[tuple[str, float]]:
                     weight = float(parameter[2:])
                 except ValueError:
                     weight = 0.0
-        found.append((name, weight))
-    yield from sorted(found, key=lambda pair: pair[1])
+        weights.append((name, weight))
+    yield from sorted(weights, key=lambda pair: pair[1])
 
 
 class Bodies:

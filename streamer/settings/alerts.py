@@ -9,8 +9,7 @@ from functools import cached_property
 import msgspec
 
 from streamer.settings import limits
-from streamer.settings.durations import duration_ms
-from streamer.settings.experiments import DAY_MS
+from streamer.settings.durations import DAY_MS, duration_ms
 from streamer.settings.section import Section
 
 LEVEL = 0.99

@@ -1,7 +1,8 @@
-"""Lengths of time: as written in settings, and of panes."""
+"""Lengths of time, as written in settings and of panes; and days."""
 
 from __future__ import annotations
 
+import datetime
 import re
 from functools import cached_property
 
@@ -9,7 +10,10 @@ from streamer.errors import SettingsError
 from streamer.settings import limits
 
 HOUR_MS = 3_600_000
-_UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": HOUR_MS, "d": 86_400_000}
+DAY_MS = 86_400_000
+"""Days are those of UTC."""
+_EPOCH = datetime.date(1970, 1, 1)
+_UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": HOUR_MS, "d": DAY_MS}
 _DURATION = re.compile(r"^(\d+)(ms|s|m|h|d)$")
 
 
@@ -42,3 +46,17 @@ def in_ms(key: str, section: str) -> cached_property[int]:
 def pane_length_ms(window_ms: int) -> int:
     """Length of one pane of a window: a sixtieth, at least one second."""
     return max(limits.MIN_PANE_MS, window_ms // limits.PANES_PER_WINDOW)
+
+
+def day_of(date: datetime.date) -> int:
+    """Days since 1970-01-01.
+
+    >>> day_of(datetime.date(1970, 1, 3))
+    2
+    """
+    return (date - _EPOCH).days
+
+
+def date_of(day: int) -> datetime.date:
+    """What ``day_of`` was made of."""
+    return _EPOCH + datetime.timedelta(days=day)

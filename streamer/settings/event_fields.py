@@ -10,7 +10,7 @@ LINE_TYPES = {
     "conversion": "conversions",
     "session": "sessions",
 }
-"""``type`` of a line in a file → kind."""
+"""``type`` of a line in a file, and key of ``[sources.kind]`` → kind."""
 ACTIONS = ("start", "view", "dwell", "end")
 """What a session event can report."""
 MOMENTS = ("ts", "start_ts", "end_ts")
@@ -45,3 +45,7 @@ def field_names(kind: str) -> tuple[str, ...]:
     ('ts', 'user_id', 'event_id', 'request_id', 'type', 'item_id', 'items', 'value')
     """
     return (*_COMMON, *_FIELDS[kind])
+
+
+ALL_FIELDS = tuple(dict.fromkeys(name for kind in KINDS for name in field_names(kind)))
+"""Those of all kinds, each once."""

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 
 from streamer.errors import SettingsError
 from streamer.settings import limits
-from streamer.settings.experiments import DAY_MS, Experiment, percentile_of
+from streamer.settings.durations import DAY_MS
+from streamer.settings.experiments import Experiment, percentile_of
 from streamer.settings.labels import is_value
 
 if TYPE_CHECKING:
     from streamer.settings.model import Settings
 
 
-def _require(condition: bool, message: str) -> None:
+def require(condition: bool, message: str) -> None:
+    """SettingsError with this message where a condition does not hold."""
     if not condition:
         raise SettingsError(message)
 
@@ -23,32 +25,32 @@ def _require(condition: bool, message: str) -> None:
 def validate_experiments(s: Settings) -> None:
     """Raise SettingsError at the first experiment that cannot be run."""
     names = [e.name for e in s.experiments]
-    _require(
+    require(
         len(names) <= limits.MAX_EXPERIMENTS,
         f"{len(names)} experiments; at most {limits.MAX_EXPERIMENTS}",
     )
     for i, e in enumerate(s.experiments):
         at = f"at experiments[{i}]"
-        _require(
+        require(
             re.match(limits.LABEL_PATTERN, e.name) is not None and names.count(e.name) == 1,
             f"name = {e.name!r}: 1 to 64 of A-Za-z0-9_.:-, and no other's name; {at}",
         )
-        _require(
+        require(
             e.dimension in s.dimension_names,
             f"dimension = {e.dimension!r}; dimensions are {list(s.dimension_names)}; {at}",
         )
-        _require(
+        require(
             1 < len(e.split) <= limits.MAX_ARMS and e.control in e.split,
             f"split = {e.split}: 2 to {limits.MAX_ARMS} arms, control = {e.control!r} one of "
             f"them; {at}",
         )
         for arm, share in e.split.items():
-            _require(
+            require(
                 is_value(arm) and 0 < share < math.inf,
                 f"split.{arm} = {share}: a value of {e.dimension!r}, and a share above 0; {at}",
             )
         others = [name for name in s.dimension_names if name != e.dimension]
-        _require(
+        require(
             set(e.explore) <= set(others),
             f"explore = {list(e.explore)}: dimensions besides {e.dimension!r}: {others}; {at}",
         )
@@ -57,44 +59,44 @@ def validate_experiments(s: Settings) -> None:
 
 
 def _validate_experiment_days(e: Experiment, at: str) -> None:
-    _require(
+    require(
         len(e.days) > 0 and e.days.stop * DAY_MS <= limits.MAX_EVENT_MS,
         f"start = {e.start} and end = {e.end}: must be at least a day apart, and before 2100; {at}",
     )
-    _require(
+    require(
         0 <= e.covariate_days <= limits.MAX_COVARIATE_DAYS and e.covariates.start >= 0,
         f"covariate_days = {e.covariate_days} before {e.start}: must be 0 to "
         f"{limits.MAX_COVARIATE_DAYS}, and not reach back before 1970; {at}",
     )
-    _require(0 < e.alpha < 1, f"alpha = {e.alpha}: above 0 and below 1; {at}")
-    _require(
+    require(0 < e.alpha < 1, f"alpha = {e.alpha}: above 0 and below 1; {at}")
+    require(
         e.outcomes in ("exposed", "attributed"),
         f"outcomes = {e.outcomes!r}: 'exposed' or 'attributed'; {at}",
     )
-    _require(
+    require(
         e.decide in ("any_time", "at_end"),
         f"decide = {e.decide!r}: 'any_time' or 'at_end'; {at}",
     )
-    _require(
+    require(
         e.decide == "any_time" or e.end is not None,
         f"decide = 'at_end' without an end: set end, the last day, before the start; {at}",
     )
-    _require(
+    require(
         e.planned_users is None or (e.decide == "at_end" and e.planned_users > 0),
         f"planned_users = {e.planned_users}: above 0, and only with decide = 'at_end'; {at}",
     )
-    _require(e.expected_users > 0, f"expected_users = {e.expected_users}: above 0; {at}")
-    _require(
+    require(e.expected_users > 0, f"expected_users = {e.expected_users}: above 0; {at}")
+    require(
         e.min_users >= limits.MIN_USERS,
         f"min_users = {e.min_users}: at least {limits.MIN_USERS}, for with fewer users in an arm "
         f"no interval holds at any time; {at}",
     )
-    _require(
+    require(
         1 <= e.min_days <= limits.MAX_MIN_DAYS,
         f"min_days = {e.min_days}: 1 to {limits.MAX_MIN_DAYS}; {at}",
     )
-    _require(0.5 <= e.power < 1, f"power = {e.power}: 0.5 to below 1; {at}")
-    _require(
+    require(0.5 <= e.power < 1, f"power = {e.power}: 0.5 to below 1; {at}")
+    require(
         e.min_lift is None or 0 < e.min_lift < 1,
         f"min_lift = {e.min_lift}: above 0 and below 1, e.g. 0.02 for 2 %; {at}",
     )
@@ -102,43 +104,43 @@ def _validate_experiment_days(e: Experiment, at: str) -> None:
 
 def _validate_experiment_metrics(e: Experiment, at: str) -> None:
     names = [metric.name for metric in e.metrics]
-    _require(
+    require(
         0 < len(names) <= limits.MAX_EXPERIMENT_METRICS and len(set(names)) == len(names),
         f"metrics {names}: 1 to {limits.MAX_EXPERIMENT_METRICS}, each once; {at}",
     )
     named = [metric.name for metric in e.metrics if metric.primary]
-    _require(len(named) < 2, f"primary = true of {' and '.join(named)}: one metric decides; {at}")
+    require(len(named) < 2, f"primary = true of {' and '.join(named)}: one metric decides; {at}")
     for metric in e.metrics:
-        _require(
+        require(
             not (metric.primary and metric.is_guardrail),
             f"{metric.name}: primary = true and a margin: a metric with a margin is a guardrail, "
             f"which forbids a harm but decides nothing; remove one of them; {at}",
         )
         validate_direction(metric.direction, f"{metric.name}: ", at)
-        _require(
+        require(
             metric.margin is None or 0 < metric.margin < 1,
             f"{metric.name}: margin = {metric.margin}: above 0 and below 1, e.g. 0.02 for 2 %; an "
             f"amount is a margin_absolute; {at}",
         )
-        _require(
+        require(
             metric.margin_absolute is None or 0 < metric.margin_absolute < math.inf,
             f"{metric.name}: margin_absolute = {metric.margin_absolute}: above 0, in the unit of "
             f"the metric; {at}",
         )
-        _require(
+        require(
             metric.margin is None or metric.margin_absolute is None,
             f"{metric.name}: margin and margin_absolute: a guardrail has one of them; {at}",
         )
-        _require(
+        require(
             metric.cap is None or 0 <= metric.cap <= limits.MAX_VALUE,
             f"{metric.name}: cap = {metric.cap}: a quantile below 1, an amount from 1 to "
             f"{limits.MAX_VALUE:g}, or 0; {at}",
         )
-        _require(
+        require(
             metric.cap is None or not metric.name.startswith("composite@"),
             f"{metric.name}: cap = {metric.cap}: a composite cannot be capped; remove it; {at}",
         )
-        _require(
+        require(
             metric.cap is None or percentile_of(metric.name) is None,
             f"{metric.name}: cap = {metric.cap}: the heaviest users do not move a percentile, so "
             f"that it has no cap; remove it; {at}",
@@ -148,4 +150,4 @@ def _validate_experiment_metrics(e: Experiment, at: str) -> None:
 def validate_direction(direction: str, whose: str, at: str) -> None:
     """SettingsError where it is none; ``whose`` and ``at`` say where it stands."""
     known = direction in ("higher", "lower")
-    _require(known, f"{whose}direction = {direction!r}: 'higher' or 'lower'; {at}")
+    require(known, f"{whose}direction = {direction!r}: 'higher' or 'lower'; {at}")

@@ -7,26 +7,8 @@ import re
 from functools import cached_property
 
 from streamer.settings import limits
+from streamer.settings.durations import DAY_MS, day_of
 from streamer.settings.section import Section
-
-DAY_MS = 86_400_000
-"""Days are those of UTC."""
-_EPOCH = datetime.date(1970, 1, 1)
-
-
-def day_of(date: datetime.date) -> int:
-    """Days since 1970-01-01.
-
-    >>> day_of(datetime.date(1970, 1, 3))
-    2
-    """
-    return (date - _EPOCH).days
-
-
-def date_of(day: int) -> datetime.date:
-    """What ``day_of`` was made of."""
-    return _EPOCH + datetime.timedelta(days=day)
-
 
 DEFAULT_RATIO_CAP = 0.99
 """Quantile of denominators at which ratios are capped where the settings do not say."""

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
+from streamer.errors import SettingsError
 from streamer.settings import limits
+from streamer.settings.event_fields import ALL_FIELDS
 
 ALL, UNKNOWN = "all", "unknown"
 """What stands for all values of a dimension, and for a missing one."""
@@ -22,6 +26,7 @@ OF_ALERTS = ("baseline", "severity", "alertname")
 """Labels of rules and of what Alertmanager groups by."""
 OF_TARGETS = ("job", "instance")
 """Labels that Prometheus adds to a target's series."""
+_NAME = re.compile(r"^[a-z_][a-z0-9_]{0,62}$")
 RESERVED = frozenset({"window", *OF_READINGS, *OF_PROCESS, *OF_ALERTS, *OF_TARGETS})
 
 VALUE_RULE = f"a text of 1 to {limits.MAX_LABEL_CHARS} characters, and not all, other or unknown"
@@ -36,3 +41,22 @@ def is_value(value: str) -> bool:
     """
     reserved = limits.RESERVED_LABELS | {"unknown"}
     return 0 < len(value) <= limits.MAX_LABEL_CHARS and value not in reserved
+
+
+def validate_dimension_name(name: str, at: str) -> None:
+    """SettingsError where a dimension cannot be called so."""
+    if _NAME.match(name) is None:
+        raise SettingsError(f"bad name {name!r}: a-z, 0-9 and _; {at}")
+    whose = ""
+    if name in RESERVED:
+        whose = "the name of a label that streamer or Prometheus sets itself"
+    elif name.startswith("__"):
+        whose = "a name that Prometheus reserves (it begins with __)"
+    elif name in ALL_FIELDS:
+        whose = "the name of a field of events"
+    if whose:
+        other = f"event_{name.strip('_')}"
+        mapped = "" if name in ALL_FIELDS else f", and [events.fields] {other} = {name!r}"
+        raise SettingsError(
+            f"dimension {name!r} has {whose}: use another name, e.g. {other!r}{mapped}; {at}"
+        )

@@ -1,6 +1,8 @@
-"""Settings from ``streamer.toml`` and the environment.
+"""Settings from ``streamer.toml`` and the environment, and secrets from files that they name.
 
-Unknown keys are refused; an error names the path and, for a contradiction, both values.
+Unknown keys are refused; an error names the path and, for a contradiction, both values. What is
+read of a secret goes to a server and nowhere else: errors name the setting and the file, never what
+is in it.
 """
 
 from __future__ import annotations
@@ -14,8 +16,8 @@ import msgspec
 
 from streamer.errors import SettingsError
 from streamer.settings.model import Settings
-from streamer.settings.names import PREFIX, hint, refuse_near_misses
-from streamer.settings.section import SECRETS
+from streamer.settings.names import hint, refuse_near_misses
+from streamer.settings.section import PREFIX, SECRETS
 from streamer.settings.source_rules import with_presets
 from streamer.settings.validation import validate
 
@@ -36,26 +38,26 @@ def load(path: str | Path | None = None, environ: Mapping[str, str] | None = Non
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise SettingsError(f"not TOML: {error}; at {path}") from error
     refuse_near_misses(environ or {}, Settings)
-    for key, text in sorted((environ or {}).items()):
+    for key, value in sorted((environ or {}).items()):
         parts = key.removeprefix(PREFIX).lower().split("__")
         if key.startswith(PREFIX) and (len(parts) > 1 or parts[0] in _LISTS):
-            _lay_over(data, parts, text, key)
+            _lay_over(data, parts, value, key)
     return parse(data, where)
 
 
-def _lay_over(data: dict[str, Any], path: list[str], text: str, key: str) -> None:
+def _lay_over(data: dict[str, Any], path: list[str], value: str, key: str) -> None:
     table = data
     for part in path[:-1]:
         table = table.setdefault(part, {})
         if not isinstance(table, dict):
             raise SettingsError(f"{key}: {part!r} is not a table of the settings")
-    if path[-1] in SECRETS or text[:1] not in ("[", "{"):
-        table[path[-1]] = text
+    if path[-1] in SECRETS or value[:1] not in ("[", "{"):
+        table[path[-1]] = value
         return
     try:
-        table[path[-1]] = tomllib.loads(f"v = {text}")["v"]
+        table[path[-1]] = tomllib.loads(f"v = {value}")["v"]
     except tomllib.TOMLDecodeError as error:
-        raise SettingsError(f"{key}={text!r}: not a TOML value: {error}") from error
+        raise SettingsError(f"{key}={value!r}: not a TOML value: {error}") from error
 
 
 def parse(data: Mapping[str, Any], where: str = "the settings") -> Settings:
@@ -66,3 +68,22 @@ def parse(data: Mapping[str, Any], where: str = "the settings") -> Settings:
         raise SettingsError(f"{error}{hint(str(error), Settings)}; in {where}") from error
     validate(settings)
     return settings
+
+
+def secret_of(key: str, path: str) -> str:
+    """What a file holds, without blanks around it; SettingsError where it is empty or cannot be
+    read."""
+    try:
+        secret = Path(path).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        raise SettingsError(f"cannot read {key}: {reason}; at {path}") from None
+    if not secret:
+        raise SettingsError(f"{key} is an empty file; at {path}")
+    return secret
+
+
+def unusable(key: str, paths: str, error: Exception) -> SettingsError:
+    """The error to raise where a certificate or its key cannot be used."""
+    reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or str(error)
+    return SettingsError(f"cannot use {key}: {reason}; at {paths}")

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from streamer.settings.sources import KIND_OF_RULE, Source, full_name
+from streamer.settings.event_fields import LINE_TYPES
+from streamer.settings.sources import Source, full_name
 
 ClusterIds = Mapping[str | None, str]
 """Cluster (None: that of ``[kafka]``) → the id that Kafka itself has for it."""
@@ -60,12 +61,12 @@ def kinds_of(source: Source, topic: str) -> tuple[str, ...]:
     """Which events a topic of a source holds."""
     kind = source.kind
     if kind.fixed is not None:
-        return (KIND_OF_RULE[kind.fixed],)
+        return (LINE_TYPES[kind.fixed],)
     by_topic = kind.field is None and kind.header is None
-    found = {
+    rules_of_topic = {
         name: [rule for value, rule in rules.items() if value == topic or not by_topic]
         for name, rules in kind.rules.items()
     }
-    if any(rule.shown for rule in found["clicks"]):
-        found["impressions"] = found["clicks"]
-    return tuple(name for name, rules in found.items() if rules)
+    if any(rule.shown for rule in rules_of_topic["clicks"]):
+        rules_of_topic["impressions"] = rules_of_topic["clicks"]
+    return tuple(name for name, rules in rules_of_topic.items() if rules)

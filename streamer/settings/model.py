@@ -7,15 +7,13 @@ from functools import cached_property
 import msgspec
 
 from streamer.settings.alerts import Alert
-from streamer.settings.bounds import Limits
 from streamer.settings.clusters import Cluster, Connection
-from streamer.settings.composites import Composite
-from streamer.settings.custom import Custom, own_fields
 from streamer.settings.durations import HOUR_MS, duration_ms, in_ms
 from streamer.settings.event_fields import KINDS
 from streamer.settings.experiments import Experiment
+from streamer.settings.limits import Limits
 from streamer.settings.logs import Log, logs_of
-from streamer.settings.policies import Policy
+from streamer.settings.own_metrics import Composite, Custom, Policy, own_fields
 from streamer.settings.section import Section
 from streamer.settings.sources import Source, own_source
 
@@ -103,7 +101,7 @@ class Dimension(Section, frozen=True):
     """How many of the other values are kept (smallest hashes first); the rest is `other`."""
 
 
-class Windows(Section, frozen=True):
+class WindowSettings(Section, frozen=True):
     """[windows]: the lengths of the sliding windows."""
 
     lengths: tuple[str, ...] = ("1m", "5m", "1h", "24h")
@@ -132,6 +130,17 @@ class Attribution(Section, frozen=True):
     click_ms = in_ms("click", "attribution")
     conversion_ms = in_ms("conversion", "attribution")
     session_gap_ms = in_ms("session_gap", "attribution")
+
+
+CONVENTIONS = {
+    "precision_ratio": ("shown",),
+    "map_ratio": ("jurity", "primer"),
+    "mar_ratio": ("jurity", "primer"),
+    "ndcg_ratio": ("jurity", "exponential"),
+    "kendall_tau": ("tau_b",),
+}
+"""Metric of slates → conventions by which it can be shown besides its default, in the order in
+which they are laid out."""
 
 
 class Metrics(Section, frozen=True):
@@ -211,7 +220,7 @@ class Time(Section, frozen=True):
     dedup_horizon_ms = in_ms("dedup_horizon", "time")
 
 
-class Exporter(Section, frozen=True):
+class ExporterSettings(Section, frozen=True):
     """[exporter]: where `/metrics` is served."""
 
     host: str = "127.0.0.1"
@@ -240,7 +249,7 @@ class Settings(Section, frozen=True):
     clusters: dict[str, Connection] = msgspec.field(default_factory=dict)
     redis: Redis = Redis()
     dimensions: tuple[Dimension, ...] = (Dimension(name="variant"), Dimension(name="surface"))
-    windows: Windows = Windows()
+    windows: WindowSettings = WindowSettings()
     attribution: Attribution = Attribution()
     metrics: Metrics = Metrics()
     items: Items = Items()
@@ -252,7 +261,7 @@ class Settings(Section, frozen=True):
     custom: tuple[Custom, ...] = ()
     composites: tuple[Composite, ...] = ()
     sources: tuple[Source, ...] = ()
-    exporter: Exporter = Exporter()
+    exporter: ExporterSettings = ExporterSettings()
     limits: Limits = Limits()
 
     @property

@@ -1,76 +1,51 @@
-"""Names of settings: in the file, in the environment, and what a name that is none may mean."""
+"""What a name may mean that is none of the settings."""
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Iterator, Mapping
-from typing import get_args, get_origin
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
 from streamer.errors import SettingsError
-from streamer.settings.nearest import nearest
-from streamer.settings.section import Section
+from streamer.settings.section import NAME, Section, keys_of, sections_of, variable_of
 
-PREFIX = "STREAMER_"
-NAME = "NAME"
+_LIKENESS = 0.6
 _UNKNOWN = re.compile(r"unknown field `([^`]*)`(?: - at `\$\.?([^`]*)`)?")
 _ADDRESS = re.compile(r"[a-z]+://")
 """What Kubernetes writes into STREAMER_EXPORTER_PORT for a service called streamer-exporter."""
 
 
-def sections_of(root: type[Section]) -> dict[str, type[Section]]:
-    """Path of a table → its type, all below ``root``, which has the path ""; ``NAME`` stands for
-    names of one's own."""
-    return dict(_sections("", root))
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name most like another one; None where none is like it.
 
-
-def _sections(path: str, kind: type[Section]) -> Iterator[tuple[str, type[Section]]]:
-    yield path, kind
-    for field in msgspec.structs.fields(kind):
-        for part in (field.type, *get_args(field.type)):
-            if isinstance(part, type) and issubclass(part, Section):
-                own = f".{NAME}" if get_origin(field.type) is dict else ""
-                yield from _sections(f"{path}.{field.encode_name}{own}".lstrip("."), part)
-
-
-def keys_of(root: type[Section]) -> list[str]:
-    """Paths of all keys, also of those that are tables: ``kafka.topics.clicks``."""
-    return [
-        f"{path}.{field.encode_name}".lstrip(".")
-        for path, kind in _sections("", root)
-        for field in msgspec.structs.fields(kind)
-    ]
+    >>> nearest("brokerz", ["group", "brokers"]), nearest("x", ["brokers"])
+    ('brokers', None)
+    """
+    found = difflib.get_close_matches(name, list(known), 1, cutoff=_LIKENESS)
+    return found[0] if found else None
 
 
 def hint(message: str, root: type[Section]) -> str:
     """What to do about msgspec's message of an unknown key; "" where it is about something else."""
-    found = _UNKNOWN.search(message)
-    if found is None:
+    unknown = _UNKNOWN.search(message)
+    if unknown is None:
         return ""
-    name, path, known_paths = found[1], found[2] or "", sections_of(root)
+    name, path, known_paths = unknown[1], unknown[2] or "", sections_of(root)
     kind = known_paths.get(re.sub(r"\[[^\]]*\]", "", path))
     if kind is None:
         kind = known_paths.get(path.replace("[...]", f".{NAME}"))
     if kind is None:
         return ""
-    known = [field.encode_name for field in msgspec.structs.fields(kind)]
-    close = nearest(name, known)
+    keys = [field.encode_name for field in msgspec.structs.fields(kind)]
+    close = nearest(name, keys)
     if close is not None:
         return f": did you mean {close!r}?"
     elsewhere = [key for key in keys_of(root) if key.rpartition(".")[2] == name]
     if elsewhere:
         return f": did you mean {' or '.join(elsewhere)}?"
-    return f": the keys there are {', '.join(known)}"
-
-
-def variable_of(path: str) -> str:
-    """The variable of the environment that overrides a key.
-
-    >>> variable_of("kafka.topics.clicks")
-    'STREAMER_KAFKA__TOPICS__CLICKS'
-    """
-    return PREFIX + path.replace(".", "__").upper()
+    return f": the keys there are {', '.join(keys)}"
 
 
 def refuse_near_misses(environ: Mapping[str, str], root: type[Section]) -> None:
@@ -85,12 +60,12 @@ def refuse_near_misses(environ: Mapping[str, str], root: type[Section]) -> None:
         for name, key in meant.items()
         if f".{NAME}." in key
     }
-    for name, text in sorted(environ.items()):
+    for name, value in sorted(environ.items()):
         key = meant.get(name)
-        for pattern, its in named.items():
-            if found := pattern.match(name):
-                key = its.replace(NAME, found[1].lower())
-        if key is not None and name != variable_of(key) and not _ADDRESS.match(text):
+        for pattern, key_of_pattern in named.items():
+            if match := pattern.match(name):
+                key = key_of_pattern.replace(NAME, match[1].lower())
+        if key is not None and name != variable_of(key) and not _ADDRESS.match(value):
             raise SettingsError(
                 f"{name} is not a setting: {key} is {variable_of(key)}, with two underscores; "
                 "in the environment"

@@ -34,7 +34,7 @@ Step = str | int | Where
 Path = tuple[Step, ...]
 
 
-def path_of(text: str) -> Path:
+def path_of(path: str) -> Path:
     """The steps of a path; SettingsError where it is none. ``$`` is not one of them.
 
     >>> path_of("properties.products[0].id")
@@ -42,24 +42,24 @@ def path_of(text: str) -> Path:
     >>> path_of('event_params[key=page].value["string.value"]')
     ('event_params', Where(key='key', equals='page'), 'value', 'string.value')
     """
-    rest = text.removeprefix("$.")
+    rest = path.removeprefix("$.")
     rest = rest if rest.startswith("[") else f".{rest}"
     steps: list[Step] = []
     at = 0
     while at < len(rest):
-        found = _TOKEN.match(rest, at)
-        if found is None:
+        token = _TOKEN.match(rest, at)
+        if token is None:
             raise SettingsError(
-                f"{text!r} is no path: write it like properties.products[0].id, with "
+                f"{path!r} is no path: write it like properties.products[0].id, with "
                 '["odd.name"] for a name with dots'
             )
-        if found["number"] is not None:
-            steps.append(int(found["number"]))
-        elif found["key"] is not None:
-            steps.append(Where(found["key"], found["equals"]))
+        if token["number"] is not None:
+            steps.append(int(token["number"]))
+        elif token["key"] is not None:
+            steps.append(Where(token["key"], token["equals"]))
         else:
-            steps.append(found["name"] or found["quoted"])
-        at = found.end()
+            steps.append(token["name"] or token["quoted"])
+        at = token.end()
     return tuple(steps)
 
 

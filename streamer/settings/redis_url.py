@@ -38,12 +38,12 @@ def validate_url(url: str) -> None:
         is_sound, parts = False, urlsplit("")
     if "?" in url:
         raise SettingsError(f"redis.url has a question mark: {_instead(parts.query)}; {at}")
-    number = parts.path.removeprefix("/").rstrip("/")
+    database = parts.path.removeprefix("/").rstrip("/")
     if parts.scheme == "unix" and parts.path:
         return
     if parts.scheme not in ("redis", "rediss") or not is_sound or "#" in url:
         raise SettingsError(f"redis.url cannot be used: {_FORM}; %-encode a password in it; {at}")
-    if number and not (number.isascii() and number.isdigit()):
+    if database and not (database.isascii() and database.isdigit()):
         raise SettingsError(
             f"redis.url cannot be used: only / and a database number follow the port; {at}"
         )
@@ -52,9 +52,9 @@ def validate_url(url: str) -> None:
 def _instead(query: str) -> str:
     """What to do with the options of a URL: only names that are known are quoted."""
     names = dict.fromkeys(part.partition("=")[0] for part in query.split("&"))
-    known = [name for name in names if name in _SETTINGS_OF_OPTIONS]
-    if known:
-        use = "; ".join(f"{name}: {_SETTINGS_OF_OPTIONS[name]}" for name in known)
+    options = [name for name in names if name in _SETTINGS_OF_OPTIONS]
+    if options:
+        use = "; ".join(f"{name}: {_SETTINGS_OF_OPTIONS[name]}" for name in options)
         return f"options are settings of their own here ({use})"
     return (
         "it takes no options; user, password and TLS are settings of their own in the section "

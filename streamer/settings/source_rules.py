@@ -1,4 +1,5 @@
-"""Rules of ``[[sources]]`` that types cannot say, and the presets laid under them."""
+"""Rules of ``[[sources]]`` and ``[clusters.NAME]`` that types cannot say, and the presets laid
+under them."""
 
 from __future__ import annotations
 
@@ -11,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from streamer.errors import SettingsError
 from streamer.settings import limits
-from streamer.settings.event_fields import ACTIONS, field_names
-from streamer.settings.nearest import nearest
+from streamer.settings.clusters import MAIN
+from streamer.settings.event_fields import ACTIONS, LINE_TYPES, field_names
+from streamer.settings.names import nearest
 from streamer.settings.paths import path_of
 from streamer.settings.registry import validate_registry
-from streamer.settings.sources import KIND_OF_RULE, FieldSource, full_name, is_pattern
+from streamer.settings.sources import FieldSource, full_name, is_pattern
 
 if TYPE_CHECKING:
     from streamer.settings.model import Settings
@@ -25,6 +27,7 @@ PRESETS = ("segment", "ga4", "snowplow", "cloudevents", "debezium")
 UNITS = ("ms", "s", "us", "ns", "iso")
 _FORMS = ("path", "constant", "header", "key", "timestamp", "product")
 _TIMES = ("ts", "start_ts", "end_ts")
+_CLUSTER_NAME = re.compile(rf"[a-z0-9_-]{{1,{limits.MAX_CLUSTER_NAME_CHARS}}}")
 
 
 def with_presets(data: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -145,8 +148,8 @@ def validate_zone(name: str, at: str) -> None:
 def _validate_kind(source: Source, at: str) -> None:
     kind, at = source.kind, f"{at}.kind"
     if kind.fixed is not None:
-        if kind.fixed not in KIND_OF_RULE:
-            raise SettingsError(f"fixed = {kind.fixed!r}: one of {', '.join(KIND_OF_RULE)}; {at}")
+        if kind.fixed not in LINE_TYPES:
+            raise SettingsError(f"fixed = {kind.fixed!r}: one of {', '.join(LINE_TYPES)}; {at}")
         return
     where: dict[str, str] = {}
     for events, values in kind.rules.items():
@@ -190,14 +193,14 @@ def _validate_fields(s: Settings, source: Source, at: str) -> None:
     own = (name for fields in s.custom_fields.values() for name in fields)
     others = (*s.dimension_names, *s.policy_fields, *own)
     every = tuple(
-        dict.fromkeys((*(n for k in KIND_OF_RULE.values() for n in field_names(k)), *others))
+        dict.fromkeys((*(n for k in LINE_TYPES.values() for n in field_names(k)), *others))
     )
-    for key, kind in KIND_OF_RULE.items():
-        for ours, said in getattr(source, key).fields.items():
-            known = (*field_names(kind), *others)
-            _validate_field(ours, said, known, f"{at}.{key}.fields")
-    for ours, said in source.fields.items():
-        _validate_field(ours, said, every, f"{at}.fields")
+    for key, kind in LINE_TYPES.items():
+        for ours, field_source in getattr(source, key).fields.items():
+            names = (*field_names(kind), *others)
+            _validate_field(ours, field_source, names, f"{at}.{key}.fields")
+    for ours, field_source in source.fields.items():
+        _validate_field(ours, field_source, every, f"{at}.fields")
     for root in source.roots:
         if root:
             _validate_path(root.replace("{}", "x"), f"{at}.roots")
@@ -254,3 +257,40 @@ def _validate_path(path: Any, at: str) -> None:
         path_of(path)
     except SettingsError as error:
         raise SettingsError(f"{error}; {at}") from None
+
+
+def validate_clusters(s: Settings) -> None:
+    """Raise SettingsError where sources and clusters do not fit together."""
+    if len(s.clusters) > limits.MAX_CLUSTERS:
+        raise SettingsError(f"{len(s.clusters)} clusters; at most {limits.MAX_CLUSTERS}")
+    named = {source.cluster for source in s.sources}
+    for name in s.clusters:
+        at = f"at clusters.{name}"
+        if _CLUSTER_NAME.fullmatch(name) is None or name == MAIN:
+            raise SettingsError(
+                f"bad name {name!r}: 1 to {limits.MAX_CLUSTER_NAME_CHARS} of a-z, 0-9, _ and -, "
+                f"and not {MAIN}; {at}"
+            )
+        if name not in named:
+            raise SettingsError(
+                f"no source reads this cluster: remove it, or set cluster = {name!r} in "
+                f"[[sources]]; {at}"
+            )
+    for i, source in enumerate(s.sources):
+        if source.cluster is not None and source.cluster not in s.clusters:
+            there = ", ".join(s.clusters) or "none"
+            raise SettingsError(
+                f"cluster = {source.cluster!r}: there is no [clusters.{source.cluster}]; there "
+                f"are: {there}; without `cluster` it is that of [kafka]; at sources[{i}]"
+            )
+        if source.cluster is not None and s.kafka.rekeyed:
+            raise SettingsError(
+                f"kafka.rekeyed = true: sources[{i}] is of cluster {source.cluster!r}, and no "
+                "transaction spans clusters: mirror its topics to the cluster of [kafka], or read "
+                "it without rekeying"
+            )
+    if s.sources and None not in named:
+        raise SettingsError(
+            "all sources are of other clusters: at least one must be of [kafka] (without "
+            "`cluster`), as its consumer group shares the partitions out among the workers"
+        )

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from streamer.settings.event_fields import LINE_TYPES
 from streamer.settings.paths import path_to
 from streamer.settings.registry import Registry
 from streamer.settings.section import Section
@@ -17,13 +18,6 @@ OWN = "own"
 FieldSource = str | bool | dict[str, Any] | tuple[str | dict[str, Any], ...]
 """Where a field stands: a path, a table, or several of which the first counts that has a value;
 false where it is not to be read."""
-KIND_OF_RULE = {
-    "impression": "impressions",
-    "click": "clicks",
-    "conversion": "conversions",
-    "session": "sessions",
-}
-"""Key of ``[sources.kind]`` → kind of events."""
 
 
 def is_pattern(topic: str) -> bool:
@@ -84,7 +78,7 @@ class SourceKind(Section, frozen=True):
     def rules(self) -> dict[str, dict[str, KindValue]]:
         """Kind of events → value → what follows from it."""
         found: dict[str, dict[str, KindValue]] = {}
-        for key, kind in KIND_OF_RULE.items():
+        for key, kind in LINE_TYPES.items():
             values = [
                 v if isinstance(v, KindValue) else KindValue(value=v) for v in getattr(self, key)
             ]
@@ -152,7 +146,7 @@ class Source(Section, frozen=True):
 
     def fields_of(self, kind: str) -> dict[str, FieldSource]:
         """Where the fields of a kind of events stand, as far as that is said."""
-        key = next(key for key, its in KIND_OF_RULE.items() if its == kind)
+        key = next(key for key, its in LINE_TYPES.items() if its == kind)
         own: KindFields = getattr(self, key)
         return self.fields | own.fields
 
@@ -166,7 +160,7 @@ def own_source(
     >>> own_source("shown", "impressions", {"item_id": "sku"}, 1, "UTC").kind.fixed
     'impression'
     """
-    key = next(key for key, of in KIND_OF_RULE.items() if of == kind)
+    key = next(key for key, of in LINE_TYPES.items() if of == kind)
     fields: dict[str, FieldSource] = {ours: path_to(theirs) for ours, theirs in names.items()}
     return Source(
         topics=(topic,),

@@ -11,30 +11,26 @@ import msgspec
 
 from streamer.errors import SettingsError
 from streamer.settings import limits
-from streamer.settings.cluster_rules import validate_clusters
-from streamer.settings.composite_rules import validate_composites
-from streamer.settings.conventions import CONVENTIONS
-from streamer.settings.custom_rules import validate_custom
 from streamer.settings.durations import pane_length_ms, short
-from streamer.settings.experiment_rules import validate_direction, validate_experiments
-from streamer.settings.fields import validate_fields
+from streamer.settings.event_rules import validate_events
+from streamer.settings.experiment_rules import require, validate_direction, validate_experiments
 from streamer.settings.labels import VALUE_RULE, is_value
-from streamer.settings.policy_rules import validate_policies
+from streamer.settings.model import CONVENTIONS
+from streamer.settings.own_metric_rules import (
+    validate_composites,
+    validate_custom,
+    validate_policies,
+)
 from streamer.settings.redis_url import validate_url
-from streamer.settings.source_rules import validate_sources
+from streamer.settings.source_rules import validate_clusters, validate_sources
 
 if TYPE_CHECKING:
     from streamer.settings.alerts import Alert
-    from streamer.settings.bounds import Limits
-    from streamer.settings.model import Exporter, Kafka, Metrics, Settings
+    from streamer.settings.limits import Limits
+    from streamer.settings.model import ExporterSettings, Kafka, Metrics, Settings
 
 _HOST = re.compile(rf"^[A-Za-z0-9_.-]{{1,{limits.MAX_HOST_CHARS}}}\Z")
 _NAME = re.compile(r"^[a-z_][a-z0-9_]{0,62}$")
-
-
-def _require(condition: bool, message: str) -> None:
-    if not condition:
-        raise SettingsError(message)
 
 
 def validate(s: Settings) -> None:
@@ -42,13 +38,13 @@ def validate(s: Settings) -> None:
     _validate_dimensions(s)
     validate_policies(s)
     validate_custom(s)
-    validate_fields(s)
+    validate_events(s)
     validate_sources(s)
     validate_clusters(s)
     _validate_windows(s)
     validate_composites(s)
     _ = s.attribution.click_ms, s.attribution.conversion_ms, s.attribution.session_gap_ms
-    _require(
+    require(
         s.attribution.click_ms <= s.attribution.conversion_ms,
         f"attribution.click = {s.attribution.click!r} is longer than "
         f"attribution.conversion = {s.attribution.conversion!r}",
@@ -58,13 +54,13 @@ def validate(s: Settings) -> None:
         ("time.max_skew", s.time.max_skew_ms, limits.MAX_SKEW_MS),
         ("attribution.session_gap", s.attribution.session_gap_ms, limits.MAX_SESSION_GAP_MS),
     ):
-        _require(ms <= most_ms, f"{key} = {ms} ms: must be at most {most_ms}")
-    _require(
+        require(ms <= most_ms, f"{key} = {ms} ms: must be at most {most_ms}")
+    require(
         len(s.feedback_kinds) <= limits.MAX_FEEDBACK_KINDS,
         f"metrics.feedback has {len(s.feedback_kinds)} kinds; at most {limits.MAX_FEEDBACK_KINDS}",
     )
     for kind in s.metrics.feedback:
-        _require(
+        require(
             re.match(limits.LABEL_PATTERN, kind) is not None and kind not in limits.RESERVED_LABELS,
             f"metrics.feedback.{kind}: 1 to 64 of A-Za-z0-9_.:- and not all or other",
         )
@@ -73,12 +69,10 @@ def validate(s: Settings) -> None:
     validate_experiments(s)
     _validate_alerts(s)
     _validate_limits(s.limits)
-    _require(
-        0 <= s.exporter.port <= 65535, f"exporter.port = {s.exporter.port}: must be 0 to 65535"
-    )
+    require(0 <= s.exporter.port <= 65535, f"exporter.port = {s.exporter.port}: must be 0 to 65535")
     _validate_exporter(s.exporter)
     validate_url(s.redis.url)
-    _require(
+    require(
         s.redis.password is None or s.redis.password_file is None,
         "redis.password and redis.password_file are both set: use one",
     )
@@ -88,12 +82,12 @@ def validate(s: Settings) -> None:
 def _validate_limits(bounds: Limits) -> None:
     for name in msgspec.structs.fields(bounds):
         value = getattr(bounds, name.name)
-        _require(value is None or value > 0, f"limits.{name.name} = {value}: must be positive")
-    _require(
+        require(value is None or value > 0, f"limits.{name.name} = {value}: must be positive")
+    require(
         bounds.segments <= limits.MAX_SEGMENTS,
         f"limits.segments = {bounds.segments}: at most {limits.MAX_SEGMENTS}",
     )
-    _require(
+    require(
         bounds.flush_ms <= limits.MAX_FLUSH_MS,
         f"limits.flush_ms = {bounds.flush_ms}: at most {limits.MAX_FLUSH_MS}",
     )
@@ -104,22 +98,22 @@ def _validate_items(s: Settings) -> None:
     there = ", ".join(names) or "none"
     for key, dimensions in (("dimensions", items.dimensions), ("category", (items.category,))):
         for name in dimensions:
-            _require(
+            require(
                 name is None or name in names,
                 f"items.{key}: {name!r} is none of the dimensions: {there}",
             )
-    _require(
+    require(
         len(set(items.dimensions)) == len(items.dimensions),
         f"items.dimensions = {list(items.dimensions)}: each once",
     )
-    known = s.windows.lengths
-    _require(
-        0 < len(s.item_windows) == len(set(s.item_windows)) and set(s.item_windows) <= set(known),
+    lengths = s.windows.lengths
+    require(
+        0 < len(s.item_windows) == len(set(s.item_windows)) and set(s.item_windows) <= set(lengths),
         f"items.windows = {list(s.item_windows)}: some of windows.lengths, each once: "
-        f"{', '.join(known)}",
+        f"{', '.join(lengths)}",
     )
     for key, value in (("catalog_size", items.catalog_size), ("users", items.users)):
-        _require(
+        require(
             0 <= value <= limits.MAX_CATALOG,
             f"items.{key} = {value}: 0 to {limits.MAX_CATALOG}",
         )
@@ -127,13 +121,13 @@ def _validate_items(s: Settings) -> None:
 
 def _validate_kafka(kafka: Kafka) -> None:
     keyed_by = kafka.keyed_by
-    _require(keyed_by in (None, "user"), f"kafka.keyed_by = {keyed_by!r}: must be 'user' or unset")
+    require(keyed_by in (None, "user"), f"kafka.keyed_by = {keyed_by!r}: must be 'user' or unset")
     names = list(msgspec.structs.astuple(kafka.topics))
-    _require(len(set(names)) == len(names), f"kafka.topics: {names} must be five different names")
+    require(len(set(names)) == len(names), f"kafka.topics: {names} must be five different names")
 
 
 def _validate_ranking(metrics: Metrics) -> None:
-    _require(
+    require(
         0 < len(metrics.k) <= limits.MAX_K
         and len(set(metrics.k)) == len(metrics.k)
         and all(0 < k <= limits.MAX_CUTOFF for k in metrics.k),
@@ -141,7 +135,7 @@ def _validate_ranking(metrics: Metrics) -> None:
         f"{limits.MAX_CUTOFF}",
     )
     at = metrics.thresholds
-    _require(
+    require(
         0 < len(at) <= limits.MAX_THRESHOLDS
         and all(0 <= t <= 1 for t in at)
         and all(low < high for low, high in pairwise(at)),
@@ -149,25 +143,25 @@ def _validate_ranking(metrics: Metrics) -> None:
         "ascending and different",
     )
     for kind, gain in metrics.feedback.items():
-        _require(
+        require(
             0 <= gain <= limits.MAX_GAIN,
             f"metrics.feedback.{kind} = {gain}: a gain is 0 to {limits.MAX_GAIN:g}",
         )
-    _require(
+    require(
         0 <= metrics.margin <= limits.MAX_SCORE,
         f"metrics.margin = {metrics.margin}: 0 to {limits.MAX_SCORE:g}",
     )
     for name, chosen in metrics.conventions.items():
-        known = CONVENTIONS.get(name, ())
-        _require(
-            bool(known),
+        others = CONVENTIONS.get(name, ())
+        require(
+            bool(others),
             f"metrics.conventions.{name}: only {', '.join(CONVENTIONS)} have conventions",
         )
-        _require(
-            set(chosen) <= set(known) and len(set(chosen)) == len(chosen),
-            f"metrics.conventions.{name} = {list(chosen)}: must be of {list(known)}, each once",
+        require(
+            set(chosen) <= set(others) and len(set(chosen)) == len(chosen),
+            f"metrics.conventions.{name} = {list(chosen)}: must be of {list(others)}, each once",
         )
-    _require(
+    require(
         "exponential" not in metrics.conventions.get("ndcg_ratio", ())
         or max(metrics.feedback.values(), default=0) <= limits.MAX_EXPONENTIAL_GAIN,
         f"metrics.conventions.ndcg_ratio = exponential needs gains of at most "
@@ -177,41 +171,41 @@ def _validate_ranking(metrics: Metrics) -> None:
 
 def _validate_alerts(s: Settings) -> None:
     names = [alert.name for alert in s.alerts]
-    _require(len(names) <= limits.MAX_ALERTS, f"{len(names)} alerts; at most {limits.MAX_ALERTS}")
+    require(len(names) <= limits.MAX_ALERTS, f"{len(names)} alerts; at most {limits.MAX_ALERTS}")
     for i, a in enumerate(s.alerts):
         at = f"at alerts[{i}]"
-        _require(
+        require(
             _NAME.match(a.name) is not None and names.count(a.name) == 1,
             f"name = {a.name!r}: a-z, 0-9 and _, and no other's name; {at}",
         )
-        _require(
+        require(
             limits.MIN_ALERT_WINDOW_MS <= a.window_ms <= limits.MAX_ALERT_WINDOW_MS
             and limits.MAX_ALERT_WINDOW_MS % a.window_ms == 0,
             f"window = {a.window!r}: must be 10m to 24h and divide a day evenly; {at}",
         )
-        known = set(s.dimension_names)
-        _require(
-            set(a.segments) <= known and len(set(a.segments)) == len(a.segments),
+        dimensions = set(s.dimension_names)
+        require(
+            set(a.segments) <= dimensions and len(set(a.segments)) == len(a.segments),
             f"segments = {list(a.segments)}: dimensions are {list(s.dimension_names)}; {at}",
         )
-        _require(0 < a.drop < 1, f"drop = {a.drop}: above 0 and below 1; {at}")
+        require(0 < a.drop < 1, f"drop = {a.drop}: above 0 and below 1; {at}")
         validate_direction(a.direction, "", at)
-        _require(
+        require(
             a.baseline in ("days", "before"),
             f"baseline = {a.baseline!r}: 'days' or 'before'; {at}",
         )
         _validate_reference(a, at)
-        _require(
+        require(
             0 <= a.traffic_drop < 1,
             f"traffic_drop = {a.traffic_drop}: must be 0 (no such alert) to below 1; {at}",
         )
-        _require(
+        require(
             0 <= a.traffic_rise < math.inf,
             f"traffic_rise = {a.traffic_rise}: must be 0 (no such alert) or above; {at}",
         )
-        _require(0.5 < a.level < 1, f"level = {a.level}: above 0.5 and below 1; {at}")
-        _require(a.for_ms > 0, f"for = {a.for_!r}: above 0; {at}")
-        _require(
+        require(0.5 < a.level < 1, f"level = {a.level}: above 0.5 and below 1; {at}")
+        require(a.for_ms > 0, f"for = {a.for_!r}: above 0; {at}")
+        require(
             a.for_ms < a.lasts_ms,
             f"for = {a.for_!r}: can never fire: with baseline = {a.baseline!r} a change is the "
             f"baseline after {short(a.lasts_ms)}: write a shorter `for`; {at}",
@@ -224,34 +218,34 @@ def _validate_reference(alert: Alert, at: str) -> None:
         day = alert.reference_day
     except ValueError:
         raise SettingsError(said) from None
-    _require(day is None or day >= 0, said)
+    require(day is None or day >= 0, said)
 
 
-def _validate_exporter(exporter: Exporter) -> None:
-    _require(
+def _validate_exporter(exporter: ExporterSettings) -> None:
+    require(
         len(exporter.hosts) <= limits.MAX_HOSTS,
         f"exporter.hosts has {len(exporter.hosts)} names; at most {limits.MAX_HOSTS}",
     )
     for name in exporter.hosts:
-        _require(
+        require(
             _HOST.match(name) is not None,
             f"exporter.hosts: {name[: limits.MAX_FOUND_CHARS]!r} is not a host name: write it like "
             "metrics.example.org, without a scheme, a port or a path",
         )
-    _require(
+    require(
         exporter.series_warning > 0,
         f"exporter.series_warning = {exporter.series_warning}: must be above 0",
     )
-    _require(
+    require(
         exporter.tls_keyfile is None or exporter.tls_certfile is not None,
         "exporter.tls_keyfile is set without exporter.tls_certfile",
     )
     passwords = (exporter.password is not None) + (exporter.password_file is not None)
-    _require(
+    require(
         passwords == (exporter.username is not None),
         "exporter.username needs exactly one of exporter.password_file and exporter.password",
     )
-    _require(
+    require(
         exporter.username is None or ":" not in exporter.username,
         f"exporter.username = {exporter.username!r}: basic authentication allows no colon",
     )
@@ -259,27 +253,27 @@ def _validate_exporter(exporter: Exporter) -> None:
 
 def _validate_dimensions(s: Settings) -> None:
     names = s.dimension_names
-    _require(
+    require(
         len(names) <= limits.MAX_DIMENSIONS,
         f"{len(names)} dimensions; at most {limits.MAX_DIMENSIONS}",
     )
-    _require(len(set(names)) == len(names), f"dimensions: a name appears twice in {list(names)}")
+    require(len(set(names)) == len(names), f"dimensions: a name appears twice in {list(names)}")
     for i, d in enumerate(s.dimensions):
         at = f"at dimensions[{i}]"
-        _require(
+        require(
             0 <= d.max_values <= limits.MAX_DIMENSION_VALUES,
             f"max_values = {d.max_values}: 0 to {limits.MAX_DIMENSION_VALUES}; {at}",
         )
         for value in d.values:
-            _require(is_value(value), f"bad value {value!r}: {VALUE_RULE}; {at}")
-    _require(len(s.rollups) <= limits.MAX_ROLLUPS, f"more than {limits.MAX_ROLLUPS} rollups")
+            require(is_value(value), f"bad value {value!r}: {VALUE_RULE}; {at}")
+    require(len(s.rollups) <= limits.MAX_ROLLUPS, f"more than {limits.MAX_ROLLUPS} rollups")
     for rollup in s.rollups:
         for name in rollup:
-            _require(name in names, f"metrics.rollups names {name!r}; dimensions are {list(names)}")
-    known = [set(rollup) for rollup in s.rollups]
+            require(name in names, f"metrics.rollups names {name!r}; dimensions are {list(names)}")
+    rollups = [set(rollup) for rollup in s.rollups]
     for rollup in s.detailed:
-        _require(
-            set(rollup) in known,
+        require(
+            set(rollup) in rollups,
             f"metrics.detailed names {list(rollup)}, which is none of metrics.rollups = "
             f"{[list(names) for names in s.rollups]}; add it there as well",
         )
@@ -287,13 +281,13 @@ def _validate_dimensions(s: Settings) -> None:
 
 def _validate_windows(s: Settings) -> None:
     lengths = s.windows.lengths_ms
-    _require(
+    require(
         0 < len(lengths) <= limits.MAX_WINDOWS and len(lengths) == len(s.windows.lengths),
         f"windows.lengths = {list(s.windows.lengths)}: 1 to {limits.MAX_WINDOWS} different ones",
     )
     for label, length_ms in lengths.items():
         pane_ms = pane_length_ms(length_ms)
-        _require(
+        require(
             length_ms % pane_ms == 0
             and pane_ms % limits.PANE_STEP_MS == 0
             and limits.MIN_PANE_MS <= length_ms <= limits.MAX_WINDOW_MS,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Container, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,17 @@ import msgspec
 
 from streamer.errors import SourceError
 from streamer.settings import limits
-from streamer.sources.cells import is_number
+from streamer.settings.event_fields import KINDS, NUMBERS
+from streamer.settings.model import Settings
+from streamer.settings.paths import path_of
+from streamer.settings.source_rules import forms_of
 from streamer.sources.lines import BLOCK_BYTES, LineFile, split_lines
 
 _BOM = b"\xef\xbb\xbf"
 
 csv.field_size_limit(limits.MAX_LINE_BYTES)  # 128 KB otherwise; rows have a bound of their own
+_is_number = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII).fullmatch
+"""Whether a text is a number as JSON writes it: ``007`` and ``+1`` are none."""
 
 
 class CsvFile(LineFile):
@@ -71,7 +77,7 @@ class CsvFile(LineFile):
         return msgspec.json.encode(
             {
                 name: msgspec.Raw(cell.encode())
-                if name in self._numeric and is_number(cell)
+                if name in self._numeric and _is_number(cell)
                 else cell
                 for name, cell in zip(names, row, strict=True)
                 if cell and name
@@ -132,3 +138,30 @@ class _Text:
 
 class _TooLongError(Exception):
     """A row is longer than any record."""
+
+
+def numeric_columns(settings: Settings) -> frozenset[str]:
+    """Names of columns whose numbers are numbers: those that a numeric field of ours is read from,
+    and that are no id, time or dimension besides. All other cells are texts, whatever is in them.
+
+    >>> from streamer.settings.load import parse
+    >>> sorted(numeric_columns(parse({"events": {"fields": {"score": "relevance"}}})))[-3:]
+    ['relevance', 'reward_estimate', 'value']
+    """
+    numbers = {*NUMBERS, *settings.policy_fields}
+    numbers |= {name for fields in settings.custom_fields.values() for name in fields}
+    columns = {settings.events.fields.get(name, name) for name in numbers}
+    mapped = list(_mapped(settings))
+    columns -= {column for ours, column in mapped if ours not in numbers}
+    return frozenset(columns | {column for ours, column in mapped if ours in numbers})
+
+
+def _mapped(settings: Settings) -> Iterator[tuple[str, str]]:
+    """(our field, a column that the settings read it from)."""
+    for source in settings.read_sources:
+        fields = [field for kind in KINDS for field in source.fields_of(kind).items()]
+        for ours, said in fields:
+            for form in forms_of(said):
+                for path in form.get("product", (form.get("path"),)):
+                    if path is not None and isinstance(step := path_of(path)[0], str):
+                        yield ours, step

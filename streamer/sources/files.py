@@ -24,8 +24,7 @@ from streamer.ingest.record import IGNORED, record_decoder
 from streamer.settings import limits
 from streamer.settings.event_fields import LINE_TYPES
 from streamer.settings.model import Settings
-from streamer.sources.cells import numeric_columns
-from streamer.sources.csv_rows import CsvFile
+from streamer.sources.csv_rows import CsvFile, numeric_columns
 from streamer.sources.lines import STDIN, LineFile
 from streamer.sources.parquet_rows import ParquetFile
 

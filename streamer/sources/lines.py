@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import gzip
+import re
 import sys
 import zlib
 from collections.abc import Iterator
@@ -12,13 +13,23 @@ from typing import BinaryIO
 
 from streamer.errors import SourceError
 from streamer.settings import limits
-from streamer.sources.misnamed import check_start
 
 STDIN = "-"
 BLOCK_BYTES = 1 << 18
 """Bytes of text handled at once."""
 _ZSTD_BYTES = 1 << 10
 """Compressed bytes given to zstd at once: they may stand for 32,000 times as much text."""
+_SIGNATURES = {
+    b"PK\x03\x04": "a zip archive: unpack it",
+    b"\x1f\x8b": "compressed with gzip: end its name with .gz",
+    b"\x28\xb5\x2f\xfd": "compressed with zstd: end its name with .zst",
+    b"PAR1": "a Parquet file: end its name with .parquet",
+    b"\xff\xfe": "text in UTF-16: convert it to UTF-8",
+    b"\xfe\xff": "text in UTF-16: convert it to UTF-8",
+}
+_ARRAY = re.compile(rb"\s*\[\s*[{\n]")
+_OBJECT = re.compile(rb"\s*\{\s*[\"}]")
+_HEADER = re.compile(rb"[\w.$-]+((,[\w.$-]+){2,}|(\t[\w.$-]+){2,})\r?\n")
 
 
 class LineFile:
@@ -61,15 +72,15 @@ class LineFile:
 
     def _checked(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
         first = next(blocks, b"")
-        check_start(first, self.path, is_table=self.is_table)
+        _check_start(first, self.path, is_table=self.is_table)
         yield first.removeprefix(codecs.BOM_UTF8)
         yield from blocks
 
     def _text(self, file: BinaryIO) -> Iterator[bytes]:
         """Blocks of the file's text."""
         if self.path.endswith(".gz"):
-            with gzip.GzipFile(fileobj=file) as text:
-                while block := text.read(BLOCK_BYTES):
+            with gzip.GzipFile(fileobj=file) as unpacked:
+                while block := unpacked.read(BLOCK_BYTES):
                     self.read_bytes = file.tell()
                     yield block
         elif self.path.endswith(".zst"):
@@ -91,21 +102,21 @@ class LineFile:
             raise SourceError(f"zstd needs the package zstandard; at {self.path}") from error
         frame = None
         for block in blocks:
-            text = []
+            unpacked = []
             for start in range(0, len(block), _ZSTD_BYTES):
                 rest = block[start : start + _ZSTD_BYTES]
                 while rest:
                     frame = frame or zstandard.ZstdDecompressor().decompressobj()
                     try:
-                        text.append(frame.decompress(rest))
+                        unpacked.append(frame.decompress(rest))
                     except zstandard.ZstdError as error:
                         raise SourceError(f"broken zstd file: {error}; at {self.path}") from error
                     rest = frame.unused_data if frame.eof else b""
                     frame = None if frame.eof else frame
-                if sum(map(len, text)) >= BLOCK_BYTES:
-                    yield b"".join(text)
-                    text = []
-            yield b"".join(text)
+                if sum(map(len, unpacked)) >= BLOCK_BYTES:
+                    yield b"".join(unpacked)
+                    unpacked = []
+            yield b"".join(unpacked)
         if frame is not None:
             raise SourceError(f"broken zstd file: it ends within a frame; at {self.path}")
 
@@ -125,3 +136,20 @@ def split_lines(blocks: Iterator[bytes]) -> Iterator[list[bytes]]:
             yield lines
     if tail:
         yield [tail]
+
+
+def _check_start(start: bytes, path: str, *, is_table: bool) -> None:
+    """SourceError where a file's first bytes of text are of another format than it is read as:
+    rows below a header where ``is_table``, else lines of NDJSON."""
+    for signature, what in _SIGNATURES.items():
+        if start.startswith(signature):
+            raise SourceError(f"it is {what}; at {path}")
+    head = start.removeprefix(b"\xef\xbb\xbf")
+    if is_table and _OBJECT.match(head):
+        raise SourceError(f"it holds JSON, not rows: end its name with .ndjson; at {path}")
+    if not is_table and _ARRAY.match(head):
+        advice = "write one object a line (jq -c '.[]')"
+        raise SourceError(f"it is one JSON array: {advice}; at {path}")
+    if not is_table and (row := _HEADER.match(head)):
+        ending = ".tsv" if b"\t" in row[0] else ".csv"
+        raise SourceError(f"it holds rows, not JSON: end its name with {ending}; at {path}")

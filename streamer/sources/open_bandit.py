@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from random import Random
+from typing import Any
 
 import msgspec
 
 from streamer.settings.event_fields import LINE_TYPES
-from streamer.sources.moved import Event
 
 SEED = 2008
 POLICIES = ("random", "bts")
@@ -52,6 +52,8 @@ RETRIEVAL_TEST = "retrieval-test"
 Place = tuple[str, int]
 """Item (with its campaign) and position."""
 Row = dict[str, str]
+Event = dict[str, Any]
+"""A line of a log."""
 
 
 def rows() -> Iterator[Row]:
@@ -116,10 +118,10 @@ def _events_of(row: Row, name: str, random: Random) -> list[Event]:
     """One impression and what followed it."""
     shown_ms = int(row["ts_ms"])
     features = "-".join(row[f"uf{k}"] for k in range(4))
-    number = 2 * random.randrange(USERS_PER_COMBINATION) + POLICIES.index(row["policy"])
-    user = {"user_id": f"u{features}-{number}"}
+    user_number = 2 * random.randrange(USERS_PER_COMBINATION) + POLICIES.index(row["policy"])
+    user = {"user_id": f"u{features}-{user_number}"}
     keys = {**user, "request_id": f"r{name}", "item_id": _item_of(row)}
-    place = (keys["item_id"], int(row["position"]))
+    item_and_position = (keys["item_id"], int(row["position"]))
     impression = {
         "type": "impression",
         "ts": shown_ms,
@@ -127,7 +129,7 @@ def _events_of(row: Row, name: str, random: Random) -> list[Event]:
         **keys,
         "position": int(row["position"]),
         "propensity": float(row["propensity_score"]),
-        "p_bts": bts_probabilities().get(place, 0.0),
+        "p_bts": bts_probabilities().get(item_and_position, 0.0),
         "variant": row["policy"],
         "surface": SURFACES[row["campaign"]],
     }
@@ -169,28 +171,29 @@ def retrieval_tests(lap: int = 0) -> list[Event]:
     that of the tested click left out; ``reference`` in the order of smoothed click rates."""
     random, shown, clicked = Random(SEED), _summary().shown, _summary().clicked
     clicks = Counter(map(_item_of, clicked))
-    found = []
-    for number, row in enumerate(clicked[::TESTED_EVERY]):
+    tests = []
+    for test_number, row in enumerate(clicked[::TESTED_EVERY]):
         wanted = _item_of(row)
-        known = clicks - Counter([wanted])
+        other_clicks = clicks - Counter([wanted])
         others = [x for x in sorted(shown) if x.startswith(f"{row['campaign']}-") and x != wanted]
         candidates = [wanted, *random.sample(others, TESTED_AMONG)]
-        rates = {item: (known[item] + 1) / (shown[item] + 200) for item in candidates}
-        name = f"t{lap}-{number}"
-        found.append(
+        rates = {item: (other_clicks[item] + 1) / (shown[item] + 200) for item in candidates}
+        name = f"t{lap}-{test_number}"
+        tests.append(
             {
                 "type": "impression",
                 "ts": int(row["ts_ms"]),
                 **dict.fromkeys(("event_id", "request_id", "user_id"), name),
                 "variant": RETRIEVAL_TEST,
                 "items": [
-                    {"item_id": item} for item in sorted(candidates, key=lambda x: (-known[x], x))
+                    {"item_id": item}
+                    for item in sorted(candidates, key=lambda x: (-other_clicks[x], x))
                 ],
                 "held_out": wanted,
                 "reference": sorted(candidates, key=lambda item: (-rates[item], item)),
             }
         )
-    return found
+    return tests
 
 
 def _visit(impression: Event, click: Event | None, random: Random) -> list[Event]:

@@ -44,8 +44,8 @@ class ParquetFile(LineFile):
             ) as file:
                 yield from self._batches(file)
         except (pyarrow.ArrowException, OSError) as error:
-            text = " ".join(str(error).split())[:200]
-            raise SourceError(f"broken Parquet file: {text}; at {self.path}") from error
+            reason = " ".join(str(error).split())[:200]
+            raise SourceError(f"broken Parquet file: {reason}; at {self.path}") from error
         self.read_bytes = self.total_bytes or 0
 
     def _batches(self, file: Any) -> Iterator[list[bytes]]:
@@ -58,10 +58,10 @@ class ParquetFile(LineFile):
             columns = [_values(column) for column in batch.columns]
             rows += batch.num_rows
             self.read_bytes = (self.total_bytes or 0) * rows // max(1, file.metadata.num_rows)
-            found = zip(*columns, strict=True)
+            rows_of_batch = zip(*columns, strict=True)
             lines = (
                 encode({n: v for n, v in zip(names, row, strict=True) if v is not None})
-                for row in found
+                for row in rows_of_batch
             )
             yield [line[: limits.MAX_LINE_BYTES] for line in lines]
 

@@ -136,15 +136,15 @@ class Replay:
 
     async def store(self) -> MemoryStore:
         """A store that holds the partitions as workers commit them, for readers of stores."""
-        found = MemoryStore()
-        await found.set_partitions(len(self.partitions))
-        await found.set_hash_key(self.partitions[0].key)
-        for number, partition in enumerate(self.partitions):
-            claim, _ = await found.claim(number)
+        store = MemoryStore()
+        await store.set_partitions(len(self.partitions))
+        await store.set_hash_key(self.partitions[0].key)
+        for partition_number, partition in enumerate(self.partitions):
+            claim, _ = await store.claim(partition_number)
             partition.refresh_user_sums()
-            await found.commit(number, Journal(partition, claim).prepare())
-            await found.release(number, claim)
-        return found
+            await store.commit(partition_number, Journal(partition, claim).prepare())
+            await store.release(partition_number, claim)
+        return store
 
     def experiments(self) -> dict[str, StoredExperiment]:
         """Name → what is known of it, of the experiments of the settings."""
@@ -159,7 +159,7 @@ class Replay:
         for number, logs in enumerate(self._logs):
             self._apply(number, logs)
 
-    def _apply(self, number: int, logs: dict[str, _Log]) -> None:
+    def _apply(self, partition: int, logs: dict[str, _Log]) -> None:
         chunks = [
             Records(
                 kind,
@@ -172,10 +172,12 @@ class Replay:
         ]
         if not chunks:
             return
-        applied = self.partitions[number].apply(chunks)
+        applied = self.partitions[partition].apply(chunks)
         if self._on_dead is not None:
             for each in applied.rejected:
-                self._on_dead(Dead(each.log, number, each.offset, each.reason, each.value or b""))
+                self._on_dead(
+                    Dead(each.log, partition, each.offset, each.reason, each.value or b"")
+                )
         for log in logs.values():
             log.offset += len(log.values)
             log.record_ms, log.values = [], []

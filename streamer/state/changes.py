@@ -33,7 +33,7 @@ _REDEFINED = {
 
 
 @dataclass(frozen=True)
-class Change:
+class SettingChange:
     """Something that a setting lists, and what becomes of it. ``begins``: it is counted from the
     restart on; ``is_refused``: state is not continued."""
 
@@ -49,17 +49,17 @@ class Change:
         return f"{self.setting}: {self.effect}"
 
 
-def changes(stored: Contents, ours: Contents) -> list[Change]:
+def changes(stored: Contents, ours: Contents) -> list[SettingChange]:
     """What these settings change in a state that holds something else; refusals come first."""
     found = list(_refused(stored, ours))
     for setting in dict.fromkeys((*ours.listed, *stored.listed)):
         found += _listed(setting, stored.listed.get(setting, {}), ours.listed.get(setting, {}))
     if not found and list(stored.dimensions) != list(ours.dimensions):
-        found.append(Change("dimensions", "", "", "in another order: nothing else changes"))
+        found.append(SettingChange("dimensions", "", "", "in another order: nothing else changes"))
     return found
 
 
-def require_continuable(stored: Contents, ours: Contents, prefix: str) -> list[Change]:
+def require_continuable(stored: Contents, ours: Contents, prefix: str) -> list[SettingChange]:
     """What changes; SettingsError naming every setting that cannot be changed in place."""
     found = changes(stored, ours)
     if refused := [str(change) for change in found if change.is_refused]:
@@ -67,7 +67,7 @@ def require_continuable(stored: Contents, ours: Contents, prefix: str) -> list[C
     return found
 
 
-def _refused(stored: Contents, ours: Contents) -> Iterator[Change]:
+def _refused(stored: Contents, ours: Contents) -> Iterator[SettingChange]:
     for name, value in ours.fixed.items():
         was = stored.fixed.get(name, value)
         if was != value:
@@ -84,21 +84,23 @@ def _refused(stored: Contents, ours: Contents) -> Iterator[Change]:
         yield _refusal(f"{name} in {where}", was, field, _WHY_FIELD)
 
 
-def _refusal(name: str, was: str, value: str, why: str) -> Change:
+def _refusal(name: str, was: str, value: str, why: str) -> SettingChange:
     effect = f"is {value}, was {was}; it cannot be changed in place: {why}"
-    return Change(name, "", value, effect, is_refused=True)
+    return SettingChange(name, "", value, effect, is_refused=True)
 
 
-def _listed(setting: str, stored: Listed, ours: Listed) -> Iterator[Change]:
+def _listed(setting: str, stored: Listed, ours: Listed) -> Iterator[SettingChange]:
     for key, (value, definition) in ours.items():
         if key not in stored:
             if key:  # without one it is a choice that was not needed before
-                yield Change(setting, key, value, f"{value} is new: {_BEGINS}", begins=True)
+                yield SettingChange(setting, key, value, f"{value} is new: {_BEGINS}", begins=True)
         elif stored[key][1] != definition:
             again = f"{value} is defined otherwise: counted again from the restart on"
             effect = _REDEFINED.get(setting, again)
             named = f"{value} {effect}" if setting == "dimensions" else effect
-            yield Change(setting, key, value, named, begins=setting != "dimensions")
+            yield SettingChange(setting, key, value, named, begins=setting != "dimensions")
     for key, (value, _) in stored.items():
         if key and key not in ours:
-            yield Change(setting, key, value, f"{value} is dropped, with what was counted of it")
+            yield SettingChange(
+                setting, key, value, f"{value} is dropped, with what was counted of it"
+            )

@@ -9,8 +9,8 @@ import msgspec
 from streamer.ingest.mapping import fields_of, said_of
 from streamer.metrics import diversity
 from streamer.metrics.catalogue import Catalogue
-from streamer.metrics.meanings import key_of, of_custom, of_policy, of_slates
 from streamer.metrics.rings import rings_of
+from streamer.metrics.sums import key_of, of_custom, of_policy, of_slates
 from streamer.settings.logs import Log
 from streamer.settings.model import Settings
 
@@ -20,7 +20,7 @@ Span = tuple[int, int]
 """Milliseconds of a pane, and how many panes a ring has."""
 
 
-class Block(msgspec.Struct, array_like=True, frozen=True):
+class StoredStat(msgspec.Struct, array_like=True, frozen=True):
     """A statistic with its meaning; ``parts``: what its integers are, unless it is their place."""
 
     name: str
@@ -48,7 +48,7 @@ class Contents(msgspec.Struct, frozen=True):
     custom: list[str]
     keeps_items: bool
     has_users: bool
-    blocks: list[Block]
+    blocks: list[StoredStat]
 
     def encode(self) -> bytes:
         """As it is stored."""
@@ -109,7 +109,9 @@ def contents_of(settings: Settings, catalogue: Catalogue) -> Contents:
     blocks = []
     for stat in layout.stats:
         parts = [key_of(settings, part) for part in stat.keys]
-        blocks.append(Block(key_of(settings, stat.name), layout.at[stat.name], stat.width, parts))
+        blocks.append(
+            StoredStat(key_of(settings, stat.name), layout.at[stat.name], stat.width, parts)
+        )
     return Contents(
         fixed=_fixed(settings),
         fields=_fields(settings),

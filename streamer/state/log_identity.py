@@ -2,19 +2,26 @@
 
 A topic that moves from ``[kafka.topics]`` to ``[[sources]]``, or whose cluster gets a name, goes on
 where it stood. Counting it again from its beginning would double it.
+
+Topics in place of patterns, by the number of partitions that the stored state has.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 import msgspec
 
-from streamer.errors import SettingsError
+from streamer.errors import SettingsError, StreamerError
+from streamer.kafka.patterns import has_patterns, with_topics
 from streamer.settings.logs import ClusterIds, Log
+from streamer.settings.model import Settings
 from streamer.state.contents import decode_contents
 from streamer.state.manifest import Manifest
+from streamer.state.reader import manifests_of
+from streamer.state.redis.store import RedisStore
 from streamer.state.topics import TopicState
 
 T = TypeVar("T")
@@ -128,3 +135,27 @@ def new_names(
 
 def _named(by_log: Mapping[str, T], names: Mapping[str, str]) -> dict[str, T]:
     return {names.get(was, was): value for was, value in by_log.items()}
+
+
+async def resolve(
+    settings: Settings, *, may_be_away: bool = True
+) -> tuple[Settings, dict[str, str]]:
+    """The settings with topics in place of patterns; and what fits one but is not read, with why.
+
+    Topics that were counted stand for those of a cluster that cannot be asked, which is a
+    BrokerError with ``may_be_away=False``. So is a pattern that fits no topic.
+    """
+    left_out: dict[str, str] = {}
+    if not has_patterns(settings):
+        return settings, left_out
+    store, stored = RedisStore(settings.redis), None
+    counted: dict[str, str] | None = {} if may_be_away else None
+    try:
+        with contextlib.suppress(StreamerError):  # whoever needs it says so
+            stored = await store.partitions()
+            if counted is not None:
+                for manifest in (await manifests_of(store, stored or 0))[0].values():
+                    counted |= {log: topic.topic for log, topic in manifest.topics.items()}
+    finally:
+        await store.close()
+    return await with_topics(settings, stored, left_out.__setitem__, counted), left_out

@@ -13,13 +13,13 @@ from streamer.encoding.segments import OTHER, group_texts, segment_texts, tuples
 from streamer.errors import CodecError, DamagedError, StoreError
 from streamer.ingest.hash_key import HashKey
 from streamer.state import codec
-from streamer.state.began import NEVER_CHANGED, Began
-from streamer.state.carry import Holding
+from streamer.state.codec import body_of, framed
 from streamer.state.contents import Beside, Contents, decode_contents
-from streamer.state.frame import body_of, framed
+from streamer.state.counted_since import NEVER_CHANGED, CountedSince
+from streamer.state.migration import Holding
 from streamer.state.snapshot import Header
 from streamer.state.topics import TopicState
-from streamer.stats.experiments.scopes import all_since
+from streamer.stats.experiments.trials import all_since
 
 VERSION = 14
 _PLACE = "the manifest"
@@ -136,7 +136,7 @@ class Manifest(msgspec.Struct):
     """The shape of alert series, and of counts of items → what is stored of them."""
     day_before_since_ms: dict[str, int] = {}
     """``DayBefore.shapes`` → the stream time from which on the ring is counted."""
-    began: Began = NEVER_CHANGED
+    began: CountedSince = NEVER_CHANGED
     """Since when what panes hold is counted, where settings were changed."""
     exposed_since_ms: dict[str, int] = {}
     """Name of an ``Exposure`` → when it exposed a user first."""

@@ -27,8 +27,8 @@ from streamer.metrics.item_counts import ItemCounts
 from streamer.settings import limits
 from streamer.settings.logs import NO_IDS, ClusterIds
 from streamer.settings.model import Settings
-from streamer.state.began import NEVER_CHANGED, Began
-from streamer.stats.experiments.scopes import Scope, all_since, scopes_after, wanted_days
+from streamer.state.counted_since import NEVER_CHANGED, CountedSince
+from streamer.stats.experiments.trials import Scope, all_since, scopes_after, wanted_days
 
 NEVER = -(2**62)
 """The arrival clock of a topic that has no records."""
@@ -125,7 +125,7 @@ class TopicLog:
 
 
 @dataclass(frozen=True)
-class Series:
+class PaneSeries:
     """An alert series of a partition, or its counts of items."""
 
     number: int
@@ -186,7 +186,7 @@ class Partition:
         declared: list[AlertSeries | ItemCounts] = [*self.catalogue.alert_measures.series]
         declared += [] if items is None else [items]
         self.series = [
-            Series(i, one, [n for n in names if n in one.dimensions], self.core)
+            PaneSeries(i, one, [n for n in names if n in one.dimensions], self.core)
             for i, one in enumerate(declared)
         ]
         self.series_since_ms = [0] * len(self.series)
@@ -196,7 +196,7 @@ class Partition:
         since_ms: Mapping[str, int],
         scopes: Mapping[str, Scope],
         stream_ms: int,
-        began: Began = NEVER_CHANGED,
+        began: CountedSince = NEVER_CHANGED,
     ) -> None:
         """Begin again as an empty partition that goes on where another one stood: what experiments
         need and was not counted there is counted from this stream time on, and what panes hold as

@@ -16,17 +16,17 @@ from streamer.errors import DamagedError
 from streamer.metrics.alert_series import AlertSeries
 from streamer.metrics.item_counts import ItemCounts
 from streamer.state import codec
-from streamer.state.began import began_after
-from streamer.state.carry import TABLES as TABLES_TO_CARRY
-from streamer.state.carry import Carry, CarryItems, Holding
 from streamer.state.changes import require_continuable
 from streamer.state.codec import Columns
 from streamer.state.contents import ItemsHeld, beside_of, decode_contents
+from streamer.state.counted_since import began_after
 from streamer.state.journal import Held, Journal
 from streamer.state.log_identity import new_names, renamed, require_distinct
 from streamer.state.manifest import BlobRef, Manifest, Texts, decode, require_key
+from streamer.state.migration import TABLES as TABLES_TO_CARRY
+from streamer.state.migration import Holding, ItemMigration, PaneMigration
 from streamer.state.panes import PaneBlobs
-from streamer.state.partition import Partition, Series
+from streamer.state.partition import PaneSeries, Partition
 from streamer.state.store import Store, Stored
 
 
@@ -78,7 +78,7 @@ async def load_partition(
 
 def _continued(
     partition: Partition, manifest: Manifest, texts: Texts, claim: str
-) -> tuple[Journal, Carry | None]:
+) -> tuple[Journal, PaneMigration | None]:
     """The partition goes on where the manifest stands; how to map what other settings wrote."""
     partition.ranks = {name: topic.rank for name, topic in manifest.topics.items()}
     journal = Journal(partition, claim)
@@ -101,7 +101,7 @@ def _continued(
     if not is_other and old.unit_ms == ours.unit_ms:
         return journal, None
     accepted = sum(topic.accepted for topic in manifest.topics.values())
-    return journal, Carry(old, ours, texts.with_events(manifest.events), accepted)
+    return journal, PaneMigration(old, ours, texts.with_events(manifest.events), accepted)
 
 
 @contextmanager
@@ -131,7 +131,7 @@ def _load_table(
     name: str,
     refs: Sequence[BlobRef],
     found: Sequence[bytes],
-    carried: Carry | None,
+    carried: PaneMigration | None,
 ) -> None:
     blobs = [codec.decode(data, ref.name) for data, ref in zip(found, refs, strict=True)]
     with _damage():
@@ -148,7 +148,7 @@ def _restore_counters(
     journal: Journal,
     manifest: Manifest,
     texts: Texts,
-    carried: Carry | None,
+    carried: PaneMigration | None,
 ) -> None:
     restore_segments(partition, carried.segments if carried else texts.with_events(manifest.events))
     partition.left_out_before = {
@@ -202,7 +202,7 @@ async def _load_panes(
     partition: Partition,
     journal: Journal,
     manifest: Manifest,
-    carried: Carry | None,
+    carried: PaneMigration | None,
 ) -> None:
     kept = partition.continue_day_before(manifest.day_before_since_ms, manifest.stream_ms)
     if carried is None:
@@ -231,7 +231,7 @@ async def _load_series(
     partition: Partition,
     journal: Journal,
     manifest: Manifest,
-    series: Series,
+    series: PaneSeries,
 ) -> None:
     shape, since_ms = series.declared.shape, manifest.stream_ms
     stored = manifest.series.get(shape)
@@ -267,13 +267,13 @@ async def _load_items(
     number: int,
     journal: Journal,
     manifest: Manifest,
-    series: Series,
+    series: PaneSeries,
     old: ItemsHeld,
 ) -> int:
     """Take over counts of items that other settings stored; returns since when they are counted."""
     assert journal.beside.items is not None
     stored = manifest.series[old.shape]
-    carried = CarryItems(old, journal.beside.items, _series_labels(journal, old.shape))
+    carried = ItemMigration(old, journal.beside.items, _series_labels(journal, old.shape))
     partition = journal.partition
     partition.core.restore_series_labels(series.number, carried.labels)
     blobs = await _columns(store, number, list(stored.panes))

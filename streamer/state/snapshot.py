@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from streamer.encoding import limbs
 from streamer.encoding.arrays import I64
 from streamer.encoding.segments import OTHER, Label, group_texts, segment_texts
-from streamer.state.began import NEVER_CHANGED, Began
+from streamer.state.counted_since import NEVER_CHANGED, CountedSince
 from streamer.state.panes import Pane, split
-from streamer.state.partition import Partition, Series
+from streamer.state.partition import PaneSeries, Partition
 from streamer.state.topics import TopicState
 
 Panes = dict[int, Pane]
@@ -46,7 +46,7 @@ class Header:
     """Settled feedback that moved to another segment since."""
     day_sample_bits: int = 0
     """Users in the sums of experiments are one in 2**day_sample_bits."""
-    began: Began = NEVER_CHANGED
+    began: CountedSince = NEVER_CHANGED
     """Since when what panes hold is counted, where settings were changed."""
     day_before_since_ms: Mapping[str, int] = field(default_factory=dict)
     """``DayBefore.shapes`` → the stream time from which on the ring is counted; 0: always."""
@@ -118,13 +118,13 @@ def view_of(partition: Partition) -> View:
     return View(header_of(partition), panes_of(partition), users, experiments, series)
 
 
-def _series(series: Series, since_ms: int) -> SeriesView:
+def _series(series: PaneSeries, since_ms: int) -> SeriesView:
     return SeriesView(since_ms, series.labels, panes_of(series))
 
 
-def panes_of(what: Partition | Series) -> Panes:
+def panes_of(what: Partition | PaneSeries) -> Panes:
     """The panes of windows and totals, or of a series."""
-    number = what.number if isinstance(what, Series) else None
+    number = what.number if isinstance(what, PaneSeries) else None
     core = what.core
     pane, code, value = core.dump_panes(core.live_panes(number), number)
     return split({"pane": pane, "code": code, "value": value})

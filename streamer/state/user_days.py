@@ -21,8 +21,7 @@ from streamer.state.partition import Partition
 from streamer.state.reader import other_settings
 from streamer.state.restore import restore_labels, restore_segments
 from streamer.state.store import Store
-from streamer.stats.experiments.scopes import all_since
-from streamer.stats.experiments.trials import Trial
+from streamer.stats.experiments.trials import CompiledExperiment, all_since
 
 SumsByValue = dict[str, list[Columns]]
 """Value of a dimension → sums in every partition; of all users under the empty text."""
@@ -33,7 +32,7 @@ class Days:
     """The days of an experiment that are asked for; ``by``: a dimension by whose values users are
     told apart."""
 
-    trial: Trial
+    trial: CompiledExperiment
     within: range
     by: str | None = None
 
@@ -49,9 +48,9 @@ class Days:
 @dataclass(frozen=True)
 class DaysBefore:
     """The days of an experiment's covariates, on which everybody counts whatever arm it was: in the
-    first arm of ``Trial.before``, from the day of a user's first impression on."""
+    first arm of ``CompiledExperiment.before``, from the day of a user's first impression on."""
 
-    trial: Trial
+    trial: CompiledExperiment
     by: ClassVar[None] = None
 
     def sums_in(self, partition: Partition) -> Mapping[str, Columns]:
@@ -61,7 +60,7 @@ class DaysBefore:
         return {} if sums is None else {"": sums}
 
 
-def _place(catalogue: Catalogue, trial: Trial) -> int:
+def _place(catalogue: Catalogue, trial: CompiledExperiment) -> int:
     return catalogue.experiment_measures.trials.index(trial)
 
 

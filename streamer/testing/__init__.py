@@ -1,18 +1,27 @@
-"""Test kit: drive the engine from a list of records, in any chunks and interleaving."""
+"""Test kit: drive the engine from a list of records, in any chunks and interleaving; or read the
+metrics of a few events."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import msgspec
 import numpy as np
 
 from streamer.ingest.hash_key import FIXED_KEY, HashKey
 from streamer.kafka.chunk import Records
-from streamer.metrics.catalogue import Catalogue
+from streamer.metrics.catalogue import PREFIX, Catalogue
+from streamer.settings.event_fields import LINE_TYPES
+from streamer.settings.load import parse
 from streamer.settings.model import Settings
+from streamer.sources.replay import Replay
 from streamer.state.partition import Partition
+
+START_MS = 1_700_000_000_000
+SECOND_MS = 1000
 
 
 @dataclass(frozen=True)
@@ -27,7 +36,7 @@ class LogRecord:
 
 
 @dataclass(frozen=True)
-class Chunk:
+class LogChunk:
     """Records of one topic-partition, in offset order."""
 
     kind: str
@@ -35,7 +44,9 @@ class Chunk:
     records: Sequence[LogRecord]
 
 
-def chunks_of(records: Iterable[LogRecord], size: int, seed: int | None = None) -> Iterator[Chunk]:
+def chunks_of(
+    records: Iterable[LogRecord], size: int, seed: int | None = None
+) -> Iterator[LogChunk]:
     """Cut logs into chunks of at most ``size``; with a seed, of random sizes and interleaved at
     random between topics and partitions. Each topic-partition stays in offset order."""
     logs: dict[tuple[str, int], list[LogRecord]] = {}
@@ -46,13 +57,13 @@ def chunks_of(records: Iterable[LogRecord], size: int, seed: int | None = None) 
         key = dice.choice(sorted(logs)) if seed is not None else next(iter(logs))
         n = dice.randint(1, size) if seed is not None else size
         log = logs[key]
-        yield Chunk(*key, log[:n])
+        yield LogChunk(*key, log[:n])
         logs[key] = log[n:]
         if not logs[key]:
             del logs[key]
 
 
-def records_of(chunk: Chunk) -> Records:
+def records_of(chunk: LogChunk) -> Records:
     """What a partition is fed."""
     offset = np.array([r.offset for r in chunk.records], np.int64)
     record_ms = np.array([r.record_ms for r in chunk.records], np.int64)
@@ -68,7 +79,7 @@ class Engines:
         self.partitions = [Partition(settings, self.catalogue, key) for _ in range(partitions)]
         self.dead: list[tuple[str, int, int, str]] = []
 
-    def feed(self, chunk: Chunk) -> None:
+    def feed(self, chunk: LogChunk) -> None:
         """Apply a chunk in its partition, and collect what is rejected."""
         applied = self.partitions[chunk.partition].apply([records_of(chunk)])
         self.dead += [(x.log, chunk.partition, x.offset, x.reason) for x in applied.rejected]
@@ -77,3 +88,33 @@ class Engines:
         """Every topic was read to its end."""
         for partition in self.partitions:
             partition.apply((), at_end=list(partition.logs))
+
+
+def value_of(
+    events: Sequence[Mapping[str, Any]],
+    name: str,
+    settings: Mapping[str, Any] | None = None,
+    **labels: str,
+) -> float | None:
+    """A metric (without prefix) over all events together in the longest window; None where it is
+    empty. Events follow each other by a second where they have no ``ts``, and are all of user
+    ``u`` where they have no ``user_id``; ``labels`` choose one of several series.
+
+    >>> events = [{"type": "impression", "item_id": "a"}, {"type": "click", "item_id": "a"}]
+    >>> value_of(events, "ctr_ratio")
+    1.0
+    """
+    replay = Replay(parse(settings or {}))
+    lines = []
+    for i, event in enumerate(events):
+        at_ms = event.get("ts", START_MS + i * SECOND_MS)
+        whole = {"ts": at_ms, "user_id": "u", **event}
+        lines.append((LINE_TYPES[event["type"]], at_ms, msgspec.json.encode(whole)))
+    replay.feed(lines)
+    replay.finish()
+    dimensions = dict.fromkeys(replay.settings.dimension_names, "all")
+    wanted = {"window": replay.settings.windows.lengths[-1], **dimensions, **labels}
+    for reading in replay.readout().readings:
+        if reading.name == PREFIX + name and wanted.items() <= reading.labels.items():
+            return float(reading.value)
+    return None

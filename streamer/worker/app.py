@@ -23,20 +23,19 @@ from faust.types import TP
 from streamer import notices
 from streamer.errors import BrokerError, StoreError, StreamerError
 from streamer.kafka.chunk import Chunk
+from streamer.kafka.consumers import ConsumerPort, JoinedConsumers, Progress
 from streamer.kafka.fingerprints import Fingerprint
-from streamer.kafka.joined_log import JoinedLog
-from streamer.kafka.log import Log, Progress
 from streamer.kafka.other_cluster import OtherCluster
 from streamer.kafka.patterns import has_patterns
 from streamer.kafka.record_lookup import records_at
 from streamer.kafka.topics import Readable, readable, require_count
 from streamer.kafka.transport import ChunkSchema, Consumer, ConsumerThread, Transport
 from streamer.settings.model import Settings
-from streamer.state.patterns import resolve
+from streamer.state.log_identity import resolve
 from streamer.state.redis.store import RedisStore
 from streamer.state.store import Store
 from streamer.state.worker_report import SUPERVISED
-from streamer.worker import garbage_collector
+from streamer.worker import interpreter
 from streamer.worker.instance_name import Slot, directory_of
 from streamer.worker.runner import Runner
 
@@ -55,7 +54,7 @@ report proves nothing: it may come from a restored Redis."""
 
 
 class ConsumerLog:
-    """The runner's ``Log``: Faust's consumer."""
+    """The runner's ``ConsumerPort``: Faust's consumer."""
 
     def __init__(self, app: App) -> None:
         self.app = app
@@ -169,12 +168,12 @@ class App(faust.App):
         for other in self.others.values():
             other.start()
 
-    def _log(self) -> Log:
+    def _log(self) -> ConsumerPort:
         """The logs of all clusters."""
         main = ConsumerLog(self)
         logs = self.settings.logs.values()
         places = {log.topic: self.others[log.cluster] if log.cluster else main for log in logs}
-        return JoinedLog(places) if self.others else main
+        return JoinedConsumers(places) if self.others else main
 
     async def on_assignment(self, assigned: set[TopicPartition]) -> None:
         """Recover the partitions that Kafka has assigned."""
@@ -328,7 +327,7 @@ def _add_agents(app: App) -> None:
 def _add_tasks(app: App) -> None:
     @app.task  # type: ignore[untyped-decorator]  # Faust's
     async def process() -> None:
-        garbage_collector.calm()
+        interpreter.calm()
         await app.runner.run()
 
     supervisor = [os.getppid()] if os.environ.get(SUPERVISED) else []

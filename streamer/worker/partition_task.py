@@ -14,8 +14,8 @@ from functools import cached_property
 from streamer.ingest.dead_letters import DeadLetter
 from streamer.ingest.rejections import Explainer
 from streamer.kafka.chunk import Chunk
+from streamer.kafka.consumers import Progress
 from streamer.kafka.fingerprints import Fingerprint
-from streamer.kafka.log import Progress
 from streamer.settings import limits
 from streamer.settings.model import Settings
 from streamer.state.journal import Journal

@@ -60,7 +60,7 @@ _LOOK_SECONDS, _HELD_SECONDS = 0.5, 0.03
 
 
 @dataclass(frozen=True)
-class Plan:
+class RekeyPlan:
     """What is read, and how many partitions there are to write to."""
 
     settings: Settings
@@ -85,7 +85,7 @@ class Counts:
         )
 
 
-async def plan_of(settings: Settings) -> Plan:
+async def plan_of(settings: Settings) -> RekeyPlan:
     """What is to be done; SettingsError or BrokerError where it cannot be."""
     if not settings.kafka.rekeyed:
         raise SettingsError(
@@ -110,10 +110,10 @@ async def plan_of(settings: Settings) -> Plan:
     ours = {name: counts[name] for name in targets[:-1]}
     if len(set(ours.values())) != 1:
         raise BrokerError(f"the topics of kafka.topics need equal partition counts, not {ours}")
-    return Plan(as_read, f"{kafka.group}-rekey", counts[targets[0]], counts[targets[-1]])
+    return RekeyPlan(as_read, f"{kafka.group}-rekey", counts[targets[0]], counts[targets[-1]])
 
 
-async def rekey(plan: Plan, stop: asyncio.Event, *, until_end: bool = False) -> Counts:
+async def rekey(plan: RekeyPlan, stop: asyncio.Event, *, until_end: bool = False) -> Counts:
     """Rekey until stopped, or up to the ends that the sources have; returns what was written."""
     counts, kafka = Counts(), plan.settings.kafka
     slot = Slot(msgspec.structs.replace(kafka, group=plan.group))
@@ -152,7 +152,7 @@ def _first(error: BaseException) -> BaseException:
 class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # untyped there
     """One membership in the group, from joining it to the first error or the end."""
 
-    def __init__(self, plan: Plan, slot: Slot, counts: Counts) -> None:
+    def __init__(self, plan: RekeyPlan, slot: Slot, counts: Counts) -> None:
         self._plan, self._slot, self._counts = plan, slot, counts
         self._logs = {log.topic: log.name for log in plan.settings.logs.values()}
         self._lookup = SchemaLookup(plan.settings)

@@ -21,7 +21,7 @@ from streamer.ingest.sampling import Sample
 from streamer.kafka.admin import TopicDescription
 from streamer.settings.event_fields import KINDS
 from streamer.settings.load import parse
-from streamer.settings.model import Exporter, Topics
+from streamer.settings.model import ExporterSettings, Topics
 from streamer.state.redis.store import RedisStore
 from streamer.testing.embedded import HOST, free_port
 from tests.cli.test_check import event, found, send
@@ -294,11 +294,11 @@ def test_cluster_modes() -> None:
 @pytest.mark.parametrize(
     ("exporter", "level"),
     [
-        (Exporter(), None),
-        (Exporter(host="0.0.0.0"), WARN),
-        (Exporter(host="::", username="u", password="p"), WARN),
-        (Exporter(host="", username="u", password="p", tls_certfile="c"), OK),
+        (ExporterSettings(), None),
+        (ExporterSettings(host="0.0.0.0"), WARN),
+        (ExporterSettings(host="::", username="u", password="p"), WARN),
+        (ExporterSettings(host="", username="u", password="p", tls_certfile="c"), OK),
     ],
 )
-def test_an_exporter_that_others_can_reach(exporter: Exporter, level: str | None) -> None:
+def test_an_exporter_that_others_can_reach(exporter: ExporterSettings, level: str | None) -> None:
     assert [f.level for f in exporter_findings(exporter)] == ([] if level is None else [level])

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from streamer.cli.main import main
-from streamer.cli.report_chart import Span, extent, history, interval
-from streamer.cli.report_page import page
+from streamer.cli.report import page
+from streamer.cli.report_chart import ChartRange, extent, history, interval
 from tests.support.visitors import FIRST, experiment, written
 
 ODD = "<script>alert('x')</script> & \"q\""
@@ -161,17 +161,17 @@ def test_what_is_missing_is_said(
 
 def test_pictures() -> None:
     """A bar from 60 % to 80 % of the width, the dot in its middle; nothing of what is not known."""
-    drawn = interval(Span(0.4, 0.2, 0.6), (-1.0, 1.0), -0.5)
+    drawn = interval(ChartRange(0.4, 0.2, 0.6), (-1.0, 1.0), -0.5)
     assert '<rect class="bar" x="131.2" ' in drawn
     assert 'width="42.4"' in drawn
     assert '<circle class="dot" cx="152.4"' in drawn
     assert '<line class="zero" x1="110.0"' in drawn
     assert '<line class="margin" x1="57.0"' in drawn
-    nothing = Span(None, None, None)
+    nothing = ChartRange(None, None, None)
     assert extent([nothing]) == (-1.0, 1.0)
     assert "rect" not in interval(nothing, (-1.0, 1.0), None)
     days = ["2025-06-02", "2025-06-03"]
-    drawn = history("<b>", days, [nothing, Span(1.0, 0.5, 1.5)], "{:+.1f}".format, None)
+    drawn = history("<b>", days, [nothing, ChartRange(1.0, 0.5, 1.5)], "{:+.1f}".format, None)
     assert "<title>&lt;b&gt;</title>" in drawn
     assert drawn.count("<rect") == drawn.count("<circle") == 1
     assert ">0</text>" in drawn

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from streamer.cli import inspect
-from streamer.cli.verify import verify
+from streamer.cli.inspect import verify
 from streamer.settings.model import Settings
 from streamer.state.manifest import VERSION, decode
 from streamer.state.memory import MemoryStore

@@ -16,10 +16,10 @@ from streamer.ingest.hash_key import FIXED_KEY
 from streamer.ingest.spec import core_spec
 from streamer.metrics.catalogue import Catalogue
 from streamer.settings import limits
-from streamer.settings.experiments import DAY_MS, date_of
+from streamer.settings.durations import DAY_MS, date_of
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
-from streamer.stats.experiments.trials import Trial, cumulated
+from streamer.stats.experiments.trials import CompiledExperiment, cumulated
 from tests.oracle import experiments as oracle
 from tests.oracle.user_days import Fact, User
 from tests.support.experiment_logs import arms_of
@@ -174,7 +174,7 @@ class Both:
                 compare(slow, trial, sums, within)
             self.check_before(i, trial, slow)
 
-    def check_before(self, i: int, trial: Trial, slow: SlowTrial) -> None:
+    def check_before(self, i: int, trial: CompiledExperiment, slow: SlowTrial) -> None:
         found = self.core.before_start(i)
         assert (found is None) == (not trial.covariates), trial.name
         for day in trial.covariates:
@@ -185,7 +185,7 @@ class Both:
                 assert sums == whole, (trial.name, metric, arm, day)
 
     def check_apart(
-        self, i: int, trial: Trial, expected: Mapping[str, Any], within: range, by: int
+        self, i: int, trial: CompiledExperiment, expected: Mapping[str, Any], within: range, by: int
     ) -> None:
         found = self.core.of_range(i, (within.start, within.stop), by)
         assert found is not None
@@ -215,7 +215,7 @@ def columns(found: Mapping[str, list[int]] | None) -> dict[str, Any]:
 NOTHING: dict[str, list[int]] = {"key": [], "limb_0": []}
 
 
-def compare(slow: SlowTrial, trial: Trial, sums: dict[str, Any], days: range) -> None:
+def compare(slow: SlowTrial, trial: CompiledExperiment, sums: dict[str, Any], days: range) -> None:
     """Assert that the sums of some days are the oracle's."""
     day = days.stop - 1
     none = cumulated(trial, [sums], day).counts[0]

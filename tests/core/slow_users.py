@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from streamer.metrics.rings import Ring
-from streamer.metrics.user_sums import (
+from streamer.metrics.users import (
     HITS,
     RATE_UNIT,
     USERS,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamer.settings.experiments import DAY_MS
+from streamer.settings.durations import DAY_MS
 from streamer.stats.experiments.caps import EDGES
 from tests.core.experiments import (
     ALL_EPOCHS,

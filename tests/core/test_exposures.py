@@ -12,7 +12,7 @@ import pytest
 from streamer.errors import SettingsError
 from streamer.query.experiment_metrics import MetricReadout
 from streamer.query.experiments import stored_experiments
-from streamer.settings.experiments import DAY_MS, date_of, day_of
+from streamer.settings.durations import DAY_MS, date_of, day_of
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from streamer.state.snapshot import view_of

@@ -14,7 +14,7 @@ from streamer.encoding.packed import ITEM_BITS, SAMPLE_PLACE, parts_of_item_code
 from streamer.ingest.hash_key import FIXED_KEY
 from streamer.settings import limits
 from streamer.settings.load import parse
-from streamer.testing import Chunk, Engines, LogRecord, chunks_of
+from streamer.testing import Engines, LogChunk, LogRecord, chunks_of
 from tests.oracle.siphash import siphash13
 from tests.support.agreement import read_engines
 
@@ -91,7 +91,9 @@ def test_rows_of_a_window_are_twelve_of_each_item_at_most() -> None:
         at_ms = T0 + minute * MINUTE_MS
         event = {"type": "impression", "ts": at_ms, "user_id": "u", "items": shown}
         value = json.dumps(event).encode()
-        engines.feed(Chunk("impressions", 0, [LogRecord("impressions", 0, minute, at_ms, value)]))
+        engines.feed(
+            LogChunk("impressions", 0, [LogRecord("impressions", 0, minute, at_ms, value)])
+        )
     found = read_engines(engines)
     hour = {name: value for (name, labels), value in found.items() if ("window", "1h") in labels}
     assert hour["streamer_item_sample_ratio"] == 1.0

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from streamer.cli.refused import Refused
+from streamer.cli.rejection_report import RejectionReport
 from streamer.ingest.dead_letters import DeadLetter
 from streamer.ingest.record import RecordJudge, reason_of_no_topic
 from streamer.ingest.rejections import Explainer, Refusal
@@ -190,7 +190,7 @@ def test_messages_show_no_ids(kind: str, fields: dict[str, Any], found: str) -> 
 def test_no_record_is_too_odd_to_be_explained(name: str) -> None:
     good, _ = random_records(5, name, 300, 1)
     judge, explainer = RecordJudge(SETTINGS[name]), Explainer(SETTINGS[name])
-    refused = Refused(SETTINGS[name])
+    refused = RejectionReport(SETTINGS[name])
     for record in Fuzzer(4, SETTINGS[name]).mix(good, 4000, heavy=12):
         reason = judge.refusal(record.topic, record.raw)
         kinds = [(record.topic, r) for r in (reason, "late", "future") if r is not None]

@@ -24,7 +24,7 @@ from streamer.metrics.catalogue import Catalogue
 from streamer.metrics.definition import Noted
 from streamer.metrics.item_counts import ItemTable, item_counts
 from streamer.metrics.sums import part_of, read
-from streamer.metrics.user_sums import (
+from streamer.metrics.users import (
     HITS,
     RATE_UNIT,
     USERS,

@@ -12,7 +12,7 @@ from streamer.metrics.definition import Metric
 from streamer.metrics.intervals import place_of_groups
 from streamer.metrics.item_counts import CATEGORY, SHOWN, ItemTable, item_counts
 from streamer.metrics.score_sums import EDGES
-from streamer.metrics.user_sums import USERS, positive_users
+from streamer.metrics.users import USERS, positive_users
 from tests.metrics.counted import CountedSums
 
 OF_GROUPS = {

@@ -15,8 +15,7 @@ from streamer.errors import SettingsError
 from streamer.metrics.catalogue import Catalogue
 from streamer.metrics.custom import BUCKETS, MIDDLE, UPPER, quantile
 from streamer.settings.load import parse
-from streamer.testing import Engines
-from streamer.testing.readings import START_MS, value_of
+from streamer.testing import START_MS, Engines, value_of
 
 LATENCY: dict[str, Any] = {"name": "x", "kind": "impressions", "field": "latency_ms"}
 SHARES = {"0.5": (1, 2), "0.9": (9, 10), "0.99": (99, 100)}

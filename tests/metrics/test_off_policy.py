@@ -14,7 +14,7 @@ import pytest
 
 from streamer.errors import SettingsError
 from streamer.metrics.catalogue import PREFIX, Catalogue
-from streamer.metrics.per_user import UserMeasures
+from streamer.metrics.compared_metrics import ComparedMetrics
 from streamer.settings.event_fields import LINE_TYPES
 from streamer.settings.load import parse
 from streamer.sources.open_bandit import SURFACES, Place, events, rows
@@ -171,7 +171,7 @@ def test_there_is_none_of_a_policy_that_says_no_estimate() -> None:
     assert found["ips_lower_ratio"] < TRUTH < found["ips_upper_ratio"]
     settings = parse({**SETTINGS, "policies": [{"name": "new", "propensity": "p"}]})
     with pytest.raises(SettingsError, match="@policy is one of policies with an estimate: none"):
-        UserMeasures(settings, [("doubly_robust_ratio@new", "an experiment")])
+        ComparedMetrics(settings, [("doubly_robust_ratio@new", "an experiment")])
 
 
 def of_two_items(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from streamer.errors import SettingsError
-from streamer.metrics.per_user import AlertMeasures, UserMeasures, known_names
+from streamer.metrics.compared_metrics import AlertMeasures, ComparedMetrics, known_names
 from streamer.metrics.ratios import RATIOS
 from streamer.settings.load import parse
 
@@ -49,7 +49,7 @@ CUSTOM = [
 )
 def test_a_metric_has_a_title_and_a_form(name: str, title: str, form: str) -> None:
     settings = parse({"metrics": METRICS, "policies": POLICIES, "custom": CUSTOM})
-    found = UserMeasures(settings, [(name, "test")]).ratios[name]
+    found = ComparedMetrics(settings, [(name, "test")]).ratios[name]
     assert (found.name, found.title, found.form) == (name, title, form)
 
 
@@ -65,7 +65,7 @@ def test_a_metric_has_a_title_and_a_form(name: str, title: str, form: str) -> No
 )
 def test_percentiles_are_of_metrics_per_user(name: str, said: str) -> None:
     with pytest.raises(SettingsError, match=said):
-        UserMeasures(parse({"custom": CUSTOM}), [(name, "test")])
+        ComparedMetrics(parse({"custom": CUSTOM}), [(name, "test")])
 
 
 def test_every_declared_ratio_can_be_compared() -> None:

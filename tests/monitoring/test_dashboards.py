@@ -12,7 +12,7 @@ from jsonschema import Draft7Validator
 from msgspec.structs import replace
 
 from streamer.metrics.catalogue import FAMILIES, PREFIX, Catalogue
-from streamer.monitoring.dashboards import boards
+from streamer.monitoring.files import boards
 from streamer.monitoring.panels import SOURCE
 from streamer.monitoring.series import declared
 from streamer.monitoring.windowed import BANDS

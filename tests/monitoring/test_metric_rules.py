@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from streamer.monitoring import metric_rules, rules
+from streamer.monitoring import metric_rules
+from streamer.monitoring.files import rule_files
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from tests.monitoring.test_rules import promtool
@@ -50,7 +51,7 @@ def fires(labels: dict[str, str], metric: str, summary: str, description: str) -
 
 
 def metric_file(settings: Settings) -> str:
-    return rules.files(settings, page="https://numbers", runbooks=RUNBOOKS)["rules/metrics.yml"]
+    return rule_files(settings, page="https://numbers", runbooks=RUNBOOKS)["rules/metrics.yml"]
 
 
 def run(folder: Path, given: list[dict[str, str]], *checks: Check) -> None:
@@ -136,9 +137,9 @@ def test_without_dimensions_and_without_alerts(tmp_path: Path) -> None:
 
 
 def test_routes_know_the_dimensions() -> None:
-    text = rules.files(parse(SETTINGS), page="", runbooks="")["alertmanager.example.yml"]
+    text = rule_files(parse(SETTINGS), page="", runbooks="")["alertmanager.example.yml"]
     assert "equal: [job, alert, country, device]" in text
-    none = rules.files(parse({"dimensions": []}), page="", runbooks="")["alertmanager.example.yml"]
+    none = rule_files(parse({"dimensions": []}), page="", runbooks="")["alertmanager.example.yml"]
     assert "equal: [job, alert]" in none
     assert "DIMENSIONS" not in text + none
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from streamer.monitoring import rules
-from streamer.monitoring.dashboards import files
+from streamer.monitoring.files import dashboard_files, rule_files
 from streamer.settings.load import load
 from tests.support.compose import ROOT, services
 
@@ -24,10 +23,12 @@ def test_the_shipped_files_are_current() -> None:
     runbooks = "http://localhost:8080/operations.html"
     expected = {
         SHIPPED / name: text
-        for name, text in files(settings, page=page, prometheus=prometheus, path=path).items()
+        for name, text in dashboard_files(
+            settings, page=page, prometheus=prometheus, path=path
+        ).items()
     } | {
         SHIPPED / "prometheus" / name: text
-        for name, text in rules.files(settings, page=page, runbooks=runbooks).items()
+        for name, text in rule_files(settings, page=page, runbooks=runbooks).items()
     }
     for file, text in expected.items():
         assert file.read_text(encoding="utf-8") == text, f"{file}: see `check` of the Makefile"

@@ -11,9 +11,9 @@ from statistics import median
 from typing import Any
 
 from streamer.settings.alerts import Alert
-from streamer.settings.experiments import DAY_MS
+from streamer.settings.durations import DAY_MS
 from streamer.settings.model import Settings
-from streamer.stats.alerting.baseline import Change, Rule, compare
+from streamer.stats.alerting.baseline import ChangeRule, MetricChange, compare
 from streamer.stats.alerting.past import arrivals
 from streamer.stats.alerting.reference import against_reference
 from streamer.stats.alerting.traffic import Traffic, TrafficRule, judge_traffic
@@ -73,7 +73,7 @@ def read_alert(
     shown: list[Values | None] = [None, *sorted(known)] if alert.segments else [None]
     mix = mix_of(settings, alert.metric)
     unit = 1 / (unit_of(alert.metric) if mix is None else COMPOSITE)
-    rule = Rule(alert.drop, alert.level, alert.direction == "higher")
+    rule = ChangeRule(alert.drop, alert.level, alert.direction == "higher")
     for values in shown:
         now = group_sums(windows[0], values, mix)
         days = [group_sums(windows[shift], values, mix) for shift in shifts]
@@ -114,7 +114,7 @@ def base_of(
 ) -> int:
     """The last pane of the window that `before` compares with: looks are made from six windows ago
     on, and the base stays while each is beyond."""
-    rule = Rule(alert.drop, alert.level, alert.direction == "higher")
+    rule = ChangeRule(alert.drop, alert.level, alert.direction == "higher")
     base = newest - 7 * PANES
     for last in range(newest - 6 * PANES, newest):
         now, then = (group_sums(window(sums, pane), values, mix) for pane in (last, base))
@@ -277,7 +277,7 @@ def mixed_total(mix: Mix, sums: Counter[str]) -> tuple[int, int]:
     return sum(nearest(c * rate * y[0]) for c, rate in zip(mix, rates, strict=True)), y[0]
 
 
-def put(out: Sink, labels: dict[str, str], change: Change) -> None:
+def put(out: Sink, labels: dict[str, str], change: MetricChange) -> None:
     shown = {
         "value": change.value,
         "lower": change.low,
@@ -306,7 +306,7 @@ def put_traffic(out: Sink, labels: dict[str, str], found: Traffic) -> None:
     out.put("alert_traffic_status", {**labels, "status": str(found.status)}, 1)
 
 
-def put_reference(out: Sink, labels: dict[str, str], found: Change | None) -> None:
+def put_reference(out: Sink, labels: dict[str, str], found: MetricChange | None) -> None:
     """Without a whole reference week, and a whole week after it: that there is none."""
     shown = found and {
         "past_week_value": found.value,

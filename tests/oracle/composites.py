@@ -9,8 +9,8 @@ from math import sqrt
 
 from scipy.stats import t as student
 
-from streamer.settings.composites import Composite, CompositePart
 from streamer.settings.model import Settings
+from streamer.settings.own_metrics import Composite, CompositePart
 
 from . import custom, items, off_policy, scores
 from .dimensions import Kept, Segment

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from streamer.settings.custom import Custom
 from streamer.settings.model import Settings
+from streamer.settings.own_metrics import Custom
 
 from .acceptance import Acceptance
 from .dimensions import Dims, Kept, Segment

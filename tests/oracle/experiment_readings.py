@@ -10,11 +10,17 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
-from streamer.settings.experiments import DAY_MS, Experiment, ExperimentMetric, date_of
+from streamer.settings.durations import DAY_MS, date_of
+from streamer.settings.experiments import Experiment, ExperimentMetric
 from streamer.settings.model import Settings
 from streamer.stats.experiments.composite import composite_sums
 from streamer.stats.experiments.plan import Plan, Rule
-from streamer.stats.experiments.readout import Comparison, Readout, compare, compare_family
+from streamer.stats.experiments.readout import (
+    Comparison,
+    MetricComparisons,
+    compare,
+    compare_family,
+)
 from streamer.stats.experiments.recommendation import (
     Decision,
     Judged,
@@ -96,7 +102,7 @@ def compared(
     settings: Settings,
     *,
     is_over: bool,
-) -> Iterator[tuple[ExperimentMetric, Readout]]:
+) -> Iterator[tuple[ExperimentMetric, MetricComparisons]]:
     """Every metric: the primary one and each guardrail for itself, the others together."""
     metrics, has_before = experiment.metrics, bool(experiment.covariates)
     free, primary = [m for m in metrics if m.margin is None], primary_of(metrics)
@@ -275,7 +281,7 @@ def unit_of(metric: str) -> int:
     return 1 if metric.startswith(EVENTS) else 1_000_000
 
 
-def read_metric(out: Sink, labels: dict[str, str], found: Readout) -> None:
+def read_metric(out: Sink, labels: dict[str, str], found: MetricComparisons) -> None:
     for arm in found.arms:
         if arm.value is not None:
             out.put("experiment_value", {**labels, "arm": arm.name}, arm.value)

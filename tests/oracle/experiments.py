@@ -16,7 +16,8 @@ from itertools import combinations_with_replacement
 from math import prod
 from typing import Any, NamedTuple
 
-from streamer.settings.experiments import DAY_MS, Experiment
+from streamer.settings.durations import DAY_MS
+from streamer.settings.experiments import Experiment
 from streamer.settings.model import Settings
 
 from .acceptance import Acceptance, accept

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from streamer.settings.model import Settings
-from streamer.settings.policies import Policy
+from streamer.settings.own_metrics import Policy
 
 from .dimensions import Kept, Segment
 from .joining import Joins

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from streamer.settings.load import parse
 from streamer.sources import open_bandit
-from streamer.sources.synthetic import Traffic, generate
+from streamer.sources.synthetic import SyntheticTraffic, generate
 from tests.oracle.published import NAMES, Values
 from tests.support.rollups import every
 
@@ -18,7 +18,7 @@ SETTINGS = parse(
         "metrics": every("variant"),
     }
 )
-TRAFFIC = Traffic(
+TRAFFIC = SyntheticTraffic(
     seed=3,
     events_per_second=0.15,
     users=250,

@@ -10,7 +10,8 @@ from random import Random
 
 import msgspec
 
-from streamer.settings.experiments import DAY_MS, Experiment, ExperimentMetric, date_of
+from streamer.settings.durations import DAY_MS, date_of
+from streamer.settings.experiments import Experiment, ExperimentMetric
 from streamer.settings.model import Settings
 from streamer.settings.validation import validate
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from streamer.query.alerts import Windows
+from streamer.query.alerts import AlertEvaluation
 from streamer.query.readings import readout
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
@@ -116,7 +116,7 @@ def test_weekdays_are_compared_once_four_weeks_are_known() -> None:
         views = [view_of(p) for p in engines.partitions]
         at_ms = max(view.header.stream_ms for view in views)
         measures = engines.catalogue.alert_measures
-        windows = Windows(SETTINGS, SETTINGS.alerts[0], measures, views, at_ms)
+        windows = AlertEvaluation(SETTINGS, SETTINGS.alerts[0], measures, views, at_ms)
         everything, *_ = windows.watched()
         assert everything.change.compared == windows.compared == compared
         assert everything.traffic is not None
@@ -135,7 +135,7 @@ def test_the_change_of_a_composite_is_the_sum_of_what_segments_gave() -> None:
     views = [view_of(p) for p in engines.partitions]
     at_ms = max(view.header.stream_ms for view in views)
     (alert,) = (alert for alert in SETTINGS.alerts if alert.name == "mixed")
-    windows = Windows(SETTINGS, alert, engines.catalogue.alert_measures, views, at_ms)
+    windows = AlertEvaluation(SETTINGS, alert, engines.catalogue.alert_measures, views, at_ms)
     everything, *_ = windows.watched()
     found = windows.explained()
     assert found.change == found.mix + found.rate != 0
@@ -174,7 +174,9 @@ def test_a_first_week_that_is_not_stored_any_more_is_said() -> None:
         engines = run_engines(SETTINGS, 1, to_log(records_of_log(raw, SETTINGS, partitions=1)), 1)
         views = [view_of(p) for p in engines.partitions]
         measures = engines.catalogue.alert_measures
-        everything, *_ = Windows(SETTINGS, SETTINGS.alerts[0], measures, views, late_ms).watched()
+        everything, *_ = AlertEvaluation(
+            SETTINGS, SETTINGS.alerts[0], measures, views, late_ms
+        ).watched()
         assert everything.reference is not None
         assert everything.reference.status == "no baseline"
         reasons.append(everything.reference.reason)

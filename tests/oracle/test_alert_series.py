@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from streamer._core import STAT_BITS
-from streamer.metrics.per_user import weeks_of
+from streamer.metrics.compared_metrics import weeks_of
 from streamer.settings.alerts import Alert
 from streamer.settings.model import Settings
 from streamer.state.memory import MemoryStore

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streamer.settings.custom import Custom
+from streamer.settings.own_metrics import Custom
 from tests.oracle.acceptance import accept
 from tests.oracle.custom import said, shown_as, values_of
 from tests.oracle.joining import effective_dims, join

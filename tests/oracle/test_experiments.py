@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from streamer.settings.experiments import DAY_MS, date_of
+from streamer.settings.durations import DAY_MS, date_of
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from streamer.settings.experiments import DAY_MS
+from streamer.settings.durations import DAY_MS
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
 

@@ -1,4 +1,4 @@
-"""Small hand-made logs, for the tests of the oracle (and of whatever must agree with it)."""
+"""Small hand-made logs, on which the oracle and the core must agree."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from typing import Any
 
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
+from tests.support.agreement import differences, read_engines, run_engines, states, to_log
+from tests.support.canonical import Canonical
+from tests.support.lanes import sized
 from tests.support.rollups import every
 
 from .oracle import OracleResult, Record, run
@@ -22,6 +25,8 @@ VARIANT = parse(
     }
 )
 
+CUTS = [(10**6, None), (1, 1), *sized([], [(1, None), (2, 7), (5, 4)])]
+"""How a log reaches the core: records at a time, and the order of topics."""
 Payload = dict[str, Any]
 
 
@@ -65,7 +70,18 @@ class Log:
         return self.add("sessions", event_ms, arrival_ms, action=action, **{**named, **fields})
 
     def run(self, settings: Settings = PLAIN) -> OracleResult:
-        return run(self.records, settings)
+        """What the oracle says of it, as does the core, which is in one state however records come
+        to it."""
+        result = run(self.records, settings)
+        partitions = 1 + max((record.partition for record in self.records), default=0)
+        whole: list[Canonical] = []
+        for size, seed in CUTS:
+            engines = run_engines(settings, partitions, to_log(self.records), size, seed)
+            found = differences(read_engines(engines), result.readings)
+            assert not found, "\n".join(found[:8])
+            whole = whole or states(engines)
+            assert states(engines) == whole
+        return result
 
 
 def value(result: OracleResult, name: str, **labels: str) -> int | float | None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from streamer.query.alert_history import UNDECIDED, AlertHistory, Span, step_ms
-from streamer.query.alerts import Windows
+from streamer.query.alerts import AlertEvaluation
 from streamer.query.verdicts import Verdicts
 from streamer.settings import limits
 from streamer.settings.alerts import Alert
@@ -92,7 +92,7 @@ def history_of(alert: Alert, engines: Engines) -> AlertHistory:
     views = [view_of(p) for p in engines.partitions]
     at_ms = max(view.header.stream_ms for view in views)
     return AlertHistory(
-        Windows(SETTINGS, alert, engines.catalogue.alert_measures, views, at_ms), at_ms
+        AlertEvaluation(SETTINGS, alert, engines.catalogue.alert_measures, views, at_ms), at_ms
     )
 
 
@@ -136,12 +136,12 @@ def test_past_verdicts_are_those_of_windows_then(alert: Alert) -> None:
     history = history_of(alert, engines)
     found = {each.segment: each.spans for each in history.segments()}
     for look_ms in history.looks_ms[::5]:
-        for watched in Windows(SETTINGS, alert, measures, views, look_ms - 1).watched():
+        for watched in AlertEvaluation(SETTINGS, alert, measures, views, look_ms - 1).watched():
             status = watched.change.status
             said = said_at(found[watched.segment], "metric", look_ms)
             assert said == (status if status in BEYOND else None), (look_ms, watched.segment)
         between = look_ms + history.step_ms // 2  # until the next look nothing else is said
-        for watched in Windows(SETTINGS, alert, measures, views, between).watched():
+        for watched in AlertEvaluation(SETTINGS, alert, measures, views, between).watched():
             traffic = watched.traffic
             expected = traffic.status if traffic and traffic.status in BEYOND else None
             said = said_at(found[watched.segment], "traffic", look_ms)
@@ -200,7 +200,7 @@ def test_what_is_expected_comes_true_where_days_are_alike(home_from: int) -> Non
     assert expected_ms is not None
     first = history.looks_ms[-1] + step
     for look_ms in range(first, expected_ms + 1, step):
-        then = Windows(SETTINGS, alert, measures, views, look_ms - 1).change(home)
+        then = AlertEvaluation(SETTINGS, alert, measures, views, look_ms - 1).change(home)
         assert (then.status in UNDECIDED) == (look_ms < expected_ms), look_ms
 
 
@@ -220,7 +220,7 @@ def test_the_smallest_change_of_stored_windows_fires_and_smaller_ones_do_not() -
         kept = [r for r in log if r.address not in gone]
         views = [view_of(p) for p in run_engines(SETTINGS, 2, to_log(kept), 500).partitions]
         at_ms = max(view.header.stream_ms for view in views)
-        windows = Windows(SETTINGS, alert, engines.catalogue.alert_measures, views, at_ms)
+        windows = AlertEvaluation(SETTINGS, alert, engines.catalogue.alert_measures, views, at_ms)
         found_change = windows.change(("all",))
         assert found_change.status == status, (lost, found_change)
 

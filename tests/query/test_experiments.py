@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamer.query.counters import Known
+from streamer.query.counters import CounterInputs
 from streamer.query.experiment_gauges import GAUGES
 from streamer.query.experiments import StoredExperiment, document, stored_experiments, users_of
 from streamer.settings.load import parse
 from streamer.state.snapshot import view_of
-from streamer.stats.experiments.growth import Growth
+from streamer.stats.experiments.forecast import Growth
 from streamer.stats.experiments.recommendation import Action, Recommendation
 from streamer.testing import LogRecord
 from tests.support.agreement import run_engines
@@ -128,7 +128,7 @@ def test_the_series_of_a_recommendation_is_that_of_the_readout(action: Action) -
         replace(stored.read(), recommendation=advice),
         stored.of_parts([], stored.trial.days.start, None),
     ]
-    known = Known(SETTINGS, (), 0, readouts)
+    known = CounterInputs(SETTINGS, (), 0, readouts)
     assert gauge.labels == ("experiment", "recommendation", "arm")
     assert list(gauge.samples(known)) == [(("x", action.value, arm or ""), 1)]
     assert action.value in gauge.doc

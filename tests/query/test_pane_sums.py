@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from streamer.query.readings import KeptSums, readout
+from streamer.query.readings import ReadoutCache, readout
 from streamer.state.memory import MemoryStore
 from streamer.state.reader import Reader
 from streamer.testing import chunks_of
@@ -20,7 +20,7 @@ from tests.support.lanes import shortened
 async def test_cached_sums_change_no_reading(seed: int, name: str) -> None:
     settings, partitions = SETTINGS[name], 3
     records, _ = random_records(seed, name, 800, partitions)
-    store, dice, kept = MemoryStore(), random.Random(seed), KeptSums()
+    store, dice, kept = MemoryStore(), random.Random(seed), ReadoutCache()
     run = await start(store, settings, partitions)
     reader = Reader(store)
     at_ms, readouts = 0, 0

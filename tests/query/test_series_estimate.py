@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from streamer.cli.finding import OK, WARN
+from streamer.cli.finding import OK, WARN, series_finding
 from streamer.cli.run import say_series
-from streamer.cli.series import series_finding
 from streamer.encoding.segments import segment_texts
 from streamer.query.series_estimate import expected_series
 from streamer.settings.load import parse

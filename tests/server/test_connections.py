@@ -22,7 +22,7 @@ from streamer.server.listener import Listener
 from streamer.server.scrape import Sending
 from streamer.settings import limits
 from streamer.settings.load import parse
-from streamer.settings.model import Exporter
+from streamer.settings.model import ExporterSettings
 from streamer.testing.embedded import HOST
 from tests.support.secured import Certificates
 
@@ -51,12 +51,12 @@ async def _fails(request: web.Request) -> web.Response:
 
 @contextlib.asynccontextmanager
 async def served(
-    exporter: Exporter | None = None,
+    exporter: ExporterSettings | None = None,
     context: ssl.SSLContext | None = None,
     metrics: Handler | None = None,
 ) -> AsyncIterator[Listener]:
     """The guards of an exporter before pages that are large, slow or at fault."""
-    exporter, notices = exporter or Exporter(), Notices()
+    exporter, notices = exporter or ExporterSettings(), Notices()
     middlewares = [errors(notices), host_guard(exporter, is_open), *guards(exporter), gate()]
     app = web.Application(middlewares=middlewares)
     app.on_response_prepare.append(add_headers)
@@ -280,7 +280,7 @@ async def test_nonsense_is_refused_in_one_line(
 async def test_a_malformed_login_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     odd = ("Basic", f"Basic {SECRET}%%%", f"Bearer {SECRET}", f"Basic ü{SECRET}", SECRET)
-    async with served(Exporter(username="me", password="long")) as site:
+    async with served(ExporterSettings(username="me", password="long")) as site:
         for header in odd:
             assert "401" in await ask(site, "/large", f"Authorization: {header}")
     assert SECRET not in caplog.text
@@ -355,7 +355,7 @@ async def test_handshakes_that_never_end_make_room(
     ],
 )
 async def test_names_that_it_answers_to(host: str, status: int) -> None:
-    async with served(Exporter(hosts=("exporter",))) as site:
+    async with served(ExporterSettings(hosts=("exporter",))) as site:
         answer = await ask(site, "/nothing", host=host)
         assert f" {status} " in answer[:20]
         if status == 421:

@@ -16,18 +16,17 @@ from prometheus_client.core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from streamer.query.readings import Reading, Readout
-from streamer.server.prometheus_text import places_of, render, with_old_names
+from streamer.server.prometheus_text import places_of, render
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
-from streamer.settings.renamed import RENAMED
 from streamer.sources.replay import Replay
-from streamer.sources.synthetic import Traffic, generate
+from streamer.sources.synthetic import SyntheticTraffic, generate
 from tests.support.promtool import promtool_finds_nothing
 
 
 def families(result: Readout) -> Iterator[Metric]:
     """The same readings for a custom collector of ``prometheus_client``."""
-    shown = (b for b in with_old_names(result.blocks) if b.present)
+    shown = (b for b in result.blocks if b.present)
     for family, group in groupby(shown, attrgetter("family")):
         blocks = list(group)
         bare = family.removesuffix("_total") if blocks[0].kind == "counter" else family
@@ -137,7 +136,9 @@ def test_nothing_is_an_empty_page() -> None:
 
 def test_a_real_readout() -> None:
     replay = Replay(Settings())
-    replay.feed([(kind, 1_700_000_600_000, line) for kind, line in generate(Traffic(), 20_000)])
+    replay.feed(
+        [(kind, 1_700_000_600_000, line) for kind, line in generate(SyntheticTraffic(), 20_000)]
+    )
     replay.finish()
     result = replay.readout()
     text = render(result)
@@ -146,7 +147,6 @@ def test_a_real_readout() -> None:
         (sample.name, frozenset(sample.labels.items())): sample.value
         for family in text_string_to_metric_families(text)
         for sample in family.samples
-        if sample.name.removeprefix("streamer_") not in RENAMED
     }
     expected = {(r.name, frozenset(r.labels.items())): float(r.value) for r in result.readings}
     assert parsed == expected

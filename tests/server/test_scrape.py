@@ -14,9 +14,8 @@ from streamer.query.readings import Readout
 from streamer.server import prometheus_text
 from streamer.server.scrape import OPENMETRICS, TEXT, Bodies, Form, form_of
 from streamer.settings.model import Settings
-from streamer.settings.renamed import RENAMED
 from streamer.sources.replay import Replay
-from streamer.sources.synthetic import Traffic, generate
+from streamer.sources.synthetic import SyntheticTraffic, generate
 from tests.oracle.timeline import H, Log
 
 FORMS = [Form(a, b) for a in (False, True) for b in (False, True)]
@@ -56,7 +55,7 @@ def test_headers_say_what_it_is() -> None:
 def result() -> Readout:
     """A readout with all kinds of series, histograms among them."""
     replay = Replay(Settings())
-    found = [(kind, 1_700_000_600_000, line) for kind, line in generate(Traffic(), 5_000)]
+    found = [(kind, 1_700_000_600_000, line) for kind, line in generate(SyntheticTraffic(), 5_000)]
     later = Log().click(0, dwell_ms=2000).visited(0).shown(9 * H).click(9 * H).visited(9 * H)
     replay.feed(found + [(r.topic, r.record_ms, r.raw or b"") for r in later.records])
     replay.finish()
@@ -81,7 +80,6 @@ async def test_each_form_says_the_readings(form: Form, result: Readout) -> None:
     text = decoded(form, b"".join(await Bodies().body(result, form, tail)))
     found = samples((openmetrics if form.is_openmetrics else classic)(text))
     assert found.pop(("a", frozenset())) == 1.0
-    found = {k: v for k, v in found.items() if k[0].removeprefix("streamer_") not in RENAMED}
     assert found == {(r.name, frozenset(r.labels.items())): r.value for r in result.readings}
     assert any(name == "streamer_dwell_seconds_bucket" for name, _ in found)
 

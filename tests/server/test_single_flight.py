@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from streamer.server.single_flight import SingleFlight
+from streamer.server.exporter import SingleFlight
 
 
 class Work:

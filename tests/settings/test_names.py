@@ -12,8 +12,8 @@ from streamer.metrics.catalogue import FAMILIES
 from streamer.settings.labels import OF_READINGS, RESERVED, UNRESERVED
 from streamer.settings.load import load, parse
 from streamer.settings.model import Settings
-from streamer.settings.names import NAME, keys_of, variable_of
 from streamer.settings.redis_url import validate_url
+from streamer.settings.section import NAME, keys_of, variable_of
 
 
 def refusal(document: dict[str, Any]) -> str:

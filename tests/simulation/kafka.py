@@ -9,8 +9,8 @@ from random import Random
 from aiokafka.structs import TopicPartition
 
 from streamer.kafka.chunk import chunk_of
+from streamer.kafka.consumers import Progress
 from streamer.kafka.fingerprints import Fingerprint, fingerprint_of
-from streamer.kafka.log import Progress
 from streamer.settings.event_fields import KINDS
 from streamer.testing import LogRecord
 from streamer.worker.runner import Runner
@@ -55,7 +55,7 @@ class Logs:
 
 
 class SimLog(Process):
-    """One worker's consumer: the runner's ``Log``."""
+    """One worker's consumer: the runner's ``ConsumerPort``."""
 
     def __init__(self, logs: Logs, dice: Random) -> None:
         super().__init__(dice)

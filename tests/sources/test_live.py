@@ -12,8 +12,8 @@ from streamer.cli import main
 from streamer.settings.event_fields import KINDS
 from streamer.settings.model import Settings
 from streamer.sources.files import Line
-from streamer.sources.live import LiveTraffic
 from streamer.sources.replay import Replay
+from streamer.sources.synthetic import LiveTraffic
 
 START_MS = 1_700_000_000_000
 RATE = 400.0

@@ -19,7 +19,6 @@ from streamer.settings import limits
 from streamer.settings.event_fields import KINDS
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
-from streamer.settings.renamed import RENAMED
 from streamer.sources import open_bandit
 from streamer.sources.files import FileSource
 from streamer.sources.replay import Dead, Replay
@@ -248,7 +247,6 @@ def test_prom_and_json_show_the_same(real_log: Path, capsys: pytest.CaptureFixtu
     assert main.main(["replay", "--prom", str(real_log)]) == 0
     lines = [x for x in capsys.readouterr().out.splitlines() if not x.startswith("#")]
     shown = [(x.partition("{")[0].partition(" ")[0], float(x.rpartition(" ")[2])) for x in lines]
-    shown = [x for x in shown if x[0].removeprefix("streamer_") not in RENAMED]
     assert sorted(shown) == sorted((r["name"], float(r["value"])) for r in document["readings"])
 
 

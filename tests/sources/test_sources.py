@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import zstandard
 
+from streamer.cli.demo_log import ReplayLeg, replay
 from streamer.errors import SourceError, UsageError
 from streamer.settings import limits
 from streamer.settings.load import parse
@@ -22,8 +23,8 @@ from streamer.settings.model import Settings
 from streamer.sources import open_bandit
 from streamer.sources.files import NO_TOPIC, FileSource, Line
 from streamer.sources.lines import BLOCK_BYTES, LineFile, split_lines
-from streamer.sources.moved import Event, Leg, replay
-from streamer.sources.synthetic import BROKEN, Traffic, generate
+from streamer.sources.open_bandit import Event
+from streamer.sources.synthetic import BROKEN, SyntheticTraffic, generate
 
 TEXT = b"".join(
     b'{"type":"click","ts":%d,"user_id":"u","item_id":"x"}\n' % i for i in range(50_000)
@@ -206,7 +207,7 @@ def test_open_bandit_is_the_same_every_time(log: list[Event]) -> None:
 
 
 def test_open_bandit_moved_and_compressed(log: list[Event]) -> None:
-    moved = list(replay([Leg(log, start_ms=5000, speed=1000)]))
+    moved = list(replay([ReplayLeg(log, start_ms=5000, speed=1000)]))
     assert len(moved) == len(log)
     assert moved[0]["ts"] == 5000
     moments = [e["ts"] for e in moved]
@@ -256,15 +257,17 @@ def test_open_bandit_visits_have_pages_times_and_ends(log: list[Event]) -> None:
 
 
 def test_synthetic_is_determined_by_its_seed() -> None:
-    traffic = Traffic(seed=1, duplicate_share=0.1, broken_share=0.1, late_share=0.1)
+    traffic = SyntheticTraffic(seed=1, duplicate_share=0.1, broken_share=0.1, late_share=0.1)
     first = list(generate(traffic, 30_000))
     assert first == list(generate(traffic, 30_000))
-    assert first != list(generate(Traffic(seed=2), 30_000))
+    assert first != list(generate(SyntheticTraffic(seed=2), 30_000))
     assert len(first) == 30_000
 
 
 def test_realised_click_rates_are_near_the_true_ones() -> None:
-    traffic = Traffic(variants=(("A", 0.05), ("B", 0.10)), events_per_second=100, users=5000)
+    traffic = SyntheticTraffic(
+        variants=(("A", 0.05), ("B", 0.10)), events_per_second=100, users=5000
+    )
     events = [json.loads(line) for _, line in generate(traffic, 150_000)]
     variant = {e["request_id"]: e["variant"] for e in events if e["type"] == "impression"}
     shown = Counter(e["variant"] for e in events if e["type"] == "impression")
@@ -277,20 +280,22 @@ def test_realised_click_rates_are_near_the_true_ones() -> None:
 
 
 def test_slates_have_different_items_and_a_position_bias() -> None:
-    events = [json.loads(x) for k, x in generate(Traffic(items=25), 50_000) if k == "impressions"]
+    events = [
+        json.loads(x) for k, x in generate(SyntheticTraffic(items=25), 50_000) if k == "impressions"
+    ]
     slates: dict[str, list[str]] = {}
     for e in events:
         slates.setdefault(e["request_id"], []).append(e["item_id"])
     assert all(len(set(items)) == len(items) for items in slates.values())
     assert Counter(e["position"] for e in events)[10] > 0
     assert all(0 < e["score"] < 1 and 0 < e["propensity"] <= 1 for e in events)
-    weights = Traffic().position_weights()
+    weights = SyntheticTraffic().position_weights()
     assert weights.mean() == pytest.approx(1)
     assert weights[0] > 2 * weights[9]
 
 
 def test_knobs_do_what_they_say() -> None:
-    traffic = Traffic(
+    traffic = SyntheticTraffic(
         events_per_second=100,
         items_form_share=0.5,
         tested_every=10,
@@ -335,7 +340,9 @@ def sessions_of(events: list[Event]) -> dict[str, list[Event]]:
 
 
 def test_sessions_bounce_pause_and_end_as_often_as_they_should() -> None:
-    traffic = Traffic(events_per_second=5, session_share=1.0, slate=3, items=50, pause_share=0.1)
+    traffic = SyntheticTraffic(
+        events_per_second=5, session_share=1.0, slate=3, items=50, pause_share=0.1
+    )
     events = [json.loads(line) for _, line in generate(traffic, 150_000)]
     assert len(events) / (events[-1]["ts"] - events[0]["ts"]) == pytest.approx(0.005, rel=0.05)
     sessions = sessions_of(events)
@@ -360,7 +367,7 @@ def test_sessions_bounce_pause_and_end_as_often_as_they_should() -> None:
 
 
 def test_sessions_report_items_of_their_slate_and_clicks_may_report_the_same() -> None:
-    traffic = Traffic(events_per_second=50, session_share=1.0, slate=3, items=50)
+    traffic = SyntheticTraffic(events_per_second=50, session_share=1.0, slate=3, items=50)
     events = [json.loads(line) for _, line in generate(traffic, 60_000)]
     shown = {(e["request_id"], e["item_id"]) for e in events if e["type"] == "impression"}
     clicks = {(e["request_id"], e["item_id"]) for e in events if e["type"] == "click"}
@@ -381,13 +388,13 @@ def test_sessions_report_items_of_their_slate_and_clicks_may_report_the_same() -
 
 def test_impossible_traffic_is_refused() -> None:
     with pytest.raises(UsageError, match=r"session_views = 1\.5"):
-        Traffic(session_views=1.5)
+        SyntheticTraffic(session_views=1.5)
     with pytest.raises(UsageError, match="late_share = 2"):
-        Traffic(late_share=2)
+        SyntheticTraffic(late_share=2)
     with pytest.raises(UsageError, match="slate = 10"):
-        Traffic(items=15)
+        SyntheticTraffic(items=15)
     with pytest.raises(UsageError, match="too high"):
-        Traffic(variants=(("A", 0.6),))
+        SyntheticTraffic(variants=(("A", 0.6),))
 
 
 def test_lines_of_a_pipe_are_stamped_by_the_clock_of_now(monkeypatch: pytest.MonkeyPatch) -> None:

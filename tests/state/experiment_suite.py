@@ -22,7 +22,7 @@ from streamer.state.manifest import decode
 from streamer.state.reader import Reader
 from streamer.state.store import Store
 from streamer.state.user_days import Days, sums_of_days
-from streamer.testing import Chunk, LogRecord, chunks_of
+from streamer.testing import LogChunk, LogRecord, chunks_of
 from tests.oracle.acceptance import accept
 from tests.oracle.experiments import apart_truth, range_truth, truth_of
 from tests.oracle.joining import join
@@ -81,7 +81,7 @@ def shown(run: Run, day: int, users: int = 20, variants: str = "AB") -> None:
         event = {"ts": ts, "user_id": f"u{i}", "item_id": "i"}
         event |= {"variant": variants[i % len(variants)], "surface": ("home", "feed")[i % 2]}
         records.append(LogRecord("impressions", 0, offset + i, ts, msgspec.json.encode(event)))
-    run.engines.feed(Chunk("impressions", 0, records))
+    run.engines.feed(LogChunk("impressions", 0, records))
 
 
 def trial(**changes: Any) -> dict[str, Any]:

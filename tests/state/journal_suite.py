@@ -16,7 +16,7 @@ from streamer.settings.model import Settings
 from streamer.state.manifest import decode
 from streamer.state.reader import Reader
 from streamer.state.store import Store
-from streamer.testing import Chunk, LogRecord, chunks_of
+from streamer.testing import LogChunk, LogRecord, chunks_of
 from tests.state.store_suite import step
 from tests.support.agreement import (
     SETTINGS,
@@ -104,7 +104,7 @@ class JournalSuite:
                 LogRecord("impressions", 0, offset + i, 10**12 + offset, line)
                 for i, line in enumerate(lines)
             ]
-            run.engines.feed(Chunk("impressions", 0, records))
+            run.engines.feed(LogChunk("impressions", 0, records))
             await commit(store, run, 0)
             refs = decode((await store.read(0)).manifest).tables["user_items"]
             most, blobs = max(most, sum(ref.rows for ref in refs)), max(blobs, len(refs))
@@ -131,7 +131,7 @@ class JournalSuite:
                 for n in range(offset, offset + rows)
             ]
             offset += rows
-            run.engines.feed(Chunk("impressions", 0, records))
+            run.engines.feed(LogChunk("impressions", 0, records))
             await commit(store, run, 0)
         tables = decode((await store.read(0)).manifest).tables
         for name in ("ids_impressions", "impressions", "user_items"):
@@ -151,7 +151,7 @@ class JournalSuite:
             offset = run.engines.partitions[0].logs[kind].next_offset
             value = line % (10**12 + 1000 * i, variant)
             record = LogRecord(kind, 0, offset, 10**12 + 1000 * i, value)
-            run.engines.feed(Chunk(kind, 0, [record]))
+            run.engines.feed(LogChunk(kind, 0, [record]))
             await commit(store, run, 0)
             before = canonical(run.engines.partitions[0])
             await take_over(store, run, 0)
@@ -176,7 +176,7 @@ class JournalSuite:
                 partition = run.engines.partitions[0]
                 value = b'{"ts":%d,"user_id":"%b","item_id":"i"}' % (at, str(user).encode())
                 record = LogRecord(kind, 0, partition.logs[kind].next_offset, at, value)
-                run.engines.feed(Chunk(kind, 0, [record]))
+                run.engines.feed(LogChunk(kind, 0, [record]))
             await commit(store, run, 0)
             before = canonical(run.engines.partitions[0])
             await take_over(store, run, 0)

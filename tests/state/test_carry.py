@@ -9,8 +9,8 @@ import numpy as np
 from streamer.metrics.catalogue import Catalogue
 from streamer.metrics.item_counts import CLICKED
 from streamer.settings.load import parse
-from streamer.state.carry import Carry, CarryItems, Holding
 from streamer.state.contents import beside_of, contents_of
+from streamer.state.migration import Holding, ItemMigration, PaneMigration
 
 A = {
     "dimensions": [{"name": "variant"}, {"name": "device"}],
@@ -39,8 +39,8 @@ def holding(document: dict[str, Any], unit_ms: int) -> Holding:
     return Holding(contents_of(settings, catalogue), beside_of(settings, catalogue), unit_ms)
 
 
-def carry() -> Carry:
-    return Carry(holding(A, 1_000), holding(B, 5_000), SEGMENTS, 5)
+def carry() -> PaneMigration:
+    return PaneMigration(holding(A, 1_000), holding(B, 5_000), SEGMENTS, 5)
 
 
 def lists(columns: Any) -> dict[str, list[Any]]:
@@ -112,7 +112,7 @@ def test_items_keep_their_counts_under_other_labels_and_cut_offs() -> None:
     old = items([3, 5], ["surface", "variant"], **both)
     new = items([5, 10], ["variant"], **both)
     labels = [{"surface": s, "variant": v} for s, v in ("aA", "bA", "bB")]
-    carried = CarryItems(old, new, labels)
+    carried = ItemMigration(old, new, labels)
     assert carried.labels == [["A"], ["B"]]
     sample = 127
     codes = np.array([sample, *(7 << 17 | label << 7 | 4 for label in range(3)), 7 << 17 | 3])
@@ -122,7 +122,7 @@ def test_items_keep_their_counts_under_other_labels_and_cut_offs() -> None:
     assert number == 1 << 32 | 9
     assert list(found) == [sample, 7 << 17 | 3, 7 << 17 | 3, 7 << 17 | 1 << 7 | 3]
     assert list(values) == [0, 1, 2, 3]
-    without = CarryItems(old, items([5], ["variant"], families=["coverage"]), labels)
+    without = ItemMigration(old, items([5], ["variant"], families=["coverage"]), labels)
     clicked = np.array([7 << 17 | CLICKED])
     ours = without.pane(1 << 32, (clicked, np.ones(1, np.int64)))
     assert ours is not None

@@ -21,7 +21,7 @@ from streamer.state.memory import MemoryStore
 from streamer.state.reader import Reader
 from streamer.state.redis.store import RedisStore
 from streamer.state.store import Store
-from streamer.testing import Chunk, Engines, LogRecord, chunks_of
+from streamer.testing import Engines, LogChunk, LogRecord, chunks_of
 from tests.oracle import random_log
 from tests.oracle.oracle import records_of_log
 from tests.support.agreement import by_key, differences, read_engines, to_log
@@ -203,7 +203,7 @@ def settle(engines: Engines) -> None:
     event |= dict.fromkeys(DIMENSIONS, "A")
     for kind, log in partition.logs.items():
         value = json.dumps(event if kind == "sessions" else {**event, "item_id": "i"}).encode()
-        engines.feed(Chunk(kind, 0, [LogRecord(kind, 0, log.next_offset, at_ms, value)]))
+        engines.feed(LogChunk(kind, 0, [LogRecord(kind, 0, log.next_offset, at_ms, value)]))
 
 
 def users_of(settings: Settings) -> set[str]:

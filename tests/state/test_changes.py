@@ -19,7 +19,7 @@ from streamer.state.contents import Contents, contents_of, decode_contents
 from streamer.state.manifest import decode
 from streamer.state.memory import MemoryStore
 from streamer.state.reader import Reader
-from streamer.testing import Chunk, LogRecord
+from streamer.testing import LogChunk, LogRecord
 from tests.support.journals import Run, commit, start
 
 T0 = 1_700_000_000_000
@@ -201,4 +201,6 @@ def feed(run: Run, at_ms: int) -> None:
     partition = run.engines.partitions[0]
     offset = partition.logs["impressions"].next_offset
     value = json.dumps(event).encode()
-    run.engines.feed(Chunk("impressions", 0, [LogRecord("impressions", 0, offset, at_ms, value)]))
+    run.engines.feed(
+        LogChunk("impressions", 0, [LogRecord("impressions", 0, offset, at_ms, value)])
+    )

@@ -19,7 +19,7 @@ from streamer.errors import CodecError, DamagedError
 from streamer.kafka.fingerprints import fingerprint_of
 from streamer.settings import limits
 from streamer.state import codec, manifest
-from streamer.state.frame import body_of, framed
+from streamer.state.codec import body_of, framed
 from streamer.state.journal import Journal
 from streamer.state.manifest import Texts
 from streamer.state.store import Commit

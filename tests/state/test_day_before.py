@@ -16,7 +16,7 @@ from streamer.state.memory import MemoryStore
 from streamer.state.partition import Partition
 from streamer.state.reader import Reader
 from streamer.state.restore import load_partition
-from streamer.testing import Chunk, Engines, LogRecord
+from streamer.testing import Engines, LogChunk, LogRecord
 from tests.support.journals import Run, commit, start
 
 HOUR_MS = 3_600_000
@@ -60,7 +60,7 @@ class Worker:
         event = json.dumps({"ts": at_ms, "user_id": "u", "item_id": "i"}).encode()
         records = [LogRecord(kind, 0, self.offsets[kind] + i, at_ms, event) for i in range(n)]
         self.offsets[kind] += n
-        self.run.engines.feed(Chunk(kind, 0, records))
+        self.run.engines.feed(LogChunk(kind, 0, records))
 
     async def composite(self) -> float | None:
         """As a reader of the store has it."""

@@ -19,7 +19,7 @@ from streamer.state.memory import MemoryStore
 from streamer.state.partition import Partition
 from streamer.state.restore import load_partition
 from streamer.state.store import Answer
-from streamer.testing import Chunk, LogRecord, records_of
+from streamer.testing import LogChunk, LogRecord, records_of
 
 Object = dict[str, Any]
 OURS: ClusterIds = {None: "kafka-1"}
@@ -53,7 +53,7 @@ async def feed(store: MemoryStore, journal: Journal, log: str, count: int) -> No
         for i in range(count)
         for event in [{"ts": T0, "user_id": "u", "item_id": f"i{first + i}"}]
     ]
-    journal.partition.apply([records_of(Chunk(log, 0, records))])
+    journal.partition.apply([records_of(LogChunk(log, 0, records))])
     assert await store.commit(0, journal.prepare()) == Answer.OK
 
 

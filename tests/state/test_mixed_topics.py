@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from streamer.settings import limits
+from streamer.settings.event_fields import LINE_TYPES
 from streamer.settings.load import parse
-from streamer.settings.sources import KIND_OF_RULE
 from streamer.state.memory import MemoryStore
 from streamer.testing import LogRecord
 from tests.support.agreement import DOCUMENTS, random_records, read_engines, run_engines, states
@@ -23,7 +23,7 @@ TOPICS = ("app", "web")
 
 def document(name: str, topics: tuple[str, ...] = TOPICS) -> dict[str, Any]:
     """Settings that read these topics, of events whose kind is said by a field."""
-    kinds = {key: [key] for key in KIND_OF_RULE}
+    kinds = {key: [key] for key in LINE_TYPES}
     fields = {"items": False} if name == "without lists" else {}
     source = {"kind": {"field": "what", **kinds}, "fields": fields}
     return {**DOCUMENTS[name], "sources": [{"topics": [topic], **source} for topic in topics]}
@@ -34,7 +34,7 @@ def mixed(name: str, seed: int, lines: int = 900) -> list[LogRecord]:
     goes by the clock of its topic."""
     records, _ = random_records(seed, name, lines, 2)
     dice, offsets = random.Random(seed), Counter[tuple[str, int]]()
-    key_of = {kind: key for key, kind in KIND_OF_RULE.items()}
+    key_of = {kind: key for key, kind in LINE_TYPES.items()}
     log = []
     for record in sorted(records, key=lambda r: r.record_ms):
         topic, value = dice.choice(TOPICS), record.raw or b""

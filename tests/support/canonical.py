@@ -21,7 +21,7 @@ from streamer.encoding.packed import (
 from streamer.encoding.segments import OTHER, Label, group_texts, segment_texts
 from streamer.metrics.item_counts import ItemCounts
 from streamer.metrics.rings import rings_of
-from streamer.state.partition import Partition, Series
+from streamer.state.partition import PaneSeries, Partition
 from streamer.state.snapshot import panes_of
 
 Canonical = dict[str, Any]
@@ -202,7 +202,7 @@ def _user_sums(partition: Partition, dimensions: dict[str, Any]) -> dict[tuple[A
 
 
 def _series(
-    partition: Partition, dimensions: dict[str, Any], series: Series
+    partition: Partition, dimensions: dict[str, Any], series: PaneSeries
 ) -> dict[tuple[Any, ...], int]:
     """Sums by (pane, label as it is now, statistic)."""
     kept = dict(zip(partition.settings.dimension_names, dimensions["values"], strict=True))
@@ -216,7 +216,7 @@ def _series(
     )
 
 
-def _of_items(series: Series, labels: Sequence[tuple[str, ...]]) -> Iterator[tuple[Any, int]]:
+def _of_items(series: PaneSeries, labels: Sequence[tuple[str, ...]]) -> Iterator[tuple[Any, int]]:
     """Counts by (pane, item, label, place)."""
     for pane, (codes, values) in panes_of(series).items():
         columns = (*parts_of_item_code(codes), values)

@@ -7,12 +7,12 @@ from random import Random
 from typing import Any
 
 from streamer.encoding.limbs import Columns
-from streamer.metrics.per_user import ExperimentMeasures
-from streamer.settings.experiments import DAY_MS
+from streamer.metrics.compared_metrics import ExperimentMeasures
+from streamer.settings.durations import DAY_MS
 from streamer.settings.model import Settings
 from streamer.state.snapshot import View
 from streamer.stats.experiments.caps import EDGES
-from streamer.stats.experiments.trials import Trial, cumulated
+from streamer.stats.experiments.trials import CompiledExperiment, cumulated
 from streamer.testing import Engines, LogRecord, chunks_of
 from tests.oracle.experiments import ArmTruth, ExperimentTruth
 from tests.oracle.oracle import records_of_log
@@ -65,7 +65,7 @@ def truth_from(measures: ExperimentMeasures, views: Sequence[View]) -> Experimen
 
 
 def composites_of(
-    trial: Trial, parts: Sequence[Columns], day: int
+    trial: CompiledExperiment, parts: Sequence[Columns], day: int
 ) -> dict[tuple[str, str], dict[str, int]]:
     """(composite, arm) → the sums up to a day."""
     found = {}
@@ -78,7 +78,9 @@ def composites_of(
     return found
 
 
-def arms_of(trial: Trial, parts: Sequence[Columns], day: int) -> dict[tuple[str, str], ArmTruth]:
+def arms_of(
+    trial: CompiledExperiment, parts: Sequence[Columns], day: int
+) -> dict[tuple[str, str], ArmTruth]:
     """(metric, arm) → the sums up to a day."""
     found = {}
     sums = cumulated(trial, parts, day)

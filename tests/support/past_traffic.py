@@ -9,10 +9,10 @@ import time
 from pathlib import Path
 
 from streamer.metrics.catalogue import FAMILIES
-from streamer.settings.experiments import DAY_MS
+from streamer.settings.durations import DAY_MS
 from streamer.settings.load import load
 from streamer.settings.model import Settings
-from streamer.sources.synthetic import Traffic, generate
+from streamer.sources.synthetic import SyntheticTraffic, generate
 from streamer.testing.embedded import HOST
 from tests.support.compose import Stack, services
 from tests.system.topics import configure
@@ -64,9 +64,9 @@ def send_past(stack: Stack) -> None:
     lines: list[bytes] = []
     for day in range(PAST_DAYS, 0, -1):
         then_ms = start_ms - day * DAY_MS
-        then = Traffic(start_ms=then_ms, events_per_second=PAST_DAYS_RATE, users=2000)
+        then = SyntheticTraffic(start_ms=then_ms, events_per_second=PAST_DAYS_RATE, users=2000)
         lines += [line for _, line in generate(then, 2 * PAST_SECONDS * PAST_DAYS_RATE)]
-    traffic = Traffic(start_ms=start_ms, events_per_second=PAST_RATE, users=2000)
+    traffic = SyntheticTraffic(start_ms=start_ms, events_per_second=PAST_RATE, users=2000)
     lines += [line for _, line in generate(traffic, PAST_SECONDS * PAST_RATE)]
     send(stack, lines)
 

@@ -15,8 +15,8 @@ from aiokafka.structs import TopicPartition
 
 from streamer.ingest.dead_letters import DeadLetter
 from streamer.kafka.chunk import chunk_of
+from streamer.kafka.consumers import Progress
 from streamer.kafka.fingerprints import Fingerprint, fingerprint_of
-from streamer.kafka.log import Progress
 from streamer.settings.event_fields import KINDS
 from streamer.settings.load import parse
 from streamer.state.manifest import decode

@@ -16,6 +16,7 @@ import msgspec
 from aiohttp import web
 
 from streamer.cli import demo
+from streamer.cli.demo_log import replay
 from streamer.errors import StreamerError
 from streamer.kafka.log_ends import LogEnds
 from streamer.server.app import application
@@ -25,7 +26,6 @@ from streamer.server.web import add_pages
 from streamer.settings.event_fields import LINE_TYPES
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
-from streamer.sources.moved import replay
 from streamer.sources.replay import Replay
 from streamer.state.manifest import Manifest
 from streamer.state.reader import manifests_of

@@ -27,7 +27,7 @@ from streamer.cli import main
 from streamer.errors import SettingsError
 from streamer.ingest.hash_key import HashKey, key_text
 from streamer.settings.load import load, parse
-from streamer.settings.model import Exporter, Kafka, Redis, Settings, Topics
+from streamer.settings.model import ExporterSettings, Kafka, Redis, Settings, Topics
 from streamer.state import codec
 from streamer.state.manifest import Texts, decode
 from streamer.state.redis.store import RedisStore
@@ -335,7 +335,7 @@ def test_secrets_are_not_in_the_text_of_settings() -> None:
     settings = Settings(
         kafka=Kafka(sasl_password=secret),
         redis=Redis(url=f"redis://:{secret}@h", password=secret),
-        exporter=Exporter(password=secret),
+        exporter=ExporterSettings(password=secret),
     )
     assert secret not in f"{settings} {settings!r} {settings.redis} {settings.__rich_repr__()}"
     assert repr(Redis()) != repr(Redis(prefix="other"))

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 import redis
 
-from streamer.monitoring.dashboards import boards
+from streamer.monitoring.files import boards
 from streamer.testing.embedded import HOST
 from tests.support import opened
 from tests.support.compose import (

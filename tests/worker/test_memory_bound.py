@@ -10,8 +10,7 @@ import pytest
 from streamer.cli.check import memory_finding
 from streamer.cli.finding import OK, WARN
 from streamer.settings.load import parse
-from streamer.state.row_memory import partition_bytes
-from streamer.worker.memory_bound import MemoryBound, memory_bytes
+from streamer.worker.memory_bound import MemoryBound, memory_bytes, partition_bytes
 
 PAGES = (1 << 20) // os.sysconf("SC_PAGE_SIZE")
 """Of a megabyte."""

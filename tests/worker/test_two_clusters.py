@@ -12,8 +12,7 @@ from aiokafka.structs import TopicPartition
 from streamer.errors import BrokerError
 from streamer.ingest.hash_key import FIXED_KEY
 from streamer.kafka.chunk import Chunk, chunk_of
-from streamer.kafka.joined_log import JoinedLog
-from streamer.kafka.log import Progress
+from streamer.kafka.consumers import JoinedConsumers, Progress
 from streamer.kafka.other_cluster import OtherCluster
 from streamer.metrics.catalogue import Catalogue
 from streamer.settings.load import parse
@@ -121,7 +120,7 @@ async def test_each_cluster_is_asked_for_its_own_topics() -> None:
     offered: list[Chunk] = []
     other = OtherCluster(SETTINGS, SETTINGS.read_clusters[1], offered.append)
     main = ScriptedLog()
-    log = JoinedLog({SHOWN: main, TAPPED: other})
+    log = JoinedConsumers({SHOWN: main, TAPPED: other})
     shown, tapped = TopicPartition(SHOWN, 0), TopicPartition(TAPPED, 0)
     assert not log.is_assigned([shown, tapped])
     other.assign([0])

@@ -38,7 +38,7 @@ def cut(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Dimension:
+class ProposedDimension:
     """A field with few values."""
 
     name: str
@@ -56,9 +56,9 @@ class Dimension:
 class Dimensions:
     """Those to split by, and others that one might."""
 
-    chosen: tuple[Dimension, ...]
-    others: tuple[Dimension, ...]
-    arms: tuple[Dimension, ...] = ()
+    chosen: tuple[ProposedDimension, ...]
+    others: tuple[ProposedDimension, ...]
+    arms: tuple[ProposedDimension, ...] = ()
     """Others that may say the arm of an experiment."""
     unkeyed: tuple[str, ...] = ()
     """Lists whose elements say arms, and nothing says of which experiment."""
@@ -72,9 +72,9 @@ class Dimensions:
             why = f"elements of {lists} say arms, but no field of theirs names the experiment"
             return (why if lists else "no field looks like the arm of an experiment",)
         doubts = []
-        number = next((step for step in taken.path if isinstance(step, int)), None)
-        if number is not None:
-            doubts.append(f"element [{number}] of a list: another order gives another experiment")
+        index = next((step for step in taken.path if isinstance(step, int)), None)
+        if index is not None:
+            doubts.append(f"element [{index}] of a list: another order gives another experiment")
         if self.arms:
             all_keyed = all(_experiment(one.path) for one in (taken, *self.arms))
             what = "experiments" if all_keyed else "fields may be it"
@@ -99,20 +99,22 @@ def find_dimensions(profile: Profile, taken: Container[Path]) -> Dimensions:
         if _is_dimension(seen) and profile.share(path) >= _LEAST_SHARE
     ]
     names: set[str] = set()
-    chosen: list[Dimension] = []
+    chosen: list[ProposedDimension] = []
     arms = _arms(often)
     if arms:
         path, seen = arms[0]
-        chosen.append(Dimension(VARIANT, path, seen))
+        chosen.append(ProposedDimension(VARIANT, path, seen))
         names.add(VARIANT)
-    ranked = [(place, len(p), p, s) for p, s in few if (place := _surface(p)) is not None]
+    ranked = [
+        (rank_of_name, len(p), p, s) for p, s in few if (rank_of_name := _surface(p)) is not None
+    ]
     for _, _, path, seen in sorted(ranked, key=lambda one: one[:2])[:_CHOSEN]:
         if all(one.path != path for one in chosen):
-            chosen.append(Dimension(_name(path, names), path, seen))
+            chosen.append(ProposedDimension(_name(path, names), path, seen))
     used = {one.path for one in chosen}
-    others = [Dimension(_name(p, names), p, s) for p, s in few if p not in used]
+    others = [ProposedDimension(_name(p, names), p, s) for p, s in few if p not in used]
     others.sort(key=lambda one: one.seen.distinct)
-    left = tuple(Dimension(VARIANT, path, seen) for path, seen in arms[1:])
+    left = tuple(ProposedDimension(VARIANT, path, seen) for path, seen in arms[1:])
     unkeyed = [
         text_of(path)
         for path, elements in profile.lists.items()
@@ -136,17 +138,21 @@ def _experiment(path: Path) -> str | None:
     return next((step.equals for step in path if isinstance(step, Where)), None)
 
 
-def _called(arm: Dimension) -> str:
+def _called(arm: ProposedDimension) -> str:
     """The experiment of an arm, with its most frequent arms, for people."""
     some = [cut(text) for text, _ in arm.seen.values.most_common(_SHOWN)]
     more = ", …" if arm.seen.distinct > len(some) else ""
     return f"{_experiment(arm.path) or text_of(arm.path)} ({', '.join(some)}{more})"
 
 
-def _arms(some: Iterable[tuple[Path, Seen]]) -> list[tuple[Path, Seen]]:
+def _arms(candidates: Iterable[tuple[Path, Seen]]) -> list[tuple[Path, Seen]]:
     """Those that may say the arm of an experiment, the most likely first; without elements by
     number of lists whose elements are told apart by a key."""
-    ranked = [(place, len(p), -s.count, p, s) for p, s in some if (place := _arm(p, s)) is not None]
+    ranked = [
+        (rank_of_name, len(p), -s.count, p, s)
+        for p, s in candidates
+        if (rank_of_name := _arm(p, s)) is not None
+    ]
     keyed = {
         path[: path.index(step)]
         for *_, path, _ in ranked

@@ -9,9 +9,9 @@ from streamer.ingest.discovery.items import ItemField
 from streamer.ingest.discovery.names import OTHER_NAMES, PIECES, PRICES, is_item, plain, rank
 from streamer.ingest.discovery.profile import Profile, Seen, names_of, text_of
 from streamer.settings import limits
-from streamer.settings.event_fields import ELEMENT_FIELDS, field_names
+from streamer.settings.event_fields import ELEMENT_FIELDS, LINE_TYPES, field_names
 from streamer.settings.paths import Path
-from streamer.settings.sources import KIND_OF_RULE, FieldSource
+from streamer.settings.sources import FieldSource
 
 _LEAST_SHARE = 0.5
 """Of the records that have a field that records need."""
@@ -64,7 +64,7 @@ _OPTIONAL = ("item_category", "reward_estimate", "feedback", "action")
 
 
 @dataclass
-class Found:
+class FoundFields:
     """Where the fields of a kind stand, as settings say it, and what is not sure."""
 
     fields: dict[str, FieldSource] = field(default_factory=dict)
@@ -88,46 +88,46 @@ class _Place:
         return self.share < _LEAST_SHARE, self.rank, len(self.path), -self.share
 
 
-def find_fields(profile: Profile, kind: str, item: ItemField | None = None) -> Found:
+def find_fields(profile: Profile, kind: str, item: ItemField | None = None) -> FoundFields:
     """Where the fields of the records of a kind (impression, …) stand. ``item``: the one that was
     chosen of ``item_fields``; by default the first of them."""
-    found = Found()
-    _find_time(profile, found)
-    _find_user(profile, found)
-    _find_event_id(profile, found)
-    _take(found, "request_id", places(profile, "request_id"))
+    fields = FoundFields()
+    _find_time(profile, fields)
+    _find_user(profile, fields)
+    _find_event_id(profile, fields)
+    _take(fields, "request_id", places(profile, "request_id"))
     of_kind = list(_OF_KIND[kind])
     if kind != "session":
         item = item or next(iter(item_fields(profile, kind)), None)
-        of_kind = _take_item(profile, item, kind, of_kind, found)
+        of_kind = _take_item(profile, item, kind, of_kind, fields)
     for name in of_kind:
         if name == "value":
-            _find_value(profile, found)
+            _find_value(profile, fields)
         else:
-            _take(found, name, places(profile, name))
+            _take(fields, name, places(profile, name))
     for name in _OPTIONAL:
-        if name in field_names(KIND_OF_RULE[kind]) and (name,) in profile.scalars:
-            found.taken.add((name,))
-    return found
+        if name in field_names(LINE_TYPES[kind]) and (name,) in profile.scalars:
+            fields.taken.add((name,))
+    return fields
 
 
 def places(profile: Profile, name: str, others: Sequence[str] = ()) -> list[_Place]:
     """Paths whose names say that they are a field, and whose values may be: the best first."""
     wanted = (name, *OTHER_NAMES.get(name, ()), *others)
     fits = _FITS.get(name, _is_id)
-    found = []
+    candidates = []
     for path, seen in profile.scalars.items():
         names = names_of(path)
-        place = rank(names, wanted)
+        rank_of_name = rank(names, wanted)
         around = names[-2] if len(names) > 1 else ""
         is_other = name == "event_id" and names[-1:] == ["id"] and around not in _ENVELOPES
         is_other |= name == "event_id" and seen.repeats > profile.copies
-        if place is not None and fits(seen) and not is_other:
-            found.append(_Place(path, seen, place, profile.share(path)))
-    return sorted(found, key=lambda one: one.worth)
+        if rank_of_name is not None and fits(seen) and not is_other:
+            candidates.append(_Place(path, seen, rank_of_name, profile.share(path)))
+    return sorted(candidates, key=lambda one: one.worth)
 
 
-def _take(found: Found, name: str, candidates: Iterable[_Place]) -> _Place | None:
+def _take(found: FoundFields, name: str, candidates: Iterable[_Place]) -> _Place | None:
     """Uses the best place that no other field has."""
     best = next((one for one in candidates if one.path not in found.taken), None)
     if best is not None:
@@ -138,7 +138,7 @@ def _take(found: Found, name: str, candidates: Iterable[_Place]) -> _Place | Non
     return best
 
 
-def _find_time(profile: Profile, found: Found) -> None:
+def _find_time(profile: Profile, fields: FoundFields) -> None:
     candidates = [p for p in places(profile, "ts") if p.share > _LEAST_SHARE]
     if not candidates:
         candidates = [
@@ -146,19 +146,19 @@ def _find_time(profile: Profile, found: Found) -> None:
             for path, seen in profile.scalars.items()
             if seen.unit is not None and profile.share(path) > _LEAST_SHARE
         ]
-    best = _take(found, "ts", candidates)
+    best = _take(fields, "ts", candidates)
     if best is None:
-        found.doubts["ts"] = "no field looks like the time of the event"
+        fields.doubts["ts"] = "no field looks like the time of the event"
         return
     unit = best.seen.unit
     if unit not in ("ms", "iso"):
-        found.fields["ts"] = {"path": text_of(best.path), "unit": unit}
+        fields.fields["ts"] = {"path": text_of(best.path), "unit": unit}
     others = [text_of(p.path) for p in candidates[1:4]]
     if others:
-        found.doubts["ts"] = f"{', '.join(others)} may be times, too"
+        fields.doubts["ts"] = f"{', '.join(others)} may be times, too"
 
 
-def _find_event_id(profile: Profile, found: Found) -> None:
+def _find_event_id(profile: Profile, found: FoundFields) -> None:
     """A field that is different in every record; others of its name are not to be read."""
     if _take(found, "event_id", places(profile, "event_id")) is not None:
         return
@@ -168,19 +168,19 @@ def _find_event_id(profile: Profile, found: Found) -> None:
         found.doubts["event_id"] = "records with equal ones differ, so it is not the event's"
 
 
-def _find_user(profile: Profile, found: Found) -> None:
+def _find_user(profile: Profile, fields: FoundFields) -> None:
     candidates = places(profile, "user_id")
-    best = _take(found, "user_id", candidates)
+    best = _take(fields, "user_id", candidates)
     if best is None:
-        found.doubts["user_id"] = "none found: all events would be anonymous"
+        fields.doubts["user_id"] = "none found: all events would be anonymous"
         return
     rest = [p for p in places(profile, "", _NOBODY) if p.path != best.path]
     is_full = best.share > _OFTEN
     if not is_full and rest:
-        found.taken.add(rest[0].path)
-        found.fields["user_id"] = (text_of(best.path), text_of(rest[0].path))
+        fields.taken.add(rest[0].path)
+        fields.fields["user_id"] = (text_of(best.path), text_of(rest[0].path))
     elif not is_full:
-        found.doubts["user_id"] = f"only {best.share:.0%} of the records have one"
+        fields.doubts["user_id"] = f"only {best.share:.0%} of the records have one"
 
 
 def item_fields(profile: Profile, kind: str) -> list[ItemField]:
@@ -218,21 +218,21 @@ def unnamed_items(profile: Profile) -> list[ItemField]:
 
 
 def _take_item(
-    profile: Profile, item: ItemField | None, kind: str, of_kind: list[str], found: Found
+    profile: Profile, item: ItemField | None, kind: str, of_kind: list[str], fields: FoundFields
 ) -> list[str]:
     """An item, or a list of them; the fields that are still to be found in the record."""
     if item is None:
-        found.doubts["item_id"] = "no field looks like the id of an item"
+        fields.doubts["item_id"] = "no field looks like the id of an item"
     elif item.path is None:
-        found.fields["items"] = text_of(item.list or ())
+        fields.fields["items"] = text_of(item.list or ())
     elif item.list is not None:
-        return _take_list(profile, item.list, item.path, kind, of_kind, found)
+        return _take_list(profile, item.list, item.path, kind, of_kind, fields)
     else:
-        found.taken.add(item.path)
-        found.fields["item_id"] = text_of(item.path)
+        fields.taken.add(item.path)
+        fields.fields["item_id"] = text_of(item.path)
         if not item.is_named:
             what = "no name of an item, but the values of the items of impressions"
-            found.doubts["item_id"] = f"{text_of(item.path)} has {what}"
+            fields.doubts["item_id"] = f"{text_of(item.path)} has {what}"
     return of_kind
 
 
@@ -247,20 +247,20 @@ def _lists(profile: Profile) -> Iterator[tuple[tuple[int, int, int], Path]]:
 
 
 def _take_list(
-    profile: Profile, path: Path, item: Path, kind: str, of_kind: list[str], found: Found
+    profile: Profile, path: Path, item: Path, kind: str, of_kind: list[str], fields: FoundFields
 ) -> list[str]:
-    inner, own = profile.lists[path], Found()
-    found.fields["items"] = text_of(path)
+    inner, own = profile.lists[path], FoundFields()
+    fields.fields["items"] = text_of(path)
     own.taken.add(item)
     own.fields["item_id"] = text_of(item)
-    of_element = ELEMENT_FIELDS[KIND_OF_RULE[kind]]
+    of_element = ELEMENT_FIELDS[LINE_TYPES[kind]]
     for name in of_kind:
         if name == "value":
             _find_value(inner, own)
         elif name in of_element:
             _take(own, name, places(inner, name))
-    found.fields |= own.fields
-    found.positions_from = own.positions_from
+    fields.fields |= own.fields
+    fields.positions_from = own.positions_from
     return [name for name in of_kind if name not in of_element]
 
 
@@ -290,14 +290,14 @@ def _ids(profile: Profile, least: int) -> list[_Place]:
     ]
 
 
-def _find_value(profile: Profile, found: Found) -> None:
+def _find_value(profile: Profile, fields: FoundFields) -> None:
     """A price times a number of pieces; or what the whole is worth, before a price."""
     candidates = places(profile, "value")
     price = next((p for p in candidates if plain(names_of(p.path)[-1]) in PRICES), None)
     pieces = next(iter(places(profile, "", PIECES)), None)
     is_exact = candidates and candidates[0].rank == 0
     if price is not None and pieces is not None and not is_exact:
-        found.taken.add(price.path)
-        found.fields["value"] = {"product": [text_of(price.path), text_of(pieces.path)]}
+        fields.taken.add(price.path)
+        fields.fields["value"] = {"product": [text_of(price.path), text_of(pieces.path)]}
     else:
-        _take(found, "value", candidates)
+        _take(fields, "value", candidates)

@@ -94,16 +94,16 @@ class Kinds:
         return ("impression", "click") if of.extra.get("shown") else (of.kind,)
 
 
-def classified(text: str) -> tuple[str, dict[str, str | bool]]:
+def classified(name: str) -> tuple[str, dict[str, str | bool]]:
     """What a name of an event most likely is, "" where it is nothing that counts.
 
     >>> [classified(x)[0] for x in ("Product Clicked", "view_item_list", "add_to_cart")]
     ['click', 'impression', '']
     """
-    said = words(text)
-    own = frozenset(said)
+    words_of_name = words(name)
+    own = frozenset(words_of_name)
     if "session" in own or "visit" in own:
-        end = next((_ENDS[word] for word in said if word in _ENDS), None)
+        end = next((_ENDS[word] for word in words_of_name if word in _ENDS), None)
         return ("session", {"action": end}) if end else ("", {})
     if own & {"page", "screen", "pageview"} and own & {*_VIEWS, "pageview"}:
         return "session", {"action": "view"}
@@ -115,7 +115,7 @@ def classified(text: str) -> tuple[str, dict[str, str | bool]]:
         return "conversion", {}
     if own & _IMPRESSIONS or (own & _LISTS and own & {*_VIEWS, "searched", "filtered"}):
         return "impression", {}
-    feedback = next((_FEEDBACK[word] for word in said if word in _FEEDBACK), None)
+    feedback = next((_FEEDBACK[word] for word in words_of_name if word in _FEEDBACK), None)
     return ("click", {"feedback": feedback}) if feedback else ("", {})
 
 
@@ -128,11 +128,11 @@ def find_kinds(profile: Profile, headers: Mapping[str, Seen], topic: str) -> Kin
     """What says what the records of a topic are."""
     candidates: list[tuple[tuple[float, ...], Kinds]] = []
     for path, seen in profile.scalars.items():
-        place = rank(names_of(path), ("type", *OTHER_NAMES["type"]))
-        _judge(candidates, seen, profile, place, len(path), Kinds(path=path))
+        rank_of_name = rank(names_of(path), ("type", *OTHER_NAMES["type"]))
+        _judge(candidates, seen, profile, rank_of_name, len(path), Kinds(path=path))
     for header, seen in headers.items():
-        place = rank([header], ("type", "ce_type", *OTHER_NAMES["type"]))
-        _judge(candidates, seen, profile, place, 1, Kinds(header=header))
+        rank_of_name = rank([header], ("type", "ce_type", *OTHER_NAMES["type"]))
+        _judge(candidates, seen, profile, rank_of_name, 1, Kinds(header=header))
     best = max(candidates, key=lambda one: one[0], default=None)
     if best is not None and best[0][0] >= 2:
         return best[1]
@@ -150,7 +150,7 @@ def _judge(
     to: list[tuple[tuple[float, ...], Kinds]],
     seen: Seen,
     profile: Profile,
-    place: int | None,
+    rank_of_name: int | None,
     depth: int,
     at: Kinds,
 ) -> None:
@@ -160,10 +160,16 @@ def _judge(
         return
     values = _values(seen)
     of_kinds = {value.kind for value in values if value.kind and value.is_sure}
-    if not of_kinds or (place is None and len(of_kinds) < 2):
+    if not of_kinds or (rank_of_name is None and len(of_kinds) < 2):
         return
-    known = sum(value.records for value in values if value.kind)
-    worth = (len(of_kinds), place is not None, known / seen.count, -(place or 0), -depth)
+    of_known_kind = sum(value.records for value in values if value.kind)
+    worth = (
+        len(of_kinds),
+        rank_of_name is not None,
+        of_known_kind / seen.count,
+        -(rank_of_name or 0),
+        -depth,
+    )
     to.append((worth, Kinds(path=at.path, header=at.header, values=tuple(values))))
 
 
@@ -186,20 +192,20 @@ def _as_view(value: Value) -> Value:
 
 def _click_column(profile: Profile) -> Kinds | None:
     """A column of 0 and 1 that says whether an impression was clicked."""
-    found: list[tuple[int, Path, Seen]] = []
+    columns: list[tuple[int, Path, Seen]] = []
     for path, seen in profile.scalars.items():
-        place = rank(names_of(path), CLICK_COLUMNS)
+        rank_of_name = rank(names_of(path), CLICK_COLUMNS)
         is_flag = set(seen.values) <= {*_NO, *_YES}
-        if place is not None and is_flag and profile.share(path) > _LEAST_SHARE:
-            found.append((place, path, seen))
-    if not found:
+        if rank_of_name is not None and is_flag and profile.share(path) > _LEAST_SHARE:
+            columns.append((rank_of_name, path, seen))
+    if not columns:
         return None
-    _, path, seen = min(found, key=lambda one: (one[0], len(one[1])))
+    _, path, seen = min(columns, key=lambda one: (one[0], len(one[1])))
     texts = list(seen.values)
-    yes = [text for text in texts if text in _YES] or [_opposite(texts[0])]
-    no = [text for text in texts if text in _NO] or [_opposite(yes[0])]
-    values = [Value(text, "impression", seen.values[text]) for text in no]
-    values += [Value(text, "click", seen.values[text], {"shown": True}) for text in yes]
+    yes = [flag for flag in texts if flag in _YES] or [_opposite(texts[0])]
+    no = [flag for flag in texts if flag in _NO] or [_opposite(yes[0])]
+    values = [Value(flag, "impression", seen.values[flag]) for flag in no]
+    values += [Value(flag, "click", seen.values[flag], {"shown": True}) for flag in yes]
     return Kinds(path=path, values=tuple(values), is_sure=rank(names_of(path), _SURE) is not None)
 
 

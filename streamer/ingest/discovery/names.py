@@ -115,9 +115,9 @@ def rank(names: Sequence[str], wanted: Sequence[str]) -> int | None:
     """
     last = plain(names[-1]) if names else ""
     both = plain("".join(names[-2:]))
-    known = [plain(name) for name in wanted]
-    found = [known.index(name) for name in (last, both) if name in known]
-    return min(found, default=None)
+    plain_wanted = [plain(name) for name in wanted]
+    ranks = [plain_wanted.index(name) for name in (last, both) if name in plain_wanted]
+    return min(ranks, default=None)
 
 
 def words(text: str) -> list[str]:

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from streamer.ingest.discovery.kinds import Kinds, Value, classified, kinds_of_topic
 from streamer.ingest.discovery.profile import Profile, Seen
 from streamer.ingest.mapping import rooted
-from streamer.settings.event_fields import ELEMENT_FIELDS
+from streamer.settings.event_fields import ELEMENT_FIELDS, LINE_TYPES
 from streamer.settings.load import parse
 from streamer.settings.paths import Path, path_of
 from streamer.settings.source_rules import forms_of
-from streamer.settings.sources import KIND_OF_RULE, FieldSource, Source
+from streamer.settings.sources import FieldSource, Source
 
 _BY_EVENTS = ("segment", "ga4", "snowplow")
 """Presets that know names of events."""
@@ -43,8 +43,8 @@ def find_preset(
         if is_change and (op := scalars.get((*root, "op"))) is not None:
             kind = kinds_of_topic(topic)
             values = (
-                Value(text, kind or "impression" if text in _INSERTED else "", n)
-                for text, n in op.values.items()
+                Value(operation, kind or "impression" if operation in _INSERTED else "", n)
+                for operation, n in op.values.items()
             )
             return "debezium", Kinds((*root, "op"), values=tuple(values), is_sure=kind is not None)
     return None
@@ -63,16 +63,18 @@ def _kinds_of(source: Source, profile: Profile) -> Kinds | None:
     """What the records are, where most have a value that the preset knows; it says of the others
     what their names say."""
     paths = (source.kind.field,) if isinstance(source.kind.field, str) else source.kind.field or ()
-    known = {text: kind for kind, rules in source.kind.rules.items() for text in rules}
+    kind_by_value = {value: kind for kind, rules in source.kind.rules.items() for value in rules}
     for path in map(path_of, paths):
         seen = profile.scalars.get(path)
         if seen is None:
             continue
-        of_ours = sum(n for text, n in seen.values.items() if text in known)
-        of_known = of_ours + sum(seen.values[text] for text in source.kind.ignored)
+        of_ours = sum(n for value, n in seen.values.items() if value in kind_by_value)
+        of_known = of_ours + sum(seen.values[value] for value in source.kind.ignored)
         has_user = supplied(source, "impression", "user_id", profile)
         if of_ours and has_user and of_known >= _LEAST_SHARE * profile.records:
-            values = (_value(source, known, text, n) for text, n in seen.values.most_common())
+            values = (
+                _value(source, kind_by_value, value, n) for value, n in seen.values.most_common()
+            )
             return Kinds(path=path, values=tuple(values))
     return None
 
@@ -85,20 +87,20 @@ def _value(source: Source, known: Mapping[str, str], text: str, records: int) ->
     return Value(text, *_kind(text, records))
 
 
-_RULE_OF_KIND = {kinds: kind for kind, kinds in KIND_OF_RULE.items()}
+_RULE_OF_KIND = {kinds: kind for kind, kinds in LINE_TYPES.items()}
 
 
 def supplied(source: Source, kind: str, name: str, profile: Profile) -> bool:
     """Whether a source reads a field of the records of a kind from where something stands."""
-    said = source.fields_of(KIND_OF_RULE[kind])
-    own = said.get(name)
+    sources_of_fields = source.fields_of(LINE_TYPES[kind])
+    own = sources_of_fields.get(name)
     if own is False:
         return True
     paths = set(_paths(source, name, own))
     if name == "items":
         return bool(paths & {*profile.lists, *profile.id_lists})
-    items = said.get("items")
-    if name in ELEMENT_FIELDS[KIND_OF_RULE[kind]] and items not in (None, False):
+    items = sources_of_fields.get("items")
+    if name in ELEMENT_FIELDS[LINE_TYPES[kind]] and items not in (None, False):
         lists = set(_paths(source, "items", items)) & profile.lists.keys()
         own_paths = {(name,)} if own is None else paths
         return any(own_paths & profile.lists[path].scalars.keys() for path in lists)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from streamer.ingest.discovery.names import EXPERIMENTS, OTHER_NAMES, VARIANT, rank, words
-from streamer.ingest.timestamps import unit_of
+from streamer.ingest.rejections import unit_of
 from streamer.settings import limits
 from streamer.settings.paths import Path, Where
 
@@ -45,16 +45,16 @@ class Seen:
 
     def add(self, value: Any) -> None:
         """Take a value in."""
-        text = value if isinstance(value, str) else _written(value)
+        written = value if isinstance(value, str) else _written(value)
         self.count += 1
         self.texts += isinstance(value, str)
-        if text in self.values or len(self.values) < limits.DISCOVERED_VALUES:
-            self.values[text] += 1
-        if not isinstance(value, bool) and _NUMBER.fullmatch(text):
-            number = float(text)
+        if written in self.values or len(self.values) < limits.DISCOVERED_VALUES:
+            self.values[written] += 1
+        if not isinstance(value, bool) and _NUMBER.fullmatch(written):
+            magnitude = float(written)
             self.numeric += 1
-            self.whole += number.is_integer() and "." not in text
-            self.low, self.high = min(self.low, number), max(self.high, number)
+            self.whole += magnitude.is_integer() and "." not in written
+            self.low, self.high = min(self.low, magnitude), max(self.high, magnitude)
         if unit := time_unit(value):
             self.units[unit] += 1
 
@@ -132,7 +132,7 @@ def _key_of_experiments(path: Path, elements: Profile) -> str | None:
     if is_items or any(name in _KEYS or rank([name], items) is not None for name in names):
         return None
     has_arm = any(rank([name], (VARIANT, *OTHER_NAMES[VARIANT])) is not None for name in names)
-    found = []
+    keys = []
     for name in names:
         seen, own = elements.scalars[(name,)], words(name)
         about = EXPERIMENTS.intersection(own) or EXPERIMENTS.intersection(words(text_of(path)))
@@ -146,8 +146,8 @@ def _key_of_experiments(path: Path, elements: Profile) -> str | None:
             and seen.distinct <= _MOST_KEYS
             and (has_arm or about)
         ):
-            found.append((not EXPERIMENTS & set(own), _LIKE_KEYS.index(own[-1]), name))
-    return min(found)[2] if found else None
+            keys.append((not EXPERIMENTS & set(own), _LIKE_KEYS.index(own[-1]), name))
+    return min(keys)[2] if keys else None
 
 
 def _add(to: Profile, path: Path, value: Any, keys: Mapping[Path, str]) -> None:
@@ -160,21 +160,21 @@ def _add(to: Profile, path: Path, value: Any, keys: Mapping[Path, str]) -> None:
     elif isinstance(value, list):
         _add_list(to, path, value, keys)
     elif value is not None and value != "":
-        known = to.scalars.get(path)
-        if known is None:
+        seen = to.scalars.get(path)
+        if seen is None:
             if len(to.scalars) >= limits.DISCOVERED_PATHS:
                 return
-            known = to.scalars[path] = Seen()
-        known.add(value)
+            seen = to.scalars[path] = Seen()
+        seen.add(value)
 
 
 def _add_list(to: Profile, path: Path, values: list[Any], keys: Mapping[Path, str]) -> None:
-    some = values[: limits.DISCOVERED_ELEMENTS]
-    objects = [x for x in some if isinstance(x, Mapping)]
+    elements = values[: limits.DISCOVERED_ELEMENTS]
+    objects = [x for x in elements if isinstance(x, Mapping)]
     if not objects:
         if len(to.id_lists) < limits.DISCOVERED_PATHS:
             seen = to.id_lists.setdefault(path, Seen())
-            for value in some:
+            for value in elements:
                 if isinstance(value, str | int | float):
                     seen.add(value)
         return
@@ -226,15 +226,15 @@ def names_of(path: Path) -> list[str]:
     >>> names_of(path_of("params[key=page].value.string_value")), names_of(path_of("a[0].b"))
     (['params', 'page'], ['a', 'b'])
     """
-    found: list[str] = []
+    names: list[str] = []
     is_keyed = False
     for step in path:
         if isinstance(step, Where):
-            found.append(step.equals)
+            names.append(step.equals)
             is_keyed = True
         elif isinstance(step, str) and not (is_keyed and step in _GENERIC):
-            found.append(step)
-    return found
+            names.append(step)
+    return names
 
 
 def text_of(path: Path) -> str:
@@ -243,17 +243,17 @@ def text_of(path: Path) -> str:
     >>> text_of(("a.b", "c", 0, Where("key", "x"), "d"))
     '["a.b"].c[0][key=x].d'
     """
-    text = ""
+    written = ""
     for step in path:
         if isinstance(step, int):
-            text += f"[{step}]"
+            written += f"[{step}]"
         elif isinstance(step, Where):
-            text += f"[{step.key}={step.equals}]"
+            written += f"[{step.key}={step.equals}]"
         elif re.search(r'[.\[\]"]', step) or step.startswith("$"):
-            text += f'["{step}"]'
+            written += f'["{step}"]'
         else:
-            text += f".{step}" if text else step
-    return text
+            written += f".{step}" if written else step
+    return written
 
 
 def _written(value: Any) -> str:

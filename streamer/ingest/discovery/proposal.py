@@ -80,20 +80,23 @@ def _proposed(
             shape.is_ours = False
     dimensions = _dimensions(shapes)
     doubts = [*doubts_before, *_doubts(shapes)]
-    known = [of for of in dimensions if any(one.name == VARIANT for one in of.chosen)]
-    of_variant = [doubt for of in known or dimensions for doubt in of.variant_doubts]
+    with_variant = [of for of in dimensions if any(one.name == VARIANT for one in of.chosen)]
+    of_variant = [doubt for of in with_variant or dimensions for doubt in of.variant_doubts]
     head = [
         comment(f"Proposed by `streamer init` from {origin}: what is marked with ? is a guess.")
     ]
     of_variant = [f"variant: {doubt}" for doubt in dict.fromkeys(of_variant)]
     in_source = {doubt for shape in shapes for doubt in shape.doubts}
-    doubts += [] if known else of_variant
+    doubts += [] if with_variant else of_variant
     head += [comment(f"? {doubt}") for doubt in doubts if doubt not in in_source]
     if brokers is not None:
         head += ["", "[kafka]", f"brokers = {toml_value(brokers)}"]
-    text = "\n".join(head) + "\n\n" + written(shapes, dimensions)
+    toml = "\n".join(head) + "\n\n" + written(shapes, dimensions)
     return Proposal(
-        text, parse(tomllib.loads(text)), tuple(shapes), (*doubts, *(of_variant if known else ()))
+        toml,
+        parse(tomllib.loads(toml)),
+        tuple(shapes),
+        (*doubts, *(of_variant if with_variant else ())),
     )
 
 
@@ -125,16 +128,16 @@ def tried(settings: Settings, samples: Sequence[SampledTopic]) -> Tried:
     """What the settings make of the records of topics that they read. Of files without sources the
     log is what `type` says, as it is when they are replayed."""
     made = Tried()
-    for log, record, found in decoded_samples(of_texts(settings), samples):
+    for log, record, event in decoded_samples(of_texts(settings), samples):
         made.records += 1
-        if found == IGNORED:
+        if event == IGNORED:
             made.ignored += 1
-        elif isinstance(found, str):
-            made.refused.append((log, record.value, found))
+        elif isinstance(event, str):
+            made.refused.append((log, record.value, event))
         else:
             made.total += 1
-            made.accepted[found["kind"]] += 1
-            made.accepted["clicks"] += "click" in found
+            made.accepted[event["kind"]] += 1
+            made.accepted["clicks"] += "click" in event
     return made
 
 
@@ -151,8 +154,8 @@ def decoded_samples(
         for record in sample.records:
             beside = (record.key, record.encoded_headers, record.timestamp_ms)
             answers = [(log, decoder.decode(log, record.value, *beside)) for log in logs]
-            log, found = next((x for x in answers if not isinstance(x[1], str)), answers[0])
-            yield log, record, found
+            log, event = next((x for x in answers if not isinstance(x[1], str)), answers[0])
+            yield log, record, event
 
 
 def hints(samples: Sequence[SampledTopic]) -> Iterator[str]:
@@ -162,9 +165,9 @@ def hints(samples: Sequence[SampledTopic]) -> Iterator[str]:
             continue
         what = f"events of {shape.preset}" if shape.preset else "events"
         yield f"the records look like {what}, whose kind is said by {shape.kinds.at}"
-        said: dict[str, str] = {}
+        mapped: dict[str, str] = {}
         for kind in shape.fields:
             for ours, where in shape.said_of(kind).items():
-                said.setdefault(ours, toml_value(where))
-        if said:
-            yield ", ".join(f"{ours} = {where}" for ours, where in said.items())
+                mapped.setdefault(ours, toml_value(where))
+        if mapped:
+            yield ", ".join(f"{ours} = {where}" for ours, where in mapped.items())

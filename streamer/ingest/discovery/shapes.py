@@ -17,7 +17,7 @@ from streamer.ingest.discovery.profile import Profile, Seen, profile_of
 from streamer.settings import limits
 from streamer.settings.event_fields import LINE_TYPES
 from streamer.settings.paths import Path, path_of
-from streamer.settings.sources import KIND_OF_RULE, FieldSource
+from streamer.settings.sources import FieldSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +91,10 @@ def _doubt_floats(shapes: Sequence[Shape], chosen: Mapping[tuple[int, str], Item
     }
     for name in ("user_id", "request_id"):
         ids[name] = {
-            (i, kind): profile.scalars[path_of(said)]
+            (i, kind): profile.scalars[path_of(path)]
             for i, shape in enumerate(shapes)
             for kind, profile in shape.profiles.items()
-            if isinstance(said := shape.fields[kind].get(name), str)
+            if isinstance(path := shape.fields[kind].get(name), str)
         }
     for name, by_kind in ids.items():
         floats = [at for at, seen in by_kind.items() if items.are_floats(seen)]
@@ -117,25 +117,25 @@ def _items(shapes: Sequence[Shape]) -> dict[tuple[int, str], ItemField]:
     shown = next((at for at in may if at[1] == "impression"), None)
     others = [at for at in may if at != shown]
     own, of_others = items.chosen(may[shown] if shown else [], [may[at] for at in others])
-    found = dict(zip(others, of_others, strict=True)) | ({shown: own} if shown else {})
+    chosen = dict(zip(others, of_others, strict=True)) | ({shown: own} if shown else {})
     for i, kind in others:
-        if own is not None and found[i, kind] is None:
+        if own is not None and chosen[i, kind] is None:
             profile = shapes[i].profiles[kind]
-            found[i, kind] = items.unnamed(own, unnamed_items(profile))
-    return {at: item for at, item in found.items() if item is not None}
+            chosen[i, kind] = items.unnamed(own, unnamed_items(profile))
+    return {at: item for at, item in chosen.items() if item is not None}
 
 
 def objects_of(sample: SampledTopic) -> list[tuple[FoundRecord, Mapping[str, Any]]]:
     """The records that are objects, parsed."""
-    found: list[tuple[FoundRecord, Mapping[str, Any]]] = []
+    objects: list[tuple[FoundRecord, Mapping[str, Any]]] = []
     for record in sample.records:
         try:
             value = msgspec.json.decode(record.value)
         except (ValueError, RecursionError):  # msgspec's and Unicode's errors are ValueErrors
             continue
         if isinstance(value, dict):
-            found.append((record, value))
-    return found
+            objects.append((record, value))
+    return objects
 
 
 def _likeness(sample: SampledTopic, objects: Sequence[tuple[FoundRecord, Any]]) -> Any:
@@ -165,7 +165,7 @@ def _shape(samples: Sequence[SampledTopic]) -> Shape:
     kinds = kinds or find_kinds(profile, headers, topic)
     made = Shape([sample.topic for sample in samples], kinds, preset, records=len(objects))
     made.format, made.registry = samples[0].format, samples[0].registry
-    for kind in KIND_OF_RULE:
+    for kind in LINE_TYPES:
         own = [one for one in objects if kind in _kinds_of(kinds, *one)]
         if own:
             made.profiles[kind] = profile_of(value for _, value in own)
@@ -218,15 +218,15 @@ def _is_ours(shape: Shape) -> bool:
 
 def _fill(shape: Shape, kind: str, profile: Profile, item: ItemField | None) -> list[str]:
     """Finds the fields of a kind, and returns what is not sure."""
-    found = find_fields(profile, kind, item)
-    shape.taken |= found.taken | {shape.kinds.path or ()}
-    fields = dict(found.fields)
+    of_kind = find_fields(profile, kind, item)
+    shape.taken |= of_kind.taken | {shape.kinds.path or ()}
+    fields = dict(of_kind.fields)
     if shape.preset is not None:
         source = source_of(shape.preset)
         fields = {n: s for n, s in fields.items() if not supplied(source, kind, n, profile)}
-        for name in found.doubts.keys() - fields.keys():
+        for name in of_kind.doubts.keys() - fields.keys():
             if name == "user_id" or supplied(source, kind, name, profile):
-                found.doubts.pop(name)
+                of_kind.doubts.pop(name)
     shape.fields[kind] = fields
-    shape.positions_from = min(shape.positions_from, found.positions_from)
-    return [f"{name}: {text}" for name, text in found.doubts.items()]
+    shape.positions_from = min(shape.positions_from, of_kind.positions_from)
+    return [f"{name}: {doubt}" for name, doubt in of_kind.doubts.items()]

@@ -6,13 +6,14 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from streamer.ingest.discovery.dimensions import Dimension, Dimensions
+from streamer.ingest.discovery.dimensions import Dimensions, ProposedDimension
 from streamer.ingest.discovery.kinds import Value
 from streamer.ingest.discovery.names import VARIANT
 from streamer.ingest.discovery.presets import source_of
 from streamer.ingest.discovery.profile import text_of
 from streamer.ingest.discovery.shapes import Shape
-from streamer.settings.sources import KIND_OF_RULE, FieldSource, KindValue
+from streamer.settings.event_fields import LINE_TYPES
+from streamer.settings.sources import FieldSource, KindValue
 
 _WIDTH = 40
 """Column in which comments begin."""
@@ -77,16 +78,18 @@ def _source(shape: Shape, dimensions: Dimensions) -> Iterator[str]:
     first, *_ = [*(kind for kind in _KINDS if kind in shape.fields), "impression"]
     base = dict(shape.fields.get(first, {}))
     for kind in _KINDS:
-        for name, said in shape.fields.get(kind, {}).items():
+        for name, field_source in shape.fields.get(kind, {}).items():
             is_only = all(kind == k or name not in f for k, f in shape.fields.items())
             if is_only and name not in ("items", "item_id"):
-                base.setdefault(name, said)
+                base.setdefault(name, field_source)
     for one in dimensions.chosen:
         if one.path != (one.name,) or shape.preset is not None:
             base[one.name] = text_of(one.path)
     is_plain = shape.preset is None
-    said_here = {n: said for n, said in base.items() if said != n or not is_plain}
-    yield from _table("sources.fields", said_here, dimensions.variant_doubts)
+    fields_here = {
+        n: field_source for n, field_source in base.items() if field_source != n or not is_plain
+    }
+    yield from _table("sources.fields", fields_here, dimensions.variant_doubts)
     for kind in _KINDS:
         if kind != first and kind in shape.fields:
             yield from _table(f"sources.{kind}.fields", _overrides(shape, kind, base))
@@ -97,13 +100,15 @@ def _overrides(shape: Shape, kind: str, base: Mapping[str, FieldSource]) -> dict
     own = shape.fields[kind]
     is_plain = shape.preset is None
     before = {name: base.get(name, name if is_plain else None) for name in own}
-    found = {name: said for name, said in own.items() if before[name] != said}
+    overrides = {
+        name: field_source for name, field_source in own.items() if before[name] != field_source
+    }
     is_single = "items" not in own and kind != "session" and (is_plain or "item_id" in own)
     if is_single and base.get("items", "items") != "items":
-        found = {"items": False, **found}
+        overrides = {"items": False, **overrides}
     if kind == "session" and "item_id" in base:
-        found.setdefault("item_id", False)
-    return found
+        overrides.setdefault("item_id", False)
+    return overrides
 
 
 def _table(
@@ -132,18 +137,18 @@ def _kind(shape: Shape) -> Iterator[str]:
             yield f"header = {toml_value(kinds.header)}"
         elif kinds.path is not None:
             yield f"field = {toml_value(text_of(kinds.path))}"
-    known = kinds.known
+    values_of = kinds.known
     for kind in _KINDS:
-        before = rules.get(KIND_OF_RULE[kind], {})
-        new = [value for value in known.get(kind, []) if value.text not in before]
+        before = rules.get(LINE_TYPES[kind], {})
+        new = [value for value in values_of.get(kind, []) if value.text not in before]
         if new:
             yield from _values(kind, [_rule(rule) for rule in before.values()], new)
     before_ignored = [] if source is None else list(source.kind.ignored)
-    new = [value for value in known.get("", []) if value.text not in before_ignored]
+    new = [value for value in values_of.get("", []) if value.text not in before_ignored]
     if new:
         yield from _values("ignored", before_ignored, new)
     if source is not None and rules:
-        counted = [v for kind in _KINDS for v in known.get(kind, [])]
+        counted = [v for kind in _KINDS for v in values_of.get(kind, [])]
         yield comment("seen: " + ", ".join(f"{v.text} {v.records:,}" for v in counted))
 
 
@@ -164,13 +169,13 @@ def _rule(rule: KindValue) -> Any:
     return {"value": rule.value, **extra} if extra else rule.value
 
 
-def _dimensions(found: Sequence[Dimensions]) -> Iterator[str]:
-    chosen: dict[str, Dimension] = {}
-    others: dict[str, Dimension] = {}
-    for of_shape in found:
+def _dimensions(of_shapes: Sequence[Dimensions]) -> Iterator[str]:
+    chosen: dict[str, ProposedDimension] = {}
+    others: dict[str, ProposedDimension] = {}
+    for of_shape in of_shapes:
         chosen |= {one.name: one for one in of_shape.chosen if one.name not in chosen}
         others |= {one.name: one for one in of_shape.others if one.name not in others}
-    doubts = [d for of in found if _is_bare(of) for d in of.variant_doubts]
+    doubts = [d for of in of_shapes if _is_bare(of) for d in of.variant_doubts]
     for one in chosen.values():
         yield from ("", "[[dimensions]]")
         if one.name == VARIANT:

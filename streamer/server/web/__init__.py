@@ -78,8 +78,8 @@ def _handler(body: bytes, content_type: str) -> Handler:
     tag, packed = hashlib.sha256(body).hexdigest()[:32], gzip.compress(body, mtime=0)
 
     async def serve(request: web.Request) -> web.Response:
-        known = request.if_none_match or ()
-        if any(each.value in (tag, "*") for each in known):
+        etags = request.if_none_match or ()
+        if any(each.value in (tag, "*") for each in etags):
             answer = web.Response(status=304, headers=HEADERS)
         else:
             is_gzip = accepts_gzip(request)

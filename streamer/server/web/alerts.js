@@ -1,11 +1,11 @@
 // The section of alerts: the status of every watched segment, and why a chosen one moved.
 
 import { readHistories } from "./alert_history.js";
+import { isWhole, showWatched, undecided } from "./alert_table.js";
 import { Failure, get } from "./api.js";
-import { chosen, remember } from "./choice.js";
+import { showSplit } from "./contributions.js";
 import { byId, setNote, setOptions } from "./dom.js";
-import { showSplit } from "./split.js";
-import { isWhole, showWatched, undecided } from "./watched.js";
+import { chosen, remember } from "./url_state.js";
 
 const EVERY_MS = 15_000;
 const HASH = "#explain";

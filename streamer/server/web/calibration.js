@@ -1,8 +1,8 @@
 // The calibration curve of one segment: predicted against observed clicks, by bins of the score.
 
+import { PREFIX } from "./columns.js";
 import { byId, element, keep, setOptions, setText, shape } from "./dom.js";
 import * as format from "./format.js";
-import { PREFIX } from "./columns.js";
 
 const [OBSERVED, PREDICTED, IMPRESSIONS] = [
   "calibration_observed_ratio",

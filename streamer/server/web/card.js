@@ -1,11 +1,11 @@
 // One experiment: who is compared with whom, whether the split is as planned, and every comparison.
 
-import { scaleOf } from "./bar.js";
+import { collapsible } from "./collapsible.js";
 import { comparison, liftOf } from "./comparison.js";
 import { element, freshId, keep, setAttribute, setNote, setText, textView } from "./dom.js";
 import { exploration } from "./explore.js";
-import { fold } from "./fold.js";
 import * as format from "./format.js";
+import { scaleOf } from "./interval_bar.js";
 
 /** What links to one experiment end with. */
 export function hashOf(name) {
@@ -28,7 +28,7 @@ export function card({ name }) {
     explorations: element("div"),
   };
   const hidden = element("span", { class: "hidden-text" }, ` of ${name}`);
-  const details = fold(
+  const details = collapsible(
     ["Details", hidden],
     ...[parts.arms, parts.split, parts.warnings, parts.notes, parts.comparisons, parts.explorations],
   );

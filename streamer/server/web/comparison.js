@@ -1,10 +1,10 @@
 // One metric of one treatment: the verdict in words, the lift, its interval, and its history.
 
-import { bar } from "./bar.js";
+import { numbers } from "./comparison_details.js";
 import { element, setText } from "./dom.js";
 import * as format from "./format.js";
-import { pastLifts } from "./history.js";
-import { numbers } from "./numbers.js";
+import { bar } from "./interval_bar.js";
+import { pastLifts } from "./lift_history.js";
 
 export const KINDS = {
   better: "good",

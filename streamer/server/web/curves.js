@@ -2,10 +2,10 @@
 
 import { get } from "./api.js";
 import { CALIBRATION, binsOf, curve, rowView as binView } from "./calibration.js";
-import { emptyTable, fillTable } from "./cells.js";
 import { PREFIX } from "./columns.js";
 import { byId, element, keep, setAttribute, setText, shape } from "./dom.js";
 import * as format from "./format.js";
+import { emptyTable, fillTable } from "./item_table.js";
 import { queryOf, segmentsOf } from "./segments.js";
 
 const POSITIONS = `${PREFIX}ctr_position_ratio`;

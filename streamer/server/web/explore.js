@@ -2,10 +2,10 @@
 // has to go through all users.
 
 import { Failure, get } from "./api.js";
-import { emptyTable, fillTable } from "./cells.js";
 import { KINDS, liftOf, rangeWords } from "./comparison.js";
 import { breakable, element, setNote } from "./dom.js";
 import * as format from "./format.js";
+import { emptyTable, fillTable } from "./item_table.js";
 
 const EVERY_MS = 60_000;
 const MAX_ROWS = 200;

@@ -1,15 +1,15 @@
 // Live windows: which window, split by what, of which values; the choice is part of the address.
 
+import { MoreMetrics } from "./all_metrics.js";
 import { get } from "./api.js";
 import { Calibration } from "./calibration.js";
-import { chosen, remember } from "./choice.js";
 import { COLUMNS, PREFIX, hrefOf } from "./columns.js";
-import { CLICKS, Course, middling, pointsFor } from "./course.js";
 import { byId, element, keep, setAttribute, setNote, setOptions } from "./dom.js";
 import { Filters } from "./filters.js";
-import { MoreMetrics } from "./more.js";
+import { CLICKS, Course, middling, pointsFor } from "./metric_history.js";
+import { showTable } from "./segment_table.js";
 import { ROLLUP, queryOf, segmentsOf } from "./segments.js";
-import { showTable } from "./table.js";
+import { chosen, remember } from "./url_state.js";
 
 const TOGETHER = "-";
 const COURSE_MS = 15_000; // like alerts: a course moves by a sixtieth of its window

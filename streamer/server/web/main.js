@@ -2,13 +2,13 @@
 
 import { Alerts } from "./alerts.js";
 import { get } from "./api.js";
-import { chosen } from "./choice.js";
 import { byId } from "./dom.js";
 import { Experiments } from "./experiments.js";
 import { Header } from "./health.js";
 import { LiveWindows } from "./live.js";
 import { MetricPage } from "./metric.js";
-import { WhatWasRead } from "./read.js";
+import { chosen } from "./url_state.js";
+import { WhatWasRead } from "./what_was_read.js";
 
 const EVERY_MS = 5000;
 

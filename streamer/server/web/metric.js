@@ -2,15 +2,15 @@
 
 import { nameOf } from "./alert_history.js";
 import { get } from "./api.js";
-import { emptyTable, fillTable } from "./cells.js";
-import { chosen, remember } from "./choice.js";
 import { PREFIX } from "./columns.js";
-import { CLICKS, Course, isOf, middling, pointsFor } from "./course.js";
 import { showCurve } from "./curves.js";
 import { byId, element, keep, setNote, setOptions, setText, textView } from "./dom.js";
 import { Filters } from "./filters.js";
 import * as format from "./format.js";
+import { emptyTable, fillTable } from "./item_table.js";
+import { CLICKS, Course, isOf, middling, pointsFor } from "./metric_history.js";
 import { ROLLUP, endsOf } from "./segments.js";
+import { chosen, remember } from "./url_state.js";
 
 const EVERY_MS = 15_000;
 const NOTHING = "-";

@@ -1,8 +1,8 @@
 // Lines over time with their intervals as bands; a cursor reads them by pointer and by keyboard.
 
-import { niceAbove } from "./bar.js";
 import { element, keep, setAttribute, setText, shape } from "./dom.js";
 import * as format from "./format.js";
+import { niceAbove } from "./interval_bar.js";
 
 const HEIGHT = 220;
 const EDGE = { left: 56, right: 12, top: 10, bottom: 26 };

@@ -23,9 +23,9 @@ from redis.exceptions import (
 )
 
 from streamer.errors import SettingsError, StoreAccessError, StoreError
+from streamer.settings.load import secret_of, unusable
 from streamer.settings.model import Redis as RedisSettings
 from streamer.settings.redis_url import place_of
-from streamer.settings.secrets import secret_of, unusable
 
 FAILURES = (RedisError, RedisClusterException, OSError, TimeoutError)
 """What a client may raise: the exceptions of a cluster's client are a tree of their own."""

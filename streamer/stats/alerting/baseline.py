@@ -6,11 +6,13 @@ seven past days by more than is tolerated and its own noise fires however much t
 interval ends relative to the worst of them. Where an interval shows neither that a change is within
 the tolerance nor that there is one, it says whether more traffic would help or past days differ too
 much.
+
+The smallest change of a metric that would fire, by the noise of stored windows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import inf, isfinite
@@ -55,7 +57,7 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class ChangeRule:
     """What is tolerated: a relative ``drop`` of the metric (0.1: one tenth), or a rise by as much
     where lower is better. ``level`` is that of each end of the intervals."""
 
@@ -65,7 +67,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class MetricChange:
     """A window and its baseline; what is not defined is None.
 
     ``value``, ``low``, ``high`` and ``baseline`` are in units of the metric. ``change`` is relative
@@ -96,11 +98,11 @@ class Change:
 def compare(
     now: GroupSums,
     then: Sequence[GroupSums] | GroupSums,
-    rule: Rule,
+    rule: ChangeRule,
     unit: float = 1.0,
     weekdays: Sequence[Sequence[Totals]] = (),
     alike: Sequence[bool] = (),
-) -> Change:
+) -> MetricChange:
     """The window ``now`` against the same window of past days, or the one window before it.
 
     Unknown days are left out of ``then``; days without traffic belong to it.
@@ -112,12 +114,12 @@ def compare(
 
     >>> day = GroupSums(x=tuple(range(40, 56)), y=(1000,) * 16)
     >>> half = GroupSums(x=tuple(range(20, 36)), y=(1000,) * 16)
-    >>> compare(half, [day] * 7, Rule(drop=0.1)).reason
+    >>> compare(half, [day] * 7, ChangeRule(drop=0.1)).reason
     '0.0275 is 42.1% below the baseline of 0.0475 (7 days): by at least 35.3%, beyond 10.0%'
-    >>> compare(GroupSums(), [day] * 7, Rule()).reason
+    >>> compare(GroupSums(), [day] * 7, ChangeRule()).reason
     'nothing was counted, though 16,000 are usual'
-    >>> mondays = [(380, 16000)] * 4
-    >>> compare(half, [day] * 7, Rule(), weekdays=[mondays, *[[(760, 16000)] * 4] * 6]).baseline
+    >>> weekdays = [[(380, 16000)] * 4, *[[(760, 16000)] * 4] * 6]
+    >>> compare(half, [day] * 7, ChangeRule(), weekdays=weekdays).baseline
     0.02375
     """
     windows = (then,) if isinstance(then, GroupSums) else tuple(then)
@@ -127,7 +129,7 @@ def compare(
     lowest = min(min(*window.x) for window in (now, *windows))
     floor = 0.0 if min(lowest, *totals, 0) >= 0 else -inf
     ends = now.interval(rule.level, unit)
-    found = Change(
+    found = MetricChange(
         value=None if now.value is None else float(now.value) * unit,
         low=None if ends is None else max(floor, ends[0]),
         high=None if ends is None else ends[1],
@@ -155,7 +157,7 @@ def compare(
     return _beyond_all(found, known, past, noise, rule)
 
 
-def _nearest(past: Past, windows: Sequence[GroupSums], rule: Rule) -> float:
+def _nearest(past: Past, windows: Sequence[GroupSums], rule: ChangeRule) -> float:
     """The baseline; where it is of two windows, which both may be far off by chance, that of all
     past ones as one kind if a change is less from there."""
     own, every = past.value or 0, Past.of(windows).value or 0
@@ -164,7 +166,7 @@ def _nearest(past: Past, windows: Sequence[GroupSums], rule: Rule) -> float:
     return float(min(own, every) if rule.higher_is_better else max(own, every))
 
 
-def _is_sure(rule: Rule, noise: Noise, past: Past, pair: tuple[float, float]) -> bool:
+def _is_sure(rule: ChangeRule, noise: Noise, past: Past, pair: tuple[float, float]) -> bool:
     """Whether a value is so much worse than a baseline, the ``pair``, that chance hardly ever does
     it; Student's t, for what users differ by is an estimate of the past."""
     value, baseline = pair
@@ -172,7 +174,7 @@ def _is_sure(rule: Rule, noise: Noise, past: Past, pair: tuple[float, float]) ->
     return (-score if rule.higher_is_better else score) > critical(SURE, max(1, past.most_df))
 
 
-def _with_no_change(found: Change, rule: Rule) -> Change:
+def _with_no_change(found: MetricChange, rule: ChangeRule) -> MetricChange:
     """With an interval that ends at none."""
     if rule.higher_is_better:
         found = replace(found, change_high=0.0, status=Status.PERHAPS)
@@ -182,8 +184,8 @@ def _with_no_change(found: Change, rule: Rule) -> Change:
 
 
 def _beyond_all(
-    found: Change, known: Sequence[Totals], past: Past, noise: Noise, rule: Rule
-) -> Change:
+    found: MetricChange, known: Sequence[Totals], past: Past, noise: Noise, rule: ChangeRule
+) -> MetricChange:
     """A regression wherever the window is worse than each of at least seven ``known`` days by more
     than is tolerated and its own noise."""
     values = [x / y for x, y in known if y]
@@ -224,8 +226,12 @@ def _past(
 
 
 def judged(
-    found: Change, baseline: float, noise: Noise, rule: Rule, written: tuple[float, float]
-) -> Change:
+    found: MetricChange,
+    baseline: float,
+    noise: Noise,
+    rule: ChangeRule,
+    written: tuple[float, float],
+) -> MetricChange:
     """The change with its interval; ``baseline`` is in units of Σx / Σy, ``written``: where
     intervals end, and what such a unit is worth."""
     assert found.value is not None
@@ -282,19 +288,19 @@ def _few(now: GroupSums, windows: Sequence[GroupSums], past: Past) -> tuple[Stat
     return Status.TOO_LITTLE, f"{why}: {LEAST_EVENTS} do"
 
 
-def _is_inside(rule: Rule, low: float, high: float) -> bool:
+def _is_inside(rule: ChangeRule, low: float, high: float) -> bool:
     """Whether the end of the interval that is worse is within the tolerance."""
     return low >= -rule.drop if rule.higher_is_better else high <= rule.drop
 
 
-def _would_show(rule: Rule, noise: Noise, baseline: float) -> bool:
+def _would_show(rule: ChangeRule, noise: Noise, baseline: float) -> bool:
     """Whether a change twice the tolerated one would be a regression beyond doubt."""
     if rule.higher_is_better:
         return noise.factors(max(0.0, 1 - 2 * rule.drop) * baseline, baseline)[1] < 1 - rule.drop
     return noise.factors((1 + 2 * rule.drop) * baseline, baseline)[0] > 1 + rule.drop
 
 
-def _is_worse(rule: Rule, found: Change, noise: Noise, baseline: float) -> bool:
+def _is_worse(rule: ChangeRule, found: MetricChange, noise: Noise, baseline: float) -> bool:
     """Whether there is a change for the worse: the interval excludes none, or the point is beyond
     the tolerance, and noise small enough for that to mean something."""
     assert found.change is not None
@@ -307,7 +313,7 @@ def _is_worse(rule: Rule, found: Change, noise: Noise, baseline: float) -> bool:
     return excludes_none or (is_beyond and _would_show(rule, noise, baseline))
 
 
-def _status(rule: Rule, found: Change, noise: Noise, baseline: float) -> Status:
+def _status(rule: ChangeRule, found: MetricChange, noise: Noise, baseline: float) -> Status:
     assert found.change_low is not None
     assert found.change_high is not None
     if rule.higher_is_better and found.change_high < -rule.drop:
@@ -335,7 +341,7 @@ _VERSUS = {
 }
 
 
-def _reason(status: Status, rule: Rule, found: Change) -> str:
+def _reason(status: Status, rule: ChangeRule, found: MetricChange) -> str:
     assert found.change is not None
     assert found.change_low is not None
     assert found.change_high is not None
@@ -358,3 +364,70 @@ def _reason(status: Status, rule: Rule, found: Change) -> str:
     is_little = status is Status.TOO_LITTLE
     why = "there is too little traffic" if is_little else "past days differ too much"
     return f"{text}: {why} to rule out a {what} of {rule.drop:.1%}"
+
+
+LARGEST_RISE = 9.0
+"""Relative rise beyond which none is looked for: tenfold."""
+_FINE = 1_000_000
+"""Parts of one unit of Σx: changed sums are integers, too."""
+_STEPS = 14
+"""Halvings: a total loss is known to a part in 16,000, a tenfold rise to one in 1,800."""
+
+
+def smallest_change(
+    now: GroupSums,
+    then: Sequence[GroupSums] | GroupSums,
+    rule: ChangeRule,
+    weekdays: Sequence[Sequence[Totals]] = (),
+    alike: Sequence[bool] = (),
+) -> float | None:
+    """The smallest relative change for the worse (0.2: a fifth) of a window with the traffic and
+    the groups of users of ``now`` that ``compare`` calls a regression, all others given as to that.
+    None where not even a total loss or ``LARGEST_RISE`` is one, or there is no baseline, or
+    nothing above 0 in the window.
+
+    >>> day = GroupSums(x=tuple(range(40, 56)), y=(1000,) * 16)
+    >>> round(smallest_change(day, [day] * 7, ChangeRule(drop=0.1)), 3)
+    0.162
+    >>> smallest_change(day, [GroupSums()] * 7, ChangeRule()) is None
+    True
+    """
+    fires = _firing(now, then, rule, weekdays, alike)
+    largest = 1.0 if rule.higher_is_better else LARGEST_RISE
+    if fires is None or not fires(largest):
+        return None
+    low, high = 0.0, largest
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if fires(middle) else (middle, high)
+    return high
+
+
+def _firing(
+    now: GroupSums,
+    then: Sequence[GroupSums] | GroupSums,
+    rule: ChangeRule,
+    weekdays: Sequence[Sequence[Totals]],
+    alike: Sequence[bool],
+) -> Callable[[float], bool] | None:
+    """Whether a change from the baseline fires; None where nothing can be changed by a factor."""
+    usual = compare(now, then, rule, weekdays=weekdays, alike=alike)
+    if not usual.baseline or not usual.value or usual.value < 0:
+        return None
+    weeks = [[(_FINE * x, y) for x, y in weekday] for weekday in weekdays]
+    if isinstance(then, GroupSums):
+        fine: Sequence[GroupSums] | GroupSums = _times(then, _FINE)
+    else:
+        fine = [_times(day, _FINE) for day in then]
+    to_baseline = usual.baseline / usual.value
+
+    def fires(change: float) -> bool:
+        by = to_baseline * (1 - change if rule.higher_is_better else 1 + change)
+        changed = _times(now, by * _FINE)
+        return compare(changed, fine, rule, weekdays=weeks, alike=alike).status.is_regression
+
+    return fires
+
+
+def _times(window: GroupSums, by: float) -> GroupSums:
+    return replace(window, x=tuple(round(x * by) for x in window.x))

@@ -25,7 +25,7 @@ _ZERO = Fraction(0)
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Contribution:
     """One segment: its shares of Σy and rates then and now (None without Σy), and what it gave to
     the change."""
 
@@ -52,7 +52,7 @@ class Explanation:
 
     value_then: Fraction | None
     value_now: Fraction | None
-    parts: tuple[Part, ...]
+    parts: tuple[Contribution, ...]
 
     @property
     def change(self) -> Fraction | None:
@@ -145,12 +145,12 @@ def explain_sum(parts: Sequence[tuple[Fraction, Sums, Sums]]) -> Explanation:
         return Explanation(whole_then, whole_now, ())
     by_segment = [(factor, {part.segment: part for part in its.parts}) for factor, its in found]
     names = dict.fromkeys(name for _, its in by_segment for name in its)
-    none = Part("", _ZERO, _ZERO, None, None, _ZERO, _ZERO)
+    none = Contribution("", _ZERO, _ZERO, None, None, _ZERO, _ZERO)
     summed = []
     for name in names:
         own = [(factor, its.get(name, none)) for factor, its in by_segment]
         summed.append(
-            Part(
+            Contribution(
                 name,
                 own[0][1].share_then,
                 own[0][1].share_now,
@@ -177,7 +177,7 @@ def _whole(side: Sums) -> Fraction | None:
 
 def _part(
     segment: str, then: tuple[int, int, int], now: tuple[int, int, int], middle: Fraction
-) -> Part:
+) -> Contribution:
     """One segment, given as (Σx, Σy, Σy of all). What it counts in x without any y, where no rate
     is defined, belongs to the rate: w r is x by Σy of all."""
     (x0, y0, size0), (x1, y1, size1) = then, now
@@ -185,13 +185,13 @@ def _part(
     r0, r1 = (Fraction(x, y) if y else None for x, y in ((x0, y0), (x1, y1)))
     unpaired = (_ZERO if y1 else Fraction(x1, size1)) - (_ZERO if y0 else Fraction(x0, size0))
     if r0 is None and r1 is None:
-        return Part(segment, w0, w1, r0, r1, _ZERO, unpaired)
+        return Contribution(segment, w0, w1, r0, r1, _ZERO, unpaired)
     before, after = (r1 if r0 is None else r0), (r0 if r1 is None else r1)
     assert before is not None
     assert after is not None
     mix = (w1 - w0) * ((before + after) / 2 - middle)
     rate = (w0 + w1) / 2 * (after - before) + unpaired
-    return Part(segment, w0, w1, r0, r1, mix, rate)
+    return Contribution(segment, w0, w1, r0, r1, mix, rate)
 
 
 def _shown(value: Fraction | None, unit: float) -> float | None:

@@ -2,11 +2,11 @@
 
 Past days are of one kind, or of two once a week is known: weekdays and weekends. Once four weeks
 are known, each weekday is a kind. The baseline is of the window's own kind, without its tails
-(trimming.py, by the days' values R_d), and pooled: B = Σ x / Σ y, the mean of the R_d that are left
+(by the days' values R_d), and pooled: B = Σ x / Σ y, the mean of the R_d that are left
 weighted by their support y_d. Two things make a new window differ from it:
 
-- who happened to be there. One unit of support has the variance v = mean of var(R_d) y_d (random
-  groups, groups.py), so that a window of support y has v / y: taken from the past, it is known even
+- who happened to be there. One unit of support has the variance v = mean of var(R_d) y_d (by
+  random groups), so that a window of support y has v / y: taken from the past, it is known even
   of a window without a click;
 - the day. Between days there is the variance τ², by DerSimonian and Laird 1986, "Meta-analysis in
   clinical trials", with the weights y_d / v; D days of c kinds, each against the B of its kind:
@@ -19,6 +19,9 @@ weighted by their support y_d. Two things make a new window differ from it:
 τ² is above 0 by chance, too. Days are unlike where Cochran's Q (1954, "The combination of estimates
 from different experiments"), Q / v, is so large with a probability below 1 % only; of the degrees
 of freedom each tail takes one for each day.
+
+Values without their tails, so that a day with an incident changes little (Tukey and McLaughlin
+1963): of n, the k = n / 14 at each end, one at least from four values on.
 """
 
 from __future__ import annotations
@@ -28,9 +31,39 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import inf, log, sqrt
 
-from streamer.stats.alerting.trimming import trimmed
 from streamer.stats.distributions import chi2_upper
 from streamer.stats.random_groups import GROUPS, GroupSums
+
+
+@dataclass(frozen=True, slots=True)
+class Trimmed:
+    """``kept`` are the places of the values between the tails, ``mean`` is theirs. ``squares`` is
+    the sum of squares of all values about their mean where those of the tails count as the next
+    ones, divided by (1 - 2 k / n)²; ``changed`` is 2 k."""
+
+    kept: tuple[int, ...]
+    mean: float
+    squares: float
+    changed: int
+
+
+def trimmed(values: Sequence[float]) -> Trimmed:
+    """Values without their tails.
+
+    >>> trimmed([5, 90, 4, 6, 5, 4, 6])
+    Trimmed(kept=(0, 3, 4, 5, 6), mean=5.2, squares=9.52, changed=2)
+    """
+    order, n = sorted(range(len(values)), key=lambda i: values[i]), len(values)
+    k = max(1, n // 14) if n >= 4 else 0
+    kept = order[k : n - k]
+    inner = [values[i] for i in kept]
+    every = [inner[0]] * k + inner + [inner[-1]] * k
+    middle = sum(every) / n
+    squares = sum((value - middle) ** 2 for value in every)
+    return Trimmed(
+        tuple(sorted(kept)), sum(inner) / len(inner), squares / (1 - 2 * k / n) ** 2, 2 * k
+    )
+
 
 Totals = tuple[int, int]
 """Σx and Σy of a window."""

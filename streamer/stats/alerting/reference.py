@@ -21,28 +21,28 @@ from functools import reduce
 from math import inf
 from operator import add
 
-from streamer.stats.alerting.baseline import LEAST_DAYS, Change, Rule, Status, judged
+from streamer.stats.alerting.baseline import LEAST_DAYS, ChangeRule, MetricChange, Status, judged
 from streamer.stats.alerting.bounds import Noise, student_t
 from streamer.stats.alerting.past import Past, are_unlike
 from streamer.stats.random_groups import GroupSums
 
 
 def against_reference(
-    now: Sequence[GroupSums], then: Sequence[GroupSums], rule: Rule, unit: float = 1.0
-) -> Change:
+    now: Sequence[GroupSums], then: Sequence[GroupSums], rule: ChangeRule, unit: float = 1.0
+) -> MetricChange:
     """The days ``now`` against those of the reference week, each beside the same weekday.
 
     >>> day = GroupSums(x=tuple(range(40, 56)), y=(1000,) * 16)
     >>> less = GroupSums(x=tuple(range(30, 46)), y=(1000,) * 16)
-    >>> against_reference([less] * 7, [day] * 7, Rule(drop=0.1)).status.value
+    >>> against_reference([less] * 7, [day] * 7, ChangeRule(drop=0.1)).status.value
     'dropped'
-    >>> against_reference([day] * 7, [day] * 7, Rule(drop=0.1)).status.value
+    >>> against_reference([day] * 7, [day] * 7, ChangeRule(drop=0.1)).status.value
     'within the tolerance'
     """
     present, past = (reduce(add, week, GroupSums()) for week in (now, then))
     pairs = [(a, b) for a, b in zip(now, then, strict=True) if a.support and b.support]
     floor = 0.0 if min(min(window.x) for window in (*now, *then)) >= 0 else -inf
-    found = Change(
+    found = MetricChange(
         value=None if present.value is None else float(present.value) * unit,
         low=None,
         high=None,

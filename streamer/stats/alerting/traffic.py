@@ -4,7 +4,7 @@ Events come in bursts and every day is another: the noise of a count is not Pois
 learned from past windows only. On the scale of logarithms (0 counts as one half), past windows of
 one weekday differ from their mean by e; without four weeks, all past days are taken for one
 weekday. The tails of each are left out of the mean, and count as the next values for the standard
-deviation s (trimming.py). The present window is usual where its logarithm is within
+deviation s (past.py). The present window is usual where its logarithm is within
 
     t · s · sqrt(1 + 1 / h)
 
@@ -22,7 +22,7 @@ from math import exp, log, sqrt
 from streamer.formatting import counted
 from streamer.settings.alerts import LEVEL
 from streamer.stats.alerting.baseline import LEAST_DAYS, Status
-from streamer.stats.alerting.trimming import trimmed
+from streamer.stats.alerting.past import trimmed
 from streamer.stats.random_groups import critical
 
 LEAST_ARRIVALS = 10

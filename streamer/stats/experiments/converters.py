@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import exp, lgamma, log
 
-from streamer.stats.experiments.correction import holm
+from streamer.stats.experiments.estimate import holm
 from streamer.stats.experiments.plan import Plan
 from streamer.stats.experiments.sums import ArmSums
 

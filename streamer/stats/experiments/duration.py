@@ -13,12 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import sqrt
 
-from streamer.stats.experiments.forecast import Forecast, Precision, Sought, first_day
-from streamer.stats.experiments.growth import Growth
+from streamer.stats.experiments.forecast import Forecast, Growth, Precision, Sought, first_day
 from streamer.stats.experiments.plan import Rule
-from streamer.stats.experiments.power import fixed
-from streamer.stats.experiments.ratio import Ratio, ratio
-from streamer.stats.experiments.sizing import Goal, tuned
+from streamer.stats.experiments.ratio import ArmRatio, ratio
+from streamer.stats.experiments.sizing import Goal, fixed, tuned
 from streamer.stats.experiments.sums import ArmSums
 from streamer.stats.experiments.support import ANYTIME_NONZERO
 
@@ -107,7 +105,7 @@ def durations(users: ArmSums, half: HalfTime, goal: Goal) -> Durations | None:
     )
 
 
-def _precision(its: Ratio, compared: float) -> Precision:
+def _precision(its: ArmRatio, compared: float) -> Precision:
     """Of a lift between two arms of equal size."""
     assert its.value is not None
     assert its.variance is not None

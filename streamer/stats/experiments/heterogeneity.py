@@ -31,8 +31,7 @@ from dataclasses import dataclass
 from math import sqrt
 
 from streamer.stats.distributions import chi2_upper, normal_quantile, normal_two_sided
-from streamer.stats.experiments.correction import holm
-from streamer.stats.experiments.estimate import Estimate, Lifts
+from streamer.stats.experiments.estimate import Estimate, Lifts, holm
 from streamer.stats.experiments.verdict import Scale
 
 TOO_FEW = "Too few values have an interval to compare their lifts."

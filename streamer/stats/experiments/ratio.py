@@ -20,7 +20,7 @@ from streamer.stats.experiments.sums import ArmSums
 
 
 @dataclass(frozen=True, slots=True)
-class Ratio:
+class ArmRatio:
     """R in units of x per unit of y, as the exact quotient, and var(R) where both are defined.
 
     ``reason`` says why one of them is None.
@@ -32,7 +32,7 @@ class Ratio:
     reason: str = ""
 
 
-def ratio(sums: ArmSums) -> Ratio:
+def ratio(sums: ArmSums) -> ArmRatio:
     """R and var(R), computed in integers up to the one division at the end.
 
     >>> found = ratio(ArmSums.of([(1, 1), (2, 1), (6, 1)]))
@@ -40,16 +40,16 @@ def ratio(sums: ArmSums) -> Ratio:
     (Fraction(3, 1), 2.3333333333333335)
     """
     if not sums.is_possible:
-        return Ratio(sums.n, None, None, "no users can have these sums")
+        return ArmRatio(sums.n, None, None, "no users can have these sums")
     if sums.n == 0:
-        return Ratio(0, None, None, "there are no users")
+        return ArmRatio(0, None, None, "there are no users")
     if sums.y <= 0:
-        return Ratio(sums.n, None, None, "the metric's denominator is 0")
+        return ArmRatio(sums.n, None, None, "the metric's denominator is 0")
     value = Fraction(sums.x, sums.y)
     if sums.n < 2:
-        return Ratio(sums.n, value, None, "a variance needs at least two users")
+        return ArmRatio(sums.n, value, None, "a variance needs at least two users")
     products = (sums.xx, sums.xy, sums.xy, sums.yy)
-    return Ratio(sums.n, value, covariance(sums.n, products, (sums.x, sums.y), (sums.x, sums.y)))
+    return ArmRatio(sums.n, value, covariance(sums.n, products, (sums.x, sums.y), (sums.x, sums.y)))
 
 
 def covariance(

@@ -15,11 +15,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, sqrt
 
-from streamer.stats.experiments import power, srm, support
+from streamer.stats.experiments import sizing, srm, support
 from streamer.stats.experiments.converters import Converters, converters
-from streamer.stats.experiments.cuped import Adjusted, adjusted
 from streamer.stats.experiments.estimate import Estimate, Inference, Lifts, estimates, guardrails
-from streamer.stats.experiments.lift import Pair
+from streamer.stats.experiments.lift import Adjusted, Pair, adjusted
 from streamer.stats.experiments.plan import Plan, Rule
 from streamer.stats.experiments.ratio import ratio
 from streamer.stats.experiments.sums import ArmSums
@@ -86,7 +85,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Readout:
+class MetricComparisons:
     """One metric: the split of the users, all arms, all comparisons, in the order of the plan."""
 
     control: str
@@ -95,7 +94,7 @@ class Readout:
     comparisons: list[Comparison]
 
 
-def compare(plan: Plan, rule: Rule, sums: Mapping[str, ArmSums]) -> Readout:
+def compare(plan: Plan, rule: Rule, sums: Mapping[str, ArmSums]) -> MetricComparisons:
     """Compare all arms of the plan: their sums of one metric, which has alpha for itself."""
     (found,) = compare_family(plan, [(rule, sums)])
     return found
@@ -103,7 +102,7 @@ def compare(plan: Plan, rule: Rule, sums: Mapping[str, ArmSums]) -> Readout:
 
 def compare_family(
     plan: Plan, metrics: Sequence[tuple[Rule, Mapping[str, ArmSums]]]
-) -> list[Readout]:
+) -> list[MetricComparisons]:
     """Compare all arms by several metrics whose lifts share alpha: Holm over arms and metrics.
     Guardrails, by their margin, have it for themselves."""
     measured = [_measured(plan, rule, sums) for rule, sums in metrics]
@@ -149,7 +148,9 @@ def _measured(plan: Plan, rule: Rule, sums: Mapping[str, ArmSums]) -> _Measured:
     return _Measured(rule, arms, pairs, who, made)
 
 
-def _readout(plan: Plan, its: _Measured, raw: Sequence[Lifts], decides: Sequence[Lifts]) -> Readout:
+def _readout(
+    plan: Plan, its: _Measured, raw: Sequence[Lifts], decides: Sequence[Lifts]
+) -> MetricComparisons:
     """Of one metric; ``raw`` and ``decides`` begin with the lifts of its treatments."""
     arms = its.arms
     split = srm.split({name: max(0, arm.users) for name, arm in arms.items()}, plan.shares)
@@ -169,7 +170,7 @@ def _readout(plan: Plan, its: _Measured, raw: Sequence[Lifts], decides: Sequence
         comparisons.append(
             Comparison(name, users, *plain, shown, limits[i], who, least, its_verdict)
         )
-    return Readout(plan.control, split, list(arms.values()), comparisons)
+    return MetricComparisons(plan.control, split, list(arms.values()), comparisons)
 
 
 def _arm(name: str, sums: ArmSums) -> Arm:
@@ -212,8 +213,8 @@ def _detectable(plan: Plan, found: Estimate, users: int, control: float | None) 
     """At the levels of the arm's intervals."""
     if found.stderr is None or found.fixed is None or found.anytime is None:
         return Detectable(None, None, None, None)
-    by = power.fixed(found.fixed.alpha), power.anytime(found.anytime.alpha, plan.rho2)
-    fixed, anytime = (power.detectable(found.stderr, users, c, plan.power) for c in by)
+    by = sizing.fixed(found.fixed.alpha), sizing.anytime(found.anytime.alpha, plan.rho2)
+    fixed, anytime = (sizing.detectable(found.stderr, users, c, plan.power) for c in by)
     if control is None or control <= 0:
         return Detectable(fixed, anytime, None, None)
     return Detectable(fixed, anytime, fixed / control, anytime / control)

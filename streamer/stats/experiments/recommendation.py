@@ -33,8 +33,8 @@ from enum import StrEnum
 from streamer.formatting import counted
 from streamer.stats.experiments.forecast import Forecast, Sought
 from streamer.stats.experiments.plan import Plan, Rule
-from streamer.stats.experiments.power import anytime
-from streamer.stats.experiments.readout import Comparison, Readout
+from streamer.stats.experiments.readout import Comparison, MetricComparisons
+from streamer.stats.experiments.sizing import anytime
 from streamer.stats.experiments.verdict import Outcome, Scale
 
 
@@ -95,7 +95,7 @@ class Judged:
 
     name: str
     rule: Rule
-    found: Readout
+    found: MetricComparisons
     forecasts: Mapping[str, Forecast] = field(default_factory=dict)
 
 

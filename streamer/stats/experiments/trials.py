@@ -3,6 +3,13 @@
 Let C(d) be a user's sums from the first day to day d. Under day d stand the differences of C, of
 its squares and of its products between d and his day before, so that the sum of the days up to d
 is that over users of C(d), C(d)², …: a square of what was clicked on two days, not two squares.
+
+Since when each user is exposed to an experiment: later outcomes count towards the arm.
+
+Whether an event counts is known for good once its user was exposed no later than it, or once no
+impression that early can be accepted any more. Until then it is kept by its own time.
+
+Since when what experiments need is counted, through changes of the settings.
 """
 
 from __future__ import annotations
@@ -12,11 +19,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from hashlib import blake2b
 
 import numpy as np
 
 from streamer.encoding import limbs
 from streamer.encoding.limbs import Columns
+from streamer.settings.durations import DAY_MS
 from streamer.stats.experiments.caps import (
     DENOMINATOR_EDGES,
     EDGES,
@@ -31,7 +40,30 @@ from streamer.stats.experiments.caps import (
     weighted,
 )
 from streamer.stats.experiments.composite import BEFORE, NOW, names_of
-from streamer.stats.experiments.exposures import Exposure
+
+
+@dataclass(frozen=True)
+class Exposure:
+    """What exposes a user: an impression under one of these values, on this day (since 1970-01-01)
+    or later. ``is_attributed``: every event counts whenever it was, to the arm that is its own."""
+
+    dimension: str
+    arms: tuple[str, ...]
+    first_day: int
+    is_attributed: bool = False
+
+    @cached_property
+    def name(self) -> str:
+        """Under which it is stored what is counted, and since when."""
+        how = "attributed" if self.is_attributed else "exposed"
+        return f"{how} {self.dimension}={'|'.join(sorted(self.arms))} from {self.first_day}"
+
+    def code(self, since_ms: int) -> int:
+        """A number below 2**62 for the rows that are counted since then: those counted before, with
+        a gap, are others."""
+        name = f"{self.name} since {since_ms}".encode()
+        return int.from_bytes(blake2b(name, digest_size=8).digest()) >> 2
+
 
 AGES: dict[str, tuple[int, int]] = {
     "first day": (0, 1),
@@ -81,7 +113,7 @@ class Measure:
 
 
 @dataclass(frozen=True)
-class Trial:
+class CompiledExperiment:
     """An experiment as it is counted: days since 1970-01-01, its arms (the control first),
     its measures. Without ``covariates`` (days) there are none. ``exposure``: from when on all that
     a user does counts towards the arm, or that events count towards the arm that is theirs."""
@@ -100,7 +132,7 @@ class Trial:
         return min(self.covariates.start, self.days.start) if self.covariates else self.days.start
 
     @property
-    def before(self) -> Trial:
+    def before(self) -> CompiledExperiment:
         """The days of the covariates as an experiment of their own, without covariates."""
         return replace(self, days=self.covariates, covariates=range(0))
 
@@ -155,7 +187,7 @@ class Trial:
         return self.firsts[-1]
 
 
-def of_arms(trial: Trial, parts: Sequence[Columns], day: int) -> list[dict[str, int]]:
+def of_arms(trial: CompiledExperiment, parts: Sequence[Columns], day: int) -> list[dict[str, int]]:
     """For no arm and then for each the first statistics up to a day: ``users``, ``mixed``,
     ``early``, ``unexposed``, and ``active``, days of users with an impression or an outcome."""
     total = _totals(trial, parts, day, (_FIRST_MEASURE, trial.stats))
@@ -176,7 +208,7 @@ class MeasureSums:
 
 
 @dataclass(frozen=True)
-class Cumulated:
+class CumulatedSums:
     """What an experiment comes to up to a day. ``counts``: of no arm, and of each;
     ``users_by_age``: age → of each arm the users who have reached it; ``measures``: by key."""
 
@@ -185,10 +217,10 @@ class Cumulated:
     measures: Mapping[str, MeasureSums]
 
 
-def cumulated(trial: Trial, parts: Sequence[Columns], day: int) -> Cumulated:
+def cumulated(trial: CompiledExperiment, parts: Sequence[Columns], day: int) -> CumulatedSums:
     """The sums up to a day. ``parts``: those of every partition, as columns."""
     rows = _totals(trial, parts, day, (trial.stats, trial.stats))
-    return Cumulated(
+    return CumulatedSums(
         [dict(zip(_COUNTS, sums[:_FIRST_MEASURE], strict=True)) for sums in rows],
         {
             age: [sums["users"] for sums in of_arms(trial, parts, day - start)[1:]]
@@ -204,7 +236,7 @@ def cumulated(trial: Trial, parts: Sequence[Columns], day: int) -> Cumulated:
 
 
 def _totals(
-    trial: Trial, parts: Sequence[Columns], day: int, stats: tuple[int, int]
+    trial: CompiledExperiment, parts: Sequence[Columns], day: int, stats: tuple[int, int]
 ) -> list[list[int]]:
     """Of no arm, and of each: the first ``stats[0]`` of its statistics, added up to a day."""
     wanted, every = stats
@@ -218,7 +250,9 @@ def _totals(
     return [list(total[i : i + wanted]) for i in range(0, len(total), wanted)]
 
 
-def _of_measure(trial: Trial, measure: Measure, rows: Sequence[Sequence[int]]) -> MeasureSums:
+def _of_measure(
+    trial: CompiledExperiment, measure: Measure, rows: Sequence[Sequence[int]]
+) -> MeasureSums:
     """The sums of a measure from its statistics in each arm, which ``rows`` begin with."""
     names = trial.moments_of(measure)
     size = len(names)
@@ -245,3 +279,41 @@ def _of_measure(trial: Trial, measure: Measure, rows: Sequence[Sequence[int]]) -
         return MeasureSums([folded(buckets, last) for buckets in found], capped_at)
     shares = [largest(buckets) for buckets in found]
     return MeasureSums([weighted(buckets, last) for buckets in found], capped_at, shares)
+
+
+Scope = tuple[int, int, int, int]
+"""First day and end of what is wanted of an exposure, since when (ms) all of it is counted, and
+when it was first counted (rows from before an interruption are others)."""
+
+
+def all_since(since: Mapping[str, int], scopes: Mapping[str, Scope]) -> dict[str, int]:
+    """Component or exposure → the stream time (ms) from which on it is counted; 0: always."""
+    return {**since, **{name: since_ms for name, (_, _, since_ms, _) in scopes.items()}}
+
+
+def wanted_days(trials: Sequence[CompiledExperiment]) -> dict[Exposure, range]:
+    """What exposes users → the days that are wanted."""
+    wanted: dict[Exposure, range] = {}
+    for trial in trials:
+        first, end = trial.first_day, trial.days.stop
+        known = wanted.get(trial.exposure, range(first, end))
+        wanted[trial.exposure] = range(min(known.start, first), max(known.stop, end))
+    return wanted
+
+
+def scopes_after(
+    trials: Sequence[CompiledExperiment], known: Mapping[str, Scope], stream_ms: int
+) -> dict[str, Scope]:
+    """What is counted of exposures from this stream time on, where this was counted before."""
+    scopes: dict[str, Scope] = {}
+    for exposure, days in wanted_days(trials).items():
+        first, end, before = days.start, days.stop, known.get(exposure.name)
+        if before is None:
+            scopes[exposure.name] = (first, end, stream_ms, stream_ms)
+            continue
+        is_whole = first >= before[0]
+        if end > before[1]:  # what came after its end was not counted
+            is_whole = is_whole and stream_ms // DAY_MS < before[1]
+        since_ms = before[2] if is_whole else stream_ms
+        scopes[exposure.name] = (first, end, since_ms, before[3])
+    return scopes

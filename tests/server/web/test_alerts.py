@@ -363,4 +363,6 @@ def test_differences_are_in_units_of_the_metric(
 ) -> None:
     if page.driver.current_url != served.url + "/":
         shown(page, served, [])
-    assert page.run_with("split.js", "return it.differenceOf(...given)", form, 0.0125) == words
+    assert (
+        page.run_with("contributions.js", "return it.differenceOf(...given)", form, 0.0125) == words
+    )

@@ -13,12 +13,12 @@ from scipy.stats.mstats import winsorize
 from statsmodels.stats.meta_analysis import combine_effects
 
 from streamer.settings.alerts import LEVEL
-from streamer.stats.alerting.baseline import Change, Rule, Status, compare
+from streamer.stats.alerting.baseline import ChangeRule, MetricChange, Status, compare
 from streamer.stats.alerting.bounds import Noise
 from streamer.stats.alerting.past import Past, arrivals, is_never_silent
 from streamer.stats.random_groups import GROUPS, GroupSums
 
-RULE = Rule(drop=0.1)
+RULE = ChangeRule(drop=0.1)
 WINDOW = st.tuples(
     st.lists(st.integers(0, 300), min_size=GROUPS, max_size=GROUPS),
     st.lists(st.integers(0, 5000), min_size=GROUPS, max_size=GROUPS),
@@ -106,12 +106,12 @@ def test_two_days_that_are_high_by_chance_make_no_fall() -> None:
     dice, alike = np.random.default_rng(9), [True, *[False] * 5, True]
     low, high = ([window(dice, ctr, 150) for _ in range(7)] for ctr in (0.04, 0.1))
     past = [high[0], *low[:5], high[1]]
-    found = compare(window(dice, 0.035, 150), past, Rule(drop=0.2), alike=alike)
+    found = compare(window(dice, 0.035, 150), past, ChangeRule(drop=0.2), alike=alike)
     assert (found.status, found.change_high) == (Status.PERHAPS, 0.0)
     assert found.change is not None
     assert found.change < -0.5
     assert found.reason.endswith("% and +0.0%: worse, but not proved beyond the tolerated 20.0%")
-    none = compare(window(dice, 0.0, 150), past, Rule(drop=0.2), alike=alike)
+    none = compare(window(dice, 0.0, 150), past, ChangeRule(drop=0.2), alike=alike)
     assert none.status == Status.DROPPED
 
 
@@ -128,7 +128,10 @@ def test_false_alarms_of_small_segments_are_rare(sessions: int, is_before: bool)
     values, base = x[:, 0] / n[:, 0], x[:, then].sum(axis=1) / n[:, then].sum(axis=1)
     moved = (np.sqrt(values) - np.sqrt(base)) * np.sqrt(n[:, 0])
     false = []
-    for rule, worse in ((Rule(0.2), -moved), (Rule(0.2, higher_is_better=False), moved)):
+    for rule, worse in (
+        (ChangeRule(0.2), -moved),
+        (ChangeRule(0.2, higher_is_better=False), moved),
+    ):
         for i in np.argsort(-worse)[:800].tolist():
             now, *past = (
                 GroupSums(tuple(its_x), tuple(10 * its_y for its_y in y))
@@ -174,7 +177,7 @@ def test_below_every_past_day_fires_however_much_they_differ() -> None:
 
 def test_a_fall_of_which_only_the_size_is_unsure_is_perhaps_beyond() -> None:
     """29 % below the baseline, 20 % tolerated, and the whole interval below none."""
-    dice, rule = np.random.default_rng(5), Rule(drop=0.2)
+    dice, rule = np.random.default_rng(5), ChangeRule(drop=0.2)
     past = days(dice, 3000)
     found = compare(window(dice, 0.038, 1500), past, rule)
     assert found.change_low is not None
@@ -191,7 +194,7 @@ def test_a_fall_of_which_only_the_size_is_unsure_is_perhaps_beyond() -> None:
 def test_every_status_is_what_the_interval_says(
     now: GroupSums, past: list[GroupSums], drop: float, is_higher: bool
 ) -> None:
-    found = compare(now, past, Rule(drop, higher_is_better=is_higher))
+    found = compare(now, past, ChangeRule(drop, higher_is_better=is_higher))
     if found.change_low is None or found.change_high is None:
         return
     worst, best = (
@@ -400,13 +403,13 @@ def test_without_a_change_intervals_contain_none(users: int, spread: float, n: i
     dice, missed, runs = np.random.default_rng(users + n), np.zeros(2), 250
     for _ in range(runs):
         now, *past = days(dice, users, n + 1, spread)
-        found = compare(now, past, Rule(level=0.95))
+        found = compare(now, past, ChangeRule(level=0.95))
         missed += _misses(found)
     assert (missed / runs <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / runs)).all()
     assert missed.sum() > 0
 
 
-def _misses(found: Change) -> list[bool]:
+def _misses(found: MetricChange) -> list[bool]:
     assert found.change_low is not None
     assert found.change_high is not None
     return [found.change_low > 0, found.change_high < 0]

@@ -9,11 +9,15 @@ import pytest
 
 from streamer.cli.check_alerts import minutes_until
 from streamer.settings.alerts import Alert
-from streamer.stats.alerting.baseline import Rule, Status, compare
-from streamer.stats.alerting.smallest import smallest_change
+from streamer.stats.alerting.baseline import ChangeRule, Status, compare, smallest_change
 from streamer.stats.random_groups import GROUPS, GroupSums
 
-RULES = [Rule(0.1), Rule(0.3), Rule(0.1, higher_is_better=False), Rule(0.5, higher_is_better=False)]
+RULES = [
+    ChangeRule(0.1),
+    ChangeRule(0.3),
+    ChangeRule(0.1, higher_is_better=False),
+    ChangeRule(0.5, higher_is_better=False),
+]
 
 
 def panes(dice: np.random.Generator, users: int, n: int = 6) -> list[GroupSums]:
@@ -36,13 +40,13 @@ def changed(window: GroupSums, by: float) -> GroupSums:
     return GroupSums(tuple(round(by * x) for x in window.x), window.y)
 
 
-def fires(now: GroupSums, past: list[GroupSums], rule: Rule) -> bool:
+def fires(now: GroupSums, past: list[GroupSums], rule: ChangeRule) -> bool:
     return compare(now, past, rule).status in (Status.DROPPED, Status.RISEN)
 
 
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("users", [30, 300, 3000])
-def test_it_fires_there_and_not_below(rule: Rule, users: int) -> None:
+def test_it_fires_there_and_not_below(rule: ChangeRule, users: int) -> None:
     dice = np.random.default_rng(users)
     now, *past = (total(panes(dice, users)) for _ in range(8))
     smallest = smallest_change(now, past, rule)
@@ -62,14 +66,14 @@ def test_where_there_is_little_nothing_fires() -> None:
     now, *past = (total(panes(dice, 3, 1)) for _ in range(8))
     for rule in RULES:
         assert smallest_change(now, past, rule) is None
-    assert smallest_change(GroupSums((0,) * GROUPS, past[0].y), past, Rule()) is None
+    assert smallest_change(GroupSums((0,) * GROUPS, past[0].y), past, ChangeRule()) is None
 
 
 @pytest.mark.parametrize("fall", [0.3, 0.5, 1.0])
 def test_a_lasting_fall_fires_when_it_has_filled_enough_of_the_window(fall: float) -> None:
     """All days are alike, and a fall begins at one of six panes of the window."""
     parts = panes(np.random.default_rng(2), 2000)
-    past, rule = [total(parts)] * 7, Rule(0.1)
+    past, rule = [total(parts)] * 7, ChangeRule(0.1)
     smallest = smallest_change(total(parts), past, rule)
     assert smallest is not None
     first = next(

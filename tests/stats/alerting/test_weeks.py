@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from streamer.stats.alerting.baseline import Rule, Status, compare
+from streamer.stats.alerting.baseline import ChangeRule, Status, compare
 from streamer.stats.alerting.past import Past, Totals
 from streamer.stats.alerting.reference import against_reference
 from streamer.stats.random_groups import GroupSums
@@ -169,7 +169,7 @@ def test_what_is_said_of_a_drift(level: float, users: int, spread: float, status
 
 def test_where_lower_is_better_a_rise_is_the_drift() -> None:
     dice = np.random.default_rng(5)
-    rule = Rule(drop=0.1, higher_is_better=False)
+    rule = ChangeRule(drop=0.1, higher_is_better=False)
     assert against_reference(week(dice, 1.4, 20_000), week(dice, 1.0, 20_000), rule).status == (
         Status.RISEN
     )
@@ -192,7 +192,7 @@ def test_a_week_that_cannot_be_compared_says_why() -> None:
 
 def test_without_drift_intervals_contain_none() -> None:
     """Each end misses in at most 1 - level of all weeks, and chance; weekends are in both."""
-    dice, runs, rule = np.random.default_rng(7), 250, Rule(level=0.95)
+    dice, runs, rule = np.random.default_rng(7), 250, ChangeRule(level=0.95)
     missed = np.zeros(2)
     for _ in range(runs):
         found = against_reference(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streamer.stats.experiments.plan import Plan, Rule
-from streamer.stats.experiments.readout import Comparison, Readout, compare
+from streamer.stats.experiments.readout import Comparison, MetricComparisons, compare
 from streamer.stats.experiments.sums import ArmSums
 
 HALVES = Plan("A", {"A": 1, "B": 1})
@@ -22,7 +22,7 @@ def changes(more: int, less: int) -> ArmSums:
     return ArmSums.of([(1, 1)] * more + [(-1, 1)] * less + [(0, 1)] * (1000 - more - less))
 
 
-def only(found: Readout) -> Comparison:
+def only(found: MetricComparisons) -> Comparison:
     (comparison,) = found.comparisons
     return comparison
 

@@ -14,7 +14,7 @@ import pytest
 from streamer.stats.experiments.composite import BEFORE, NOW, UNIT, composite_sums, names_of
 from streamer.stats.experiments.plan import Plan, Rule
 from streamer.stats.experiments.ratio import ratio
-from streamer.stats.experiments.readout import Readout, compare
+from streamer.stats.experiments.readout import MetricComparisons, compare
 from streamer.stats.experiments.sums import ArmSums
 
 Users = npt.NDArray[np.int64]
@@ -109,7 +109,7 @@ def test_without_a_denominator_there_is_no_value() -> None:
     assert ratio(sums_of(users[:0], 3, FACTORS, False)).reason == "there are no users"
 
 
-def readouts(effect: float, has_before: bool) -> Iterator[Readout]:
+def readouts(effect: float, has_before: bool) -> Iterator[MetricComparisons]:
     dice = np.random.default_rng(int(100 * effect) + has_before)
     days = 2 if has_before else 1
     for _ in range(RUNS):

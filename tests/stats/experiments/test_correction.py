@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.stats.multitest import multipletests
 
-from streamer.stats.experiments.correction import holm
+from streamer.stats.experiments.estimate import holm
 from streamer.stats.experiments.plan import Rule
-from streamer.stats.experiments.readout import Readout, compare, compare_family
+from streamer.stats.experiments.readout import MetricComparisons, compare, compare_family
 from streamer.stats.experiments.sums import ArmSums
 from streamer.stats.experiments.verdict import Outcome
 from tests.stats.experiments.arms import GUARD, HALVES, THREE, clicks
@@ -106,6 +106,6 @@ def _at(x: list[list[int]], look: int) -> dict[str, ArmSums]:
     }
 
 
-def _is_called(found: Readout) -> bool:
+def _is_called(found: MetricComparisons) -> bool:
     outcomes = {c.verdict.outcome for c in found.comparisons}
     return bool(outcomes & {Outcome.BETTER, Outcome.WORSE})

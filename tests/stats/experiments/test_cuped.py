@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from streamer.stats.experiments import cuped
-from streamer.stats.experiments.cuped import Adjusted
-from streamer.stats.experiments.lift import Lift, Pair, contrast
+from streamer.stats.experiments import lift as cuped
+from streamer.stats.experiments.lift import Adjusted, Lift, Pair, contrast
 from streamer.stats.experiments.ratio import ratio
 from streamer.stats.experiments.relative import Relative, relative
 from streamer.stats.experiments.sums import ArmSums

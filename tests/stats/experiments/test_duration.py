@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from streamer.stats.experiments.duration import Duration, Durations, HalfTime, durations
-from streamer.stats.experiments.growth import Growth
+from streamer.stats.experiments.forecast import Growth
 from streamer.stats.experiments.sizing import Goal, Needed, needed
 from streamer.stats.experiments.sums import ArmSums
 

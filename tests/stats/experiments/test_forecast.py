@@ -7,9 +7,15 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from streamer.stats.experiments.forecast import MAX_DAYS, Forecast, Precision, Sought, first_day
-from streamer.stats.experiments.growth import Growth
-from streamer.stats.experiments.power import fixed
+from streamer.stats.experiments.forecast import (
+    MAX_DAYS,
+    Forecast,
+    Growth,
+    Precision,
+    Sought,
+    first_day,
+)
+from streamer.stats.experiments.sizing import fixed
 
 NEW = Forecast(Growth(5, 5000, 10, 10_000), Precision(sqrt(2.0)), Precision(1.0))
 """Everybody is new: after as many days again the standard error is 1 / √2."""

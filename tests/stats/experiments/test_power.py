@@ -9,7 +9,7 @@ import pytest
 from statsmodels.stats.power import NormalIndPower
 
 from streamer.stats.experiments.anytime import critical, rho_squared
-from streamer.stats.experiments.power import anytime, detectable, fixed, users_needed
+from streamer.stats.experiments.sizing import anytime, detectable, fixed, users_needed
 
 RHO2 = rho_squared(0.05, 5000)
 

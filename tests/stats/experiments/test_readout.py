@@ -15,7 +15,7 @@ from scipy import stats
 
 from streamer.stats.experiments.estimate import Inference
 from streamer.stats.experiments.plan import Rule
-from streamer.stats.experiments.readout import Readout, compare
+from streamer.stats.experiments.readout import MetricComparisons, compare
 from streamer.stats.experiments.sums import ArmSums
 from streamer.stats.experiments.verdict import Outcome
 from tests.stats.experiments.arms import (
@@ -228,7 +228,7 @@ SHAPES: list[Mapping[str, ArmSums]] = [
 def test_it_is_json_without_anything_that_is_no_number(sums: Mapping[str, ArmSums]) -> None:
     found = compare(HALVES, Rule(margin=0.01), sums)
     text = msgspec.json.encode(found)
-    assert msgspec.json.decode(text, type=Readout) == found
+    assert msgspec.json.decode(text, type=MetricComparisons) == found
 
 
 # Absolute margins --------------------------------------------------------------------------------

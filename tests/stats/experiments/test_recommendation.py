@@ -8,10 +8,9 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from streamer.stats.experiments.forecast import Forecast, Precision
-from streamer.stats.experiments.growth import Growth
+from streamer.stats.experiments.forecast import Forecast, Growth, Precision
 from streamer.stats.experiments.plan import Plan, Rule
-from streamer.stats.experiments.readout import Readout, compare
+from streamer.stats.experiments.readout import MetricComparisons, compare
 from streamer.stats.experiments.recommendation import (
     Action,
     Decision,
@@ -28,7 +27,7 @@ SIX_DAYS = Growth(3, 15_000, 6, 30_000)
 """Everybody is new."""
 
 
-def forecasts(found: Readout, growth: Growth) -> dict[str, Forecast]:
+def forecasts(found: MetricComparisons, growth: Growth) -> dict[str, Forecast]:
     """As if nobody came twice: what a user tells is always the same."""
     made, more = {}, sqrt(growth.users / growth.earlier_users)
     for comparison in found.comparisons:

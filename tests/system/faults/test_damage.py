@@ -13,7 +13,7 @@ from aiokafka import TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 
 from streamer.cli import inspect, run
-from streamer.cli.verify import verify
+from streamer.cli.inspect import verify
 from streamer.errors import CodecError
 from streamer.server.exporter import Exporter
 from streamer.settings import limits

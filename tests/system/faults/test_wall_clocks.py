@@ -19,7 +19,7 @@ import pytest
 
 from streamer.cli.run import worker_command, worker_environment
 from streamer.settings.model import Settings
-from streamer.sources.synthetic import Traffic, generate
+from streamer.sources.synthetic import SyntheticTraffic, generate
 from streamer.testing.embedded import HOST
 from tests.oracle.acceptance import accept
 from tests.oracle.files import fields_of, partition_of
@@ -65,7 +65,7 @@ def shifted(directory: Path, seconds: int, command: Sequence[str]) -> list[str]:
 def live_case(settings: Settings, seconds: int) -> Case:
     """Traffic of all four kinds that ends now: copies, late events and rejects among it."""
     now_ms = time.time_ns() // 1_000_000
-    traffic = Traffic(
+    traffic = SyntheticTraffic(
         seed=7,
         start_ms=now_ms - seconds * 1000,
         events_per_second=5.0,

@@ -1,0 +1,400 @@
+"""What is added up for each user, from which experiments compare arms: metrics that are a ratio of
+two sums over a user's events or slates (``metrics.sums``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import ClassVar
+
+from streamer.errors import SettingsError
+from streamer.metrics import custom, diversity, off_policy, ranking, score_ratios, scoring
+from streamer.metrics.alert_series import AlertSeries
+from streamer.metrics.definition import Form
+from streamer.metrics.ratios import PER_USER, RATIOS, PerUser, Ratio, RatioBy
+from streamer.metrics.slate_metrics import SlateFamily, SlateMetric
+from streamer.metrics.sums import (
+    CONVERSIONS,
+    DERIVED,
+    IMPRESSIONS,
+    OF_SESSIONS,
+    OUTCOMES,
+    named,
+)
+from streamer.settings import limits
+from streamer.settings.alerts import Alert
+from streamer.settings.experiments import (
+    DEFAULT_RATIO_CAP,
+    Experiment,
+    ExperimentMetric,
+    percentile_of,
+)
+from streamer.settings.model import Settings
+from streamer.stats.experiments.caps import Cap, Denominator, Quantile
+from streamer.stats.experiments.composite import UNIT
+from streamer.stats.experiments.trials import AGES, CompiledExperiment, Exposure, Measure
+
+MILLIONTH = 1_000_000
+"""Units of a slate's value that is 1."""
+
+
+@dataclass(frozen=True)
+class ComparedRatio:
+    """A metric of experiments: numerator / denominator (None: users), names of sums;
+    ``unit``: how many units of the numerator are 1; ``high``: the numerator's high limb."""
+
+    name: str
+    title: str
+    form: Form
+    above: str
+    below: str | None
+    unit: int = 1
+    high: str | None = None
+    horizon: str | None = None
+    """The setting of [attribution] that it waits for; None: nothing, or feedback to slates."""
+    is_share: bool = False
+    """Whether a user with any of the numerator counts as 1."""
+    counted: str = "users"
+    """What the denominator counts, in words."""
+    is_signed: bool = False
+    """Whether it may be below 0."""
+    parts: tuple[WeightedRatio, ...] = ()
+    """Of a composite, which has numerator and denominator of its first part for support."""
+    percentile: Fraction | None = None
+    """The share of users at which the numerator is read, in place of the mean: 0.9 of p90."""
+
+    @property
+    def factors(self) -> list[Fraction]:
+        """Of a composite what the ratio of each part is multiplied by, in units of the parts."""
+        return [Fraction(part.factor) / part.ratio.unit for part in self.parts]
+
+    @property
+    def sums(self) -> list[str]:
+        """Names of the sums by user: numerator, denominator, high limb; of a composite those of all
+        its parts."""
+        own = [self] if not self.parts else [part.ratio for part in self.parts]
+        names = [name for each in own for name in (each.above, each.below, each.high)]
+        return [name for name in names if name is not None]
+
+
+@dataclass(frozen=True)
+class WeightedRatio:
+    """A part of a composite: ``factor`` is what its value is multiplied by."""
+
+    ratio: ComparedRatio
+    factor: float
+
+
+DECLARED: tuple[Ratio, ...] = (*RATIOS, *score_ratios.RATIOS)
+"""Every declared ratio over events."""
+
+
+def _of_ratio(of: Ratio) -> ComparedRatio:
+    parts = (of.above.name, of.below.name, of.units, of.above.high, of.horizon)
+    words = of.below_text or of.below.text
+    signed = of.above.is_signed
+    return ComparedRatio(of.name, of.title, of.form, *parts, counted=words, is_signed=signed)
+
+
+def _of_mean(of: PerUser) -> ComparedRatio:
+    form: Form = "percent" if of.is_share else of.form
+    parts = (of.above.name, None, of.above.unit, of.above.high)
+    signed = of.above.is_signed
+    return ComparedRatio(of.name, of.title, form, *parts, is_share=of.is_share, is_signed=signed)
+
+
+_RATIOS = {ratio.name: ratio for ratio in (*map(_of_ratio, DECLARED), *map(_of_mean, PER_USER))}
+_DERIVED = tuple(each.name for each in DERIVED)
+SLATE_FAMILIES: dict[str, SlateFamily] = {
+    "ranking": ranking.slate_metric,
+    "scoring": scoring.slate_metric,
+}
+BY_LABEL: dict[str, RatioBy] = {
+    each.name: each
+    for each in (
+        *score_ratios.BY_THRESHOLD,
+        *off_policy.BY_POLICY,
+        *diversity.BY_CUTOFF,
+        *custom.BY_CUSTOM,
+    )
+}
+_SIGNED = ("kendall_tau", "spearman_rho", "margin_loss")
+"""Metrics of slates that may be below 0."""
+_POSITIVE = "positive_rate_ratio"
+_COMPOSITE = "composite"
+
+
+@dataclass(frozen=True)
+class _SlateSum:
+    """Sums over slates of a value, in millionths."""
+
+    metric: SlateMetric
+    k: int
+    convention: str
+
+
+def known_names() -> list[str]:
+    """The metrics that experiments can be compared by, without cut-offs and options."""
+    slates = [metric.name for family in SLATE_FAMILIES.values() for metric in family.values]
+    return [*_RATIOS, *BY_LABEL, custom.PER_USER, _POSITIVE, *slates, _COMPOSITE]
+
+
+class ComparedMetrics:
+    """What metrics need to be added up for each user. ``metrics``: (name, who asks for it);
+    SettingsError for a name that there is not under these settings."""
+
+    always: ClassVar[tuple[str, ...]] = (IMPRESSIONS.name,)
+    """The first sums, whatever the metrics."""
+
+    def __init__(self, settings: Settings, metrics: Iterable[tuple[str, str]]) -> None:
+        self.settings = settings
+        self.slate_sums: dict[str, _SlateSum] = {}
+        self.ratios = {name: self._parsed(name, f"{who}, metric {name!r}") for name, who in metrics}
+        """The metrics by name."""
+        wanted = [name for ratio in self.ratios.values() for name in _summed(ratio)]
+        self.sums = tuple(dict.fromkeys([*self.always, *wanted] if self.ratios else []))
+        self._at = {name: i for i, name in enumerate((*self.sums, *_DERIVED))}
+
+    def measure(self, ratio: ComparedRatio) -> Measure:
+        """The places of a metric's sums."""
+        below = None if ratio.below is None else self._at[ratio.below]
+        high = None if ratio.high is None else self._at[ratio.high]
+        parts = tuple(self.measure(part.ratio) for part in ratio.parts)
+        above = self._at[ratio.above]
+        return Measure(ratio.name, above, below, high, parts=parts, percentile=ratio.percentile)
+
+    # Names ---------------------------------------------------------------------------------------
+
+    def _parsed(self, name: str, at: str) -> ComparedRatio:
+        """The ratio that a name stands for: ``base[@k][.option…]``, or ``base@p90``."""
+        if (found := percentile_of(name)) is not None:
+            return self._percentile(*found, at)
+        base, _, rest = name.partition("@")
+        if base == _COMPOSITE:
+            return self._composite(rest, at)
+        if base in BY_LABEL:
+            return self._by_label(BY_LABEL[base], rest, at)
+        if base == custom.PER_USER:
+            means = custom.per_user(self.settings)
+            self._require_value(custom.NAME, custom.NAME, rest, means, at)
+            return _of_mean(means[rest])
+        k, *options = rest.split(".") if rest else ["0", *base.split(".")[1:]]
+        base = base.split(".")[0]
+        if base in _RATIOS and base == name:
+            return _RATIOS[base]
+        if base == _POSITIVE and not rest:
+            return self._positive(name, options or ["click"], at)
+        for family_name, family in SLATE_FAMILIES.items():
+            for metric in family.values:
+                if metric.name == base:
+                    is_on = family_name in self.settings.metrics.families
+                    self._require(is_on, at, f"needs {family_name!r} in metrics.families")
+                    return self._of_slates(name, metric, k, options, at)
+        raise SettingsError(f"{at}: none of {', '.join(known_names())}, as base[@k][.option]")
+
+    def _require(self, condition: bool, at: str, message: str) -> None:
+        if not condition:
+            raise SettingsError(f"{at}: {message}")
+
+    def _percentile(self, name: str, percent: str, at: str) -> ComparedRatio:
+        of, share = self._parsed(name, at), Fraction(percent) / 100
+        self._require(0 < share < 1, at, f"@p{percent} is above 0 and below 100")
+        title = f"{of.title}, percentile {percent}"
+        return replace(of, name=f"{name}@p{percent}", title=title, percentile=share)
+
+    def _by_label(self, of: RatioBy, value: str, at: str) -> ComparedRatio:
+        known = {labels[of.label]: ratio for labels, ratio in of.variants(self.settings)}
+        self._require_value(of.label, of.listed, value, known, at)
+        return _of_ratio(known[value])
+
+    def _require_value(
+        self, label: str, setting: str, value: str, known: Iterable[str], at: str
+    ) -> None:
+        there = ", ".join(known) or "none"
+        self._require(value in known, at, f"@{label} is one of {setting}: {there}")
+
+    def _composite(self, name: str, at: str) -> ComparedRatio:
+        known = {composite.name: composite for composite in self.settings.composites}
+        self._require_value(_COMPOSITE, "composites", name, known, at)
+        parts = []
+        for i, part in enumerate(known[name].parts):
+            where = f"{at}, parts[{i}] {part.metric!r}"
+            self._require(
+                part.against != "day_before",
+                where,
+                "is against the day before; alerts compare with past days by themselves, and arms "
+                "of experiments with each other: make a composite of values and targets",
+            )
+            ratio = self._parsed(part.metric, where)
+            self._require(ratio.below is not None, where, "is a mean over users")
+            factor = known[name].shares[i] / (part.target or 1.0)
+            parts.append(WeightedRatio(ratio, factor))
+        first = parts[0].ratio
+        return ComparedRatio(
+            *(f"{_COMPOSITE}@{name}", f"Composite {name}", "number", first.above, first.below),
+            *(UNIT, first.high),
+            is_signed=True,
+            parts=tuple(parts),
+        )
+
+    def _positive(self, name: str, options: list[str], at: str) -> ComparedRatio:
+        kinds = self.settings.user_feedback_kinds
+        self._require(
+            len(options) == 1 and options[0] in kinds,
+            at,
+            f"one kind of feedback after the dot: {', '.join(kinds)}",
+        )
+        title = "Positive rate" if options == ["click"] else f"Positive rate, {options[0]}"
+        is_conversion = options[0] == "conversion"
+        kind = CONVERSIONS.name if is_conversion else named("feedback", options[0])
+        return ComparedRatio(
+            name, title, "percent", kind, IMPRESSIONS.name, counted=IMPRESSIONS.text
+        )
+
+    def _of_slates(
+        self,
+        name: str,
+        metric: SlateMetric,
+        k: str,
+        options: list[str],
+        at: str,
+    ) -> ComparedRatio:
+        cuts = [str(c) for c in self.settings.metrics.k] if metric.by_k else ["0"]
+        rule = f"@k is one of metrics.k: {', '.join(cuts)}" if metric.by_k else "has no cut-off @k"
+        self._require(k in cuts, at, rule)
+        over, convention = metric.over[:1] or (metric.population.name,), ""
+        for option in options:
+            if option in metric.over:
+                over = (option,)
+            elif option in metric.conventions:
+                convention = option
+            else:
+                known = [*metric.over, *metric.conventions]
+                raise SettingsError(f"{at}: option {option!r}; it has {', '.join(known) or 'none'}")
+        value = _SlateSum(metric, int(k), convention)
+        above = f"{metric.name}@{k}.{convention}"
+        self.slate_sums[above] = value
+        title = ", ".join([metric.title + (f"@{k}" if metric.by_k else ""), *options])
+        return ComparedRatio(
+            *(name, title, metric.form, above, named("slates", over[0]), MILLIONTH),
+            counted="slates",
+            is_signed=metric.name in _SIGNED,
+        )
+
+
+def _summed(ratio: ComparedRatio) -> list[str]:
+    """The sums of a metric over events."""
+    return [name for name in ratio.sums if name not in _DERIVED]
+
+
+class ExperimentMeasures(ComparedMetrics):
+    """What the experiments of the settings need."""
+
+    always = (IMPRESSIONS.name, OUTCOMES)
+
+    def __init__(self, settings: Settings) -> None:
+        named = [
+            (m.name, f"experiment {e.name!r}") for e in settings.experiments for m in e.metrics
+        ]
+        super().__init__(settings, named)
+        self.trials = tuple(
+            CompiledExperiment(
+                experiment.name,
+                experiment.dimension,
+                experiment.arms,
+                experiment.days,
+                experiment.covariates,
+                tuple(self._measures(experiment)),
+                Exposure(
+                    experiment.dimension,
+                    experiment.arms,
+                    experiment.days.start,
+                    experiment.outcomes == "attributed",
+                ),
+            )
+            for experiment in settings.experiments
+        )
+
+    def _measures(self, experiment: Experiment) -> Iterator[Measure]:
+        """Those of the metrics, and of the primary one for each age of users."""
+        for metric in experiment.metrics:
+            measure = self._capped(metric)
+            yield measure
+            if metric == experiment.primary and not measure.parts:
+                yield from (replace(measure, age=age) for age in AGES)
+
+    def _capped(self, metric: ExperimentMetric) -> Measure:
+        ratio, cap = self.ratios[metric.name], metric.cap
+        if ratio.percentile is not None:
+            return self.measure(ratio)
+        if ratio.parts:
+            return self.measure(ratio)
+        if ratio.below is not None:
+            cap = DEFAULT_RATIO_CAP if cap is None else cap
+            quantile, amount = (cap, None) if 0 < cap < 1 else (None, round(cap) or None)
+            return replace(self.measure(ratio), cap=Denominator(quantile, amount))
+        if ratio.is_share:
+            return replace(self.measure(ratio), cap=1)
+        found: Cap = None
+        if cap:
+            found = Quantile(cap) if cap < 1 else round(cap * ratio.unit)
+        return replace(self.measure(ratio), cap=found)
+
+    def needs(self, trial: CompiledExperiment) -> list[str]:
+        """What an experiment needs to be counted: sums, and the exposure to it."""
+        names = [n for m in trial.measures if not m.age for n in _summed(self.ratios[m.name])]
+        return list(dict.fromkeys([*self.always, *names, trial.exposure.name]))
+
+
+class AlertMeasures(ComparedMetrics):
+    """What the alerts of the settings need."""
+
+    def __init__(self, settings: Settings) -> None:
+        named = [(alert.metric, f"alert {alert.name!r}") for alert in settings.alerts]
+        super().__init__(settings, named)
+        of_sessions = {each.name for each in OF_SESSIONS}
+        for alert in settings.alerts:
+            if self.ratios[alert.metric].below is None:
+                raise SettingsError(
+                    f"alert {alert.name!r}: {alert.metric!r} is a mean over users, which panes do "
+                    "not add up to; use one over events or slates"
+                )
+            if of_sessions.intersection(self.ratios[alert.metric].sums):
+                raise SettingsError(
+                    f"alert {alert.name!r}: {alert.metric!r} is of sessions, which count at an end "
+                    "that may still move; use one over events or slates"
+                )
+        every = [each for alert in settings.alerts for each in self.series_of(alert)]
+        self.series = tuple(dict.fromkeys(t for each in every for t in (each, weeks_of(each))))
+        panes = sum(ring.panes for series in self.series for ring in series.rings)
+        if panes > limits.MAX_ALERT_PANES:
+            raise SettingsError(
+                f"alerts: {len(self.series) // 2} different ones have {panes} panes, at most "
+                f"{limits.MAX_ALERT_PANES}: use longer windows, or fewer of them"
+            )
+
+    def series_of(self, alert: Alert) -> list[AlertSeries]:
+        """Where an alert's metric is kept by groups of users; of a composite each part."""
+        segments = tuple(n for n in self.settings.dimension_names if n in alert.segments)
+        ratio = self.ratios[alert.metric]
+        parts = [part.ratio for part in ratio.parts] or [ratio]
+        lag_ms = max(map(self._lag_ms, parts))
+        return [AlertSeries(self.measure(p), alert.window_ms, segments, lag_ms) for p in parts]
+
+    def _lag_ms(self, ratio: ComparedRatio) -> int:
+        """How long after a moment its values can still change by feedback that is to come."""
+        settings = self.settings
+        if ratio.above in self.slate_sums:
+            horizon_ms = settings.feedback_horizon_ms
+        elif ratio.horizon is None:
+            return 0
+        else:
+            horizon_ms = getattr(settings.attribution, ratio.horizon)
+        return horizon_ms + settings.time.max_lateness_ms
+
+
+def weeks_of(series: AlertSeries) -> AlertSeries:
+    """Where the totals of four weeks of what a series has by groups are kept."""
+    return replace(series, is_by_time=True)

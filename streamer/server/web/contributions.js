@@ -1,0 +1,116 @@
+// Why a metric moved: its change as mix and rate, by segment.
+
+import { byId, setAttribute, setNote, setText, shape } from "./dom.js";
+import * as format from "./format.js";
+import { fillTable } from "./item_table.js";
+
+const [WIDTH, HEIGHT] = [120, 12];
+
+/**
+ * Show a document of /api/explain. `whole` is what is said of everything together, `dimensions` are
+ * those of the settings.
+ */
+export function showSplit(found, whole, dimensions) {
+  const note = noteOf(found, whole, dimensions);
+  setNote(byId("why-note"), note);
+  const isSplit = found.change !== null && found.segments_by.length > 0;
+  byId("why-split").hidden = !isSplit;
+  if (!isSplit) {
+    return;
+  }
+  const write = format.writer(found.form);
+  setText(byId("why-words"), wordsOf(found, write));
+  for (const part of ["change", "mix", "rate"]) {
+    setText(byId(`why-${part}`), differenceOf(found.form, found[part]));
+  }
+  const most = Math.max(...found.segments.flatMap((s) => [Math.abs(s.mix), Math.abs(s.rate)]));
+  const rows = found.segments.map((each) => ({ ...each, form: found.form, write, most }));
+  const caption = `By ${found.segments_by.join(" and ")}, largest effect first`;
+  fillTable(byId("parts"), caption, COLUMNS, rows, (row) => row.segment);
+}
+
+const COLUMNS = [
+  { title: "Segment", isText: true, texts: (row) => [row.segment] },
+  { title: "Share then", texts: (row) => [format.percent(row.share_then)] },
+  { title: "Share now", texts: (row) => [format.percent(row.share_now)] },
+  { title: "Value then", texts: (row) => [valueOf(row, row.rate_then)] },
+  { title: "Value now", texts: (row) => [valueOf(row, row.rate_now)] },
+  partColumn("Mix", "mix"),
+  partColumn("Rate", "rate"),
+];
+
+function partColumn(heading, part) {
+  return {
+    title: heading,
+    texts: (row) => [differenceOf(row.form, row[part])],
+    extra: () => partBar(part),
+  };
+}
+
+/** A bar from the middle to one side; the number beside it says the same. */
+function partBar(part) {
+  const rect = shape("rect", { y: 1, height: HEIGHT - 2 });
+  const zero = shape("line", { class: "zero", x1: WIDTH / 2, x2: WIDTH / 2, y1: 0, y2: HEIGHT });
+  const box = { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, width: WIDTH, height: HEIGHT };
+  const root = shape("svg", { class: "part", "aria-hidden": "true", ...box }, rect, zero);
+  return {
+    root,
+    update(row) {
+      const long = row.most ? (Math.abs(row[part]) / row.most) * (WIDTH / 2) : 0;
+      setAttribute(rect, "x", String(row[part] < 0 ? WIDTH / 2 - long : WIDTH / 2));
+      setAttribute(rect, "width", String(long));
+    },
+  };
+}
+
+/** A difference in units of the metric; of shares in points of a hundred. */
+export function differenceOf(form, value) {
+  if (form === "percent") {
+    return `${format.difference(100 * value)} points`;
+  }
+  return form === "seconds" ? `${format.difference(value)} s` : format.difference(value);
+}
+
+function valueOf(row, value) {
+  return value === null ? null : row.write(value);
+}
+
+const THEN = {
+  days: "at the same time on past days",
+  weekdays: "at the same time on weekdays of the past week",
+  weekends: "at the same time on the past weekend",
+  weeks: "at the same time on this weekday in past weeks",
+  before: "in the window before",
+};
+
+function wordsOf({ title, window, compared, then, now, traffic }, write) {
+  const words = `${title} over ${window} is ${write(now)}; ${THEN[compared]} it was ${write(then)}.`;
+  return [words, ...trafficOf(traffic)].join(" ");
+}
+
+/** Where traffic has moved most, of several segments. */
+function trafficOf(traffic) {
+  if (traffic.length < 2) {
+    return [];
+  }
+  const [{ segment, now, usual }] = traffic;
+  return [`Traffic has moved most in ${segment}: ${format.count(now)}, usually ${format.count(usual)}.`];
+}
+
+function noteOf(found, whole, dimensions) {
+  const notes = [];
+  if (found.now === null) {
+    notes.push("Nothing was counted in the window.");
+  } else if (found.then === null) {
+    notes.push("There is no baseline yet.");
+  }
+  if (whole?.status === "no baseline") {
+    notes.push(`There is too little data to tell a change from chance: ${whole.reason}.`);
+  }
+  if (!found.segments_by.length) {
+    const by = JSON.stringify(dimensions.slice(0, 1));
+    const advice = dimensions.length ? ` Add segments = ${by} to the alert in the settings.` : "";
+    notes.push(`This alert watches everything together, so there is nothing to split by.${advice}`);
+  }
+  return notes.join(" ");
+}
