@@ -111,7 +111,7 @@ _CAUSES = (
     ),
     _Cause(
         *(JOINS, "join_gap"),
-        "records came that were older than their topic was taken for while it was idle",
+        "records of a topic that was idle came later than its clock, which others had moved on",
         lambda basis: any(h.join_gap for h in basis.headers),
     ),
     _Cause(
