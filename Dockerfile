@@ -9,7 +9,7 @@ RUN apt-get update \
     && apt-get install --yes --no-install-recommends python3-pip \
     && rm -rf /var/lib/apt/lists/*
 COPY pyproject.toml README.md LICENSE ./
-COPY core/Cargo.toml core/
+COPY core/Cargo.toml core/Cargo.lock core/
 COPY core/src core/src
 COPY streamer streamer
 # What was compiled stays beside the layers: a changed line of Python compiles nothing again.

@@ -8,9 +8,9 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements/constraints.txt
 
 # All of the core: what `pip` compiles when one of them is newer than what is installed.
-CORE := core/Cargo.toml $(shell find core/src -name '*.rs')
+CORE := core/Cargo.toml core/Cargo.lock $(shell find core/src -name '*.rs')
 RUST := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' core/Cargo.toml)
-CARGO_OPTIONS := --quiet --manifest-path core/Cargo.toml
+CARGO_OPTIONS := --quiet --locked --manifest-path core/Cargo.toml
 BUILDING := echo "Building the Rust core (about two minutes, once)"
 GET_RUST := install Rust $(RUST) or newer (https://rustup.rs; or the packages cargo, rustfmt and rust-clippy, where new enough)
 
@@ -57,7 +57,7 @@ docs: .venv/.docs
 
 clean:
 	rm -rf .venv .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
-	rm -rf core/target core/Cargo.lock streamer/_core*.so
+	rm -rf core/target streamer/_core*.so
 	find streamer tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamps below .venv say what was installed.

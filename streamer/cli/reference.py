@@ -57,7 +57,7 @@ INTERVALS = """\
 | `clicks_per_user` | none | 99 % (22 %) | 93 % (22 %) | 98 % (100 %) | 94 % (100 %) |
 | `positive_rate_ratio` | none | 70 % (2 %) | 83 % (2 %) | 94 % (100 %) | 94 % (100 %) |
 """
-"""What ``benchmarks.group_coverage`` printed."""
+"""What ``benchmarks.studies.group_coverage`` printed."""
 
 
 def metrics_page() -> str:
@@ -87,7 +87,7 @@ which of several definitions is meant ([ranking.md](ranking.md)).
 
 Intervals (`*_lower*`, `*_upper*`) are of 95 % and clustered by user. Those of values, such as money
 and times, need about 30 users with any. Of simulated windows that show one, so many held the truth
-(in brackets: how many windows show one; `python -m benchmarks.group_coverage`):
+(in brackets: how many windows show one; `python -m benchmarks.studies.group_coverage`):
 
 {INTERVALS}
 Where no interval is shown, the value of so few users says little. Sources: {sources}.

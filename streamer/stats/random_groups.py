@@ -8,9 +8,10 @@ its users; of k groups that somebody is in
 
 with k - 1 degrees of freedom (Wolter 2007, "Introduction to Variance Estimation", chapter 2, for
 the linearised ratio). Groups without users are left out: where users are few a group is hardly more
-than one user, and counting empty ones too would promise too much (``benchmarks.group_coverage``).
-In expectation it is the delta method over users (``experiments.ratio``) without a table of users,
-and of any number of panes: sums of groups are added.
+than one user, and counting empty ones too would promise too much
+(``benchmarks.studies.group_coverage``). In expectation it is the delta method over users
+(``experiments.ratio``) without a table of users, and of any number of panes: sums of groups are
+added.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What `make` says and does about the core, with programs that only pretend."""
+"""What `make` says and does about the core, with programs that only pretend; its locked crates."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from tests.support.compose import ROOT
 TOOLS = ("sh", "find", "sed", "cut", "sort", "touch", "make")
 CRATE = tomllib.loads((ROOT / "core" / "Cargo.toml").read_text(encoding="utf-8"))
 RUST: str = CRATE["package"]["rust-version"]
+REGISTRY = "registry+https://github.com/rust-lang/crates.io-index"
+"""The index that cargo writes where no other is named; a mirror leaves it as it is."""
 INSTALL = f"install Rust {RUST} or newer (https://rustup.rs; "
 BUILDING = "Building the Rust core (about two minutes, once)"
 
@@ -30,6 +32,7 @@ class Checkout:
         os.utime(place / "pyproject.toml", (0, 0))
         (place / "core" / "src" / "users").mkdir(parents=True)
         shutil.copy(ROOT / "core" / "Cargo.toml", place / "core")
+        shutil.copy(ROOT / "core" / "Cargo.lock", place / "core")
         (place / "core" / "src" / "lib.rs").touch()
         (place / "core" / "src" / "users" / "bounds.rs").touch()
         self.bin = place / "bin"
@@ -73,7 +76,8 @@ def test_the_core_is_built_again_when_a_file_of_it_is_newer(checkout: Checkout) 
     assert checkout.make() == (0, [BUILDING])
     assert checkout.make()[1] != [BUILDING]
     now = time.time()
-    for name in ("core/Cargo.toml", "core/src/lib.rs", "core/src/users/bounds.rs"):
+    files = ("Cargo.toml", "Cargo.lock", "src/lib.rs", "src/users/bounds.rs")
+    for name in (f"core/{file}" for file in files):
         os.utime(checkout.place / ".venv" / ".core", (now - 10, now - 10))
         for path in (checkout.place / "core").rglob("*.*"):
             os.utime(path, (now - 20, now - 20))
@@ -106,3 +110,12 @@ def test_a_compiler_is_asked_for_by_name(checkout: Checkout) -> None:
     status, lines = checkout.make()
     assert status != 0
     assert "apt install gcc" in lines[-1]
+
+
+def test_locked_crates_come_from_the_default_registry() -> None:
+    lock = tomllib.loads((ROOT / "core" / "Cargo.lock").read_text(encoding="utf-8"))
+    ours = CRATE["package"]["name"]
+    theirs = [package for package in lock["package"] if package["name"] != ours]
+    assert len(theirs) > len(CRATE["dependencies"])
+    assert {package["source"] for package in theirs} == {REGISTRY}
+    assert all(package["checksum"] for package in theirs)

@@ -28,12 +28,12 @@ LEAST_DAYS = 3
 """With two days, how much days differ is known from one difference."""
 LEAST_EVENTS = 5
 """Independent events in a usual window below which nothing is said of a change: with 3, rises were
-false more than once a month and hundred segments (benchmarks/alert_segments.py)."""
+false more than once a month and hundred segments (benchmarks/studies/alert_segments.py)."""
 SURE = 1 - 1 / 100_000
 """Level at which a window has to differ from its baseline, on the scale of square roots, before a
 rule fires: a hundred segments have 72,000 windows of an hour a month. With 1 - 1 / 30,000 falls of
 600 impressions an hour were false more than once a month, without it rises of 300 ten times
-(benchmarks/alert_segments.py)."""
+(benchmarks/studies/alert_segments.py)."""
 
 
 class Status(StrEnum):

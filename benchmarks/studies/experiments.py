@@ -1,7 +1,7 @@
 """Whether the statistics of experiments hold what they say, by simulation; no servers.
 
-    python -m benchmarks.experiments               everything, a few minutes of one core
-    python -m benchmarks.experiments --runs 100    the same, coarser
+    python -m benchmarks.studies.experiments               everything, a few minutes of one core
+    python -m benchmarks.studies.experiments --runs 100    the same, coarser
 
 Users see about twenty impressions each, over several days, with a propensity of their own: their
 impressions are not so many observations. What is simulated are users; all the rest is done by
@@ -20,13 +20,13 @@ from math import exp, log, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.experiment_advice import advised, families, shipped
-from benchmarks.experiment_crawlers import crawlers, dead_checkout
-from benchmarks.experiment_decisions import decisions
-from benchmarks.experiment_forecasts import days_of_plans, forecasts_of_days
-from benchmarks.experiment_looks import few_buyers, rare_buyers
-from benchmarks.experiment_percentiles import percentiles
-from benchmarks.rates import hold, rate, table
+from benchmarks.studies.experiment_advice import advised, families, shipped
+from benchmarks.studies.experiment_crawlers import crawlers, dead_checkout
+from benchmarks.studies.experiment_decisions import decisions
+from benchmarks.studies.experiment_forecasts import days_of_plans, forecasts_of_days
+from benchmarks.studies.experiment_looks import few_buyers, rare_buyers
+from benchmarks.studies.experiment_percentiles import percentiles
+from benchmarks.studies.rates import hold, rate, table
 from streamer.stats.distributions import normal_quantile, normal_two_sided, t_two_sided
 from streamer.stats.experiments import srm
 from streamer.stats.experiments.anytime import p_value

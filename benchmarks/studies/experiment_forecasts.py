@@ -15,7 +15,7 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.rates import rate, table
+from benchmarks.studies.rates import rate, table
 from streamer.stats.distributions import normal_quantile
 from streamer.stats.experiments.anytime import p_value, rho_squared
 from streamer.stats.experiments.duration import HalfTime, durations

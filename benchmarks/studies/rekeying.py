@@ -1,7 +1,7 @@
 """``streamer rekey`` beside the floor: one process that only passes bytes from topic to topic, with
 plain aiokafka, by ``send`` or by whole batches. Each reads the same backlog of nested events.
 
-    python -m benchmarks.rekeying --events 500000
+    python -m benchmarks.studies.rekeying --events 500000
 
 What was written is read back and compared with the backlog.
 """
@@ -171,7 +171,9 @@ def main(arguments: argparse.Namespace) -> int:
         brokers, count = kafka.address, arguments.events
         asyncio.run(fill(brokers, count))
         flags = (f"--brokers={brokers}", f"--events={count}")
-        found = {job: program("benchmarks.rekeying", *flags, f"--job={job}") for job in JOBS}
+        found = {
+            job: program("benchmarks.studies.rekeying", *flags, f"--job={job}") for job in JOBS
+        }
         for job, result in found.items():
             against = ", ".join(
                 f"{rate(result) / rate(found[floor]):.2f} of {floor}" for floor in JOBS[:2]

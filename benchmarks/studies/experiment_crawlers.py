@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.rates import hold, table
+from benchmarks.studies.rates import hold, table
 from streamer.settings.experiments import DEFAULT_RATIO_CAP
 from streamer.stats.experiments.caps import DENOMINATOR_EDGES, Denominator, largest, weighted
 from streamer.stats.experiments.converters import SHARE_OF_ALPHA, converters

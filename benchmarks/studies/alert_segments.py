@@ -12,9 +12,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.alert_traffic import PANES, Floats, Ints, World
-from benchmarks.alert_weeks import WINDOW
-from benchmarks.rates import table
+from benchmarks.studies.alert_traffic import PANES, Floats, Ints, World
+from benchmarks.studies.alert_weeks import WINDOW
+from benchmarks.studies.rates import table
 from streamer.stats.alerting.baseline import SURE, ChangeRule, MetricChange, compare
 from streamer.stats.distributions import normal_quantile
 from streamer.stats.random_groups import GroupSums, estimates

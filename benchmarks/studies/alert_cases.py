@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from benchmarks.alert_segments import episodes, small_segments
-from benchmarks.alert_traffic import PANES, Ints, World
-from benchmarks.alert_weeks import WINDOW
-from benchmarks.rates import table
+from benchmarks.studies.alert_segments import episodes, small_segments
+from benchmarks.studies.alert_traffic import PANES, Ints, World
+from benchmarks.studies.alert_weeks import WINDOW
+from benchmarks.studies.rates import table
 from streamer.stats.alerting.baseline import ChangeRule, MetricChange, Status, compare
 from streamer.stats.random_groups import GroupSums
 

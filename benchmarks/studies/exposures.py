@@ -1,6 +1,6 @@
 """What it costs to count outcomes by exposure instead of attributing them; no servers.
 
-    python -m benchmarks.exposures                 about a minute of one core
+    python -m benchmarks.studies.exposures                 about a minute of one core
 
 The same log, half of whose users are in no arm, is read in turn by an engine that attributes
 outcomes and by one that counts them from the first exposure on, with a pass over users every four

@@ -1,7 +1,7 @@
 """Experiments told apart by four values of a dimension: how often any of them claims an effect, and
 how often their lifts are said to differ.
 
-    python -m benchmarks.exploring
+    python -m benchmarks.studies.exploring
 
 4,000 users, of whom the values have 50, 25, 15 and 10 %; a look on each of 14 days.
 Values share alpha, as ``streamer readout --by`` has it, or each has all of it. With a lift it is
@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.experiments import one_arm
-from benchmarks.rates import rate, table
+from benchmarks.studies.experiments import one_arm
+from benchmarks.studies.rates import rate, table
 from streamer.stats.experiments.estimate import Lifts
 from streamer.stats.experiments.heterogeneity import Heterogeneity, heterogeneity
 from streamer.stats.experiments.plan import Plan, Rule

@@ -6,7 +6,7 @@ from math import sqrt
 
 import numpy as np
 
-from benchmarks.rates import table
+from benchmarks.studies.rates import table
 from streamer.stats.distributions import normal_quantile
 from streamer.stats.random_groups import GROUPS, GroupSums
 

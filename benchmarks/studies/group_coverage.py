@@ -1,6 +1,6 @@
 """How often intervals of random groups hold the true value, by users and how unlike they are.
 
-    python -m benchmarks.group_coverage
+    python -m benchmarks.studies.group_coverage
 
 Users see about 13 impressions each (even), or most see few and some see hundreds (skewed). They
 click with a propensity of their own, of mean 0.1, stay for a lognormal time, and buy after one

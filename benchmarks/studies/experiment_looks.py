@@ -13,7 +13,7 @@ from math import exp, log
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.rates import hold, table
+from benchmarks.studies.rates import hold, table
 from streamer.stats.experiments import support
 from streamer.stats.experiments.plan import Plan, Rule
 from streamer.stats.experiments.readout import compare

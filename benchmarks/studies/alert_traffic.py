@@ -1,4 +1,4 @@
-"""Simulated impressions and clicks of people, for benchmarks/alerts.py: sums by pane and group.
+"""Simulated impressions and clicks of people, for the study of alerts: sums by pane and group.
 
 People come in sessions of ten impressions in the mean (geometric), within one pane of 10 minutes.
 How often somebody comes has a long tail (log-normal, σ = 1.5: one in a hundred makes a fifth of the

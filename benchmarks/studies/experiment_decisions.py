@@ -14,7 +14,7 @@ from math import inf, log, sqrt
 
 import numpy as np
 
-from benchmarks.rates import hold, rate, table
+from benchmarks.studies.rates import hold, rate, table
 from streamer.stats.distributions import t_two_sided
 from streamer.stats.experiments.lift import Pair, contrast
 from streamer.stats.experiments.plan import Plan, Rule

@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.rates import hold, rate, table
+from benchmarks.studies.rates import hold, rate, table
 from streamer.stats.experiments.caps import EDGES
 from streamer.stats.experiments.percentile import percentile_sums
 from streamer.stats.experiments.plan import Plan, Rule

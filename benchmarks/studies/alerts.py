@@ -1,13 +1,13 @@
 """How often alerts are wrong and how soon they are right, by simulation; no servers.
 
-    python -m benchmarks.alerts             everything; small segments take longest
-    python -m benchmarks.alerts --days 30   the same, coarser
-    python -m benchmarks.alerts --series DATA   real series alone, of a folder as NAB's `data`
+    python -m benchmarks.studies.alerts               everything; small segments take longest
+    python -m benchmarks.studies.alerts --days 30     the same, coarser
+    python -m benchmarks.studies.alerts --series DATA real series alone, of a folder as NAB's `data`
 
 Click-through rates over windows of an hour, looked at every ten minutes; a rule fires when it was
-true at two looks in a row. Traffic is that of benchmarks.alert_traffic, and falls of the rate thin
-its clicks out. Prints the tables from which docs/alerts_statistics.md is taken, and fails where the
-rules of streamer.stats.alerting do not hold what is said of them there.
+true at two looks in a row. Traffic is that of benchmarks.studies.alert_traffic, and falls of the
+rate thin its clicks out. Prints the tables from which docs/alerts_statistics.md is taken, and fails
+where the rules of streamer.stats.alerting do not hold what is said of them there.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks import alert_cases, alert_series, alert_volume, alert_weeks
-from benchmarks.alert_coverage import coverage
-from benchmarks.alert_traffic import PANE_S, PANES, Floats, Ints, World
-from benchmarks.rates import table
+from benchmarks.studies import alert_cases, alert_series, alert_volume, alert_weeks
+from benchmarks.studies.alert_coverage import coverage
+from benchmarks.studies.alert_traffic import PANE_S, PANES, Floats, Ints, World
+from benchmarks.studies.rates import table
 from streamer.settings.alerts import LEVEL
 from streamer.stats.alerting.baseline import ChangeRule, Status, compare
 from streamer.stats.distributions import normal_quantile

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.rates import hold, rate, table
+from benchmarks.studies.rates import hold, rate, table
 from streamer.stats.experiments.plan import Plan, Rule
 from streamer.stats.experiments.readout import MetricComparisons, compare, compare_family
 from streamer.stats.experiments.recommendation import (

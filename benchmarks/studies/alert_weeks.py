@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from benchmarks.alert_traffic import PANES, World
-from benchmarks.rates import table
+from benchmarks.studies.alert_traffic import PANES, World
+from benchmarks.studies.rates import table
 from streamer.stats.alerting.baseline import ChangeRule, MetricChange, Status, compare
 from streamer.stats.alerting.reference import against_reference
 from streamer.stats.random_groups import GroupSums

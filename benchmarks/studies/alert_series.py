@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.rates import table
+from benchmarks.studies.rates import table
 from streamer.stats.alerting.baseline import ChangeRule, Status, compare
 from streamer.stats.alerting.traffic import TrafficRule, judge_traffic
 from streamer.stats.random_groups import GROUPS, GroupSums

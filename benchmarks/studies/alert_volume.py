@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.rates import table
+from benchmarks.studies.rates import table
 from streamer.stats.alerting.baseline import Status
 from streamer.stats.alerting.traffic import Traffic, TrafficRule, judge_traffic
 

@@ -1,6 +1,6 @@
 """What families of metrics cost: the same log counted with more and more of them.
 
-    python -m benchmarks.families                  a minute of one core
+    python -m benchmarks.studies.families                  a minute of one core
 
 Synthetic traffic whose impressions carry a score, a propensity, that of another policy, a category
 and a latency is fed in turn to cores of different settings, users' sums and the blobs of panes
