@@ -157,8 +157,8 @@ MAX_USER_ITEMS = 4_000_000
 MAX_ITEM_ROWS = 2_000_000
 """(item, values of dimensions, pane) of one window, with the counts of each: 90 bytes with two
 cut-offs, 160 where lists are counted; as much in the exporter, for each partition. A window has
-twelve such panes, so 160,000 items fit whatever the traffic. Beyond it a sample of the items, which
-serves counts of distinct items."""
+twelve such panes, and for minutes one that lies ahead, so 150,000 items fit whatever the traffic.
+Beyond it a sample of the items, which serves counts of distinct items."""
 MAX_ITEM_LABELS = 1000
 """Combinations of values by which items are counted in a partition; more are `other`. They have ten
 bits of a code."""
