@@ -79,9 +79,9 @@ BUGS = (
     Bug("metrics/calibration.py", "pairs.won + pairs.tied / 2", "pairs.won", "streamer/metrics"),
     Bug("metrics/scores.py", "score - UNIT * clicked", "score - clicked", "streamer/metrics"),
     Bug(
-        "metrics/intervals.py",
-        "names.index(name) * GROUPS",
-        "names.index(name)",
+        "metrics/layout.py",
+        "slice(i * USER_GROUPS, ",
+        "slice(i, ",
         "tests/metrics",
     ),
     Bug("metrics/custom.py", "low * 101 // 99", "low * 11 // 9", "tests/metrics"),

@@ -13,7 +13,7 @@ from streamer.errors import SettingsError
 from streamer.metrics.compared_metrics import BY_LABEL, DECLARED, SLATE_FAMILIES, ComparedMetrics
 from streamer.metrics.day_before import Kept
 from streamer.metrics.definition import Series, Values
-from streamer.metrics.intervals import place_of_groups, sum_by_group
+from streamer.metrics.intervals import sum_by_group
 from streamer.metrics.layout import Layout
 from streamer.metrics.ratios import Ratio
 from streamer.metrics.slate_metrics import Column, SlateFamily
@@ -42,12 +42,12 @@ class PartMetric(Protocol):
         """Its value by segment, and where it has one; None where nothing is there."""
         ...
 
-    def by_group(self, read: Read, settings: Settings) -> tuple[F64, F64] | None:
+    def by_group(self, read: Read, layout: Layout) -> tuple[F64, F64] | None:
         """x and y by segment and group of users, of which it is Σx / Σy; None where they are not
         counted."""
         ...
 
-    def kept(self, settings: Settings, layout: Layout) -> Iterator[Kept]:
+    def kept(self, layout: Layout) -> Iterator[Kept]:
         """The statistics that it reads."""
         ...
 
@@ -73,20 +73,20 @@ class OfEvents:
         found: Series = self.ratio.of(above, below)
         return found.values, found.present
 
-    def by_group(self, read: Read, settings: Settings) -> tuple[F64, F64] | None:
+    def by_group(self, read: Read, layout: Layout) -> tuple[F64, F64] | None:
         above, below = self.ratio.above, self.ratio.below
         x, y = (
-            sum_by_group(of, lambda stat, within: part_of(read(stat), within), settings)
+            sum_by_group(of, lambda stat, within: part_of(read(stat), within), layout)
             for of in (above, below)
         )
         return None if x is None or y is None else (x / self.ratio.units, y.astype(np.float64))
 
-    def kept(self, settings: Settings, layout: Layout) -> Iterator[Kept]:
+    def kept(self, layout: Layout) -> Iterator[Kept]:
         for name in (*self.ratio.above.names, *self.ratio.below.names):
             yield name, 0, layout.width.get(name, 0)
-            place = place_of_groups(name, settings)
-            if place is not None and place[0] in layout.width:
-                yield place[0], place[1].start, place[1].stop
+            if name in layout.by_group:
+                stat, groups = layout.by_group[name]
+                yield stat, groups.start, groups.stop
 
 
 @dataclass(frozen=True)
@@ -111,10 +111,10 @@ class OfSlates:
         mean: tuple[Values, Bools] = column.moments.mean(held, sums[:, self.size])
         return mean
 
-    def by_group(self, read: Read, settings: Settings) -> tuple[F64, F64] | None:
+    def by_group(self, read: Read, layout: Layout) -> tuple[F64, F64] | None:
         return None
 
-    def kept(self, settings: Settings, layout: Layout) -> Iterator[Kept]:
+    def kept(self, layout: Layout) -> Iterator[Kept]:
         first, width = self.column.at, self.column.moments.width
         yield self.family.name, self.size, self.size + 1
         yield self.family.name, first, first + width
@@ -188,7 +188,7 @@ def kept(parts: Parts, settings: Settings, layout: Layout) -> Iterator[Kept]:
     """What composites read of the day before. SettingsError where the family of a part is off."""
     for i, composite in enumerate(settings.composites):
         for place, part in enumerate(parts[composite.name]):
-            found = list(part.metric.kept(settings, layout))
+            found = list(part.metric.kept(layout))
             if any(stat not in layout.width for stat, _, _ in found):
                 name = composite.parts[place].metric
                 raise SettingsError(

@@ -119,13 +119,13 @@ groups somebody is."""
 def _spread(w: Sums, part: WeightedPart, maturity: str) -> Spread | None:
     """None where groups are not counted."""
     of_now, of_past = _readers(w, part, maturity)
-    now = part.metric.by_group(of_now, w.settings)
+    now = part.metric.by_group(of_now, w.layout)
     if now is None:
         return None
     value, moved, present = _moved(*now)
     occupied = _occupied(*now)
     if part.is_against_day_before:
-        past = part.metric.by_group(of_past, w.settings)
+        past = part.metric.by_group(of_past, w.layout)
         if past is None:
             return None
         base, base_moved, is_known = _moved(*past)

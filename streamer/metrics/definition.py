@@ -16,7 +16,7 @@ import numpy.typing as npt
 from streamer.encoding.arrays import I64, Bools
 from streamer.encoding.limbs import joined
 from streamer.metrics.item_counts import ItemTable
-from streamer.metrics.layout import Stat
+from streamer.metrics.layout import Layout, Stat
 from streamer.settings import limits
 
 Values = npt.NDArray[Any]
@@ -112,6 +112,11 @@ class Sums(Protocol):
     @property
     def user_sample_ratio(self) -> float:
         """Share of the users that statistics of users are made of."""
+        ...
+
+    @property
+    def layout(self) -> Layout:
+        """Where statistics stand, of which these are the sums."""
         ...
 
     @property

@@ -34,7 +34,7 @@ from streamer.metrics import (
     score_ratios,
 )
 from streamer.metrics.definition import Brief, Declarations, Family, Series, Sums, remembered
-from streamer.metrics.layout import Stat
+from streamer.metrics.layout import USER_GROUP, Layout, Stat
 from streamer.metrics.ratios import RATIOS, Ratio, RatioBy, maturities
 from streamer.metrics.sums import CLICKS_OF_USERS, Sum
 from streamer.metrics.users import (
@@ -67,8 +67,8 @@ _OF_FAMILIES: tuple[Ratio | RatioBy, ...] = (
 )
 
 
-def grouped(settings: Settings) -> tuple[str, ...]:
-    """The sums that intervals are made of, in the order that they have by group of users."""
+def _grouped(settings: Settings) -> tuple[str, ...]:
+    """The sums that intervals are made of."""
     every = (*RATIOS, *_OF_FAMILIES, *custom.BY_CUSTOM)
     ratios = [ratio for of in every if _is_on(of, settings) for _, ratio in of.variants(settings)]
     sums = [part for ratio in ratios for part in (ratio.above, ratio.below)] + [CLICKS_OF_USERS]
@@ -82,9 +82,9 @@ def _is_on(of: Ratio | RatioBy, settings: Settings) -> bool:
 
 
 def _stats(settings: Settings) -> tuple[Stat, ...]:
-    names = grouped(settings)
+    names = _grouped(settings)
     keys = tuple(f"{name}/group {group}" for name in names for group in range(GROUPS))
-    of = tuple((name, "user_group") for name in names)
+    of = tuple((name, USER_GROUP) for name in names)
     return (Stat(_STAT, _LARGEST, len(keys), keys, of),)
 
 
@@ -107,33 +107,19 @@ ReadPart = Callable[[str, slice], I64 | None]
 """Some integers of a wide statistic: (segments, …); None where it is not known."""
 
 
-def place_of_groups(name: str, settings: Settings) -> tuple[str, slice] | None:
-    """The statistic that has a sum by group of users, and where; None where nothing counts it."""
-    names = grouped(settings)
-    if name not in names:
-        return None
-    first = names.index(name) * GROUPS
-    return _STAT, slice(first, first + GROUPS)
-
-
-def _by_group(name: str, of: ReadPart, settings: Settings) -> I64 | None:
-    """(segments, groups) of a sum; None where ``of`` gives none."""
-    place = place_of_groups(name, settings)
-    return None if place is None else of(*place)
-
-
-def sum_by_group(of: Sum, read_part: ReadPart, settings: Settings) -> I64 | F64 | None:
+def sum_by_group(of: Sum, read_part: ReadPart, layout: Layout) -> I64 | F64 | None:
     """(segments, groups) of a sum, of values the two limbs together; None where nothing counts
     it."""
-    low = _by_group(of.name, read_part, settings)
-    if low is None or of.high is None:
-        return low
-    high = _by_group(of.high, read_part, settings)
-    return None if high is None else low + high * float(1 << VALUE_BITS)
+    places = [layout.by_group.get(name) for name in of.names]
+    limbs = [None if place is None else read_part(*place) for place in places]
+    low, high = limbs[0], limbs[-1]
+    if low is None or high is None:
+        return None
+    return low if of.high is None else low + high * float(1 << VALUE_BITS)
 
 
 def _of_sum(w: Sums, of: Sum, horizon_ms: int | None) -> I64 | F64 | None:
-    return sum_by_group(of, lambda stat, at: w.part(stat, at, horizon_ms), w.settings)
+    return sum_by_group(of, lambda stat, at: w.part(stat, at, horizon_ms), w.layout)
 
 
 def student_t(groups: I64) -> F64:

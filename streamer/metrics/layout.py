@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from streamer._core import USER_GROUPS
 from streamer.errors import StreamerError
 
 BLOCK_STATS = 64
@@ -14,6 +15,8 @@ NARROW = 16
 """Statistics up to so wide share blocks."""
 By = str | dict[str, Any] | None
 """What divides a sum into classes, as the core calls it; None: nothing."""
+USER_GROUP = "user_group"
+"""Groups of users: a statistic has all of its sums by them, or none."""
 MAX_BLOCKS = 512
 
 
@@ -79,6 +82,16 @@ class Layout:
     def width(self) -> dict[str, int]:
         """Name → how many integers the statistic has."""
         return {s.name: s.width for s in self.stats}
+
+    @cached_property
+    def by_group(self) -> dict[str, tuple[str, slice]]:
+        """Sum → the statistic that has it by group of users, and where."""
+        return {
+            name: (stat.name, slice(i * USER_GROUPS, (i + 1) * USER_GROUPS))
+            for stat in self.stats
+            for i, (name, by) in enumerate(stat.filled)
+            if by == USER_GROUP
+        }
 
     def span(self, name: str) -> slice:
         """The codes of one statistic."""

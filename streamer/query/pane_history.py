@@ -19,6 +19,7 @@ from streamer.metrics import intervals
 from streamer.metrics.catalogue import Catalogue
 from streamer.metrics.definition import Metric, Noted
 from streamer.metrics.item_counts import ItemTable
+from streamer.metrics.layout import Layout
 from streamer.metrics.rings import Ring, rings_of
 from streamer.query.merged_panes import MergedPanes
 from streamer.query.segment_index import ALL, Segment, SegmentIndex
@@ -260,7 +261,7 @@ class _Sums(Noted):
         return {code for span in spans for code in range(*span)}
 
     def _span(self, name: str) -> slice:
-        return self._of.catalogue.layout.span(name)
+        return self.layout.span(name)
 
     def _chosen(self, span: tuple[int, int]) -> tuple[I64, I64, I64, I64]:
         """Of the sums of some codes the points, places, rows and values."""
@@ -271,7 +272,7 @@ class _Sums(Noted):
 
     def _by_row(self, name: str, within: slice = slice(None)) -> I64:
         """A statistic, or some of its integers, at the present point: (rows, width)."""
-        first, width = self._span(name).start, self._of.catalogue.layout.width[name]
+        first, width = self._span(name).start, self.layout.width[name]
         start, stop, _ = within.indices(width)
         span = first + start, first + stop
         if (name, span) not in self._read:
@@ -351,6 +352,10 @@ class _Sums(Noted):
     @property
     def settings(self) -> Settings:
         return self._of.settings
+
+    @property
+    def layout(self) -> Layout:
+        return self._of.catalogue.layout
 
     @property
     def composites(self) -> Mapping[str, Sequence[Any]]:

@@ -37,7 +37,7 @@ class _Full(Noted):
     def __init__(
         self, settings: Settings, catalogue: Catalogue, ring: Ring | None, rollup: Sequence[str]
     ) -> None:
-        self.settings, self._layout, self._ring = settings, catalogue.layout, ring
+        self.settings, self.layout, self._ring = settings, catalogue.layout, ring
         self.composites = catalogue.composites
         self._dimensions = () if rollup else settings.dimension_names
         is_window = ring is not None and ring.label in settings.item_windows
@@ -45,7 +45,7 @@ class _Full(Noted):
         self.memo: dict[str, Any] = {}
 
     def __call__(self, name: str) -> I64:
-        width = self._layout.width[name]
+        width = self.layout.width[name]
         return np.ones(1 if width == 1 else (1, width), np.int64)
 
     def overall(self, name: str) -> I64:

@@ -19,6 +19,7 @@ from streamer.metrics.composite_parts import Parts
 from streamer.metrics.day_before import DayBefore, shift_of
 from streamer.metrics.definition import Noted
 from streamer.metrics.item_counts import SHOWN, ItemTable
+from streamer.metrics.layout import Layout
 from streamer.metrics.rings import Ring
 from streamer.metrics.sums import part_of
 from streamer.metrics.users import USERS, users_stats
@@ -276,6 +277,10 @@ class Rolled(Noted):
     @property
     def settings(self) -> Settings:
         return self.window.settings
+
+    @property
+    def layout(self) -> Layout:
+        return self.window.layout
 
     @property
     def composites(self) -> Parts:

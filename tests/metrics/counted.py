@@ -118,7 +118,7 @@ class CountedSums(Noted):
     ) -> None:
         """``of_items``: counts of all and of young items, (segments, items, places)."""
         self.catalogue, self.settings = catalogue, catalogue.settings
-        self.composites = catalogue.composites
+        self.composites, self.layout = catalogue.composites, catalogue.layout
         self.matrix, self.young, self.people = matrix, young, people
         self.of_items = of_items or (NO_ITEMS, NO_ITEMS)
         self.memo: dict[str, Any] = {}
@@ -151,8 +151,8 @@ class CountedSums(Noted):
         return longest
 
     def _pick(self, matrix: I64, name: str) -> I64:
-        picked = matrix[..., self.catalogue.layout.span(name)]
-        return picked[..., 0] if self.catalogue.layout.width[name] == 1 else picked
+        picked = matrix[..., self.layout.span(name)]
+        return picked[..., 0] if self.layout.width[name] == 1 else picked
 
     def __call__(self, name: str) -> I64:
         return self._pick(self.matrix, name)

@@ -9,7 +9,6 @@ import numpy as np
 
 from streamer.metrics import coverage, diversity, ranking, score_drift, scoring
 from streamer.metrics.definition import Metric
-from streamer.metrics.intervals import place_of_groups
 from streamer.metrics.item_counts import CATEGORY, SHOWN, ItemTable, item_counts
 from streamer.metrics.score_sums import EDGES
 from streamer.metrics.users import USERS, positive_users
@@ -142,9 +141,7 @@ def rule(metric: Metric, sums: CountedSums, labels: dict[str, str], suffix: str)
 
 def of_groups(sums: CountedSums, name: str, horizon_ms: int | None = None) -> Any:
     """(segments, groups) of a sum."""
-    place = place_of_groups(name, sums.settings)
-    assert place is not None, name
-    return sums.part(*place, horizon_ms)
+    return sums.part(*sums.layout.by_group[name], horizon_ms)
 
 
 def _of_intervals(metric: Metric, sums: CountedSums, labels: dict[str, str]) -> Any:

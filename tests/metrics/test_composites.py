@@ -8,7 +8,6 @@ import pytest
 
 from streamer.metrics import composites
 from streamer.metrics.catalogue import Catalogue
-from streamer.metrics.intervals import place_of_groups
 from streamer.settings.load import parse
 from streamer.stats.random_groups import GROUPS
 from tests.metrics.counted import CountedSums
@@ -58,10 +57,9 @@ def matrix_of(values: dict[str, Sums], groups: Sums) -> Sums:
     found = np.zeros((len(groups), layout.size), np.int64)
     rows = np.arange(len(groups))[:, None]
     for name in SUMS:
-        place = place_of_groups(name, SETTINGS)
-        assert place is not None
+        stat, places = layout.by_group[name]
         found[:, layout.at[name]] = values[name].sum(axis=1)
-        np.add.at(found, (rows, layout.at[place[0]] + place[1].start + groups), values[name])
+        np.add.at(found, (rows, layout.at[stat] + places.start + groups), values[name])
     return found
 
 
