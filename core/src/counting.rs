@@ -123,15 +123,22 @@ impl Counting {
     /// Adds a change to all that is made of sums.
     fn change(&mut self, change: &Change<'_>) {
         self.statistics.add(&mut self.panes, change);
-        for (sum, amount) in self.of_experiments.of(change) {
-            let added = self
-                .experiments
-                .add(&self.dimensions, *sum, change.at(), amount);
-            self.has_overflowed |= added.is_err();
-        }
+        self.add_to_experiments(change, false);
         for (sum, amount) in self.of_series.of(change) {
             for series in &mut self.series {
                 series.add(&self.dimensions, *sum, change.at(), amount);
+            }
+        }
+    }
+
+    /// Adds a change to the sums of experiments; `is_load`: to those that loaded rows do not have.
+    fn add_to_experiments(&mut self, change: &Change<'_>, is_load: bool) {
+        for (sum, amount) in self.of_experiments.of(change) {
+            if !(is_load && self.experiments.is_stored(*sum)) {
+                let added = self
+                    .experiments
+                    .add(&self.dimensions, *sum, change.at(), amount);
+                self.has_overflowed |= added.is_err();
             }
         }
     }
@@ -249,17 +256,9 @@ impl Counting {
                     .add(&mut self.panes, &Change::Session(*change));
             });
         }
-        emit(&mut |change| {
-            let change = Change::Session(*change);
-            for (sum, amount) in self.of_experiments.of(&change) {
-                if !self.experiments.is_stored(*sum) {
-                    let added = self
-                        .experiments
-                        .add(&self.dimensions, *sum, change.at(), amount);
-                    self.has_overflowed |= added.is_err();
-                }
-            }
-        });
+        if !self.experiments.is_all_stored() {
+            emit(&mut |change| self.add_to_experiments(&Change::Session(*change), true));
+        }
     }
 
     pub fn settled_session(&mut self, change: &Session) {

@@ -97,16 +97,16 @@ impl Experiments {
 
     // Events ----------------------------------------------------------------------------------------
 
-    /// Add an amount of one component.
+    /// Add an amount of one sum.
     pub fn add(
         &mut self,
         dimensions: &Dimensions,
-        component: usize,
+        sum: usize,
         (user, event_ms, segment): UserAt,
         amount: i64,
     ) -> Result<(), Overflow> {
         let day = event_ms.div_euclid(DAY_MS);
-        let is_wanted = amount != 0 && component < self.columns.len() && !is_anonymous(user);
+        let is_wanted = amount != 0 && sum < self.columns.len() && !is_anonymous(user);
         if !is_wanted || !self.every_day.contains(&day) || !in_sample(user, self.sample_bits) {
             return Ok(());
         }
@@ -124,7 +124,7 @@ impl Experiments {
                     label,
                     part: 2 * place as u32,
                 };
-                self.take(place, key, component, amount)?;
+                self.take(place, key, sum, amount)?;
             }
         }
         Ok(())
@@ -135,7 +135,7 @@ impl Experiments {
         &mut self,
         place: usize,
         key: UserDayKey,
-        component: usize,
+        sum: usize,
         amount: i64,
     ) -> Result<(), Overflow> {
         let Exposure { spec, arms, .. } = &self.exposures[place];
@@ -149,7 +149,7 @@ impl Experiments {
         let is_exposed = if spec.is_attributed {
             true
         } else {
-            let is_shown = component == SHOWN && amount > 0 && key.at >= first_ms;
+            let is_shown = sum == SHOWN && amount > 0 && key.at >= first_ms;
             if is_shown && self.arms[*arms].of(key.label) > 0 {
                 exposures.see(key.user, number, key.at);
                 true
@@ -163,15 +163,20 @@ impl Experiments {
                 part: key.part + u32::from(is_exposed),
                 ..key
             };
-            days.add(&dated, component, amount)
+            days.add(&dated, sum, amount)
         } else {
-            pending.add(&key, component, amount)
+            pending.add(&key, sum, amount)
         }
     }
 
-    /// Whether loaded rows know a component.
-    pub fn is_stored(&self, component: usize) -> bool {
-        self.is_stored[component]
+    /// Whether loaded rows know all sums.
+    pub fn is_all_stored(&self) -> bool {
+        self.is_stored.iter().all(|is_stored| *is_stored)
+    }
+
+    /// Whether loaded rows know a sum.
+    pub fn is_stored(&self, sum: usize) -> bool {
+        self.is_stored[sum]
     }
 
     // Sums ------------------------------------------------------------------------------------------

@@ -64,7 +64,8 @@ mod _core {
         module.add("ITEM_LABEL_BITS", item_rows::LABEL_BITS)?;
         module.add("ITEM_CATEGORY_BITS", item_rows::CATEGORY_BITS)?;
         module.add("TOTAL_RING", rings::TOTALS)?;
-        module.add("SUMS", sums::TABLE.map(|(name, unit, _)| (name, unit)))?;
+        let units = sums::TABLE.iter().map(|(name, unit, _)| (*name, *unit));
+        module.add("SUMS", units.collect::<Vec<_>>())?;
         module.add("USER_GROUPS", statistics::GROUPS)?;
         module.add("USER_STAT_BITS", user_sums::STAT_BITS)?;
         module.add("USER_GROUP_BITS", user_sums::GROUP_BITS)?;

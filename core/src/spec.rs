@@ -2,7 +2,6 @@
 
 pub mod experiments;
 pub mod records;
-pub mod slates;
 pub mod sums;
 
 use serde::Deserialize;
@@ -10,7 +9,7 @@ use serde::Deserialize;
 use crate::hash::HashKey;
 use crate::spec::experiments::ExperimentsSpec;
 use crate::spec::records::RecordSettings;
-use crate::spec::slates::SlatesSpec;
+use crate::spec::sums::SlatesSpec;
 use crate::spec::sums::{CustomFilter, Statistic, SumSpec};
 
 /// The whole; times are in milliseconds.

@@ -166,7 +166,7 @@ def of_custom(settings: Settings, name: str) -> str:
 
 
 def meaning(settings: Settings, name: str) -> str:
-    """Of a sum: a statistic (or a part of one) or a component; "" where its name says all."""
+    """Of a sum, or of a part of a statistic; "" where its name says all."""
     whole = name.partition("/")[0]
     if name.startswith("off_policy."):
         return of_policy(settings, whole.partition("@")[2])

@@ -75,7 +75,7 @@ class ItemsHeld(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Beside(msgspec.Struct, frozen=True):
-    """What is held beside that, which readers tell apart by its shape. ``meanings``: component of
+    """What is held beside that, which readers tell apart by its shape. ``meanings``: sum of
     experiments and alerts → what it means, where its name does not say it."""
 
     day_before: dict[int, str]

@@ -58,102 +58,51 @@ pub enum Sum {
     SlateValue(SlateValue),
 }
 
-/// Makes a sum of a name, of what stands behind it: a place, a cut-off or a threshold.
-type Make = fn(i64) -> Sum;
-
-/// Every sum over events: its name, how many of its integers are 1, and what it adds.
-pub const TABLE: [(&str, i64, Make); 41] = [
-    ("impressions", 1, |_| Sum::Impressions),
-    ("outcomes", 1, |_| Sum::Outcomes),
-    ("clicks", 1, |_| Sum::Clicks),
-    ("clicks_of_users", 1, |_| Sum::ClicksOfUsers),
-    ("clicked", 1, |_| Sum::Clicked),
-    ("converted", 1, |_| Sum::Converted),
-    ("conversions", 1, |_| Sum::Conversions),
-    ("value", MILLIONTHS, |_| Sum::Value),
-    ("value_high", MILLIONTHS, |_| Sum::ValueHigh),
-    ("dwell_ms", 1000, |_| Sum::DwellMs),
-    ("viewings", 1, |_| Sum::Viewings),
-    ("sessions", 1, |_| Sum::Sessions),
-    ("bounces", 1, |_| Sum::Bounces),
-    ("views", 1, |_| Sum::Views),
-    ("session_ms", 1000, |_| Sum::SessionMs),
-    ("feedback", 1, |place| {
-        u8::try_from(place).map_or(Sum::OtherFeedback, Sum::Feedback)
-    }),
-    ("scores.probabilities", 1, |_| {
-        Sum::Score(ScoreAmount::Probabilities)
-    }),
-    ("scores.positives", 1, |_| {
-        Sum::Score(ScoreAmount::Positives)
-    }),
-    ("scores.score", BILLIONTHS, |_| {
-        Sum::Score(ScoreAmount::Score)
-    }),
-    ("scores.score_of_positives", BILLIONTHS, |_| {
-        Sum::Score(ScoreAmount::ScoreOfPositives)
-    }),
-    ("scores.score_square", BILLIONTHS, |_| {
-        Sum::Score(ScoreAmount::ScoreSquare)
-    }),
-    ("scores.absolute_error", BILLIONTHS, |_| {
-        Sum::Score(ScoreAmount::AbsoluteError)
-    }),
-    ("scores.squared_error", BILLIONTHS, |_| {
-        Sum::Score(ScoreAmount::SquaredError)
-    }),
-    ("scores.log_loss", BILLIONTHS, |_| {
-        Sum::Score(ScoreAmount::LogLoss)
-    }),
-    ("scores.predicted", 1, |least| {
-        Sum::Score(ScoreAmount::Predicted(least))
-    }),
-    ("scores.true_positives", 1, |least| {
-        Sum::Score(ScoreAmount::TruePositives(least))
-    }),
-    ("off_policy.impressions", 1, |policy| {
-        Sum::Policy(policy as usize, PolicyAmount::Impressions)
-    }),
-    ("off_policy.clipped", 1, |policy| {
-        Sum::Policy(policy as usize, PolicyAmount::Clipped)
-    }),
-    ("off_policy.weight", MILLIONTHS, |policy| {
-        Sum::Policy(policy as usize, PolicyAmount::Weight)
-    }),
-    ("off_policy.weight_square", MILLIONTHS, |policy| {
-        Sum::Policy(policy as usize, PolicyAmount::WeightSquare)
-    }),
-    ("off_policy.clicked_weight", MILLIONTHS, |policy| {
-        Sum::Policy(policy as usize, PolicyAmount::ClickedWeight)
-    }),
-    ("off_policy.estimated", 1, |policy| {
-        Sum::Policy(policy as usize, PolicyAmount::Estimated)
-    }),
-    ("off_policy.doubly_robust", BILLIONTHS, |policy| {
-        Sum::Policy(policy as usize, PolicyAmount::DoublyRobust)
-    }),
-    ("lists.lists", 1, |k| {
-        Sum::List(k as usize, ListAmount::Lists)
-    }),
-    ("lists.diversity", MILLIONTHS, |k| {
-        Sum::List(k as usize, ListAmount::Diversity)
-    }),
-    ("custom.events", 1, |metric| {
-        Sum::Custom(metric as usize, CustomAmount::Events)
-    }),
-    ("custom.sum", MILLIONTHS, |metric| {
-        Sum::Custom(metric as usize, CustomAmount::Low)
-    }),
-    ("custom.sum_high", MILLIONTHS, |metric| {
-        Sum::Custom(metric as usize, CustomAmount::High)
-    }),
-    ("custom.sum_of_users", MILLIONTHS, |metric| {
-        Sum::Custom(metric as usize, CustomAmount::LowOfUsers)
-    }),
-    ("custom.sum_of_users_high", MILLIONTHS, |metric| {
-        Sum::Custom(metric as usize, CustomAmount::HighOfUsers)
-    }),
-    ("slates", 1, |_| Sum::Slates(Population::All)),
+/// Every sum over events: its name, how many of its integers are 1, and what it adds; of those of a
+/// policy, a list, a custom metric or a threshold with 0 for which one (`Sum::at`).
+#[rustfmt::skip]
+pub const TABLE: &[(&str, i64, Sum)] = &[
+    ("impressions", 1, Sum::Impressions),
+    ("outcomes", 1, Sum::Outcomes),
+    ("clicks", 1, Sum::Clicks),
+    ("clicks_of_users", 1, Sum::ClicksOfUsers),
+    ("clicked", 1, Sum::Clicked),
+    ("converted", 1, Sum::Converted),
+    ("conversions", 1, Sum::Conversions),
+    ("value", MILLIONTHS, Sum::Value),
+    ("value_high", MILLIONTHS, Sum::ValueHigh),
+    ("dwell_ms", 1000, Sum::DwellMs),
+    ("viewings", 1, Sum::Viewings),
+    ("sessions", 1, Sum::Sessions),
+    ("bounces", 1, Sum::Bounces),
+    ("views", 1, Sum::Views),
+    ("session_ms", 1000, Sum::SessionMs),
+    ("feedback", 1, Sum::Feedback(0)),
+    ("scores.probabilities", 1, Sum::Score(ScoreAmount::Probabilities)),
+    ("scores.positives", 1, Sum::Score(ScoreAmount::Positives)),
+    ("scores.score", BILLIONTHS, Sum::Score(ScoreAmount::Score)),
+    ("scores.score_of_positives", BILLIONTHS, Sum::Score(ScoreAmount::ScoreOfPositives)),
+    ("scores.score_square", BILLIONTHS, Sum::Score(ScoreAmount::ScoreSquare)),
+    ("scores.absolute_error", BILLIONTHS, Sum::Score(ScoreAmount::AbsoluteError)),
+    ("scores.squared_error", BILLIONTHS, Sum::Score(ScoreAmount::SquaredError)),
+    ("scores.log_loss", BILLIONTHS, Sum::Score(ScoreAmount::LogLoss)),
+    ("scores.predicted", 1, Sum::Score(ScoreAmount::Predicted(0))),
+    ("scores.true_positives", 1, Sum::Score(ScoreAmount::TruePositives(0))),
+    ("off_policy.impressions", 1, Sum::Policy(0, PolicyAmount::Impressions)),
+    ("off_policy.clipped", 1, Sum::Policy(0, PolicyAmount::Clipped)),
+    ("off_policy.weight", MILLIONTHS, Sum::Policy(0, PolicyAmount::Weight)),
+    ("off_policy.weight_square", MILLIONTHS, Sum::Policy(0, PolicyAmount::WeightSquare)),
+    ("off_policy.clicked_weight", MILLIONTHS, Sum::Policy(0, PolicyAmount::ClickedWeight)),
+    ("off_policy.estimated", 1, Sum::Policy(0, PolicyAmount::Estimated)),
+    ("off_policy.doubly_robust", BILLIONTHS, Sum::Policy(0, PolicyAmount::DoublyRobust)),
+    ("lists.lists", 1, Sum::List(0, ListAmount::Lists)),
+    ("lists.diversity", MILLIONTHS, Sum::List(0, ListAmount::Diversity)),
+    ("custom.events", 1, Sum::Custom(0, CustomAmount::Events)),
+    ("custom.sum", MILLIONTHS, Sum::Custom(0, CustomAmount::Low)),
+    ("custom.sum_high", MILLIONTHS, Sum::Custom(0, CustomAmount::High)),
+    ("custom.sum_of_users", MILLIONTHS, Sum::Custom(0, CustomAmount::LowOfUsers)),
+    ("custom.sum_of_users_high", MILLIONTHS, Sum::Custom(0, CustomAmount::HighOfUsers)),
+    ("slates", 1, Sum::Slates(Population::All)),
 ];
 
 /// A change that sums are made of.
@@ -173,8 +122,20 @@ pub enum Change<'a> {
     Valued(CustomChange),
 }
 
-/// How many kinds of changes there are.
-const CHANGES: usize = 10;
+/// The kinds of changes.
+#[derive(Clone, Copy)]
+enum ChangeKind {
+    Shown,
+    Given,
+    Outcome,
+    Dwell,
+    Session,
+    Slate,
+    Listed,
+    Ranked,
+    Weighing,
+    Valued,
+}
 
 impl Change<'_> {
     /// User, time and segment.
@@ -192,18 +153,18 @@ impl Change<'_> {
         }
     }
 
-    fn kind(&self) -> usize {
+    fn kind(&self) -> ChangeKind {
         match self {
-            Self::Shown(_) => 0,
-            Self::Given(_) => 1,
-            Self::Outcome(_) => 2,
-            Self::Dwell(_) => 3,
-            Self::Session(_) => 4,
-            Self::Slate(_) => 5,
-            Self::Listed(_) => 6,
-            Self::Ranked(..) => 7,
-            Self::Weighing(_) => 8,
-            Self::Valued(_) => 9,
+            Self::Shown(_) => ChangeKind::Shown,
+            Self::Given(_) => ChangeKind::Given,
+            Self::Outcome(_) => ChangeKind::Outcome,
+            Self::Dwell(_) => ChangeKind::Dwell,
+            Self::Session(_) => ChangeKind::Session,
+            Self::Slate(_) => ChangeKind::Slate,
+            Self::Listed(_) => ChangeKind::Listed,
+            Self::Ranked(..) => ChangeKind::Ranked,
+            Self::Weighing(_) => ChangeKind::Weighing,
+            Self::Valued(_) => ChangeKind::Valued,
         }
     }
 }
@@ -220,31 +181,47 @@ impl Sum {
             });
         }
         let entry = TABLE.iter().find(|(name, ..)| *name == spec.name);
-        let (.., make) = entry.ok_or_else(|| format!("no sum is called {:?}", spec.name))?;
-        Ok(make(spec.at))
+        let (.., sum) = entry.ok_or_else(|| format!("no sum is called {:?}", spec.name))?;
+        Ok(sum.at(spec.at))
+    }
+
+    /// The same of another policy, cut-off, custom metric, threshold or kind of feedback.
+    fn at(self, at: i64) -> Self {
+        match self {
+            Self::Feedback(_) => u8::try_from(at).map_or(Self::OtherFeedback, Self::Feedback),
+            Self::Policy(_, amount) => Self::Policy(at as usize, amount),
+            Self::List(_, amount) => Self::List(at as usize, amount),
+            Self::Custom(_, amount) => Self::Custom(at as usize, amount),
+            Self::Score(ScoreAmount::Predicted(_)) => Self::Score(ScoreAmount::Predicted(at)),
+            Self::Score(ScoreAmount::TruePositives(_)) => {
+                Self::Score(ScoreAmount::TruePositives(at))
+            }
+            other => other,
+        }
     }
 
     /// The kinds of changes that add to it.
-    fn changes(&self) -> &'static [usize] {
+    fn changes(&self) -> &'static [ChangeKind] {
+        use ChangeKind as Of;
         match self {
-            Self::Impressions => &[0],
-            Self::Outcomes => &[1, 3],
+            Self::Impressions => &[Of::Shown],
+            Self::Outcomes => &[Of::Given, Of::Dwell],
             Self::Clicks
             | Self::ClicksOfUsers
             | Self::Conversions
             | Self::Value
             | Self::ValueHigh
             | Self::Feedback(_)
-            | Self::OtherFeedback => &[1],
-            Self::Clicked | Self::Converted => &[2],
-            Self::DwellMs | Self::Viewings => &[3],
-            Self::Sessions | Self::Bounces | Self::Views | Self::SessionMs => &[4],
-            Self::Score(_) => &[0, 2],
-            Self::Slates(Population::All) => &[5],
-            Self::List(..) => &[6],
-            Self::Slates(_) | Self::SlateValue(_) => &[7],
-            Self::Policy(..) => &[8],
-            Self::Custom(..) => &[9],
+            | Self::OtherFeedback => &[Of::Given],
+            Self::Clicked | Self::Converted => &[Of::Outcome],
+            Self::DwellMs | Self::Viewings => &[Of::Dwell],
+            Self::Sessions | Self::Bounces | Self::Views | Self::SessionMs => &[Of::Session],
+            Self::Score(_) => &[Of::Shown, Of::Outcome],
+            Self::Slates(Population::All) => &[Of::Slate],
+            Self::List(..) => &[Of::Listed],
+            Self::Slates(_) | Self::SlateValue(_) => &[Of::Ranked],
+            Self::Policy(..) => &[Of::Weighing],
+            Self::Custom(..) => &[Of::Valued],
         }
     }
 
@@ -309,15 +286,15 @@ impl Sum {
 /// Sums, each with where its amounts go, by the kind of change that adds to them.
 #[derive(Debug)]
 pub struct Sums<T> {
-    by_change: [Vec<(Sum, T)>; CHANGES],
+    by_change: [Vec<(Sum, T)>; ChangeKind::Valued as usize + 1],
 }
 
 impl<T: Clone> Sums<T> {
     pub fn new(sums: impl IntoIterator<Item = (Sum, T)>) -> Self {
-        let mut by_change: [Vec<(Sum, T)>; CHANGES] = Default::default();
+        let mut by_change: [Vec<_>; ChangeKind::Valued as usize + 1] = Default::default();
         for (sum, target) in sums {
             for change in sum.changes() {
-                by_change[*change].push((sum, target.clone()));
+                by_change[*change as usize].push((sum, target.clone()));
             }
         }
         Self { by_change }
@@ -326,7 +303,7 @@ impl<T: Clone> Sums<T> {
     /// What a change adds to each, where that is not 0.
     #[inline]
     pub fn of<'a>(&'a self, change: &'a Change<'_>) -> impl Iterator<Item = (&'a T, i64)> {
-        let sums = &self.by_change[change.kind()];
+        let sums = &self.by_change[change.kind() as usize];
         let amounts = sums.iter().map(move |(sum, to)| (to, sum.amount(change)));
         amounts.filter(|(_, amount)| *amount != 0)
     }

@@ -19,10 +19,10 @@ pub struct UserTables {
 }
 
 impl UserTables {
-    pub fn new(components: usize, user_rows: u32) -> Self {
+    pub fn new(sums: usize, user_rows: u32) -> Self {
         Self {
-            days: UserDays::new(components, user_rows),
-            pending: UserDays::new(components, user_rows),
+            days: UserDays::new(sums, user_rows),
+            pending: UserDays::new(sums, user_rows),
             exposures: Exposures::default(),
             user_rows,
         }

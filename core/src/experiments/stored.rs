@@ -47,7 +47,7 @@ stored_row! {
 }
 
 stored_row! {
-    /// What a user did on a day, or at a time; beside it stands a column for each component.
+    /// What a user did on a day, or at a time; beside it stands a column for each sum.
     /// `part`: twice the code of the exposure, and 1 more for after it.
     struct UserDayRow {
         user: u64,
@@ -216,7 +216,7 @@ impl Experiments {
         Ok(())
     }
 
-    /// The stored sums of each component; none where they are not stored.
+    /// The stored amounts of each sum; none where they are not stored.
     fn sum_columns<'a>(&self, columns: &'a Columns) -> Result<Vec<Option<&'a [i64]>>, LoadError> {
         let mut found = Vec::with_capacity(self.columns.len());
         for name in &self.columns {

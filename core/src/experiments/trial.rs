@@ -26,7 +26,7 @@ const UNEXPOSED: usize = 3;
 const ACTIVE: usize = 4;
 /// How many statistics there are before those of measures.
 const COUNTS: usize = 5;
-/// Amounts of a user besides those of components: days with an impression, and those of them after
+/// Amounts of a user besides those of sums: days with an impression, and those of them after
 /// the first.
 const DERIVED: usize = 2;
 
@@ -46,9 +46,9 @@ pub struct Did {
 #[derive(Clone, Copy, Debug)]
 pub struct History<'a> {
     pub did: &'a [Did],
-    /// One for each component, of each that he did.
+    /// One for each sum, of each that he did.
     pub amounts: &'a [i64],
-    /// Number of components.
+    /// Number of sums.
     pub width: usize,
 }
 
@@ -114,18 +114,18 @@ struct Seen {
 }
 
 impl Trial {
-    /// An error where components are missing or keys would not fit 64 bits.
+    /// An error where sums are missing or keys would not fit 64 bits.
     pub fn new(
         spec: &TrialSpec,
         is_attributed: bool,
         arms: usize,
-        components: usize,
+        sums: usize,
     ) -> Result<Self, String> {
         let covariates = spec.covariates.filter(|days| days.0 < days.1);
         let ratios = spec.measures.iter().flat_map(MeasureSpec::ratios);
         let places = ratios.flat_map(|r| [Some(r.above), r.below, r.high]);
-        if places.flatten().any(|place| place >= components + DERIVED) {
-            return Err("a measure of an experiment has no such component".to_owned());
+        if places.flatten().any(|place| place >= sums + DERIVED) {
+            return Err("a measure of an experiment has no such sum".to_owned());
         }
         let layout = Layout::new(&spec.measures, COUNTS, covariates.is_some());
         let days = spec.days.0..spec.days.1;
@@ -388,7 +388,7 @@ fn ages_of(measures: &[MeasureSpec]) -> Vec<(i64, i64)> {
 }
 
 impl Totals {
-    /// Nothing so far, of `width` components and what is derived of them.
+    /// Nothing so far, of `width` sums and what is derived of them.
     fn empty(&mut self, width: usize) {
         self.sums.clear();
         self.sums.resize(width + DERIVED, 0);

@@ -65,7 +65,7 @@ pub struct UserDays {
 }
 
 impl UserDays {
-    /// `width`: number of components; `user_rows`: how many rows one user may have.
+    /// `width`: number of sums; `user_rows`: how many rows one user may have.
     pub fn new(width: usize, user_rows: u32) -> Self {
         Self {
             width,
@@ -80,7 +80,7 @@ impl UserDays {
         }
     }
 
-    /// Number of components.
+    /// Number of sums.
     pub fn width(&self) -> usize {
         self.width
     }
@@ -102,12 +102,12 @@ impl UserDays {
     // Changing --------------------------------------------------------------------------------------
 
     /// Add to one sum of a row, which is made where it is missing.
-    pub fn add(&mut self, key: &UserDayKey, component: usize, amount: i64) -> Result<(), Overflow> {
+    pub fn add(&mut self, key: &UserDayKey, sum: usize, amount: i64) -> Result<(), Overflow> {
         let Some(row) = self.find_or_insert(key) else {
             return Ok(());
         };
-        let sum = &mut self.amounts[row * self.width + component];
-        *sum = added(*sum, amount)?;
+        let total = &mut self.amounts[row * self.width + sum];
+        *total = added(*total, amount)?;
         self.versions.mark(row as u32, &mut self.rows[row].epoch);
         Ok(())
     }

@@ -29,7 +29,7 @@ pub struct Standing {
 }
 
 impl Standing {
-    /// A user is in, with these totals of each component for each measure, and of the days before.
+    /// A user is in, with these totals of each sum for each measure, and of the days before.
     pub fn set<'t>(
         &mut self,
         measures: &[MeasureSpec],

@@ -10,7 +10,7 @@ use crate::changes::{Member, Probed};
 use crate::slates::family::{SlateFamily, SlateValue};
 use crate::slates::pairs::PairLosses;
 use crate::slates::values::{SlateContext, Tables};
-use crate::spec::slates::{FamilySpec, TableSpec};
+use crate::spec::sums::{FamilySpec, TableSpec};
 
 #[derive(Deserialize)]
 struct SlatesSpec {

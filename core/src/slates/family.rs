@@ -4,7 +4,7 @@
 use crate::moments::Moments;
 use crate::slates::values::{Convention, MAX_ITEMS, SlateContext, UNIT};
 use crate::slates::{ranking, scoring};
-use crate::spec::slates::{ColumnSpec, FamilySpec};
+use crate::spec::sums::{ColumnSpec, FamilySpec};
 
 /// Slate, cut-off k (0: none) and convention → value in units of 1e-9.
 type Function = fn(&SlateContext, i64, Convention) -> i64;

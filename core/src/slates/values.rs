@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::changes::{Member, Probed};
 use crate::slates::pairs::{PairLosses, Scored, won};
-use crate::spec::slates::TableSpec;
+use crate::spec::sums::TableSpec;
 
 /// Units of a value that is 1.
 pub const UNIT: i64 = 1_000_000_000;

@@ -1,4 +1,5 @@
-//! What Python says of sums: which ones there are, and the statistics that they fill.
+//! What Python says of sums: which ones there are, the statistics that they fill, and the values of
+//! slates that are wanted.
 
 use serde::Deserialize;
 
@@ -64,3 +65,51 @@ pub enum By {
 /// Places of dimensions, and the values under which the events of a custom metric count.
 #[derive(Clone, Debug, Deserialize)]
 pub struct CustomFilter(pub Vec<(usize, Vec<String>)>);
+
+/// Which values of slates are wanted, and what they are made of.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SlatesSpec {
+    pub tables: TableSpec,
+    pub families: Vec<FamilySpec>,
+}
+
+/// The statistic of a family: sizes of populations first, then columns of values.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FamilySpec {
+    pub statistic: String,
+    pub width: usize,
+    /// Names in the order of their columns.
+    pub populations: Vec<String>,
+    pub columns: Vec<ColumnSpec>,
+}
+
+/// Where the sums of one value begin.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ColumnSpec {
+    pub name: String,
+    pub k: i64,
+    pub convention: String,
+    pub population: String,
+    pub at: usize,
+    pub is_single: bool,
+    pub square_limbs: usize,
+}
+
+/// Tables of numbers that Python computes exactly and hands over.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TableSpec {
+    /// Gain of each grade from 1, ascending.
+    pub gains: Vec<f64>,
+    /// 2^gain - 1 of each.
+    pub exponential_gains: Vec<f64>,
+    /// Of the margin loss.
+    pub margin: f64,
+    /// 1 / i of rank i (0 at 0), in units of a table.
+    pub reciprocal: Vec<i64>,
+    /// 1 / log2(i + 1) of rank i (0 at 0), in units of a table.
+    pub discount: Vec<i64>,
+}

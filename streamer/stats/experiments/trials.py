@@ -83,7 +83,7 @@ _FIRST_MEASURE = len(_COUNTS)
 
 @dataclass(frozen=True)
 class Measure:
-    """A ratio of two components; ``below`` None: of one to the number of users. ``high``: the high
+    """A ratio of two sums; ``below`` None: of one to the number of users. ``high``: the high
     limb of what is above, if it has one. ``cap``: what is above counts up to it, for each user.
     ``percentile``: the share of users at which what is above is read, in place of the mean."""
 
