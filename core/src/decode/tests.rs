@@ -1,5 +1,3 @@
-use std::time::Instant;
-
 use super::*;
 use crate::changes::Kind;
 use crate::hash::NONE;
@@ -299,39 +297,4 @@ fn no_bytes_make_it_panic() {
         events += usize::from(decoder.decode(topic as usize, &of(&record)).is_ok());
     }
     assert!((tries / 10..tries * 3 / 4).contains(&events), "{events}");
-}
-
-type Make = fn(&mut Dice) -> String;
-
-/// `cargo test --release --no-default-features -- --ignored --nocapture measured`
-#[test]
-#[ignore = "prints times, asserts nothing"]
-fn measured_decoding() {
-    let mut decoder = decoder();
-    let kinds: [(EventKind, Make); 3] = [
-        (EventKind::Impressions, impression),
-        (EventKind::Clicks, click),
-        (EventKind::Impressions, slate),
-    ];
-    for (topic, make) in kinds {
-        let mut dice = Dice(3);
-        let records: Vec<String> = (0..2000).map(|_| make(&mut dice)).collect();
-        let bytes = records.iter().map(String::len).sum::<usize>() / records.len();
-        let best = (0..100).map(|_| {
-            let (started, mut sum) = (Instant::now(), 0u64);
-            for record in &records {
-                let event = decoder
-                    .decode(topic as usize, &of(record.as_bytes()))
-                    .unwrap();
-                sum ^= event.user;
-            }
-            std::hint::black_box(sum);
-            started.elapsed().as_nanos() as usize / records.len()
-        });
-        println!(
-            "{}: {} ns a record of {bytes} bytes",
-            topic.name(),
-            best.min().unwrap_or(0)
-        );
-    }
 }
