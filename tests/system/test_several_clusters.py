@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -120,19 +119,25 @@ def eu() -> Iterator[KafkaServer]:
         yield server
 
 
-@asynccontextmanager
-async def clusters(
-    kafka: str, names: Topics, eu: KafkaServer, redis: tuple[str, str], directory: Path
+@pytest.fixture
+async def both(
+    kafka: str,
+    eu: KafkaServer,
+    topics: MakeTopics,
+    redis_url: str,
+    redis_prefix: str,
+    tmp_path: Path,
 ) -> AsyncIterator[Clusters]:
     """Two clusters with the settings for them."""
+    names = topics(partitions=PARTITIONS)
     more = {
         "sources": [SHOWN | {"topics": [names.impressions]}, TAPPED | {"topics": [names.clicks]}],
         "clusters": {"eu": {"brokers": eu.brokers}},
         "time": {"max_skew": "10s"},
     }
     await create_topics(eu.brokers, [names.clicks], PARTITIONS)
-    async with bench(directory, document_of(kafka, names, *redis, more)) as made:
-        yield Clusters(made, names, directory)
+    async with bench(tmp_path, document_of(kafka, names, redis_url, redis_prefix, more)) as made:
+        yield Clusters(made, names, tmp_path)
 
 
 async def owned(made: Bench) -> list[list[int]]:
@@ -142,133 +147,104 @@ async def owned(made: Bench) -> list[list[int]]:
     return sorted(phases, key=len, reverse=True)
 
 
-async def test_a_worker_is_killed(
-    kafka: str,
-    eu: KafkaServer,
-    topics: MakeTopics,
-    redis_url: str,
-    redis_prefix: str,
-    tmp_path: Path,
-) -> None:
-    names, redis = topics(partitions=PARTITIONS), (redis_url, redis_prefix)
-    async with clusters(kafka, names, eu, redis, tmp_path) as some:
-        await some.send(400)
-        made = some.made
-        first = made.start_worker()
-        await some.is_counted()
-        first.kill()
-        await some.send(400)
-        made.start_worker()
-        await some.is_counted()
-        await made.stop_workers()
-        said = await some.streamer("check")
+async def test_a_worker_is_killed(both: Clusters, eu: KafkaServer, kafka: str) -> None:
+    await both.send(400)
+    made = both.made
+    first = made.start_worker()
+    await both.is_counted()
+    first.kill()
+    await both.send(400)
+    made.start_worker()
+    await both.is_counted()
+    await made.stop_workers()
+    said = await both.streamer("check")
     assert f"Kafka: reachable at {kafka}" in said
     assert f"Kafka cluster 'eu': reachable at {eu.brokers}" in said
-    assert f"topic '{names.clicks}@eu': the last" in said
-    assert f"topics: {names.impressions}, {names.clicks}@eu: {PARTITIONS} partitions each" in said
+    assert f"topic '{both.names.clicks}@eu': the last" in said
+    assert (
+        f"topics: {both.names.impressions}, {both.names.clicks}@eu: {PARTITIONS} partitions each"
+        in said
+    )
 
 
 @long
 @pytest.mark.timeout(LIMIT_SECONDS)
-async def test_the_other_cluster_is_away(
-    kafka: str,
-    eu: KafkaServer,
-    topics: MakeTopics,
-    redis_url: str,
-    redis_prefix: str,
-    tmp_path: Path,
-) -> None:
+async def test_the_other_cluster_is_away(both: Clusters, eu: KafkaServer) -> None:
     """Its last records are there and not read: what is read of the first cluster must not be taken
     for all there is."""
-    names, redis = topics(partitions=PARTITIONS), (redis_url, redis_prefix)
-    async with clusters(kafka, names, eu, redis, tmp_path) as some:
-        made, exporter = some.made, Exporter(some.made.settings, some.made.store)
-        await some.send(400)
-        worker = made.start_worker()
-        await some.is_counted()
+    made, exporter = both.made, Exporter(both.made.settings, both.made.store)
+    await both.send(400)
+    worker = made.start_worker()
+    await both.is_counted()
 
-        for _ in range(2):
-            worker.process.send_signal(signal.SIGSTOP)
-            await some.send(400)
-            await asyncio.to_thread(eu.kill)
-            worker.process.send_signal(signal.SIGCONT)
+    for _ in range(2):
+        worker.process.send_signal(signal.SIGSTOP)
+        await both.send(400)
+        await asyncio.to_thread(eu.kill)
+        worker.process.send_signal(signal.SIGCONT)
 
-            await until(lambda: goes_on(some, exporter), "the first one is counted", made.said)
-            if len(some.sent) == 3:  # at the start, too
-                worker.kill()
-                worker = made.start_worker([*COMMAND, "-c", str(made.config)])
-                await until(lambda: says(made, AWAY), "the new one says it", made.said)
-                await until(lambda: goes_on(some, exporter), "by the new one, too", made.said)
-            await asyncio.to_thread(eu.start)
-            await some.is_counted()
-        await made.stop_workers()
+        await until(lambda: goes_on(both, exporter), "the first one is counted", made.said)
+        if len(both.sent) == 3:  # at the start, too
+            worker.kill()
+            worker = made.start_worker([*COMMAND, "-c", str(made.config)])
+            await until(lambda: says(made, AWAY), "the new one says it", made.said)
+            await until(lambda: goes_on(both, exporter), "by the new one, too", made.said)
+        await asyncio.to_thread(eu.start)
+        await both.is_counted()
+    await made.stop_workers()
 
 
 @long
 @pytest.mark.timeout(LIMIT_SECONDS)
 async def test_the_other_cluster_is_away_when_the_state_begins(
-    kafka: str,
-    eu: KafkaServer,
-    topics: MakeTopics,
-    redis_url: str,
-    redis_prefix: str,
-    tmp_path: Path,
+    both: Clusters, eu: KafkaServer
 ) -> None:
-    names, redis = topics(partitions=PARTITIONS), (redis_url, redis_prefix)
-    async with clusters(kafka, names, eu, redis, tmp_path) as some:
-        made, exporter = some.made, Exporter(some.made.settings, some.made.store)
-        await some.send(400)
-        await asyncio.to_thread(eu.kill)
-        made.start_worker([*COMMAND, "-c", str(made.config)])
-        await until(lambda: goes_on(some, exporter), "the first one is counted", made.said)
-        await asyncio.to_thread(eu.start)
-        await some.is_counted()
-        await made.stop_workers()
+    made, exporter = both.made, Exporter(both.made.settings, both.made.store)
+    await both.send(400)
+    await asyncio.to_thread(eu.kill)
+    made.start_worker([*COMMAND, "-c", str(made.config)])
+    await until(lambda: goes_on(both, exporter), "the first one is counted", made.said)
+    await asyncio.to_thread(eu.start)
+    await both.is_counted()
+    await made.stop_workers()
 
 
 @long
 @pytest.mark.timeout(LIMIT_SECONDS)
 async def test_the_other_cluster_is_away_at_a_start_and_its_topics_are_named_by_a_pattern(
-    kafka: str,
-    eu: KafkaServer,
-    topics: MakeTopics,
-    redis_url: str,
-    redis_prefix: str,
-    tmp_path: Path,
+    both: Clusters, eu: KafkaServer
 ) -> None:
-    names, redis = topics(partitions=PARTITIONS), (redis_url, redis_prefix)
-    async with clusters(kafka, names, eu, redis, tmp_path) as some:
-        made, exporter = some.made, Exporter(some.made.settings, some.made.store)
-        plain = made.config.read_text()
-        pattern = plain.replace(f'["{names.clicks}"]', f'["^{names.clicks}"]')
-        assert pattern != plain
-        await some.send(400)
-        await asyncio.to_thread(eu.kill)
-        for is_known in (False, True):  # as the state begins; once topics are counted
-            made.config.write_text(pattern)
-            worker = made.start_worker([*COMMAND, "-c", str(made.config)])
-            goes = functools.partial(goes_on, some, exporter, is_known=is_known)
-            await until(goes, "the first one is counted", made.said)
-            await asyncio.to_thread(eu.start)
-            await some.is_counted()
-            made.config.write_text(plain)  # `produce` sends to no pattern
-            await worker.stop()
-            if not is_known:
-                await some.send(400)
-                await asyncio.to_thread(eu.kill)
+    made, exporter = both.made, Exporter(both.made.settings, both.made.store)
+    plain = made.config.read_text()
+    pattern = plain.replace(f'["{both.names.clicks}"]', f'["^{both.names.clicks}"]')
+    assert pattern != plain
+    await both.send(400)
+    await asyncio.to_thread(eu.kill)
+    for is_known in (False, True):  # as the state begins; once topics are counted
+        made.config.write_text(pattern)
+        worker = made.start_worker([*COMMAND, "-c", str(made.config)])
+        goes = functools.partial(goes_on, both, exporter, is_known=is_known)
+        await until(goes, "the first one is counted", made.said)
+        await asyncio.to_thread(eu.start)
+        await both.is_counted()
+        made.config.write_text(plain)  # `produce` sends to no pattern
+        await worker.stop()
+        if not is_known:
+            await both.send(400)
+            await asyncio.to_thread(eu.kill)
 
 
-async def goes_on(some: Clusters, exporter: Exporter, *, is_known: bool = True) -> bool:
+async def goes_on(both: Clusters, exporter: Exporter, *, is_known: bool = True) -> bool:
     """Whether all impressions are counted, and it is said that clicks are not; ``is_known``:
     whether their topic is, of which the worker waits for more."""
     result = await exporter.read()
-    shown = sum(path.read_bytes().count(b"impression") for path in some.sent)
+    shown = sum(path.read_bytes().count(b"impression") for path in both.sent)
     stored = exporter.reader.manifests.values()
     return (
         AWAY in str(exporter.health.problems if is_known else exporter.health.warnings)
-        and f"{some.names.clicks}@eu" in str(exporter.health.warnings)
+        and f"{both.names.clicks}@eu" in str(exporter.health.warnings)
         and by_labels(result.readings)["streamer_identity_exact",] == 0
-        and sum(m.topics[some.names.impressions].accepted for m in stored) == shown
+        and sum(m.topics[both.names.impressions].accepted for m in stored) == shown
     )
 
 
@@ -278,34 +254,25 @@ async def says(made: Bench, text: str) -> bool:
 
 @long
 @pytest.mark.timeout(LIMIT_SECONDS)
-async def test_workers_share_both_clusters(
-    kafka: str,
-    eu: KafkaServer,
-    topics: MakeTopics,
-    redis_url: str,
-    redis_prefix: str,
-    tmp_path: Path,
-) -> None:
-    names, redis = topics(partitions=PARTITIONS), (redis_url, redis_prefix)
-    async with clusters(kafka, names, eu, redis, tmp_path) as some:
-        made = some.made
-        await some.send(400)
-        first = made.start_worker()
-        await some.is_counted()
-        made.start_worker()
+async def test_workers_share_both_clusters(both: Clusters) -> None:
+    made = both.made
+    await both.send(400)
+    first = made.start_worker()
+    await both.is_counted()
+    made.start_worker()
 
-        async def is_shared() -> bool:
-            return [len(each) for each in await owned(made)] == [1, 1]
+    async def is_shared() -> bool:
+        return [len(each) for each in await owned(made)] == [1, 1]
 
-        await until(is_shared, "each has one", made.said)
-        await some.send(4000)
-        await some.is_counted()
-        await some.send(4000)  # they are read while the first one leaves
-        await first.stop()
-        await some.is_counted()
+    await until(is_shared, "each has one", made.said)
+    await both.send(4000)
+    await both.is_counted()
+    await both.send(4000)  # they are read while the first one leaves
+    await first.stop()
+    await both.is_counted()
 
-        async def is_whole() -> bool:
-            return [len(each) for each in await owned(made)] == [2]
+    async def is_whole() -> bool:
+        return [len(each) for each in await owned(made)] == [2]
 
-        await until(is_whole, "the other one has both", made.said)
-        await made.stop_workers()
+    await until(is_whole, "the other one has both", made.said)
+    await made.stop_workers()
