@@ -58,8 +58,8 @@ _Z = 1.959963984540054
 _T = np.array([0.0, 0.0, *(critical(0.975, k - 1) for k in range(2, GROUPS + 1))])
 """By the number of groups that have something."""
 _STAT = "by_user_group"
-_LARGEST = 1 << 36
-"""More than any addend: money has limbs, losses and weights are bounded."""
+_LARGEST = 1 << 40
+"""More than any addend: money has limbs, and of all others doubly robust values are the largest."""
 _FAMILY_OF = score_ratios.FAMILY_OF | off_policy.FAMILY_OF | diversity.FAMILY_OF
 _OF_FAMILIES: tuple[Ratio | RatioBy, ...] = (
     *score_ratios.RATIOS,
