@@ -191,7 +191,7 @@ BUGS = (
         "tests/query tests/server",
     ),
     Bug(
-        "server/processor.py",
+        "server/health.py",
         "max(0, end - read)",
         "max(0, end - read + 1)",
         "tests/server",

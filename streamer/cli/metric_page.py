@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from streamer.metrics.catalogue import PREFIX
+from streamer.server.series import Entry
 from streamer.settings.model import CONVENTIONS, Metrics
 from streamer.testing import value_of
 
@@ -43,6 +43,30 @@ LABELS = {
     "upto": "the upper bound of the class",
     "upto_seconds": "the upper bound of the class",
     "le": "the upper bound of the bucket",
+    "window": "one of [windows]",
+    "topic": "the name of a topic, or of a log where clusters have topics of one name",
+    "reason": "why: docs/events.md, docs/experiments.md",
+    "setting": "which list of the settings: dimensions, windows, …",
+    "value": "what was added to it",
+    "metrics": "which metrics: counts, joins, users, items, sessions, dwell, experiments, alerts",
+    "cause": "what keeps them from being exact",
+    "source": "the name of one of [[sources]]",
+    "cluster": "the name of one of [clusters], or kafka",
+    "format": "json, avro, protobuf, …",
+    "experiment": "the name of one of [[experiments]]",
+    "metric": "one of the metrics of the experiment",
+    "arm": "a value of the dimension of the experiment",
+    "interval": "fixed (holds at one look) or anytime (holds at every look)",
+    "verdict": "better, worse, …: docs/experiments.md",
+    "recommendation": "ship, wait, …: docs/experiments.md",
+    "alert": "the name of one of [[alerts]]",
+    "<dimension>": "one label for each dimension",
+    "status": "what holds, in words",
+    "worker": "host, process and a random part",
+    "partition": "the number of a partition",
+    "phase": "where the worker stands: owned once it counts",
+    "version": "that of streamer",
+    "python": "the version of Python",
 }
 """Label -> what its values are."""
 FIELDS = {
@@ -77,24 +101,6 @@ EXAMPLES: tuple[tuple[dict[str, Any], ...], ...] = (
 )
 """Two events each; a metric is shown of the first of them that gives it a value other
 than 0."""
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One series of ``/metrics``. ``labels`` lacks what many share: window and dimensions."""
-
-    name: str
-    family: str
-    kind: str
-    scope: str
-    labels: tuple[str, ...]
-    formula: str
-    unit: str
-    empty: str
-    source: str
-    doc: str
-    brief: str = ""
-    """What of it every rollup shows; nothing: it is for detailed rollups."""
 
 
 def page_of(entry: Entry, sources: dict[str, str]) -> str:

@@ -11,12 +11,10 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from streamer.cli.metric_page import Entry, page_of
+from streamer.cli.metric_page import page_of
 from streamer.errors import UsageError
-from streamer.metrics.catalogue import FAMILIES, PREFIX
-from streamer.metrics.definition import Metric
-from streamer.query import alert_gauges, experiment_gauges
-from streamer.query.counters import COUNTERS
+from streamer.metrics.catalogue import PREFIX
+from streamer.server.series import Entry, entries
 from streamer.settings.names import nearest
 
 SOURCES = {
@@ -32,26 +30,6 @@ SOURCES = {
 """Letter → where a formula is from."""
 _WIDTH = 160
 """Characters of a line, where stdout is no terminal."""
-
-
-def entries() -> list[Entry]:
-    """All that streamer can show, whatever the settings ask for."""
-    counters = [
-        Entry(
-            *(PREFIX + c.name, c.family, c.kind, "total", c.labels),
-            *(c.formula, c.unit, c.empty, "", c.doc),
-        )
-        for c in (*COUNTERS, *experiment_gauges.GAUGES, *alert_gauges.GAUGES)
-    ]
-    metrics = [
-        Entry(
-            *(PREFIX + m.name, family.name, m.kind, m.scope, m.labels),
-            *(m.formula, m.unit, m.empty, m.source, m.doc, _brief(m)),
-        )
-        for family in FAMILIES
-        for m in family.metrics
-    ]
-    return counters + metrics
 
 
 def named(part: str) -> list[Entry]:
@@ -74,15 +52,6 @@ def _single(name: str | None, chosen: list[Entry]) -> Entry | None:
     called = name.casefold().removeprefix(PREFIX)
     exact = [e for e in chosen if e.name.removeprefix(PREFIX) in (called, f"{called}_ratio")]
     return exact[0] if exact else chosen[0] if len(chosen) == 1 else None
-
-
-def _brief(metric: Metric) -> str:
-    """What of a metric every rollup shows, in words."""
-    if metric.brief is None:
-        return ""
-    only = ", ".join(f'{name}="{value}"' for name, value in metric.brief.labels.items())
-    crossings = ", single dimensions only" if metric.brief.dimensions == 1 else ""
-    return f"brief{f' ({only}{crossings})' if only or crossings else ''}"
 
 
 def main(args: argparse.Namespace) -> int:

@@ -17,8 +17,8 @@ from typing import Any
 import msgspec
 
 from streamer.cli import arguments, generated
-from streamer.cli.metric_page import Entry
-from streamer.cli.metrics import SOURCES, entries
+from streamer.cli.metrics import SOURCES
+from streamer.server.series import OF_WINDOWS, Entry, entries
 from streamer.settings import (
     alerts,
     clusters,
@@ -66,7 +66,8 @@ def metrics_page() -> str:
     intro = f"""# Metrics
 
 {_NOTE}
-All series of `/metrics`, `/api/readings` and `streamer replay`. *window* series have the label
+All series of `/metrics`, `/api/readings` and `streamer replay`; those of the processor are in
+`/metrics` alone. *window* series have the label
 `window`; *window* and *total* series of a family have one label for each dimension, where `all`
 stands for a rollup, `other` for values beyond the bound, `unknown` for a missing value.
 A ratio whose denominator is 0 is absent, never 0; its support is a series of its own.
@@ -103,7 +104,7 @@ def _family(name: str, members: Sequence[Entry]) -> str:
     rows = []
     for entry in members:
         labels = f"{{{','.join(entry.labels)}}}" if entry.labels else ""
-        is_of_windows = entry.family not in ("acceptance", "experiments", "alerts")
+        is_of_windows = entry.family in OF_WINDOWS
         kind = f"{entry.scope} {entry.kind}" if is_of_windows else entry.kind
         doc = entry.doc + (f" Source: {entry.source}." if entry.source else "")
         if entry.brief:

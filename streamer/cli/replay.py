@@ -46,7 +46,7 @@ def main(args: argparse.Namespace) -> int:
     result = replay.readout()
     read = of_readout(settings, result, sample)
     if args.prom:
-        sys.stdout.write(render(result))
+        sys.stdout.write(render(result.blocks))
     elif args.json:
         sys.stdout.write(json.dumps(result.as_json()) + "\n")
     else:

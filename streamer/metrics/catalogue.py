@@ -6,6 +6,7 @@ What metrics are called, and how their values are written, where they are shown 
 from __future__ import annotations
 
 import fnmatch
+from typing import Any
 
 from streamer.errors import SettingsError
 from streamer.metrics import (
@@ -32,13 +33,13 @@ from streamer.metrics.compared_metrics import (
     ExperimentMeasures,
 )
 from streamer.metrics.day_before import DayBefore
-from streamer.metrics.definition import Family, Form, Metric
+from streamer.metrics.definition import DeclaredSeries, Family, Form, Formula, Metric
 from streamer.metrics.item_counts import item_counts
 from streamer.metrics.layout import Layout, merge
 from streamer.metrics.ratios import NAMED
 from streamer.settings.model import Settings
 
-FAMILIES: tuple[Family, ...] = (
+FAMILIES: tuple[Family[Formula], ...] = (
     traffic.FAMILY,
     engagement.FAMILY,
     ranking.FAMILY,
@@ -117,7 +118,7 @@ _SLATES = {each.name: each for family in SLATE_FAMILIES.values() for each in fam
 _WORDS = {"ctr": "CTR", "cvr": "CVR", "ips": "IPS", "snips": "SNIPS", "coec": "COEC"}
 
 
-def title_of(metric: Metric) -> str:
+def title_of(metric: DeclaredSeries[Any]) -> str:
     """A metric in words.
 
     >>> from streamer.metrics.catalogue import FAMILIES
@@ -134,7 +135,7 @@ def title_of(metric: Metric) -> str:
     return words[0][:1].upper() + " ".join(words)[1:]
 
 
-def form_of(metric: Metric) -> Form:
+def form_of(metric: DeclaredSeries[Any]) -> Form:
     """How its values are written."""
     if declared := NAMED.get(metric.name) or _SLATES.get(metric.name):
         return declared.form

@@ -36,7 +36,15 @@ import numpy as np
 
 from streamer.encoding.arrays import F64, I64, Bools
 from streamer.metrics.composite_parts import Read, WeightedPart
-from streamer.metrics.definition import Brief, Declarations, Family, Series, Sums, remembered
+from streamer.metrics.definition import (
+    Brief,
+    Declarations,
+    Family,
+    Formula,
+    Series,
+    Sums,
+    remembered,
+)
 from streamer.metrics.intervals import LEAST_GROUPS, student_t
 from streamer.metrics.sums import read
 from streamer.stats.random_groups import GROUPS
@@ -45,7 +53,7 @@ MATURITIES = ("provisional", "mature")
 _LABELS = ("composite", "maturity")
 _EMPTY = "absent where a part is, or its day before is 0 or not kept"
 
-metric = Declarations()
+metric = Declarations[Formula]()
 
 
 def _readers(w: Sums, part: WeightedPart, maturity: str) -> tuple[Read, Read]:
@@ -184,4 +192,4 @@ _declare_end("lower", 0)
 _declare_end("upper", 1)
 
 
-FAMILY = Family("composites", tuple(metric.metrics))
+FAMILY = Family("composites", tuple(metric.series))

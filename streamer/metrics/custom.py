@@ -34,7 +34,16 @@ import numpy as np
 
 from streamer.encoding.arrays import F64, I64
 from streamer.encoding.limbs import VALUE_BITS
-from streamer.metrics.definition import Brief, Declarations, Family, Series, Sums, count, ratio
+from streamer.metrics.definition import (
+    Brief,
+    Declarations,
+    Family,
+    Formula,
+    Series,
+    Sums,
+    count,
+    ratio,
+)
 from streamer.metrics.layout import Stat
 from streamer.metrics.ratios import PerUser, Ratio, RatioBy, declare_ratio_by
 from streamer.metrics.sketch import QUANTILES, at_rank
@@ -184,7 +193,7 @@ def per_user(settings: Settings) -> dict[str, PerUser]:
     }
 
 
-metric = Declarations()
+metric = Declarations[Formula]()
 
 
 @metric(
@@ -262,4 +271,4 @@ def window_custom_events(w: Sums) -> Iterator[Series]:
             yield count(events_of(custom.name).total(w), **{NAME: custom.name})
 
 
-FAMILY = Family(NAME, tuple(metric.metrics), _stats)
+FAMILY = Family(NAME, tuple(metric.series), _stats)

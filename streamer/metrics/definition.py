@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -130,7 +130,12 @@ class Sums(Protocol):
         ...
 
 
+Sample = tuple[tuple[str, ...], int | float] | tuple[tuple[str, ...], int | float, str]
+"""Values of the labels, the value, and of a histogram the suffix; where there are fewer values than
+labels, the last labels are not set."""
 Formula = Callable[[Sums], Iterator[Series]]
+Read = TypeVar("Read", bound=Callable[..., Iterator[Any]])
+"""What makes the values of a series."""
 
 
 class Noted:
@@ -171,9 +176,12 @@ class Brief:
 
 
 @dataclass(frozen=True)
-class Metric:
-    """A metric: ``name`` without prefix; ``kind`` counter, gauge or histogram; ``scope`` window or
-    total."""
+class DeclaredSeries(Generic[Read]):
+    """A series of ``/metrics``: what is said of it everywhere, and the function that makes it.
+
+    ``name`` without prefix; ``kind`` counter, gauge or histogram; ``scope`` window or total;
+    ``labels`` without the window and the dimensions.
+    """
 
     name: str
     kind: str
@@ -184,17 +192,24 @@ class Metric:
     source: str
     doc: str
     labels: tuple[str, ...]
-    series: Formula
+    series: Read
     brief: Brief | None = None
     """What is shown in rollups that are not detailed; None: nothing."""
 
-    def shown(self, sums: Sums, dimensions: int, is_detailed: bool) -> Iterator[Series]:
-        """The series for a rollup of so many dimensions."""
-        if is_detailed:
-            yield from self.series(sums)
-        elif self.brief is not None and dimensions <= self.brief.dimensions:
-            only = self.brief.labels.items()
-            yield from (series for series in self.series(sums) if only <= series.labels.items())
+
+Metric = DeclaredSeries[Formula]
+"""A series of a window, or of the totals: one value for each segment."""
+
+
+def shown_series(
+    metric: Metric, sums: Sums, dimensions: int, is_detailed: bool
+) -> Iterator[Series]:
+    """What a rollup of so many dimensions shows of a metric."""
+    if is_detailed:
+        yield from metric.series(sums)
+    elif metric.brief is not None and dimensions <= metric.brief.dimensions:
+        only = metric.brief.labels.items()
+        yield from (series for series in metric.series(sums) if only <= series.labels.items())
 
 
 def _no_stats(settings: Any) -> tuple[Stat, ...]:
@@ -202,20 +217,21 @@ def _no_stats(settings: Any) -> tuple[Stat, ...]:
 
 
 @dataclass(frozen=True)
-class Family:
-    """Metrics that share statistics, which the core counts: what is read from the sums."""
+class Family(Generic[Read]):
+    """Series that stand together. Metrics of a family share statistics, which the core counts."""
 
     name: str
-    metrics: tuple[Metric, ...]
+    metrics: tuple[DeclaredSeries[Read], ...]
     stats: Callable[[Any], tuple[Stat, ...]] = _no_stats
     """Those of the settings."""
 
 
-class Declarations:
-    """Collects the metrics of one module."""
+class Declarations(Generic[Read]):
+    """Collects the series of one module; ``scope``: theirs, where they do not say."""
 
-    def __init__(self) -> None:
-        self.metrics: list[Metric] = []
+    def __init__(self, scope: str = "window") -> None:
+        self.scope = scope
+        self.series: list[DeclaredSeries[Read]] = []
 
     def __call__(
         self,
@@ -226,21 +242,21 @@ class Declarations:
         empty: str,
         source: str = "",
         labels: tuple[str, ...] = (),
-        scope: str = "window",
+        scope: str = "",
         kind: str = "",
         brief: Brief | None = None,
         doc: str = "",
-    ) -> Callable[[Formula], Formula]:
-        """Declare the decorated function as a metric: of a window a gauge, else a counter. ``doc``:
-        instead of the function's docstring."""
+    ) -> Callable[[Read], Read]:
+        """Declare what the decorated function makes; ``kind``: by default a counter where the name
+        ends with ``_total``, else a gauge; ``doc``: instead of the function's docstring."""
 
-        def declare(series: Formula) -> Formula:
-            of_scope = "counter" if scope == "total" else "gauge"
+        def declare(series: Read) -> Read:
+            by_name = "counter" if name.endswith("_total") else "gauge"
             text = " ".join((doc or series.__doc__ or "").split())
-            self.metrics.append(
-                Metric(
-                    *(name, kind or of_scope, scope, formula, unit, empty, source, text, labels),
-                    *(series, brief),
+            self.series.append(
+                DeclaredSeries(
+                    *(name, kind or by_name, scope or self.scope, formula, unit, empty, source),
+                    *(text, labels, series, brief),
                 )
             )
             return series

@@ -22,6 +22,7 @@ from streamer.metrics.definition import (
     Brief,
     Declarations,
     Family,
+    Formula,
     Series,
     Sums,
     count,
@@ -54,7 +55,7 @@ def _stats(settings: Any) -> tuple[Stat, ...]:
     )
 
 
-metric = Declarations()
+metric = Declarations[Formula]()
 
 
 @metric(
@@ -115,4 +116,4 @@ def dwell_distribution(w: Sums) -> Iterator[Series]:
         yield count(w("dwell_class")[:, i], upto_seconds=label)
 
 
-FAMILY = Family("engagement", (*metric.metrics, *users.METRICS, *sessions.METRICS), _stats)
+FAMILY = Family("engagement", (*metric.series, *users.METRICS, *sessions.METRICS), _stats)

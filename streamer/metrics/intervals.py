@@ -33,7 +33,15 @@ from streamer.metrics import (
     off_policy,
     score_ratios,
 )
-from streamer.metrics.definition import Brief, Declarations, Family, Series, Sums, remembered
+from streamer.metrics.definition import (
+    Brief,
+    Declarations,
+    Family,
+    Formula,
+    Series,
+    Sums,
+    remembered,
+)
 from streamer.metrics.layout import USER_GROUP, Layout, Stat
 from streamer.metrics.ratios import RATIOS, Ratio, RatioBy, maturities
 from streamer.metrics.sums import CLICKS_OF_USERS, Sum
@@ -198,7 +206,7 @@ def of_rates(rates: I64, squares: I64, users: I64, positive: I64, sample_ratio: 
 
 # Metrics -----------------------------------------------------------------------------------------
 
-metric = Declarations()
+metric = Declarations[Formula]()
 _BRIEF = ("ctr_ratio", "cvr_ratio")
 _OF_SHARES = f"absent below {LEAST_GROUPS} groups of users with any"
 _OF_VALUES = (
@@ -347,4 +355,4 @@ _declare_ends(
     _OF_VALUES,
 )
 
-FAMILY = Family("intervals", tuple(metric.metrics), _stats)
+FAMILY = Family("intervals", tuple(metric.series), _stats)

@@ -46,7 +46,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from streamer.metrics.definition import Declarations, Family, Series, Sums, ratio
+from streamer.metrics.definition import Declarations, Family, Formula, Series, Sums, ratio
 from streamer.metrics.layout import Stat
 from streamer.metrics.ratios import Ratio, RatioBy, declare_ratio_by, matured
 from streamer.metrics.sums import UNITS, Sum, named
@@ -160,7 +160,7 @@ BY_POLICY = (
 )
 """Means over impressions: they have intervals, and experiments and alerts compare them."""
 
-metric = Declarations()
+metric = Declarations[Formula]()
 for each in BY_POLICY:
     declare_ratio_by(metric, each, each.source)
 
@@ -215,6 +215,6 @@ _count(
     "Weights that were clipped; each lowers the estimates.",
 )
 
-FAMILY = Family("off_policy", tuple(metric.metrics), _stats)
+FAMILY = Family("off_policy", tuple(metric.series), _stats)
 FAMILY_OF = {each.name: FAMILY.name for each in BY_POLICY}
 """Metric → its family."""

@@ -251,4 +251,4 @@ def _stats(settings: Any) -> tuple[Any, ...]:
     return (slate_metric.stat(settings),)
 
 
-FAMILY = Family("ranking", tuple(slate_metric.metrics), _stats)
+FAMILY = Family("ranking", tuple(slate_metric.series), _stats)

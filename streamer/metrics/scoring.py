@@ -86,4 +86,4 @@ def _stats(settings: Any) -> tuple[Any, ...]:
     return (slate_metric.stat(settings),)
 
 
-FAMILY = Family("scoring", tuple(slate_metric.metrics), _stats)
+FAMILY = Family("scoring", tuple(slate_metric.series), _stats)

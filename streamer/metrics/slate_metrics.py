@@ -90,7 +90,7 @@ class SlateFamily:
     def __init__(self, name: str, populations: tuple[Population, ...]) -> None:
         self.name, self.populations = name, populations
         self.values: list[SlateMetric] = []
-        self.metrics: list[Metric] = []
+        self.series: list[Metric] = []
         self._plan = lru_cache(maxsize=8)(self._planned)
         for support in dict.fromkeys(p.support for p in populations):
             self._declare_support([p for p in populations if p.support == support])
@@ -119,7 +119,7 @@ class SlateFamily:
             over=over, k=by_k, maturity=population.has_maturity, convention=conventions
         )
         shared = ("gauge", "window")
-        self.metrics += [
+        self.series += [
             Metric(name, *shared, f"mean over slates of {formula}", unit, _empty(metric), source,
                    doc, labels, self._means(metric), brief),
             Metric(f"{name}_stderr", *shared, "standard deviation / sqrt(slates)",
@@ -213,7 +213,7 @@ class SlateFamily:
 
         labels = _listed(over=counted[0].has_over, maturity=counted[0].has_maturity)
         doc = "; ".join(f"{p.name}: {p.doc}" for p in counted)
-        self.metrics.append(
+        self.series.append(
             Metric(counted[0].support, "gauge", "window", "slates", "slates",
                    "absent where it is 0", "", f"Slates that means are taken over. {doc}.",
                    labels, series, counted[0].brief)

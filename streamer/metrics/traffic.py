@@ -29,6 +29,7 @@ from streamer.metrics.definition import (
     Brief,
     Declarations,
     Family,
+    Formula,
     Series,
     Sums,
     count,
@@ -59,7 +60,7 @@ def _stats(settings: Any) -> tuple[Stat, ...]:
     )
 
 
-metric = Declarations()
+metric = Declarations[Formula]()
 
 
 def _anything(w: Sums) -> Any:
@@ -273,4 +274,4 @@ def cvr_attributed_converted(w: Sums) -> Iterator[Series]:
         yield Series(labels, above, above != 0)
 
 
-FAMILY = Family("traffic", (*metric.metrics, *by_position.METRICS), _stats)
+FAMILY = Family("traffic", (*metric.series, *by_position.METRICS), _stats)

@@ -32,7 +32,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from streamer._core import USER_GROUP_BITS
-from streamer.metrics.definition import Brief, Declarations, Series, Sums, count, ratio
+from streamer.metrics.definition import Brief, Declarations, Formula, Series, Sums, count, ratio
 from streamer.metrics.layout import Stat
 from streamer.settings import limits
 
@@ -68,7 +68,7 @@ def stats(settings: Any) -> tuple[Stat, ...]:
     return (Stat("clicks_of_users"),)
 
 
-metric = Declarations()
+metric = Declarations[Formula]()
 
 
 def _kinds(w: Sums) -> Iterator[tuple[int, str]]:
@@ -153,4 +153,4 @@ def positive_rate(w: Sums) -> Iterator[Series]:
                 yield ratio(rates, below, feedback=kind, definition=definition)
 
 
-METRICS = tuple(metric.metrics)
+METRICS = tuple(metric.series)

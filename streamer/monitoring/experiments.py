@@ -26,7 +26,7 @@ from streamer.monitoring.panels import (
     the_first,
     tiles,
 )
-from streamer.monitoring.series import NUMBER, PERCENT, Declared
+from streamer.monitoring.series import NUMBER, PERCENT, PanelSeries
 from streamer.settings.model import Settings
 from streamer.stats.experiments.recommendation import Action
 from streamer.stats.experiments.srm import ALPHA, ALPHA_FIXED
@@ -65,7 +65,7 @@ _FIXED = (
 class Experiments:
     """Builds the dashboard."""
 
-    def __init__(self, series: Mapping[str, Declared], settings: Settings) -> None:
+    def __init__(self, series: Mapping[str, PanelSeries], settings: Settings) -> None:
         self._series, self._settings = series, settings
 
     def build(self, page_url: str) -> dict[str, Any]:

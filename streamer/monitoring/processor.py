@@ -25,7 +25,7 @@ from streamer.monitoring.panels import (
     table,
     tiles,
 )
-from streamer.monitoring.series import NUMBER, PERCENT, SECONDS, YES_NO, Declared
+from streamer.monitoring.series import NUMBER, PERCENT, SECONDS, YES_NO, PanelSeries
 from streamer.settings.model import Settings
 
 _QUANTILES = ("0.5", "0.9", "0.99")
@@ -41,7 +41,7 @@ _LOSSES = {
 class Processor:
     """Builds the dashboard."""
 
-    def __init__(self, series: Mapping[str, Declared], settings: Settings) -> None:
+    def __init__(self, series: Mapping[str, PanelSeries], settings: Settings) -> None:
         self._series, self._settings = series, settings
 
     def build(self, page_url: str) -> dict[str, Any]:

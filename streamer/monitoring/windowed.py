@@ -27,7 +27,7 @@ from streamer.monitoring.panels import (
     on_the_right,
     over_exporters,
 )
-from streamer.monitoring.series import NUMBER, Declared
+from streamer.monitoring.series import NUMBER, PanelSeries
 from streamer.settings.durations import duration_ms
 from streamer.settings.model import Settings
 
@@ -71,7 +71,7 @@ _ERRORS = (
 class Windowed:
     """Builds panels of the chosen window for a settings file."""
 
-    def __init__(self, series: Mapping[str, Declared], settings: Settings) -> None:
+    def __init__(self, series: Mapping[str, PanelSeries], settings: Settings) -> None:
         self.settings = settings
         self._series = series
         self._dimensions = settings.dimension_names
@@ -81,7 +81,7 @@ class Windowed:
         """Whether the settings show all of these metrics."""
         return self._shown.issuperset(names)
 
-    def of(self, name: str) -> Declared:
+    def of(self, name: str) -> PanelSeries:
         """What is declared of a series; ``name``: without prefix."""
         return self._series[name]
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from math import isfinite
 
+from streamer.metrics.definition import Declarations, Family, Sample
 from streamer.query.alerts import AlertVerdict
-from streamer.query.counters import Counter, CounterInputs, Sample, declaring
+from streamer.query.counters import CounterInputs, Samples
 from streamer.stats.alerting.baseline import MetricChange
 from streamer.stats.alerting.traffic import Traffic
 
-GAUGES: list[Counter] = []
-_declare = declaring(GAUGES, "alerts")
+gauge = Declarations[Samples]("total")
 _LABELS = ("alert", "<dimension>")
 _METRIC = "as the metric"
 _EMPTY = "absent where it is not defined, or has no bound"
@@ -38,8 +38,7 @@ def _gauge(
             if value is not None and isfinite(value):
                 yield (found.alert.name, *found.segment), value
 
-    samples.__doc__ = doc
-    _declare(name, *_LABELS, formula=formula, unit=unit, empty=empty)(samples)
+    gauge(name, labels=_LABELS, formula=formula, unit=unit, empty=empty, doc=doc)(samples)
 
 
 def _of_traffic(read: Callable[[Traffic], float | None]) -> Callable[[AlertVerdict], float | None]:
@@ -221,9 +220,8 @@ def _status(
             if verdict is not None:
                 yield (found.alert.name, *found.segment, str(verdict.status)), 1
 
-    samples.__doc__ = doc
     labels, empty = (*_LABELS, "status"), "absent for what does not hold"
-    _declare(name, *labels, formula="1 for what holds", unit="1", empty=empty)(samples)
+    gauge(name, labels=labels, formula="1 for what holds", unit="1", empty=empty, doc=doc)(samples)
 
 
 _status(
@@ -242,3 +240,6 @@ _status(
     "Status of a watched segment against the reference week, in the same words.",
     lambda found: found.reference,
 )
+
+
+FAMILY = Family("alerts", tuple(gauge.series))

@@ -1,6 +1,6 @@
 """What is counted beside the families: acceptance, joins, bounds, stream time.
 
-Declared as the metrics are, so that the catalogue lists them too.
+Declared as the metrics are.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from streamer.metrics.definition import Declarations, Family, Sample
 from streamer.query.alerts import AlertVerdict
 from streamer.query.exactness import Inexact
 from streamer.query.experiments import ExperimentReadout
@@ -44,54 +45,17 @@ class CounterInputs:
             yield (name,), sum(map(of, self.topics(name)))
 
 
-Sample = tuple[tuple[str, ...], int | float]
-"""Label values, and the value."""
-
-
-@dataclass(frozen=True)
-class Counter:
-    """One of them; ``name`` without prefix; ``kind`` counter or gauge."""
-
-    name: str
-    family: str
-    kind: str
-    labels: tuple[str, ...]
-    formula: str
-    unit: str
-    empty: str
-    doc: str
-    samples: Callable[[CounterInputs], Iterator[Sample]]
-
-
-COUNTERS: list[Counter] = []
-_ALWAYS = "shown at 0"
 Samples = Callable[[CounterInputs], Iterator[Sample]]
+counter = Declarations[Samples]("total")
+_AT_0 = "shown at 0"
 
 
-def declaring(into: list[Counter], family: str) -> Callable[..., Callable[[Samples], None]]:
-    """What declares the decorated functions as counters (and gauges) of a list; their docstrings
-    are the HELP texts."""
-
-    def named(
-        name: str, *labels: str, formula: str, unit: str, empty: str = _ALWAYS
-    ) -> Callable[[Samples], None]:
-        def declare(samples: Samples) -> None:
-            kind = "counter" if name.endswith("_total") else "gauge"
-            doc = " ".join((samples.__doc__ or "").split())
-            into.append(Counter(name, family, kind, labels, formula, unit, empty, doc, samples))
-
-        return declare
-
-    return named
-
-
-_declare = declaring(COUNTERS, "acceptance")
-
-
-@_declare(
-    *("events_total", "topic"),
+@counter(
+    "events_total",
+    labels=("topic",),
     formula="accepted + duplicates + late + rejected + ignored",
     unit="records",
+    empty=_AT_0,
 )
 def _events(known: CounterInputs) -> Iterator[Sample]:
     """Records seen: accepted, duplicates, late, rejected and ignored."""
@@ -103,33 +67,39 @@ def _events(known: CounterInputs) -> Iterator[Sample]:
     return known.by_log(seen)
 
 
-@_declare("accepted_total", "topic", formula="accepted events", unit="events")
+@counter("accepted_total", labels=("topic",), formula="accepted events", unit="events", empty=_AT_0)
 def _accepted(known: CounterInputs) -> Iterator[Sample]:
     """Events accepted, and counted."""
     return known.by_log(lambda topic: topic.accepted)
 
 
-@_declare(
+@counter(
     "duplicates_total",
-    "topic",
+    labels=("topic",),
     formula="events whose event_id was accepted within dedup_horizon",
     unit="events",
+    empty=_AT_0,
 )
 def _duplicates(known: CounterInputs) -> Iterator[Sample]:
     """Copies of an accepted event_id within the horizon."""
     return known.by_log(lambda topic: topic.duplicates)
 
 
-@_declare(
-    "late_total", "topic", formula="events with arrival clock - ts > max_lateness", unit="events"
+@counter(
+    "late_total",
+    labels=("topic",),
+    formula="events with arrival clock - ts > max_lateness",
+    unit="events",
+    empty=_AT_0,
 )
 def _late(known: CounterInputs) -> Iterator[Sample]:
     """Events later than max_lateness; dead-lettered."""
     return known.by_log(lambda topic: topic.late)
 
 
-@_declare(
-    *("rejected_total", "topic", "reason"),
+@counter(
+    "rejected_total",
+    labels=("topic", "reason"),
     formula="records that are not valid events, by reason",
     unit="records",
     empty="absent for a reason not seen",
@@ -142,47 +112,74 @@ def _rejected(known: CounterInputs) -> Iterator[Sample]:
             yield (name, reason), sum(count.get(reason, 0) for count in counts)
 
 
-@_declare("ignored_total", "topic", formula="records of a kind in kind.ignored", unit="records")
+@counter(
+    "ignored_total",
+    labels=("topic",),
+    formula="records of a kind in kind.ignored",
+    unit="records",
+    empty=_AT_0,
+)
 def _ignored(known: CounterInputs) -> Iterator[Sample]:
     """Records that a source says are not to be counted."""
     return known.by_log(lambda topic: topic.ignored)
 
 
-@_declare("anonymous_total", "topic", formula="accepted events without a user", unit="events")
+@counter(
+    "anonymous_total",
+    labels=("topic",),
+    formula="accepted events without a user",
+    unit="events",
+    empty=_AT_0,
+)
 def _anonymous(known: CounterInputs) -> Iterator[Sample]:
     """Accepted events without a user: they count in no metric of users."""
     return known.by_log(lambda topic: topic.anonymous)
 
 
-@_declare(
+@counter(
     "cut_values_total",
-    "topic",
+    labels=("topic",),
     formula="values of dimensions of more than 128 characters, in accepted events",
     unit="values",
+    empty=_AT_0,
 )
 def _cut_values(known: CounterInputs) -> Iterator[Sample]:
     """Values of dimensions that were cut, as they are too long."""
     return known.by_log(lambda topic: topic.cut_values)
 
 
-@_declare("unattributed_total", "topic", formula="final and joined to nothing", unit="events")
+@counter(
+    "unattributed_total",
+    labels=("topic",),
+    formula="final and joined to nothing",
+    unit="events",
+    empty=_AT_0,
+)
 def _unattributed(known: CounterInputs) -> Iterator[Sample]:
     """Feedback that joined no impression and no longer can."""
     for kind in FEEDBACK:
         yield (kind,), sum(h.unattributed[kind] for h in known.headers)
 
 
-@_declare("unsettled", "topic", formula="accepted feedback - settled feedback", unit="events")
+@counter(
+    "unsettled",
+    labels=("topic",),
+    formula="accepted feedback - settled feedback",
+    unit="events",
+    empty=_AT_0,
+)
 def _unsettled(known: CounterInputs) -> Iterator[Sample]:
     """Feedback whose dimensions may still change; not in the totals yet."""
     for kind in FEEDBACK:
         yield (kind,), sum(h.unsettled[kind] for h in known.headers)
 
 
-@_declare(
-    *("label_values_capped_total", "dimension"),
+@counter(
+    "label_values_capped_total",
+    labels=("dimension",),
     formula="accepted events with a value that its partition does not keep",
     unit="events",
+    empty=_AT_0,
 )
 def _capped(known: CounterInputs) -> Iterator[Sample]:
     """Accepted events counted as `other`: their value is beyond `max_values` of the dimension."""
@@ -190,16 +187,22 @@ def _capped(known: CounterInputs) -> Iterator[Sample]:
         yield (name,), sum(h.capped[i] for h in known.headers)
 
 
-@_declare("join_gap_total", formula="records below the watermark of an idle topic", unit="records")
+@counter(
+    "join_gap_total",
+    formula="records below the watermark of an idle topic",
+    unit="records",
+    empty=_AT_0,
+)
 def _join_gap(known: CounterInputs) -> Iterator[Sample]:
     """Records older than the watermark their topic had while idle; joins may have missed them."""
     yield (), sum(h.join_gap for h in known.headers)
 
 
-@_declare(
+@counter(
     "settled_moved_total",
     formula="settled feedback that joined another impression later",
     unit="events",
+    empty=_AT_0,
 )
 def _settled_moved(known: CounterInputs) -> Iterator[Sample]:
     """Feedback that was counted since the start under one segment and moved to another: its request
@@ -207,15 +210,16 @@ def _settled_moved(known: CounterInputs) -> Iterator[Sample]:
     yield (), sum(h.settled_moved for h in known.headers)
 
 
-@_declare("user_sample_ratio", formula="share of the users, by hash", unit="ratio")
+@counter("user_sample_ratio", formula="share of the users, by hash", unit="ratio", empty=_AT_0)
 def _user_sample(known: CounterInputs) -> Iterator[Sample]:
     """Share of the users that metrics of users are computed from, in the partition with the
     smallest share; 1: all of them."""
     yield (), 2.0 ** -max((h.sample_bits for h in known.headers), default=0)
 
 
-@_declare(
-    *("item_sample_ratio", "window"),
+@counter(
+    "item_sample_ratio",
+    labels=("window",),
     formula="share of the items, by hash",
     unit="ratio",
     empty="absent where no family counts items",
@@ -226,10 +230,11 @@ def _item_sample(known: CounterInputs) -> Iterator[Sample]:
         yield (label,), ratio
 
 
-@_declare(
+@counter(
     "users_behind_seconds",
     formula="stream time since the metrics of users were brought up to date",
     unit="seconds",
+    empty=_AT_0,
 )
 def _users_behind(known: CounterInputs) -> Iterator[Sample]:
     """How far the metrics of users are behind all others, in the slowest partition; 0: not at
@@ -237,8 +242,9 @@ def _users_behind(known: CounterInputs) -> Iterator[Sample]:
     yield (), max((h.users_behind_ms for h in known.headers), default=0) / 1000
 
 
-@_declare(
-    *("counted_since_seconds", "setting", "value"),
+@counter(
+    "counted_since_seconds",
+    labels=("setting", "value"),
     formula="stream time from which on it is counted, in the partition that began last",
     unit="epoch seconds",
     empty="absent for what was counted since the state began",
@@ -254,10 +260,11 @@ def _counted_since(known: CounterInputs) -> Iterator[Sample]:
         yield key, since_ms / 1000
 
 
-@_declare(
+@counter(
     "identity_exact",
     formula="1 if streamer_inexact has no cause for counts or joins, else 0",
     unit="0 or 1",
+    empty=_AT_0,
 )
 def _identity(known: CounterInputs) -> Iterator[Sample]:
     """1 while counts and joins are exact: every record was read, none is counted twice, and no join
@@ -265,8 +272,9 @@ def _identity(known: CounterInputs) -> Iterator[Sample]:
     yield (), int(not any(each.is_of_all for each in known.inexact))
 
 
-@_declare(
-    *("inexact", "metrics", "cause"),
+@counter(
+    "inexact",
+    labels=("metrics", "cause"),
     formula="1 for each cause for which some metrics are not exact",
     unit="1",
     empty="absent while all is exact",
@@ -278,7 +286,7 @@ def _inexact(known: CounterInputs) -> Iterator[Sample]:
         yield (each.metrics, each.cause), 1
 
 
-@_declare(
+@counter(
     "stream_time_seconds",
     formula="largest min(ts, arrival clock)",
     unit="epoch seconds",
@@ -290,8 +298,9 @@ def _stream_time(known: CounterInputs) -> Iterator[Sample]:
         yield (), known.stream_ms / 1000
 
 
-@_declare(
-    *("source_info", "source", "topic", "cluster", "format"),
+@counter(
+    "source_info",
+    labels=("source", "topic", "cluster", "format"),
     formula="1 for each topic that is read",
     unit="1",
     empty="never absent",
@@ -302,3 +311,6 @@ def _sources(known: CounterInputs) -> Iterator[Sample]:
     for name, log in known.settings.logs.items():
         source = known.settings.read_sources[log.source]
         yield (source.called, name, log.cluster or MAIN, source.format), 1
+
+
+FAMILY = Family("acceptance", tuple(counter.series))

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from streamer.query.counters import Counter, CounterInputs, Sample, declaring
+from streamer.metrics.definition import Declarations, Family, Sample
+from streamer.query.counters import CounterInputs, Samples
 from streamer.query.experiments import ExperimentReadout
 from streamer.stats.experiments.estimate import Estimate, Inference
 from streamer.stats.experiments.readout import Comparison
 from streamer.stats.experiments.verdict import Scale
 
-GAUGES: list[Counter] = []
-_declare = declaring(GAUGES, "experiments")
+gauge = Declarations[Samples]("total")
 _OF_ARM = ("experiment", "metric", "arm")
 _OF_LIFT = (*_OF_ARM, "interval")
 _UNDEFINED = "absent where it is not defined, and before the first day"
@@ -46,9 +46,9 @@ def _inferences(
                 yield (*labels, interval), lift, inference
 
 
-@_declare(
+@gauge(
     "experiment_users",
-    *("experiment", "arm"),
+    labels=("experiment", "arm"),
     formula="users with an impression in the arm and in no other one",
     unit="users",
     empty="absent before the first day",
@@ -60,9 +60,9 @@ def _users(known: CounterInputs) -> Iterator[Sample]:
             yield (found.experiment.name, arm), users
 
 
-@_declare(
+@gauge(
     "experiment_users_in_several_arms",
-    "experiment",
+    labels=("experiment",),
     formula="users with impressions in several arms",
     unit="users",
     empty="absent before the first day",
@@ -73,9 +73,9 @@ def _users_in_several_arms(known: CounterInputs) -> Iterator[Sample]:
         yield (found.experiment.name,), found.users_in_several_arms
 
 
-@_declare(
+@gauge(
     "experiment_outside_outcomes",
-    *("experiment", "reason"),
+    labels=("experiment", "reason"),
     formula="feedback, conversions and viewings: before_exposure of their user (attributed ones: "
     "without the arm of their user), or of unexposed users",
     unit="events",
@@ -89,9 +89,9 @@ def _outside(known: CounterInputs) -> Iterator[Sample]:
             yield (found.experiment.name, "unexposed"), found.outside.unexposed
 
 
-@_declare(
+@gauge(
     "experiment_user_sample_ratio",
-    "experiment",
+    labels=("experiment",),
     formula="share of the users, by hash",
     unit="ratio",
     empty="absent before the first day",
@@ -102,9 +102,9 @@ def _sample(known: CounterInputs) -> Iterator[Sample]:
         yield (found.experiment.name,), found.user_sample_ratio
 
 
-@_declare(
+@gauge(
     "experiment_srm_pvalue",
-    *("experiment", "interval"),
+    labels=("experiment", "interval"),
     formula="fixed: Pearson's chi-squared; anytime: 1 / Bayes factor",
     unit="probability",
     empty="absent before the first day",
@@ -118,9 +118,9 @@ def _split(known: CounterInputs) -> Iterator[Sample]:
         yield (found.experiment.name, "anytime"), split.p_value
 
 
-@_declare(
+@gauge(
     "experiment_value",
-    *_OF_ARM,
+    labels=_OF_ARM,
     formula="sum of the numerators / sum of the denominators, over the users of the arm",
     unit="as the metric",
     empty=_UNDEFINED,
@@ -152,8 +152,7 @@ def _gauge(
             assert value is not None
             yield labels, value
 
-    samples.__doc__ = doc
-    _declare(name, *_OF_LIFT, formula=formula, unit=unit, empty=empty)(samples)
+    gauge(name, labels=_OF_LIFT, formula=formula, unit=unit, empty=empty, doc=doc)(samples)
 
 
 _gauge(
@@ -208,9 +207,9 @@ _gauge(
 )
 
 
-@_declare(
+@gauge(
     "experiment_verdict",
-    *(*_OF_ARM, "verdict"),
+    labels=(*_OF_ARM, "verdict"),
     formula="1 for the verdict that holds",
     unit="1",
     empty="absent for the other verdicts",
@@ -221,9 +220,9 @@ def _verdict(known: CounterInputs) -> Iterator[Sample]:
         yield (*labels, str(comparison.verdict.outcome)), 1
 
 
-@_declare(
+@gauge(
     "experiment_recommendation",
-    *("experiment", "recommendation", "arm"),
+    labels=("experiment", "recommendation", "arm"),
     formula="1 for the recommendation that holds",
     unit="1",
     empty="absent for the others, and before the first day",
@@ -235,3 +234,6 @@ def _recommendation(known: CounterInputs) -> Iterator[Sample]:
     for found in known.experiments:
         if (advice := found.recommendation) is not None:
             yield (found.experiment.name, str(advice.action), advice.arm or ""), 1
+
+
+FAMILY = Family("experiments", tuple(gauge.series))

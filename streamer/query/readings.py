@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
+from typing import Any, TypeVar
 
 from streamer.ingest.keying import topics_not_by_user
 from streamer.metrics.catalogue import PREFIX, Catalogue
-from streamer.metrics.definition import Metric, Series
+from streamer.metrics.definition import DeclaredSeries, Family, Metric, Sample, Series, shown_series
 from streamer.metrics.rings import Ring, rings_of
-from streamer.query import alert_gauges, experiment_gauges
+from streamer.query import alert_gauges, counters, experiment_gauges
 from streamer.query.alerts import AlertVerdict, watched
-from streamer.query.counters import COUNTERS, CounterInputs
+from streamer.query.counters import CounterInputs
 from streamer.query.exactness import ExactnessInputs, Inexact, inexact
 from streamer.query.experiments import stored_experiments
 from streamer.query.item_sums import ItemSumCache
@@ -24,7 +25,12 @@ from streamer.query.windows import Rolled, Window
 from streamer.settings.model import Settings
 from streamer.state.snapshot import View
 
+SAMPLED = (counters.FAMILY, experiment_gauges.FAMILY, alert_gauges.FAMILY)
+"""Families of series beside those of windows and totals."""
+DIMENSIONS = "<dimension>"
+"""Stands for one label for each dimension."""
 _SINCE = "counted_since_ms"
+_Inputs = TypeVar("_Inputs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +168,8 @@ def readout(
     headers = [view.header for view in views]
     wrong = inexact(ExactnessInputs(settings, headers, keyed, samples, is_unread))
     known = CounterInputs(settings, headers, stream_ms, experiments, alerts, samples, wrong)
-    blocks = [*_counters(known), *_shown(settings, catalogue, windows)]
+    sampled = (b for family in SAMPLED for b in sampled_blocks(settings, family, known))
+    blocks = [*sampled, *_shown(settings, catalogue, windows)]
     return Readout(stream_ms, blocks, alerts, wrong)
 
 
@@ -179,7 +186,7 @@ class _Shown:
         """The series of a metric: in a window those that are counted over all of it."""
         is_total = metric.scope == "total"
         self.sums.begin()
-        for series in metric.shown(self.sums, self.dimensions, self.is_detailed):
+        for series in shown_series(metric, self.sums, self.dimensions, self.is_detailed):
             if is_total or self.sums.is_wholly_counted:
                 since_ms = self.sums.since_ms if is_total else 0
                 yield _block(metric, series, self.labels, since_ms or None)
@@ -262,13 +269,21 @@ def _block(
     return SeriesBlock(name, metric.kind, metric.doc, labels, extra, values, present, since_ms)
 
 
-def _counters(known: CounterInputs) -> Iterator[SeriesBlock]:
-    for c in (*COUNTERS, *experiment_gauges.GAUGES, *alert_gauges.GAUGES):
-        names = [
-            name
-            for label in c.labels
-            for name in (known.settings.dimension_names if label == "<dimension>" else (label,))
-        ]
-        for labels, value in c.samples(known):
-            named = dict(zip(names, labels, strict=True))
-            yield SeriesBlock(PREFIX + c.name, c.kind, c.doc, [named], {}, [value], [0])
+def sampled_blocks(
+    settings: Settings, family: Family[Callable[[_Inputs], Iterator[Sample]]], inputs: _Inputs
+) -> Iterator[SeriesBlock]:
+    """The series of a family that are no function of sums, one block for each sample."""
+    for declared in family.metrics:
+        names = _label_names(settings, declared)
+        for labels, value, *suffix in declared.series(inputs):
+            named = dict(zip(names, labels, strict=not suffix))
+            name = PREFIX + declared.name + "".join(suffix)
+            yield SeriesBlock(name, declared.kind, declared.doc, [named], {}, [value], [0])
+
+
+def _label_names(settings: Settings, declared: DeclaredSeries[Any]) -> list[str]:
+    return [
+        name
+        for label in declared.labels
+        for name in (settings.dimension_names if label == DIMENSIONS else (label,))
+    ]

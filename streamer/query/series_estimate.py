@@ -10,7 +10,7 @@ import numpy as np
 
 from streamer.encoding.arrays import I64
 from streamer.metrics.catalogue import Catalogue
-from streamer.metrics.definition import Noted
+from streamer.metrics.definition import Noted, shown_series
 from streamer.metrics.item_counts import ItemTable, item_counts
 from streamer.metrics.rings import Ring, rings_of
 from streamer.metrics.sums import part_of, read
@@ -116,7 +116,7 @@ def expected_series(
                 1
                 for metric in catalogue.metrics
                 if metric.scope == scope
-                for _ in metric.shown(full, len(set(rollup)), settings.is_detailed(rollup))
+                for _ in shown_series(metric, full, len(set(rollup)), settings.is_detailed(rollup))
             )
     return found
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 
 from aiohttp import web
-from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
-from prometheus_client.openmetrics.exposition import generate_latest as openmetrics
+from prometheus_client import ProcessCollector
 
 from streamer.errors import StreamerError
 from streamer.notices import Notices
+from streamer.query.readings import SeriesBlock
 from streamer.server.alert_history import AlertHistoryApi
 from streamer.server.api import Api
 from streamer.server.authentication import guards, is_open
@@ -19,6 +19,7 @@ from streamer.server.exporter import Exporter
 from streamer.server.failures import add_headers, errors, gate
 from streamer.server.history import HistoryApi
 from streamer.server.host_names import host_guard
+from streamer.server.prometheus_text import render
 from streamer.server.scrape import Bodies, Sending, form_of
 from streamer.server.web import add_pages
 
@@ -40,11 +41,9 @@ class Pages:
             ",".join(request.headers.getall("Accept", [])),
             ",".join(request.headers.getall("Accept-Encoding", [])),
         )
-        registry = CollectorRegistry(auto_describe=False)
-        registry.register(self.exporter)
-        registry.register(self._process)
-        tail = openmetrics(registry) if form.is_openmetrics else generate_latest(registry)  # type: ignore[no-untyped-call]
-        head, tail = await self._bodies[at_stream].body(result, form, tail)
+        own = [*self.exporter.processor(), *_process_blocks(self._process)]
+        rest = render(own, form.is_openmetrics) + ("# EOF\n" if form.is_openmetrics else "")
+        head, tail = await self._bodies[at_stream].body(result, form, rest.encode())
         return await self._sending.send(request, form.headers, head, tail)
 
     async def healthz(self, request: web.Request) -> web.Response:
@@ -74,6 +73,14 @@ class Pages:
         async with self.exporter.ends.followed(lambda: self.exporter.reader.count):
             yield
         await self.exporter.store.close()
+
+
+def _process_blocks(process: ProcessCollector) -> Iterator[SeriesBlock]:
+    """What operating systems say of the exporter's process: memory, time, open files."""
+    for family in process.collect():
+        for each in family.samples:
+            doc, labels = family.documentation, dict(each.labels)
+            yield SeriesBlock(each.name, family.type, doc, [labels], {}, [each.value], [0])
 
 
 def application(exporter: Exporter, notices: Notices | None = None) -> web.Application:

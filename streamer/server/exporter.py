@@ -8,25 +8,14 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from prometheus_client.core import GaugeMetricFamily, Metric
-
 from streamer.errors import CodecError, StoreError, StreamerError
 from streamer.kafka.log_ends import LogEnds
-from streamer.metrics.catalogue import PREFIX, Catalogue
-from streamer.query.readings import Readout, ReadoutCache, readout
+from streamer.metrics.catalogue import Catalogue
+from streamer.query.readings import Readout, ReadoutCache, SeriesBlock, readout, sampled_blocks
+from streamer.server import processor
 from streamer.server.failures import place_of
-from streamer.server.processor import (
-    Health,
-    Standstill,
-    build_info,
-    health,
-    keyed_metric,
-    lag_records,
-    log_metrics,
-    processor_metrics,
-    unread_metric,
-    unread_topics,
-)
+from streamer.server.health import Health, Standstill, health, lag_records, unread_topics
+from streamer.server.processor import ProcessorInputs
 from streamer.settings import limits
 from streamer.settings.model import Settings
 from streamer.settings.redis_url import place_of as place_of_url
@@ -142,15 +131,14 @@ class Exporter:
             return None
         return reader.stream_ms + max(0, now_ms - reader.moved_ms)
 
-    def collect(self) -> Iterator[Metric]:
-        """For a Prometheus registry: the processor's metrics, and this exporter's own."""
-        yield from processor_metrics(self.reader, self.reports, self.health)
-        yield from log_metrics(self.lags, self.standstill)
-        yield keyed_metric(self.settings, self.reader.keyed)
-        yield unread_metric(self.settings, unread_topics(self.reports))
-        yield build_info()
-        name, text = f"{PREFIX}readout_seconds", "Time the last readout took."
-        yield GaugeMetricFamily(name, text, value=self.readout_seconds)
+    def processor(self) -> Iterator[SeriesBlock]:
+        """The processor's own series, as of the last refresh."""
+        present = [report for report in self.reports if report.is_present]
+        known = ProcessorInputs(
+            *(self.settings, self.reader, present, self.health, self.lags),
+            *(self.standstill.seconds, unread_topics(self.reports), self.readout_seconds),
+        )
+        return sampled_blocks(self.settings, processor.FAMILY, known)
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ import msgspec
 from aiohttp import web
 
 from streamer.metrics.catalogue import PREFIX, form_of, title_of
-from streamer.metrics.definition import Metric
+from streamer.metrics.definition import DeclaredSeries, Metric
 from streamer.query.merged_panes import MergedPanes
 from streamer.query.pane_history import NotByPaneError, PaneHistory, Wanted
 from streamer.query.segment_index import ALL
@@ -20,6 +20,7 @@ from streamer.server.api import error_answer, without_parameters
 from streamer.server.documents import UnknownValueError, require_known
 from streamer.server.exporter import Exporter
 from streamer.server.scrape import accepts_gzip
+from streamer.server.series import OTHERS
 from streamer.settings import limits
 from streamer.settings.labels import OF_READINGS
 from streamer.settings.names import nearest
@@ -51,14 +52,17 @@ class HistoryApi:
         app.router.add_get("/api/history", self.history)
 
     async def metrics(self, request: web.Request) -> web.Response:
-        """Every metric of a window that the settings switch on, by family."""
+        """Every series that the settings switch on, by family."""
         if refused := without_parameters(request):
             return refused
+        catalogue = self.exporter.catalogue
+        hidden = {m.name for f in catalogue.families for m in f.metrics}
+        hidden -= {m.name for m in catalogue.metrics}
         listed = [
-            {"family": family.name, **_described(metric)}
-            for family in self.exporter.catalogue.families
-            for metric in family.metrics
-            if metric.name in self._shown
+            {"family": family.name, "scope": each.scope, **_described(each)}
+            for family in (*catalogue.families, *OTHERS)
+            for each in family.metrics
+            if each.name not in hidden
         ]
         return _answer(msgspec.json.encode({"metrics": listed}), request)
 
@@ -156,7 +160,7 @@ def _document(wanted: Wanted, panes: PaneHistory, at_ms: int) -> dict[str, Any]:
     }
 
 
-def _described(metric: Metric) -> dict[str, Any]:
+def _described(metric: DeclaredSeries[Any]) -> dict[str, Any]:
     """What a metric means."""
     return {
         "name": PREFIX + metric.name,

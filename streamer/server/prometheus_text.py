@@ -7,13 +7,13 @@ sample.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
 
 from prometheus_client.utils import floatToGoString
 
-from streamer.query.readings import Readout, SeriesBlock
+from streamer.query.readings import SeriesBlock
 from streamer.settings import limits
 
 _texts: dict[tuple[tuple[str, str], ...], str] = {}
@@ -22,18 +22,19 @@ _PLAIN = 1e6
 """Numbers nearer to 0 are written as Python does; Go's exponents begin here."""
 
 
-def render(result: Readout, is_openmetrics: bool = False) -> str:
-    """The text format of all readings, which stand together by name; in OpenMetrics without the
-    last line, ``# EOF``, so that more may follow."""
+def render(blocks: Iterable[SeriesBlock], is_openmetrics: bool = False) -> str:
+    """The text format of readings, which stand together by name; in OpenMetrics without the last
+    line, ``# EOF``, so that more may follow."""
     if len(_texts) > limits.MAX_LABEL_TEXTS:
         _texts.clear()
     texts: dict[tuple[object, ...], dict[int, str]] = {}
     out: list[str] = []
-    shown = (b for b in result.blocks if b.present)
+    shown = (b for b in blocks if b.present)
     for family, group in groupby(shown, attrgetter("family")):
-        blocks = list(group)
-        out.append(_openmetrics_head(family, blocks[0]) if is_openmetrics else _head(blocks[0]))
-        for block, places in places_of(blocks):
+        of_family = list(group)
+        first = of_family[0]
+        out.append(_openmetrics_head(family, first) if is_openmetrics else _head(first))
+        for block, places in places_of(of_family):
             made = texts.setdefault((id(block.labels), *block.extra.items()), {})
             name, labels, extra, values = block.name, block.labels, block.extra, block.values
             for i in places:

@@ -103,7 +103,7 @@ class Bodies:
     def _make(self, result: Readout, form: Form) -> None:
         plain = Form(form.is_openmetrics, is_gzip=False)
         if plain not in self._made:
-            text = prometheus_text.render(result, form.is_openmetrics)
+            text = prometheus_text.render(result.blocks, form.is_openmetrics)
             self._made[plain] = text.encode(), None
         if form.is_gzip:
             stream = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)

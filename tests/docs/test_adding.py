@@ -22,7 +22,7 @@ RATIO = """
 """
 USE = """
 import json
-from streamer.cli.metrics import entries
+from streamer.server.series import entries
 from streamer.query.readings import readout
 from streamer.settings.load import parse
 from streamer.state.snapshot import view_of

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from streamer.metrics.definition import Family, Metric
+from streamer.metrics.definition import Family, Formula, Metric
 from streamer.metrics.intervals import name_of
 from tests.metrics.counted import CountedSums
 from tests.metrics.empty import rule
@@ -126,7 +126,9 @@ LAWS: tuple[Callable[[Metric, CountedSums, CountedSums], None], ...] = (
 )
 
 
-def ends_hold_the_value(family: Family, known: Mapping[str, Metric], sums: CountedSums) -> None:
+def ends_hold_the_value(
+    family: Family[Formula], known: Mapping[str, Metric], sums: CountedSums
+) -> None:
     """The lower end is not above the value, the upper one not below it, and they differ."""
     for base in [m for m in known.values() if name_of(m.name, "lower") in known]:
         ends = [read(known[name_of(base.name, end)], sums) for end in ("lower", "upper")]

@@ -12,7 +12,7 @@ import pytest
 from streamer.errors import SettingsError
 from streamer.metrics import score_drift
 from streamer.metrics.catalogue import FAMILIES, OF_USERS, PREFIX
-from streamer.metrics.definition import Family, Metric
+from streamer.metrics.definition import Family, Formula, Metric
 from streamer.metrics.layout import MAX_BLOCKS, merge
 from streamer.query.readings import family_of
 from streamer.settings.load import parse
@@ -61,12 +61,12 @@ def is_of_users(name: str) -> bool:
     return name.removeprefix(PREFIX) in OF_USERS
 
 
-def settings_of(family: Family) -> object:
+def settings_of(family: Family[Formula]) -> object:
     return parse({"metrics": {"families": [family.name], "feedback": {"click": 1, "like": 1}}})
 
 
 @pytest.mark.parametrize(("family", "metric"), METRICS, ids=IDS)
-def test_every_metric_says_what_it_is(family: Family, metric: Metric) -> None:
+def test_every_metric_says_what_it_is(family: Family[Formula], metric: Metric) -> None:
     assert re.fullmatch(r"[a-z][a-z0-9_]*", metric.name)
     assert metric.formula
     assert metric.unit
@@ -93,7 +93,7 @@ def test_names_are_unique() -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda f: f.name)
-def test_statistics_fit_a_column(family: Family) -> None:
+def test_statistics_fit_a_column(family: Family[Formula]) -> None:
     settings = SETTINGS["mapped names, own rollups"]
     stats = family.stats(settings)
     assert all(stat.largest > 0 and stat.width > 0 for stat in stats)
@@ -128,7 +128,7 @@ def readings() -> dict[str, list[tuple[dict[str, str], float]]]:
 
 @pytest.mark.parametrize(("family", "metric"), METRICS, ids=IDS)
 def test_values_are_in_range_and_labels_as_declared(
-    family: Family, metric: Metric, readings: dict[str, list[tuple[dict[str, str], float]]]
+    family: Family[Formula], metric: Metric, readings: dict[str, list[tuple[dict[str, str], float]]]
 ) -> None:
     assert metric.name in readings, "no random log ever shows it"
     dimensions = {name for s in SETTINGS.values() for name in s.dimension_names}

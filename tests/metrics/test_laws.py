@@ -53,7 +53,7 @@ FAMILY_OF = {m.name: family for family in SLATE_FAMILIES.values() for m in famil
 PARTS: dict[str, tuple[Metric, ...]] = {
     "traffic": tuple(m for m in traffic.FAMILY.metrics if m not in by_position.METRICS),
     "by_position": by_position.METRICS,
-    "engagement": tuple(engagement.metric.metrics),
+    "engagement": tuple(engagement.metric.series),
     "users": users.METRICS,
     "sessions": sessions.METRICS,
     "ranking": ranking.FAMILY.metrics,

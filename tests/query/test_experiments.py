@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamer.query.counters import CounterInputs
-from streamer.query.experiment_gauges import GAUGES
+from streamer.query.experiment_gauges import FAMILY
 from streamer.query.experiments import StoredExperiment, document, stored_experiments, users_of
 from streamer.settings.load import parse
 from streamer.state.snapshot import view_of
@@ -120,7 +120,7 @@ def test_the_document_recommends_from_the_start_on_only() -> None:
 @pytest.mark.parametrize("action", Action)
 def test_the_series_of_a_recommendation_is_that_of_the_readout(action: Action) -> None:
     """One of all actions, with the arm where there is one; none before the first day."""
-    (gauge,) = [each for each in GAUGES if each.name == "experiment_recommendation"]
+    (gauge,) = [each for each in FAMILY.metrics if each.name == "experiment_recommendation"]
     arm = "B" if action in (Action.SHIP, Action.STOP_HARM) else None
     advice = Recommendation(action, arm, "why", 9)
     stored = book_of([(0, 1, "A")])
@@ -130,5 +130,5 @@ def test_the_series_of_a_recommendation_is_that_of_the_readout(action: Action) -
     ]
     known = CounterInputs(SETTINGS, (), 0, readouts)
     assert gauge.labels == ("experiment", "recommendation", "arm")
-    assert list(gauge.samples(known)) == [(("x", action.value, arm or ""), 1)]
+    assert list(gauge.series(known)) == [(("x", action.value, arm or ""), 1)]
     assert action.value in gauge.doc

@@ -18,14 +18,17 @@ async def site(redis_url: str, redis_prefix: str) -> AsyncIterator[Site]:
         yield found
 
 
-async def test_every_metric_of_windows_is_described(site: Site) -> None:
+async def test_every_series_is_described(site: Site) -> None:
     status, text = await site.get("/api/metrics")
     assert status == 200
     listed = {each["name"]: each for each in json.loads(text)["metrics"]}
-    shown = {r["name"] for r in await site.readings() if "window" in r["labels"]}
-    assert {name for name in shown if name.endswith("_ratio")} - set(listed) == {
-        "streamer_item_sample_ratio"  # of the processor
+    _, scraped = await site.get("/metrics")
+    shown = {
+        line.split()[2] for line in scraped.splitlines() if line.startswith("# HELP streamer_")
     }
+    assert {"streamer_ctr_ratio", "streamer_commit_seconds", "streamer_ready"} <= shown
+    assert shown <= set(listed)
+    assert {each["scope"] for each in listed.values()} == {"window", "total"}
     assert listed["streamer_ctr_ratio"]["formula"] == "clicks / impressions"
     assert listed["streamer_ctr_ratio"]["title"] == "Click-through rate"
     assert listed["streamer_ctr_ratio"]["form"] == "percent"

@@ -10,7 +10,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as classic
 
-from streamer.query.readings import Readout
+from streamer.query.readings import Readout, SeriesBlock
 from streamer.server import prometheus_text
 from streamer.server.scrape import OPENMETRICS, TEXT, Bodies, Form, form_of
 from streamer.settings.model import Settings
@@ -90,7 +90,7 @@ async def test_a_readout_is_written_once_for_each_form(
     written: list[bool] = []
     render = prometheus_text.render
 
-    def counted(of: Readout, is_openmetrics: bool = False) -> str:
+    def counted(of: Iterable[SeriesBlock], is_openmetrics: bool = False) -> str:
         written.append(is_openmetrics)
         return render(of, is_openmetrics)
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from streamer.cli.metrics import entries
 from streamer.errors import SettingsError
 from streamer.metrics.catalogue import FAMILIES
-from streamer.settings.labels import OF_READINGS, RESERVED, UNRESERVED
+from streamer.server.series import entries
+from streamer.settings.labels import OF_BUILD, OF_READINGS, RESERVED, UNRESERVED
 from streamer.settings.load import load, parse
 from streamer.settings.model import Settings
 from streamer.settings.redis_url import validate_url
@@ -90,7 +90,9 @@ def test_names_may_be_exchanged_and_shared_by_events_of_other_topics() -> None:
     assert parse({"events": {"fields": fields}}).events.fields == fields
 
 
-OURS = {label for entry in entries() for label in entry.labels} - {"<dimension>", *UNRESERVED}
+OURS = {label for entry in entries() for label in entry.labels} - {
+    *("<dimension>", *UNRESERVED, *OF_BUILD)
+}
 
 
 @pytest.mark.parametrize(

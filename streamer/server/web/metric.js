@@ -81,7 +81,7 @@ export class MetricPage {
     if (this.#about === null) {
       const { metrics } = await get("api/metrics", signal);
       const name = PREFIX + this.#wanted.metric.replace(PREFIX, "");
-      this.#about = metrics.find((each) => each.name === name) ?? null;
+      this.#about = metrics.find((each) => each.name === name && each.scope === "window") ?? null;
     }
     const about = this.#about;
     const missing = `The settings show no metric ${this.#wanted.metric}.`;

@@ -202,4 +202,4 @@ async def test_reports_that_cannot_be_read_are_named(
         assert len(exporter.health.problems) == len(bad) + 1  # nothing is stored, too
         for name in bad:
             assert f"the report of {name} in Redis cannot be read" in str(exporter.health.problems)
-        list(exporter.collect())
+        list(exporter.processor())

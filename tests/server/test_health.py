@@ -5,8 +5,8 @@ from __future__ import annotations
 from streamer.ingest.hash_key import FIXED_KEY
 from streamer.kafka.log_ends import LogEnds
 from streamer.metrics.catalogue import Catalogue
-from streamer.server.processor import Health, Standstill, lag_records
-from streamer.server.processor import health as health_of
+from streamer.server.health import Health, Standstill, lag_records
+from streamer.server.health import health as health_of
 from streamer.settings.model import Settings
 from streamer.state.journal import Journal
 from streamer.state.memory import MemoryStore

@@ -1,0 +1,140 @@
+"""Whether what an exporter shows follows the logs: by what workers report and what is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from streamer.formatting import partitions_in_words
+from streamer.kafka.log_ends import LogEnds
+from streamer.settings import limits
+from streamer.state.manifest import Manifest
+from streamer.state.reader import Reader
+from streamer.state.worker_report import WorkerReport
+
+
+@dataclass(frozen=True)
+class Health:
+    """Whether what an exporter shows follows the logs, and what keeps it from that."""
+
+    problems: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    """What is not read of the logs, while everything else is."""
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether nothing keeps the readings from following the logs."""
+        return not self.problems
+
+
+def health(
+    reader: Reader,
+    reports: list[WorkerReport],
+    standstill: Standstill,
+    ends: LogEnds,
+    fullness: str | None = None,
+) -> Health:
+    """Health by the workers' reports, the stored state and the logs; ``fullness``: of the store, in
+    words, where it takes no more."""
+    present = [report for report in reports if report.is_present]
+    problems = [
+        f"{report.worker}: partition {partition}: {problem}"
+        for report in present
+        for partition, problem in sorted(report.problems.items())
+    ]
+    problems += [
+        f"{report.worker}: {problem}" for report in present for problem in report.log_problems
+    ]
+    problems += [
+        f"the report of {report.worker} in Redis cannot be read: {report.unreadable}"
+        for report in reports
+        if report.unreadable
+    ]
+    owned = {n for report in present for n, phase in report.owned.items() if phase == "owned"}
+    problems += [
+        f"{report.worker}: silent for {report.silent_seconds} s"
+        for report in reports
+        if report.silent_seconds and not report.is_present and not owned.issuperset(report.owned)
+    ]
+    if present and not reader.count:
+        problems.append("workers are running, but nothing is stored yet")
+    if not present and not reader.count and (records := sum(standstill.records.values())):
+        problems.append(
+            f"nothing is counted yet, and {records:,} records wait: no worker is running; start "
+            "`streamer run`, and look at what it prints"
+        )
+    needed = set(range(reader.count)) if reports else reader.claimed
+    if unowned := sorted(needed - owned):  # who ended on purpose has given back what it had
+        problems.append(f"{partitions_in_words(unowned)} of {reader.count}: no worker owns it")
+    if behind := reader.behind:
+        what = (
+            "Redis holds an older state than the one shown (restored, or counted again after "
+            "damage): the last whole copy is shown until workers have caught up"
+        )
+        problems.append(f"{partitions_in_words(behind)}: {what}")
+    problems += [
+        f"partition {partition}: records have waited for {seconds:.0f} s without a commit"
+        for partition, seconds in sorted(standstill.seconds.items())
+        if seconds > limits.STANDSTILL_SECONDS
+    ]
+    problems += [] if fullness is None else [fullness]
+    problems += [
+        f"partition {partition}: {damage}; the last state read is shown"
+        for partition, damage in sorted(reader.damaged.items())
+    ]
+    if ends.problem is not None:
+        problems.append(f"the lag is unknown: Kafka: {ends.problem}")
+    return Health(tuple(problems), tuple(unread_topics(reports).values()))
+
+
+def unread_topics(reports: list[WorkerReport]) -> dict[str, str]:
+    """Topic → why it is not read, or not all of it, by the workers that are present."""
+    present = [report for report in reports if report.is_present]
+    found = {topic: why for report in present for topic, why in report.unread.items()}
+    return dict(sorted(found.items()))
+
+
+def lag_records(
+    ends: LogEnds, stored: Mapping[int, Manifest], reports: Iterable[WorkerReport]
+) -> dict[tuple[str, int], int]:
+    """(log, partition) → offsets from the stored state up to the log's last stable offset.
+
+    By what is stored, so that it is right when no worker lives. Offsets that are no records
+    (markers of transactions) are left out where a worker has read past them.
+    """
+    passed: dict[tuple[str, int], int] = {}
+    for report in reports:
+        for key, offset in report.read_to.items():
+            log, _, digits = key.rpartition("/")
+            log_partition = log, int(digits)
+            passed[log_partition] = max(offset, passed.get(log_partition, 0))
+    result = {}
+    for (log, partition), (start, end) in ends.bounds.items():
+        manifest = stored.get(partition)
+        topic = manifest.topics.get(log) if manifest else None
+        read = max(start, topic.next_offset if topic else 0, passed.get((log, partition), 0))
+        result[log, partition] = max(0, end - read)
+    return result
+
+
+class Standstill:
+    """Partitions whose records wait while nothing of them is committed."""
+
+    def __init__(self) -> None:
+        self._since_ms: dict[int, int] = {}
+        self.seconds: dict[int, float] = {}
+        """Partition → how long its records have waited without a commit; 0 where none wait."""
+        self.records: Mapping[tuple[str, int], int] = {}
+        """(log, partition) → how many wait."""
+
+    def look(
+        self, now_ms: int, lags: Mapping[tuple[str, int], int], committed_ms: Mapping[int, int]
+    ) -> None:
+        """Bring ``seconds`` up to date; all times by the store's clock, in milliseconds."""
+        self.records = lags
+        waiting = {partition for (_, partition), records in lags.items() if records}
+        self._since_ms = {n: self._since_ms.get(n, now_ms) for n in waiting}
+        self.seconds = {partition: 0.0 for _, partition in lags} | {
+            partition: max(0, now_ms - max(since, committed_ms.get(partition, 0))) / 1000
+            for partition, since in self._since_ms.items()
+        }
