@@ -150,8 +150,8 @@ BUGS = (
     ),
     Bug(
         "query/alert_history.py",
-        "self._at(panes, look_ms).traffic(segment)",
-        "ended.traffic(segment)",
+        "windows = ended if check.is_of_present_pane else later",
+        "windows = ended",
         "tests/query/test_alert_history.py",
     ),
     Bug(

@@ -384,9 +384,9 @@ def findings_of(exporter: Exporter, result: Readout) -> Iterator[str]:
         if (advice := experiment.read().recommendation) is not None:
             yield f"experiment {name}: {advice.words}"
     for entry in result.watched:
-        if entry.change.status == Status.DROPPED:
+        if entry.metric.status == Status.DROPPED:
             values = [value for value in entry.segment if value != ALL]
-            yield f"alert {entry.alert.name}, {', '.join(values)}: {entry.change.reason}"
+            yield f"alert {entry.alert.name}, {', '.join(values)}: {entry.metric.found.reason}"
 
 
 def line_of(result: Readout) -> str:

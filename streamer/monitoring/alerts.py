@@ -24,28 +24,17 @@ from streamer.monitoring.panels import (
 )
 from streamer.monitoring.series import NUMBER, PERCENT
 from streamer.monitoring.windowed import Windowed
-from streamer.stats.alerting.baseline import Status
+from streamer.query.alert_gauges import PREFIX as ALERT_PREFIX
+from streamer.query.checks import CHECKS
+from streamer.stats.alerting.baseline import STATUSES
 
-_COLORS: Mapping[str, str] = {
-    Status.WITHIN: GREEN,
-    Status.PERHAPS: ORANGE,
-    Status.DROPPED: RED,
-    Status.RISEN: RED,
-    Status.NO_TRAFFIC: RED,
-    Status.TOO_LITTLE: "text",
-    Status.DAYS_DIFFER: "text",
-    Status.NO_BASELINE: "text",
-}
+_OF_KINDS = {"good": GREEN, "warn": ORANGE, "bad": RED, "open": "text"}
+_COLORS: Mapping[str, str] = {each: _OF_KINDS[words.kind] for each, words in STATUSES.items()}
 _COLUMNS = {
-    "alert_value": "value",
-    "alert_baseline": "baseline",
-    "alert_change_ratio": "change",
-    "alert_change_lower_ratio": "from",
-    "alert_change_upper_ratio": "to",
-    "alert_support": "support",
-    "alert_expected_support": "usual support",
-    "alert_traffic_change_ratio": "traffic change",
-    "alert_reference_change_ratio": "since the reference week",
+    ALERT_PREFIX + gauge.name: gauge.column
+    for check in CHECKS
+    for gauge in check.gauges
+    if gauge.column
 }
 _RULE = (
     "An alert fires when the whole interval is beyond the tolerated change, not the value alone."

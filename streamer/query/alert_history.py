@@ -15,6 +15,7 @@ from itertools import groupby
 
 from streamer.query.alert_panes import RawTotals, Sums, WindowPanes
 from streamer.query.alerts import AlertEvaluation
+from streamer.query.checks import CHECKS
 from streamer.query.segment_index import Segment
 from streamer.query.verdicts import Verdicts
 from streamer.settings import limits
@@ -23,9 +24,6 @@ from streamer.stats.alerting.baseline import Status
 from streamer.stats.alerting.past import Totals
 from streamer.stats.random_groups import GroupSums
 
-UNDECIDED = (Status.TOO_LITTLE, Status.DAYS_DIFFER, Status.NO_BASELINE)
-"""Nothing can be said of the metric."""
-_BEYOND = (Status.DROPPED, Status.RISEN, Status.NO_TRAFFIC)
 _LOOK_MS = 600_000
 """Looks at the past day are at least so far apart."""
 _LOOK_AHEAD_MS = 3_600_000
@@ -34,12 +32,12 @@ _LOOK_AHEAD_MS = 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """``what`` (`metric` or `traffic`) had the ``status`` at every look from ``from_ms`` until
-    before ``until_ms``; None: still at the last look. At the first look of all it may have begun
-    earlier. ``fires_ms``: when it had lasted as long as the alert waits (``for``); None where it
-    had not. Rules fire ``for`` longer than ``until_ms``."""
+    """A ``check`` had the ``status`` at every look from ``from_ms`` until before ``until_ms``;
+    None: still at the last look. At the first look of all it may have begun earlier.
+    ``fires_ms``: when it had lasted as long as the alert waits (``for``); None where it had not.
+    Rules fire ``for`` longer than ``until_ms``."""
 
-    what: str
+    check: str
     status: str
     from_ms: int
     until_ms: int | None
@@ -122,41 +120,42 @@ class AlertHistory:
         return Verdicts(self._alert, panes, self._windows.unit, at_ms)
 
     def _spans(self, segment: Segment, panes: WindowPanes) -> list[Span]:
-        said: dict[str, list[str]] = {"metric": [], "traffic": []}
+        statuses: dict[str, list[Status | None]] = {check.name: [] for check in CHECKS}
         for look_ms in self.looks_ms:
-            # The metric is that of a window which ends with the look. Traffic leaves the present
-            # pane out: asked a moment later, it is of the same window.
-            ended = self._at(panes, look_ms - 1)
-            traffic = self._at(panes, look_ms).traffic(segment) if ended.is_known else None
-            said["metric"].append(ended.change(segment).status if ended.is_known else "")
-            said["traffic"].append("" if traffic is None else traffic.status)
-        found = (span for what, its in said.items() for span in self._runs(what, its))
-        return sorted(found, key=lambda span: (span.from_ms, span.what))
+            # A window that ends with the look. Some checks leave the present pane out: asked a
+            # moment later, theirs is the same window.
+            ended, later = self._at(panes, look_ms - 1), self._at(panes, look_ms)
+            for check in CHECKS:
+                windows = ended if check.is_of_present_pane else later
+                status = check.status_at(windows, segment) if ended.is_known else None
+                statuses[check.name].append(status)
+        found = (span for name, each in statuses.items() for span in self._runs(name, each))
+        return sorted(found, key=lambda span: (span.from_ms, span.check))
 
-    def _runs(self, what: str, said: Sequence[str]) -> Iterator[Span]:
+    def _runs(self, check: str, statuses: Sequence[Status | None]) -> Iterator[Span]:
         """Neighbouring looks of one status."""
         looks_ms = self.looks_ms
-        for status, run in groupby(range(len(said)), key=lambda look: said[look]):
-            if status not in _BEYOND:
+        for status, run in groupby(range(len(statuses)), key=lambda look: statuses[look]):
+            if status is None or not status.is_bad:
                 continue
             first, *others = run
             last = others[-1] if others else first
             fires_ms = looks_ms[first] + self._alert.for_ms
             until_ms = looks_ms[last + 1] if last + 1 < len(looks_ms) else None
             has_fired = fires_ms <= (self._at_ms if until_ms is None else until_ms - 1)
-            yield Span(what, status, looks_ms[first], until_ms, fires_ms if has_fired else None)
+            yield Span(check, status, looks_ms[first], until_ms, fires_ms if has_fired else None)
 
     def _expected_ms(self, segment: Segment, panes: WindowPanes) -> int | None:
         if self._alert.baseline == "before":
             return None
         is_known = self._windows.is_known
-        if not is_known or self._windows.change(segment).status not in UNDECIDED:
+        if not is_known or not self._windows.change(segment).status.is_open:
             return None
         step = step_ms(self._pane_ms, _LOOK_AHEAD_MS)
         coming = _Repeated(panes, self._end_ms // self._pane_ms - 1)
         for ahead_ms in range(step, limits.EXPECTED_DAYS * DAY_MS + 1, step):
             look_ms = self._end_ms + ahead_ms + self._lag_ms
-            if self._at(coming, look_ms - 1).change(segment).status not in UNDECIDED:
+            if not self._at(coming, look_ms - 1).change(segment).status.is_open:
                 return look_ms
         return None
 

@@ -3,8 +3,8 @@ past week and the reference week, for every segment that is watched."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from operator import add
@@ -23,27 +23,9 @@ from streamer.stats.alerting.baseline import MetricChange
 from streamer.stats.alerting.explain import Explanation
 from streamer.stats.alerting.past import pooled
 from streamer.stats.alerting.reference import against_reference
-from streamer.stats.alerting.traffic import Traffic
 from streamer.stats.random_groups import GroupSums
 
 _WEEK = 7
-
-
-@dataclass(frozen=True)
-class AlertVerdict:
-    """One segment of an alert (``all`` outside of what it is watched by); what is said of it, and
-    the metric on past days and in the window before, whichever of them it is compared with; what is
-    said of its traffic, and of the past week beside the reference week, which begins on
-    ``reference_from`` (None where an alert has no such thing)."""
-
-    alert: Alert
-    segment: Segment
-    change: MetricChange
-    same_time: float | None
-    before: float | None
-    traffic: Traffic | None
-    reference: MetricChange | None
-    reference_from: str | None
 
 
 class AlertEvaluation(Verdicts):
@@ -65,24 +47,6 @@ class AlertEvaluation(Verdicts):
         everything = (ALL,) * len(self.panes.shown)
         windows = (self.present, self.before, *self.days)
         return list(dict.fromkeys((everything, *(s for window in windows for s in window))))
-
-    def watched(self) -> Iterator[AlertVerdict]:
-        """The verdicts on everything together and on each segment; none where the window began
-        before the metric was counted."""
-        if not self.is_known:
-            return
-        for segment in self.segments():
-            reference, begin = self._against_reference(segment)
-            yield AlertVerdict(
-                self.alert,
-                segment,
-                self.change(segment),
-                self._pooled(self.days_of(segment)),
-                self._pooled([self.before_of(segment)]),
-                self.traffic(segment),
-                reference,
-                begin,
-            )
 
     @cached_property
     def _reference_day(self) -> tuple[int | None, str]:
@@ -113,21 +77,26 @@ class AlertEvaluation(Verdicts):
         ]
         return [self.panes.day(day) for day in lasts], past, ""
 
-    def _against_reference(self, segment: Segment) -> tuple[MetricChange | None, str | None]:
-        """The past 7 whole days against the reference week, and where that begins."""
+    def against_reference(self, segment: Segment) -> MetricChange | None:
+        """The past 7 whole days against the reference week; None where the alert has none."""
         if self.alert.reference == "none":
-            return None, None
-        begin, _ = self._reference_day
+            return None
         now, then, problem = self._weeks
-        named = None if begin is None else _date(begin)
         if problem:
             unknown = MetricChange(None, None, None, None, 0, 0.0, 0)
-            return replace(unknown, reason=problem, compared="reference"), named
+            return replace(unknown, reason=problem, compared="reference")
         grouped = self.panes.grouped
         past_week, reference = ([grouped(day, segment) for day in week] for week in (now, then))
-        return against_reference(past_week, reference, self.rule, self.unit), named
+        return against_reference(past_week, reference, self.rule, self.unit)
 
-    def _pooled(self, windows: Sequence[GroupSums]) -> float | None:
+    @property
+    def reference_from(self) -> str | None:
+        """When the reference week begins, where that is known."""
+        begin, _ = self._reference_day
+        return None if begin is None else _date(begin)
+
+    def pooled(self, windows: Sequence[GroupSums]) -> float | None:
+        """The metric in several windows together."""
         value = pooled(windows)
         return None if value is None else float(value) * self.unit
 
@@ -190,14 +159,3 @@ def _by_name(window: Mapping[Segment, RawTotals]) -> dict[str, RawTotals]:
 def _date(day: int) -> str:
     """The date of a day from 1970."""
     return datetime.fromtimestamp(day * DAY_MS / 1000, UTC).date().isoformat()
-
-
-def watched(
-    settings: Settings, measures: AlertMeasures, views: Sequence[View], at_ms: int
-) -> list[AlertVerdict]:
-    """The verdicts on every alert's segments."""
-    return [
-        found
-        for alert in settings.alerts
-        for found in AlertEvaluation(settings, alert, measures, views, at_ms).watched()
-    ]

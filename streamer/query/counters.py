@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from streamer.metrics.definition import Declarations, Family, Sample
-from streamer.query.alerts import AlertVerdict
+from streamer.query.checks import AlertVerdict
 from streamer.query.exactness import Inexact
 from streamer.query.experiments import ExperimentReadout
 from streamer.settings.clusters import MAIN

@@ -13,7 +13,7 @@ from streamer.metrics.catalogue import PREFIX, Catalogue
 from streamer.metrics.definition import DeclaredSeries, Family, Metric, Sample, Series, shown_series
 from streamer.metrics.rings import Ring, rings_of
 from streamer.query import alert_gauges, counters, experiment_gauges
-from streamer.query.alerts import AlertVerdict, watched
+from streamer.query.checks import AlertVerdict, watched
 from streamer.query.counters import CounterInputs
 from streamer.query.exactness import ExactnessInputs, Inexact, inexact
 from streamer.query.experiments import stored_experiments

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import asdict
 from typing import Any
 
 import msgspec
@@ -11,11 +12,13 @@ from aiohttp import web
 from streamer.metrics.catalogue import PREFIX
 from streamer.metrics.compared_metrics import ComparedRatio
 from streamer.query.alerts import AlertEvaluation
+from streamer.query.checks import CHECKS
 from streamer.query.what_was_read import of_counters
 from streamer.server.documents import Documents, UnknownValueError
 from streamer.server.exporter import Exporter
 from streamer.server.scrape import accepts_gzip
 from streamer.settings.labels import OF_READINGS, UNRESERVED
+from streamer.stats.alerting.baseline import STATUSES
 
 
 class Api:
@@ -113,16 +116,13 @@ class Api:
                 "drop": w.alert.drop,
                 "direction": w.alert.direction,
                 "segment": dict(zip(names, w.segment, strict=True)),
-                **msgspec.to_builtins(w.change),
-                "same_time": w.same_time,
-                "before": w.before,
-                "traffic": msgspec.to_builtins(w.traffic),
-                "reference": msgspec.to_builtins(w.reference),
-                "reference_from": w.reference_from,
+                "checks": w.document(),
             }
             for w in watched
         ]
-        return json_answer({"alerts": listed})
+        checks = [{"name": check.name, "title": check.title} for check in CHECKS]
+        statuses = [{"status": each, **asdict(words)} for each, words in STATUSES.items()]
+        return json_answer({"alerts": listed, "checks": checks, "statuses": statuses})
 
     async def explain(self, request: web.Request) -> web.Response:
         """Why a metric that an alert watches moved: the change from its baseline by segment."""

@@ -9,7 +9,8 @@ import pytest
 from streamer.cli.demo_log import LOST_USERS, MORE_CLICKS, SURFACE, planted
 from streamer.metrics.catalogue import Catalogue
 from streamer.query.alert_history import AlertHistory
-from streamer.query.alerts import AlertEvaluation, watched
+from streamer.query.alerts import AlertEvaluation
+from streamer.query.checks import watched
 from streamer.query.experiments import stored_experiments
 from streamer.query.readings import readout
 from streamer.sources import open_bandit
@@ -85,7 +86,7 @@ def test_the_story_is_told_at_every_hour(hour: int) -> None:
     ]
     at_ms = max(view.header.stream_ms for view in views)
     entries = watched(settings, catalogue.alert_measures, views, at_ms)
-    said = {entry.segment: entry.change.status for entry in entries}
+    said = {entry.segment: entry.metric.status for entry in entries}
     place = settings.dimension_names.index("surface")
     dropped = [segment[place] for segment, status in said.items() if status == Status.DROPPED]
     assert dropped == [SURFACE]

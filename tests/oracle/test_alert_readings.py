@@ -9,12 +9,15 @@ from typing import Any
 import pytest
 
 from streamer.query.alerts import AlertEvaluation
+from streamer.query.checks import judged
 from streamer.query.readings import readout
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from streamer.state.memory import MemoryStore
 from streamer.state.reader import Reader
 from streamer.state.snapshot import View, view_of
+from streamer.stats.alerting.baseline import MetricChange
+from streamer.stats.alerting.traffic import Traffic
 from streamer.testing import Engines, chunks_of
 from tests.oracle.acceptance import accept
 from tests.oracle.alert_readings import read_alerts
@@ -117,16 +120,18 @@ def test_weekdays_are_compared_once_four_weeks_are_known() -> None:
         at_ms = max(view.header.stream_ms for view in views)
         measures = engines.catalogue.alert_measures
         windows = AlertEvaluation(SETTINGS, SETTINGS.alerts[0], measures, views, at_ms)
-        everything, *_ = windows.watched()
-        assert everything.change.compared == windows.compared == compared
-        assert everything.traffic is not None
-        assert everything.traffic.compared == ("weeks" if compared == "weeks" else "days")
+        everything, *_ = judged(windows)
+        metric, traffic = (everything.checks[name].found for name in ("metric", "traffic"))
+        assert isinstance(metric, MetricChange)
+        assert isinstance(traffic, Traffic)
+        assert metric.compared == windows.compared == compared
+        assert traffic.compared == ("weeks" if compared == "weeks" else "days")
         found = windows.explained()
         assert found.change == found.mix + found.rate
-        assert everything.change.value == pytest.approx(float(found.value_now or 0))
-        assert everything.change.baseline == pytest.approx(float(found.value_then or 0))
+        assert metric.value == pytest.approx(float(found.value_now or 0))
+        assert metric.baseline == pytest.approx(float(found.value_then or 0))
         parts = windows.explained_traffic()
-        assert sum(now for _, now, _ in parts) == everything.traffic.events
+        assert sum(now for _, now, _ in parts) == traffic.events
         assert len(parts) == 3
 
 
@@ -136,12 +141,14 @@ def test_the_change_of_a_composite_is_the_sum_of_what_segments_gave() -> None:
     at_ms = max(view.header.stream_ms for view in views)
     (alert,) = (alert for alert in SETTINGS.alerts if alert.name == "mixed")
     windows = AlertEvaluation(SETTINGS, alert, engines.catalogue.alert_measures, views, at_ms)
-    everything, *_ = windows.watched()
+    everything, *_ = judged(windows)
+    metric = everything.metric.found
+    assert isinstance(metric, MetricChange)
     found = windows.explained()
     assert found.change == found.mix + found.rate != 0
     now, then = (float(v or 0) * windows.unit for v in (found.value_now, found.value_then))
-    assert everything.change.value == pytest.approx(now, rel=1e-9)
-    assert everything.change.baseline == pytest.approx(then, rel=1e-2)  # of days by their support
+    assert metric.value == pytest.approx(now, rel=1e-9)
+    assert metric.baseline == pytest.approx(then, rel=1e-2)  # of days by their support
     assert len(found.parts) == 3
 
 
@@ -174,12 +181,11 @@ def test_a_first_week_that_is_not_stored_any_more_is_said() -> None:
         engines = run_engines(SETTINGS, 1, to_log(records_of_log(raw, SETTINGS, partitions=1)), 1)
         views = [view_of(p) for p in engines.partitions]
         measures = engines.catalogue.alert_measures
-        everything, *_ = AlertEvaluation(
-            SETTINGS, SETTINGS.alerts[0], measures, views, late_ms
-        ).watched()
-        assert everything.reference is not None
-        assert everything.reference.status == "no baseline"
-        reasons.append(everything.reference.reason)
+        everything, *_ = judged(
+            AlertEvaluation(SETTINGS, SETTINGS.alerts[0], measures, views, late_ms)
+        )
+        assert everything.checks["reference"].status == "no baseline"
+        reasons.append(everything.checks["reference"].found.reason)
     assert reasons == [
         "the first week has left, or is about to leave, the 400 days that are kept: set a date",
         "nothing was counted in the reference week",

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from streamer.query.alert_history import UNDECIDED, AlertHistory, Span, step_ms
+from streamer.query.alert_history import AlertHistory, Span, step_ms
 from streamer.query.alerts import AlertEvaluation
+from streamer.query.checks import judged
 from streamer.query.verdicts import Verdicts
 from streamer.settings import limits
 from streamer.settings.alerts import Alert
@@ -101,7 +102,7 @@ def said_at(spans: list[Span], what: str, look_ms: int) -> str | None:
     found = [
         s.status
         for s in spans
-        if s.what == what and s.from_ms <= look_ms and (s.until_ms is None or look_ms < s.until_ms)
+        if s.check == what and s.from_ms <= look_ms and (s.until_ms is None or look_ms < s.until_ms)
     ]
     assert len(found) < 2
     return found[0] if found else None
@@ -136,13 +137,13 @@ def test_past_verdicts_are_those_of_windows_then(alert: Alert) -> None:
     history = history_of(alert, engines)
     found = {each.segment: each.spans for each in history.segments()}
     for look_ms in history.looks_ms[::5]:
-        for watched in AlertEvaluation(SETTINGS, alert, measures, views, look_ms - 1).watched():
-            status = watched.change.status
+        for watched in judged(AlertEvaluation(SETTINGS, alert, measures, views, look_ms - 1)):
+            status = watched.metric.status
             said = said_at(found[watched.segment], "metric", look_ms)
             assert said == (status if status in BEYOND else None), (look_ms, watched.segment)
         between = look_ms + history.step_ms // 2  # until the next look nothing else is said
-        for watched in AlertEvaluation(SETTINGS, alert, measures, views, between).watched():
-            traffic = watched.traffic
+        for watched in judged(AlertEvaluation(SETTINGS, alert, measures, views, between)):
+            traffic = watched.checks.get("traffic")
             expected = traffic.status if traffic and traffic.status in BEYOND else None
             said = said_at(found[watched.segment], "traffic", look_ms)
             assert said == expected, (look_ms, watched.segment)
@@ -157,7 +158,7 @@ def test_the_largest_segments_of_the_day_are_looked_at(monkeypatch: pytest.Monke
     ]
     aside = history.segments()[-1]
     assert {span.status for span in aside.spans} == {"no traffic", "dropped"}
-    assert [s.until_ms for s in aside.spans if s.what == "traffic"][-1] is None
+    assert [s.until_ms for s in aside.spans if s.check == "traffic"][-1] is None
     monkeypatch.setattr(limits, "ALERT_HISTORY_SEGMENTS", 3)
     cut = history_of(ALERTS["days"], engines)
     assert [each.segment for each in cut.segments()] == [("all",), ("home",), ("feed",)]
@@ -171,11 +172,11 @@ def test_spans_say_when_an_alert_fired() -> None:
     end_ms = BEGIN + 9 * DAY
     (whole, *others) = history.segments()
     home = next(each for each in others if "home" in each.segment)
-    falls = [s for s in home.spans if (s.what, s.status) == ("metric", "dropped")]
+    falls = [s for s in home.spans if (s.check, s.status) == ("metric", "dropped")]
     assert end_ms - 17 * H < falls[0].from_ms <= end_ms - 15 * H  # once the window is of it
     assert end_ms - 13 * H <= (falls[-1].until_ms or 0) <= end_ms - 10 * H
     assert falls[0].fires_ms == falls[0].from_ms + 600_000  # `for` is 10m
-    silence = {span.what: span for span in whole.spans}
+    silence = {span.check: span for span in whole.spans}
     assert silence["metric"].status == "no traffic"
     silent_ms = silence["metric"].until_ms or 0
     assert end_ms - 10 * H < silence["metric"].from_ms < silent_ms < end_ms - 5 * H
@@ -201,7 +202,7 @@ def test_what_is_expected_comes_true_where_days_are_alike(home_from: int) -> Non
     first = history.looks_ms[-1] + step
     for look_ms in range(first, expected_ms + 1, step):
         then = AlertEvaluation(SETTINGS, alert, measures, views, look_ms - 1).change(home)
-        assert (then.status in UNDECIDED) == (look_ms < expected_ms), look_ms
+        assert then.status.is_open == (look_ms < expected_ms), look_ms
 
 
 def test_the_smallest_change_of_stored_windows_fires_and_smaller_ones_do_not() -> None:

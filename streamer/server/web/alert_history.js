@@ -45,8 +45,8 @@ export function firingsOf({ alert, from_ms: first, segments }, query) {
       isFromBefore: spans.some(({ from_ms: from, fires_ms: fires }) => from === first && fires !== null),
       spans: spans
         .filter(({ fires_ms: fires }) => fires !== null)
-        .map(({ what, status, fires_ms: from, until_ms: until }) => ({
-          from, until: until ?? Infinity, text: wordsOf(what, status),
+        .map(({ check, status, fires_ms: from, until_ms: until }) => ({
+          from, until: until ?? Infinity, text: wordsOf(check, status),
         })),
     }))
     .filter(({ spans }) => spans.length > 0);
@@ -57,8 +57,9 @@ export function nameOf(segment) {
   return Object.values(segment).filter((value) => value !== ROLLUP).join(", ") || "all together";
 }
 
-function wordsOf(what, status) {
-  return what === "traffic" ? `traffic ${status}` : status;
+/** "dropped" of the metric, "traffic dropped" of other checks. */
+function wordsOf(check, status) {
+  return check === "metric" ? status : `${check} ${status}`;
 }
 
 /** "; the first verdict is likely in about 2 hours": the soonest of the segments of a history. */

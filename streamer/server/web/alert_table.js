@@ -7,61 +7,86 @@ import { emptyTable, fillTable } from "./item_table.js";
 import { ROLLUP } from "./segments.js";
 
 const MAX_ROWS = 200;
-const KINDS = {
-  "within the tolerance": "good", "perhaps beyond the tolerance": "warn",
-  dropped: "bad", risen: "bad", "no traffic": "bad",
-};
-const NAMES = { dropped: "Dropped beyond the tolerance", risen: "Risen beyond the tolerance" };
-const URGENT = [
-  "dropped", "risen", "no traffic", "perhaps beyond the tolerance", "too little data",
-  "days differ", "no baseline", "within the tolerance",
-];
+/** The columns of /api/alerts' checks: values of the first, and what each of the others says. */
+function columnsOf(checks, says) {
+  const others = checks.slice(1).map(({ name, title }) => ({
+    title, isText: true, texts: (w) => says.cell(w.checks[name]), kind: (w) => says.kind(w.checks[name]),
+  }));
+  return [
+    { title: "Alert", isText: true, texts: (w) => [titleOf(w), aboutOf(w)] },
+    { title: "Status", isText: true, texts: (w) => says.cell(w.main), kind: (w) => says.kind(w.main) },
+    { title: "Value", texts: (w) => [shown(w, w.main.value), range(w.main.low, w.main.high, format.writer(w.form))] },
+    { title: "Baseline", texts: (w) => [shown(w, w.main.baseline)] },
+    { title: "Change", texts: ({ main }) => [changeOf(main), range(main.change_low, main.change_high, format.lift)] },
+    { title: "Support", texts: ({ main }) => [format.count(main.support), `usually ${format.count(main.expected_support)}`] },
+    ...others,
+  ];
+}
 
-const COLUMNS = [
-  { title: "Alert", isText: true, texts: (w) => [titleOf(w), aboutOf(w)] },
-  { title: "Status", isText: true, texts: (w) => [wordsOf(w), w.reason], kind: kindOf },
-  { title: "Value", texts: (w) => [shown(w, w.value), range(w.low, w.high, format.writer(w.form))] },
-  { title: "Baseline", texts: (w) => [shown(w, w.baseline)] },
-  { title: "Change", texts: (w) => [changeOf(w), range(w.change_low, w.change_high, format.lift)] },
-  { title: "Support", texts: (w) => [format.count(w.support), `usually ${format.count(w.expected_support)}`] },
-  { title: "Traffic", isText: true, texts: (w) => verdict(w.traffic), kind: (w) => kindOf(w.traffic ?? {}) },
-  { title: "Reference week", isText: true, texts: (w) => verdict(w.reference), kind: (w) => kindOf(w.reference ?? {}) },
-];
+/** What statuses look like, as /api/alerts says it, the most urgent first. */
+class Statuses {
+  #rank;
+  #known;
 
-const WORDS = {
-  "too little data": (one) => (one ? "has too little data" : "have too little data"),
-  "days differ": (one) => (one ? "has days that differ too much" : "have days that differ too much"),
-  "no baseline": (one) => (one ? "has no baseline yet" : "have no baseline yet"),
-};
-const CHANGES = ["dropped", "risen"];
+  constructor(statuses) {
+    this.#known = new Map(statuses.map((each) => [each.status, each]));
+    this.#rank = statuses.map((each) => each.status);
+  }
 
-/** Show the entries of /api/alerts: those of which nothing can be said yet as a line for each
- * alert, which unfolds, with what is known of coming verdicts. */
-export function showWatched(entries) {
-  const sorted = entries.toSorted((a, b) => urgency(a) - urgency(b) || b.support - a.support);
-  const decided = sorted.filter(isDecided);
+  kind(verdict) {
+    return this.#known.get(verdict?.status)?.kind ?? "open";
+  }
+
+  /** In words, with the reason; a check that is switched off says nothing. */
+  cell(verdict) {
+    return verdict ? [this.#known.get(verdict.status)?.cell ?? format.capital(verdict.status), verdict.reason] : ["–", "switched off"];
+  }
+
+  /** "has no baseline yet" */
+  phrase(status, isOne) {
+    const words = this.#known.get(status);
+    return (isOne ? words?.one : words?.several) || status;
+  }
+
+  /** What is urgent of an entry: the status of its metric, and changes for the worse of all else. */
+  #urgent({ main, checks }) {
+    const others = Object.values(checks).filter((each) => each !== main && this.kind(each) === "bad");
+    return [main, ...others];
+  }
+
+  rank(entry) {
+    return Math.min(...this.#urgent(entry).map(({ status }) => this.#rank.indexOf(status)));
+  }
+
+  /** Whether anything is said but that too little is known. */
+  isDecided(entry) {
+    return this.#urgent(entry).some((each) => this.kind(each) !== "open");
+  }
+}
+
+/** The entries of /api/alerts, each with the verdict on its metric as `main`, the most urgent
+ * first; those of which nothing can be said yet apart. */
+export function alertsOf({ alerts, checks, statuses }) {
+  const says = new Statuses(statuses);
+  const entries = alerts.map((each) => ({ ...each, main: each.checks.metric }));
+  const sorted = entries.toSorted((a, b) => says.rank(a) - says.rank(b) || b.main.support - a.main.support);
+  const [decided, open] = [true, false].map((is) => sorted.filter((each) => says.isDecided(each) === is));
+  return { entries, sorted, decided, open, says, columns: columnsOf(checks, says) };
+}
+
+/** Show what `alertsOf` found: those of which nothing can be said yet as a line for each alert,
+ * which unfolds, with what is known of coming verdicts. */
+export function showWatched({ sorted, decided, open, says, columns }) {
   const caption = "Every watched segment of which something can be said, with intervals below the values";
-  fillTable(byId("alerts"), caption, COLUMNS, decided.slice(0, MAX_ROWS), keyOf);
+  fillTable(byId("alerts"), caption, columns, decided.slice(0, MAX_ROWS), keyOf);
   byId("alerts").hidden = !decided.length;
   const cut = decided.length - Math.min(decided.length, MAX_ROWS);
   setNote(byId("alerts-cut"), cut ? `${format.counted(cut, "less urgent segment")} not shown.` : "");
-  const open = Map.groupBy(sorted.filter((each) => !isDecided(each)), (each) => each.alert);
   const all = Map.groupBy(sorted, (each) => each.alert);
-  const items = [...open].map(([alert, some]) => ({
-    alert, some, of: all.get(alert).length, ahead: expectation(knownHistory(alert)),
+  const items = [...Map.groupBy(open, (each) => each.alert)].map(([alert, some]) => ({
+    alert, some, of: all.get(alert).length, ahead: expectation(knownHistory(alert)), says, columns,
   }));
   keep(byId("alerts-open"), items, (item) => item.alert, openView);
-}
-
-/** The alerts that have segments of which nothing can be said yet. */
-export function undecided(entries) {
-  return [...new Set(entries.filter((each) => !isDecided(each)).map((each) => each.alert))];
-}
-
-/** Whether its metric, its traffic or the reference week says anything but that too little is known. */
-function isDecided({ status, traffic, reference }) {
-  const others = [traffic?.status, reference?.status].filter((each) => CHANGES.includes(each));
-  return others.length > 0 || status in KINDS;
 }
 
 /** "ctr: 4 of 7 segments have too little data, 1 has no baseline yet", with their rows inside. */
@@ -70,16 +95,16 @@ function openView() {
   const table = emptyTable();
   return {
     root: element("details", {}, summary, table),
-    update({ alert, some, of, ahead }) {
-      const counts = Map.groupBy(some, (each) => each.status);
+    update({ alert, some, of, ahead, says, columns }) {
+      const counts = Map.groupBy(some, (each) => each.main.status);
       const [first, ...others] = [...counts].map(([status, { length }]) => ({
-        length, words: WORDS[status]?.(length === 1) ?? status,
+        length, words: says.phrase(status, length === 1),
       }));
       const more = others.map(({ length, words }) => `, ${length} ${words}`);
       const begin = `${first.length} of ${format.counted(of, "segment")}`;
       setText(summary, `${alert}: ${begin} ${first.words}${more.join("")}${ahead}`);
       const caption = `Segments of ${alert} of which nothing can be said yet`;
-      fillTable(table, caption, COLUMNS, some.slice(0, MAX_ROWS), keyOf);
+      fillTable(table, caption, columns, some.slice(0, MAX_ROWS), keyOf);
     },
   };
 }
@@ -99,30 +124,6 @@ function titleOf(entry) {
 
 function aboutOf({ title, window, drop }) {
   return `${title}, ${window}; ${format.share(drop)} tolerated`;
-}
-
-/** The most urgent of what is said of the metric, its traffic and the reference week. Of the last
- * two only a change is urgent. */
-function urgency({ status, traffic, reference }) {
-  const others = [traffic?.status, reference?.status].filter((each) => CHANGES.includes(each));
-  return Math.min(...[status, ...others].map((each) => URGENT.indexOf(each)));
-}
-
-/** A status as people read it. */
-function wordsOf({ status }) {
-  return NAMES[status] ?? format.capital(status);
-}
-
-function kindOf({ status }) {
-  return KINDS[status] ?? "open";
-}
-
-/** What is said of traffic or of the reference week; nothing where the alert has no such thing. */
-function verdict(said) {
-  if (!said) {
-    return ["–", "switched off"];
-  }
-  return [wordsOf(said), said.reason];
 }
 
 function shown({ form }, value) {

@@ -1,7 +1,7 @@
 // The section of alerts: the status of every watched segment, and why a chosen one moved.
 
 import { readHistories } from "./alert_history.js";
-import { isWhole, showWatched, undecided } from "./alert_table.js";
+import { alertsOf, isWhole, showWatched } from "./alert_table.js";
 import { Failure, get } from "./api.js";
 import { showSplit } from "./contributions.js";
 import { byId, setNote, setOptions } from "./dom.js";
@@ -32,16 +32,17 @@ export class Alerts {
     if (startedMs < this.#dueMs) {
       return;
     }
-    const { alerts } = await get("api/alerts", signal);
-    byId("no-alerts").hidden = alerts.length > 0;
-    if (alerts.length) {
-      showWatched(alerts);
-      await this.#explain(alerts, health.dimensions, signal);
+    const found = alertsOf(await get("api/alerts", signal));
+    const isAny = found.entries.length > 0;
+    byId("no-alerts").hidden = isAny;
+    if (isAny) {
+      showWatched(found);
+      await this.#explain(found.entries, health.dimensions, signal);
     }
-    byId("alerts-panel").hidden = !alerts.length;
+    byId("alerts-panel").hidden = !isAny;
     this.#dueMs = startedMs + EVERY_MS - 1000;
-    await readHistories(undecided(alerts), signal);
-    showWatched(alerts);
+    await readHistories([...new Set(found.open.map((each) => each.alert))], signal);
+    showWatched(found);
   }
 
   async #explain(alerts, dimensions, signal) {

@@ -104,8 +104,8 @@ function noteOf(found, whole, dimensions) {
   } else if (found.then === null) {
     notes.push("There is no baseline yet.");
   }
-  if (whole?.status === "no baseline") {
-    notes.push(`There is too little data to tell a change from chance: ${whole.reason}.`);
+  if (whole?.main.status === "no baseline") {
+    notes.push(`There is too little data to tell a change from chance: ${whole.main.reason}.`);
   }
   if (!found.segments_by.length) {
     const by = JSON.stringify(dimensions.slice(0, 1));

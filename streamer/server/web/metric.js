@@ -191,7 +191,7 @@ function rangeOf(row, about, write) {
 
 function showAlerts(alerts) {
   const texts = alerts.map(
-    ({ alert, segment, status, reason }) => `${alert}, ${nameOf(segment)}: ${status}. ${reason ?? ""}`,
+    ({ alert, segment, checks: { metric } }) => `${alert}, ${nameOf(segment)}: ${metric.status}. ${metric.reason}`,
   );
   byId("metric-alerts").hidden = !texts.length;
   keep(byId("metric-alerts").querySelector("ul"), texts, (text) => text, () => textView("li"));

@@ -146,7 +146,7 @@ function isExactly(alert, { name, lines }, query) {
 /** Whether an alert is on this metric and all of the segment that is shown. */
 function isOn(alert, found, query) {
   const isSame = Object.entries(alert.segment).every(([k, v]) => (query.get(k) ?? ROLLUP) === v);
-  return alert.baseline !== null && isSame && isExactly(alert, found, query);
+  return alert.checks.metric.baseline !== null && isSame && isExactly(alert, found, query);
 }
 
 /** When alerts fired in the time that a course shows, a row for each segment; and since when that is
@@ -165,9 +165,9 @@ function firingsIn(histories, { starts_ms: starts, step_ms: step }, query) {
   return { firings, from: Math.max(0, ...known.map((each) => each.from_ms)) };
 }
 
-function targetOf({ alert, baseline, drop, direction }, write) {
+function targetOf({ alert, checks, drop, direction }, write) {
   const isRise = direction === "lower"; // is better
-  const value = baseline * (isRise ? 1 + drop : 1 - drop);
+  const value = checks.metric.baseline * (isRise ? 1 + drop : 1 - drop);
   const side = isRise ? "above" : "below";
   return { value, text: `alert ${alert}: ${side} ${write(value)}` };
 }

@@ -12,7 +12,7 @@ The smallest change of a metric that would fire, by the noise of stored windows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import inf, isfinite
@@ -51,9 +51,55 @@ class Status(StrEnum):
     NO_BASELINE = "no baseline"
 
     @property
+    def words(self) -> StatusWords:
+        """How it is shown."""
+        return STATUSES[self]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nothing can be said."""
+        return self.words.kind == "open"
+
+    @property
+    def is_bad(self) -> bool:
+        """Whether somebody has to look."""
+        return self.words.kind == "bad"
+
+    @property
     def is_regression(self) -> bool:
         """Whether all of the interval is beyond the tolerance."""
         return self in (Status.DROPPED, Status.RISEN)
+
+
+@dataclass(frozen=True, slots=True)
+class StatusWords:
+    """How a status is shown: its ``kind`` (bad, warn, good, or open: nothing can be said), as a
+    cell, and of one segment and of several ones within a sentence."""
+
+    kind: str
+    cell: str
+    one: str = ""
+    several: str = ""
+
+
+STATUSES: Mapping[Status, StatusWords] = {
+    Status.DROPPED: StatusWords("bad", "Dropped beyond the tolerance"),
+    Status.RISEN: StatusWords("bad", "Risen beyond the tolerance"),
+    Status.NO_TRAFFIC: StatusWords("bad", "No traffic"),
+    Status.PERHAPS: StatusWords("warn", "Perhaps beyond the tolerance"),
+    Status.TOO_LITTLE: StatusWords(
+        *("open", "Too little data", "has too little data", "have too little data")
+    ),
+    Status.DAYS_DIFFER: StatusWords(
+        *("open", "Days differ"),
+        *("has days that differ too much", "have days that differ too much"),
+    ),
+    Status.NO_BASELINE: StatusWords(
+        *("open", "No baseline", "has no baseline yet", "have no baseline yet")
+    ),
+    Status.WITHIN: StatusWords("good", "Within the tolerance"),
+}
+"""The most urgent first."""
 
 
 @dataclass(frozen=True, slots=True)

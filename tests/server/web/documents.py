@@ -108,7 +108,7 @@ def odd_documents() -> dict[str, tuple[int, Any]]:
     return {
         "/api/health": (200, copy.deepcopy(HEALTH)),
         "/api/readings": (200, {"stream_time_ms": 1, "readings": readings}),
-        "/api/alerts": (200, {"alerts": []}),
+        "/api/alerts": (200, {"alerts": [], "checks": [], "statuses": []}),
         "/api/metrics": (200, {"metrics": []}),
         "/api/history": (200, HISTORY),
         "/api/experiments": (200, {"experiments": [LISTED]}),

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import tomllib
+from dataclasses import asdict
 from types import MappingProxyType
 from typing import Any
 
 import pytest
 from selenium.webdriver import Keys
 
+from streamer.query.checks import CHECKS
 from streamer.settings.load import parse
+from streamer.stats.alerting.baseline import STATUSES
 from tests.server.web.conftest import open_page
 from tests.server.web.documents import HEALTH, NOW_MS, ODD
 from tests.server.web.test_page import count, lift, number, percent
@@ -47,27 +50,32 @@ def said(verdict: dict[str, Any]) -> str:
 def test_rows_are_the_watched_segments(page: Browser, site: Site) -> None:
     open_page(page, site)
     found = site.get("/api/alerts")["alerts"]
-    assert {entry["status"] for entry in found} <= {"too little data", "days differ"}
+    assert {e["checks"]["metric"]["status"] for e in found} <= {"too little data", "days differ"}
     expected = []
     names = ["ctr", "order"]  # those of which nothing can be said yet stand by alert
     for entry in sorted(
         found,
-        key=lambda e: (names.index(e["alert"]), e["status"] == "days differ", -e["support"]),
+        key=lambda e: (
+            names.index(e["alert"]),
+            e["checks"]["metric"]["status"] == "days differ",
+            -e["checks"]["metric"]["support"],
+        ),
     ):
         write = percent if entry["alert"] == "ctr" else number
+        metric = entry["checks"]["metric"]
         values = [value for value in entry["segment"].values() if value != "all"]
         name = f"{entry['alert']}: {', '.join(values) or 'all together'}"
         about = {"ctr": "Click-through rate, 24h; 5%", "order": "NDCG@10, 24h; 10%"}[entry["alert"]]
-        ends = [entry["change_low"], entry["change_high"]]
+        ends = [metric["change_low"], metric["change_high"]]
         between = f"at least {lift(ends[0])}" if ends[1] is None else " to ".join(map(lift, ends))
         expected.append([
             f"{name}\n{about} tolerated",
-            said(entry),
-            f"{write(entry['value'])}\n{write(entry['low'])} to {write(entry['high'])}",
-            write(entry["baseline"]),
-            f"{lift(entry['change'])}\n{between}",
-            f"{count(entry['support'])}\nusually {count(entry['expected_support'])}",
-            *(said(entry[of]) for of in ("traffic", "reference")),
+            said(metric),
+            f"{write(metric['value'])}\n{write(metric['low'])} to {write(metric['high'])}",
+            write(metric["baseline"]),
+            f"{lift(metric['change'])}\n{between}",
+            f"{count(metric['support'])}\nusually {count(metric['expected_support'])}",
+            *(said(entry["checks"][of]) for of in ("traffic", "reference")),
         ])  # fmt: skip
     assert rows(page, "#alerts") == expected
     assert len(expected) == 5
@@ -147,14 +155,22 @@ def test_the_link_of_a_message_leads_here(page: Browser, site: Site) -> None:
 NAMED = {"title": "Click-through rate", "form": "percent"}
 
 
-def entry(status: str, variant: str = "all", **more: Any) -> dict[str, Any]:
-    known = dict.fromkeys(("value", "low", "high", "baseline"), 0.25)
-    change = {"change": -0.2, "change_low": -0.3, "change_high": -0.15}
+def entry(status: str, variant: str = "all", /, **more: Any) -> dict[str, Any]:
+    """``more``: of the entry, of its checks, or of what is said of the metric."""
     what = {"alert": "ctr", "metric": "ctr_ratio", **NAMED, "window": "1h", "drop": 0.1}
-    rest = {"support": 100, "expected_support": 90.4, "days": 7, "reason": "because"}
-    nothing = {"traffic": None, "reference": None}
-    return {**what, "segment": {"variant": variant}, **known, **change, **rest, **nothing,
-            "status": status} | more  # fmt: skip
+    what |= {name: more.pop(name) for name in ("alert", "metric") if name in more}
+    checks = {name: more.pop(name, None) for name in ("traffic", "reference")}
+    metric: dict[str, Any] = dict.fromkeys(("value", "low", "high", "baseline"), 0.25)
+    metric |= {"change": -0.2, "change_low": -0.3, "change_high": -0.15, "days": 7}
+    metric |= {"support": 100, "expected_support": 90.4, "reason": "because", "status": status}
+    return {**what, "segment": {"variant": variant}, "checks": {"metric": metric | more, **checks}}
+
+
+def alerts_document(*entries: dict[str, Any]) -> dict[str, Any]:
+    """What ``/api/alerts`` says."""
+    statuses = [{"status": each, **asdict(words)} for each, words in STATUSES.items()]
+    checks = [{"name": check.name, "title": check.title} for check in CHECKS]
+    return {"alerts": [*entries], "checks": checks, "statuses": statuses}
 
 
 def explanation(**more: Any) -> dict[str, Any]:
@@ -188,7 +204,7 @@ def shown(
         "/api/health": (200, HEALTH),
         "/api/readings": (200, {"stream_time_ms": 1, "readings": []}),
         "/api/experiments": (200, {"experiments": []}),
-        "/api/alerts": (200, {"alerts": alerts}),
+        "/api/alerts": (200, alerts_document(*alerts)),
         "/api/explain": explained or (200, explanation()),
         **more,
     }
@@ -320,7 +336,10 @@ def test_why_there_is_no_split(
     explained: dict[str, Any],
     text: str,
 ) -> None:
-    alerts = [entry("within the tolerance") | whole, entry("within the tolerance", "A")]
+    alerts = [
+        entry(whole.get("status", "within the tolerance"), **whole),
+        entry("within the tolerance", "A"),
+    ]
     shown(page, served, alerts, (200, explanation(**explained)))
     assert page.text("#why-note") == text
     assert not page.is_shown("#why-split")

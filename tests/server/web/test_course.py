@@ -10,7 +10,13 @@ from selenium.webdriver import Keys
 
 from tests.server.web.conftest import open_card, open_page
 from tests.server.web.documents import HISTORY, NOW_MS, ODD
-from tests.server.web.test_alerts import alert_history, entry, explanation, of_segment
+from tests.server.web.test_alerts import (
+    alert_history,
+    alerts_document,
+    entry,
+    explanation,
+    of_segment,
+)
 from tests.server.web.test_page import count, percent
 from tests.support.browser import Browser
 from tests.support.site import Documents, Site
@@ -25,11 +31,11 @@ READ = "return document.querySelector('{} .plot').ariaValueText"
 
 
 def span(
-    status: str, start: float, end: float | None, fires: float | None, what: str = "metric"
+    status: str, start: float, end: float | None, fires: float | None, check: str = "metric"
 ) -> dict[str, Any]:
     """In minutes before now; without an end it goes on."""
     ago = [None if m is None else NOW_MS - int(m * MINUTE_MS) for m in (start, end, fires)]
-    return {"what": what, "status": status} | dict(
+    return {"check": check, "status": status} | dict(
         zip(("from_ms", "until_ms", "fires_ms"), ago, strict=True)
     )
 
@@ -99,7 +105,7 @@ def test_alerts_mark_when_they_fired(page: Browser, documents: Documents) -> Non
     )
     documents.documents |= {
         "/api/history": (200, COURSE),
-        "/api/alerts": (200, {"alerts": [entry("dropped")]}),
+        "/api/alerts": (200, alerts_document(entry("dropped"))),
         "/api/alerts/ctr": (200, history),
         "/api/explain": (200, explanation()),
     }
@@ -151,7 +157,7 @@ def test_marks_are_those_of_the_metric_and_the_filter(page: Browser, documents: 
         assert found == [f"alert ctr, {name}" for name in names]
     documents.documents |= {
         "/api/history": (200, COURSE | {"name": "streamer_ndcg_ratio", "labels": ["k"]}),
-        "/api/alerts": (200, {"alerts": [entry("dropped", metric="ndcg_ratio@5")]}),
+        "/api/alerts": (200, alerts_document(entry("dropped", metric="ndcg_ratio@5"))),
         "/api/alerts/ctr": (200, history | {"from_ms": NOW_MS - 8 * MINUTE_MS}),
         "/api/explain": (200, explanation()),
     }
