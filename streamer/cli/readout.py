@@ -22,16 +22,14 @@ from streamer.metrics.catalogue import Catalogue
 from streamer.query.experiments import (
     ExperimentReadout,
     StoredExperiment,
-    document,
-    history,
     stored_experiments,
 )
 from streamer.query.exploration import (
-    exploration_document,
     explored,
     not_explored,
     values_joined,
 )
+from streamer.query.readout_document import document, exploration_document, history
 from streamer.settings.durations import date_of, day_of
 from streamer.settings.experiments import Experiment
 from streamer.settings.load import load
@@ -75,12 +73,11 @@ def main(args: argparse.Namespace) -> int:
     if request.by is not None:
         return _explore(settings, request, request.by, args)
     stored, readout, code = read_experiment(settings, request, args.file)
+    made = document(stored, readout)
     if args.json:
-        _print_json(
-            document(stored, readout) | ({"history": history(stored)} if request.is_whole else {})
-        )
+        _print_json(made | ({"history": history(stored)} if request.is_whole else {}))
     else:
-        print_readout(stored, readout)
+        print_readout(made)
     return code
 
 
@@ -94,10 +91,11 @@ def _explore(settings: Settings, request: ReadoutRequest, by: str, args: argpars
             raise UsageError(f"--by {by}: {wrong}")
     stored, parts, code = read_sums(settings, request.name, request.days_of, args.file)
     exploration = explored(stored, by, parts or {}, _range(stored, request))
+    made = exploration_document(stored, exploration)
     if args.json:
-        _print_json(exploration_document(stored, exploration))
+        _print_json(made)
     else:
-        print_exploration(stored, exploration)
+        print_exploration(made)
     return code
 
 

@@ -20,6 +20,7 @@ from streamer.errors import StreamerError, UsageError
 from streamer.ingest.read_sample import ReadSample
 from streamer.ingest.record import of_texts
 from streamer.ingest.rejections import Explainer
+from streamer.query.readout_document import document
 from streamer.query.what_was_read import of_readout
 from streamer.server.prometheus_text import render
 from streamer.settings import limits
@@ -56,7 +57,7 @@ def main(args: argparse.Namespace) -> int:
         summarise(settings, result, read)
         for stored in replay.experiments().values():
             print()
-            print_readout(stored, stored.read())
+            print_readout(document(stored, stored.read()))
     sys.stdout.flush()
     for each in read.implausible:
         print(f"streamer: {each}", file=sys.stderr)

@@ -13,12 +13,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from hashlib import blake2b
-from typing import Any
 
-import msgspec
 import numpy as np
 
-from streamer.encoding import limbs
 from streamer.encoding.limbs import Columns
 from streamer.formatting import counted
 from streamer.metrics.compared_metrics import ComparedRatio, ExperimentMeasures
@@ -29,7 +26,6 @@ from streamer.query.experiment_metrics import (
     compared,
     recommended,
 )
-from streamer.settings import limits
 from streamer.settings.durations import DAY_MS, date_of
 from streamer.settings.experiments import Experiment
 from streamer.settings.model import Settings
@@ -351,106 +347,6 @@ def stored_experiments(
         found[experiment.name] = StoredExperiment(
             *(experiment, trial, measures.ratios, parts, stream_ms, bits, max(since, default=0)),
             min(exposed, default=None),
-        )
-    return found
-
-
-# As a document ---------------------------------------------------------------------------------
-
-
-def document(stored: StoredExperiment, found: ExperimentReadout) -> dict[str, Any]:
-    """The JSON of a readout."""
-    experiment = stored.experiment
-    return {
-        "name": experiment.name,
-        "dimension": experiment.dimension,
-        "control": experiment.control,
-        "split": {arm: experiment.split[arm] for arm in experiment.arms},
-        "start": experiment.start.isoformat(),
-        "end": None if experiment.end is None else experiment.end.isoformat(),
-        "alpha": experiment.alpha,
-        "covariate_days": experiment.covariate_days,
-        "min_days": experiment.min_days,
-        "decide": experiment.decide,
-        "planned_users": experiment.planned_users,
-        "first": found.first.isoformat(),
-        "last": None if found.last is None else found.last.isoformat(),
-        "users": dict(found.users),
-        "users_in_several_arms": found.users_in_several_arms,
-        "outcomes": experiment.outcomes,
-        "outside": msgspec.to_builtins(found.outside),
-        "data": None
-        if found.data is None
-        else msgspec.to_builtins(found.data) | {"words": found.data.words},
-        "users_in_several_arms_ratio": found.several_arms_ratio,
-        "recommendation": _recommendation_document(found.recommendation),
-        "warnings": found.warnings,
-        "notes": found.notes,
-        "user_sample_ratio": found.user_sample_ratio,
-        "counted_since_ms": found.counted_since_ms,
-        "metrics": [
-            _metric_document(metric, stored.ratios[metric.name]) for metric in found.metrics
-        ],
-    }
-
-
-def _recommendation_document(found: Recommendation | None) -> dict[str, Any] | None:
-    return None if found is None else msgspec.to_builtins(found) | {"words": found.words}
-
-
-def _metric_document(metric: MetricReadout, of: ComparedRatio) -> dict[str, Any]:
-    return {
-        "name": metric.name,
-        "title": of.title,
-        "form": of.form,
-        "role": metric.role,
-        "direction": metric.direction,
-        "margin": metric.margin,
-        "margin_absolute": metric.margin_absolute,
-        "capped_at": metric.capped_at,
-        "largest": msgspec.to_builtins(dict(metric.largest)),
-        "split_test": msgspec.to_builtins(metric.found.split),
-        "arms": msgspec.to_builtins(metric.found.arms),
-        "comparisons": [
-            msgspec.to_builtins(comparison) | {"waits": msgspec.to_builtins(list(waits))}
-            for comparison, waits in zip(metric.found.comparisons, metric.waits, strict=True)
-        ],
-        "ages": [
-            {
-                "age": age,
-                "arms": msgspec.to_builtins(its.arms),
-                "comparisons": msgspec.to_builtins(its.comparisons),
-            }
-            for age, its in metric.ages.items()
-        ],
-    }
-
-
-def history(stored: StoredExperiment) -> list[dict[str, Any]]:
-    """For each day the lifts as they stood at its end, with both intervals: in the scale, relative
-    or absolute, in which they are shown on the last day."""
-    last = stored.last_day
-    if last is None:
-        return []
-    stored = replace(stored, parts=[limbs.merged(stored.parts)])
-    scales = {
-        (metric.name, c.arm): c.verdict.scale
-        for metric in stored.read().metrics
-        for c in metric.found.comparisons
-    }
-    found = []
-    first = max(stored.trial.days.start, last + 1 - limits.MAX_HISTORY_DAYS)
-    for day in range(first, last + 1):
-        as_of = stored.read(day)
-        metrics = {
-            metric.name: {
-                c.arm: msgspec.to_builtins(getattr(c.deciding, scales[metric.name, c.arm]))
-                for c in metric.found.comparisons
-            }
-            for metric in as_of.metrics
-        }
-        found.append(
-            {"day": date_of(day).isoformat(), "users": dict(as_of.users), "metrics": metrics}
         )
     return found
 

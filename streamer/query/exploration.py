@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import msgspec
 
 from streamer.encoding.limbs import Columns
-from streamer.query.experiments import ExperimentReadout, StoredExperiment, document
+from streamer.query.experiments import ExperimentReadout, StoredExperiment
 from streamer.query.segment_index import OTHER, values_shown
 from streamer.settings.experiments import Experiment
 from streamer.settings.limits import MAX_FOUND_CHARS
@@ -115,19 +114,3 @@ def _tests(
 def _primary(experiment: Experiment, its: ExperimentReadout) -> Sequence[Comparison]:
     (metric,) = (each for each in its.metrics if each.name == experiment.primary.name)
     return metric.found.comparisons
-
-
-def exploration_document(stored: StoredExperiment, found: Exploration) -> dict[str, Any]:
-    """The JSON of an exploration: for each value a readout, for each treatment a test."""
-    return {
-        "name": stored.experiment.name,
-        "exploration": True,
-        "by": found.by,
-        "alpha": found.alpha,
-        "heterogeneity": [
-            {"arm": arm, "metric": found.metric, "sentence": found.sentences[arm]}
-            | msgspec.to_builtins(test)
-            for arm, test in found.heterogeneity.items()
-        ],
-        "values": {value: document(stored, each) for value, each in found.values.items()},
-    }

@@ -10,13 +10,13 @@ import msgspec
 from aiohttp import web
 
 from streamer.ingest.keying import require_users
-from streamer.query.experiments import StoredExperiment, document, history, stored_experiments
+from streamer.query.experiments import StoredExperiment, stored_experiments
 from streamer.query.exploration import (
-    exploration_document,
     explored,
     not_explored,
     values_joined,
 )
+from streamer.query.readout_document import document, exploration_document, history
 from streamer.server.api import error_answer, json_answer, without_parameters
 from streamer.server.exporter import Exporter
 from streamer.settings import limits

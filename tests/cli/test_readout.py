@@ -45,11 +45,11 @@ def test_files_have_a_readout(site: tuple[str, str], capsys: pytest.CaptureFixtu
     code, out, err = said(capsys, readout(site, "ranker"))
     assert (code, err) == (0, "")
     words = " ".join(out.split())
-    assert words.startswith("ranker: B against A (variant) 2025-06-02 to 2025-06-05: users A ")
+    assert words.startswith("ranker: B against A (variant), 2025-06-02 to 2025-06-05, ")
     assert "Recommendation: keep running" in words
-    assert "ctr_ratio (primary, higher is better)" in words
-    assert "ndcg_ratio@10 (guardrail, higher is better, harm up to 0.5 is tolerated)" in words
-    assert "clicks_per_user (secondary, higher is better)" in words
+    assert "ctr_ratio (primary): higher is better" in words
+    assert "ndcg_ratio@10 (guardrail): higher is better, harm up to 50% is tolerated" in words
+    assert "clicks_per_user (secondary): higher is better" in words
     code, out, _ = said(capsys, readout(site, "ranker", "--json"))
     document = json.loads(out)
     assert f"Recommendation: {document['recommendation']['words']}. " in words
@@ -80,7 +80,7 @@ def test_what_files_lack(
     (tmp_path / "odd").write_text("{}\n" * 3)
     code, out, err = said(capsys, readout((str(tmp_path / "odd"), site[1]), "ranker"))
     assert (code, "none of 3 lines were accepted" in err) == (1, True)
-    assert "its first day is 2025-06-02" in out
+    assert "starts on 2025-06-02" in out
 
 
 def test_replay_ends_with_the_readouts(
@@ -91,7 +91,7 @@ def test_replay_ends_with_the_readouts(
     code, out, _ = said(capsys, ["replay", log, "-c", config])
     assert code == 0
     assert alone in out
-    assert out.endswith("It has not started yet: its first day is 2025-07-12.\n")
+    assert out.endswith("\nlater: B against A (variant), starts on 2025-07-12\n")
     code, out, _ = said(capsys, ["replay", log, "-c", config, "--json"])
     assert (code, "streamer_experiment_value" in out, "Recommend" in out) == (0, True, False)
 
@@ -102,7 +102,9 @@ def test_an_experiment_is_explored_by_another_dimension(
     code, out, err = said(capsys, readout(site, "ranker", "--by", "surface"))
     assert (code, err) == (0, "")
     words = " ".join(out.split())
-    assert words.startswith("ranker by surface: to explore, not to decide by. 3 values share alpha")
+    assert words.startswith(
+        "ranker: By surface, to explore, not to decide by: 3 values share alpha"
+    )
     assert "Recommendation" not in words
     assert "holds at level 0.9833" in words  # 1 - 0.05 / 3
     assert words.index("surface = home") < words.index("surface = product")

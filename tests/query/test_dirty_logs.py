@@ -10,7 +10,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from streamer.query.experiments import StoredExperiment, document, stored_experiments
+from streamer.query.experiments import StoredExperiment, stored_experiments
+from streamer.query.readout_document import document
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from streamer.state.snapshot import view_of

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from streamer.query.counters import CounterInputs
 from streamer.query.experiment_gauges import FAMILY
-from streamer.query.experiments import StoredExperiment, document, stored_experiments, users_of
+from streamer.query.experiments import StoredExperiment, stored_experiments, users_of
+from streamer.query.readout_document import document
 from streamer.settings.load import parse
 from streamer.state.snapshot import view_of
 from streamer.stats.experiments.forecast import Growth

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from streamer.query.experiments import document
+from streamer.query.readout_document import document
 from streamer.settings.model import Settings
 from streamer.stats.experiments.recommendation import Action
 from streamer.stats.experiments.verdict import Outcome

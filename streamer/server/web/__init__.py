@@ -48,13 +48,15 @@ def add_pages(app: web.Application) -> None:
 
     The files are read once: no path of a request ever leads to the disk.
     """
-    for name, body in _contents().items():
+    for name, body in contents().items():
+        if name == "report.html":
+            continue
         path = "/" if name == "index.html" else f"/web/{name}"
         app.router.add_get(path, _handler(body, TYPES[_suffix(name)]))
 
 
 @functools.cache
-def _contents() -> dict[str, bytes]:
+def contents() -> dict[str, bytes]:
     """Name → bytes of every file of the page."""
     folder = files(__name__)
     return {

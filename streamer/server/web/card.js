@@ -26,11 +26,12 @@ export function card({ name }) {
     notes: element("ul", { class: "notes" }),
     comparisons: element("div"),
     explorations: element("div"),
+    method: element("p", { class: "remark", hidden: "" }),
   };
   const hidden = element("span", { class: "hidden-text" }, ` of ${name}`);
   const details = collapsible(
     ["Details", hidden],
-    ...[parts.arms, parts.split, parts.warnings, parts.notes, parts.comparisons, parts.explorations],
+    ...[parts.arms, parts.split, parts.warnings, parts.notes, parts.comparisons, parts.explorations, parts.method],
   );
   root.append(
     element("header", {}, element("h3", { id }, link), parts.who),
@@ -83,10 +84,11 @@ function adviceView() {
 }
 
 function fill(parts, found) {
-  setText(parts.who, who(found));
+  setText(parts.who, `${found.who}, ${found.when}`);
   parts.advice.update(found.recommendation);
   keep(parts.arms, armsOf(found), (arm) => arm.name, armView);
-  setNote(parts.split, splitWords(found));
+  setNote(parts.split, found.last === null ? "" : found.metrics[0].split_test.words);
+  setNote(parts.method, found.last === null ? "" : found.method);
   parts.split.classList.toggle("wrong", isWrong(found));
   fillList(parts.warnings, found.warnings);
   fillList(parts.notes, found.notes);
@@ -104,21 +106,6 @@ function fillList(list, texts) {
 /** Whether there is no lift in percent, but a difference in the unit of the metric. */
 function isAbsolute({ pair }) {
   return pair.verdict.scale === "absolute";
-}
-
-/** "B against A (variant), 3 days of data". */
-function who({ dimension, control, split, start, end, first, last, data }) {
-  const others = Object.keys(split).filter((arm) => arm !== control);
-  const text = `${others.join(", ")} against ${control} (${dimension})`;
-  if (last === null) {
-    return `${text}, starts on ${format.day(start)}`;
-  }
-  const much = data === null ? "no user yet" : data.words;
-  if (end !== null && last >= end) {
-    return `${text}, ${format.day(first)} to ${format.day(end)}: ${much}`;
-  }
-  const until = end === null ? "" : `, planned until ${format.day(end)}`;
-  return `${text}, ${much}${until}`;
 }
 
 function armsOf({ users, control, last }) {
@@ -139,24 +126,6 @@ function armView({ name, role }) {
 /** Whether the arms cannot be compared. */
 function isWrong(found) {
   return found.metrics[0]?.split_test.is_wrong ?? false;
-}
-
-function splitWords(found) {
-  const test = found.metrics[0]?.split_test;
-  if (!test || found.last === null) {
-    return "";
-  }
-  const total = Object.values(test.users).reduce((sum, n) => sum + n, 0);
-  const shares = Object.entries(test.expected)
-    .map(([arm, share]) => {
-      const seen = total ? format.percent(test.users[arm] / total) : "no users";
-      return `${arm} ${seen}, planned ${format.share(share)}`;
-    })
-    .join("; ");
-  const p = `p = ${format.pValue(test.p_value)} at any time, ${format.pValue(test.p_value_fixed)} at a single look`;
-  return test.is_wrong
-    ? `Users are not split as planned (${shares}; ${p}). The arms cannot be compared.`
-    : `Users are split as planned (${shares}; ${p}).`;
 }
 
 /** Every metric of every treatment, with the lift that the verdict speaks of. */

@@ -56,7 +56,7 @@ export function comparison({ metric, pair, found }) {
 
 function fill(parts, { found, metric, pair, lift }) {
   const { outcome, reason } = pair.verdict;
-  setText(parts.rule, ruleWords(metric));
+  setText(parts.rule, metric.rule);
   setText(parts.verdict, outcome.charAt(0).toUpperCase() + outcome.slice(1));
   parts.verdict.dataset.kind = KINDS[outcome] ?? "warn";
   const write = format.lifts(pair.verdict.scale);
@@ -64,12 +64,6 @@ function fill(parts, { found, metric, pair, lift }) {
   setText(parts.range, rangeWords(lift, write));
   setText(parts.reason, reason);
   setText(parts.arms, valueWords(found, metric, pair));
-}
-
-function ruleWords({ name, role, direction, margin, margin_absolute: absolute }) {
-  const limits = [margin === null ? "" : format.share(margin), absolute ? format.exact(absolute) : ""];
-  const allowed = limits.filter(Boolean).map((limit) => `, harm up to ${limit} is tolerated`);
-  return `${name}${role ? ` (${role})` : ""}: ${direction} is better${allowed.join("")}`;
 }
 
 /** The interval of a lift in words. */
@@ -80,8 +74,8 @@ export function rangeWords({ anytime, reason }, write) {
   return `between ${write(anytime.low)} and ${write(anytime.high)}`;
 }
 
-/** The values of both arms as they were counted, and what was taken out of the lift. */
-function valueWords({ control, covariate_days: days }, metric, pair) {
+/** The values of both arms as they were counted, and the lift between these. */
+function valueWords({ control }, metric, pair) {
   const write = format.writer(metric.form);
   const of = (name) => {
     const arm = metric.arms.find((each) => each.name === name);
@@ -92,7 +86,5 @@ function valueWords({ control, covariate_days: days }, metric, pair) {
   if (!pair.adjusted || pair.adjusted.explained === null || raw === null) {
     return text;
   }
-  const before = format.counted(days, "day");
-  const counted = format.lifts(pair.verdict.scale)(raw);
-  return `${text} The unadjusted lift is ${counted}; the lift above is adjusted for behaviour in the ${before} before the start (CUPED).`;
+  return `${text} The unadjusted lift is ${format.lifts(pair.verdict.scale)(raw)}. ${pair.adjustment}`;
 }

@@ -72,33 +72,22 @@ function textsOf({ estimate, write }) {
   return [value === null ? reason || "not defined" : write(value), ...of(anytime), ...of(fixed)];
 }
 
-function factsOf({ found, metric, pair }) {
-  const facts = [
-    { title: "At any time", text: "holds however often you look; the verdict uses it." },
-    { title: "At a single look", text: "holds only at an end date set in advance." },
-  ];
+function factsOf({ metric, pair }) {
+  const facts = [];
   if (metric.comparisons.length > 1) {
     const text = `p-values and intervals are corrected for ${metric.comparisons.length} treatments (Holm).`;
     facts.push({ title: "Corrected", text });
   }
   if (pair.adjusted) {
-    facts.push({ title: "Adjusted", text: adjustedWords(pair.adjusted, found.covariate_days) });
+    facts.push({ title: "Adjusted", text: pair.adjustment });
   }
   const why = (pair.adjusted ?? pair).relative.reason;
   if (why && pair.verdict.scale === "absolute") {
     facts.push({ title: "No lift in percent", text: `${why}.` });
   }
   facts.push({ title: "Least lift that these users can detect", text: leastWords(pair.detectable) });
-  facts.push({ title: "Days until a lift would be detected", text: waitWords(pair.waits) });
+  facts.push({ title: "Days until a lift would be detected", text: pair.waits_words || format.NO_DATA });
   return facts;
-}
-
-function adjustedWords({ explained, reason }, days) {
-  if (explained === null) {
-    return `not adjusted: ${reason || "not defined"}`;
-  }
-  const before = format.counted(days, "day");
-  return `what users did in the ${before} before the start explains ${format.percent(explained)} of the variance, which is removed (CUPED).`;
 }
 
 function leastWords(detectable) {
@@ -109,18 +98,6 @@ function leastWords(detectable) {
       : `${format.number(detectable.absolute_anytime)} absolute, looking at any time`;
   }
   return `${format.percent(anytime)} looking at any time, ${format.percent(fixed)} at a single look`;
-}
-
-function waitWords(waits) {
-  const texts = waits.map(({ effect, days }) => `${format.round(effect)}: ${daysWords(days)}`);
-  return texts.join("; ") || format.NO_DATA;
-}
-
-function daysWords(days) {
-  if (days === null) {
-    return "not in sight";
-  }
-  return days > 0 ? format.counted(days, "more day") : "already";
 }
 
 function factView({ title }) {

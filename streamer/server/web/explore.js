@@ -9,9 +9,6 @@ import { emptyTable, fillTable } from "./item_table.js";
 
 const EVERY_MS = 60_000;
 const MAX_ROWS = 200;
-const WORDS =
-  "To explore, not to decide by: values share alpha and get no recommendation. A user counts under the " +
-  "value of most impressions on their own first day. Test what you find in an experiment of its own.";
 const NEVER = new AbortController().signal;
 
 /** The view of a dimension of `explore`, folded; `show` takes the document of the whole experiment,
@@ -23,7 +20,7 @@ export function exploration(name, by) {
   const tests = element("div", { class: "tests" });
   const table = emptyTable();
   table.hidden = true;
-  const words = element("p", { class: "remark" }, WORDS);
+  const words = element("p", { class: "remark", hidden: "" });
   const root = element("details", { class: "more explore" }, summary, words, note, tests, table);
   const path = `api/experiments/${encodeURIComponent(name)}?by=${encodeURIComponent(by)}`;
   let [dueMs, isReading] = [0, false];
@@ -37,6 +34,7 @@ export function exploration(name, by) {
     try {
       const found = await get(path, NEVER);
       dueMs = performance.now() + EVERY_MS;
+      setNote(words, found.words);
       tests.replaceChildren(...found.heterogeneity.map(sentenceOf));
       setNote(note, fill(table, found));
     } catch (failure) {

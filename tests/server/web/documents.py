@@ -59,7 +59,9 @@ def comparison(arm: str, found: dict[str, Any], outcome: str = "keep running") -
             f"{kind}_{when}" for kind in ("absolute", "relative") for when in ("fixed", "anytime")
         ),
         "verdict": {"outcome": outcome, "reason": "Because.", "scale": scale},
+        "adjustment": None,
         "waits": [{"effect": 0.01, "days": None}, {"effect": 0.1, "days": 0}],
+        "waits_words": "1%: not in sight; 10%: already",
     }
 
 
@@ -68,10 +70,12 @@ def experiment(pairs: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
     share = dict.fromkeys(arms, 1 / len(arms))
     users = dict.fromkeys(arms, 500)
     test = {"users": users, "expected": share, "p_value": 1.0, "p_value_fixed": 1.0}
+    test["words"] = "Users are split as planned."
     test["is_wrong"] = any(pair["verdict"]["outcome"].startswith("invalid") for pair in pairs)
     shown = [{"name": arm, "users": 500, "value": None, "stderr": None} for arm in arms]
     rules = {
         "direction": "higher",
+        "rule": "ctr_ratio (primary): higher is better",
         "margin": None,
         "capped_at": None,
         "ages": [],
@@ -80,6 +84,7 @@ def experiment(pairs: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
     }
     named = {"name": "ctr_ratio", "title": "Click-through rate", "form": "percent"}
     metric = {**named, **rules, "comparisons": pairs}
+    who = {"who": f"{', '.join(arms[1:])} against A (variant)", "when": "2 days of data"}
     days = {"start": "2025-06-02", "end": None, "first": "2025-06-02", "last": "2025-06-03"}
     known = {
         "users": users,
@@ -91,7 +96,16 @@ def experiment(pairs: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
     known |= {"data": {"from_ms": 0, "to_ms": 1, "days": 2, "words": "2 days of data"}}
     what = {"name": ODD, "dimension": "variant", "control": "A", "split": share, "alpha": 0.05}
     what |= {"outcomes": "exposed", "outside": {"before_exposure": 0, "unexposed": 0}}
-    document = {**what, **days, **known, "covariate_days": 0, "metrics": [metric], "history": []}
+    who |= {"method": "Users are compared."}
+    document = {
+        **what,
+        **who,
+        **days,
+        **known,
+        "covariate_days": 0,
+        "metrics": [metric],
+        "history": [],
+    }
     return document | more
 
 

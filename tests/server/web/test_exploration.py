@@ -39,6 +39,7 @@ def exploration(values: list[str], pairs: list[dict[str, Any]]) -> dict[str, Any
     return {
         "by": "surface",
         "alpha": 0.025,
+        "words": "To explore, not to decide by.",
         "heterogeneity": tests,
         "values": dict.fromkeys(values, found),
     }
@@ -81,7 +82,10 @@ def test_an_exploration_that_is_refused_is_asked_for_again(
 def test_nothing_is_explored_before_the_first_day(page: Browser, documents: Documents) -> None:
     explored(page, documents, 200, exploration([], []))
     pairs = [comparison("B", estimate(0.1, 0.05, 0.15))]
-    documents.documents["/api/experiments/known"] = 200, experiment(pairs, name="known", last=None)
+    documents.documents["/api/experiments/known"] = (
+        200,
+        experiment(pairs, name="known", last=None, when="starts on 2025-07-12"),
+    )
     open_card(page, documents)
     page.until(lambda: "starts on" in page.text(".card .who"), "the card")
     assert not page.is_shown(".explore")

@@ -1,0 +1,246 @@
+"""The readout of an experiment as one document, whose sentences are made here: the terminal, the
+API, the page and the report lay it out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from streamer.encoding import limbs
+from streamer.formatting import counted
+from streamer.metrics.compared_metrics import ComparedRatio
+from streamer.query.experiment_metrics import MetricReadout, Wait
+from streamer.query.experiments import ExperimentReadout, StoredExperiment
+from streamer.query.exploration import Exploration
+from streamer.settings import limits
+from streamer.settings.durations import date_of
+from streamer.settings.experiments import Experiment
+from streamer.stats.experiments.readout import Comparison
+from streamer.stats.experiments.recommendation import Recommendation
+from streamer.stats.experiments.srm import Split
+
+
+def document(stored: StoredExperiment, found: ExperimentReadout) -> dict[str, Any]:
+    """The JSON of a readout."""
+    experiment = found.experiment
+    return {
+        "name": experiment.name,
+        "who": _who(experiment),
+        "when": _when(found),
+        "dimension": experiment.dimension,
+        "control": experiment.control,
+        "split": {arm: experiment.split[arm] for arm in experiment.arms},
+        "start": experiment.start.isoformat(),
+        "end": None if experiment.end is None else experiment.end.isoformat(),
+        "alpha": experiment.alpha,
+        "covariate_days": experiment.covariate_days,
+        "min_days": experiment.min_days,
+        "decide": experiment.decide,
+        "planned_users": experiment.planned_users,
+        "first": found.first.isoformat(),
+        "last": None if found.last is None else found.last.isoformat(),
+        "users": dict(found.users),
+        "users_in_several_arms": found.users_in_several_arms,
+        "outcomes": experiment.outcomes,
+        "outside": msgspec.to_builtins(found.outside),
+        "data": None
+        if found.data is None
+        else msgspec.to_builtins(found.data) | {"words": found.data.words},
+        "users_in_several_arms_ratio": found.several_arms_ratio,
+        "recommendation": _recommendation_document(found.recommendation),
+        "warnings": found.warnings,
+        "notes": found.notes,
+        "user_sample_ratio": found.user_sample_ratio,
+        "counted_since_ms": found.counted_since_ms,
+        "metrics": [
+            _metric_document(experiment, metric, stored.ratios[metric.name])
+            for metric in found.metrics
+        ],
+        "method": _method(experiment),
+    }
+
+
+def _recommendation_document(found: Recommendation | None) -> dict[str, Any] | None:
+    return None if found is None else msgspec.to_builtins(found) | {"words": found.words}
+
+
+def _metric_document(
+    experiment: Experiment, metric: MetricReadout, of: ComparedRatio
+) -> dict[str, Any]:
+    return {
+        "name": metric.name,
+        "title": of.title,
+        "form": of.form,
+        "role": metric.role,
+        "direction": metric.direction,
+        "margin": metric.margin,
+        "margin_absolute": metric.margin_absolute,
+        "rule": _rule(metric),
+        "capped_at": metric.capped_at,
+        "largest": msgspec.to_builtins(dict(metric.largest)),
+        "split_test": msgspec.to_builtins(metric.found.split)
+        | {"words": _split_words(metric.found.split)},
+        "arms": msgspec.to_builtins(metric.found.arms),
+        "comparisons": [
+            _comparison_document(experiment, comparison, waits)
+            for comparison, waits in zip(metric.found.comparisons, metric.waits, strict=True)
+        ],
+        "ages": [
+            {
+                "age": age,
+                "arms": msgspec.to_builtins(its.arms),
+                "comparisons": msgspec.to_builtins(its.comparisons),
+            }
+            for age, its in metric.ages.items()
+        ],
+    }
+
+
+def _comparison_document(
+    experiment: Experiment, comparison: Comparison, waits: Sequence[Wait]
+) -> dict[str, Any]:
+    return {
+        **msgspec.to_builtins(comparison),
+        "adjustment": _adjustment(experiment, comparison),
+        "waits": msgspec.to_builtins(list(waits)),
+        "waits_words": "; ".join(f"{wait.effect:.0%}: {_days(wait.days)}" for wait in waits),
+    }
+
+
+def exploration_document(stored: StoredExperiment, found: Exploration) -> dict[str, Any]:
+    """The JSON of an exploration: for each value a readout, for each treatment a test."""
+    return {
+        "name": stored.experiment.name,
+        "exploration": True,
+        "by": found.by,
+        "alpha": found.alpha,
+        "words": _explored(stored.experiment, found),
+        "heterogeneity": [
+            {"arm": arm, "metric": found.metric, "sentence": found.sentences[arm]}
+            | msgspec.to_builtins(test)
+            for arm, test in found.heterogeneity.items()
+        ],
+        "values": {value: document(stored, each) for value, each in found.values.items()},
+    }
+
+
+def history(stored: StoredExperiment) -> list[dict[str, Any]]:
+    """For each day the lifts as they stood at its end, with both intervals: in the scale, relative
+    or absolute, in which they are shown on the last day."""
+    last = stored.last_day
+    if last is None:
+        return []
+    stored = replace(stored, parts=[limbs.merged(stored.parts)])
+    scales = {
+        (metric.name, c.arm): c.verdict.scale
+        for metric in stored.read().metrics
+        for c in metric.found.comparisons
+    }
+    found = []
+    first = max(stored.trial.days.start, last + 1 - limits.MAX_HISTORY_DAYS)
+    for day in range(first, last + 1):
+        as_of = stored.read(day)
+        metrics = {
+            metric.name: {
+                c.arm: msgspec.to_builtins(getattr(c.deciding, scales[metric.name, c.arm]))
+                for c in metric.found.comparisons
+            }
+            for metric in as_of.metrics
+        }
+        found.append(
+            {"day": date_of(day).isoformat(), "users": dict(as_of.users), "metrics": metrics}
+        )
+    return found
+
+
+# Sentences -------------------------------------------------------------------------------------
+
+
+def _who(experiment: Experiment) -> str:
+    treatments = ", ".join(arm for arm in experiment.arms if arm != experiment.control)
+    return f"{treatments} against {experiment.control} ({experiment.dimension})"
+
+
+def _when(found: ExperimentReadout) -> str:
+    experiment = found.experiment
+    if found.last is None:
+        return f"starts on {found.first}"
+    much = "no user yet" if found.data is None else found.data.words
+    is_over = experiment.end is not None and found.last >= experiment.end
+    until = "" if experiment.end is None or is_over else f", planned until {experiment.end}"
+    return f"{found.first} to {found.last}, {much}{until}"
+
+
+def _split_words(split: Split) -> str:
+    total = sum(split.users.values())
+    shares = "; ".join(
+        f"{arm} {f'{users / total:.2%}' if total else 'no users'}, "
+        f"planned {split.expected[arm]:.2%}"
+        for arm, users in split.users.items()
+    )
+    p = f"p = {split.p_value:.3g} at any time, {split.p_value_fixed:.3g} at a single look"
+    if split.is_wrong:
+        return f"Users are not split as planned ({shares}; {p}). The arms cannot be compared."
+    return f"Users are split as planned ({shares}; {p})."
+
+
+def _rule(metric: MetricReadout) -> str:
+    role = f" ({metric.role})" if metric.role else ""
+    margins = [
+        *([] if metric.margin is None else [f"{100 * metric.margin:.3g}%"]),
+        *([] if metric.margin_absolute is None else [f"{metric.margin_absolute:.6g}"]),
+    ]
+    tolerated = "".join(f", harm up to {margin} is tolerated" for margin in margins)
+    return f"{metric.name}{role}: {metric.direction} is better{tolerated}"
+
+
+def _adjustment(experiment: Experiment, comparison: Comparison) -> str | None:
+    """What was taken out of a lift; None where there are no days before."""
+    if comparison.adjusted is None:
+        return None
+    explained = comparison.adjusted.explained
+    if explained is None:
+        return f"The lift is not adjusted (CUPED): {comparison.adjusted.reason}."
+    before = counted(experiment.covariate_days, "day")
+    return (
+        f"The lift and its intervals are adjusted (CUPED): what users did in the {before} before "
+        f"the start explains {explained:.1%} of the variance."
+    )
+
+
+def _days(days: int | None) -> str:
+    if days is None:
+        return "not in sight"
+    return f"{days:,} more" if days else "already"
+
+
+def _method(experiment: Experiment) -> str:
+    return (
+        "Users are compared, who were assigned as a whole: an arm's value is the sum of its users' "
+        "numerators over that of their denominators, with variances by the delta method"
+        f"{_before(experiment.covariate_days)}. Lifts in percent are relative to the control. An "
+        f"interval at any time holds at level {1 - experiment.alpha:.4g} however often you look, "
+        "one at a single look only at an end date set in advance; several arms, and the secondary "
+        "metrics together, share alpha (Holm). An arm is shipped if the primary metric is better "
+        "and no guardrail is harmed beyond its margin."
+    )
+
+
+def _before(days: int) -> str:
+    """What CUPED adds to the method, of so many days before the start."""
+    if not days:
+        return ""
+    what = "day" if days == 1 else f"{days} days"
+    return f", less what the {what} before the start explain{'s' if days == 1 else ''} (CUPED)"
+
+
+def _explored(experiment: Experiment, found: Exploration) -> str:
+    return (
+        f"By {found.by}, to explore, not to decide by: "
+        f"{counted(len(found.values), 'value')} share alpha = {experiment.alpha:g} and get no "
+        "recommendation. A user counts under the value of most impressions on their own first "
+        "day. Test what you find in an experiment of its own."
+    )

@@ -1,0 +1,105 @@
+"""The sentences of a readout, which are made once."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pytest
+
+from streamer.query.experiments import Data
+from streamer.query.readout_document import document
+from streamer.stats.experiments.srm import Split
+from tests.query.test_experiments import book_of
+
+STORED = book_of([(day, 10 * day + u, "AB"[u % 2]) for day in range(2) for u in range(10)])
+READOUT = STORED.read()
+JUNE = datetime.date(2025, 6, 2)
+
+
+def of_experiment(**changes: Any) -> Any:
+    return replace(READOUT, experiment=msgspec.structs.replace(READOUT.experiment, **changes))
+
+
+@pytest.mark.parametrize(
+    ("readout", "when"),
+    [
+        (replace(READOUT, last=None), "starts on 2025-06-02"),
+        (READOUT, "2025-06-02 to 2025-06-03, 24 hours of data"),
+        (replace(READOUT, data=None), "2025-06-02 to 2025-06-03, no user yet"),
+        (
+            replace(of_experiment(end=JUNE + datetime.timedelta(days=1)), data=Data(0, 2**31, 24)),
+            "2025-06-02 to 2025-06-03, 24 days of data",
+        ),
+        (
+            of_experiment(end=datetime.date(2025, 6, 30)),
+            "2025-06-02 to 2025-06-03, 24 hours of data, planned until 2025-06-30",
+        ),
+    ],
+)
+def test_who_is_compared_when(readout: Any, when: str) -> None:
+    found = document(STORED, readout)
+    assert found["who"] == "B against A (variant)"
+    assert found["when"] == when
+
+
+@pytest.mark.parametrize(
+    ("users", "is_wrong", "words"),
+    [
+        (
+            {"A": 30, "B": 10},
+            True,
+            "Users are not split as planned (A 75.00%, planned 50.00%; B 25.00%, planned 50.00%;"
+            " p = 0.25 at any time, 0.125 at a single look). The arms cannot be compared.",
+        ),
+        (
+            {"A": 0, "B": 0},
+            False,
+            "Users are split as planned (A no users, planned 50.00%; B no users, planned 50.00%;"
+            " p = 0.25 at any time, 0.125 at a single look).",
+        ),
+    ],
+)
+def test_the_split(users: dict[str, int], is_wrong: bool, words: str) -> None:
+    (metric,) = READOUT.metrics
+    split = replace(metric.found.split, users=users, p_value=0.25, p_value_fixed=0.125)
+    split = replace(split, is_wrong=is_wrong)
+    assert isinstance(split, Split)
+    changed = replace(metric, found=replace(metric.found, split=split))
+    found = document(STORED, replace(READOUT, metrics=[changed]))
+    assert found["metrics"][0]["split_test"]["words"] == words
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule"),
+    [
+        ({}, "ctr_ratio (primary): higher is better"),
+        (
+            {"role": "guardrail", "margin": 0.05, "direction": "lower"},
+            "ctr_ratio (guardrail): lower is better, harm up to 5% is tolerated",
+        ),
+        (
+            {"role": "guardrail", "margin_absolute": 0.25},
+            "ctr_ratio (guardrail): higher is better, harm up to 0.25 is tolerated",
+        ),
+    ],
+)
+def test_the_rule_of_a_metric(changes: dict[str, Any], rule: str) -> None:
+    metrics = [replace(metric, **changes) for metric in READOUT.metrics]
+    assert document(STORED, replace(READOUT, metrics=metrics))["metrics"][0]["rule"] == rule
+
+
+@pytest.mark.parametrize(
+    ("days", "words"),
+    [
+        (0, "delta method. Lifts in percent"),
+        (1, "delta method, less what the day before the start explains (CUPED). Lifts"),
+        (3, "delta method, less what the 3 days before the start explain (CUPED). Lifts"),
+    ],
+)
+def test_the_method(days: int, words: str) -> None:
+    method = document(STORED, of_experiment(covariate_days=days))["method"]
+    assert words in method
+    assert "at level 0.95" in method
