@@ -15,9 +15,10 @@ import numpy as np
 
 from streamer.encoding.arrays import I64
 from streamer.encoding.limbs import VALUE_BITS, joined
-from streamer.encoding.packed import pane_number, ring_and_pane, segment_and_stat
+from streamer.encoding.packed import pane_number, ring_and_pane
 from streamer.encoding.segments import Label
 from streamer.metrics.alert_series import ABOVE, BELOW, CHUNK, HIGH, PANES, STATS, AlertSeries
+from streamer.query.panes import PaneReader
 from streamer.query.segment_index import ALL, OTHER, Segment, values_shown
 from streamer.settings import limits
 from streamer.settings.durations import DAY_MS
@@ -50,26 +51,17 @@ class PrefixSums:
 
 
 def cumulated(
-    views: Sequence[SeriesView],
-    named: Sequence[Sequence[Segment]],
-    segments: Sequence[Segment],
-    panes: range,
+    reader: PaneReader, named: Sequence[Segment], segments: Sequence[Segment], panes: range
 ) -> list[PrefixSums]:
-    """Sums of all partitions in some panes of the first ring, for each segment. ``named``: the
-    segments of the labels of each partition."""
+    """Sums of all partitions in some panes of the first ring, for each segment. ``named``: what
+    the numbers of the reader are."""
     sums = np.zeros((len(segments), len(panes), STATS), np.int64)
-    for view, its in zip(views, named, strict=True):
-        places = ((place, pane_number(PANES, pane)) for place, pane in enumerate(panes))
-        held = [(place, *view.panes[pane]) for place, pane in places if pane in view.panes]
-        if not held:
-            continue
-        at, codes, values = zip(*held, strict=True)
-        label, stat = segment_and_stat(np.concatenate(codes))
-        place = np.repeat(np.array(at), [len(each) for each in codes]) * STATS + stat
-        value = np.concatenate(values)
-        for number, segment in enumerate(segments):
-            is_in = np.array([segment in (of, (ALL,) * len(of)) for of in its], bool)[label]
-            np.add.at(sums[number].reshape(-1), place[is_in], value[is_in])
+    numbers = [pane_number(PANES, pane) for pane in panes]
+    pane, label, stat, value = reader.by_pane(numbers)
+    place = pane * STATS + stat
+    for number, segment in enumerate(segments):
+        is_in = np.array([segment in (of, (ALL,) * len(of)) for of in named], bool)[label]
+        np.add.at(sums[number].reshape(-1), place[is_in], value[is_in])
     return [PrefixSums(panes.start, _added_up(each)) for each in sums]
 
 
@@ -78,7 +70,6 @@ def _added_up(sums: I64) -> I64:
     return np.concatenate([np.zeros((1, sums.shape[1]), np.int64), np.cumsum(sums, axis=0)])
 
 
-_NO_SUMS = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 _DAYS = 2
 """The ring of days, after that of panes (or chunks)."""
 Sums = Mapping[Segment, I64]
@@ -172,9 +163,24 @@ class AlertPanes(_OfRatio):
         self.series = series
         self._rings = series.rings[0], weeks.rings[0]
         self._views = _held(views, series)
-        self._weeks = _held(views, weeks)
         self.shown = dict(zip(settings.dimension_names, values_shown(settings, views), strict=True))
         self.stream_ms = max((view.header.stream_ms for view in views), default=0)
+        self._groups, self._segments = self._reader(self._views)
+        self._weeks, self._segments_of_weeks = self._reader(_held(views, weeks))
+
+    def _reader(self, views: Sequence[SeriesView]) -> tuple[PaneReader, list[Segment]]:
+        """Of the panes of a series, and the segments that it numbers."""
+        numbers: dict[Segment, int] = {}
+        maps = [
+            np.array(
+                [numbers.setdefault(self._segment(label), len(numbers)) for label in view.labels],
+                np.int64,
+            )
+            for view in views
+        ]
+        reader = PaneReader()
+        reader.begin(views, maps, len(numbers), STATS)
+        return reader, list(numbers)
 
     @cached_property
     def since_ms(self) -> int:
@@ -218,38 +224,24 @@ class AlertPanes(_OfRatio):
 
     def totals(self, last: int) -> Mapping[Segment, Totals]:
         """Σx and Σy of the window whose last pane is ``last``, within four weeks."""
-        found: dict[Segment, Totals] = {}
         first = last - limits.PANES_OF_ALERTS + 1
-        for number, segments in enumerate(self._segments_of_weeks):
-            sums = np.zeros((len(segments), 3), np.int64)
-            for chunk in range(first // CHUNK, last // CHUNK + 1):
-                slots = slice(max(0, first - chunk * CHUNK), last + 1 - chunk * CHUNK)
-                sums += self._chunk(number, chunk)[:, :, slots].sum(axis=2)
-            for place in np.flatnonzero(sums.any(axis=1)).tolist():
-                x, y = _totals(sums[place])
-                before = found.get(segments[place], (0, 0))
-                found[segments[place]] = before[0] + x, before[1] + y
-        return found
+        sums = np.zeros((len(self._segments_of_weeks), 3), np.int64)
+        for chunk in range(first // CHUNK, last // CHUNK + 1):
+            slots = slice(max(0, first - chunk * CHUNK), last + 1 - chunk * CHUNK)
+            sums += self._chunk(chunk)[:, :, slots].sum(axis=2)
+        held = np.flatnonzero(sums.any(axis=1)).tolist()
+        return {self._segments_of_weeks[place]: _totals(sums[place]) for place in held}
 
     @cached_property
-    def _chunks(self) -> dict[tuple[int, int], I64]:
+    def _chunks(self) -> dict[int, I64]:
         return {}
 
-    def _chunk(self, number: int, chunk: int) -> I64:
-        """(labels, sides, panes) of a chunk of one partition."""
-        if (number, chunk) not in self._chunks:
-            sums = _of_panes(self._weeks[number], PANES, range(chunk, chunk + 1))
-            self._chunks[number, chunk] = sums.reshape(-1, 3, CHUNK)
-        return self._chunks[number, chunk]
-
-    @cached_property
-    def _segments(self) -> list[list[Segment]]:
-        """The segment of each label of each partition."""
-        return [[self._segment(label) for label in view.labels] for view in self._views]
-
-    @cached_property
-    def _segments_of_weeks(self) -> list[list[Segment]]:
-        return [[self._segment(label) for label in view.labels] for view in self._weeks]
+    def _chunk(self, chunk: int) -> I64:
+        """(segments, sides, panes) of a chunk."""
+        if chunk not in self._chunks:
+            number = pane_number(PANES, chunk)
+            self._chunks[chunk] = self._weeks.sum_once(number, number).reshape(-1, 3, CHUNK)
+        return self._chunks[chunk]
 
     def _segment(self, label: Label) -> Segment:
         """Values as readers see them, of all dimensions."""
@@ -264,7 +256,7 @@ class AlertPanes(_OfRatio):
             range(ring.oldest(self.stream_ms), self.stream_ms // ring.pane_ms + 2)
             for ring in self._rings
         )
-        groups = cumulated(self._views, self._segments, segments, by_group)
+        groups = cumulated(self._groups, self._segments, segments, by_group)
         weeks = cumulated(self._weeks, self._segments_of_weeks, segments, by_time)
         return {
             segment: SegmentPanes(self, segment, its, its_weeks.by_panes())
@@ -277,13 +269,9 @@ class AlertPanes(_OfRatio):
         return explain(*sides)
 
     def _sums(self, ring: int, panes: range) -> Sums:
-        found: dict[Segment, I64] = {}
-        for view, segments in zip(self._views, self._segments, strict=True):
-            sums = _of_panes(view, ring, panes)
-            for number in np.flatnonzero(sums.any(axis=1)).tolist():
-                segment = segments[number]
-                found[segment] = found.get(segment, 0) + sums[number]
-        return found
+        first, last = (pane_number(ring, pane) for pane in (max(panes.start, 0), panes.stop - 1))
+        sums = self._groups.sum_once(first, last)
+        return {self._segments[i]: sums[i] for i in np.flatnonzero(sums.any(axis=1)).tolist()}
 
 
 class SegmentPanes(_OfRatio):
@@ -314,16 +302,6 @@ def _totals(sums: I64) -> Totals:
 
 def _held(views: Sequence[View], series: AlertSeries) -> list[SeriesView]:
     return [view.series[series.shape] for view in views if series.shape in view.series]
-
-
-def _of_panes(view: SeriesView, ring: int, panes: range) -> I64:
-    """(labels, statistics) of some panes."""
-    flat = np.zeros(len(view.labels) * STATS, np.int64)
-    for pane in panes:
-        codes, values = view.panes.get(pane_number(ring, pane), _NO_SUMS)
-        label, stat = segment_and_stat(codes)
-        np.add.at(flat, label * STATS + stat, values)
-    return flat.reshape(-1, STATS)
 
 
 _T = TypeVar("_T")

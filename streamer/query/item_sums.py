@@ -20,7 +20,7 @@ from streamer.encoding.packed import (
 )
 from streamer.metrics.item_counts import ItemCounts, ItemTable
 from streamer.metrics.rings import Ring
-from streamer.query.pane_sums import PaneSumCache
+from streamer.query.panes import PaneReader, are_same
 from streamer.state.panes import Pane
 from streamer.state.snapshot import SeriesView, View
 
@@ -77,7 +77,7 @@ class ItemSumCache:
         self._forget()
 
     def _forget(self) -> None:
-        self._sums, self._slots = PaneSumCache(), _Slots()
+        self._sums, self._slots = PaneReader(), _Slots()
         self._parts: list[_Part] = []
         self._labels: dict[Values, int] = {}
         self._rings: Sequence[Ring] = ()
@@ -127,7 +127,7 @@ class ItemSumCache:
         panes, bits = {}, {}
         for number, (codes, values) in series.panes.items():
             known = old.series.panes.get(number) if old is not None and is_same else None
-            if old is not None and known is not None and known[0] is codes:
+            if old is not None and known is not None and are_same(known, (codes, values)):
                 panes[number], bits[number] = old.panes[number], old.bits[number]
             else:
                 panes[number], bits[number] = self._pane(codes, values, labels)

@@ -21,7 +21,7 @@ from streamer.metrics.definition import Metric, Noted
 from streamer.metrics.item_counts import ItemTable
 from streamer.metrics.layout import Layout
 from streamer.metrics.rings import Ring, rings_of
-from streamer.query.merged_panes import MergedPanes
+from streamer.query.panes import PaneReader
 from streamer.query.segment_index import ALL, Segment, SegmentIndex
 from streamer.query.since import Times
 from streamer.settings import limits
@@ -83,13 +83,13 @@ class PaneHistory:
         settings: Settings,
         catalogue: Catalogue,
         views: Sequence[View],
-        merged: MergedPanes,
+        panes: PaneReader,
     ) -> None:
-        """``merged``: what is kept from one commit to the next."""
-        self.settings, self.catalogue, self._views = settings, catalogue, views
+        """``panes``: what is kept from one commit to the next."""
+        self.settings, self.catalogue = settings, catalogue
         self.numbering = SegmentIndex(settings, views)
-        self._merged = merged
-        merged.begin(self.numbering)
+        self._panes = panes
+        panes.begin(views, self.numbering.maps, self.numbering.size, catalogue.layout.size)
         self._times = Times(catalogue, views)
         self.since = self._times.of(0, "")
         self._rings = {ring.label: (n, ring) for n, ring in enumerate(rings_of(settings), 1)}
@@ -178,7 +178,7 @@ class PaneHistory:
     def _columns(self, number: int, spans: _Spans, codes: set[int]) -> _Columns:
         """All sums of some statistics in the panes of a ring."""
         first, last = (pane_number(number, pane) for pane in (spans.first, spans.last))
-        panes = self._merged.read(self._views, number, frozenset(codes), range(first, last + 1))
+        panes = self._panes.cells(number, frozenset(codes), range(first, last + 1))
         points = np.array([(pane - first) // spans.panes for pane in panes], np.int64)
         sizes = [len(values) for _, _, values in panes.values()]
         nothing = np.zeros(0, np.int64)

@@ -18,7 +18,7 @@ from streamer.query.counters import CounterInputs
 from streamer.query.exactness import ExactnessInputs, Inexact, inexact
 from streamer.query.experiments import stored_experiments
 from streamer.query.item_sums import ItemSumCache
-from streamer.query.pane_sums import PaneSumCache
+from streamer.query.panes import PaneReader
 from streamer.query.segment_index import SegmentIndex
 from streamer.query.since import Times
 from streamer.query.windows import Rolled, Window
@@ -129,7 +129,7 @@ class Readout:
 class ReadoutCache:
     """Sums of the readout before, of the same reader."""
 
-    panes: PaneSumCache = field(default_factory=PaneSumCache)
+    panes: PaneReader = field(default_factory=PaneReader)
     items: ItemSumCache = field(default_factory=ItemSumCache)
 
 

@@ -24,7 +24,7 @@ from streamer.metrics.rings import Ring
 from streamer.metrics.sums import part_of
 from streamer.metrics.users import USERS, users_stats
 from streamer.query.item_sums import ItemSumCache, ItemWindow
-from streamer.query.pane_sums import PaneSumCache
+from streamer.query.panes import PaneReader
 from streamer.query.segment_index import ALL, OTHER, UNKNOWN, Segment, SegmentIndex
 from streamer.query.since import Since
 from streamer.settings.model import Settings
@@ -36,7 +36,7 @@ class PastWindow:
 
     def __init__(
         self,
-        kept: PaneSumCache,
+        kept: PaneReader,
         views: Sequence[View],
         rings: DayBefore,
         number: int,
@@ -93,7 +93,7 @@ class Window:
         number: int,
         ring: Ring | None,
         now_ms: int,
-        kept: PaneSumCache,
+        kept: PaneReader,
         items: ItemSumCache | None,
         since: Since,
     ) -> None:

@@ -13,8 +13,8 @@ from aiohttp import web
 
 from streamer.metrics.catalogue import PREFIX, form_of, title_of
 from streamer.metrics.definition import DeclaredSeries, Metric
-from streamer.query.merged_panes import MergedPanes
 from streamer.query.pane_history import NotByPaneError, PaneHistory, Wanted
+from streamer.query.panes import PaneReader
 from streamer.query.segment_index import ALL
 from streamer.server.api import error_answer, without_parameters
 from streamer.server.documents import UnknownValueError, require_known
@@ -43,7 +43,7 @@ class HistoryApi:
         self.exporter, self.settings = exporter, exporter.settings
         self._lock = asyncio.Lock()
         self._panes: tuple[int, PaneHistory] | None = None
-        self._merged = MergedPanes()
+        self._reader = PaneReader()
         self._made: dict[tuple[object, ...], bytes] = {}
 
     def add_routes(self, app: web.Application) -> None:
@@ -118,7 +118,7 @@ class HistoryApi:
 
     def _body(self, wanted: Wanted, views: Sequence[View], updates: int, at_ms: int) -> bytes:
         if self._panes is None or self._panes[0] != updates:
-            history = PaneHistory(self.settings, self.exporter.catalogue, views, self._merged)
+            history = PaneHistory(self.settings, self.exporter.catalogue, views, self._reader)
             self._panes, self._made = (updates, history), {}
         panes = self._panes[1]
         for name, value in wanted.where.items():

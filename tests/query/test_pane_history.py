@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from streamer.metrics.catalogue import OF_USERS
-from streamer.query.merged_panes import MergedPanes
 from streamer.query.pane_history import NotByPaneError, PaneHistory, Wanted
+from streamer.query.panes import PaneReader
 from streamer.query.readings import readout
 from streamer.settings import limits
 from streamer.settings.event_fields import LINE_TYPES
@@ -57,7 +57,7 @@ def test_one_point_of_a_whole_window_is_the_window(name: str) -> None:
         engines.feed(chunk)
     engines.finish()
     views = views_of(engines)
-    found = PaneHistory(settings, engines.catalogue, views, MergedPanes())
+    found = PaneHistory(settings, engines.catalogue, views, PaneReader())
     window, (_, ring) = max(found._rings.items(), key=lambda x: x[1][1].span_ms)
     last = engines.partitions[0].stream_ms // ring.pane_ms
     at_ms = (last - last % ring.panes + ring.panes - 1) * ring.pane_ms
@@ -103,7 +103,7 @@ def test_points_are_the_events_of_their_time() -> None:
     ]
     last_ms = max(event["ts"] for event in events)
     engines = engines_of(settings, events)
-    history = PaneHistory(settings, engines.catalogue, views_of(engines), MergedPanes())
+    history = PaneHistory(settings, engines.catalogue, views_of(engines), PaneReader())
     metric = next(m for m in engines.catalogue.metrics if m.name == "window_impressions")
     wanted = Wanted(metric, "1h", {"surface": "home"}, "variant", points=12)
     found = history.read(wanted, last_ms)
@@ -129,7 +129,7 @@ def test_the_largest_lines_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = parse({"windows": {"lengths": ["24h"]}})
     engines = engines_of(settings, visits(3, 400, FIRST_MS, 1, 0.5))
     metric = next(m for m in engines.catalogue.metrics if m.name == "ctr_ratio")
-    history = PaneHistory(settings, engines.catalogue, views_of(engines), MergedPanes())
+    history = PaneHistory(settings, engines.catalogue, views_of(engines), PaneReader())
     found = history.read(Wanted(metric, "24h", split="surface"), FIRST_MS + 24 * HOUR_MS - 1)
     assert [line.labels["surface"] for line in found.lines] == ["home", "search"]
     assert found.omitted == 1
@@ -141,7 +141,7 @@ def test_intervals_stand_beside_the_values() -> None:
     settings = parse({"windows": {"lengths": ["24h"]}, "metrics": {"families": families}})
     engines = engines_of(settings, visits(3, 400, FIRST_MS, 1, 0.5))
     metric = next(m for m in engines.catalogue.metrics if m.name == "ctr_ratio")
-    history = PaneHistory(settings, engines.catalogue, views_of(engines), MergedPanes())
+    history = PaneHistory(settings, engines.catalogue, views_of(engines), PaneReader())
     (line,) = history.read(Wanted(metric, "24h", points=6), FIRST_MS + 24 * HOUR_MS - 1).lines
     for low, value, high in zip(line.lower, line.values, line.upper, strict=True):
         assert low is not None
