@@ -18,6 +18,8 @@ _Schema = tuple[str, Sequence[tuple[str, str]]]
 _Place = tuple[int, int, int]
 
 EXPERIMENT_TABLES: list[str]
+MIGRATED_TABLES: list[str]
+"""Those whose rows hold what settings number."""
 """Those of experiments: readers look into them, too, for ranges of days."""
 
 SUMS: list[tuple[str, int]]
@@ -211,11 +213,15 @@ class Core:
         """How many rows last changed from each epoch on, before the next; None for logs."""
 
     def load(
-        self, table: str, blobs: Sequence[Mapping[str, npt.NDArray[Any]]]
+        self,
+        table: str,
+        blobs: Sequence[Mapping[str, npt.NDArray[Any]]],
+        migration: str | None = None,
     ) -> list[tuple[int, int]]:
         """Take over the blobs of one table, the oldest first: impressions before what is retained
         of them, feedback after both. The first number (or epoch) of each, and the one after.
-        ValueError where columns do not fit."""
+        ``migration``: ``PaneMigration.tables``, of rows that other settings stored. ValueError
+        where columns do not fit."""
 
     def finish_load(self) -> None:
         """All tables are loaded: what was not counted before begins. OverflowError: a sum passes

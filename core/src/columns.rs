@@ -62,6 +62,16 @@ impl Columns {
         self.0.push((name.to_owned(), T::column(values)));
     }
 
+    /// Puts other values in place of a column's. An error where there is none.
+    pub fn replace<T: Value>(&mut self, name: &str, values: Vec<T>) -> Result<(), LoadError> {
+        self.find(name)?;
+        let found = self.0.iter_mut().find(|(other, _)| other == name);
+        found
+            .into_iter()
+            .for_each(|(_, old)| *old = T::column(values.clone()));
+        Ok(())
+    }
+
     /// Whether there is a column of this name.
     pub fn has(&self, name: &str) -> bool {
         self.0.iter().any(|(other, _)| other == name)

@@ -10,7 +10,7 @@ pub const MAX_CUSTOM: usize = 8;
 /// Units of a value that is 1.
 pub const UNIT: i64 = 1_000_000;
 /// Stands for a value that an event does not carry.
-const MISSING: i64 = i64::MIN;
+pub const NO_VALUE: i64 = i64::MIN;
 
 impl CustomField {
     /// Whether it is over events of a topic.
@@ -29,7 +29,7 @@ impl CustomField {
 pub struct Values([i64; MAX_CUSTOM]);
 
 impl Values {
-    pub const NONE: Self = Self([MISSING; MAX_CUSTOM]);
+    pub const NONE: Self = Self([NO_VALUE; MAX_CUSTOM]);
 
     /// Takes a number; NaN: missing. Ties are rounded to even.
     pub fn set(&mut self, metric: usize, value: f64) {
@@ -41,7 +41,7 @@ impl Values {
     /// The metrics that it has a value for, and the values in `UNIT`.
     pub fn iter(&self) -> impl Iterator<Item = (usize, i64)> + use<> {
         let values = self.0.into_iter().enumerate();
-        values.filter(|(_, value)| *value != MISSING)
+        values.filter(|(_, value)| *value != NO_VALUE)
     }
 
     /// As it is stored.

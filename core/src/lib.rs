@@ -37,6 +37,7 @@ mod _core {
     use crate::counting::{statistics, sums};
     use crate::experiments;
     use crate::panes::{self, item_rows, rings};
+    use crate::partition::tables::Table;
     #[pymodule_export]
     use crate::python::for_tests::slate_amounts;
     #[pymodule_export]
@@ -71,6 +72,11 @@ mod _core {
         module.add("USER_GROUP_BITS", user_sums::GROUP_BITS)?;
         let of_experiments =
             experiments::ExperimentTable::ALL.map(experiments::ExperimentTable::name);
-        module.add("EXPERIMENT_TABLES", of_experiments)
+        module.add("EXPERIMENT_TABLES", of_experiments)?;
+        let migrated = Table::all(0).filter(|table| table.is_migrated());
+        module.add(
+            "MIGRATED_TABLES",
+            migrated.map(Table::name).collect::<Vec<_>>(),
+        )
     }
 }

@@ -6,6 +6,7 @@
 pub mod admission;
 pub mod event_ids;
 mod events;
+pub mod migration;
 pub mod recovery;
 pub mod snapshot;
 pub mod tables;

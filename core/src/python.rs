@@ -23,6 +23,7 @@ use crate::formats::SchemaText;
 use crate::kafka;
 use crate::panes;
 use crate::partition::Partition;
+use crate::partition::migration::TableMigration;
 use crate::spec::{Limits, Spec};
 use arrays::{ByValue, as_arrays, each_as_arrays, from_arrays};
 use feeding::{Fed, Feeding};
@@ -371,18 +372,31 @@ impl Core {
 
     /// Takes over the blobs of one table, the oldest first: impressions before what is retained of
     /// them, feedback after both. Returns the first number (or epoch) of each and the one after its
-    /// last. ValueError where columns do not fit.
+    /// last. `migration`: how the rows of other settings are mapped, as JSON. ValueError where
+    /// columns do not fit.
+    #[pyo3(signature = (table, blobs, migration=None))]
     fn load(
         &mut self,
         py: Python<'_>,
         table: &str,
         blobs: Vec<Bound<'_, PyDict>>,
+        migration: Option<&str>,
     ) -> PyResult<Vec<(u64, u64)>> {
         let table = table_of(&self.partition, table)?;
         let blobs: Vec<Columns> = blobs.iter().map(from_arrays).collect::<PyResult<_>>()?;
+        let migration: Option<TableMigration> = migration
+            .map(serde_json::from_str)
+            .transpose()
+            .map_err(|error| PyValueError::new_err(error.to_string()))?;
         let partition = &mut self.partition;
-        py.detach(move || partition.load(table, &blobs))
-            .map_err(PyValueError::new_err)
+        py.detach(move || match migration {
+            Some(migration) if table.is_migrated() => {
+                let mapped = blobs.iter().map(|blob| migration.apply(table, blob));
+                partition.load(table, &mapped.collect::<Result<Vec<_>, _>>()?)
+            }
+            _ => partition.load(table, &blobs),
+        })
+        .map_err(PyValueError::new_err)
     }
 
     /// All tables are loaded.

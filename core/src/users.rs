@@ -23,7 +23,7 @@ use crate::users::contribution::Contribution;
 use crate::users::held::Held;
 use crate::users::items::{UserItemKey, UserItems};
 use crate::users::rows::spread;
-pub use crate::users::stored::latest_unit;
+pub use crate::users::stored::{latest_unit, time_column};
 use crate::users::sums::{MAX_STATS, RingSums, UserSums, users_stats};
 
 /// Rows below which nothing is compacted.

@@ -5,11 +5,12 @@ written again at the next commit.
 
     segments     a removed dimension: segments that differ in it are one; a new one: unknown
     rings, codes by length of window, by what a sum is of; what nothing wants any more is left out
-    tables       segments, kinds of feedback, policies, custom metrics: by name
+    tables       segments, kinds of feedback, policies, custom metrics: by name, in the core
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,17 +30,9 @@ from streamer.encoding.packed import (
 )
 from streamer.encoding.segments import UNKNOWN, Label
 from streamer.metrics.item_counts import CLICKED
-from streamer.state.codec import Columns
 from streamer.state.contents import Beside, Contents, ItemsHeld
 from streamer.state.panes import Pane
 
-TABLES = ("impressions", "retained", "feedback", "sessions", "viewings", "user_items")
-"""Those that hold anything of what settings name."""
-_SEGMENTS = ("segment", "click_segment", "session_segment")
-_GONE = -3
-"""A kind of feedback that the settings had."""
-_MISSING = np.iinfo(np.int64).min
-_NO_WEIGHT = -1
 _UNKNOWN = "unknown"
 _OF_ITEMS = range(3)
 _OF_LISTS = 3
@@ -96,52 +89,22 @@ class PaneMigration:
         kept = segment_code(self._segments[segment[is_kept]], mapped[is_kept])
         return pane_number(self.rings[ring], index), (kept, values[is_kept])
 
-    def table(self, name: str, columns: Columns) -> Columns:
-        """A blob of one of ``TABLES``."""
-        found = dict(columns)
-        for column in _SEGMENTS:
-            if column in found:
-                found[column] = self._segments[found[column]].astype(found[column].dtype)
-        if name in ("impressions", "retained"):
-            self._put_policies(found)
-            self._put_items(found)
-        if name == "retained":
-            self._put_final(found)
-        if name == "feedback":
-            self._put_feedback(found)
-        if name == "user_items":
-            self._put_times(found)
-        return found
-
-    def _put_policies(self, found: dict[str, Any]) -> None:
-        old, new = self.old.contents.policies, self.new.contents.policies
-        _put_columns(found, "weight_", _places(old, new), np.int32(_NO_WEIGHT))
-
-    def _put_items(self, found: dict[str, Any]) -> None:
-        if self.new.contents.keeps_items and "item" not in found:
-            for name in ("item", "category"):
-                found[name] = np.zeros(_rows(found), np.uint64)
-
-    def _put_final(self, found: dict[str, Any]) -> None:
-        """The final counts of each kind; those of conversions come last."""
-        kinds = [[*held.contents.kinds, ""] for held in (self.old, self.new)]
-        _put_columns(found, "final_", _places(*kinds), np.int32(0))
-
-    def _put_feedback(self, found: dict[str, Any]) -> None:
-        places = _places(self.new.contents.kinds, self.old.contents.kinds)
-        mapped = np.array([_GONE if place is None else place for place in places], np.int16)
-        kind = found["kind"]
-        found["kind"] = np.where(kind < 0, kind, mapped[np.maximum(kind, 0)])
-        custom = _places(self.old.contents.custom, self.new.contents.custom)
-        _put_columns(found, "custom_", custom, np.int64(_MISSING))
-
-    def _put_times(self, found: dict[str, Any]) -> None:
-        """Times are units from 1, of impressions and then of each kind; 0: none."""
-        kinds = [["", *held.contents.user_kinds] for held in (self.old, self.new)]
-        _put_columns(found, "time_", _places(*kinds), np.int64(0))
-        for name in [name for name in found if name.startswith("time_")]:
-            unit = (found[name] - 1) * self.old.unit_ms // self.new.unit_ms
-            found[name] = np.where(found[name] > 0, unit + 1, 0)
+    @property
+    def tables(self) -> str:
+        """How the core maps rows of ``MIGRATED_TABLES``: JSON, places among what was stored."""
+        old, new = self.old.contents, self.new.contents
+        return json.dumps(
+            {
+                "segments": self._segments.tolist(),
+                "policies": _places(old.policies, new.policies),
+                "custom": _places(old.custom, new.custom),
+                "kinds": _places(old.kinds, new.kinds),
+                "kinds_now": _places(new.kinds, old.kinds),
+                "user_kinds": _places(old.user_kinds, new.user_kinds),
+                "units_ms": [self.old.unit_ms, self.new.unit_ms],
+                "keeps_items": new.keeps_items,
+            }
+        )
 
 
 class ItemMigration:
@@ -205,19 +168,3 @@ def _places(old: Sequence[Any], new: Sequence[Any]) -> list[int | None]:
     """For each of the new ones its place among the old ones."""
     known = {name: place for place, name in enumerate(old)}
     return [known.get(name) for name in new]
-
-
-def _put_columns(
-    found: dict[str, Any], prefix: str, places: Sequence[int | None], missing: Any
-) -> None:
-    """Put columns that are numbered in another order; ``missing``: the values of new ones."""
-    rows = _rows(found)
-    old = {name: found.pop(name) for name in list(found) if name.startswith(prefix)}
-    for i, place in enumerate(places):
-        held = None if place is None else old.get(f"{prefix}{place}")
-        column = np.full(rows, missing) if held is None else held
-        found[f"{prefix}{i}"] = column
-
-
-def _rows(columns: Mapping[str, Any]) -> int:
-    return len(next(iter(columns.values())))

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from streamer._core import TOTAL_RING
+from streamer._core import MIGRATED_TABLES, TOTAL_RING
 from streamer.encoding.packed import ring_and_pane
 from streamer.errors import DamagedError
 from streamer.metrics.alert_series import AlertSeries
@@ -23,7 +23,6 @@ from streamer.state.counted_since import began_after
 from streamer.state.journal import Held, Journal
 from streamer.state.log_identity import new_names, renamed, require_distinct
 from streamer.state.manifest import BlobRef, Manifest, Texts, decode, require_key
-from streamer.state.migration import TABLES as TABLES_TO_CARRY
 from streamer.state.migration import Holding, ItemMigration, PaneMigration
 from streamer.state.panes import PaneBlobs
 from streamer.state.partition import PaneSeries, Partition
@@ -68,7 +67,7 @@ async def load_partition(
     if carried is None:
         journal.users = dict(manifest.users)
     else:
-        journal.outdated.update(TABLES_TO_CARRY)
+        journal.outdated.update(MIGRATED_TABLES)
         journal.replaced += manifest.users.values()
     wanted = {trial.shape for trial in partition.catalogue.experiment_measures.trials}
     journal.experiments = {s: b for s, b in manifest.experiments.items() if s in wanted}
@@ -135,9 +134,7 @@ def _load_table(
 ) -> None:
     blobs = [codec.decode(data, ref.name) for data, ref in zip(found, refs, strict=True)]
     with _damage():
-        if carried is not None and name in TABLES_TO_CARRY:
-            blobs = [dict(carried.table(name, columns)) for columns in blobs]
-        spans = journal.partition.core.load(name, blobs)
+        spans = journal.partition.core.load(name, blobs, carried.tables if carried else None)
     journal.tables[name] = [
         Held(ref, first, end) for ref, (first, end) in zip(refs, spans, strict=True)
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, cast
 
 import numpy as np
@@ -43,10 +44,6 @@ def carry() -> PaneMigration:
     return PaneMigration(holding(A, 1_000), holding(B, 5_000), SEGMENTS, 5)
 
 
-def lists(columns: Any) -> dict[str, list[Any]]:
-    return {name: column.tolist() for name, column in columns.items()}
-
-
 def test_segments_that_differ_in_a_removed_dimension_are_one() -> None:
     carried = carry()
     assert carried.segments["tuples"] == [(0, 2), (0, 3)]
@@ -54,50 +51,25 @@ def test_segments_that_differ_in_a_removed_dimension_are_one() -> None:
     new, variant = values
     assert (new["events"], new["kept"]) == ([5, 0], [])
     assert variant is VALUES[0]
-    rows = carried.table("sessions", {"segment": np.array([0, 1, 2], np.int16)})
-    assert (lists(rows), rows["segment"].dtype) == ({"segment": [0, 1, 0]}, np.int16)
+    assert json.loads(carried.tables)["segments"] == [0, 1, 0]
 
 
 def test_rings_are_known_by_their_length() -> None:
     assert carry().rings == {2: 1, 9: 9}
 
 
-def test_feedback_keeps_its_kind_and_values_by_name() -> None:
-    kind = np.array([0, 1, 2, -1, -2, -3], np.int16)
-    columns: dict[str, Any] = {
-        "kind": kind,
-        "custom_0": np.arange(6),
-        "custom_1": np.arange(6) + 10,
+def test_what_settings_number_is_known_by_name() -> None:
+    """Rows are mapped by it in the core. A policy with another propensity is another one."""
+    assert json.loads(carry().tables) == {
+        "segments": [0, 1, 0],
+        "policies": [1, None],
+        "custom": [1, None],
+        "kinds": [0, 2, None],
+        "kinds_now": [0, None, 1],
+        "user_kinds": [0, 2, None],
+        "units_ms": [1_000, 5_000],
+        "keeps_items": False,
     }
-    found = lists(carry().table("feedback", columns))
-    assert found["kind"] == [0, -3, 1, -1, -2, -3]
-    assert found["custom_0"] == [10, 11, 12, 13, 14, 15]
-    assert set(found["custom_1"]) == {np.iinfo(np.int64).min}
-
-
-def test_a_policy_with_another_propensity_is_another_one() -> None:
-    columns = {"weight_0": np.array([1], np.int32), "weight_1": np.array([2], np.int32)}
-    assert lists(carry().table("impressions", columns)) == {"weight_0": [2], "weight_1": [-1]}
-
-
-def test_final_feedback_is_counted_by_kind_and_conversions_come_last() -> None:
-    columns = {f"final_{i}": np.array([i + 1], np.int32) for i in range(4)}
-    found = lists(carry().table("retained", columns))
-    assert {name: of for name, of in found.items() if name.startswith("final")} == {
-        "final_0": [1],
-        "final_1": [3],
-        "final_2": [0],
-        "final_3": [4],
-    }
-
-
-def test_times_of_users_have_another_unit() -> None:
-    columns = {f"time_{i}": np.array([0, 1, 15, 16 + i]) for i in range(4)}
-    found = lists(carry().table("user_items", columns))
-    assert list(found) == ["time_0", "time_1", "time_2", "time_3"]
-    assert found["time_0"] == [0, 1, 3, 4]  # unit 0, 14 and 15 of 1 s are 0, 2 and 3 of 5 s
-    assert found["time_2"] == [0, 1, 3, 4]  # star, which was the third kind
-    assert found["time_3"] == [0, 0, 0, 0]
 
 
 def test_items_keep_their_counts_under_other_labels_and_cut_offs() -> None:

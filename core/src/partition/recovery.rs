@@ -24,7 +24,7 @@ use crate::partition::tables::{
     EventIdRow, FeedbackRow, ImpressionRow, IntervalRow, ProbeRow, RetainedRow, Table, ViewingRow,
     VisitRow,
 };
-use crate::partition::tables::{items_reader, values_reader, weights_reader};
+use crate::partition::tables::{final_column, items_reader, values_reader, weights_reader};
 use crate::slates::NO_SLATE;
 
 impl Partition {
@@ -158,7 +158,7 @@ impl Partition {
         let row_at = RetainedRow::reader(columns)?;
         let kinds = self.attribution.rules.grades.len();
         let counts: Vec<&[i32]> = (0..kinds)
-            .map(|kind| columns.get(&format!("final_{kind}")))
+            .map(|kind| columns.get(&final_column(kind)))
             .collect::<Result<_, _>>()?;
         let weights_at = weights_reader(columns, self.attribution.policies)?;
         let item_at = items_reader(columns, self.attribution.items.is_kept)?;

@@ -16,7 +16,7 @@ use crate::hash::NONE;
 use crate::partition::Partition;
 use crate::partition::tables::{
     EventIdRow, FeedbackRow, ImpressionRow, IntervalRow, ProbeRow, RetainedRow, Table, ViewingRow,
-    VisitRow, custom_column,
+    VisitRow, custom_column, final_column,
 };
 use crate::partition::tables::{store_items, store_weights};
 use crate::weights::Weights;
@@ -24,7 +24,7 @@ use crate::weights::Weights;
 /// How a kind of feedback is stored: its place, or these.
 const OTHER: i16 = -1;
 const CONVERSION: i16 = -2;
-const GONE: i16 = -3;
+pub(super) const GONE: i16 = -3;
 
 impl Partition {
     /// All tables under their names, in the order in which they are loaded.
@@ -229,7 +229,7 @@ impl Partition {
                 let count = retained.final_counts(row).get(kind);
                 count.map_or(0, |count| *count as i32)
             });
-            columns.add(&format!("final_{kind}"), counts.collect());
+            columns.add(&final_column(kind), counts.collect());
         }
         let weights = &self.attribution.weights;
         let of_rows = rows

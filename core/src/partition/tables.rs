@@ -56,6 +56,19 @@ impl Table {
         }
     }
 
+    /// Whether rows hold anything that settings number: see `TableMigration`.
+    pub fn is_migrated(self) -> bool {
+        match self {
+            Self::EventIds(_) | Self::Probes | Self::OfExperiments(_) => false,
+            Self::Impressions
+            | Self::Retained
+            | Self::Feedback
+            | Self::Sessions
+            | Self::Viewings
+            | Self::UserItems => true,
+        }
+    }
+
     /// The latest time of stored rows; 0 where they leave by number.
     pub fn latest_ms(self, columns: &Columns) -> Result<i64, LoadError> {
         match self {
@@ -141,6 +154,11 @@ stored_row! {
 /// The column of an impression's weight for a policy: see `Weight::code`.
 pub fn weight_column(policy: usize) -> String {
     format!("weight_{policy}")
+}
+
+/// The column of final feedback of a kind.
+pub fn final_column(kind: usize) -> String {
+    format!("final_{kind}")
 }
 
 /// The column of feedback's value for a custom metric: see `Values::code`.

@@ -29,7 +29,7 @@ pub fn latest_unit(columns: &Columns) -> Result<i64, LoadError> {
     Ok(latest - 1)
 }
 
-fn time_column(column: usize) -> String {
+pub fn time_column(column: usize) -> String {
     format!("time_{column}")
 }
 

@@ -1,0 +1,256 @@
+//! Rows that other settings stored: what their columns are numbered by is found again by name. Names
+//! are known to whoever compares the settings; what stands in which column is known here.
+
+use serde::Deserialize;
+
+use super::snapshot::GONE;
+use super::tables::{Table, custom_column, final_column, weight_column};
+use crate::columns::{ColumnValues, Columns, LoadError, Value};
+use crate::custom;
+use crate::users::time_column;
+use crate::weights::Weight;
+
+/// For each of ours its place among those that were stored; none where it is new.
+type Places = Vec<Option<usize>>;
+
+/// What the settings that stored the rows were, beside ours.
+#[derive(Clone, Debug, Deserialize)]
+pub struct TableMigration {
+    /// Segment as stored → segment now.
+    segments: Vec<u16>,
+    policies: Places,
+    custom: Places,
+    /// Configured kinds of feedback.
+    kinds: Places,
+    /// Kind as stored → its place now.
+    kinds_now: Places,
+    /// Kinds that users are counted by.
+    user_kinds: Places,
+    /// Milliseconds of a unit of users' times, as stored and now.
+    units_ms: (i64, i64),
+    /// Whether impressions keep what they show.
+    keeps_items: bool,
+}
+
+impl TableMigration {
+    /// A blob of a table as ours. An error where columns do not fit.
+    pub fn apply(&self, table: Table, columns: &Columns) -> Result<Columns, LoadError> {
+        let mut found = columns.clone();
+        for (name, values) in &mut found.0 {
+            if name == "segment" || name.ends_with("_segment") {
+                self.renumber(values)?;
+            }
+        }
+        match table {
+            Table::Impressions => self.put_shown(&mut found)?,
+            Table::Retained => {
+                self.put_shown(&mut found)?;
+                let kinds = with_last(&self.kinds, self.kinds_now.len());
+                put(&mut found, final_column, &kinds, 0i32)?;
+            }
+            Table::Feedback => self.put_feedback(&mut found)?,
+            Table::UserItems => self.put_times(&mut found)?,
+            _ => {}
+        }
+        Ok(found)
+    }
+
+    fn renumber(&self, values: &mut ColumnValues) -> Result<(), LoadError> {
+        let now = |was: usize| {
+            let now = self.segments.get(was).copied();
+            now.ok_or("a stored row has a segment that is not stored".to_owned())
+        };
+        match values {
+            ColumnValues::I16(segments) => {
+                for segment in segments {
+                    *segment = now(usize::from(*segment as u16))? as i16;
+                }
+            }
+            ColumnValues::I32(segments) => {
+                for segment in segments {
+                    *segment = i32::from(now(*segment as usize)?);
+                }
+            }
+            _ => return Err("a stored segment has another type".to_owned()),
+        }
+        Ok(())
+    }
+
+    /// What impressions show: weights of policies, items.
+    fn put_shown(&self, found: &mut Columns) -> Result<(), LoadError> {
+        put(found, weight_column, &self.policies, Weight::NONE.code())?;
+        if self.keeps_items && !found.has("item") {
+            let rows = found.rows()?;
+            found.add("item", vec![0u64; rows]);
+            found.add("category", vec![0u64; rows]);
+        }
+        Ok(())
+    }
+
+    fn put_feedback(&self, found: &mut Columns) -> Result<(), LoadError> {
+        put(found, custom_column, &self.custom, custom::NO_VALUE)?;
+        let kinds: &[i16] = found.get("kind")?;
+        let now = |kind: i16| {
+            let place = usize::try_from(kind).ok();
+            place.map_or(Ok(kind), |was| match self.kinds_now.get(was) {
+                Some(place) => Ok(place.map_or(GONE, |now| now as i16)),
+                None => Err("stored feedback has a kind that is not stored".to_owned()),
+            })
+        };
+        let kinds = kinds
+            .iter()
+            .map(|kind| now(*kind))
+            .collect::<Result<Vec<_>, _>>()?;
+        found.replace("kind", kinds)
+    }
+
+    /// Times of users are units from 1, of impressions and then of each kind; 0: none.
+    fn put_times(&self, found: &mut Columns) -> Result<(), LoadError> {
+        let after_first = self.user_kinds.iter().map(|place| place.map(|was| was + 1));
+        let kinds: Places = std::iter::once(Some(0)).chain(after_first).collect();
+        put(found, time_column, &kinds, 0i64)?;
+        let (was_ms, now_ms) = self.units_ms;
+        for kind in 0..kinds.len() {
+            let times: &[i64] = found.get(&time_column(kind))?;
+            let unit = |time: &i64| match *time {
+                time if time > 0 => (time - 1) * was_ms / now_ms + 1,
+                none => none,
+            };
+            let times = times.iter().map(unit).collect();
+            found.replace::<i64>(&time_column(kind), times)?;
+        }
+        Ok(())
+    }
+}
+
+/// The places, and that of what comes last on both sides.
+fn with_last(places: &Places, last: usize) -> Places {
+    places.iter().copied().chain([Some(last)]).collect()
+}
+
+/// Puts numbered columns in our order; `missing`: the value of new ones.
+fn put<T: Value>(
+    found: &mut Columns,
+    name: fn(usize) -> String,
+    places: &Places,
+    missing: T,
+) -> Result<(), LoadError> {
+    let rows = found.rows()?;
+    let ours = places.iter().map(|place| match place {
+        Some(was) if found.has(&name(*was)) => Ok(found.get(&name(*was))?.to_vec()),
+        _ => Ok(vec![missing; rows]),
+    });
+    let ours = ours.collect::<Result<Vec<Vec<T>>, LoadError>>()?;
+    let prefix = name(0).trim_end_matches('0').to_owned();
+    found.0.retain(|(other, _)| !other.starts_with(&prefix));
+    for (place, values) in ours.into_iter().enumerate() {
+        found.add(&name(place), values);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Stored: kinds click, like, star; policies p, q; custom depth, height; units of a second.
+    /// Now: click, star, share; q, another p; height, width; units of five seconds.
+    fn migration() -> TableMigration {
+        TableMigration {
+            segments: vec![0, 1, 0],
+            policies: vec![Some(1), None],
+            custom: vec![Some(1), None],
+            kinds: vec![Some(0), Some(2), None],
+            kinds_now: vec![Some(0), None, Some(1)],
+            user_kinds: vec![Some(0), Some(2), None],
+            units_ms: (1_000, 5_000),
+            keeps_items: true,
+        }
+    }
+
+    fn applied(table: Table, columns: &[(&str, ColumnValues)]) -> Columns {
+        let named = columns
+            .iter()
+            .map(|(name, values)| ((*name).to_owned(), values.clone()));
+        migration()
+            .apply(table, &Columns(named.collect()))
+            .expect("columns fit")
+    }
+
+    #[test]
+    fn segments_are_renumbered_and_those_that_are_not_stored_refused() {
+        let found = applied(
+            Table::Sessions,
+            &[("segment", ColumnValues::I16(vec![0, 1, 2]))],
+        );
+        assert_eq!(found.get::<i16>("segment"), Ok([0, 1, 0].as_slice()));
+        let odd = Columns(vec![(
+            "click_segment".to_owned(),
+            ColumnValues::I16(vec![-1]),
+        )]);
+        assert!(migration().apply(Table::Viewings, &odd).is_err());
+    }
+
+    #[test]
+    fn feedback_keeps_its_kind_and_values_by_name() {
+        let found = applied(
+            Table::Feedback,
+            &[
+                ("kind", ColumnValues::I16(vec![0, 1, 2, -1, -2, -3])),
+                ("custom_0", ColumnValues::I64((0..6).collect())),
+                ("custom_1", ColumnValues::I64((10..16).collect())),
+            ],
+        );
+        assert_eq!(
+            found.get::<i16>("kind"),
+            Ok([0, GONE, 1, -1, -2, GONE].as_slice())
+        );
+        assert_eq!(
+            found.get::<i64>("custom_0"),
+            Ok([10, 11, 12, 13, 14, 15].as_slice())
+        );
+        assert_eq!(
+            found.get::<i64>("custom_1"),
+            Ok([custom::NO_VALUE; 6].as_slice())
+        );
+        let unknown = Columns(vec![("kind".to_owned(), ColumnValues::I16(vec![3]))]);
+        assert!(migration().apply(Table::Feedback, &unknown).is_err());
+    }
+
+    #[test]
+    fn impressions_keep_weights_by_policy_and_get_items() {
+        let weights = [("weight_0", vec![1]), ("weight_1", vec![2])];
+        let weights = weights.map(|(name, codes)| (name, ColumnValues::I32(codes)));
+        let found = applied(Table::Impressions, &weights);
+        assert_eq!(found.get::<i32>("weight_0"), Ok([2].as_slice()));
+        assert_eq!(found.get::<i32>("weight_1"), Ok([-1].as_slice()));
+        assert_eq!(found.get::<u64>("category"), Ok([0].as_slice()));
+    }
+
+    #[test]
+    fn final_feedback_is_counted_by_kind_and_conversions_come_last() {
+        let counts = ["final_0", "final_1", "final_2", "final_3"];
+        let counts = [0, 1, 2, 3].map(|i| (counts[i], ColumnValues::I32(vec![i as i32 + 1])));
+        let found = applied(Table::Retained, &counts);
+        let of = |kind| found.get::<i32>(&final_column(kind)).map(<[i32]>::to_vec);
+        assert_eq!(
+            [0, 1, 2, 3].map(of),
+            [1, 3, 0, 4].map(|count| Ok(vec![count]))
+        );
+    }
+
+    #[test]
+    fn times_of_users_have_another_unit() {
+        let times = ["time_0", "time_1", "time_2", "time_3"];
+        let times =
+            [0, 1, 2, 3].map(|i| (times[i], ColumnValues::I64(vec![0, 1, 15, 16 + i as i64])));
+        let found = applied(Table::UserItems, &times);
+        // Units 0, 14 and 15 of a second are 0, 2 and 3 of five seconds; star was the third kind.
+        for (kind, expected) in [(0, [0, 1, 3, 4]), (2, [0, 1, 3, 4]), (3, [0, 0, 0, 0])] {
+            assert_eq!(
+                found.get::<i64>(&time_column(kind)),
+                Ok(expected.as_slice())
+            );
+        }
+    }
+}
