@@ -23,7 +23,6 @@ from streamer.settings.event_fields import (
     LINE_TYPES,
     MOMENTS,
     NAMED_BY_SETTINGS,
-    NUMBERS,
 )
 from streamer.settings.model import Settings
 
@@ -69,13 +68,10 @@ class Explainer:
         self._settings = settings
         self._decoder = record_decoder(settings)
         self._names = settings.events.fields
-        of_policy, of_custom = (
-            NAMED_BY_SETTINGS[x] for x in ("policies.propensity", "custom.field")
-        )
-        of_policies = dict.fromkeys(settings.policy_fields, of_policy)
-        customs = {f: of_custom for fields in settings.custom_fields.values() for f in fields}
-        self._fields = {**FIELDS, **of_policies, **customs}
-        self._numbers = {*NUMBERS, *of_policies, *customs}
+        named = {field.reason: field for field in NAMED_BY_SETTINGS.values()}
+        of_policies = {name: named[reason] for name, reason in settings.policy_fields.items()}
+        customs = (name for fields in settings.custom_fields.values() for name in fields)
+        self._fields = {**FIELDS, **of_policies, **dict.fromkeys(customs, named["custom"])}
         self._known = {self._name(f) for f in (*self._fields, *settings.dimension_names)}
 
     def explain(
@@ -193,7 +189,8 @@ class Explainer:
         """Whether a value can be shown anywhere: a time, a type, or a number that is no id."""
         if field in _OPEN:
             return not isinstance(given, dict | list)
-        return isinstance(given, int | float) and field in self._numbers
+        known = self._fields.get(field)
+        return isinstance(given, int | float) and known is not None and known.low is not None
 
     def _kinds(self, log: str) -> str:
         """Some of the values that say what a record of a log is."""
@@ -208,7 +205,8 @@ class Explainer:
         if field == "type":
             mine = [line for line, its in LINE_TYPES.items() if its == kind]
             return mine[0] if mine else f"one of {', '.join(LINE_TYPES)}"
-        return self._fields[field].expected if field in self._fields else "a value that can be read"
+        known = self._fields.get(field)
+        return "a value that can be read" if known is None else known.expected
 
 
 def printable(text: str, most: int = limits.MAX_FOUND_CHARS) -> str:
