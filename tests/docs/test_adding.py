@@ -111,7 +111,7 @@ DISCOUNT = {
         ("            | Field::ItemCategory", "| Field::Discount\n"),
         (
             "            Field::Value => shown.value",
-            "Field::Discount => shown.discount = read_number(field, reader, reading, reason)?,\n",
+            "Field::Discount => shown.discount = number,\n",
         ),
     ),
     "core/src/decode/event.rs": (

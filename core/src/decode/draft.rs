@@ -328,23 +328,37 @@ impl Draft {
                 shown.category = self.read_optional_id(reader, reading, reason)?;
             }
             Field::Position => shown.position = read_position(reader, reading, reason)?,
-            Field::Value => shown.value = read_number(field, reader, reading, reason)?,
-            Field::Score => shown.score = read_number(field, reader, reading, reason)?,
-            Field::Custom(i) => {
-                let value = read_number(field, reader, reading, reason)?;
-                if let Some(custom) = &mut self.custom {
-                    custom.set(usize::from(i), is_element, value);
-                }
-            }
-            // of policies
             _ => {
-                let value = read_number(field, reader, reading, reason)?;
-                if let Some(said) = &mut self.said {
-                    said.set(field, is_element, value);
-                }
+                let number = read_number(field, reader, reading, reason)?;
+                self.set_number(field, is_element, number, shown);
             }
         }
         Ok(())
+    }
+
+    /// Takes a number that an item has.
+    #[inline]
+    fn set_number(
+        &mut self,
+        field: Field,
+        is_element: bool,
+        number: Option<f64>,
+        shown: &mut Shown,
+    ) {
+        match field {
+            Field::Value => shown.value = number,
+            Field::Score => shown.score = number,
+            Field::Custom(i) => {
+                if let Some(custom) = &mut self.custom {
+                    custom.set(usize::from(i), is_element, number);
+                }
+            }
+            _ => {
+                if let Some(said) = &mut self.said {
+                    said.set(field, is_element, number);
+                }
+            }
+        }
     }
 
     // The rules across the fields of an event: what a field's type cannot say
