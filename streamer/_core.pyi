@@ -25,11 +25,11 @@ EVENT_KINDS: list[tuple[str, str]]
 ACTIONS: list[str]
 """What a session event can report."""
 _Limit = tuple[float, str]
-FIELDS: list[tuple[str, list[str], bool, str, tuple[_Limit, _Limit] | None, str, str, str]]
+FIELDS: list[tuple[str, list[str], list[str], str, tuple[_Limit, _Limit] | None, str, str, str]]
 """Fields of events, as declared: the name (of those that settings name, the setting); kinds that
-have it; whether each item has it; what it may hold: in a word, of numbers between what (so many
-times the bound of a name), and in words, with bounds in braces; the reason of refusals; what it
-is."""
+have it; those whose elements of ``items`` have it; what it may hold: in a word, of numbers between
+what (so many times the bound of a name), and in words, with bounds in braces; the reason of
+refusals; what it is."""
 FIELD_BOUNDS: list[str]
 """Names of the bounds of numbers in fields."""
 SUMS: list[tuple[str, int]]

@@ -72,7 +72,7 @@ def _shown_name(name: str) -> str:
 def _shown_kinds(field: EventField) -> str:
     lines = [line for line, kind in LINE_TYPES.items() if kind in field.kinds]
     shown = "all" if len(lines) == len(LINE_TYPES) else ", ".join(lines)
-    return f"{shown}; each item" if field.is_of_item else shown
+    return f"{shown}; each item" if field.in_items else shown
 
 
 # Metrics ---------------------------------------------------------------------------------------

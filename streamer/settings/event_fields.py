@@ -18,13 +18,13 @@ ACTIONS = tuple(_core.ACTIONS)
 
 @dataclass(frozen=True)
 class EventField:
-    """A field of events. ``kinds``: of events that have it; ``is_of_item``: each item has it, also
-    in a list; ``holds``: what it may hold in a word, ``expected`` in words,
+    """A field of events. ``kinds``: of events that have it; ``in_items``: of these, those whose
+    elements of ``items`` have it; ``holds``: what it may hold in a word, ``expected`` in words,
     numbers from ``low`` to ``high``; ``reason``: that of refusals; ``about``: what it is."""
 
     name: str
     kinds: tuple[str, ...]
-    is_of_item: bool
+    in_items: tuple[str, ...]
     holds: str
     low: float | None
     high: float | None
@@ -40,11 +40,11 @@ def _bound(bound: tuple[float, str]) -> float:
 
 def _declared() -> dict[str, EventField]:
     fields = {}
-    for name, kinds, is_of_item, holds, between, expected, reason, about in _core.FIELDS:
+    for name, kinds, in_items, holds, between, expected, reason, about in _core.FIELDS:
         low, high = map(_bound, between) if between is not None else (None, None)
         words = expected.format_map(vars(limits))
-        field = EventField(name, tuple(kinds), is_of_item, holds, low, high, words, reason, about)
-        fields[name] = field
+        of = (tuple(kinds), tuple(in_items))
+        fields[name] = EventField(name, *of, holds, low, high, words, reason, about)
     return fields
 
 
@@ -59,12 +59,7 @@ MOMENTS = tuple(field.name for field in FIELDS.values() if field.holds in ("time
 NUMBERS = tuple(field.name for field in FIELDS.values() if field.low is not None)
 """Fields that are numbers, and nothing else."""
 ELEMENT_FIELDS = {
-    kind: tuple(
-        field.name
-        for field in FIELDS.values()
-        if field.is_of_item and kind in field.kinds and kind in FIELDS["items"].kinds
-    )
-    for kind in KINDS
+    kind: tuple(field.name for field in FIELDS.values() if kind in field.in_items) for kind in KINDS
 }
 """Kind of events → fields of an element of ``items``."""
 

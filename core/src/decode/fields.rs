@@ -183,8 +183,7 @@ impl Field {
 
     /// Those of them that an element of `items` has.
     pub fn of_element(kind: EventKind) -> impl Iterator<Item = Self> {
-        let of_item = |field: &Self| matches!(field.declared().of, Item(_));
-        Self::of_event(kind).filter(move |field| Self::Items.is_of(kind) && of_item(field))
+        Self::of_event(kind).filter(move |field| field.declared().of.is_of_element(kind))
     }
 
     pub fn declared(self) -> &'static Declared {
@@ -228,6 +227,11 @@ impl Field {
 }
 
 impl Of {
+    /// Whether the elements of `items` of a kind of events have the field.
+    pub fn is_of_element(self, kind: EventKind) -> bool {
+        matches!(self, Item(kinds) if kinds.contains(&kind)) && Field::Items.is_of(kind)
+    }
+
     pub fn kinds(self) -> &'static [EventKind] {
         match self {
             Event(kinds) | Item(kinds) => kinds,
