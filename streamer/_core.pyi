@@ -22,6 +22,18 @@ MIGRATED_TABLES: list[str]
 """Those whose rows hold what settings number."""
 """Those of experiments: readers look into them, too, for ranges of days."""
 
+EVENT_KINDS: list[tuple[str, str]]
+"""Kinds of events: the name, and what ``type`` says in an event."""
+ACTIONS: list[str]
+"""What a session event can report."""
+_Limit = tuple[float, str]
+FIELDS: list[tuple[str, list[str], list[str], str, tuple[_Limit, _Limit] | None, str, str, str]]
+"""Fields of events, as declared: the name (of those that settings name, the setting); kinds that
+have it; those whose elements of ``items`` have it; what it may hold: in a word, of numbers between
+what (so many times the bound of a name), and in words, with bounds in braces; the reason of
+refusals; what it is."""
+FIELD_BOUNDS: list[str]
+"""Names of the bounds of numbers in fields."""
 SUMS: list[tuple[str, int]]
 """Sums over events: the name, and how many of its integers are 1."""
 USER_GROUPS: int

@@ -3,6 +3,7 @@
 
 mod draft;
 mod event;
+pub mod fields;
 mod mapping;
 mod names;
 pub mod reason;
@@ -10,8 +11,9 @@ pub mod rejected;
 mod times;
 
 pub use draft::NativeEvent;
-use draft::{CustomFields, Draft, Field, Reading};
+use draft::{CustomFields, Draft, Reading};
 pub use event::{Action, Body, Event, Item, Line};
+use fields::{Field, Ranges};
 use mapping::Mapping;
 use names::Names;
 pub use reason::Reason;
@@ -74,6 +76,7 @@ struct Rules {
     key: HashKey,
     feedback: Vec<String>,
     limits: RecordLimits,
+    ranges: Ranges,
     policies: Policies,
     custom: CustomFields,
     no_names: Names<Field>,
@@ -142,6 +145,7 @@ impl Decoder {
                 key,
                 feedback: feedback.to_vec(),
                 limits,
+                ranges: Ranges::new(&settings.bounds)?,
                 policies: settings.policies.clone(),
                 custom,
                 no_names: Names::new([]),
@@ -182,7 +186,7 @@ impl Decoder {
         value: &'a [u8],
         own: &'a mut String,
     ) -> Option<&'a [u8]> {
-        let max_bytes = self.rules.limits.max_bytes;
+        let max_bytes = self.rules.limits.max_record_bytes;
         match self.sources[source].format.text(value, max_bytes, own) {
             Ok(Payload::Here(text)) => Some(text),
             Ok(Payload::Written) => Some(own.as_bytes()),
@@ -216,7 +220,7 @@ impl Decoder {
             return Err(Reason::Kind);
         };
         mapping.write(draft, (kind, text), (rules, &source.values), id, to)?;
-        match to.json.len().max(to.click.len()) > rules.limits.max_bytes {
+        match to.json.len().max(to.click.len()) > rules.limits.max_record_bytes {
             true => Err(Reason::TooLarge),
             false => Ok(kind),
         }
@@ -236,29 +240,26 @@ impl KnownFields<'_> {
     fn of_settings(&self, kind: EventKind) -> Vec<(&str, Field)> {
         let mut found = Vec::new();
         if kind == EventKind::Impressions {
-            for (i, policy) in self.settings.policies.policies.iter().enumerate() {
+            for (i, policy) in (0..).zip(&self.settings.policies.policies) {
                 let target = policy.propensity.as_deref();
                 found.extend(target.map(|name| (name, Field::Target(i))));
                 let estimate = policy.estimate.as_deref();
                 found.extend(estimate.map(|name| (name, Field::Estimate(i))));
             }
         }
-        let custom = self.custom.own(kind, &self.settings.custom);
-        found.extend(custom.map(|(name, i)| (name, Field::Custom(i))));
+        found.extend(self.custom.own(kind, &self.settings.custom));
         found
     }
 
     /// Those of items or lines, wherever they stand.
     fn of_element(&self, kind: EventKind) -> Vec<(&str, Field)> {
-        let own = Field::of_element(kind).iter();
-        let own = own.map(|field| (field.name(), *field));
+        let own = Field::of_element(kind).map(|field| (field.name(), field));
         own.chain(self.of_settings(kind)).collect()
     }
 
     fn of_event(&self, kind: EventKind) -> Vec<(&str, Field)> {
-        let own = Field::of_event(kind).iter().chain(Field::of_element(kind));
-        let own = own.map(|field| (field.name(), *field));
-        let dimensions = self.dimensions.iter().enumerate();
+        let own = Field::of_event(kind).map(|field| (field.name(), field));
+        let dimensions = (0..).zip(self.dimensions);
         let dimensions = dimensions.map(|(i, name)| (*name, Field::Dimension(i)));
         let found = own.chain(dimensions).chain(self.of_settings(kind));
         found.collect()
@@ -295,7 +296,10 @@ impl Source {
         draft: &mut Draft,
         record: &Record<'a>,
     ) -> Result<(EventKind, &'a str), Reason> {
-        let (value, max_bytes) = (record.value.ok_or(Reason::Ignored)?, rules.limits.max_bytes);
+        let (value, max_bytes) = (
+            record.value.ok_or(Reason::Ignored)?,
+            rules.limits.max_record_bytes,
+        );
         if value.len() > max_bytes {
             return Err(Reason::TooLarge);
         }

@@ -34,7 +34,9 @@ mod weights;
 #[cfg(feature = "python")]
 #[pyo3::pymodule]
 mod _core {
+    use crate::changes::EventKind;
     use crate::counting::{statistics, sums};
+    use crate::decode::{Action, fields};
     use crate::experiments;
     use crate::panes::{self, item_rows, rings};
     use crate::partition::tables::Table;
@@ -44,6 +46,7 @@ mod _core {
     use crate::python::for_tests_experiments::ExperimentsForTests;
     #[pymodule_export]
     use crate::python::for_tests_users::UsersForTests;
+    use crate::python::names;
     #[pymodule_export]
     use crate::python::records::{RecordDecoder, read_batches};
     #[pymodule_export]
@@ -53,12 +56,18 @@ mod _core {
     use crate::users::sums as user_sums;
     use pyo3::prelude::*;
 
-    /// Adds what a panic becomes, which derives from `BaseException`; widths of packed integers; sums
-    /// over events by name, each with how many of its integers are 1; groups of users; and the names of the stored tables of experiments, in the order in which they are loaded.
+    /// Adds what a panic becomes, which derives from `BaseException`; kinds and fields of events; widths
+    /// of packed integers; sums over events by name, each with how many of its integers are 1; groups of
+    /// users; and the names of the stored tables of experiments, in the order in which they are loaded.
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         let panic = module.py().get_type::<pyo3::panic::PanicException>();
         module.add("PanicException", panic)?;
+        let kinds = EventKind::ALL.map(|kind| (kind.name(), kind.event_type()));
+        module.add("EVENT_KINDS", kinds.to_vec())?;
+        module.add("ACTIONS", Action::ALL.map(Action::name).to_vec())?;
+        module.add("FIELDS", names::fields())?;
+        module.add("FIELD_BOUNDS", fields::bounds().collect::<Vec<_>>())?;
         module.add("PANE_BITS", rings::PANE_BITS)?;
         module.add("STAT_BITS", panes::STAT_BITS)?;
         module.add("ITEM_PLACE_BITS", item_rows::PLACE_BITS)?;

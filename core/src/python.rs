@@ -5,7 +5,7 @@ mod feeding;
 pub mod for_tests;
 pub mod for_tests_experiments;
 pub mod for_tests_users;
-mod names;
+pub mod names;
 pub mod records;
 mod records_from_python;
 pub mod rekeying;

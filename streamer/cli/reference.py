@@ -1,4 +1,4 @@
-"""The generated pages of ``docs/``: metrics, settings, commands.
+"""The generated pages of ``docs/``: metrics, settings, commands; and the fields of events.
 
 python -m streamer.cli.reference            writes them
 python -m streamer.cli.reference --check    exits 1 and names those that are not current
@@ -30,9 +30,11 @@ from streamer.settings import (
     sources,
 )
 from streamer.settings.durations import date_of
+from streamer.settings.event_fields import FIELDS, LINE_TYPES, NAMED_BY_SETTINGS, EventField
 from streamer.settings.section import NAME, Section
 
 DOCS = Path(__file__).parents[2] / "docs"
+_EVENTS = DOCS / "events.md"
 _NOTE = "<!-- Written by `python -m streamer.cli.reference`; do not edit. -->\n"
 
 
@@ -42,7 +44,35 @@ def pages() -> dict[str, str]:
         "metrics.md": metrics_page(),
         "settings.md": settings_page(),
         "commands.md": commands_page(),
+        "events.md": events_page(),
     }
+
+
+# Events ----------------------------------------------------------------------------------------
+
+
+def events_page() -> str:
+    """The page on events as it stands, with its table of fields as the core declares them."""
+    heading, following = "## Fields\n", "\n### "
+    before, _, rest = _EVENTS.read_text(encoding="utf-8").partition(heading)
+    _, _, after = rest.partition(following)
+    rows = [
+        (_shown_name(name), _shown_kinds(field), field.expected, field.about)
+        for name, field in (*FIELDS.items(), *NAMED_BY_SETTINGS.items())
+    ]
+    table = _table(("field", "in", "what it may hold", "what it is"), rows)
+    return f"{before}{heading}\n{_NOTE}\n{table}{following}{after}"
+
+
+def _shown_name(name: str) -> str:
+    section, _, key = name.rpartition(".")
+    return f"`{key}` of `[[{section}]]`" if section else f"`{name}`"
+
+
+def _shown_kinds(field: EventField) -> str:
+    lines = [line for line, kind in LINE_TYPES.items() if kind in field.kinds]
+    shown = "all" if len(lines) == len(LINE_TYPES) else ", ".join(lines)
+    return f"{shown}; each item" if field.in_items else shown
 
 
 # Metrics ---------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ Only refused records come here; the core decides quickly.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -19,12 +19,10 @@ from streamer.ingest.mapping import place_of
 from streamer.ingest.record import record_decoder
 from streamer.settings import limits
 from streamer.settings.event_fields import (
-    ACTIONS,
-    KINDS,
+    FIELDS,
     LINE_TYPES,
     MOMENTS,
-    NUMBERS,
-    field_names,
+    NAMED_BY_SETTINGS,
 )
 from streamer.settings.model import Settings
 
@@ -32,32 +30,6 @@ NOTHING = "nothing"
 """What is found where a field is missing."""
 _WIRE_FORMAT = "a 0 byte, the id of a schema in 4 bytes, and a value that fits that schema"
 _WIRE_HEAD_BYTES = 5
-_ID = f"an integer, or a text of 1 to {limits.MAX_ID_BYTES} bytes"
-_PROBABILITY = "a number from 0 to 1"
-_CUSTOM = f"a number from -{limits.MAX_CUSTOM_VALUE:g} to {limits.MAX_CUSTOM_VALUE:g}"
-EXPECTED: Mapping[str, str] = {
-    "ts": f"epoch milliseconds from 0 to {limits.MAX_EVENT_MS}, or RFC 3339 text",
-    **dict.fromkeys(
-        (
-            *("user_id", "event_id", "request_id", "item_id", "session_id", "held_out"),
-            "item_category",
-        ),
-        _ID,
-    ),
-    "position": f"an integer from 1 to {limits.MAX_POSITION}",
-    "score": f"a number from -{limits.MAX_SCORE:g} to {limits.MAX_SCORE:g}",
-    "propensity": "a number above 0 and at most 1",
-    "reward_estimate": _PROBABILITY,
-    "items": f"1 to {limits.MAX_ITEMS} ids, or objects with item_id, and no item_id beside them",
-    "reference": f"1 to {limits.MAX_ITEMS} item ids",
-    "feedback": f"a text of 1 to {limits.MAX_LABEL_CHARS} characters",
-    "dwell_ms": f"an integer from 0 to {limits.MAX_DWELL_MS}",
-    "start_ts": "start_ts and end_ts, both like ts, at most a day apart",
-    "end_ts": "start_ts and end_ts, both like ts, at most a day apart",
-    "value": f"a number from 0 to {limits.MAX_VALUE:g}",
-    "action": f"one of {', '.join(ACTIONS)}",
-}
-"""Our field → what it may hold."""
 _OPEN = frozenset({"type", "action", *MOMENTS})
 _LONGEST_BITS = 10_000
 _KINDS = 6
@@ -96,13 +68,11 @@ class Explainer:
         self._settings = settings
         self._decoder = record_decoder(settings)
         self._names = settings.events.fields
-        of_policies = dict.fromkeys(settings.policy_fields, _PROBABILITY)
-        customs = {f for fields in settings.custom_fields.values() for f in fields}
-        of_custom = dict.fromkeys(customs, _CUSTOM)
-        self._expected: Mapping[str, str] = {**EXPECTED, **of_policies, **of_custom}
-        self._numbers = {*NUMBERS, *of_policies, *customs}
-        fields = (*(name for kind in KINDS for name in field_names(kind)), *self._expected)
-        self._known = {self._name(f) for f in (*fields, *settings.dimension_names)}
+        named = {field.reason: field for field in NAMED_BY_SETTINGS.values()}
+        of_policies = {name: named[reason] for name, reason in settings.policy_fields.items()}
+        customs = (name for fields in settings.custom_fields.values() for name in fields)
+        self._fields = {**FIELDS, **of_policies, **dict.fromkeys(customs, named["custom"])}
+        self._known = {self._name(f) for f in (*self._fields, *settings.dimension_names)}
 
     def explain(
         self,
@@ -219,7 +189,8 @@ class Explainer:
         """Whether a value can be shown anywhere: a time, a type, or a number that is no id."""
         if field in _OPEN:
             return not isinstance(given, dict | list)
-        return isinstance(given, int | float) and field in self._numbers
+        known = self._fields.get(field)
+        return isinstance(given, int | float) and known is not None and known.low is not None
 
     def _kinds(self, log: str) -> str:
         """Some of the values that say what a record of a log is."""
@@ -234,7 +205,8 @@ class Explainer:
         if field == "type":
             mine = [line for line, its in LINE_TYPES.items() if its == kind]
             return mine[0] if mine else f"one of {', '.join(LINE_TYPES)}"
-        return self._expected.get(field, "a value that can be read")
+        known = self._fields.get(field)
+        return "a value that can be read" if known is None else known.expected
 
 
 def printable(text: str, most: int = limits.MAX_FOUND_CHARS) -> str:

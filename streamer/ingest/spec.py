@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from streamer._core import FIELD_BOUNDS
 from streamer.ingest.hash_key import HashKey
 from streamer.ingest.mapping import mapped_layout, value_settings
 from streamer.metrics import custom, diversity, item_counts, ranking, scoring, slates
@@ -33,6 +34,11 @@ _ALWAYS: dict[str, Any] = {
     **{name: [] for name in ("rings", "statistics", "users_ms")},
     "items": {"rings_ms": [], "cutoffs_ms": [], "clicked_ms": 0, "lists_ms": []},
 }
+_RECORD_LIMITS = (
+    *("max_record_bytes", "max_depth", "max_refused_schemas", "max_event_ms", "min_seconds"),
+    *("max_seconds", "max_id_bytes", "max_label_chars", "max_items"),
+)
+"""Bounds of any record."""
 _FAMILIES = {"ranking": ranking.slate_metric, "scoring": scoring.slate_metric}
 
 
@@ -88,22 +94,6 @@ def core_spec(
 
 def records_spec(settings: Settings) -> dict[str, Any]:
     """Where an event's fields stand in the records of each log, and their bounds."""
-    bounds = {
-        "max_bytes": limits.MAX_RECORD_BYTES,
-        "max_depth": limits.MAX_DEPTH,
-        "max_refused_schemas": limits.MAX_REFUSED_SCHEMAS,
-        "max_event_ms": limits.MAX_EVENT_MS,
-        "min_seconds": limits.MIN_SECONDS,
-        "max_seconds": limits.MAX_SECONDS,
-        "max_id_bytes": limits.MAX_ID_BYTES,
-        "max_label_chars": limits.MAX_LABEL_CHARS,
-        "max_position": limits.MAX_POSITION,
-        "max_items": limits.MAX_ITEMS,
-        "max_score": limits.MAX_SCORE,
-        "max_value": limits.MAX_VALUE,
-        "max_dwell_ms": limits.MAX_DWELL_MS,
-        "max_custom": limits.MAX_CUSTOM_VALUE,
-    }
     policies = [
         {"propensity": p.propensity, "estimate": p.estimate, "positions": p.positions}
         for p in settings.policies
@@ -111,7 +101,13 @@ def records_spec(settings: Settings) -> dict[str, Any]:
     of_policies = {"max_weight": settings.metrics.max_weight, "policies": policies}
     custom = [{"kind": each.kind, "field": each.field} for each in settings.custom]
     sources = [_source(settings, log) for log in settings.logs.values()]
-    return {"sources": sources, "limits": bounds, "policies": of_policies, "custom": custom}
+    return {
+        "sources": sources,
+        "limits": {name: getattr(limits, name.upper()) for name in _RECORD_LIMITS},
+        "bounds": {name: getattr(limits, name) for name in FIELD_BOUNDS},
+        "policies": of_policies,
+        "custom": custom,
+    }
 
 
 def _source(settings: Settings, log: Log) -> dict[str, Any]:

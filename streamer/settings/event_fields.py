@@ -1,41 +1,67 @@
-"""The fields of events by kind, and the kinds by name."""
+"""The fields of events as the core declares them, and the kinds of events by name."""
 
 from __future__ import annotations
 
-KINDS = ("impressions", "clicks", "conversions", "sessions")
-"""The kinds of events; the four topics by their role."""
-LINE_TYPES = {
-    "impression": "impressions",
-    "click": "clicks",
-    "conversion": "conversions",
-    "session": "sessions",
-}
-"""``type`` of a line in a file, and key of ``[sources.kind]`` → kind."""
-ACTIONS = ("start", "view", "dwell", "end")
-"""What a session event can report."""
-MOMENTS = ("ts", "start_ts", "end_ts")
-"""Fields that are times."""
-NUMBERS = ("position", "score", "propensity", "reward_estimate", "dwell_ms", "value")
-"""Fields that are numbers, and nothing else."""
+from collections.abc import Mapping
+from dataclasses import dataclass
 
+from streamer import _core
+from streamer.settings import limits
+
+LINE_TYPES = {line: kind for kind, line in _core.EVENT_KINDS}
+"""``type`` of a line in a file, and key of ``[sources.kind]`` → kind."""
+KINDS = tuple(LINE_TYPES.values())
+"""The kinds of events; the four topics by their role."""
+ACTIONS = tuple(_core.ACTIONS)
+"""What a session event can report."""
+
+
+@dataclass(frozen=True)
+class EventField:
+    """A field of events. ``kinds``: of events that have it; ``in_items``: of these, those whose
+    elements of ``items`` have it; ``holds``: what it may hold in a word, ``expected`` in words,
+    numbers from ``low`` to ``high``; ``reason``: that of refusals; ``about``: what it is."""
+
+    name: str
+    kinds: tuple[str, ...]
+    in_items: tuple[str, ...]
+    holds: str
+    low: float | None
+    high: float | None
+    expected: str
+    reason: str
+    about: str
+
+
+def _bound(bound: tuple[float, str]) -> float:
+    times, name = bound
+    return times * getattr(limits, name) if name else times
+
+
+def _declared() -> dict[str, EventField]:
+    fields = {}
+    for name, kinds, in_items, holds, between, expected, reason, about in _core.FIELDS:
+        low, high = map(_bound, between) if between is not None else (None, None)
+        words = expected.format_map(vars(limits))
+        of = (tuple(kinds), tuple(in_items))
+        fields[name] = EventField(name, *of, holds, low, high, words, reason, about)
+    return fields
+
+
+_DECLARED = _declared()
+FIELDS: Mapping[str, EventField] = {n: f for n, f in _DECLARED.items() if "." not in n}
+"""By name."""
+NAMED_BY_SETTINGS: Mapping[str, EventField] = {n: f for n, f in _DECLARED.items() if "." in n}
+"""Those whose names are settings, by these: ``custom.field``."""
+ALL_FIELDS = tuple(FIELDS)
+MOMENTS = tuple(field.name for field in FIELDS.values() if field.holds in ("time", "span"))
+"""Fields that are times."""
+NUMBERS = tuple(field.name for field in FIELDS.values() if field.low is not None)
+"""Fields that are numbers, and nothing else."""
 ELEMENT_FIELDS = {
-    "impressions": (
-        *("item_id", "position", "score", "propensity", "reward_estimate", "item_category"),
-    ),
-    "clicks": ("item_id", "position"),
-    "conversions": ("item_id", "value"),
-    "sessions": (),
+    kind: tuple(field.name for field in FIELDS.values() if kind in field.in_items) for kind in KINDS
 }
 """Kind of events → fields of an element of ``items``."""
-
-_COMMON = ("ts", "user_id", "event_id", "request_id", "type")
-_DWELL = ("dwell_ms", "start_ts", "end_ts")
-_FIELDS = {
-    "impressions": (*ELEMENT_FIELDS["impressions"], "items", "reference", "held_out"),
-    "clicks": ("item_id", "position", "items", "feedback", *_DWELL),
-    "conversions": ("item_id", "items", "value"),
-    "sessions": ("session_id", "action", "item_id", *_DWELL),
-}
 
 
 def field_names(kind: str) -> tuple[str, ...]:
@@ -44,8 +70,4 @@ def field_names(kind: str) -> tuple[str, ...]:
     >>> field_names("conversions")
     ('ts', 'user_id', 'event_id', 'request_id', 'type', 'item_id', 'items', 'value')
     """
-    return (*_COMMON, *_FIELDS[kind])
-
-
-ALL_FIELDS = tuple(dict.fromkeys(name for kind in KINDS for name in field_names(kind)))
-"""Those of all kinds, each once."""
+    return tuple(field.name for field in FIELDS.values() if kind in field.kinds)

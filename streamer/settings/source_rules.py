@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from streamer.errors import SettingsError
 from streamer.settings import limits
 from streamer.settings.clusters import MAIN
-from streamer.settings.event_fields import ACTIONS, LINE_TYPES, field_names
+from streamer.settings.event_fields import ACTIONS, LINE_TYPES, MOMENTS, field_names
 from streamer.settings.names import nearest
 from streamer.settings.paths import path_of
 from streamer.settings.registry import validate_registry
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 PRESETS = ("segment", "ga4", "snowplow", "cloudevents", "debezium")
 UNITS = ("ms", "s", "us", "ns", "iso")
 _FORMS = ("path", "constant", "header", "key", "timestamp", "product")
-_TIMES = ("ts", "start_ts", "end_ts")
 _CLUSTER_NAME = re.compile(rf"[a-z0-9_-]{{1,{limits.MAX_CLUSTER_NAME_CHARS}}}")
 
 
@@ -231,9 +230,9 @@ def _validate_form(ours: str, form: dict[str, Any], at: str) -> None:
     if len(given) != 1 or others:
         raise SettingsError(f"{form}: exactly one of {', '.join(_FORMS)}, and unit; {at}")
     name, value = given[0], form[given[0]]
-    if "unit" in form and (ours not in _TIMES or form["unit"] not in UNITS):
+    if "unit" in form and (ours not in MOMENTS or form["unit"] not in UNITS):
         raise SettingsError(
-            f"unit = {form['unit']!r}: of {', '.join(_TIMES)} one of {', '.join(UNITS)}; {at}"
+            f"unit = {form['unit']!r}: of {', '.join(MOMENTS)} one of {', '.join(UNITS)}; {at}"
         )
     if name == "path":
         _validate_path(value, at)

@@ -7,7 +7,7 @@ import tomllib
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from streamer.ingest.discovery.fields import find_fields
@@ -52,6 +52,7 @@ def sample(*values: Any, topic: str = "web") -> SampledTopic:
 
 
 @given(st.lists(st.dictionaries(NAMES, VALUES, min_size=1, max_size=5), min_size=1, max_size=5))
+@example([{"event": False}, {"event": []}, {"event": "click"}])
 def test_whatever_comes_the_proposal_is_valid(records: list[dict[str, Any]]) -> None:
     one = sample(*records)
     proposal = propose([one], "a test")

@@ -1,24 +1,21 @@
 //! An event while its record is read.
 
 use super::event::{Action, Body, Click, DimensionTexts, Event, Item, Line};
-use super::{Names, Rules, times};
+use super::{Field, Names, Reason, Rules, times};
 use crate::changes::{EventKind, Kind};
 use crate::custom::Values;
-use crate::decode::Reason;
 use crate::hash::NONE;
-use crate::json::Text;
+use crate::json::{Reader, Text};
 use crate::spec::records::{Unit, ValueSettings};
 
-mod field;
 mod mapped;
 mod metric_fields;
 mod values;
 
-pub(super) use field::Field;
 pub use mapped::NativeEvent;
 pub(super) use metric_fields::CustomFields;
 use metric_fields::{CustomValues, NumberFrom, PolicyFields};
-use values::Moment;
+use values::{Moment, read_integer, read_number, read_position};
 
 /// What reading needs besides the record.
 #[derive(Clone, Copy)]
@@ -252,6 +249,118 @@ impl Draft {
         }
     }
 
+    /// Reads the value of a field.
+    #[inline]
+    pub fn read(
+        &mut self,
+        field: Field,
+        reader: &mut Reader,
+        reading: &Reading,
+    ) -> Result<(), Reason> {
+        self.place = Place::value(field, reader.at());
+        let reason = Reason::Of(field);
+        match field {
+            Field::Ts => self.head.ts = Some(self.read_moment(reader, reading, reason)?),
+            Field::UserId => {
+                self.head.id = Text::EMPTY;
+                self.head.user = self.read_optional_id(reader, reading, reason)?;
+                self.head.user_text = self.head.id;
+            }
+            Field::EventId => {
+                self.head.event_id = self.read_optional_id(reader, reading, reason)?
+            }
+            Field::RequestId => {
+                self.head.request = self.read_optional_id(reader, reading, reason)?
+            }
+            Field::Type => self.read_type(reader, reading)?,
+            Field::ItemId
+            | Field::Position
+            | Field::Score
+            | Field::Propensity
+            | Field::RewardEstimate
+            | Field::ItemCategory
+            | Field::Value
+            | Field::Target(_)
+            | Field::Estimate(_)
+            | Field::Custom(_) => {
+                let mut shown = self.head.shown;
+                self.read_shown(field, false, reader, reading, &mut shown)?;
+                self.head.shown = shown;
+            }
+            Field::Items => self.read_items(reader, reading)?,
+            Field::Reference => self.read_reference(reader, reading)?,
+            Field::HeldOut => {
+                self.head.held_out = self.read_optional_id(reader, reading, reason)?
+            }
+            Field::Feedback => self.head.feedback = self.read_feedback(reader, reading)?,
+            Field::DwellMs => self.head.dwell_ms = read_integer(field, reader, reading)?,
+            Field::StartTs => {
+                self.head.start = self.read_optional_moment(reader, reading, reason)?
+            }
+            Field::EndTs => self.head.end = self.read_optional_moment(reader, reading, reason)?,
+            Field::SessionId => {
+                self.head.session = self.read_optional_id(reader, reading, reason)?
+            }
+            Field::Action => self.head.action = self.read_action(reader, reading)?,
+            Field::Dimension(i) => self.read_dimension(usize::from(i), reader)?,
+        }
+        Ok(())
+    }
+
+    /// Reads a field that an item has wherever it stands; in a list, all are wrong as `items`.
+    fn read_shown(
+        &mut self,
+        field: Field,
+        is_element: bool,
+        reader: &mut Reader,
+        reading: &Reading,
+        shown: &mut Shown,
+    ) -> Result<(), Reason> {
+        self.place = Place {
+            element: self.place.element,
+            ..Place::value(field, reader.at())
+        };
+        let reason = Reason::Of(if is_element { Field::Items } else { field });
+        match field {
+            Field::ItemId if is_element => shown.item = self.read_id(reader, reading, reason)?,
+            Field::ItemId => shown.item = self.read_optional_id(reader, reading, reason)?,
+            Field::ItemCategory => {
+                shown.category = self.read_optional_id(reader, reading, reason)?;
+            }
+            Field::Position => shown.position = read_position(reader, reading, reason)?,
+            _ => {
+                let number = read_number(field, reader, reading, reason)?;
+                self.set_number(field, is_element, number, shown);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a number that an item has.
+    #[inline]
+    fn set_number(
+        &mut self,
+        field: Field,
+        is_element: bool,
+        number: Option<f64>,
+        shown: &mut Shown,
+    ) {
+        match field {
+            Field::Value => shown.value = number,
+            Field::Score => shown.score = number,
+            Field::Custom(i) => {
+                if let Some(custom) = &mut self.custom {
+                    custom.set(usize::from(i), is_element, number);
+                }
+            }
+            _ => {
+                if let Some(said) = &mut self.said {
+                    said.set(field, is_element, number);
+                }
+            }
+        }
+    }
+
     // The rules across the fields of an event: what a field's type cannot say
 
     /// Checks what was read, and derives what follows from it.
@@ -280,7 +389,11 @@ impl Draft {
             (None, None) => {}
             (Some(start), Some(end)) if is_right(start) && is_right(end) => {
                 let spent_ms = end.ms - start.ms;
-                if !(0..=limits.max_dwell_ms).contains(&spent_ms) {
+                if !reading
+                    .rules
+                    .ranges
+                    .contain(Field::DwellMs, spent_ms as f64)
+                {
                     return self.refuse_moment(Field::EndTs, end);
                 }
                 self.head.dwell_ms = self.head.dwell_ms.or(Some(spent_ms));
@@ -299,12 +412,12 @@ impl Draft {
 
     fn refuse<T>(&mut self, field: Field) -> Result<T, Reason> {
         self.place = Place::missing(field);
-        Err(field.reason())
+        Err(Reason::Of(field))
     }
 
     fn refuse_moment<T>(&mut self, field: Field, moment: Moment) -> Result<T, Reason> {
         self.place = Place::value(field, moment.at as usize);
-        Err(field.reason())
+        Err(Reason::Of(field))
     }
 
     fn required<T>(&mut self, field: Field, value: Option<T>) -> Result<T, Reason> {
@@ -326,7 +439,7 @@ impl Draft {
             (false, _) => self.push_shown(kind, self.head.shown),
             (true, _) => {
                 self.place = Place::value(Field::Items, self.head.list_at as usize);
-                return Err(Reason::Items);
+                return Err(Reason::Of(Field::Items));
             }
         }
         if kind == EventKind::Impressions {

@@ -8,7 +8,8 @@
 
 mod paths;
 
-use super::draft::{Draft, Field, NativeEvent, Place, Reading};
+use super::draft::{Draft, NativeEvent, Place, Reading};
+use super::fields::Field;
 use super::names::Names;
 use super::{Action, EventKind, Reason, Rules};
 use crate::changes::Kind;

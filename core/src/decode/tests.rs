@@ -1,3 +1,6 @@
+use std::collections::{HashMap, HashSet};
+
+use super::fields::Holds;
 use super::*;
 use crate::changes::Kind;
 use crate::hash::NONE;
@@ -28,10 +31,11 @@ fn decoder() -> Decoder {
 fn decoder_of(sources: &[String]) -> Decoder {
     let settings = r#"{
         "sources": [SOURCES],
-        "limits": {"max_bytes": 1000000, "max_depth": 8, "max_refused_schemas": 3, "max_event_ms": 4102444800000,
+        "limits": {"max_record_bytes": 1000000, "max_depth": 8, "max_refused_schemas": 3, "max_event_ms": 4102444800000,
             "min_seconds": 946684800, "max_seconds": 4102444800, "max_id_bytes": 512,
-            "max_label_chars": 128, "max_position": 10000, "max_items": 1000, "max_score": 1e6,
-            "max_value": 1e12, "max_custom": 1e12, "max_dwell_ms": 86400000},
+            "max_label_chars": 128, "max_items": 1000},
+        "bounds": {"MAX_POSITION": 10000, "MAX_SCORE": 1e6, "MAX_VALUE": 1e12,
+            "MAX_CUSTOM_VALUE": 1e12, "MAX_DWELL_MS": 86400000},
         "policies": {"max_weight": 10, "policies": [
             {"propensity": "p_new", "estimate": "q_new", "positions": []},
             {"propensity": null, "estimate": null, "positions": [0.5]}]}
@@ -234,12 +238,76 @@ fn reasons() {
         decoder().decode(1, &of(b"{\"\xff\":1}")).err(),
         Some(Reason::Json)
     );
-    assert!(
-        Reason::ALL
-            .iter()
-            .enumerate()
-            .all(|(i, reason)| *reason as usize == i)
-    );
+}
+
+/// Values that a field with such values refuses.
+fn wrong_values(holds: Holds) -> &'static [&'static str] {
+    match holds {
+        Holds::Anything => &[],
+        Holds::Id => &["1.5", "true", "[]", "{}"],
+        Holds::Ids => &["[]", "7", "[null]", "[1.5]"],
+        Holds::ItemList => &["[]", "7", "[null]", "[{}]"],
+        Holds::Time | Holds::Span => &["true", "\"soon\"", "-1"],
+        Holds::KindOfEvent => &["7", "\"view\""],
+        Holds::OneAction => &["7", "\"stop\""],
+        Holds::Text => &["7", "[]", "true"],
+        Holds::Integer(..) => &["\"x\"", "true", "1.5", "-1", "1e300", "99999999999999"],
+        Holds::Number(..) | Holds::Above(..) => &["\"x\"", "true", "-1e300", "1e300", "[1]"],
+    }
+}
+
+#[test]
+fn each_field_refuses_what_it_may_not_hold() {
+    let mut decoder = decoder();
+    let mut tried = 0;
+    for kind in EventKind::ALL {
+        let sound = [
+            ("ts", "1700000000000"),
+            ("item_id", "1"),
+            ("sku", "1"),
+            ("session_id", "1"),
+            ("action", "\"view\""),
+            ("start_ts", "1700000000000"),
+            ("end_ts", "1700000000000"),
+        ];
+        for field in Field::of_event(kind) {
+            let name = match (field, kind) {
+                (Field::ItemId, EventKind::Clicks) => "sku",
+                _ => field.name(),
+            };
+            let is_in_list =
+                |other: &str| field == Field::Items && ["item_id", "sku"].contains(&other);
+            let others = sound
+                .iter()
+                .filter(|(other, _)| *other != name && !is_in_list(other));
+            let others: String = others
+                .map(|(other, value)| format!("\"{other}\": {value}, "))
+                .collect();
+            for value in wrong_values(field.declared().holds) {
+                let record = format!("{{{others}\"{name}\": {value}}}");
+                let why = decoder.explain(kind as usize, &of(record.as_bytes()));
+                let reason = why.reason.map(Reason::name);
+                assert_eq!(reason, Some(field.declared().reason), "{record}");
+                tried += 1;
+            }
+        }
+    }
+    assert!(tried > 150, "{tried}");
+}
+
+#[test]
+fn a_field_is_declared_once() {
+    let names: HashSet<&str> = Field::ALL
+        .iter()
+        .map(|field| field.declared().name)
+        .collect();
+    assert_eq!(names.len(), Field::ALL.len());
+    let bounds = HashMap::from([("MAX_POSITION".to_owned(), 10.0)]);
+    assert!(fields::Ranges::new(&bounds).is_err());
+    let texts = |kind| Field::of_element(kind).map(Field::name).collect::<Vec<_>>();
+    assert_eq!(texts(EventKind::Clicks), ["item_id", "position"]);
+    assert_eq!(texts(EventKind::Conversions), ["item_id", "value"]);
+    assert!(texts(EventKind::Sessions).is_empty());
 }
 
 fn impression(dice: &mut Dice) -> String {

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use crate::changes::NEVER;
-use crate::decode::Event;
+use crate::decode::{Event, Reason};
 use crate::hash::{NONE, mix};
 use crate::partition::event_ids::EventIds;
 use crate::spec::{LogSpec, Time};
@@ -134,10 +134,7 @@ impl TopicLog {
 
     /// Sets a stored count of rejected records; reasons that there are not any more are left out.
     pub fn restore_rejected(&mut self, reason: &str, count: u64) {
-        let known = crate::decode::Reason::ALL
-            .into_iter()
-            .map(crate::decode::Reason::name);
-        if let Some(name) = known.into_iter().find(|name| *name == reason) {
+        if let Some(name) = Reason::names().find(|name| *name == reason) {
             self.rejected.insert(name, count);
         }
     }

@@ -1,14 +1,53 @@
-//! What Python calls logs, tables and errors.
+//! What Python calls fields, logs, tables and errors.
 
 use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use crate::changes::EventKind;
 use crate::decode::Decoder;
+use crate::decode::fields::{Field, Limit};
 use crate::decode::rejected::Rejected;
 use crate::panes::Overflow;
 use crate::partition::Partition;
 use crate::partition::tables::Table;
+
+/// A number, and the name of the bound that it is to be multiplied by.
+type NamedLimit = (f64, &'static str);
+/// Name, kinds that have it, those whose elements of `items` have it, what it may hold: in a word,
+/// between what, and in words; the reason of refusals; what it is.
+type DeclaredField = (
+    &'static str,
+    Vec<&'static str>,
+    Vec<&'static str>,
+    &'static str,
+    Option<(NamedLimit, NamedLimit)>,
+    String,
+    &'static str,
+    &'static str,
+);
+
+/// What is declared of each field.
+pub fn fields() -> Vec<DeclaredField> {
+    let limit = |limit: Limit| (limit.times, limit.name);
+    let declared = Field::ALL.iter().map(|field| field.declared());
+    let rows = declared.map(|field| {
+        let kinds = field.of.kinds().iter().copied();
+        let in_items = kinds.clone().filter(|kind| field.of.is_of_element(*kind));
+        let range = field.holds.range();
+        (
+            field.name,
+            kinds.map(EventKind::name).collect(),
+            in_items.map(EventKind::name).collect(),
+            field.holds.name(),
+            range.map(|(low, high)| (limit(low), limit(high))),
+            field.holds.expected(),
+            field.reason,
+            field.about.trim(),
+        )
+    });
+    rows.collect()
+}
 
 /// Log, offset, timestamp, reason, value, key, headers.
 pub type RejectedRecord<'py> = (

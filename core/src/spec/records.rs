@@ -10,6 +10,8 @@ use serde::Deserialize;
 pub struct RecordSettings {
     pub sources: Vec<SourceSpec>,
     pub limits: RecordLimits,
+    /// Those of numbers in fields, by name: see `decode::fields`.
+    pub bounds: HashMap<String, f64>,
     /// Of which policies events say something.
     pub policies: Policies,
     /// What custom metrics read.
@@ -70,7 +72,7 @@ impl FlatSpec {
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecordLimits {
-    pub max_bytes: usize,
+    pub max_record_bytes: usize,
     /// Nested lists and objects; a bare object is 1.
     pub max_depth: usize,
     /// Schemas that are not there, of one source.
@@ -83,16 +85,8 @@ pub struct RecordLimits {
     pub max_id_bytes: usize,
     /// Of a kind of feedback; values of dimensions are cut there.
     pub max_label_chars: usize,
-    pub max_position: u32,
     /// Elements of `items` and of `reference`.
     pub max_items: usize,
-    /// Magnitude of a score.
-    pub max_score: f64,
-    /// In currency units.
-    pub max_value: f64,
-    pub max_dwell_ms: i64,
-    /// Magnitude of a field of custom metrics.
-    pub max_custom: f64,
 }
 
 /// What Python says of a shape. Values are numbered: those of `paths`, then those of `beside`.

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from math import inf
 
 from streamer.ingest.discovery.items import ItemField
 from streamer.ingest.discovery.names import OTHER_NAMES, PIECES, PRICES, is_item, plain, rank
 from streamer.ingest.discovery.profile import Profile, Seen, names_of, text_of
-from streamer.settings import limits
-from streamer.settings.event_fields import ELEMENT_FIELDS, LINE_TYPES, field_names
+from streamer.settings.event_fields import (
+    ELEMENT_FIELDS,
+    FIELDS,
+    LINE_TYPES,
+    MOMENTS,
+    field_names,
+)
 from streamer.settings.paths import Path
 from streamer.settings.sources import FieldSource
 
@@ -32,35 +38,31 @@ _LEAST_VALUES = 10
 """Of a field that is taken for the item by its values alone."""
 
 
-def _is_probability(seen: Seen) -> bool:
-    return seen.is_numeric and seen.low > 0 and seen.high <= 1
-
-
-def _is_position(seen: Seen) -> bool:
-    return seen.whole == seen.count and seen.low >= 0 and seen.high <= limits.MAX_POSITION
+_WITH_OUTLIERS = ("value", "dwell_ms")
+"""Numbers of which a few may be too large."""
 
 
 def _is_id(seen: Seen) -> bool:
     return seen.is_id and seen.unit is None
 
 
-_FITS: Mapping[str, Callable[[Seen], bool]] = {
-    "ts": lambda seen: seen.unit is not None,
-    "position": _is_position,
-    "score": lambda seen: seen.is_numeric and max(-seen.low, seen.high) <= limits.MAX_SCORE,
-    "propensity": _is_probability,
-    "value": lambda seen: seen.is_numeric and seen.low >= 0,
-    "dwell_ms": lambda seen: seen.whole == seen.count and seen.low >= 0,
-    "request_id": lambda seen: seen.is_id and seen.distinct >= max(5, min(seen.count, 900) * 0.1),
-}
-"""Our field → whether values may be its; of others whether they may be ids."""
-_OF_KIND = {
-    "impression": ("position", "score", "propensity"),
-    "click": ("position", "dwell_ms"),
-    "conversion": ("value",),
-    "session": ("session_id", "dwell_ms"),
-}
-_OPTIONAL = ("item_category", "reward_estimate", "feedback", "action")
+def _fits(name: str, seen: Seen) -> bool:
+    """Whether values may be those of a field of ours; of what is none, whether they may be ids."""
+    if name == "request_id":
+        return seen.is_id and seen.distinct >= max(5, min(seen.count, 900) * 0.1)
+    field = FIELDS.get(name)
+    if field is None or field.low is None or field.high is None:
+        return seen.unit is not None if name in MOMENTS else _is_id(seen)
+    low = 0 if name == "position" else field.low  # they may begin at 0
+    high = inf if name in _WITH_OUTLIERS else field.high
+    are_numbers = seen.whole == seen.count if field.holds == "integer" else seen.is_numeric
+    return are_numbers and low <= seen.low and seen.high <= high
+
+
+_FOUND_APART = frozenset(
+    {"type", "ts", "user_id", "event_id", "request_id", "item_id", "items", "feedback"}
+)
+"""Fields that are not found by names and values alone."""
 
 
 @dataclass
@@ -96,7 +98,8 @@ def find_fields(profile: Profile, kind: str, item: ItemField | None = None) -> F
     _find_user(profile, fields)
     _find_event_id(profile, fields)
     _take(fields, "request_id", places(profile, "request_id"))
-    of_kind = list(_OF_KIND[kind])
+    names = field_names(LINE_TYPES[kind])
+    of_kind = [name for name in names if name in OTHER_NAMES and name not in _FOUND_APART]
     if kind != "session":
         item = item or next(iter(item_fields(profile, kind)), None)
         of_kind = _take_item(profile, item, kind, of_kind, fields)
@@ -105,16 +108,14 @@ def find_fields(profile: Profile, kind: str, item: ItemField | None = None) -> F
             _find_value(profile, fields)
         else:
             _take(fields, name, places(profile, name))
-    for name in _OPTIONAL:
-        if name in field_names(LINE_TYPES[kind]) and (name,) in profile.scalars:
-            fields.taken.add((name,))
+    by_our_name = {(name,) for name in names if name not in OTHER_NAMES or name == "feedback"}
+    fields.taken |= by_our_name & profile.scalars.keys()
     return fields
 
 
 def places(profile: Profile, name: str, others: Sequence[str] = ()) -> list[_Place]:
     """Paths whose names say that they are a field, and whose values may be: the best first."""
     wanted = (name, *OTHER_NAMES.get(name, ()), *others)
-    fits = _FITS.get(name, _is_id)
     candidates = []
     for path, seen in profile.scalars.items():
         names = names_of(path)
@@ -122,7 +123,7 @@ def places(profile: Profile, name: str, others: Sequence[str] = ()) -> list[_Pla
         around = names[-2] if len(names) > 1 else ""
         is_other = name == "event_id" and names[-1:] == ["id"] and around not in _ENVELOPES
         is_other |= name == "event_id" and seen.repeats > profile.copies
-        if rank_of_name is not None and fits(seen) and not is_other:
+        if rank_of_name is not None and _fits(name, seen) and not is_other:
             candidates.append(_Place(path, seen, rank_of_name, profile.share(path)))
     return sorted(candidates, key=lambda one: one.worth)
 

@@ -203,10 +203,10 @@ def _steps_of(element: Mapping[str, Any], keys: Iterable[str]) -> Iterator[Where
 def time_unit(value: Any) -> str | None:
     """In which unit a value is a time from 2000 to 2100; None where it is none.
 
-    >>> [time_unit(x) for x in (1_700_000_000.5, 1_700_000_000_000, "2024-01-01 00:00:00Z", 7)]
-    ['s', 'ms', 'iso', None]
+    >>> [time_unit(x) for x in (1_700_000_000.5, 1_700_000_000_000, "2024-01-01 00:00:00Z", 7, [])]
+    ['s', 'ms', 'iso', None, None]
     """
-    if isinstance(value, bool):
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
     if isinstance(value, str):
         if _RFC_3339.match(value):

@@ -7,9 +7,9 @@
 
 use std::fmt::Write;
 
-use super::{Action, Click, Draft, EventKind, Field, Head, Kind, Place, Reading, Shown, times};
-use crate::decode::Reason;
+use super::{Action, Click, Draft, EventKind, Head, Kind, Place, Reading, Shown, times};
 use crate::decode::mapping::{Fields, Found, MappedItems, Wanted, first, push_json};
+use crate::decode::{Field, Reason};
 use crate::hash::NONE;
 use crate::json::Reader;
 
@@ -123,8 +123,7 @@ impl Draft {
         found: &Found,
         reading: &Reading,
     ) -> Result<Option<f64>, Reason> {
-        let most = reading.rules.limits.max_value;
-        let is_right = |value: f64| (0.0..=most).contains(&value);
+        let is_right = |value| reading.rules.ranges.contain(Field::Value, value);
         let mut value = 1.0;
         for places in [&wanted.values, &wanted.times] {
             let Some((_, at)) = first(places, found, reading.texts()) else {
@@ -135,13 +134,13 @@ impl Draft {
                 ..Place::value(wanted.field, at)
             };
             let mut reader = reader_at(number_at(wanted.field, at, reading), reading);
-            let factor = reader.double(is_right, Reason::Value)?;
+            let factor = reader.double(is_right, Reason::Of(Field::Value))?;
             value *= factor.unwrap_or(0.0);
         }
         if is_right(value) {
             Ok(Some(value))
         } else {
-            Err(Reason::Value)
+            Err(Reason::Of(Field::Value))
         }
     }
 
@@ -157,7 +156,7 @@ impl Draft {
         self.place = Place::value(Field::Items, at);
         let mut list = reader_at(at, reading);
         if list.peek() != b'[' {
-            return Err(Reason::Items);
+            return Err(Reason::Of(Field::Items));
         }
         self.clear_list();
         self.head.has_list = true;
@@ -165,7 +164,7 @@ impl Draft {
         let mut found = std::mem::take(&mut self.found_in_element);
         let count = list.list(|reader, i| {
             if i >= reading.rules.limits.max_items {
-                return Err(Reason::Items);
+                return Err(Reason::Of(Field::Items));
             }
             self.place = Place::element(i, reader.at());
             let shown = self.read_mapped_element(items, reader, &mut found, reading)?;
@@ -173,7 +172,7 @@ impl Draft {
         });
         self.found_in_element = found;
         match count? {
-            0 => Err(Reason::Items),
+            0 => Err(Reason::Of(Field::Items)),
             _ => Ok(()),
         }
     }
@@ -188,7 +187,7 @@ impl Draft {
     ) -> Result<Shown, Reason> {
         let mut shown = Shown::default();
         if reader.peek() != b'{' {
-            shown.item = self.read_id(reader, reading, Reason::Items)?;
+            shown.item = self.read_id(reader, reading, Reason::Of(Field::Items))?;
             return Ok(shown);
         }
         found.clear();
@@ -222,7 +221,7 @@ impl Draft {
     ) -> Result<(), Reason> {
         let [item] = self.items[..] else {
             self.place = Place::value(Field::Items, self.head.list_at as usize);
-            return Err(Reason::Items);
+            return Err(Reason::Of(Field::Items));
         };
         let own = || Box::new(Self::new(0, false, &reading.rules.custom));
         let mut click = self.clicked.take().unwrap_or_else(own);

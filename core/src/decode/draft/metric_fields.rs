@@ -1,7 +1,8 @@
 //! What an event says to policies and to custom metrics, item by item.
 
-use super::{EventKind, Field};
+use crate::changes::EventKind;
 use crate::custom::{MAX_CUSTOM, Values};
+use crate::decode::Field;
 use crate::decode::event::Item;
 use crate::spec::records::{CustomField, Policies};
 use crate::weights::{Propensities, WeighedItem};
@@ -45,16 +46,19 @@ impl CustomFields {
         Self(found)
     }
 
-    /// Names of fields of a kind of events that nothing else reads, each with its metric.
+    /// Names of fields of a kind of events that nothing else reads.
     pub fn own<'a>(
         &'a self,
         kind: EventKind,
         fields: &'a [CustomField],
-    ) -> impl Iterator<Item = (&'a str, usize)> {
+    ) -> impl Iterator<Item = (&'a str, Field)> {
         let numbered = self.0.iter().enumerate();
         let own = numbered
             .filter(move |(metric, source)| **source == (Some(kind), NumberFrom::Own(*metric)));
-        own.filter_map(|(metric, _)| Some((fields[metric].field.as_deref()?, metric)))
+        own.filter_map(|(metric, _)| {
+            let name = fields[metric].field.as_deref()?;
+            Some((name, Field::Custom(metric as u8)))
+        })
     }
 
     fn is_empty(&self) -> bool {
@@ -136,8 +140,8 @@ impl PolicyFields {
             false => &mut self.single,
         };
         let place = match field {
-            Field::Target(i) => &mut said.targets[i],
-            Field::Estimate(i) => &mut said.estimates[i],
+            Field::Target(i) => &mut said.targets[usize::from(i)],
+            Field::Estimate(i) => &mut said.estimates[usize::from(i)],
             Field::RewardEstimate => &mut said.reward_estimate,
             _ => &mut said.shown,
         };

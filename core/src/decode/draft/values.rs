@@ -1,7 +1,8 @@
-//! The values of fields: their types and bounds.
+//! The types of values.
 
-use super::{Action, Draft, EventKind, Field, NONE, Names, Place, Reading, Shown, times};
-use crate::decode::Reason;
+use super::{Action, Draft, EventKind, Place, Reading, Shown, times};
+use crate::decode::{Field, Names, Reason};
+use crate::hash::NONE;
 use crate::json::{Reader, Text};
 use crate::spec::records::Unit;
 
@@ -51,67 +52,6 @@ impl Draft {
             return Err(Reason::Json);
         }
         self.check(reading)
-    }
-
-    /// Reads the value of a field.
-    #[inline]
-    pub fn read(
-        &mut self,
-        field: Field,
-        reader: &mut Reader,
-        reading: &Reading,
-    ) -> Result<(), Reason> {
-        self.place = Place::value(field, reader.at());
-        let reason = field.reason();
-        let limits = &reading.rules.limits;
-        match field {
-            Field::Ts => self.head.ts = Some(self.read_moment(reader, reading, reason)?),
-            Field::UserId => {
-                self.head.id = Text::EMPTY;
-                self.head.user = self.read_optional_id(reader, reading, reason)?;
-                self.head.user_text = self.head.id;
-            }
-            Field::EventId => {
-                self.head.event_id = self.read_optional_id(reader, reading, reason)?
-            }
-            Field::RequestId => {
-                self.head.request = self.read_optional_id(reader, reading, reason)?
-            }
-            Field::Type => self.read_type(reader, reading)?,
-            Field::ItemId
-            | Field::Position
-            | Field::Score
-            | Field::Propensity
-            | Field::RewardEstimate
-            | Field::ItemCategory
-            | Field::Value
-            | Field::Target(_)
-            | Field::Estimate(_)
-            | Field::Custom(_) => {
-                let mut shown = self.head.shown;
-                self.read_shown(field, false, reader, reading, &mut shown)?;
-                self.head.shown = shown;
-            }
-            Field::Items => self.read_items(reader, reading)?,
-            Field::Reference => self.read_reference(reader, reading)?,
-            Field::HeldOut => {
-                self.head.held_out = self.read_optional_id(reader, reading, reason)?
-            }
-            Field::Feedback => self.head.feedback = self.read_feedback(reader, reading)?,
-            Field::DwellMs => {
-                self.head.dwell_ms = reader.integer(0, limits.max_dwell_ms, reason)?
-            }
-            Field::StartTs => {
-                self.head.start = self.read_optional_moment(reader, reading, reason)?
-            }
-            Field::EndTs => self.head.end = self.read_optional_moment(reader, reading, reason)?,
-            Field::SessionId => {
-                self.head.session = self.read_optional_id(reader, reading, reason)?
-            }
-            Field::Action => self.head.action = self.read_action(reader, reading)?,
-            Field::Dimension(i) => self.read_dimension(i, reader)?,
-        }
-        Ok(())
     }
 
     fn read_text(&mut self, reader: &mut Reader, reason: Reason) -> Result<Text, Reason> {
@@ -167,16 +107,24 @@ impl Draft {
         }
     }
 
-    fn read_type(&mut self, reader: &mut Reader, reading: &Reading) -> Result<(), Reason> {
+    pub(super) fn read_type(
+        &mut self,
+        reader: &mut Reader,
+        reading: &Reading,
+    ) -> Result<(), Reason> {
         if reader.null()? {
             return Ok(());
         }
-        let text = self.read_text(reader, Reason::Type)?;
+        let text = self.read_text(reader, Reason::Of(Field::Type))?;
         let is_right = text.of(reading.record, &self.unescaped) == reading.kind.event_type();
-        if is_right { Ok(()) } else { Err(Reason::Type) }
+        if is_right {
+            Ok(())
+        } else {
+            Err(Reason::Of(Field::Type))
+        }
     }
 
-    fn read_feedback(
+    pub(super) fn read_feedback(
         &mut self,
         reader: &mut Reader,
         reading: &Reading,
@@ -184,17 +132,17 @@ impl Draft {
         if reader.null()? {
             return Ok(None);
         }
-        let text = self.read_text(reader, Reason::Feedback)?;
+        let text = self.read_text(reader, Reason::Of(Field::Feedback))?;
         let max_chars = reading.rules.limits.max_label_chars;
         let given = text.of(reading.record, &self.unescaped);
         match given {
             "" => Ok(None),
             _ if has_chars(given, max_chars) => Ok(Some(text)),
-            _ => Err(Reason::Feedback),
+            _ => Err(Reason::Of(Field::Feedback)),
         }
     }
 
-    fn read_action(
+    pub(super) fn read_action(
         &mut self,
         reader: &mut Reader,
         reading: &Reading,
@@ -202,13 +150,13 @@ impl Draft {
         if reader.null()? {
             return Ok(None);
         }
-        let text = self.read_text(reader, Reason::Action)?;
+        let text = self.read_text(reader, Reason::Of(Field::Action))?;
         let name = text.of(reading.record, &self.unescaped);
-        Action::of(name).map(Some).ok_or(Reason::Action)
+        Action::of(name).map(Some).ok_or(Reason::Of(Field::Action))
     }
 
     /// Texts, numbers and booleans as they are written; anything else is no value.
-    fn read_dimension(&mut self, i: usize, reader: &mut Reader) -> Result<(), Reason> {
+    pub(super) fn read_dimension(&mut self, i: usize, reader: &mut Reader) -> Result<(), Reason> {
         let first = reader.peek();
         let start = reader.at();
         let text = match first {
@@ -300,18 +248,18 @@ impl Draft {
             return Ok(());
         }
         if reader.peek() != b'[' {
-            return Err(reader.refusal(Reason::Items));
+            return Err(reader.refusal(Reason::Of(Field::Items)));
         }
         let count = reader.list(|reader, i| {
             if i >= reading.rules.limits.max_items {
-                return Err(Reason::Items);
+                return Err(Reason::Of(Field::Items));
             }
             self.place = Place::element(i, reader.at());
             let shown = self.read_element(reader, reading)?;
             self.push_element(reading.kind, shown)
         })?;
         if count == 0 {
-            Err(Reason::Items)
+            Err(Reason::Of(Field::Items))
         } else {
             Ok(())
         }
@@ -337,7 +285,7 @@ impl Draft {
                 element: self.place.element,
                 ..Place::missing(Field::ItemId)
             };
-            return Err(Reason::Items);
+            return Err(Reason::Of(Field::Items));
         }
         self.push_shown(kind, shown);
         if let Some(said) = &mut self.said {
@@ -363,7 +311,7 @@ impl Draft {
         let mut state = (&mut *self, Shown::default());
         if reader.peek() != b'{' {
             let (draft, mut shown) = state;
-            shown.item = draft.read_id(reader, reading, Reason::Items)?;
+            shown.item = draft.read_id(reader, reading, Reason::Of(Field::Items))?;
             return Ok(shown);
         }
         reader.object(
@@ -380,65 +328,6 @@ impl Draft {
         Ok(state.1)
     }
 
-    /// Reads a field that an item has wherever it stands; in a list, all are wrong as `items`.
-    pub(super) fn read_shown(
-        &mut self,
-        field: Field,
-        is_element: bool,
-        reader: &mut Reader,
-        reading: &Reading,
-        shown: &mut Shown,
-    ) -> Result<(), Reason> {
-        let limits = &reading.rules.limits;
-        self.place = Place {
-            element: self.place.element,
-            ..Place::value(field, reader.at())
-        };
-        let reason = if is_element {
-            Reason::Items
-        } else {
-            field.reason()
-        };
-        match field {
-            Field::ItemId if is_element => shown.item = self.read_id(reader, reading, reason)?,
-            Field::ItemId => shown.item = self.read_optional_id(reader, reading, reason)?,
-            Field::ItemCategory => {
-                shown.category = self.read_optional_id(reader, reading, reason)?;
-            }
-            Field::Position => {
-                let from = i64::from(reading.values.positions_from);
-                let last = i64::from(limits.max_position) + from - 1;
-                let position = reader.integer(from, last, reason)?;
-                shown.position = position.map_or(0, |position| position - from + 1) as u32;
-            }
-            Field::Value => {
-                let is_right = |value: f64| (0.0..=limits.max_value).contains(&value);
-                shown.value = reader.double(is_right, reason)?;
-            }
-            Field::Score => {
-                let is_right = |score: f64| score.abs() <= limits.max_score;
-                shown.score = reader.double(is_right, reason)?;
-            }
-            Field::Custom(i) => {
-                let is_right = |value: f64| value.abs() <= limits.max_custom;
-                let value = reader.double(is_right, reason)?;
-                if let Some(custom) = &mut self.custom {
-                    custom.set(i, is_element, value);
-                }
-            }
-            _ => {
-                let value = match field {
-                    Field::Propensity => reader.double(|p| p > 0.0 && p <= 1.0, reason)?,
-                    _ => reader.double(|share| (0.0..=1.0).contains(&share), reason)?,
-                };
-                if let Some(said) = &mut self.said {
-                    said.set(field, is_element, value);
-                }
-            }
-        }
-        Ok(())
-    }
-
     /// Reads `reference`, or null.
     pub(super) fn read_reference(
         &mut self,
@@ -451,25 +340,25 @@ impl Draft {
             return Ok(());
         }
         if reader.peek() != b'[' {
-            return Err(reader.refusal(Reason::Reference));
+            return Err(reader.refusal(Reason::Of(Field::Reference)));
         }
         let count = reader.list(|reader, i| {
             if i >= reading.rules.limits.max_items {
-                return Err(Reason::Reference);
+                return Err(Reason::Of(Field::Reference));
             }
             self.place = Place {
                 field: Some(Field::Reference),
                 ..Place::element(i, reader.at())
             };
-            let item = self.read_id(reader, reading, Reason::Reference)?;
+            let item = self.read_id(reader, reading, Reason::Of(Field::Reference))?;
             if item == NONE {
-                return Err(Reason::Reference);
+                return Err(Reason::Of(Field::Reference));
             }
             self.reference.push(item);
             Ok(())
         })?;
         if count == 0 {
-            Err(Reason::Reference)
+            Err(Reason::Of(Field::Reference))
         } else {
             Ok(())
         }
@@ -483,6 +372,42 @@ impl Draft {
             }
         }
     }
+}
+
+/// A position, counted from 1; 0: missing.
+#[inline]
+pub(super) fn read_position(
+    reader: &mut Reader,
+    reading: &Reading,
+    reason: Reason,
+) -> Result<u32, Reason> {
+    let (_, most) = reading.rules.ranges.of(Field::Position);
+    let from = i64::from(reading.values.positions_from);
+    let position = reader.integer(from, most as i64 + from - 1, reason)?;
+    Ok(position.map_or(0, |position| position - from + 1) as u32)
+}
+
+/// An integer within the range of a field, or null.
+#[inline]
+pub(super) fn read_integer(
+    field: Field,
+    reader: &mut Reader,
+    reading: &Reading,
+) -> Result<Option<i64>, Reason> {
+    let (low, high) = reading.rules.ranges.of(field);
+    reader.integer(low as i64, high as i64, Reason::Of(field))
+}
+
+/// A number within the range of a field, or null.
+#[inline]
+pub(super) fn read_number(
+    field: Field,
+    reader: &mut Reader,
+    reading: &Reading,
+    reason: Reason,
+) -> Result<Option<f64>, Reason> {
+    let ranges = &reading.rules.ranges;
+    reader.double(|number| ranges.contain(field, number), reason)
 }
 
 /// Whether a text has characters, and at most so many.

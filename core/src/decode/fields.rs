@@ -1,0 +1,349 @@
+//! The fields of events. Each is declared once, in the table below: its name, the kinds of events that
+//! have it, what it may hold, and the reason for which a record with a wrong value is refused. The
+//! comment above it is what the page on events says of it. Python has the table from here.
+
+use std::collections::HashMap;
+
+use crate::changes::EventKind;
+use crate::changes::EventKind::{Clicks, Conversions, Impressions, Sessions};
+use crate::decode::event::Action;
+use Holds::*;
+use Of::{Event, Item};
+
+/// What is declared of a field.
+#[derive(Clone, Copy, Debug)]
+pub struct Declared {
+    /// Its name; of fields that settings name, the setting.
+    pub name: &'static str,
+    pub of: Of,
+    pub holds: Holds,
+    /// Why a record with a wrong value in it is refused: mostly its name.
+    pub reason: &'static str,
+    /// What it is, for docs.
+    pub about: &'static str,
+}
+
+/// Which events have a field.
+#[derive(Clone, Copy, Debug)]
+pub enum Of {
+    Event(&'static [EventKind]),
+    /// Each item or line of them: at the top of an event of one, else in the elements of `items`.
+    Item(&'static [EventKind]),
+}
+
+/// What a field may hold.
+#[derive(Clone, Copy, Debug)]
+pub enum Holds {
+    /// No value is wrong.
+    Anything,
+    /// A text or an integer; an empty text is missing.
+    Id,
+    Ids,
+    ItemList,
+    Time,
+    /// One end of a span of time.
+    Span,
+    KindOfEvent,
+    OneAction,
+    Text,
+    Integer(Limit, Limit),
+    Number(Limit, Limit),
+    /// A number above one, and at most another.
+    Above(f64, Limit),
+}
+
+/// A bound of a number, inclusive: so many times a bound that Python owns; "": times 1.
+#[derive(Clone, Copy, Debug)]
+pub struct Limit {
+    pub times: f64,
+    pub name: &'static str,
+}
+
+/// Makes `Field` of rows, and what they declare: `Field = name, who has it, what it may hold;`, with a
+/// reason behind where that is not the name.
+macro_rules! fields {
+    ($($(#[doc = $about:literal])+
+        $field:ident $(($place:ident))? = $name:literal, $of:expr, $holds:expr $(, $reason:literal)?;
+    )+) => {
+        /// A field; of those that settings name, with the place in the settings.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Field {
+            $($(#[doc = $about])+ $field $(($place))?,)+
+        }
+
+        /// A field without its place.
+        enum Ordinal { $($field),+ }
+
+        impl Field {
+            /// All of them, of those that settings name the first.
+            pub const ALL: &[Self] = &[$(Self::$field $((0 as $place))?),+];
+
+            const fn number(self) -> usize {
+                match self { $(Self::$field { .. } => Ordinal::$field as usize),+ }
+            }
+        }
+
+        /// By number.
+        const DECLARED: &[Declared] = &[$(Declared {
+            name: $name,
+            of: $of,
+            holds: $holds,
+            reason: last(&[$name $(, $reason)?]),
+            about: concat!($($about),+),
+        }),+];
+    };
+}
+
+const ALL: &[EventKind] = &EventKind::ALL;
+const SHOWN_OR_CLICKED: &[EventKind] = &[Impressions, Clicks];
+const WITH_DWELL: &[EventKind] = &[Clicks, Sessions];
+const WITH_ITEMS: &[EventKind] = &[Impressions, Clicks, Conversions];
+
+fields! {
+    /// When it happened; required. See [times](#times).
+    Ts = "ts", Event(ALL), Time;
+    /// Whose event it is. See [ids](#ids); without one the event is [nobody's](#events-of-nobody).
+    UserId = "user_id", Event(ALL), Id;
+    /// A second event with it on the same topic within `time.dedup_horizon` is a duplicate.
+    EventId = "event_id", Event(ALL), Id;
+    /// With `user_id`, the [slate](ranking.md#a-slate).
+    RequestId = "request_id", Event(ALL), Id;
+    /// The kind of the event; required in files.
+    Type = "type", Event(ALL), KindOfEvent;
+    /// The visit; required.
+    SessionId = "session_id", Event(&[Sessions]), Id;
+    /// What happens in it; required. `view` is of a page, `dwell` of an item.
+    Action = "action", Event(&[Sessions]), OneAction;
+    /// What is shown, clicked or bought: required. Of sessions: where `action` is `dwell`.
+    ItemId = "item_id", Item(ALL), Id;
+    /// Where it is shown. From 0 on with `events.positions_from = 0`.
+    Position = "position", Item(SHOWN_OR_CLICKED), Integer(at(1.0), most("MAX_POSITION"));
+    /// What the model predicted; a probability where it is one.
+    Score = "score", Item(&[Impressions]), Number(least("MAX_SCORE"), most("MAX_SCORE"));
+    /// The probability of the policy that showed it.
+    Propensity = "propensity", Item(&[Impressions]), Above(0.0, at(1.0));
+    /// The clicks that a model expects of it.
+    RewardEstimate = "reward_estimate", Item(&[Impressions]), Number(at(0.0), at(1.0));
+    /// Its category; see [diversity](diversity.md).
+    ItemCategory = "item_category", Item(&[Impressions]), Id;
+    /// Several items at once, in place of the fields of each beside them: a slate in the order shown, or
+    /// [lines](#lines). If no item of a slate has a `position`, they have 1, 2 and so on.
+    Items = "items", Event(WITH_ITEMS), ItemList;
+    /// What brute force would have shown, best first ([why](ranking.md#tests-of-retrieval)).
+    Reference = "reference", Event(&[Impressions]), Ids;
+    /// The one item that was held out among sampled ones.
+    HeldOut = "held_out", Event(&[Impressions]), Id;
+    /// The kind of feedback; `click` if missing.
+    Feedback = "feedback", Event(&[Clicks]), Text;
+    /// Time spent on the item; of sessions where `action` is `dwell`.
+    DwellMs = "dwell_ms", Event(WITH_DWELL), Integer(at(0.0), most("MAX_DWELL_MS")), "dwell";
+    /// In place of `dwell_ms`.
+    StartTs = "start_ts", Event(WITH_DWELL), Span, "dwell";
+    /// In place of `dwell_ms`.
+    EndTs = "end_ts", Event(WITH_DWELL), Span, "dwell";
+    /// What it is worth, in currency units.
+    Value = "value", Item(&[Conversions]), Number(at(0.0), most("MAX_VALUE"));
+    /// See [dimensions](#dimensions); by default `variant` and `surface`.
+    Dimension(u8) = "dimensions.name", Event(ALL), Anything;
+    /// See [off-policy](off-policy.md).
+    Target(u8) = "policies.propensity", Item(&[Impressions]), Number(at(0.0), at(1.0)), "propensity";
+    /// See [off-policy](off-policy.md).
+    Estimate(u8) = "policies.estimate", Item(&[Impressions]), Number(at(0.0), at(1.0)), "reward_estimate";
+    /// See [custom metrics](how-to/add-a-custom-metric.md); of the kind that the metric names.
+    Custom(u8) = "custom.field", Item(ALL), Number(least("MAX_CUSTOM_VALUE"), most("MAX_CUSTOM_VALUE")), "custom";
+}
+
+const fn at(number: f64) -> Limit {
+    Limit {
+        times: number,
+        name: "",
+    }
+}
+
+const fn most(name: &'static str) -> Limit {
+    Limit { times: 1.0, name }
+}
+
+const fn least(name: &'static str) -> Limit {
+    Limit { times: -1.0, name }
+}
+
+const fn last(names: &[&'static str]) -> &'static str {
+    names[names.len() - 1]
+}
+
+impl Field {
+    /// Those of events of a kind that settings do not name.
+    pub fn of_event(kind: EventKind) -> impl Iterator<Item = Self> {
+        let own = Self::ALL
+            .iter()
+            .filter(|field| !field.is_named_by_settings());
+        own.copied().filter(move |field| field.is_of(kind))
+    }
+
+    /// Those of them that an element of `items` has.
+    pub fn of_element(kind: EventKind) -> impl Iterator<Item = Self> {
+        Self::of_event(kind).filter(move |field| field.declared().of.is_of_element(kind))
+    }
+
+    pub fn declared(self) -> &'static Declared {
+        &DECLARED[self.number()]
+    }
+
+    fn is_of(self, kind: EventKind) -> bool {
+        self.declared().of.kinds().contains(&kind)
+    }
+
+    fn is_named_by_settings(self) -> bool {
+        matches!(
+            self,
+            Self::Dimension(_) | Self::Target(_) | Self::Estimate(_) | Self::Custom(_)
+        )
+    }
+
+    /// Whether events of every kind have it; it may stand elsewhere in each.
+    pub fn is_of_every_event(self) -> bool {
+        self.declared().of.kinds().len() == ALL.len() && !matches!(self, Self::Custom(_))
+    }
+
+    /// Whether a click has it, and an impression does not.
+    pub fn is_of_click_alone(self) -> bool {
+        let is_of_click = self.is_of(Clicks) && !self.is_of(Impressions);
+        is_of_click || matches!(self, Self::Custom(_))
+    }
+
+    /// Whether its values are numbers.
+    pub fn is_number(self) -> bool {
+        matches!(self.declared().holds, Integer(..) | Number(..) | Above(..))
+    }
+
+    /// Our name; "" for fields whose names are settings.
+    pub fn name(self) -> &'static str {
+        match self.is_named_by_settings() {
+            true => "",
+            false => self.declared().name,
+        }
+    }
+}
+
+impl Of {
+    /// Whether the elements of `items` of a kind of events have the field.
+    pub fn is_of_element(self, kind: EventKind) -> bool {
+        matches!(self, Item(kinds) if kinds.contains(&kind)) && Field::Items.is_of(kind)
+    }
+
+    pub fn kinds(self) -> &'static [EventKind] {
+        match self {
+            Event(kinds) | Item(kinds) => kinds,
+        }
+    }
+}
+
+impl Holds {
+    /// One word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Anything => "anything",
+            Id => "id",
+            Ids => "ids",
+            ItemList => "items",
+            Time => "time",
+            Span => "span",
+            KindOfEvent => "kind",
+            OneAction => "action",
+            Text => "text",
+            Integer(..) => "integer",
+            Number(..) | Above(..) => "number",
+        }
+    }
+
+    /// The least and the largest number.
+    pub fn range(self) -> Option<(Limit, Limit)> {
+        match self {
+            Integer(low, high) | Number(low, high) => Some((low, high)),
+            Above(low, high) => Some((at(low.next_up()), high)),
+            _ => None,
+        }
+    }
+
+    /// In words; a bound in braces, as Python fills it in.
+    pub fn expected(self) -> String {
+        let names = |names: [&str; 4]| format!("one of {}", names.join(", "));
+        match self {
+            Anything => "any value".to_owned(),
+            Id => "an integer, or a text of 1 to {MAX_ID_BYTES} bytes".to_owned(),
+            Ids => "1 to {MAX_ITEMS} item ids".to_owned(),
+            ItemList => "1 to {MAX_ITEMS} ids, or objects with item_id, and no item_id beside them"
+                .to_owned(),
+            Time => "epoch milliseconds from 0 to {MAX_EVENT_MS}, or RFC 3339 text".to_owned(),
+            Span => "start_ts and end_ts, both like ts, at most a day apart".to_owned(),
+            KindOfEvent => names(EventKind::ALL.map(EventKind::event_type)),
+            OneAction => names(Action::ALL.map(Action::name)),
+            Text => "a text of 1 to {MAX_LABEL_CHARS} characters".to_owned(),
+            Integer(low, high) => {
+                format!("an integer from {} to {}", low.words(""), high.words(""))
+            }
+            Number(low, high) => {
+                format!("a number from {} to {}", low.words(":g"), high.words(":g"))
+            }
+            Above(low, high) => format!("a number above {low} and at most {}", high.words(":g")),
+        }
+    }
+}
+
+impl Limit {
+    fn words(self, format: &str) -> String {
+        let sign = if self.times < 0.0 { "-" } else { "" };
+        match self.name {
+            "" => self.times.to_string(),
+            name => format!("{sign}{{{name}{format}}}"),
+        }
+    }
+
+    fn value(self, values: &HashMap<String, f64>) -> Result<f64, String> {
+        match self.name {
+            "" => Ok(self.times),
+            name => values
+                .get(name)
+                .map(|value| value * self.times)
+                .ok_or_else(|| format!("no bound {name:?}")),
+        }
+    }
+}
+
+/// Names of the bounds of all fields.
+pub fn bounds() -> impl Iterator<Item = &'static str> {
+    let ranges = DECLARED.iter().filter_map(|field| field.holds.range());
+    let names = ranges.flat_map(|(low, high)| [low.name, high.name]);
+    names.filter(|name| !name.is_empty())
+}
+
+/// Between what numbers may be, by field.
+#[derive(Clone, Copy, Debug)]
+pub struct Ranges([(f64, f64); DECLARED.len()]);
+
+impl Ranges {
+    /// `values`: those of the bounds, by name.
+    pub fn new(values: &HashMap<String, f64>) -> Result<Self, String> {
+        let mut ranges = [(0.0, 0.0); DECLARED.len()];
+        for (range, field) in ranges.iter_mut().zip(DECLARED) {
+            if let Some((low, high)) = field.holds.range() {
+                *range = (low.value(values)?, high.value(values)?);
+            }
+        }
+        Ok(Self(ranges))
+    }
+
+    /// The least and the largest number of a field.
+    #[inline]
+    pub fn of(&self, field: Field) -> (f64, f64) {
+        self.0[field.number()]
+    }
+
+    /// Whether a field may hold a number.
+    #[inline]
+    pub fn contain(&self, field: Field, number: f64) -> bool {
+        let (low, high) = self.of(field);
+        low <= number && number <= high
+    }
+}
