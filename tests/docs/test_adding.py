@@ -9,22 +9,38 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.support.lanes import long
 
 ROOT = Path(__file__).parents[2]
-
 PAGE = ROOT / "docs" / "architecture.md"
-RATIO = """
-    Ratio(
+TARGET = ROOT / "core" / "target"
+"""Where cargo keeps what it compiled."""
+Changes = dict[str, tuple[tuple[str, str], ...]]
+"""File → which of its texts gets what before it. Where that is nothing the text is left out."""
+RATIO: Changes = {
+    "metrics/ratios.py": (
+        (
+            '    Ratio(\n        *("ctr_ratio"',
+            """    Ratio(
         *("clicks_per_conversion", "Clicks per conversion", CLICKS, CONVERSIONS),
         "Clicks over conversions, each by its own event time.",
         "clicks per conversion",
     ),
-"""
-USE = """
+""",
+        ),
+    ),
+    "metrics/traffic.py": (
+        (
+            'declare(metric, "ctr_attributed_ratio")',
+            'declare(metric, "clicks_per_conversion")\n',
+        ),
+    ),
+}
+USE_OF_A_RATIO = """
 import json
 from streamer.server.series import entries
 from streamer.query.readings import readout
@@ -55,47 +71,68 @@ print(json.dumps({
 """
 
 
-def steps_of(heading: str) -> list[str]:
-    """The files that the steps below a heading name first."""
-    section = PAGE.read_text(encoding="utf-8").partition(f"**{heading}**")[2]
-    steps = section.partition("\n\n**")[0]
-    return re.findall(r"^\d\. `([\w/.]+)`", steps, re.MULTILINE)
+SUM: Changes = {
+    "core/src/counting/sums.rs": (
+        ("    /// Sessions by the time at which they end", "    LongViewings,\n"),
+        ('    ("sessions", 1, Sum::Sessions),', '    ("long_viewings", 1, Sum::LongViewings),\n'),
+        (
+            "            Self::DwellMs | Self::Viewings => &[Of::Dwell],",
+            "            Self::LongViewings => &[Of::Dwell],\n",
+        ),
+        (
+            "            (Self::DwellMs, Change::Dwell(dwell))",
+            "            (Self::LongViewings, Change::Dwell(dwell)) => {\n"
+            "                dwell.sign * i64::from(dwell.dwell_ms > 30_000)\n            }\n",
+        ),
+    ),
+    "metrics/ratios.py": (
+        (
+            '    Ratio(\n        *("ctr_ratio"',
+            """    Ratio(
+        *("long_viewing_ratio", "Share of long viewings"),
+        *(Sum("long_viewings", "viewings of more than 30 s"), VIEWINGS),
+        "Share of the viewings that lasted more than 30 s.",
+        "ratio",
+    ),
+""",
+        ),
+    ),
+    "metrics/engagement.py": (
+        ('        Stat("viewings"),', '        Stat("long_viewings"),\n'),
+        ('declare(metric, "dwell_mean_seconds")', 'declare(metric, "long_viewing_ratio")\n'),
+    ),
+}
+SLATE_METRIC: Changes = {
+    "core/src/slates/ranking.rs": (
+        (
+            "pub fn reciprocal_rank(",
+            "pub fn relevant_items(slate: &SlateContext, _: i64, _: Convention) -> i64 {\n"
+            "    quotient(slate.relevant.len() as i64, 1)\n}\n\n",
+        ),
+    ),
+    "core/src/slates/family.rs": (
+        ('        "mrr" =>', '        "relevant_items" => (ranking::relevant_items, &[]),\n'),
+    ),
+    "metrics/ranking.py": (
+        (
+            'slate_metric(\n    "mrr"',
+            """slate_metric(
+    "relevant_items",
+    title="Relevant items",
+    formula="r",
+    doc="How many items of a slate are relevant.",
+    unit="items",
+    source="P",
+    population=ENGAGED,
+    over=_BOTH,
+    largest=lambda gains, margin, k: 100 * 10**9,
+)
 
-
-def test_a_ratio_takes_the_files_that_are_listed(tmp_path: Path) -> None:
-    files = steps_of("A ratio of two sums")
-    assert files == ["metrics/ratios.py", "metrics/traffic.py"]
-    copy = tmp_path / "streamer"
-    shutil.copytree(ROOT / "streamer", copy, ignore=shutil.ignore_patterns("__pycache__"))
-    declared, family = (copy / name for name in files)
-    text = declared.read_text(encoding="utf-8")
-    assert "\nRATIOS = (\n" in text
-    declared.write_text(text.replace("\nRATIOS = (\n", f"\nRATIOS = ({RATIO}"), encoding="utf-8")
-    text = family.read_text(encoding="utf-8")
-    first = 'declare(metric, "ctr_attributed_ratio")\n'
-    assert first in text
-    added = f'{first}declare(metric, "clicks_per_conversion")\n'
-    family.write_text(text.replace(first, added), encoding="utf-8")
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    done = subprocess.run(
-        [sys.executable, "-c", USE], check=False, capture_output=True, env=environment, cwd=tmp_path
-    )
-    assert done.returncode == 0, done.stderr.decode()
-    found = json.loads(done.stdout)
-    name = "streamer_clicks_per_conversion"
-    assert found["values"][name] == 2.0
-    assert found["values"].keys() >= {f"{name}_lower", f"{name}_upper"}
-    assert found["entries"] == [name, f"{name}_lower", f"{name}_upper"]
-    assert found["compared"] == found["watched"] == ["clicks_per_conversion"]
-
-
-def test_a_new_sum_takes_one_file_more() -> None:
-    section = PAGE.read_text(encoding="utf-8").partition("**A new sum**")[2].partition("\n\n")[0]
-    (path,) = re.findall(r"`([\w/.]+\.rs)`", section)
-    assert "pub const TABLE" in (ROOT / path).read_text(encoding="utf-8")
-
-
-DISCOUNT = {
+""",
+        ),
+    ),
+}
+FIELD: Changes = {
     "core/src/decode/fields.rs": (
         (
             "    /// Its category;",
@@ -122,8 +159,6 @@ DISCOUNT = {
         ("            score: item.score,\n", ""),
     ),
 }
-"""File → which of its texts gets what before it: an optional number of shown items. Where that is
-nothing the text is left out."""
 USE_OF_A_FIELD = """
 import json
 from streamer.cli.reference import events_page
@@ -162,17 +197,98 @@ print(json.dumps({
     "row": row,
 }))
 """
-TARGET = ROOT / "core" / "target"
-"""Where cargo keeps what it compiled."""
+USE_OF_SUMS = """
+import json
+from streamer.testing import value_of
+
+shown = {"type": "impression", "request_id": "r", "items": [{"item_id": i} for i in "abc"]}
+clicks = [{"type": "click", "request_id": "r", "item_id": i} for i in "ab"]
+viewed = [{**click, "dwell_ms": ms} for click, ms in zip(clicks, (40_000, 3_000))]
+print(json.dumps({
+    "long": value_of((shown, *viewed), "long_viewing_ratio", {"dimensions": []}),
+    "relevant": value_of((shown, *clicks), "relevant_items", {"dimensions": []}),
+}))
+"""
+CHECK: Changes = {
+    "query/checks.py": (
+        (
+            "CHECKS: tuple[Check, ...]",
+            """class EmptyCheck(Check):
+    name, title = "empty", "Empty"
+    status_gauge, status_doc = "empty_status", "Whether anything was counted."
+    gauges = (
+        Gauge("empty_support", "support", "What was counted.", "denominator", _EVENTS, _AT_0),
+    )
+
+    def judge(self, windows: AlertEvaluation, segment: Segment) -> CheckVerdict | None:
+        return CheckVerdict(windows.change(segment))
+
+    def status_at(self, windows: Verdicts, segment: Segment) -> Status | None:
+        return windows.change(segment).status
+
+    def rules(self, alert: Alert) -> Iterator[AlertRule]:
+        yield AlertRule(
+            *("StreamerMetricEmpty", "empty_status", "== 1", f"{alert.metric} is empty"),
+            "[empty_support] counted.",
+            status=Status.NO_BASELINE,
+        )
 
 
-def test_a_field_takes_the_files_that_are_listed() -> None:
-    assert steps_of("A field of events") == list(DISCOUNT)
-    assert len(DISCOUNT) <= 5
-    for name, changes in DISCOUNT.items():
-        for before, _ in changes:
-            text = source(ROOT, name).read_text(encoding="utf-8")
-            assert text.count(before) == 1, f"{name}: {before}"
+""",
+        ),
+        ("ReferenceCheck())", "EmptyCheck(), "),
+    ),
+}
+USE_OF_A_CHECK = """
+import json
+from streamer.monitoring import metric_rules
+from streamer.query.checks import watched
+from streamer.query.readings import readout
+from streamer.server.series import entries
+from streamer.settings.load import parse
+from streamer.state.snapshot import view_of
+from streamer.testing import Engines, LogChunk, LogRecord
+
+T0 = 1_700_000_000_000
+settings = parse({"alerts": [{"name": "a"}]})
+engines = Engines(settings, 1)
+event = json.dumps({"ts": T0, "user_id": "u", "item_id": "x"}).encode()
+engines.feed(LogChunk("impressions", 0, [LogRecord("impressions", 0, 0, T0, event)]))
+views = [view_of(partition) for partition in engines.partitions]
+(verdict,) = watched(settings, engines.catalogue.alert_measures, views, T0)
+found = readout(settings, engines.catalogue, views).readings
+rules = metric_rules.document(settings, "page", "runbook")["groups"][0]["rules"]
+print(json.dumps({
+    "document": verdict.document()["empty"]["status"],
+    "series": [r.value for r in found if r.name == "streamer_alert_empty_support"],
+    "entries": [entry.name for entry in entries() if "alert_empty" in entry.name],
+    "rules": [rule["expr"] for rule in rules if rule["alert"] == "StreamerMetricEmpty"],
+}))
+"""
+COLUMN: Changes = {
+    "server/web/columns.js": (
+        (
+            '  column("Conversions",',
+            '  column("Value", "conversion_value", "value", format.number),\n',
+        ),
+    ),
+}
+LISTED: dict[str, Changes] = {
+    "A ratio of two sums": RATIO,
+    "A ratio of a new sum": SUM,
+    "A metric of slates": SLATE_METRIC,
+    "A field of events": FIELD,
+    "A check of alerts": CHECK,
+    "A column of the page": COLUMN,
+}
+"""What stands before the steps, and the change that a copy gets."""
+
+
+def steps_of(heading: str) -> list[str]:
+    """The files that the steps below a heading name first."""
+    section = PAGE.read_text(encoding="utf-8").partition(f"**{heading}**")[2]
+    steps = section.partition("\n\n**")[0]
+    return re.findall(r"^\d\. `([\w/.]+)`", steps, re.MULTILINE)
 
 
 def source(root: Path, name: str) -> Path:
@@ -180,37 +296,82 @@ def source(root: Path, name: str) -> Path:
     return root / name if name.startswith("core/") else root / "streamer" / name
 
 
+@pytest.mark.parametrize("heading", LISTED)
+def test_a_change_takes_the_files_that_are_listed(heading: str) -> None:
+    changes = LISTED[heading]
+    assert steps_of(heading) == list(changes)
+    assert 1 <= len(changes) <= 5
+    for name, texts in changes.items():
+        for before, _ in texts:
+            assert source(ROOT, name).read_text(encoding="utf-8").count(before) == 1, before
+
+
+def changed(folder: Path, folders: tuple[str, ...], *every: Changes) -> None:
+    """A copy of some folders of the project, with changes."""
+    ignored = shutil.ignore_patterns("__pycache__", "target")
+    for name in folders:
+        shutil.copytree(ROOT / name, folder / name, ignore=ignored)
+    for changes in every:
+        for name, texts in changes.items():
+            file = source(folder, name)
+            text = file.read_text(encoding="utf-8")
+            for before, added in texts:
+                assert before in text, f"{name}: {before}"
+                text = text.replace(before, added + before if added else "")
+            file.write_text(text, encoding="utf-8")
+
+
+def run(*words: str, cwd: Path, **environment: str) -> str:
+    """What a command printed in a copy."""
+    everything = {**os.environ, "PYTHONPATH": str(cwd), **environment}
+    done = subprocess.run(
+        words, check=False, capture_output=True, text=True, cwd=cwd, env=everything
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def used(code: str, cwd: Path) -> dict[str, Any]:
+    """The document that a script prints in a copy."""
+    found: dict[str, Any] = json.loads(run(sys.executable, "-c", code, cwd=cwd))
+    return found
+
+
+def test_a_ratio_has_intervals_and_is_compared_and_watched(tmp_path: Path) -> None:
+    changed(tmp_path, ("streamer",), RATIO)
+    found = used(USE_OF_A_RATIO, tmp_path)
+    name = "streamer_clicks_per_conversion"
+    assert found["values"][name] == 2.0
+    assert found["values"].keys() >= {f"{name}_lower", f"{name}_upper"}
+    assert found["entries"] == [name, f"{name}_lower", f"{name}_upper"]
+    assert found["compared"] == found["watched"] == ["clicks_per_conversion"]
+
+
+def test_a_check_is_a_gauge_a_rule_and_a_verdict(tmp_path: Path) -> None:
+    changed(tmp_path, ("streamer",), CHECK)
+    found = used(USE_OF_A_CHECK, tmp_path)
+    assert found["document"] == "no baseline"
+    assert found["series"] == [1]
+    assert found["entries"] == ["streamer_alert_empty_support", "streamer_alert_empty_status"]
+    (rule,) = found["rules"]
+    assert 'streamer_alert_empty_status{alert="a", status="no baseline"}' in rule
+
+
 @long
-def test_a_field_that_is_added_so_is_decoded_refused_and_documented(tmp_path: Path) -> None:
+def test_what_the_core_counts_and_decodes_follows_from_its_tables(tmp_path: Path) -> None:
+    """A sum, a metric of slates and a field, in one build."""
     if shutil.which("cargo") is None:
         pytest.skip("there is no cargo")
-    ignored = shutil.ignore_patterns("__pycache__", "_core*.so", "target")
-    for folder in ("core", "streamer", "docs"):
-        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=ignored)
-    for name, changes in DISCOUNT.items():
-        file = source(tmp_path, name)
-        text = file.read_text(encoding="utf-8")
-        for before, added in changes:
-            text = text.replace(before, added + before if added else "")
-        file.write_text(text, encoding="utf-8")
-    environment = {"CARGO_TARGET_DIR": str(TARGET), **os.environ, "PYTHONPATH": str(tmp_path)}
-    built = run("cargo", "build", "--locked", "--manifest-path", "core/Cargo.toml",
-                cwd=tmp_path, environment=environment)  # fmt: skip
-    assert built.returncode == 0, built.stderr
-    library = Path(environment["CARGO_TARGET_DIR"]) / "debug" / "lib_core.so"
-    shutil.copy(library, tmp_path / "streamer" / "_core.abi3.so")
-    done = run(sys.executable, "-c", USE_OF_A_FIELD, cwd=tmp_path, environment=environment)
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
+    changed(tmp_path, ("core", "streamer", "docs"), SUM, SLATE_METRIC, FIELD)
+    target = os.environ.get("CARGO_TARGET_DIR", str(TARGET))
+    run("cargo", "build", "--locked", "--manifest-path", "core/Cargo.toml",
+        cwd=tmp_path, CARGO_TARGET_DIR=target)  # fmt: skip
+    shutil.copy(Path(target) / "debug" / "lib_core.so", tmp_path / "streamer" / "_core.abi3.so")
+    found = used(USE_OF_SUMS, tmp_path)
+    assert found == {"long": 0.5, "relevant": 2.0}
+    found = used(USE_OF_A_FIELD, tmp_path)
     assert found["mae"] == 0.5
     assert "discount" in found["elements"]
     assert (found["refused"], found["in_lists"]) == ("discount", "items")
     assert found["refusal"] == ["discount", "0.75", "a number from 0 to 0.5"]
     assert found["row"].endswith("| a number from 0 to 0.5 | What is taken off its score. |")
-
-
-def run(*words: str, cwd: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    """A command and what it printed."""
-    return subprocess.run(
-        words, check=False, capture_output=True, text=True, cwd=cwd, env=environment
-    )

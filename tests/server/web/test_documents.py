@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from streamer.server import web
+from tests.docs.test_adding import COLUMN, changed
 from tests.server.web.conftest import open_card
 from tests.server.web.documents import (
     HEALTH,
@@ -15,6 +18,7 @@ from tests.server.web.documents import (
     comparison,
     estimate,
     experiment,
+    odd_documents,
     reading,
 )
 from tests.support.browser import Browser
@@ -301,3 +305,20 @@ def test_what_was_read_is_folded_and_what_is_wrong_is_not(
     documents.documents["/api/health"] = 200, HEALTH
     page.until(lambda: not page.is_shown("#read-findings"), "no finding")
     assert page.complaints() == []
+
+
+def test_a_column_is_an_entry_of_the_list(
+    page: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As docs/architecture.md says: of a copy that has one more."""
+    changed(tmp_path, ("streamer",), COLUMN)
+    folder = tmp_path / "streamer" / "server" / "web"
+    files = {name: (folder / name).read_bytes() for name in web.contents()}
+    monkeypatch.setattr(web, "contents", lambda: files)
+    documents = odd_documents()
+    readings = documents["/api/readings"][1]["readings"]
+    readings.append(reading("conversion_value", 12.5, "A"))
+    with Documents(documents) as served:
+        page.open(served.url)
+        page.until(lambda: "12.5" in page.text("#segments"), "the column")
+    assert page.texts("#segments thead th")[-1].startswith("Value")
