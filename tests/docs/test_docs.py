@@ -24,6 +24,7 @@ from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from streamer.sources.replay import Replay
 from tests.core.decoders import REASONS
+from tests.docs import rooms
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
@@ -284,3 +285,22 @@ def test_the_docs_are_short() -> None:
     texts = [page.read_text(encoding="utf-8") for page in pages]
     written = [text for text in texts if "<!-- Written by" not in text[:200]]
     assert len(re.findall(r"[^\s|]*\w[^\s|]*", " ".join(written))) <= 20_000
+
+
+def test_the_picture_of_the_rooms_is_that_of_the_imports() -> None:
+    text = rooms.PAGE.read_text(encoding="utf-8")
+    assert text == rooms.page(), "run `python -m tests.docs.rooms`"
+    arrows = set(re.findall(r"(\w+) --> (\w+)", text))
+    assert {("cli", "worker"), ("query", "state"), ("ingest", "metrics")} <= arrows
+
+
+def test_the_forms_of_a_click_are_types() -> None:
+    text = rooms.PAGE.read_text(encoding="utf-8").partition("## A click")[2]
+    steps = re.split(r"^\d+\. ", text.partition("\n## ")[0], flags=re.MULTILINE)[1:]
+    assert len(steps) == 14
+    for step in steps[:-1]:  # the last one is text
+        (name, *_), paths = re.findall(r"`(\w+)`", step), re.findall(r"`([\w/.]+\.\w+)`", step)
+        folder = ROOT if paths[0].startswith("core/") else ROOT / "streamer"
+        code = (folder / paths[0]).read_text(encoding="utf-8")
+        declared = rf"^(?:pub(?:\(\w+\))? )?(?:class|struct|enum|type) {name}\b|^{name} = "
+        assert re.search(declared, code, re.MULTILINE), name
