@@ -294,6 +294,30 @@ fn a_user_has_so_many_rows_and_no_more() {
     assert_eq!(found.unwrap()[""].0, run.columns(0).0);
 }
 
+#[test]
+fn rows_that_find_no_room_on_their_days_do_not_count() {
+    let mut run = Run::new(1 << 30, 6);
+    let (none, arm) = (run.segment("", "home"), run.segment("A", "home"));
+    for day in 0..4 {
+        run.add(CLICKS, (7, T0 + day * DAY_MS + 1, none), 1)
+            .unwrap();
+    }
+    run.add(SHOWN, (7, T0, arm), 1).unwrap();
+    run.experiments.refresh(&run.dimensions, 0).unwrap();
+    assert_eq!(run.experiments.dropped_rows(), 0);
+    let before = run.columns(0);
+    run.experiments
+        .refresh(&run.dimensions, T0 + 7 * DAY_MS)
+        .unwrap();
+    assert_ne!(run.columns(0).0, before.0);
+    assert!(run.experiments.dropped_rows() > 0);
+    for trial in 0..3 {
+        let days = (DAY, DAY + 9);
+        let found = run.experiments.of_range(&run.dimensions, trial, days, None);
+        assert_eq!(found.unwrap()[""].0, run.columns(trial).0);
+    }
+}
+
 // Stored form -----------------------------------------------------------------------------------
 
 /// One stored row of users' days.
