@@ -13,6 +13,7 @@ from tests.oracle.oracle import run
 from tests.support.agreement import (
     SETTINGS,
     differences,
+    log_records,
     random_records,
     read_engines,
     run_engines,
@@ -26,7 +27,7 @@ T0 = 1_700_000_000_000
 
 def test_without_the_family_nothing_is_stored() -> None:
     settings = parse({"metrics": {"families": ["traffic"]}})
-    records, _ = random_records(1, "defaults", 400, 1)
+    records = log_records(1, "defaults", 400, 1)
     engines = run_engines(settings, 1, to_log(records), 100)
     assert engines.partitions[0].core.sizes()["users_rows"] == 0
     assert not engines.partitions[0].is_dirty
@@ -50,7 +51,7 @@ def test_refreshing_at_any_time_changes_nothing(name: str) -> None:
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_on_the_way_they_are_those_of_what_was_read(name: str) -> None:
-    records, _ = random_records(34, name, 240, 1)
+    records = log_records(34, name, 240, 1)
     engines, step = Engines(SETTINGS[name], 1), 90
     for start in range(0, len(records), step):
         for record in to_log(records[start : start + step]):
