@@ -14,8 +14,9 @@ from hypothesis import settings
 from tests.support.components import SKIPPED
 from tests.support.lanes import IS_ALL
 
-settings.register_profile("without deadlines", deadline=None)  # speed is no matter of tests
-settings.load_profile("without deadlines")
+settings.register_profile("short", deadline=None, max_examples=40)  # speed is no matter of tests
+settings.register_profile("all", deadline=None, max_examples=300)
+settings.load_profile("all" if IS_ALL else "short")
 
 FOUND = pytest.StashKey[dict[str, str]]()
 """Which servers the tests ran against, by name."""

@@ -1,14 +1,16 @@
-"""Bugs planted one at a time in a copy of the product: does the short lane find each of them?
+"""Bugs planted one at a time in a copy of the product: do the tests of its lane find each of them?
 
     python -m tests.planted             all of them, some minutes
     python -m tests.planted query       those of a room
 
-Each is found if the named tests of the short lane fail with it; exits 1 where one is not. Bugs of
-the worker are those of ``tests/simulation/bugs.py``.
+Each is found if the named tests fail with it in its lane, which is the short one unless the bug
+says otherwise; exits 1 where one is not. Those of the core are found by its own tests. Bugs of the
+worker are those of ``tests/simulation/bugs.py``; which lane looks for them is said beside them.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -17,21 +19,36 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-COPIED = ("streamer", "tests", "grafana", "docs", "pyproject.toml", "README.md")
+COPIED = ("streamer", "tests", "core", "grafana", "docs", "pyproject.toml", "README.md")
 
 
 @dataclass(frozen=True)
 class Bug:
-    """``old`` in a file of the product becomes ``new``; ``tests`` have to fail then."""
+    """``old`` in a file of the product becomes ``new``; ``tests`` have to fail then: paths, or of
+    the core the name of a module. ``lane``: "short", or "long" where only that one finds it."""
 
     file: str
     old: str
     new: str
     tests: str
+    lane: str = "short"
 
     @property
     def room(self) -> str:
         return self.file.partition("/")[0]
+
+    @property
+    def path(self) -> str:
+        return self.file if self.room == "core" else f"streamer/{self.file}"
+
+    def command(self, copy: Path) -> list[str]:
+        """What runs the tests in a copy of the project."""
+        if self.room == "core":
+            manifest = ["--manifest-path", str(copy / "core" / "Cargo.toml")]
+            options = ["--quiet", "--locked", "--no-default-features"]
+            return ["cargo", "test", *options, *manifest, "--", self.tests]
+        options = ["-q", "-x", "-p", "no:cacheprovider"]
+        return [sys.executable, "-m", "pytest", *options, *self.tests.split()]
 
 
 BUGS = (
@@ -242,40 +259,69 @@ BUGS = (
         "applied.left = len(fed) - i - 1",
         "tests/worker/test_schemas.py",
     ),
+    Bug(
+        "core/src/users.rs",
+        "rows.chain(held).filter",
+        "rows.chain(held.take(0)).filter",
+        "users::tests",
+    ),
+    Bug("core/src/users.rs", "self.held.shift(shift);", "", "users::tests"),
+    Bug(
+        "core/src/users/stored.rs",
+        "        self.is_stale = true;\n",
+        "",
+        "users::tests",
+    ),
+    Bug(
+        "core/src/experiments/history.rs",
+        "self.pending.remove_before(final_ms);",
+        "",
+        "experiments::tests",
+    ),
+    Bug(
+        "core/src/experiments/stored.rs",
+        "(-MAX_SUM..=MAX_SUM).contains(sum)",
+        "(i64::MIN..=MAX_SUM).contains(sum)",
+        "experiments::tests",
+    ),
+    Bug(
+        "core/src/slates/pairs.rs",
+        "self.pair(members, index, is_now_relevant, 1);",
+        "self.pair(members, index, !is_now_relevant, 1);",
+        "slates::pairs",
+    ),
 )
 
 
-def is_found(bug: Bug) -> bool:
-    """Whether the tests fail with it; a ValueError where the product has no such text."""
+def is_found(bug: Bug, built: Path) -> bool:
+    """Whether the tests fail with it; a ValueError where the product has no such text. ``built``:
+    where the core is compiled."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder)
         for name in COPIED:
             source = ROOT / name
-            ignored = shutil.ignore_patterns("__pycache__")
+            ignored = shutil.ignore_patterns("__pycache__", "target")
             if source.is_dir():
                 shutil.copytree(source, copy / name, ignore=ignored)
             else:
                 shutil.copy(source, copy / name)
-        path = copy / "streamer" / bug.file
+        path = copy / bug.path
         text = path.read_text(encoding="utf-8")
         if bug.old not in text:
             raise ValueError(f"{bug.file} has no {bug.old!r}")
         path.write_text(text.replace(bug.old, bug.new), encoding="utf-8")
+        lane = {"STREAMER_TESTS": "all" if bug.lane == "long" else ""}
+        places = {"CARGO_TARGET_DIR": str(built), "PYTHONPATH": str(copy)}
         done = subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "pytest",
-                "-q",
-                "-x",
-                "-p",
-                "no:cacheprovider",
-                *bug.tests.split(),
-            ],
+            bug.command(copy),
             cwd=copy,
+            env=os.environ | lane | places,
             capture_output=True,
+            text=True,
             check=False,
         )
+        if bug.room == "core":
+            return done.returncode == 101 and "test result: FAILED" in done.stdout
         return done.returncode == 1
 
 
@@ -283,11 +329,13 @@ def main() -> int:
     """Plant them; print which were found."""
     rooms = sys.argv[1:]
     missed = 0
-    for bug in BUGS:
-        if not rooms or bug.room in rooms:
-            found = is_found(bug)
-            missed += not found
-            print(f"{'found ' if found else 'MISSED'} {bug.file}: {bug.old!r}", flush=True)
+    with tempfile.TemporaryDirectory() as built:
+        for bug in BUGS:
+            if not rooms or bug.room in rooms:
+                found = is_found(bug, Path(built))
+                missed += not found
+                how = "found " if found else "MISSED"
+                print(f"{how} {bug.lane} {bug.file}: {bug.old!r}", flush=True)
     return 1 if missed else 0
 
 

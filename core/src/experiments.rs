@@ -12,6 +12,8 @@ mod history;
 mod layout;
 mod stored;
 pub mod sums;
+#[cfg(test)]
+mod tests;
 pub mod trial;
 pub mod user_days;
 pub mod user_state;
@@ -84,7 +86,6 @@ pub struct Experiments {
     dirty: HashTable<u64>,
     last_dirty: Option<u64>,
     is_stale: bool,
-    must_refresh: bool,
     person: Person,
     work: Work,
 }
@@ -191,11 +192,6 @@ impl Experiments {
         self.is_stale
     }
 
-    /// Whether the sums have to be refreshed at once: rows were loaded, or users left the sample.
-    pub fn must_refresh(&self) -> bool {
-        self.must_refresh
-    }
-
     /// Values may be kept or folded since the last look, so that labels have other arms.
     fn look(&mut self, dimensions: &Dimensions) {
         let texts = dimensions.values.iter().map(|values| values.texts.len());
@@ -282,7 +278,7 @@ impl Experiments {
 
     /// Compute everything anew.
     fn restart(&mut self) {
-        (self.is_stale, self.must_refresh) = (false, false);
+        self.is_stale = false;
         for user in self.tables.users() {
             self.person.read(&self.tables, user);
             for ((trial, arms), sums) in self.trials.iter().zip(&mut self.delta) {
@@ -396,7 +392,6 @@ impl Experiments {
         self.sample_bits = bits;
         self.tables.keep(|user| in_sample(user, bits));
         self.make_stale();
-        self.must_refresh = self.is_stale;
     }
 
     /// Users whose hash begins with so many zeros are kept: all at 0.

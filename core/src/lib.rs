@@ -1,7 +1,7 @@
 //! The core of streamer: record batches → typed events → counted state of one partition.
 //!
 //! No I/O, no clock, no settings file: what it counts is a function of the logs. This file is the
-//! Python module `streamer._core`; nothing but it, `python` and `for_tests` knows Python.
+//! Python module `streamer._core`; nothing but it and `python` knows Python.
 
 #![cfg_attr(not(feature = "python"), allow(dead_code, unused_imports))] // Python uses all
 
@@ -40,12 +40,6 @@ mod _core {
     use crate::experiments;
     use crate::panes::{self, item_rows, rings};
     use crate::partition::tables::Table;
-    #[pymodule_export]
-    use crate::python::for_tests::slate_amounts;
-    #[pymodule_export]
-    use crate::python::for_tests_experiments::ExperimentsForTests;
-    #[pymodule_export]
-    use crate::python::for_tests_users::UsersForTests;
     use crate::python::names;
     #[pymodule_export]
     use crate::python::records::{RecordDecoder, read_batches};

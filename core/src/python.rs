@@ -2,9 +2,6 @@
 
 mod arrays;
 mod feeding;
-pub mod for_tests;
-pub mod for_tests_experiments;
-pub mod for_tests_users;
 pub mod names;
 pub mod records;
 mod records_from_python;

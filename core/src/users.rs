@@ -12,6 +12,8 @@ pub mod items;
 pub mod rows;
 mod stored;
 pub mod sums;
+#[cfg(test)]
+mod tests;
 
 use hashbrown::HashTable;
 

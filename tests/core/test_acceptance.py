@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamer.ingest.hash_key import FIXED_KEY
@@ -132,7 +132,6 @@ def firsts(events: list[tuple[int, int]], horizon_ms: int) -> list[bool]:
 
 
 @given(ARRIVALS, st.sampled_from([1, 3, 50]))
-@settings(max_examples=100)
 def test_first_copies_are_accepted(steps: list[tuple[int, int]], batch: int) -> None:
     arrivals = np.cumsum([1000 * step for _, step in steps]).tolist()
     events = [(key, int(at_ms)) for (key, _), at_ms in zip(steps, arrivals, strict=True)]

@@ -20,7 +20,7 @@ from streamer.testing import LogRecord
 from tests.oracle.experiments import truth_of
 from tests.oracle.shape import Record
 from tests.oracle.timeline import T0, H, Log, M
-from tests.support.agreement import run_engines, states, to_log
+from tests.support.agreement import run_engines, to_log
 from tests.support.experiment_logs import run_in_passes, truth_from
 
 FIRST = datetime.date(2026, 11, 2)
@@ -75,12 +75,6 @@ def test_equal_revenue_is_no_lift_however_users_buy() -> None:
     attributed = read(settings_of(outcomes="attributed"), log).found
     assert attributed.arms[0].value == 0
     assert attributed.comparisons[0].verdict.outcome == "better"
-
-
-def test_passes_on_the_way_change_nothing() -> None:
-    log, settings = log_of(300), settings_of()
-    whole = states(run_engines(settings, 1, log, 1_000_000))
-    assert states(run_in_passes(settings, 1, log, 10, 0)) == whole
 
 
 def jumbled(seed: int) -> list[Record]:

@@ -16,7 +16,6 @@ from aiokafka.record.memory_records import MemoryRecords
 from aiokafka.record.util import calc_crc32c
 from aiokafka.structs import TopicPartition
 from hypothesis import given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from streamer._core import read_batches
@@ -127,7 +126,6 @@ def logs(draw: st.DrawFn) -> tuple[list[Batch], list[tuple[int, int]]]:
 
 
 @given(logs(), st.data(), st.booleans())
-@hypothesis_settings(max_examples=300)
 def test_the_same_records_and_the_same_next_offset(
     log: tuple[list[Batch], list[tuple[int, int]]], data: st.DataObject, is_read_committed: bool
 ) -> None:

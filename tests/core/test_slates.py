@@ -1,8 +1,4 @@
-"""Slates in the engine: emitted again whenever a member or a grade comes, whatever came first.
-
-Each log is hand-made; its readings are those worked out by hand, and in every cut of the log, with
-restarts between, those of the oracle.
-"""
+"""Slates where another worker takes over in the middle, and where a bound closes them."""
 
 from __future__ import annotations
 
@@ -10,7 +6,6 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any
 
-import numpy as np
 import pytest
 
 from streamer.settings import limits
@@ -45,11 +40,6 @@ GRADED = parse(
 )
 
 
-def read(log: Log, settings: Settings = PLAIN) -> Readings:
-    """The readings of the oracle, which the engine agrees with."""
-    return log.run(settings).readings
-
-
 def value(readings: Readings, name: str, **labels: Any) -> float | None:
     """In the window of 24 hours, of all segments unless told otherwise, provisional."""
     wanted = {"window": "24h", "variant": "all", "maturity": "provisional", **labels}
@@ -61,140 +51,6 @@ def slate(log: Log, event_ms: int, items: str, **fields: Any) -> Log:
     return log.shown(
         event_ms, items=[{"item_id": i} for i in items], **{"request_id": "r"} | fields
     )
-
-
-def test_feedback_before_and_after_the_impression_is_graded_alike() -> None:
-    late = Log().click(10 * S, request_id="r", item_id="b")
-    slate(late, 9 * S, "abc")
-    soon = slate(Log(), 9 * S, "abc").click(10 * S, request_id="r", item_id="b")
-    for log in (late, soon):
-        readings = read(log)
-        assert value(readings, "mrr", over="all") == 0.5
-        assert value(readings, "window_slates", over="engaged") == 1
-        assert value(readings, "hit_ratio", over="engaged", k=2) == 1.0
-
-
-def test_a_higher_grade_replaces_a_lower_one_and_nothing_counts_twice() -> None:
-    log = slate(Log(), 0, "abc")
-    log.click(S, request_id="r", item_id="b").click(S, request_id="r", item_id="b")
-    assert value(read(log), "dcg", over="all", k=2) == pytest.approx(1 / np.log2(3), abs=1e-9)
-    log.click(2 * S, request_id="r", item_id="b", feedback="like")
-    log.click(3 * S, request_id="r", item_id="b")
-    readings = read(log)
-    assert value(readings, "dcg", over="all", k=2) == pytest.approx(3 / np.log2(3), abs=1e-9)
-    assert value(readings, "cg", over="all", k=2) == 3.0
-    assert value(readings, "window_slates", over="all") == 1
-
-
-def test_feedback_for_an_item_that_was_not_shown_is_unattributed() -> None:
-    log = slate(Log(), 0, "abc").click(S, request_id="r", item_id="z")
-    log.click(2 * S, request_id="r", item_id="a").shown(3 * H, item_id="y", user_id="v")
-    readings = read(log)
-    assert value(readings, "recall_ratio", over="engaged", k=2) == 1.0
-    unattributed = frozenset({("topic", "clicks")})
-    assert readings["streamer_unattributed_total", unattributed] == 1
-
-
-def test_members_come_one_by_one_in_any_order_and_the_earliest_gives_the_place() -> None:
-    log = Log()
-    for position, at_ms in ((2, 61 * S), (3, 62 * S), (1, 5 * S)):
-        variant = "A" if position == 1 else "B"
-        log.shown(at_ms, 62 * S, request_id="r", item_id=f"i{position}", position=position,
-                  variant=variant)  # fmt: skip
-        if position == 3:
-            log.click(70 * S, request_id="r", item_id="i2")
-    readings = read(log)
-    assert value(readings, "window_slates", over="all") == 1
-    assert value(readings, "window_slates", over="all", variant="B") is None
-    assert value(readings, "mrr", over="engaged", variant="A") == 0.5
-
-
-def test_items_without_a_request_are_a_slate_and_single_impressions_are_not() -> None:
-    log = slate(Log(), 0, "a", request_id=None).shown(0, item_id="b").shown(S, item_id="b")
-    log.click(2 * S, item_id="a").click(2 * S, item_id="b")
-    readings = read(log)
-    assert value(readings, "window_slates", over="all") == 1
-    assert value(readings, "window_slates", over="engaged") == 1
-
-
-def test_an_item_shown_again_in_its_slate_is_no_member() -> None:
-    log = (
-        slate(Log(), 0, "aba")
-        .shown(S, request_id="r", item_id="b")
-        .shown(2 * S, request_id="r", item_id="c")
-    )
-    log.click(3 * S, request_id="r", item_id="c")
-    assert value(read(log), "mrr", over="all") == pytest.approx(1 / 3, abs=1e-9)
-
-
-def test_a_request_id_used_again_after_the_dedup_window_is_another_slate() -> None:
-    log = slate(Log(), 0, "ab").click(S, request_id="r", item_id="b")
-    slate(log, 3 * H, "cd")
-    log.click(3 * H + S, request_id="r", item_id="c")
-    readings = read(log)
-    assert value(readings, "window_slates", over="all") == 2
-    assert value(readings, "mrr", over="all") == 0.75
-
-
-def test_a_slate_has_a_bound_of_members(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "MAX_ITEMS", 3)
-    monkeypatch.setattr("tests.oracle.slates.MAX_MEMBERS", 3)
-    log = slate(Log(), 0, "ab")
-    for at, item in enumerate("cde", 1):
-        log.shown(at * S, request_id="r", item_id=item)
-    log.click(5 * S, request_id="r", item_id="e").click(6 * S, request_id="r", item_id="c")
-    readings = read(log)
-    assert value(readings, "mrr", over="all") == pytest.approx(1 / 3, abs=1e-9)
-    assert value(readings, "recall_ratio", over="engaged", k=10) == 1.0
-    assert value(readings, "ctr_attributed_ratio") == 0.4
-
-
-def test_slates_spread_over_time_stay_until_their_last_member_is_done() -> None:
-    """The first member could leave long before the last; the slate is compared as a whole."""
-    log = slate(Log(), 0, "ab").click(S, request_id="r", item_id="b")
-    log.shown(85 * M, request_id="r", item_id="c")
-    for minute in range(86, 114, 2):  # clocks go on, others come and go
-        log.shown(minute * M, user_id="v", item_id="x").click(minute * M, user_id="v")
-    log.click(114 * M, request_id="r", item_id="c")
-    log.shown(115 * M, user_id="v", item_id="x")
-    readings = read(log)
-    assert value(readings, "recall_ratio", over="engaged", k=2) == 0.5
-    assert value(readings, "mrr", over="engaged") == 0.5
-
-
-def test_conversions_grade_slates_whose_impressions_are_long_gone() -> None:
-    log = slate(Log(), 0, "abc").click(S, request_id="r", item_id="b")
-    slate(log, 0, "de", request_id="q").click(2 * S, request_id="q", item_id="e")
-    for hour in range(1, 8):
-        log.shown(hour * H, user_id="v", item_id="x").click(hour * H, user_id="v")
-    log.bought(7 * H + M, request_id="r", item_id="b", value=3).bought(8 * H, item_id="e")
-    readings = read(log, GRADED)
-    assert value(readings, "dcg", over="engaged", k=2) == pytest.approx(5 / np.log2(3), abs=1e-9)
-    assert value(readings, "window_slates", over="engaged") == 2
-
-
-def test_maturity_waits_for_the_feedback_that_grades() -> None:
-    log = slate(Log(), 0, "ab").click(S, request_id="r", item_id="b")
-    log.shown(4 * H, user_id="v", item_id="x")
-    assert value(read(log), "mrr", over="engaged", maturity="mature") == 0.5
-    assert value(read(log, GRADED), "mrr", over="engaged", maturity="mature") is None
-
-
-def test_scores_and_probes() -> None:
-    items = [{"item_id": i, "score": s} for i, s in zip("abc", (0.9, 0.5, 0.5), strict=True)]
-    log = Log().shown(0, items=items, request_id="r", reference=["b", "a"], held_out="c")
-    log.click(S, request_id="r", item_id="b")
-    readings = read(log)
-    assert value(readings, "gauc_ratio") == 0.25
-    assert value(readings, "hinge_loss") == pytest.approx((1.4 + 1.0) / 2, abs=1e-9)
-    unripe: dict[str, Any] = {"window": "24h", "variant": "all"}
-    found = {n: readings[f"streamer_{n}", frozenset(unripe.items())] for n in (
-        "hit_sampled_ratio", "ndcg_sampled_ratio", "window_sampled_slates"
-    )}  # fmt: skip
-    assert found["ndcg_sampled_ratio"] == 0.5
-    assert found["hit_sampled_ratio"] == found["window_sampled_slates"] == 1
-    labels = frozenset({**unripe, "k": "2"}.items())
-    assert readings["streamer_index_recall_ratio", labels] == 1.0
 
 
 async def recovered(
@@ -332,15 +188,6 @@ def test_members_beyond_the_bound_are_not_retained_for_conversions() -> None:
     assert partition.core.counters()["evicted_early"]["retained"] > 0
     assert value(readings, "window_slates", over="engaged") == 2
     assert all(v >= 0 for (name, _), v in readings.items() if "slates" in name)
-
-
-def test_feedback_that_leaves_a_slate_finds_it_whole() -> None:
-    log = slate(Log(), 0, "ab").shown(95 * M, request_id="r", item_id="c")
-    log.shown(101 * M, item_id="d").click(105 * M, 106 * M, item_id="c")
-    log.shown(104 * M, 111 * M, item_id="c").click(5 * H, item_id="z", user_id="v")
-    readings = read(log)
-    assert value(readings, "window_slates", over="engaged") is None
-    assert value(readings, "mrr", over="all") == 0.0
 
 
 def test_brute_force_lists_beyond_the_bound_are_counted() -> None:

@@ -90,6 +90,13 @@ def test_anchors_are_those_of_github(heading: str, expected: str) -> None:
     assert slug(heading) == expected
 
 
+def test_pages_have_what_is_looked_for_in_each() -> None:
+    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    assert len(_LINK.findall(text)) > 100
+    assert len(_SOURCE.findall(text)) > 20
+    assert sum(name == "toml" for name, _ in _FENCE.findall(text)) > 10
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
     for target, anchor in _LINK.findall(page.read_text(encoding="utf-8")):
@@ -116,11 +123,14 @@ _PAGE = re.compile(r"(?<![\w/])(docs/[\w/-]+\.md)(?:#([\w-]+))?")
 def test_pages_that_sources_name_are_there() -> None:
     folders = ("streamer", "benchmarks", "core/src")
     files = [path for folder in folders for path in (ROOT / folder).rglob("*")]
+    named = 0
     for path in (ROOT / "pyproject.toml", *files):
         if path.suffix in (".py", ".rs", ".yml", ".toml", ".json", ".js"):
             for page, anchor in _PAGE.findall(path.read_text(encoding="utf-8")):
                 assert (ROOT / page).is_file(), f"{path} names {page}"
                 assert not anchor or anchor in anchors(ROOT / page), f"{path}: {page}#{anchor}"
+                named += 1
+    assert named > 10
 
 
 def blocks(language: str, page: str = "README.md") -> list[str]:
@@ -191,17 +201,22 @@ def test_the_page_on_operations_names_every_dashboard() -> None:
 def test_make_targets_exist() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"^(\w+):", makefile, re.MULTILINE))
+    found: set[str] = set()
     for page in PAGES:
         used = re.findall(
             r"`make (\w+)|^make (\w+)", page.read_text(encoding="utf-8"), re.MULTILINE
         )
         for pair in used:
             assert set(pair) - {""} <= targets, f"{page.name}: make {pair}"
+            found.update(pair)
+    assert {"demo", "test", "check"} <= found
 
 
 def test_every_command_is_described() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    for name in reference.subcommands():
+    names = list(reference.subcommands())
+    assert names
+    for name in names:
         assert f"streamer {name}" in text, f"README.md does not mention `streamer {name}`"
 
 

@@ -111,7 +111,9 @@ def test_names_of_lists_are_no_requests() -> None:
 
 def test_paths_are_written_as_they_are_read() -> None:
     value = {"a": {"b.c": [{"key": "x", "value": {"string_value": 1}}]}, "é": [[{"z": 2}]]}
-    for path in profile_of([value]).scalars:
+    paths = list(profile_of([value]).scalars)
+    assert paths
+    for path in paths:
         assert path_of(text_of(path)) == path
 
 

@@ -16,7 +16,7 @@ from streamer.settings.event_fields import LINE_TYPES
 from streamer.settings.load import parse
 from tests.oracle.broken_lines import ABSENT, OF_LISTS, POLICY_FIELDS, WRONG
 from tests.oracle.fuzzed import Fuzzer
-from tests.support.agreement import SETTINGS, random_records
+from tests.support.agreement import SETTINGS, log_records
 
 TS = 1_700_000_000_000
 MAPPED = parse(
@@ -188,7 +188,7 @@ def test_messages_show_no_ids(kind: str, fields: dict[str, Any], found: str) -> 
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_no_record_is_too_odd_to_be_explained(name: str) -> None:
-    good, _ = random_records(5, name, 300, 1)
+    good = log_records(5, name, 300, 1)
     judge, explainer = RecordJudge(SETTINGS[name]), Explainer(SETTINGS[name])
     refused = RejectionReport(SETTINGS[name])
     for record in Fuzzer(4, SETTINGS[name]).mix(good, 4000, heavy=12):

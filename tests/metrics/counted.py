@@ -12,13 +12,7 @@ import numpy as np
 
 from streamer._core import TOTAL_RING
 from streamer.encoding.arrays import I64
-from streamer.encoding.packed import (
-    ITEM_BITS,
-    parts_of_item_code,
-    ring_and_pane,
-    segment_and_stat,
-)
-from streamer.encoding.segments import segment_texts
+from streamer.encoding.packed import ITEM_BITS, parts_of_item_code
 from streamer.ingest.hash_key import FIXED_KEY
 from streamer.metrics.catalogue import Catalogue
 from streamer.metrics.definition import Noted
@@ -39,6 +33,7 @@ from streamer.settings.model import Metrics, Settings
 from streamer.state.partition import Partition
 from streamer.testing import Engines, LogRecord, chunks_of
 from tests.oracle.siphash import siphash13
+from tests.support.stored_sums import by_segment
 
 SEGMENTS, EMPTY = 12, 2
 """Segments, of which the last ones have nothing."""
@@ -200,13 +195,9 @@ def _counted(catalogue: Catalogue, seed: int, scope: str) -> tuple[I64, I64]:
     for chunk in chunks_of(_log(Random(seed)), 1000):
         engines.feed(chunk)
     engines.finish()
-    core, matrix = engines.partitions[0].core, np.zeros((SEGMENTS, catalogue.layout.size), np.int64)
-    ring = 1 if scope == "window" else TOTAL_RING
-    panes = [pane for pane in core.live_panes(None) if ring_and_pane(pane)[0] == ring]
-    _, code, value = core.dump_panes(panes, None)
-    numbers = [int(variant.removeprefix("v")) for (variant,) in segment_texts(core.dimensions())]
-    segment, stat = segment_and_stat(code)
-    np.add.at(matrix, (np.array(numbers)[segment], stat), value)
+    matrix = np.zeros((SEGMENTS, catalogue.layout.size), np.int64)
+    for (variant,), counted in by_segment(engines, 1 if scope == "window" else TOTAL_RING).items():
+        matrix[int(variant.removeprefix("v"))] += counted
     return matrix, _items_of(engines.partitions[0])
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
 from random import Random
 
 import numpy as np
 import pytest
 
+from streamer.encoding.arrays import I64
 from streamer.metrics import (
     by_position,
     calibration,
@@ -37,10 +39,11 @@ from tests.support.slate_values import FAMILIES as SLATE_FAMILIES
 from tests.support.slate_values import (
     Item,
     Slate,
-    core_values,
-    in_core,
+    Values,
+    amounts,
     oracle_values,
     random_slate,
+    units,
 )
 
 CATALOGUE = Catalogue(SETTINGS)
@@ -99,9 +102,27 @@ def test_ends_of_intervals_hold_their_values() -> None:
 # Slates -------------------------------------------------------------------------------------------
 
 
-def core_value(metric: SlateMetric, slate: Slate, k: int, convention: str) -> int:
+@cache
+def stored_values(slate: tuple[Item, ...]) -> Values:
+    """What the engine stores of a slate."""
+    (stored,) = amounts(SETTINGS, [slate])
+    found: Values = {}
+    for family in SLATE_FAMILIES.values():
+        found |= units(SETTINGS, family, stored[CATALOGUE.layout.span(family.name)].tolist())
+    return found
+
+
+@cache
+def random_slates() -> tuple[list[list[Item]], I64]:
+    """Some of all kinds, and what the engine stores of all together."""
+    dice, kinds = Random(3), list(SETTINGS.metrics.feedback)
+    slates = [random_slate(dice, SIZE, kinds) for _ in range(80)]
+    return slates, np.sum(amounts(SETTINGS, slates), axis=0)
+
+
+def stored_value(metric: SlateMetric, slate: Slate, k: int, convention: str) -> int:
     """What a slate is worth."""
-    return core_values(SETTINGS, FAMILY_OF[metric.name], slate)[metric.name, k, convention]
+    return stored_values(tuple(slate))[metric.name, k, convention]
 
 
 def cuts(metric: SlateMetric) -> Iterator[tuple[int, str]]:
@@ -113,14 +134,13 @@ def cuts(metric: SlateMetric) -> Iterator[tuple[int, str]]:
 
 def means_are_those_of_the_slates(metric: SlateMetric) -> None:
     """A reading is the mean of the values of its slates, computed one by one; so is its error."""
-    dice, family = Random(3), FAMILY_OF[metric.name]
-    slates = [random_slate(dice, SIZE, len(SETTINGS.gains)) for _ in range(80)]
+    slates, stored = random_slates()
     truths = [oracle_values(SETTINGS, slate) for slate in slates]
     truths = [(its, values) for its, values in truths if metric.population.name in its]
     empty = PAIRS["window"][0].nothing
     matrix = empty.matrix.copy()
-    span = CATALOGUE.layout.span(family.name)
-    matrix[0, span] = np.sum([amounts for amounts, _ in in_core(SETTINGS, family, slates)], axis=0)
+    span = CATALOGUE.layout.span(FAMILY_OF[metric.name].name)
+    matrix[0, span] = stored[span]
     found = CountedSums(CATALOGUE, matrix, 0 * matrix, empty.people)
     for k, convention in cuts(metric):
         values = [values[metric.name, k, convention] / UNIT for _, values in truths]
@@ -136,11 +156,12 @@ def means_are_those_of_the_slates(metric: SlateMetric) -> None:
 
 
 def the_best_order_is_better_than_the_worst(
-    metric: SlateMetric, value: Callable[[SlateMetric, Slate, int, str], int] = core_value
+    metric: SlateMetric, value: Callable[[SlateMetric, Slate, int, str], int] = stored_value
 ) -> None:
     """Items that users respond to first, scored highest, held out first; and the other way round:
     losses fall, all else rises."""
-    items = [Item((2, 1)[i] if i < 2 else 0, i < 2, None, 1 + i, i == 0) for i in range(SIZE)]
+    given = [("like", "click"), ("click",), *[()] * (SIZE - 2)]
+    items = [Item(given[i], None, 1 + i, i == 0) for i in range(SIZE)]
 
     def scored(order: list[Item]) -> Slate:
         scores = np.linspace(3, -3, SIZE).tolist()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from ddsketch import DDSketch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamer.metrics import sketch
@@ -32,7 +32,6 @@ def check(values: np.ndarray) -> None:
 
 
 @given(st.lists(st.integers(0, limits.MAX_DWELL_MS), min_size=1, max_size=60))
-@settings(max_examples=200)
 def test_within_1_percent_of_numpy(values: list[int]) -> None:
     check(np.array(values))
 

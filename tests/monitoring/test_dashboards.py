@@ -126,8 +126,10 @@ def test_titles_are_questions_and_panels_say_what_they_show(name: str) -> None:
 
 
 def test_no_two_panels_overlap() -> None:
+    assert PAGES
     for page in PAGES.values():
         taken: set[tuple[int, int]] = set()
+        assert page["panels"]
         for panel in page["panels"]:
             at = panel["gridPos"]
             assert at["x"] + at["w"] <= 24
@@ -137,6 +139,7 @@ def test_no_two_panels_overlap() -> None:
 
 
 def test_pages_lead_to_each_other_and_to_the_exporter() -> None:
+    assert PAGES
     for page in PAGES.values():
         others, exporter, *_ = page["links"]
         assert (others["tags"], others["includeVars"], others["keepTime"]) == (
@@ -259,7 +262,9 @@ def test_every_metric_that_is_asked_for_is_shown(settings: dict[str, Any]) -> No
     parsed = parse(settings)
     shown = {metric.name for metric in Catalogue(parsed).metrics}
     metrics = {metric.name for metric in Catalogue(everything()).metrics}
-    for page in boards(parsed, PAGE).values():
+    pages = boards(parsed, PAGE)
+    assert pages
+    for page in pages.values():
         asked = set(re.findall(rf"\b{PREFIX}(\w+)\{{", expressions(page)))
         assert (asked & metrics) - shown == set()
 
@@ -268,7 +273,9 @@ def test_every_metric_that_is_asked_for_is_shown(settings: dict[str, Any]) -> No
 def test_one_family_alone_has_all_variables_that_its_queries_use(family: str) -> None:
     settings = replace(everything(), composites=(), alerts=(), experiments=())
     alone = replace(settings, metrics=replace(settings.metrics, families=(family,)))
-    for page in boards(alone, PAGE).values():
+    pages = boards(alone, PAGE)
+    assert pages
+    for page in pages.values():
         names = {v["name"] for v in page["templating"]["list"]}
         assert set(re.findall(r"\$(?!__)(\w+)", expressions(page))) <= names
 

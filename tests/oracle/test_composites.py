@@ -20,6 +20,7 @@ from tests.oracle.shape import Readings
 from tests.oracle.timeline import H, Log, M
 from tests.support.agreement import by_key, differences, read_engines, run_engines, states, to_log
 from tests.support.journals import feed_with_restarts, finish, start, take_over
+from tests.support.lanes import shortened
 
 DOCUMENT: dict[str, Any] = {
     "dimensions": [{"name": "variant", "values": ["A", "B"]}],
@@ -69,7 +70,7 @@ def shown(readings: Readings) -> Counter[str]:
     return Counter(name.removeprefix("streamer_") for name in wanted)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", shortened(list(SEEDS)))
 async def test_two_days_with_restarts(seed: int) -> None:
     records = records_of_log(random_log(seed, SETTINGS, LINES), SETTINGS, partitions=2)
     expected = run(records, SETTINGS).readings

@@ -9,7 +9,7 @@ from tests.oracle.acceptance import accept
 from tests.oracle.custom import said, shown_as, values_of
 from tests.oracle.joining import effective_dims, join
 from tests.oracle.shape import Event, Shown
-from tests.support.agreement import SETTINGS, random_records
+from tests.support.agreement import SETTINGS, log_records
 
 
 def event(topic: str, **fields: object) -> Event:
@@ -56,7 +56,7 @@ def test_random_logs_have_values_that_count_by_their_impressions_alone() -> None
     by_custom: dict[str, int] = {}
     inherited = negative = 0
     for seed in range(4):
-        records, _ = random_records(seed, "few values", 800, 1 + seed % 3)
+        records = log_records(seed, "few values", 800, 1 + seed % 3)
         verdict = accept(records, settings)
         joins = join(verdict, settings)
         for value in values_of(verdict, joins, settings):

@@ -10,15 +10,16 @@ from tests.oracle.oracle import records_of_log, run
 from tests.support.agreement import (
     SETTINGS,
     differences,
+    log_records,
     random_records,
     read_engines,
     run_engines,
     states,
     to_log,
 )
-from tests.support.lanes import long, shortened
+from tests.support.lanes import long, shortened, sized
 
-LINES = 800
+LINES = sized(400, 800)
 WHOLE = 1_000_000
 
 
@@ -42,7 +43,7 @@ def test_engine_equals_oracle_whatever_the_cuts(seed: int, name: str) -> None:
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_one_record_at_a_time(name: str) -> None:
-    records, expected = random_records(100, name, 300, 2)
+    records, expected = random_records(100, name, sized(150, 300), 2)
     log = to_log(records)
     engines = run_engines(SETTINGS[name], 2, log, 1, seed=4)
     assert differences(read_engines(engines), expected) == []
@@ -52,7 +53,7 @@ def test_one_record_at_a_time(name: str) -> None:
 
 @pytest.mark.parametrize("name", shortened(["defaults", "few values"]))
 def test_a_longer_log_passes_compactions(name: str) -> None:
-    records, expected = random_records(200, name, 10_000, 1)
+    records, expected = random_records(200, name, sized(4000, 10_000), 1)
     log = to_log(records)
     engines = run_engines(SETTINGS[name], 1, log, 700, seed=2)
     assert differences(read_engines(engines), expected) == []
@@ -61,7 +62,7 @@ def test_a_longer_log_passes_compactions(name: str) -> None:
 
 @pytest.mark.parametrize("order", ["impressions last", "feedback last"])
 def test_whole_topics_one_after_the_other(order: str) -> None:
-    records, expected = random_records(7, "defaults", 2000, 2)
+    records, expected = random_records(7, "defaults", sized(800, 2000), 2)
     log = to_log(records)
     log.sort(key=lambda r: (r.kind == "impressions") == (order == "impressions last"))
     engines = run_engines(SETTINGS["defaults"], 2, log, 300)
@@ -69,7 +70,7 @@ def test_whole_topics_one_after_the_other(order: str) -> None:
 
 
 def test_dead_letters_are_the_oracles_rejects_and_late_events() -> None:
-    records, _ = random_records(3, "defaults", 3000, 2)
+    records = log_records(3, "defaults", 3000, 2)
     result = run(records, SETTINGS["defaults"])
     engines = run_engines(SETTINGS["defaults"], 2, to_log(records), 90, seed=3)
     refused = {(kind, p, offset) for kind, p, offset, reason in engines.dead if reason != "late"}

@@ -8,12 +8,13 @@ from streamer.state.snapshot import view_of
 from tests.oracle.experiments import truth_of
 from tests.support.agreement import run_engines, states, to_log
 from tests.support.experiment_logs import NAMES, run_in_passes, truth_from, with_log
+from tests.support.lanes import shortened
 
 LINES, WHOLE = 800, 1_000_000
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", shortened([1, 0, 2, 3, 4, 5]))
 def test_sums_equal_the_oracles_whatever_the_cuts(seed: int, name: str) -> None:
     partitions = 1 + seed % 3
     settings, records = with_log(seed, name, LINES, partitions)

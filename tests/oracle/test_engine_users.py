@@ -1,36 +1,33 @@
-"""Means over people: aggregated at any time, in a sample, and at the edges of time."""
+"""Means over people: aggregated at any time, and in a sample."""
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from typing import Any
 
 import numpy as np
 import pytest
 
 from streamer.settings.load import parse
-from streamer.settings.model import Settings
-from streamer.testing import Engines, LogRecord, chunks_of
-from tests.oracle.oracle import Record, run
-from tests.oracle.shape import Readings
-from tests.oracle.timeline import Log
+from streamer.testing import Engines, LogChunk, LogRecord, chunks_of
+from tests.oracle.oracle import run
 from tests.support.agreement import (
     SETTINGS,
     differences,
+    log_records,
     random_records,
     read_engines,
     run_engines,
     states,
     to_log,
 )
+from tests.support.lanes import sized
 
 T0 = 1_700_000_000_000
 
 
 def test_without_the_family_nothing_is_stored() -> None:
     settings = parse({"metrics": {"families": ["traffic"]}})
-    records, _ = random_records(1, "defaults", 400, 1)
+    records = log_records(1, "defaults", 400, 1)
     engines = run_engines(settings, 1, to_log(records), 100)
     assert engines.partitions[0].core.sizes()["users_rows"] == 0
     assert not engines.partitions[0].is_dirty
@@ -38,7 +35,7 @@ def test_without_the_family_nothing_is_stored() -> None:
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_refreshing_at_any_time_changes_nothing(name: str) -> None:
-    records, expected = random_records(33, name, 1500, 1)
+    records, expected = random_records(33, name, sized(500, 1500), 1)
     log = to_log(records)
     engines = Engines(SETTINGS[name], 1)
     for i, chunk in enumerate(chunks_of(log, 40, seed=3)):
@@ -52,45 +49,16 @@ def test_refreshing_at_any_time_changes_nothing(name: str) -> None:
     assert states(engines) == states(run_engines(SETTINGS[name], 1, log, 10**6))
 
 
-# Nobody's events -------------------------------------------------------------------------------
-
-MEANS = parse(
-    {
-        "dimensions": [],
-        "windows": {"lengths": ["1h"]},
-        "custom": [{"name": "spent", "kind": "conversions", "field": "value"}],
-    }
-)
-
-
-def test_events_of_nobody_are_in_no_mean_over_users() -> None:
-    of_users = Log()
-    for n in range(100):
-        of_users.shown(n, user_id=f"u{n}")
-    for n in range(60):
-        of_users.click(200 + n, user_id=f"u{n}")
-        of_users.bought(300 + n, user_id=f"u{n}", value=2.5)
-    whole = Log()
-    whole.records = list(of_users.records)
-    whole.shown(440, user_id=None, request_id="r").click(441, user_id=None, request_id="r")
-    whole.click(442, user_id="").click(443, user_id=None).bought(444, user_id=None, value=40.0)
-    expected = run(whole.records, MEANS).readings
-    found = read_engines(run_engines(MEANS, 1, to_log(whole.records), 3))
-    assert differences(found, expected) == []
-
-    def of(readings: Readings, name: str, **labels: str) -> float | None:
-        key = (f"streamer_{name}", frozenset({"window": "1h", **labels}.items()))
-        return readings.get(key)
-
-    spent = {"custom": "spent"}
-    assert of(found, "window_clicks") == 63
-    assert of(found, "clicks_per_user") == 0.6
-    assert of(found, "window_custom_value", **spent) == 190
-    assert of(found, "custom_per_user", **spent) == 1.5
-    without = read_engines(run_engines(MEANS, 1, to_log(of_users.records), 3))
-    for end in ("lower", "upper"):
-        for name, labels in ((f"clicks_per_user_{end}", {}), (f"custom_per_user_{end}", spent)):
-            assert of(found, name, **labels) == of(without, name, **labels) is not None
+@pytest.mark.parametrize("name", SETTINGS)
+def test_on_the_way_they_are_those_of_what_was_read(name: str) -> None:
+    records = log_records(34, name, 240, 1)
+    engines, step = Engines(SETTINGS[name], 1), 90
+    for start in range(0, len(records), step):
+        for record in to_log(records[start : start + step]):
+            engines.feed(LogChunk(record.kind, record.partition, [record]))
+        engines.finish()
+        expected = run(records[: start + step], SETTINGS[name]).readings
+        assert differences(read_engines(engines), expected) == []
 
 
 # Beyond the bound ------------------------------------------------------------------------------
@@ -160,52 +128,3 @@ def test_a_sample_stays_within_its_standard_error() -> None:
         for name in ("window_impressions", "ctr_ratio", "window_sessions"):
             assert estimate.get(name) == truth.get(name)
     assert np.mean(within) > 0.6
-
-
-# At the edges -----------------------------------------------------------------------------------
-
-
-def _line(
-    event_ms: int, arrival_ms: int, user: int, kind: str = "impressions", more: str = ""
-) -> Any:
-    value = f'{{"ts":{event_ms},"user_id":"u{user}","item_id":"i"{more}}}'
-    return (kind, arrival_ms, value.encode())
-
-
-def _compared(settings: Settings, lines: list[Any]) -> Readings:
-    """What the engine reads, which is what the oracle does."""
-    offsets: dict[str, int] = defaultdict(int)
-    records = []
-    for kind, arrival_ms, value in lines:
-        records.append(Record(kind, 0, offsets[kind], arrival_ms, value))
-        offsets[kind] += 1
-    readings = read_engines(run_engines(settings, 1, to_log(records), 1000))
-    assert differences(readings, run(records, settings).readings) == []
-    return readings
-
-
-def test_users_beyond_the_window_do_not_disturb_the_others() -> None:
-    # Dated ahead of stream time, so that only metrics of users see it: they have no upper edge.
-    early = [_line(T0, T0, 1, more=f',"variant":"A","surface":"{s}"') for s in ("home", "search")]
-    ahead = _line(T0 + 240_000, T0, 2, more=',"variant":"B","surface":"home"')
-    shown = _compared(parse({"windows": {"lengths": ["1m", "1h"]}}), [*early, ahead])
-    key = ("window", "1m"), ("variant", "A"), ("surface", "all")
-    assert shown["streamer_window_impressions", frozenset(key)] == 2
-
-
-@pytest.mark.parametrize("lengths", [["24h"], ["31d"], ["1m", "90s"]])
-def test_the_first_moments_of_1970_count(lengths: list[str]) -> None:
-    lines = [_line(1000 * i, 1000 * i, i) for i in range(4)]
-    shown = _compared(parse({"windows": {"lengths": lengths}, "dimensions": []}), lines)
-    assert shown["streamer_window_users", frozenset({("window", lengths[0])})] == 4
-
-
-@pytest.mark.parametrize("start_ms", [T0, 2_200_000_000_000, 4_000_000_000_000])
-def test_times_beyond_31_bits(start_ms: int) -> None:
-    lines = [_line(start_ms + 9000 * i, start_ms + 9000 * i, i) for i in range(60)]
-    _compared(parse({"windows": {"lengths": ["1m", "90s"]}, "dimensions": []}), lines)
-
-
-def test_clicks_without_any_impression() -> None:
-    lines = [_line(T0 + i, T0 + i, i, "clicks") for i in range(5000)]
-    _compared(parse({"windows": {"lengths": ["1m"]}}), lines)

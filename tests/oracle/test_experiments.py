@@ -9,12 +9,12 @@ import pytest
 from streamer.settings.durations import DAY_MS, date_of
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
-
-from .acceptance import accept
-from .experiment_metrics import ratio_of
-from .experiments import ArmTruth, ExperimentTruth, range_truth, truth_of
-from .joining import join
-from .timeline import T0, H, Log, M
+from streamer.stats.experiments.caps import EDGES
+from tests.oracle.acceptance import accept
+from tests.oracle.experiment_metrics import ratio_of
+from tests.oracle.experiments import ArmTruth, ExperimentTruth, range_truth, truth_of
+from tests.oracle.joining import join
+from tests.oracle.timeline import T0, H, Log, M
 
 DAY = T0 // DAY_MS
 """The day of the logs' first events; it ends after 1 h 46 min."""
@@ -77,7 +77,7 @@ def test_squares_are_of_users_not_of_days() -> None:
     # u clicks once a day; w sees two items on the second day and clicks nothing
     log = Log().shown(0, **A).click(1, **A).click(DAY_MS, **A)
     log.shown(DAY_MS, user_id="w", items=[{"item_id": "x"}, {"item_id": "y"}], **A)
-    truth = truth_of(log.records, made("ctr_ratio", "clicks_per_user"))
+    truth = log.truth(made("ctr_ratio", "clicks_per_user"))
     assert of(truth, "ctr_ratio", 0) == ArmTruth(n=1, ny=1, nz=1, x=1, xx=1, y=1, yy=1, xy=1)
     assert of(truth, "ctr_ratio", 1) == ArmTruth(n=2, ny=2, nz=1, x=2, xx=4, y=3, yy=5, xy=2)
     assert of(truth, "clicks_per_user", 1) == ArmTruth(n=2, nz=1, x=2, xx=4, y=2, yy=2, xy=2)
@@ -89,14 +89,14 @@ def test_squares_are_of_users_not_of_days() -> None:
 def test_who_saw_two_arms_is_left_out_of_every_day() -> None:
     log = Log().shown(0, user_id="w", **B).shown(DAY_MS, **A).shown(2 * DAY_MS, **B)
     log.click(2 * DAY_MS, user_id="w", **B)
-    truth = truth_of(log.records, made("ctr_ratio"))
+    truth = log.truth(made("ctr_ratio"))
     assert [of(truth, "ctr_ratio", day).n for day in range(3)] == [0, 0, 0]
     assert [of(truth, "ctr_ratio", day, "B").n for day in range(3)] == [1, 1, 1]
     assert mixed(truth) == [0, 1, 1]
     # With the end before the second arm, or the start after the first, there was one only.
-    ended = truth_of(log.records, made("ctr_ratio", end=1))
+    ended = log.truth(made("ctr_ratio", end=1))
     assert (of(ended, "ctr_ratio", 1).n, mixed(ended)) == (1, [0, 0])
-    begun = truth_of(log.records, made("ctr_ratio", start=2, covariate_days=2))
+    begun = log.truth(made("ctr_ratio", start=2, covariate_days=2))
     assert (of(begun, "ctr_ratio", 2, "B").n, mixed(begun)) == (1, [0])
 
 
@@ -104,7 +104,7 @@ def test_outcomes_count_from_the_first_exposure_on() -> None:
     # u: clicked before, at and after the exposure, on both days; w is never exposed.
     log = Log().click(0).click(5, user_id="w", **A).shown(2, **A).click(1).click(2, **B)
     log.click(DAY_MS, item_id="z").bought(DAY_MS, value=3).shown(3, variant="C").shown(4)
-    truth = truth_of(log.records, made("ctr_ratio", "conversion_value_per_user"))
+    truth = log.truth(made("ctr_ratio", "conversion_value_per_user"))
     assert of(truth, "ctr_ratio", 0) == ArmTruth(n=1, ny=1, nz=1, x=1, xx=1, y=3, yy=9, xy=3)
     assert of(truth, "ctr_ratio", 1) == ArmTruth(n=1, ny=1, nz=1, x=2, xx=4, y=3, yy=9, xy=6)
     assert of(truth, "conversion_value_per_user", 1).x == 3_000_000
@@ -114,24 +114,24 @@ def test_outcomes_count_from_the_first_exposure_on() -> None:
 
 def test_an_exposure_that_comes_late_is_the_first_all_the_same() -> None:
     log = Log().shown(5 * M, **A).click(2 * M).shown(1 * M, 6 * M, **A)
-    truth = truth_of(log.records, made("ctr_ratio"))
+    truth = log.truth(made("ctr_ratio"))
     assert of(truth, "ctr_ratio", 0) == ArmTruth(n=1, ny=1, nz=1, x=1, xx=1, y=2, yy=4, xy=2)
     assert truth.outside == {("e", DAY): (0, 0)}
 
 
 def test_users_of_several_arms_have_no_outcomes_outside() -> None:
     log = Log().click(0).shown(1, **A).click(2).shown(3, **B).click(4)
-    truth = truth_of(log.records, made("ctr_ratio"))
+    truth = log.truth(made("ctr_ratio"))
     assert (mixed(truth), truth.outside) == ([1], {("e", DAY): (0, 0)})
 
 
 def test_attributed_users_are_in_from_their_first_impression() -> None:
     # Clicked on the first day, shown on the second: then the click counts, too.
     log = Log().click(0, **A).shown(DAY_MS, **A).click(DAY_MS, user_id="w", **A)
-    truth = truth_of(log.records, made("ctr_ratio", outcomes="attributed"))
+    truth = log.truth(made("ctr_ratio", outcomes="attributed"))
     assert of(truth, "ctr_ratio", 0) == ArmTruth()
     assert of(truth, "ctr_ratio", 1) == ArmTruth(n=1, ny=1, nz=1, x=1, xx=1, y=1, yy=1, xy=1)
-    exposed = truth_of(log.records, made("ctr_ratio"))
+    exposed = log.truth(made("ctr_ratio"))
     assert of(exposed, "ctr_ratio", 1) == ArmTruth(n=1, ny=1, y=1, yy=1)
 
 
@@ -139,7 +139,7 @@ def test_attributed_things_under_other_values_do_not_count() -> None:
     # shown: A, unknown, C (no arm); clicked: A, B (an arm he never saw), unknown and unattributed
     log = Log().shown(0, **A).shown(1).shown(2, variant="C").shown(3, user_id="w")
     log.click(4, **A).click(5, **B).click(6, item_id="z")
-    truth = truth_of(log.records, made("ctr_ratio", outcomes="attributed"))
+    truth = log.truth(made("ctr_ratio", outcomes="attributed"))
     assert of(truth, "ctr_ratio", 0) == ArmTruth(n=1, ny=1, nz=1, x=1, xx=1, y=1, yy=1, xy=1)
     assert (of(truth, "ctr_ratio", 0, "B"), mixed(truth)) == (ArmTruth(), [0])
 
@@ -159,7 +159,7 @@ def spent(*values: float) -> Log:
 )
 def test_a_cap_is_an_amount_or_a_quantile_over_all_arms(cap: float, most: float) -> None:
     values = [0, 0, 1, 2, 3.5, 123_456]
-    truth = truth_of(spent(*values).records, made("conversion_value_per_user", cap=cap))
+    truth = spent(*values).truth(made("conversion_value_per_user", cap=cap))
     for arm, its in (("A", values[::2]), ("B", values[1::2])):
         expected = [round(1e6 * min(value, most)) for value in its]
         found = of(truth, "conversion_value_per_user", 0, arm)
@@ -167,9 +167,21 @@ def test_a_cap_is_an_amount_or_a_quantile_over_all_arms(cap: float, most: float)
         assert found.nz == sum(map(bool, expected))
 
 
+def test_quantiles_lie_in_buckets() -> None:
+    """Whose upper edges are integers of two digits at most, in millionths here."""
+    some = [edge for edge in EDGES if edge <= 10**12][::9]
+    millionths = [*some, *(edge + 1 for edge in some), *(edge - 1 for edge in some if edge)]
+    log = spent(*(number / 1e6 for number in millionths))
+    name = "conversion_value_per_user@p50"
+    truth = log.truth(made(name, "conversion_value_per_user"))
+    found = [of(truth, name, 0, arm) for arm in "AB"]
+    assert sum(arm.n for arm in found) == len(millionths)
+    assert {edge for arm in found for edge, _ in arm.edges} >= set(some)
+
+
 def test_feedback_takes_its_arm_from_the_impression() -> None:
     log = Log().shown(0, **A).click(1).bought(2, value=2).click(3, variant="unknown")
-    truth = truth_of(log.records, made("ctr_ratio", "cvr_ratio"))
+    truth = log.truth(made("ctr_ratio", "cvr_ratio"))
     assert of(truth, "ctr_ratio", 0) == ArmTruth(n=1, ny=1, nz=1, x=2, xx=4, y=1, yy=1, xy=2)
     assert of(truth, "cvr_ratio", 0) == ArmTruth(n=1, ny=1, nz=1, x=1, xx=1, y=2, yy=4, xy=2)
 
@@ -177,12 +189,12 @@ def test_feedback_takes_its_arm_from_the_impression() -> None:
 def test_arms_are_counted_beyond_the_bound_of_values() -> None:
     log = Log().shown(0, **A).shown(0, user_id="w", **B).shown(0, user_id="x", variant="C")
     few: dict[str, Any] = {"dimensions": [{"name": "variant", "max_values": 0}]}
-    truth = truth_of(log.records, made("ctr_ratio", **few))
+    truth = log.truth(made("ctr_ratio", **few))
     assert [of(truth, "ctr_ratio", 0, arm).n for arm in "AB"] == [1, 1]
 
 
 def test_one_name_in_two_partitions_is_two_users() -> None:
-    truth = truth_of(Log().shown(0, **A).shown(0, p=1, **B).records, made("ctr_ratio"))
+    truth = Log().shown(0, **A).shown(0, p=1, **B).truth(made("ctr_ratio"))
     assert [of(truth, "ctr_ratio", 0, arm).n for arm in "AB"] == [1, 1]
 
 
@@ -193,7 +205,7 @@ def test_days_go_from_the_start_to_stream_time_or_the_end() -> None:
     log = Log().shown(0, **A).shown(3 * DAY_MS, **A)
 
     def days(**when: Any) -> list[int]:
-        truth = truth_of(log.records, made("ctr_ratio", **when))
+        truth = log.truth(made("ctr_ratio", **when))
         assert {key[-1] for key in truth.sums} == {day for _, day in truth.mixed}
         return sorted(day - DAY for _, day in truth.mixed)
 
@@ -209,7 +221,7 @@ def test_days_go_from_the_start_to_stream_time_or_the_end() -> None:
 def test_what_is_dated_beyond_stream_time_is_of_its_own_day() -> None:
     # Stream time is a minute before midnight; the second arm was seen two minutes later.
     log = Log().shown(105 * M, **A).shown(107 * M, 105 * M, **B)
-    truth = truth_of(log.records, made("ctr_ratio"))
+    truth = log.truth(made("ctr_ratio"))
     assert (of(truth, "ctr_ratio", 0).n, mixed(truth)) == (0, [1])
 
 
@@ -221,7 +233,7 @@ def test_covariates_are_of_the_days_before_under_any_value() -> None:
         log.shown(2 * DAY_MS, user_id=user, **A)
     log.click(2 * DAY_MS, **A)
     names = ("ctr_ratio", "clicks_per_user")
-    truth = truth_of(log.records, made(*names, start=2, covariate_days=1))
+    truth = log.truth(made(*names, start=2, covariate_days=1))
     plain = {"n": 2, "nz": 1, "x": 1, "xx": 1, "y": 2, "yy": 2, "xy": 1}
     # u: x = 1, y = 1, u = 3, v = 2; w: 0, 1, 0, 0
     products = {"u": 3, "uu": 9, "v": 2, "vv": 4, "uv": 6, "xu": 3, "xv": 2, "yu": 3, "yv": 2}
@@ -229,7 +241,7 @@ def test_covariates_are_of_the_days_before_under_any_value() -> None:
     # y and v are 1 for both
     products = {"u": 3, "uu": 9, "v": 2, "vv": 2, "uv": 3, "xu": 3, "xv": 1, "yu": 3, "yv": 2}
     assert of(truth, "clicks_per_user", 2) == ArmTruth(**plain, **products)
-    without = truth_of(log.records, made(*names, start=2))
+    without = log.truth(made(*names, start=2))
     both = {ArmTruth(**plain), ArmTruth(ny=2, **plain)}
     assert {of(without, name, 2) for name in names} == both
 
@@ -247,7 +259,7 @@ def test_a_range_of_days() -> None:
     attributed = ranged(log, made("ctr_ratio", outcomes="attributed"), 1, 2)
     assert attributed["ctr_ratio", "A"] == one
     whole = ranged(log, settings, 0, 2)
-    assert whole["ctr_ratio", "A"] == of(truth_of(log.records, settings), "ctr_ratio", 2)
+    assert whole["ctr_ratio", "A"] == of(log.truth(settings), "ctr_ratio", 2)
     past = ranged(log, made("ctr_ratio", start=1, covariate_days=1), 2, 2)
     assert past["ctr_ratio", "A"] == ArmTruth(
         n=2, ny=1, y=1, yy=1, u=1, uu=1, v=2, vv=2, uv=1, yu=1, yv=1
@@ -261,7 +273,7 @@ def test_values_of_conversions() -> None:
     names = [f"conversion_value_per_{per}" for per in ("user", "click", "impression")]
     log = Log().shown(0, **A).shown(0, **A).click(1, **A).bought(2, value=1.5, **A)
     log.bought(3, value=0.25, **A).shown(4, user_id="w", **A).bought(5, user_id="w", value=2, **A)
-    truth = truth_of(log.records, made(*names))
+    truth = log.truth(made(*names))
     x, xx = 3_750_000, 1_750_000**2 + 2_000_000**2
     sums = [of(truth, name, 0) for name in names]
     assert {(s.n, s.x, s.xx) for s in sums} == {(2, x, xx)}
@@ -278,7 +290,7 @@ def test_attributed_feedback_is_of_the_impressions_day() -> None:
     log = Log().shown(before, **A).click(after).click(after).bought(after)
     log.click(after, item_id="y", **A)
     names = ("ctr_attributed_ratio", "cvr_attributed_ratio", "ctr_ratio")
-    truth = truth_of(log.records, made(*names))
+    truth = log.truth(made(*names))
     for day in (0, 1):
         for name in names[:2]:
             assert of(truth, name, day) == ArmTruth(n=1, nz=1, ny=1, x=1, xx=1, y=1, yy=1, xy=1)
@@ -296,7 +308,7 @@ def test_kinds_of_feedback() -> None:
         "positive_rate_ratio.conversion": 2,
     }
     metrics = {"feedback": {"like": 1.0, "conversion": 3.0}}
-    truth = truth_of(log.records, made(*names, metrics=metrics))
+    truth = log.truth(made(*names, metrics=metrics))
     for name, x in names.items():
         assert of(truth, name, 0) == ArmTruth(n=1, ny=1, nz=1, x=x, xx=x * x, y=2, yy=4, xy=2 * x)
 
@@ -309,7 +321,7 @@ def test_dwell_counts_each_viewing_once() -> None:
     for at_ms, dwell_ms in ((1, 2000), (1 * H, 5000)):
         more: dict[str, Any] = {"user_id": "w", "request_id": "q", "dwell_ms": dwell_ms, **A}
         log.visited(at_ms, action="dwell", **more)
-    truth = truth_of(log.records, made("dwell_mean_seconds"))
+    truth = log.truth(made("dwell_mean_seconds"))
     sums = of(truth, "dwell_mean_seconds", 0)
     assert (sums.n, sums.x, sums.xx) == (2, 10_000, 3000**2 + 7000**2)
     assert (sums.y, sums.yy, sums.xy) == (3, 5, 3000 + 14_000)
@@ -324,7 +336,7 @@ def test_gains_of_slates() -> None:
         log.shown(DAY_MS, items=pair, request_id=request, **A)
     log.click(DAY_MS, request_id="q")
     names = ("ndcg_ratio@10", "ndcg_ratio@10.engaged", "recall_ratio@1", "fcp_ratio")
-    truth = truth_of(log.records, made(*names))
+    truth = log.truth(made(*names))
     x = 630_930
     for name in names[:2]:
         assert of(truth, name, 0) == ArmTruth(n=1, nz=1, ny=1, x=x, xx=x * x, y=1, yy=1, xy=x)
@@ -341,7 +353,7 @@ def test_gains_of_slates() -> None:
 def test_values_may_be_below_zero() -> None:
     items = [{"item_id": item} for item in "xyz"]
     log = Log().shown(0, items=items, **A).click(1, item_id="z", **A)
-    truth = truth_of(log.records, made("kendall_tau"))
+    truth = log.truth(made("kendall_tau"))
     assert of(truth, "kendall_tau", 0).x == -666_667
 
 
@@ -391,6 +403,6 @@ def test_a_cap_of_1_counts_users_who_do_it() -> None:
         for i in range(times):
             log.bought(1 + i, user_id=user, **A)
     for cap, total in ((1, 2), (None, 3)):
-        truth = truth_of(log.records, made("conversions_per_user", cap=cap))
+        truth = log.truth(made("conversions_per_user", cap=cap))
         found = of(truth, "conversions_per_user", 0)
         assert (found.n, found.x, found.y, found.nz) == (3, total, 3, 2)

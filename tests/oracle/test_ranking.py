@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import partial
 from itertools import combinations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from . import ranking, scoring
@@ -18,7 +18,6 @@ from .scoring import Scored
 
 GRADES = st.lists(st.sampled_from((0.0, 0.0, 0.0, 1.0, 1.5, 2.0, 5.0)), min_size=1, max_size=14)
 CUTOFFS = st.integers(1, 20)
-many = settings(max_examples=300)
 
 Grades = list[float]
 
@@ -161,7 +160,6 @@ def hits(grades: Grades, k: int) -> int:
     return sum(is_relevant(grades, i) for i in range(1, k + 1))
 
 
-@many
 @given(GRADES, CUTOFFS)
 def test_shares(grades: Grades, k: int) -> None:
     found, r = hits(grades, k), hits(grades, len(grades))
@@ -174,7 +172,6 @@ def test_shares(grades: Grades, k: int) -> None:
     assert near(ranking.reciprocal_hits(grades, k), sum(reciprocals))
 
 
-@many
 @given(GRADES, CUTOFFS)
 def test_averages(grades: Grades, k: int) -> None:
     r = hits(grades, len(grades))
@@ -198,7 +195,6 @@ def dcg(gains: Grades) -> float:
     return sum(gain / math.log2(i + 1) for i, gain in enumerate(gains, 1))
 
 
-@many
 @given(GRADES, CUTOFFS)
 def test_gains(grades: Grades, k: int) -> None:
     assert near(ranking.cumulative_gain(grades, k), sum(grades[:k]))
@@ -220,7 +216,6 @@ def sign(x: float) -> int:
     return (x > 0) - (x < 0)
 
 
-@many
 @given(GRADES)
 def test_order(grades: Grades) -> None:
     signs = [sign(a - b) for a, b in combinations(grades, 2)]
@@ -281,7 +276,6 @@ def in_two_orders(values: list[float]) -> st.SearchStrategy[tuple[list[float], l
 SCORES = st.floats(-1e6, 1e6) | st.floats(-3, 3) | st.sampled_from((0.0, 0.5, 1.0))
 
 
-@many
 @given(st.lists(st.tuples(SCORES, st.sampled_from("cr-s")), max_size=9))
 def test_scores_by_their_formulas(given: list[tuple[float, str]]) -> None:
     found = items([score for score, _ in given], "".join(mark for _, mark in given))
@@ -305,7 +299,6 @@ def test_scores_by_their_formulas(given: list[tuple[float, str]]) -> None:
         assert near(scoring.mean_loss(apart, value), mean)
 
 
-@many
 @given(st.lists(st.floats(-50, 50), min_size=1, max_size=30).flatmap(in_two_orders))
 def test_the_order_of_pairs_does_not_matter(apart: tuple[list[float], list[float]]) -> None:
     one, other = apart

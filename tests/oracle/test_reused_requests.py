@@ -8,6 +8,7 @@ import json
 from streamer.testing import Engines, chunks_of
 from tests.oracle.oracle import Record, run
 from tests.support.agreement import SETTINGS, differences, read_engines, to_log
+from tests.support.lanes import sized
 
 EXACT = ("streamer_identity_exact", frozenset[tuple[str, str]]())
 INEXACT = (
@@ -44,7 +45,8 @@ def test_a_request_that_comes_back_reads_the_same_in_any_order_of_topics() -> No
     windows = {k: v for k, v in expected.items() if not _is_since_start(k[0])}
     assert windows.pop(EXACT) == 1
     moved = set()
-    for order in set(itertools.permutations([r.topic for r in REUSED])):
+    orders = sorted(set(itertools.permutations([r.topic for r in REUSED])))
+    for order in orders[:: sized(7, 1)]:
         engines = Engines(settings, 1)
         logs = {topic: [r for r in to_log(REUSED) if r.kind == topic] for topic in set(order)}
         for topic in order:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from .acceptance import accept
 from .joining import join
 from .oracle import OracleResult
 from .slates import Slate, slates_of
-from .timeline import PLAIN, T0, VARIANT, Log, M, S, value
+from .timeline import PLAIN, T0, VARIANT, H, Log, M, S, value
 
 R: dict[str, Any] = {"request_id": "r"}
 HOUR = {"window": "1h"}
@@ -25,9 +26,37 @@ GRADED = parse(
     }
 )
 """A click has no gain here."""
+DETAILED = parse(
+    {
+        "dimensions": [{"name": "variant"}],
+        "windows": {"lengths": ["5m", "24h"]},
+        "metrics": {
+            "k": [1, 3, 1000],
+            "feedback": {"click": 1.0, "like": 2.5, "skim": 0.0, "conversion": 4.0},
+            "conventions": {
+                "precision_ratio": ["shown"],
+                "map_ratio": ["jurity", "primer"],
+                "mar_ratio": ["jurity", "primer"],
+                "ndcg_ratio": ["jurity", "exponential"],
+                "kendall_tau": ["tau_b"],
+            },
+        },
+    }
+)
+"""All that slates are worth."""
+DAY = parse(
+    {
+        "dimensions": [],
+        "windows": {"lengths": ["24h"]},
+        "metrics": {"k": [1, 5], "feedback": {"click": 1.0, "conversion": 5.0}},
+    }
+)
 
 
 def slates(log: Log, settings: Settings = PLAIN) -> list[Slate]:
+    """Those of the oracle; core and oracle read the same of them."""
+    log.run(settings)
+    log.run(DETAILED)
     return slates_of(join(accept(log.records, settings), settings), settings)
 
 
@@ -269,3 +298,126 @@ def test_a_name_that_is_said_twice() -> None:
     log.raw("impressions", start + b'"held_out":true,"held_out":"b"}', 0)
     log.raw("impressions", start + b'"reference":null,"reference":["b"]}', 0)
     assert [r[2:] for r in log.run().rejects] == [(0, "reference"), (1, "held_out")]
+
+
+# However they come ----------------------------------------------------------------------------
+
+REUSE_MS = 95 * M
+"""From then on a request id opens another slate: click + lateness + skew."""
+
+
+def scored(items: str, first: int = 1, **scores: float) -> list[dict[str, Any]]:
+    return [
+        {"item_id": item, "position": first + i, "score": scores.get(item, i % 3)}
+        for i, item in enumerate(items)
+    ]
+
+
+def any_order() -> Log:
+    """Single members, with and without positions, the first one last, and a click in between."""
+    log = Log().shown(9, item_id="a", position=2, variant="A", **R)
+    log.click(10, item_id="c", **R).shown(8, item_id="b", variant="B", score=1, **R)
+    log.shown(5, 20 * M, item_id="c", position=2, score=1, **R)
+    return log.shown(-10 * M, 21 * M, item_id="d", position=1, variant="C", score=0.5, **R)
+
+
+def reused() -> Log:
+    """A request used again within its slate's time and after it, with repeats."""
+    log = Log().shown(0, items=scored("ab"), **R).click(1, item_id="b", **R)
+    log.shown(REUSE_MS, items=scored("cb", first=3), **R).click(REUSE_MS + 1, item_id="c", **R)
+    log.shown(REUSE_MS + 1, items=scored("da"), **R).click(REUSE_MS + 1, item_id="d", **R)
+    return log.click(REUSE_MS + 2, item_id="a", feedback="like", **R)
+
+
+def risen() -> Log:
+    """Grades that rise, by a conversion on feedback that has no gain, too; and duplicates."""
+    log = Log().shown(0, items=scored("abc", c=9), event_id="e", **R)
+    log.click(1, item_id="b", feedback="skim", **R).bought(40 * M, item_id="b", **R)
+    log.click(1, item_id="c", event_id="f", **R).click(2, item_id="c", feedback="like", **R)
+    log.click(2, item_id="a", event_id="f", **R).shown(0, items=scored("abc"), event_id="e", **R)
+    return log.shown(50 * M).shown(22 * 60 * M).click(22 * 60 * M)
+
+
+def bought_late() -> Log:
+    """Conversions hours after the impressions left; what they build on has a gain, or none."""
+    log = Log()
+    for kind in ("skim", "like"):
+        named: dict[str, Any] = {"request_id": kind}
+        log.shown(0, items=scored("abc"), **named).shown(1, item_id="d", score=2, **named)
+        log.click(5 * M, item_id="b", feedback=kind, **named)
+    log.shown(200 * M, user_id="v").click(200 * M, user_id="v")
+    for kind in ("skim", "like"):
+        log.bought(190 * M, 200 * M, item_id="b", request_id=kind)
+    return log
+
+
+def moved() -> Log:
+    """Feedback without a request follows the newest showing, into another slate and away again."""
+    log = Log().shown(0, items=scored("ab"), **R).click(9 * M, item_id="a", feedback="like")
+    log.bought(10 * M, item_id="a")
+    log.shown(5 * M, 20 * M, items=scored("ca"), request_id="q")
+    return log.shown(8 * M, 21 * M, item_id="a")
+
+
+def probed() -> Log:
+    """Held-out items and brute-force lists, also of single members: on the first one only, on a
+    later one only, and on members that disagree, of which the earliest comes last."""
+    log = Log().shown(0, items=scored("abcdefghijklm"), held_out="k", reference=["b", "b", "a"])
+    log.shown(0, items=scored("abcdefghijklm"), held_out="j").shown(0, items=scored("a"))
+    log.shown(0, items=scored("ab"), reference=[f"i{i}" for i in range(999)] + ["a"])
+    for item, fields in (("a", {}), ("b", {"held_out": "b"}), ("c", {"reference": ["x", "c"]})):
+        log.shown(1, item_id=item, **fields, **R)
+    log.shown(-M, 2, item_id="z", position=1, held_out="z", **R)
+    both: dict[str, Any] = {"held_out": "i8", "reference": ["i7", "i8"]}
+    requests: dict[str, Any] = {"first": (both, {}), "later": ({}, both), "none": ({}, {})}
+    for request, fields in requests.items():
+        for i, own in enumerate(fields):
+            log.shown(3 + i, item_id=f"i{7 + i}", request_id=request, position=i + 1, **own)
+    log.click(20, item_id="i8", request_id="first").bought(40 * M, item_id="i8", request_id="first")
+    log.shown(4 * M, item_id="i8", request_id="moved", **both)
+    log.click(4 * M + 1, item_id="i8", request_id="moved")
+    log.shown(4 * M + 2, item_id="i9", request_id="moved", held_out="i9", reference=["i9"])
+    early: dict[str, Any] = {"held_out": "i7", "reference": ["x", "i7", "x"]}
+    return log.shown(-2 * M, 50 * M, item_id="i7", request_id="moved", **early)
+
+
+@pytest.mark.parametrize("make", [any_order, reused, risen, bought_late, moved, probed])
+def test_core_and_oracle_read_the_same(make: Callable[[], Log]) -> None:
+    result = make().run(DETAILED)
+    assert any(name == "streamer_window_slates" for name, _ in result.readings)
+
+
+def provisional(log: Log, name: str, settings: Settings = PLAIN, **labels: str) -> Any:
+    """A metric of the engaged slates of the last hours."""
+    at = {"window": "24h", "maturity": "provisional", "over": "engaged", **labels}
+    return value(log.run(settings), name, **at)
+
+
+def test_a_slate_spread_over_time_is_compared_as_a_whole() -> None:
+    """Its first member could leave long before the last."""
+    log = two().click(S, item_id="b", **R).shown(85 * M, item_id="c", **R)
+    for minute in range(86, 114, 2):  # clocks go on, others come and go
+        log.shown(minute * M, user_id="v").click(minute * M, user_id="v")
+    log.click(114 * M, item_id="c", **R).shown(115 * M, user_id="v")
+    assert provisional(log, "recall_ratio", DAY, k="1") == 0.0
+    assert provisional(log, "recall_ratio", DAY, k="5") == 1.0
+    assert provisional(log, "mrr", DAY) == 0.5
+
+
+def test_conversions_grade_slates_whose_impressions_are_long_gone() -> None:
+    log = Log().shown(0, items=listed("abc"), **R).click(S, item_id="b", **R)
+    log.shown(0, items=listed("de"), request_id="q").click(2 * S, item_id="e", request_id="q")
+    for hour in range(1, 8):
+        log.shown(hour * H, user_id="v").click(hour * H, user_id="v")
+    assert provisional(log, "cg", DAY, k="5") == 1.0
+    log.bought(7 * H + M, item_id="b", value=3, **R).bought(8 * H, item_id="e")
+    assert provisional(log, "cg", DAY, k="5") == 5.0
+
+
+def test_feedback_that_leaves_a_slate_finds_it_whole() -> None:
+    log = two().shown(95 * M, item_id="c", **R).shown(101 * M, item_id="d")
+    log.click(105 * M, 106 * M, item_id="c")
+    assert provisional(log, "window_slates", DAY) == 1
+    log.shown(104 * M, 111 * M, item_id="c").click(5 * H, item_id="z", user_id="v")
+    assert provisional(log, "window_slates", DAY) is None
+    assert provisional(log, "mrr", DAY, over="all") == 0.0

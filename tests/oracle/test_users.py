@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from streamer.settings.load import parse
 from streamer.settings.model import Metrics
-from tests.support.agreement import differences, read_engines, run_engines, to_log
 from tests.support.rollups import every
 
 from .oracle import OracleResult
-from .timeline import VARIANT, H, Log, M, value
+from .timeline import T0, VARIANT, H, Log, M, value
 
 HOUR = {"window": "1h"}
 LIKES = parse(
@@ -291,10 +292,9 @@ def test_coverage_is_0_where_only_a_longer_window_has_users() -> None:
     settings = parse(document)
     log = Log().shown(0, user_id="u", variant="A").shown(0, user_id="v", variant="B")
     log.shown(30 * M, user_id="v", variant="B").click(30 * M, user_id="u", variant="C")
-    expected = log.run(settings)
     found = {
         (labels["window"], labels["variant"]): x
-        for (name, pairs), x in expected.readings.items()
+        for (name, pairs), x in log.run(settings).readings.items()
         if name == "streamer_user_coverage_ratio" and (labels := dict(pairs))
     }
     shown = {"all": 1.0, "A": 1.0, "B": 1.0}
@@ -302,5 +302,76 @@ def test_coverage_is_0_where_only_a_longer_window_has_users() -> None:
         **{("1h", variant): x for variant, x in shown.items()},
         **{("10m", "all"): 0.5, ("10m", "A"): 0.0, ("10m", "B"): 1.0},
     }
-    engines = run_engines(settings, 1, to_log(log.records), 100)
-    assert differences(read_engines(engines), expected.readings) == []
+
+
+# Nobody's events --------------------------------------------------------------------------------
+
+MEANS = parse(
+    {
+        "dimensions": [],
+        "windows": {"lengths": ["1h"]},
+        "custom": [{"name": "spent", "kind": "conversions", "field": "value"}],
+    }
+)
+
+
+def test_events_of_nobody_are_in_no_mean_over_users() -> None:
+    of_users = Log()
+    for n in range(100):
+        of_users.shown(n, user_id=f"u{n}")
+    for n in range(60):
+        of_users.click(200 + n, user_id=f"u{n}")
+        of_users.bought(300 + n, user_id=f"u{n}", value=2.5)
+    without = of_users.run(MEANS)
+    whole = of_users.shown(440, user_id=None, request_id="r")
+    whole.click(441, user_id=None, request_id="r")
+    whole.click(442, user_id="").click(443, user_id=None).bought(444, user_id=None, value=40.0)
+    found = whole.run(MEANS)
+    spent = {"custom": "spent", **HOUR}
+    assert value(found, "window_clicks", **HOUR) == 63
+    assert value(found, "clicks_per_user", **HOUR) == 0.6
+    assert value(found, "window_custom_value", **spent) == 190
+    assert value(found, "custom_per_user", **spent) == 1.5
+    for end in ("lower", "upper"):
+        for name, labels in (("clicks_per_user", HOUR), ("custom_per_user", spent)):
+            its = value(found, f"{name}_{end}", **labels)
+            assert its == value(without, f"{name}_{end}", **labels) is not None
+
+
+# At the edges -----------------------------------------------------------------------------------
+
+
+def test_users_beyond_the_window_do_not_disturb_the_others() -> None:
+    # Dated ahead of stream time, so that only metrics of users see it: they have no upper edge.
+    log = Log().shown(0, variant="A", surface="home").shown(0, variant="A", surface="search")
+    log.shown(4 * M, 0, user_id="v", variant="B", surface="home")
+    result = log.run(parse({"windows": {"lengths": ["1m", "1h"]}}))
+    at = {"window": "1m", "variant": "A", "surface": "all"}
+    assert value(result, "window_impressions", **at) == 2
+
+
+@pytest.mark.parametrize("lengths", [["24h"], ["31d"], ["1m", "90s"]])
+def test_the_first_moments_of_1970_count(lengths: list[str]) -> None:
+    log = Log()
+    for i in range(4):
+        log.shown(1000 * i - T0, user_id=f"u{i}")
+    result = log.run(parse({"windows": {"lengths": lengths}, "dimensions": []}))
+    assert value(result, "window_users", window=lengths[0]) == 4
+
+
+@pytest.mark.parametrize("start_ms", [T0, 2_200_000_000_000, 4_000_000_000_000])
+def test_times_beyond_31_bits(start_ms: int) -> None:
+    log = Log()
+    for i in range(60):
+        log.shown(start_ms + 9000 * i - T0, user_id=f"u{i}")
+    result = log.run(parse({"windows": {"lengths": ["1m", "90s"]}, "dimensions": []}))
+    assert value(result, "window_users", window="90s") == 10
+
+
+def test_clicks_without_any_impression() -> None:
+    log = Log()
+    for i in range(500):
+        log.click(i, user_id=f"u{i}")
+    result = log.run(parse({"windows": {"lengths": ["1m"]}}))
+    everywhere = {"window": "1m", "variant": "all", "surface": "all"}
+    assert value(result, "window_clicks", **everywhere) == 500

@@ -7,8 +7,11 @@ from typing import Any
 
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
+from streamer.state.snapshot import view_of
+from tests.oracle.experiments import ExperimentTruth, truth_of
 from tests.support.agreement import differences, read_engines, run_engines, states, to_log
 from tests.support.canonical import Canonical
+from tests.support.experiment_logs import run_in_passes, truth_from
 from tests.support.lanes import sized
 from tests.support.rollups import every
 
@@ -82,6 +85,17 @@ class Log:
             whole = whole or states(engines)
             assert states(engines) == whole
         return result
+
+    def truth(self, settings: Settings) -> ExperimentTruth:
+        """What the oracle says of its experiments, as does the core, whatever was summed when."""
+        truth = truth_of(self.records, settings)
+        log = to_log(self.records)
+        partitions = 1 + max(record.partition for record in self.records)
+        for size, seed in CUTS:
+            engines = run_in_passes(settings, partitions, log, size, seed or 0)
+            measures = engines.catalogue.experiment_measures
+            assert truth_from(measures, [view_of(p) for p in engines.partitions]) == truth
+        return truth
 
 
 def value(result: OracleResult, name: str, **labels: str) -> int | float | None:

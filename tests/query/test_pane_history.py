@@ -18,7 +18,8 @@ from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from streamer.state.snapshot import View, view_of
 from streamer.testing import Engines, LogRecord, chunks_of
-from tests.support.agreement import SETTINGS, random_records, to_log
+from tests.support.agreement import SETTINGS, log_records, to_log
+from tests.support.lanes import sized
 from tests.support.visitors import visits
 
 MINUTE_MS = 60_000
@@ -51,7 +52,7 @@ def views_of(engines: Engines) -> list[View]:
 def test_one_point_of_a_whole_window_is_the_window(name: str) -> None:
     """All metrics, at a time at which the panes of a window are those of a point."""
     settings = SETTINGS[name]
-    records, _ = random_records(5, name, 1500, 1)
+    records = log_records(5, name, sized(500, 1500), 1)
     engines = Engines(settings, 1)
     for chunk in chunks_of(to_log(records), 300):
         engines.feed(chunk)
@@ -143,6 +144,7 @@ def test_intervals_stand_beside_the_values() -> None:
     metric = next(m for m in engines.catalogue.metrics if m.name == "ctr_ratio")
     history = PaneHistory(settings, engines.catalogue, views_of(engines), PaneReader())
     (line,) = history.read(Wanted(metric, "24h", points=6), FIRST_MS + 24 * HOUR_MS - 1).lines
+    assert line.values
     for low, value, high in zip(line.lower, line.values, line.upper, strict=True):
         assert low is not None
         assert value is not None

@@ -10,7 +10,7 @@ from streamer.query.readings import ReadoutCache, readout
 from streamer.state.memory import MemoryStore
 from streamer.state.reader import Reader
 from streamer.testing import chunks_of
-from tests.support.agreement import SETTINGS, by_key, random_records, to_log
+from tests.support.agreement import SETTINGS, by_key, log_records, to_log
 from tests.support.journals import commit, start, take_over
 from tests.support.lanes import shortened
 
@@ -19,7 +19,7 @@ from tests.support.lanes import shortened
 @pytest.mark.parametrize("seed", shortened([0, 1]))
 async def test_cached_sums_change_no_reading(seed: int, name: str) -> None:
     settings, partitions = SETTINGS[name], 3
-    records, _ = random_records(seed, name, 800, partitions)
+    records = log_records(seed, name, 800, partitions)
     store, dice, kept = MemoryStore(), random.Random(seed), ReadoutCache()
     run = await start(store, settings, partitions)
     reader = Reader(store)

@@ -12,7 +12,8 @@ from streamer.settings import limits
 from streamer.settings.load import parse
 from streamer.state.snapshot import view_of
 from streamer.testing import Engines, chunks_of
-from tests.support.agreement import SETTINGS, random_records, to_log
+from tests.support.agreement import SETTINGS, log_records, to_log
+from tests.support.lanes import sized
 
 NAMES = ("ctr_ratio", "window_impressions", "dwell_mean_seconds")
 
@@ -37,7 +38,7 @@ def courses(
 @pytest.mark.parametrize("name", SETTINGS)
 def test_commits_change_what_is_kept(name: str) -> None:
     settings = SETTINGS[name]
-    records, _ = random_records(9, name, 1500, 3)
+    records = log_records(9, name, sized(250, 1500), 3)
     engines, reader = Engines(settings, 3), PaneReader()
     views = [view_of(partition) for partition in engines.partitions]
     for chunk in chunks_of(to_log(records), 60):
@@ -51,7 +52,7 @@ def test_commits_change_what_is_kept(name: str) -> None:
 
 def test_what_did_not_change_is_not_merged_again(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = parse({"windows": {"lengths": ["1h"]}})
-    records, _ = random_records(7, "defaults", 500, 2)
+    records = log_records(7, "defaults", 500, 2)
     engines, reader, merged_panes = Engines(settings, 2), PaneReader(), list[int]()
     *chunks, last = chunks_of(to_log(records), 100)
     for chunk in chunks:

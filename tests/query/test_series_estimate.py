@@ -13,7 +13,7 @@ from streamer.settings.model import Settings
 from tests.support.agreement import (
     DOCUMENTS,
     SETTINGS,
-    random_records,
+    log_records,
     read_engines,
     run_engines,
     to_log,
@@ -36,7 +36,7 @@ def named(**document: object) -> Settings:
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_no_log_shows_more(name: str) -> None:
     settings = SETTINGS[name]
-    records, _ = random_records(1, name, 800, 1)
+    records = log_records(1, name, 800, 1)
     engines = run_engines(settings, 1, to_log(records), 500)
     shown = [key for key in read_engines(engines) if not key[0].startswith(BESIDE)]
     seen = [

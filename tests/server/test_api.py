@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from streamer.query.readings import Readout
 from streamer.server.documents import Documents
-from tests.support.exporters import Site, serving
+from tests.support.exporters import Site
 
-
-@pytest.fixture
-async def site(redis_url: str, redis_prefix: str) -> AsyncIterator[Site]:
-    async with serving(redis_url, redis_prefix) as found:
-        yield found
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 def as_set(readings: list[dict[str, Any]]) -> set[tuple[str, frozenset[tuple[str, str]], float]]:
@@ -91,7 +86,9 @@ async def test_documents_are_made_once_a_readout(
         return body(documents, *of)
 
     monkeypatch.setattr(Documents, "_body", counted)
-    texts = await asyncio.gather(*(site.get("/api/readings?at=stream") for _ in range(20)))
+    texts = await asyncio.gather(
+        *(site.get("/api/readings?at=stream&window=1m") for _ in range(20))
+    )
     assert len({text for _, text in texts}) == 1
     assert len(made) == 1
 

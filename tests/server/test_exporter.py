@@ -30,7 +30,7 @@ from streamer.state.redis.store import RedisStore
 from streamer.state.worker_report import WorkerReport
 from streamer.testing import chunks_of
 from streamer.testing.embedded import HOST
-from tests.support.agreement import random_records, to_log
+from tests.support.agreement import log_records, to_log
 from tests.support.exporters import NAME, PARTITIONS, Site, fill, serving, settings_of
 from tests.support.fixtures import MakeRedis
 from tests.support.journals import commit, start
@@ -165,7 +165,7 @@ async def test_totals_do_not_fall_when_the_store_is_wiped(
     for number in range(PARTITIONS):
         await store.redis.delete(store.keys.state(number))
     again = await start(store, settings, PARTITIONS)
-    records, _ = random_records(3, NAME, 800, PARTITIONS)
+    records = log_records(3, NAME, 800, PARTITIONS)
     for chunk in list(chunks_of(to_log(records), 50, 1))[:10]:
         again.engines.feed(chunk)
     for number in range(PARTITIONS):

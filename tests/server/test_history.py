@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from streamer.query.pane_history import PaneHistory, Wanted
-from tests.support.exporters import Site, serving
+from tests.support.exporters import Site
 
-
-@pytest.fixture
-async def site(redis_url: str, redis_prefix: str) -> AsyncIterator[Site]:
-    async with serving(redis_url, redis_prefix) as found:
-        yield found
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 async def test_every_series_is_described(site: Site) -> None:

@@ -10,7 +10,14 @@ from streamer.state.memory import MemoryStore
 from streamer.state.reader import Reader
 from streamer.state.store import Commit, Store, Stored
 from streamer.testing import chunks_of
-from tests.support.agreement import SETTINGS, by_key, differences, random_records, to_log
+from tests.support.agreement import (
+    SETTINGS,
+    by_key,
+    differences,
+    log_records,
+    random_records,
+    to_log,
+)
 from tests.support.journals import commit, start
 
 
@@ -54,7 +61,7 @@ class ReaderSuite:
         assert not differences(shown, expected)
 
     async def test_a_reader_retains_its_copy_when_a_commit_number_falls(self, store: Store) -> None:
-        records, _ = random_records(2, "defaults", 400, 1)
+        records = log_records(2, "defaults", 400, 1)
         log = to_log(records)
         run = await start(store, SETTINGS["defaults"], 1)
         chunks = list(chunks_of(log, 40, 1))
@@ -83,7 +90,7 @@ class ReaderSuite:
 
     async def test_a_reader_forgets_partitions_that_a_new_state_has_not(self, store: Store) -> None:
         run = await start(store, SETTINGS["defaults"], 2)
-        records, _ = random_records(2, "defaults", 200, 2)
+        records = log_records(2, "defaults", 200, 2)
         for chunk in chunks_of(to_log(records), 50, 1):
             run.engines.feed(chunk)
         for number in range(2):
@@ -98,7 +105,7 @@ class ReaderSuite:
 
     async def test_a_state_from_before_a_log_was_recreated_is_not_shown(self, store: Store) -> None:
         run = await start(store, SETTINGS["defaults"], 1)
-        records, _ = random_records(2, "defaults", 200, 1)
+        records = log_records(2, "defaults", 200, 1)
         for chunk in chunks_of(to_log(records), 50, 1):
             run.engines.feed(chunk)
         await commit(store, run, 0)
@@ -117,7 +124,7 @@ class ReaderSuite:
         self, store: Store
     ) -> None:
         run = await start(store, SETTINGS["defaults"], 2)
-        records, _ = random_records(2, "defaults", 400, 2)
+        records = log_records(2, "defaults", 400, 2)
         chunks = list(chunks_of(to_log(records), 50, 1))
         late = chunks[len(chunks) // 2 :]
         assert {chunk.partition for chunk in late} == {0}

@@ -114,7 +114,7 @@ async def test_redis_keeps_it_likewise(redis_url: str, redis_prefix: str) -> Non
         await store.close()
 
 
-@pytest.mark.parametrize("seed", shortened(list(range(60)), 20))
+@pytest.mark.parametrize("seed", shortened(list(range(60)), 8))
 async def test_what_both_count_is_as_if_nothing_had_been_changed(seed: int) -> None:
     dice = Random(seed)
     changed = Changed(seed, chosen(dice), chosen(dice))
@@ -235,7 +235,7 @@ def read_of_store(reader: Reader, settings: Settings) -> Readout:
     return readout(settings, Catalogue(settings), reader.views)
 
 
-@pytest.mark.parametrize("seed", shortened(list(range(40)), 12))
+@pytest.mark.parametrize("seed", shortened(list(range(40)), 5))
 async def test_a_window_shows_what_is_counted_over_all_of_it(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

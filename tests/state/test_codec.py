@@ -11,7 +11,7 @@ import cramjam
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -24,14 +24,13 @@ from streamer.state.journal import Journal
 from streamer.state.manifest import Texts
 from streamer.state.store import Commit
 from streamer.testing import chunks_of
-from tests.support.agreement import SETTINGS, random_records, run_engines, to_log
+from tests.support.agreement import SETTINGS, log_records, run_engines, to_log
 
 NAME = "claim.1"
 DTYPES = st.sampled_from([np.int64, np.uint64, np.int32, np.int8, np.bool_, np.uint16, np.float64])
 
 
 @given(st.integers(0, 50), st.lists(DTYPES, min_size=1, max_size=5), st.data())
-@settings(max_examples=150)
 def test_columns_come_back(rows: int, dtypes: list[type], data: st.DataObject) -> None:
     columns: dict[str, Any] = {
         f"c{i}": data.draw(arrays.arrays(dtype, rows)) for i, dtype in enumerate(dtypes)
@@ -144,7 +143,7 @@ def stored_manifest() -> bytes:
 @cache
 def stored() -> Commit:
     name = "few values"
-    records, _ = random_records(1, name, 300, 1)
+    records = log_records(1, name, 300, 1)
     engines = run_engines(SETTINGS[name], 1, to_log(records), 100)
     journal = Journal(engines.partitions[0], "claim")
     for chunk in chunks_of(to_log(records), 50):
@@ -177,7 +176,7 @@ def test_bytes_of_another_place_are_refused() -> None:
 
 
 def test_texts_are_written_where_they_change_alone() -> None:
-    records, _ = random_records(1, "few values", 300, 1)
+    records = log_records(1, "few values", 300, 1)
     engines = run_engines(SETTINGS["few values"], 1, to_log(records), 100)
     journal = Journal(engines.partitions[0], "claim")
     first, second = journal.prepare(), journal.prepare()

@@ -24,7 +24,7 @@ from streamer.state.redis.store import RedisStore
 from streamer.state.store import Commit
 from streamer.state.worker_report import WorkerReport
 from streamer.testing.embedded import HOST, EmbeddedRedis, free_port
-from tests.support.agreement import DOCUMENTS, random_records, to_log
+from tests.support.agreement import DOCUMENTS, log_records, to_log
 from tests.support.clusters import Cluster
 from tests.support.fixtures import COMMAND_SECONDS, LEAVES_OPEN, Command, MakeTopics
 from tests.support.lanes import long
@@ -105,7 +105,7 @@ async def test_worker_and_exporter_work_with_the_documented_rights(
     command: Command,
 ) -> None:
     made_topics = topics(partitions=2)
-    records, _ = random_records(11, "few values", 3000, 2)
+    records = log_records(11, "few values", 3000, 2)
     log = to_log(records)
     document = document_of(kafka, made_topics, server.url, PREFIX, DOCUMENTS["few values"])
     document["redis"].update(access(certificates, tmp_path))

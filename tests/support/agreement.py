@@ -274,14 +274,19 @@ def to_log(records: Iterable[Record]) -> list[LogRecord]:
     return [LogRecord(r.topic, r.partition, r.offset, r.record_ms, r.raw) for r in records]
 
 
+def log_records(seed: int, settings_name: str, lines: int, partitions: int) -> list[Record]:
+    """Records of a random log."""
+    settings = SETTINGS[settings_name]
+    return records_of_log(random_log(seed, settings, lines), settings, partitions=partitions)
+
+
 @functools.lru_cache(maxsize=16)
 def random_records(
     seed: int, settings_name: str, lines: int, partitions: int
 ) -> tuple[list[Record], Readings]:
     """Records of a random log, and what the oracle reads from them."""
-    settings = SETTINGS[settings_name]
-    records = records_of_log(random_log(seed, settings, lines), settings, partitions=partitions)
-    return records, run(records, settings).readings
+    records = log_records(seed, settings_name, lines, partitions)
+    return records, run(records, SETTINGS[settings_name]).readings
 
 
 def by_key(result: Readout) -> Readings:

@@ -23,7 +23,7 @@ from streamer.state.store import Store
 from streamer.state.worker_report import WorkerReport
 from streamer.testing import chunks_of
 from streamer.testing.embedded import HOST
-from tests.support.agreement import DOCUMENTS, random_records, to_log
+from tests.support.agreement import DOCUMENTS, log_records, to_log
 from tests.support.journals import Run, commit, start
 from tests.support.site import ends_after
 
@@ -36,7 +36,7 @@ def settings_of(url: str, prefix: str) -> Settings:
 
 async def fill(store: Store, settings: Settings) -> Run:
     """State of two partitions, and two workers' reports."""
-    records, _ = random_records(3, NAME, 800, PARTITIONS)
+    records = log_records(3, NAME, 800, PARTITIONS)
     run = await start(store, settings, PARTITIONS)
     for chunk in chunks_of(to_log(records), 200, 1):
         run.engines.feed(chunk)

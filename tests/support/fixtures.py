@@ -11,18 +11,20 @@ import os
 import subprocess
 import sys
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 import redis
 
 from streamer.errors import StreamerError
 from streamer.settings.model import Topics
 from streamer.testing.embedded import EmbeddedRedis, create_topics
 from tests.conftest import FOUND
+from tests.support.exporters import Site, serving
 from tests.support.required import require
 from tests.support.secured import Certificates, SecuredKafka
 from tests.support.servers import EMBEDDED_BROKER, Found, kafka_server, own_redis, redis_server
@@ -90,14 +92,29 @@ def topics(kafka: str) -> Iterator[MakeTopics]:
         thread.submit(asyncio.run, delete_topics(kafka, made)).result()
 
 
-@pytest.fixture
-def redis_prefix(redis_url: str) -> Iterator[str]:
-    """A key prefix of this test alone; every key that contains it goes afterwards."""
+@contextlib.contextmanager
+def own_prefix(redis_url: str) -> Iterator[str]:
+    """A key prefix that nobody else has; every key that contains it goes afterwards."""
     prefix = f"test-{uuid.uuid4().hex[:12]}"
     yield prefix
     with contextlib.closing(redis.from_url(redis_url)) as client:
         for key in client.scan_iter(f"*{prefix}*", count=1000):
             client.unlink(key)
+
+
+@pytest.fixture
+def redis_prefix(redis_url: str) -> Iterator[str]:
+    """A key prefix of this test alone."""
+    with own_prefix(redis_url) as prefix:
+        yield prefix
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def site(redis_url: str) -> AsyncIterator[Site]:
+    """An exporter over a filled Redis, for all tests of a module that only read, in its loop."""
+    with own_prefix(redis_url) as prefix:
+        async with serving(redis_url, prefix) as found:
+            yield found
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from streamer.testing import Engines, LogRecord, chunks_of
 from tests.oracle.shape import Readings
-from tests.support.agreement import DOCUMENTS, SETTINGS, random_records, read_engines, to_log
+from tests.support.agreement import DOCUMENTS, SETTINGS, log_records, read_engines, to_log
 
 OF_ITEM = ("item_id", "position", "score", "propensity", "reward_estimate", "item_category")
 OF_NUMBERS = ("position", "score", "propensity", "reward_estimate", "dwell_ms", "value")
@@ -118,7 +118,7 @@ class Shaped:
 def shaped(seed: int, name: str, shape: str) -> Shaped:
     """A random log, with every trouble, of the settings of a name."""
     settings, write = SETTINGS[name], SHAPES[shape]
-    records, _ = random_records(seed, name, 1500, 2)
+    records = log_records(seed, name, 1500, 2)
     customs = {field for names in settings.custom_fields.values() for field in names}
     numbers = {*OF_NUMBERS, *settings.policy_fields, *customs}
     ours, theirs = _rewritten(

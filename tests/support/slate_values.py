@@ -1,4 +1,4 @@
-"""Values of single slates: by the core, and by the oracle."""
+"""Values of single slates: as the engine stores them, and by the oracle."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from streamer._core import slate_amounts
+from streamer.encoding.arrays import I64
 from streamer.metrics import ranking, scoring
 from streamer.metrics.slate_metrics import SlateFamily
-from streamer.metrics.slates import core_tables
 from streamer.settings.model import Settings
+from streamer.testing import LogRecord
 from tests.oracle import ranking as by_rank
 from tests.oracle import scoring as by_score
 from tests.oracle.slate_readings import graded_measures, probed_measures, scored_measures
+from tests.support.agreement import run_engines
+from tests.support.stored_sums import by_segment
 
 FAMILIES: Mapping[str, SlateFamily] = {
     "ranking": ranking.slate_metric,
@@ -24,23 +26,23 @@ FAMILIES: Mapping[str, SlateFamily] = {
 
 
 LISTED = 39
+T0 = 1_700_000_000_000
 
 
 @dataclass(frozen=True)
 class Item:
-    """A shown item. ``grade``: place of its gain from 1, 0 for none; ``listed``: its rank in the
-    brute-force list, 0: it is not in it, None: there is no list; ``is_held_out`` None: no item
-    was held out. A list has ``LISTED`` items."""
+    """A shown item. ``given``: kinds of feedback; ``listed``: its rank in the brute-force list, 0:
+    it is not in it, None: there is no list; ``is_held_out`` None: no item was held out. A list has
+    ``LISTED`` items."""
 
-    grade: int = 0
-    is_clicked: bool = False
+    given: tuple[str, ...] = ()
     score: float | None = None
     listed: int | None = None
     is_held_out: bool | None = None
 
-    def for_core(self) -> tuple[int, bool, float, int, bool]:
-        score = float("nan") if self.score is None else self.score
-        return self.grade, self.is_clicked, score, self.listed or 0, bool(self.is_held_out)
+    def gain(self, settings: Settings) -> float:
+        """The largest of its feedback."""
+        return max((settings.metrics.feedback[kind] for kind in self.given), default=0.0)
 
 
 Slate = Sequence[Item]
@@ -48,68 +50,86 @@ Values = dict[tuple[str, int, str], int]
 """Value by name, k and convention."""
 
 
-def random_slate(dice: Random, size: int, grades: int) -> list[Item]:
+def random_slate(dice: Random, size: int, kinds: Sequence[str]) -> list[Item]:
     """Slates of many kinds: without scores, with ties, with lists, all or nothing relevant."""
     share, scale = dice.choice((0.0, 0.05, 0.3, 0.9, 1.0)), dice.choice((1e-3, 1.0, 30.0, 1e6))
     unscored, is_tied = dice.choice((0.0, 0.2, 1.0)), dice.random() < 0.5
     has_list, is_sampled = dice.random() < 0.5, dice.random() < 0.5
     ranks = [*range(1, LISTED + 1), *[0] * size]
     dice.shuffle(ranks)
+    held_out = dice.randrange(2 * size)
     items = []
     for i in range(size):
         score: float | None = max(-1e6, min(1e6, dice.gauss(0, 1) * scale))
         if is_tied:
             score = float(round((score or 0.0) / scale))  # some are -0.0
+        given = [kind for kind in (dice.choice(kinds), "click") if dice.random() < share]
         items.append(
             Item(
-                dice.randint(1, grades) if dice.random() < share else 0,
-                dice.random() < share,
+                tuple(given),
                 None if dice.random() < unscored else score,
                 ranks[i] if has_list else None,
-                dice.random() < 0.2 if is_sampled else None,
+                i == held_out if is_sampled else None,
             )
         )
     return items
 
 
-def spec_of(settings: Settings, family: SlateFamily) -> dict[str, Any]:
-    """What the core is told of one family."""
-    tables = core_tables(settings.gains, settings.metrics.margin)
-    return {"tables": tables, "family": family.core_spec(settings)}
-
-
-def in_core(
-    settings: Settings, family: SlateFamily, slates: Sequence[Slate], incremental: bool = False
-) -> list[tuple[list[int], list[int]]]:
-    """Of each slate the amounts of the family's statistic, and the millionths of its values."""
-    given = [
-        (
-            [item.for_core() for item in slate],
-            LISTED if any(item.listed is not None for item in slate) else 0,
-            any(item.is_held_out is not None for item in slate),
-        )
-        for slate in slates
+def records_of(slates: Sequence[Slate], dimension: str) -> list[LogRecord]:
+    """A log of slates, each of a user and of a value of the dimension of its own."""
+    logs: dict[str, list[bytes]] = {"impressions": [], "clicks": []}
+    for number, slate in enumerate(slates):
+        base: dict[str, Any] = {"ts": T0, "user_id": f"u{number}", "request_id": "r"}
+        base[dimension] = str(number)
+        names = [f"i{rank}" for rank in range(len(slate))]
+        of_list = {item.listed: name for item, name in zip(slate, names, strict=True)}
+        shown: dict[str, Any] = {"items": [], **base}
+        if any(item.listed is not None for item in slate):
+            every = range(1, LISTED + 1)
+            shown["reference"] = [of_list.get(rank, f"other-{rank}") for rank in every]
+        if any(item.is_held_out is not None for item in slate):
+            held = [n for item, n in zip(slate, names, strict=True) if item.is_held_out]
+            shown["held_out"] = held[0] if held else "other"
+        for item, name in zip(slate, names, strict=True):
+            score = {} if item.score is None else {"score": item.score}
+            shown["items"].append({"item_id": name, **score})
+            for kind in item.given:
+                event = {**base, "item_id": name, "feedback": kind}
+                logs["clicks"].append(json.dumps(event).encode())
+        logs["impressions"].append(json.dumps(shown).encode())
+    return [
+        LogRecord(topic, 0, offset, T0, line)
+        for topic, lines in logs.items()
+        for offset, line in enumerate(lines)
     ]
-    return slate_amounts(json.dumps(spec_of(settings, family)), given, incremental)
 
 
-def core_values(settings: Settings, family: SlateFamily, slate: Slate) -> Values:
-    """The values of a slate, in units, 0 outside of their population."""
-    ((amounts, _),) = in_core(settings, family, [slate])
+def amounts(settings: Settings, slates: Sequence[Slate]) -> list[I64]:
+    """What the engine stores of each slate, as the layout has it. The settings' only dimension
+    keeps a value for each."""
+    (dimension,) = settings.dimension_names
+    engines = run_engines(settings, 1, records_of(slates, dimension), 10**6)
+    found = by_segment(engines, ring=1)
+    assert len(found) == len(slates)
+    return [found[str(number),] for number in range(len(slates))]
+
+
+def units(settings: Settings, family: SlateFamily, its: Sequence[int]) -> Values:
+    """The values of a slate, in units, 0 outside of their population. ``its``: what is stored of
+    the family."""
     found = {}
     for column in family.plan(settings).columns:
-        high, low = amounts[column.at : column.at + 2]
-        units = high if column.moments.is_single else (high << 30) + low
-        found[column.metric.name, column.k, column.convention] = units
+        high, low = its[column.at : column.at + 2]
+        one = high if column.moments.is_single else (high << 30) + low
+        found[column.metric.name, column.k, column.convention] = int(one)
     return found
 
 
 def oracle_values(settings: Settings, slate: Slate) -> tuple[set[str], Values]:
     """The populations that a slate belongs to, and its values there."""
-    gains = [0.0, *settings.gains]
-    grades = tuple(gains[item.grade] for item in slate)
+    grades = tuple(item.gain(settings) for item in slate)
     scored = [
-        by_score.Scored(item.score, item.is_clicked, item.grade > 0)
+        by_score.Scored(item.score, "click" in item.given, item.gain(settings) > 0)
         for item in slate
         if item.score is not None
     ]

@@ -19,6 +19,8 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.support.lanes import long
+
 STREAMER = [sys.executable, "-m", "streamer"]
 README = Path(__file__).parents[2] / "README.md"
 START_MS = 1_700_000_000_000
@@ -172,6 +174,7 @@ def test_the_demo_tells_its_story_and_ends_by_itself() -> None:
     assert "bts" in output
 
 
+@long
 @pytest.mark.usefixtures("apache_kafka")
 def test_from_a_file_to_metrics_on_ones_own_kafka_and_redis(
     kafka: str, redis_url: str, redis_prefix: str, tmp_path: Path

@@ -41,7 +41,7 @@ from tests.support.workers import (
     until,
 )
 
-LINES, SEED = sized(8_000, 20_000), 1
+LINES, SEED = sized(4_000, 20_000), 1
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +65,7 @@ def produced(kafka: str, case: Case) -> Iterator[Topics]:
     asyncio.run(delete_topics(kafka, names))
 
 
+@long
 async def test_one_worker(
     kafka: str, produced: Topics, redis_url: str, redis_prefix: str, tmp_path: Path, case: Case
 ) -> None:
@@ -122,7 +123,7 @@ async def test_whole_topics_one_after_the_other_and_a_restart(
 @pytest.fixture(scope="module")
 def live() -> Case:
     """Clocks may differ by days: so no topic overtakes another while they are being written."""
-    return random_case(LIVE, 8_000, 2)
+    return random_case(LIVE, sized(3_000, 8_000), 2)
 
 
 async def test_a_second_worker_joins_and_the_first_leaves_while_events_come(

@@ -18,6 +18,7 @@ from streamer.kafka.patterns import with_topics
 from streamer.server.exporter import Exporter
 from streamer.settings.model import Topics
 from tests.support.fixtures import MakeTopics
+from tests.support.lanes import long
 from tests.support.workers import Bench, bench, document_of, read_topic, until
 
 PARTITIONS = 2
@@ -133,6 +134,7 @@ async def send_own(brokers: str, names: Topics, first: int, count: int) -> None:
         await producer.stop()
 
 
+@long
 async def test_topics_that_become_sources_go_on_where_they_stood(
     kafka: str, topics: MakeTopics, redis_url: str, redis_prefix: str, tmp_path: Path
 ) -> None:

@@ -27,7 +27,7 @@ from tests.oracle.shape import Readings
 from tests.support.agreement import (
     SETTINGS,
     by_key,
-    random_records,
+    log_records,
     read_engines,
     run_engines,
     to_log,
@@ -222,7 +222,7 @@ def without_intervals(readings: Readings) -> Readings:
 def test_two_keys_hash_one_id_differently_and_read_the_same() -> None:
     assert len({digest("u1", key) for key in (FIXED_KEY, ONE, OTHER)}) == 3
     settings = SETTINGS["defaults"]
-    records, _ = random_records(2, "defaults", 800, 2)
+    records = log_records(2, "defaults", 800, 2)
     made = [run_engines(settings, 2, to_log(records), 50, 1, key) for key in (ONE, OTHER)]
     assert len(ids_of(made[0])) == len(ids_of(made[1])) > 100
     assert not ids_of(made[0]) & ids_of(made[1])

@@ -73,7 +73,6 @@ impl Experiments {
             dirty: HashTable::new(),
             last_dirty: None,
             is_stale: false,
-            must_refresh: false,
             person: Person::default(),
             work: Work::default(),
         })

@@ -165,7 +165,6 @@ impl Experiments {
         }
         self.seal_table(table);
         self.make_stale();
-        self.must_refresh = self.is_stale;
         Ok(())
     }
 

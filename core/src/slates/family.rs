@@ -202,3 +202,40 @@ fn column(spec: &ColumnSpec, family: &FamilySpec) -> Result<Column, String> {
         moments,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn family(field: &str, value: Value) -> Result<SlateFamily, String> {
+        let mut spec = json!({
+            "statistic": "scoring",
+            "width": 8,
+            "populations": ["gauc"],
+            "columns": [{"name": "gauc_ratio", "k": 0, "convention": "", "population": "gauc",
+                         "at": 1, "is_single": true, "square_limbs": 2}],
+        });
+        spec["columns"][0][field] = value;
+        SlateFamily::new(&serde_json::from_value(spec).unwrap())
+    }
+
+    #[test]
+    fn what_is_unknown_is_an_error_at_start() {
+        assert!(family("k", json!(1000)).is_ok());
+        for (field, value, message) in [
+            ("name", json!("no_such"), "no value"),
+            ("convention", json!("shown"), "no convention"),
+            ("population", json!("nobody"), "no population"),
+            ("k", json!(1001), "cut-offs"),
+            ("square_limbs", json!(3), "limbs"),
+            ("at", json!(0), "outside"),
+            ("at", json!(6), "outside"),
+            ("at", json!(1_000_000), "outside"),
+        ] {
+            let error = family(field, value).unwrap_err();
+            assert!(error.contains(message), "{error}");
+        }
+    }
+}

@@ -79,16 +79,6 @@ impl PairLosses {
         );
     }
 
-    /// The member at `index` is about to leave. Costs the number of members.
-    pub fn remove(&mut self, members: &[Member], index: usize) {
-        self.pair(
-            members,
-            index,
-            members.get(index).is_some_and(is_relevant),
-            -1,
-        );
-    }
-
     /// Add `sign` times the pairs of one member, as a relevant one or another.
     fn pair(&mut self, members: &[Member], index: usize, as_relevant: bool, sign: i64) {
         let Some(mine) = members.get(index) else {
@@ -133,4 +123,56 @@ impl PairLosses {
 
 fn is_relevant(member: &Member) -> bool {
     member.grade > 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kafka::testing::Dice;
+
+    /// Members with scores of all sizes, ties and none, of which some are relevant.
+    fn slate(dice: &mut Dice, size: usize) -> Vec<Member> {
+        let scale = [1e-3, 1.0, 30.0, 1e6][dice.below(4)];
+        let (share, step) = ([0, 5, 30, 90, 100][dice.below(5)], [1, 250][dice.below(2)]);
+        let mut member = || Member {
+            grade: u8::from(dice.below(100) < share),
+            is_clicked: false,
+            score: match dice.below(5) {
+                0 => f64::NAN,
+                _ => (dice.below(1000) / step * step) as f64 / 500.0 * scale - scale,
+            },
+            listed: 0,
+            is_held_out: false,
+        };
+        (0..size).map(|_| member()).collect()
+    }
+
+    /// The losses of members that come one by one, and become relevant and not.
+    fn stepwise(members: &[Member], margin: f64) -> PairLosses {
+        let (mut now, mut losses): (Vec<Member>, _) = (Vec::new(), PairLosses::new(margin));
+        for (i, member) in members.iter().enumerate() {
+            let grade = u8::from(i % 3 == 0);
+            let at = i * 7 % (now.len() + 1);
+            now.insert(at, Member { grade, ..*member });
+            losses.insert(&now, at);
+            if is_relevant(member) != (grade > 0) {
+                losses.flip(&now, at, is_relevant(member));
+            }
+            now[at].grade = member.grade;
+        }
+        losses
+    }
+
+    #[test]
+    fn kept_losses_are_those_computed_again() {
+        let (mut dice, mut with_pairs) = (Dice(11), 0);
+        for i in 0..404 {
+            let size = if i < 400 { 1 + dice.below(60) } else { 1000 };
+            let members = slate(&mut dice, size);
+            let whole = PairLosses::of(&members, 0.3);
+            assert_eq!(stepwise(&members, 0.3), whole);
+            with_pairs += usize::from(whole.pairs > 0);
+        }
+        assert!(with_pairs > 150);
+    }
 }

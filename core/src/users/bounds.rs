@@ -71,11 +71,6 @@ impl Users {
         self.items.len()
     }
 
-    /// How much feedback is held.
-    pub fn held(&self) -> usize {
-        self.held.len()
-    }
-
     /// Bytes of memory.
     pub fn nbytes(&self) -> usize {
         let rings: usize = self.rings.iter().map(RingSums::nbytes).sum();

@@ -42,11 +42,6 @@ impl Default for Held {
 }
 
 impl Held {
-    /// How much there is.
-    pub fn len(&self) -> usize {
-        self.by_serial.len()
-    }
-
     pub fn is_empty(&self) -> bool {
         self.by_serial.is_empty()
     }

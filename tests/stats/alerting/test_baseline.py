@@ -7,7 +7,7 @@ from math import inf
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats.mstats import winsorize
 from statsmodels.stats.meta_analysis import combine_effects
@@ -190,7 +190,6 @@ def test_a_fall_of_which_only_the_size_is_unsure_is_perhaps_beyond() -> None:
 
 
 @given(WINDOW, st.lists(WINDOW, min_size=3, max_size=8), st.floats(0.01, 0.9), st.booleans())
-@settings(max_examples=60)
 def test_every_status_is_what_the_interval_says(
     now: GroupSums, past: list[GroupSums], drop: float, is_higher: bool
 ) -> None:
@@ -289,7 +288,6 @@ def test_one_user_fires_nothing() -> None:
 
 
 @given(WINDOW, st.lists(WINDOW, min_size=3, max_size=5), st.randoms(use_true_random=False))
-@settings(max_examples=30)
 def test_neither_the_order_of_days_nor_that_of_groups_matters(
     now: GroupSums, past: list[GroupSums], dice: object
 ) -> None:

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamer.stats.experiments.plan import Plan, Rule
@@ -31,7 +31,6 @@ def spenders(seed: int, users: int, buyers: float, more: float, has_before: bool
     return ArmSums.of([(a, 1, b, 1) if has_before else (a, 1) for a, b in rows])
 
 
-@settings(max_examples=150)
 @given(
     st.integers(0, 10**6),
     st.sampled_from([0.02, 0.1, 0.5, 1.0]),

@@ -54,9 +54,9 @@ from tests.support.workers import (
 )
 from tests.system.topics import configure
 
-BAD = sized(10_000, 100_000)
+BAD = sized(4_000, 100_000)
 GOOD = sized(2_000, 20_000)
-HEAVY = sized(6, 24)
+HEAVY = sized(3, 24)
 LIMIT_SECONDS = 240
 REJECTED = "streamer_rejected_total"
 Letters = dict[tuple[str, int, int], tuple[Refusal, bytes | None, str | None]]

@@ -150,6 +150,7 @@ async def _shows(exporter: Exporter, text: str) -> bool:
     return text in str(exporter.health.problems)
 
 
+@long
 async def test_what_is_rekeyed_is_fetched_again_where_a_connection_damages_it(
     behind: Behind, tmp_path: Path
 ) -> None:

@@ -20,6 +20,7 @@ from streamer.state.redis.store import RedisStore
 from streamer.testing import LogRecord
 from streamer.testing.embedded import HOST
 from tests.support.fixtures import MakeRedis, MakeTopics
+from tests.support.lanes import long
 from tests.support.workers import bench, document_of, produce, until
 from tests.system.faults.load import Load
 
@@ -69,6 +70,7 @@ async def test_nothing_is_ready_while_records_wait_for_a_first_worker(
         await until(is_ready, "a worker has counted them", made.said)
 
 
+@long
 async def test_a_full_redis_is_noticed_under_load(
     kafka: str, topics: MakeTopics, make_redis: MakeRedis, tmp_path: Path
 ) -> None:

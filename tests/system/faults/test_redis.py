@@ -38,7 +38,7 @@ from tests.support.workers import Bench, bench, document_of, ends_of, until
 from tests.system.faults.load import Load
 from tests.system.faults.proxy import Proxy
 
-SWALLOWED = sized(4, 100)
+SWALLOWED = sized(2, 100)
 LIMIT_SECONDS = 240
 AOF = {"appendfsync": "always", "repl-diskless-sync-delay": "0"}
 
@@ -145,7 +145,7 @@ async def test_crashes_a_rollback_and_a_fail_over(
     names, server = topics(partitions=PARTITIONS), make_redis(appendonly=True, options=AOF)
     replica = make_redis(options={"replicaof": f"{HOST} {server.port}"})
     async with scene(kafka, names, server, tmp_path, case, 30.0) as stage:
-        for _ in range(3):
+        for _ in range(sized(1, 3)):
             server.kill()
             await stage.says("cannot read")
             server.start()

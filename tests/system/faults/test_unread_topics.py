@@ -83,6 +83,7 @@ def _on(partition: int, records: list[LogRecord]) -> list[LogRecord]:
 
 
 @pytest.mark.timeout(LIMIT_SECONDS)
+@long
 async def test_a_topic_that_is_gone_is_named_and_counted_once_it_is_back(
     kafka: str, topics: MakeTopics, redis_url: str, redis_prefix: str, tmp_path: Path
 ) -> None:
