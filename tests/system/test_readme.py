@@ -158,7 +158,11 @@ def test_the_demo_tells_its_story_and_ends_by_itself() -> None:
 
         def story() -> bool:
             alerts = json.loads(fetched(f"{url}/api/alerts"))["alerts"]
-            dropped = [a["segment"]["surface"] for a in alerts if a["status"] == "dropped"]
+            dropped = [
+                a["segment"]["surface"]
+                for a in alerts
+                if a["checks"]["metric"]["status"] == "dropped"
+            ]
             return verdict("ranker") == "better" and dropped == ["women"]
 
         def verdict(name: str) -> str:
