@@ -2,8 +2,9 @@
 #   make demo ARGS="--seconds 30"      make test ARGS="-k time"      make test-all      make check      make bench      make docs
 
 PYTHON ?= python3
-# Two processes, each with a Kafka and a Redis of its own; PARALLEL= runs the tests in one.
-PARALLEL ?= -n 2 --dist loadfile
+# Three processes for two cores, as many tests wait; each has a Kafka and a Redis of its own, and takes
+# whole files in the order of tests/conftest.py. PARALLEL= runs the tests in one.
+PARALLEL ?= -n 3 --dist loadfile --no-loadscope-reorder
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements/constraints.txt
 

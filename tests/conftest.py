@@ -6,6 +6,7 @@ Whichever process of a parallel run found them.
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,12 +22,18 @@ settings.load_profile("all" if IS_ALL else "short")
 FOUND = pytest.StashKey[dict[str, str]]()
 """Which servers the tests ran against, by name."""
 pytest_plugins = ["tests.support.fixtures"]
+SLOW = ("system", "kafka", "server", "state", "worker", "cli")
+"""Rooms whose tests wait for processes: the first to be run, so that no process of tests ends long
+after the others."""
 SERVERS = {"kafka", "redis_url", "make_redis", "secured", "redis"}
 """Fixtures that start one."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave tests with the mark ``long`` out of the short lane, unless -m asks for them."""
+    """Leave tests with the mark ``long`` out of the short lane, unless -m asks for them; the slow
+    rooms come first."""
+    folders = [Path(__file__).parent / room for room in SLOW]
+    items.sort(key=lambda item: [not item.path.is_relative_to(folder) for folder in folders])
     for item in items:
         if SERVERS.intersection(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.integration)
