@@ -64,11 +64,9 @@ impl Columns {
 
     /// Puts other values in place of a column's. An error where there is none.
     pub fn replace<T: Value>(&mut self, name: &str, values: Vec<T>) -> Result<(), LoadError> {
-        self.find(name)?;
         let found = self.0.iter_mut().find(|(other, _)| other == name);
-        found
-            .into_iter()
-            .for_each(|(_, old)| *old = T::column(values.clone()));
+        let (_, old) = found.ok_or_else(|| missing(name))?;
+        *old = T::column(values);
         Ok(())
     }
 
@@ -84,9 +82,7 @@ impl Columns {
 
     fn find(&self, name: &str) -> Result<&ColumnValues, LoadError> {
         let found = self.0.iter().find(|(other, _)| other == name);
-        found
-            .map(|(_, values)| values)
-            .ok_or_else(|| format!("a stored table has no column {name:?}"))
+        found.map(|(_, values)| values).ok_or_else(|| missing(name))
     }
 
     /// The largest value of a column; 0 without rows.
@@ -121,6 +117,10 @@ impl Columns {
             Err("columns of a stored table have different lengths".to_owned())
         }
     }
+}
+
+fn missing(name: &str) -> LoadError {
+    format!("a stored table has no column {name:?}")
 }
 
 fn wrong_type(name: &str) -> LoadError {

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from streamer.metrics.catalogue import PREFIX
+from streamer.metrics.definition import DIMENSIONS
 from streamer.server.series import Entry
 from streamer.settings.model import CONVENTIONS, Metrics
 from streamer.testing import value_of
@@ -60,7 +61,7 @@ LABELS = {
     "verdict": "better, worse, …: docs/experiments.md",
     "recommendation": "ship, wait, …: docs/experiments.md",
     "alert": "the name of one of [[alerts]]",
-    "<dimension>": "one label for each dimension",
+    DIMENSIONS: "one label for each dimension",
     "status": "what holds, in words",
     "worker": "host, process and a random part",
     "partition": "the number of a partition",

@@ -20,6 +20,8 @@ from streamer.metrics.layout import Layout, Stat
 from streamer.settings import limits
 
 Values = npt.NDArray[Any]
+DIMENSIONS = "<dimension>"
+"""Among the labels of a series: one for each dimension."""
 Form = Literal["percent", "seconds", "number"]
 """How values of a metric are written."""
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import isfinite
 
-from streamer.metrics.definition import Declarations, Family, Sample
+from streamer.metrics.definition import DIMENSIONS, Declarations, Family, Sample
 from streamer.query.checks import CHECKS, Check, Gauge
 from streamer.query.counters import CounterInputs, Samples
 
 PREFIX = "alert_"
-_LABELS = ("alert", "<dimension>")
-gauge = Declarations[Samples]("total")
+_LABELS = ("alert", DIMENSIONS)
+series = Declarations[Samples]("total")
 
 
 def _values(check: Check, of: Gauge) -> Samples:
@@ -36,7 +36,7 @@ def _statuses(check: Check) -> Samples:
 
 for _check in CHECKS:
     for _of in _check.gauges:
-        gauge(
+        series(
             PREFIX + _of.name,
             labels=_LABELS,
             formula=_of.formula,
@@ -44,7 +44,7 @@ for _check in CHECKS:
             empty=_of.empty,
             doc=_of.doc,
         )(_values(_check, _of))
-    gauge(
+    series(
         PREFIX + _check.status_gauge,
         labels=(*_LABELS, "status"),
         formula="1 for what holds",
@@ -53,4 +53,4 @@ for _check in CHECKS:
         doc=_check.status_doc,
     )(_statuses(_check))
 
-FAMILY = Family("alerts", tuple(gauge.series))
+FAMILY = Family("alerts", tuple(series.series))

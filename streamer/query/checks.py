@@ -395,7 +395,7 @@ class ReferenceCheck(Check):
 
 
 CHECKS: tuple[Check, ...] = (MetricCheck(), TrafficCheck(), ReferenceCheck())
-"""The first is what the alert is about."""
+"""The first is what the alert is about: it is called `metric`, as the page knows."""
 
 
 def judged(windows: AlertEvaluation) -> Iterator[AlertVerdict]:

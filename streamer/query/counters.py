@@ -46,11 +46,11 @@ class CounterInputs:
 
 
 Samples = Callable[[CounterInputs], Iterator[Sample]]
-counter = Declarations[Samples]("total")
+series = Declarations[Samples]("total")
 _AT_0 = "shown at 0"
 
 
-@counter(
+@series(
     "events_total",
     labels=("topic",),
     formula="accepted + duplicates + late + rejected + ignored",
@@ -67,13 +67,13 @@ def _events(known: CounterInputs) -> Iterator[Sample]:
     return known.by_log(seen)
 
 
-@counter("accepted_total", labels=("topic",), formula="accepted events", unit="events", empty=_AT_0)
+@series("accepted_total", labels=("topic",), formula="accepted events", unit="events", empty=_AT_0)
 def _accepted(known: CounterInputs) -> Iterator[Sample]:
     """Events accepted, and counted."""
     return known.by_log(lambda topic: topic.accepted)
 
 
-@counter(
+@series(
     "duplicates_total",
     labels=("topic",),
     formula="events whose event_id was accepted within dedup_horizon",
@@ -85,7 +85,7 @@ def _duplicates(known: CounterInputs) -> Iterator[Sample]:
     return known.by_log(lambda topic: topic.duplicates)
 
 
-@counter(
+@series(
     "late_total",
     labels=("topic",),
     formula="events with arrival clock - ts > max_lateness",
@@ -97,7 +97,7 @@ def _late(known: CounterInputs) -> Iterator[Sample]:
     return known.by_log(lambda topic: topic.late)
 
 
-@counter(
+@series(
     "rejected_total",
     labels=("topic", "reason"),
     formula="records that are not valid events, by reason",
@@ -112,7 +112,7 @@ def _rejected(known: CounterInputs) -> Iterator[Sample]:
             yield (name, reason), sum(count.get(reason, 0) for count in counts)
 
 
-@counter(
+@series(
     "ignored_total",
     labels=("topic",),
     formula="records of a kind in kind.ignored",
@@ -124,7 +124,7 @@ def _ignored(known: CounterInputs) -> Iterator[Sample]:
     return known.by_log(lambda topic: topic.ignored)
 
 
-@counter(
+@series(
     "anonymous_total",
     labels=("topic",),
     formula="accepted events without a user",
@@ -136,7 +136,7 @@ def _anonymous(known: CounterInputs) -> Iterator[Sample]:
     return known.by_log(lambda topic: topic.anonymous)
 
 
-@counter(
+@series(
     "cut_values_total",
     labels=("topic",),
     formula="values of dimensions of more than 128 characters, in accepted events",
@@ -148,7 +148,7 @@ def _cut_values(known: CounterInputs) -> Iterator[Sample]:
     return known.by_log(lambda topic: topic.cut_values)
 
 
-@counter(
+@series(
     "unattributed_total",
     labels=("topic",),
     formula="final and joined to nothing",
@@ -161,7 +161,7 @@ def _unattributed(known: CounterInputs) -> Iterator[Sample]:
         yield (kind,), sum(h.unattributed[kind] for h in known.headers)
 
 
-@counter(
+@series(
     "unsettled",
     labels=("topic",),
     formula="accepted feedback - settled feedback",
@@ -174,7 +174,7 @@ def _unsettled(known: CounterInputs) -> Iterator[Sample]:
         yield (kind,), sum(h.unsettled[kind] for h in known.headers)
 
 
-@counter(
+@series(
     "label_values_capped_total",
     labels=("dimension",),
     formula="accepted events with a value that its partition does not keep",
@@ -187,7 +187,7 @@ def _capped(known: CounterInputs) -> Iterator[Sample]:
         yield (name,), sum(h.capped[i] for h in known.headers)
 
 
-@counter(
+@series(
     "join_gap_total",
     formula="records below the watermark of an idle topic",
     unit="records",
@@ -198,7 +198,7 @@ def _join_gap(known: CounterInputs) -> Iterator[Sample]:
     yield (), sum(h.join_gap for h in known.headers)
 
 
-@counter(
+@series(
     "settled_moved_total",
     formula="settled feedback that joined another impression later",
     unit="events",
@@ -210,14 +210,14 @@ def _settled_moved(known: CounterInputs) -> Iterator[Sample]:
     yield (), sum(h.settled_moved for h in known.headers)
 
 
-@counter("user_sample_ratio", formula="share of the users, by hash", unit="ratio", empty=_AT_0)
+@series("user_sample_ratio", formula="share of the users, by hash", unit="ratio", empty=_AT_0)
 def _user_sample(known: CounterInputs) -> Iterator[Sample]:
     """Share of the users that metrics of users are computed from, in the partition with the
     smallest share; 1: all of them."""
     yield (), 2.0 ** -max((h.sample_bits for h in known.headers), default=0)
 
 
-@counter(
+@series(
     "item_sample_ratio",
     labels=("window",),
     formula="share of the items, by hash",
@@ -230,7 +230,7 @@ def _item_sample(known: CounterInputs) -> Iterator[Sample]:
         yield (label,), ratio
 
 
-@counter(
+@series(
     "users_behind_seconds",
     formula="stream time since the metrics of users were brought up to date",
     unit="seconds",
@@ -242,7 +242,7 @@ def _users_behind(known: CounterInputs) -> Iterator[Sample]:
     yield (), max((h.users_behind_ms for h in known.headers), default=0) / 1000
 
 
-@counter(
+@series(
     "counted_since_seconds",
     labels=("setting", "value"),
     formula="stream time from which on it is counted, in the partition that began last",
@@ -260,7 +260,7 @@ def _counted_since(known: CounterInputs) -> Iterator[Sample]:
         yield key, since_ms / 1000
 
 
-@counter(
+@series(
     "identity_exact",
     formula="1 if streamer_inexact has no cause for counts or joins, else 0",
     unit="0 or 1",
@@ -272,7 +272,7 @@ def _identity(known: CounterInputs) -> Iterator[Sample]:
     yield (), int(not any(each.is_of_all for each in known.inexact))
 
 
-@counter(
+@series(
     "inexact",
     labels=("metrics", "cause"),
     formula="1 for each cause for which some metrics are not exact",
@@ -286,7 +286,7 @@ def _inexact(known: CounterInputs) -> Iterator[Sample]:
         yield (each.metrics, each.cause), 1
 
 
-@counter(
+@series(
     "stream_time_seconds",
     formula="largest min(ts, arrival clock)",
     unit="epoch seconds",
@@ -298,7 +298,7 @@ def _stream_time(known: CounterInputs) -> Iterator[Sample]:
         yield (), known.stream_ms / 1000
 
 
-@counter(
+@series(
     "source_info",
     labels=("source", "topic", "cluster", "format"),
     formula="1 for each topic that is read",
@@ -313,4 +313,4 @@ def _sources(known: CounterInputs) -> Iterator[Sample]:
         yield (source.called, name, log.cluster or MAIN, source.format), 1
 
 
-FAMILY = Family("acceptance", tuple(counter.series))
+FAMILY = Family("acceptance", tuple(series.series))

@@ -15,7 +15,7 @@ from streamer.stats.experiments.estimate import Estimate, Inference
 from streamer.stats.experiments.readout import Comparison
 from streamer.stats.experiments.verdict import Scale
 
-gauge = Declarations[Samples]("total")
+series = Declarations[Samples]("total")
 _OF_ARM = ("experiment", "metric", "arm")
 _OF_LIFT = (*_OF_ARM, "interval")
 _UNDEFINED = "absent where it is not defined, and before the first day"
@@ -46,7 +46,7 @@ def _inferences(
                 yield (*labels, interval), lift, inference
 
 
-@gauge(
+@series(
     "experiment_users",
     labels=("experiment", "arm"),
     formula="users with an impression in the arm and in no other one",
@@ -60,7 +60,7 @@ def _users(known: CounterInputs) -> Iterator[Sample]:
             yield (found.experiment.name, arm), users
 
 
-@gauge(
+@series(
     "experiment_users_in_several_arms",
     labels=("experiment",),
     formula="users with impressions in several arms",
@@ -73,7 +73,7 @@ def _users_in_several_arms(known: CounterInputs) -> Iterator[Sample]:
         yield (found.experiment.name,), found.users_in_several_arms
 
 
-@gauge(
+@series(
     "experiment_outside_outcomes",
     labels=("experiment", "reason"),
     formula="feedback, conversions and viewings: before_exposure of their user (attributed ones: "
@@ -89,7 +89,7 @@ def _outside(known: CounterInputs) -> Iterator[Sample]:
             yield (found.experiment.name, "unexposed"), found.outside.unexposed
 
 
-@gauge(
+@series(
     "experiment_user_sample_ratio",
     labels=("experiment",),
     formula="share of the users, by hash",
@@ -102,7 +102,7 @@ def _sample(known: CounterInputs) -> Iterator[Sample]:
         yield (found.experiment.name,), found.user_sample_ratio
 
 
-@gauge(
+@series(
     "experiment_srm_pvalue",
     labels=("experiment", "interval"),
     formula="fixed: Pearson's chi-squared; anytime: 1 / Bayes factor",
@@ -118,7 +118,7 @@ def _split(known: CounterInputs) -> Iterator[Sample]:
         yield (found.experiment.name, "anytime"), split.p_value
 
 
-@gauge(
+@series(
     "experiment_value",
     labels=_OF_ARM,
     formula="sum of the numerators / sum of the denominators, over the users of the arm",
@@ -152,7 +152,7 @@ def _gauge(
             assert value is not None
             yield labels, value
 
-    gauge(name, labels=_OF_LIFT, formula=formula, unit=unit, empty=empty, doc=doc)(samples)
+    series(name, labels=_OF_LIFT, formula=formula, unit=unit, empty=empty, doc=doc)(samples)
 
 
 _gauge(
@@ -207,7 +207,7 @@ _gauge(
 )
 
 
-@gauge(
+@series(
     "experiment_verdict",
     labels=(*_OF_ARM, "verdict"),
     formula="1 for the verdict that holds",
@@ -220,7 +220,7 @@ def _verdict(known: CounterInputs) -> Iterator[Sample]:
         yield (*labels, str(comparison.verdict.outcome)), 1
 
 
-@gauge(
+@series(
     "experiment_recommendation",
     labels=("experiment", "recommendation", "arm"),
     formula="1 for the recommendation that holds",
@@ -236,4 +236,4 @@ def _recommendation(known: CounterInputs) -> Iterator[Sample]:
             yield (found.experiment.name, str(advice.action), advice.arm or ""), 1
 
 
-FAMILY = Family("experiments", tuple(gauge.series))
+FAMILY = Family("experiments", tuple(series.series))

@@ -106,18 +106,24 @@ class PaneReader:
                 kept.flat = np.concatenate([kept.flat, more])
             kept.used = False
         self._maps, self._shape = list(maps), (segments, size)
-        if self._sums or self._cells:
+        if not (self._sums or self._cells):
+            return
+        try:
             for number, (old, new) in enumerate(zip(before, parts, strict=True)):
                 if old is not new:
                     self._replace(number, old.panes, new.panes)
+        except BaseException:  # such as MemoryError: of some partitions the old panes are still in
+            self._sums, self._cells = {}, {}
+            raise
 
     def _replace(self, number: int, old: Mapping[int, Pane], new: Mapping[int, Pane]) -> None:
         """Put the panes of a partition's new commit in place of those of the old one."""
         come = {p: x for p, x in new.items() if p not in old or not are_same(old[p], x)}
         gone = {p: old[p] for p in (old.keys() - new.keys()) | (old.keys() & come.keys())}
-        for rows in (self._rows(number, come, 1), self._rows(number, gone, -1)):
-            for kept in self._sums.values():
-                rows.add_to(kept.flat, kept.panes)
+        if self._sums:
+            for rows in (self._rows(number, come, 1), self._rows(number, gone, -1)):
+                for kept in self._sums.values():
+                    rows.add_to(kept.flat, kept.panes)
         for cells in self._cells.values():
             for pane in come.keys() | gone.keys():
                 cells.pop(pane, None)

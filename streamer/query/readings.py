@@ -10,7 +10,15 @@ from typing import Any, TypeVar
 
 from streamer.ingest.keying import topics_not_by_user
 from streamer.metrics.catalogue import PREFIX, Catalogue
-from streamer.metrics.definition import DeclaredSeries, Family, Metric, Sample, Series, shown_series
+from streamer.metrics.definition import (
+    DIMENSIONS,
+    DeclaredSeries,
+    Family,
+    Metric,
+    Sample,
+    Series,
+    shown_series,
+)
 from streamer.metrics.rings import Ring, rings_of
 from streamer.query import alert_gauges, counters, experiment_gauges
 from streamer.query.checks import AlertVerdict, watched
@@ -27,8 +35,6 @@ from streamer.state.snapshot import View
 
 SAMPLED = (counters.FAMILY, experiment_gauges.FAMILY, alert_gauges.FAMILY)
 """Families of series beside those of windows and totals."""
-DIMENSIONS = "<dimension>"
-"""Stands for one label for each dimension."""
 _SINCE = "counted_since_ms"
 _Inputs = TypeVar("_Inputs")
 

@@ -219,7 +219,7 @@ def _days(days: int | None) -> str:
 
 def _method(experiment: Experiment) -> str:
     return (
-        "Users are compared, who were assigned as a whole: an arm's value is the sum of its users' "
+        "Users are compared, each assigned as a whole: an arm's value is the sum of its users' "
         "numerators over that of their denominators, with variances by the delta method"
         f"{_before(experiment.covariate_days)}. Lifts in percent are relative to the control. An "
         f"interval at any time holds at level {1 - experiment.alpha:.4g} however often you look, "

@@ -49,12 +49,12 @@ class ProcessorInputs:
             yield (name,), sum(map(of, stored))
 
 
-gauge = counter = Declarations[Callable[[ProcessorInputs], Iterator[Sample]]]("total")
+series = Declarations[Callable[[ProcessorInputs], Iterator[Sample]]]("total")
 _WITHOUT_WORKERS = "absent without workers"
 _AT_0 = "shown at 0"
 
 
-@gauge(
+@series(
     "partition_owner_info",
     labels=("partition", "worker", "phase"),
     formula="1 for each partition that a worker has",
@@ -68,7 +68,7 @@ def _owner(known: ProcessorInputs) -> Iterator[Sample]:
             yield (str(partition), report.worker, phase), 1
 
 
-@gauge(
+@series(
     "commit_seconds",
     labels=("worker", "le"),
     kind="histogram",
@@ -79,14 +79,14 @@ def _owner(known: ProcessorInputs) -> Iterator[Sample]:
 def _commits(known: ProcessorInputs) -> Iterator[Sample]:
     """Time of one commit to the store."""
     for report in known.reports:
-        of_worker, upto = (report.worker,), list(accumulate(report.commit_buckets))
+        upto = list(accumulate(report.commit_buckets))
         for bound, commits in zip(_BOUNDS, upto, strict=True):
-            yield (report.worker, bound), commits, "_bucket"
-        yield of_worker, upto[-1], "_count"
-        yield of_worker, report.commit_seconds_sum, "_sum"
+            yield (report.worker, bound), commits, "_bucket"  # the text format wants these first
+        yield (report.worker,), upto[-1], "_count"
+        yield (report.worker,), report.commit_seconds_sum, "_sum"
 
 
-@counter(
+@series(
     "fenced_total",
     labels=("worker",),
     formula="commits refused",
@@ -99,20 +99,20 @@ def _fenced(known: ProcessorInputs) -> Iterator[Sample]:
         yield (report.worker,), report.fenced
 
 
-@counter("dead_letters_total", formula="records sent", unit="records", empty=_AT_0)
+@series("dead_letters_total", formula="records sent", unit="records", empty=_AT_0)
 def _dead_letters(known: ProcessorInputs) -> Iterator[Sample]:
     """Records sent to the dead-letter topic."""
     yield (), sum(m.dead_letters for m in known.manifests.values())
 
 
-@counter("dead_letters_omitted_total", formula="records not sent", unit="records", empty=_AT_0)
+@series("dead_letters_omitted_total", formula="records not sent", unit="records", empty=_AT_0)
 def _omitted(known: ProcessorInputs) -> Iterator[Sample]:
     """Refused records that were counted by reason and not sent to the dead-letter topic: a fetch
     held so many in so few bytes."""
     yield (), sum(m.dead_letters_omitted for m in known.manifests.values())
 
 
-@counter(
+@series(
     "lost_records_total",
     labels=("topic",),
     formula="offsets that were passed over",
@@ -124,7 +124,7 @@ def _lost(known: ProcessorInputs) -> Iterator[Sample]:
     return known.by_topic(lambda topic: topic.lost)
 
 
-@counter(
+@series(
     "log_restarts_total",
     labels=("topic",),
     formula="logs that were no continuation of what was read",
@@ -136,7 +136,7 @@ def _restarts(known: ProcessorInputs) -> Iterator[Sample]:
     return known.by_topic(lambda topic: topic.restarts)
 
 
-@gauge(
+@series(
     "last_commit_timestamp_seconds",
     labels=("partition",),
     formula="time of the last commit",
@@ -149,25 +149,25 @@ def _committed(known: ProcessorInputs) -> Iterator[Sample]:
         yield (str(partition),), seen_ms / 1000
 
 
-@gauge("ready", formula="1 if /readyz has no problem, else 0", unit="0 or 1", empty=_AT_0)
+@series("ready", formula="1 if /readyz has no problem, else 0", unit="0 or 1", empty=_AT_0)
 def _ready(known: ProcessorInputs) -> Iterator[Sample]:
     """1 when every partition has a worker and none waits (as /readyz)."""
     yield (), int(known.health.is_ready)
 
 
-@gauge("workers", formula="workers with a recent report", unit="workers", empty=_AT_0)
+@series("workers", formula="workers with a recent report", unit="workers", empty=_AT_0)
 def _workers(known: ProcessorInputs) -> Iterator[Sample]:
     """Workers that have reported recently."""
     yield (), len(known.reports)
 
 
-@gauge("partitions", formula="partitions of the state", unit="partitions", empty=_AT_0)
+@series("partitions", formula="partitions of the state", unit="partitions", empty=_AT_0)
 def _partitions(known: ProcessorInputs) -> Iterator[Sample]:
     """Partitions of each topic, fixed when the state was created."""
     yield (), known.reader.count
 
 
-@gauge(
+@series(
     "consumer_lag_records",
     labels=("topic", "partition"),
     formula="last stable offset - offset of the stored state",
@@ -180,7 +180,7 @@ def _lag(known: ProcessorInputs) -> Iterator[Sample]:
         yield (topic, str(partition)), records
 
 
-@gauge(
+@series(
     "partition_standstill_seconds",
     labels=("partition",),
     formula="time since the last commit, while records wait",
@@ -193,7 +193,7 @@ def _standstill(known: ProcessorInputs) -> Iterator[Sample]:
         yield (str(partition),), seconds
 
 
-@gauge(
+@series(
     "topic_keyed_by_user",
     labels=("topic",),
     formula="1 if keyed by user, else 0",
@@ -207,7 +207,7 @@ def _keyed(known: ProcessorInputs) -> Iterator[Sample]:
         yield (topic,), int(is_by_user or known.settings.kafka.keyed_by == "user")
 
 
-@gauge(
+@series(
     "topic_unread",
     labels=("topic",),
     formula="1 if records are not read, else 0",
@@ -220,13 +220,13 @@ def _unread(known: ProcessorInputs) -> Iterator[Sample]:
         yield (topic,), int(topic in known.unread)
 
 
-@gauge("readout_seconds", formula="time of the last readout", unit="seconds", empty=_AT_0)
+@series("readout_seconds", formula="time of the last readout", unit="seconds", empty=_AT_0)
 def _readout(known: ProcessorInputs) -> Iterator[Sample]:
     """Time the last readout took."""
     yield (), known.readout_seconds
 
 
-@gauge(
+@series(
     "build_info",
     labels=("version", "python"),
     formula="1",
@@ -238,4 +238,4 @@ def _build(known: ProcessorInputs) -> Iterator[Sample]:
     yield (__version__, platform.python_version()), 1
 
 
-FAMILY = Family("processor", tuple(gauge.series))
+FAMILY = Family("processor", tuple(series.series))

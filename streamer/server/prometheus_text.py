@@ -7,7 +7,7 @@ sample.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
 
@@ -22,7 +22,7 @@ _PLAIN = 1e6
 """Numbers nearer to 0 are written as Python does; Go's exponents begin here."""
 
 
-def render(blocks: Iterable[SeriesBlock], is_openmetrics: bool = False) -> str:
+def render(blocks: Sequence[SeriesBlock], is_openmetrics: bool = False) -> str:
     """The text format of readings, which stand together by name; in OpenMetrics without the last
     line, ``# EOF``, so that more may follow."""
     if len(_texts) > limits.MAX_LABEL_TEXTS:

@@ -20,8 +20,6 @@ OF_READINGS = (
 UNRESERVED = ("source", "cluster", "format", "recommendation", "metrics", "cause")
 """Labels of `source_info`, `experiment_recommendation` and `inexact`, which have none of
 dimensions: these may have the same names."""
-OF_BUILD = ("version", "python")
-"""Labels of `build_info`; dimensions may have the same names."""
 OF_PROCESS = ("worker", "phase", "partition")
 """Labels of the processor's own metrics."""
 OF_ALERTS = ("baseline", "severity", "alertname")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
@@ -90,7 +90,7 @@ async def test_a_readout_is_written_once_for_each_form(
     written: list[bool] = []
     render = prometheus_text.render
 
-    def counted(of: Iterable[SeriesBlock], is_openmetrics: bool = False) -> str:
+    def counted(of: Sequence[SeriesBlock], is_openmetrics: bool = False) -> str:
         written.append(is_openmetrics)
         return render(of, is_openmetrics)
 

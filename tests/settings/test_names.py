@@ -9,7 +9,7 @@ import pytest
 from streamer.errors import SettingsError
 from streamer.metrics.catalogue import FAMILIES
 from streamer.server.series import entries
-from streamer.settings.labels import OF_BUILD, OF_READINGS, RESERVED, UNRESERVED
+from streamer.settings.labels import OF_READINGS, RESERVED, UNRESERVED
 from streamer.settings.load import load, parse
 from streamer.settings.model import Settings
 from streamer.settings.redis_url import validate_url
@@ -90,6 +90,8 @@ def test_names_may_be_exchanged_and_shared_by_events_of_other_topics() -> None:
     assert parse({"events": {"fields": fields}}).events.fields == fields
 
 
+OF_BUILD = ("version", "python")
+"""Labels of `build_info`, which has none of dimensions."""
 OURS = {label for entry in entries() for label in entry.labels} - {
     *("<dimension>", *UNRESERVED, *OF_BUILD)
 }

@@ -12,11 +12,11 @@ export function hashOf(name) {
   return `#experiment=${encodeURIComponent(name)}`;
 }
 
-/** The view of one entry of /api/experiments; `show` takes its document. */
-export function card({ name }) {
+/** The view of one entry of /api/experiments; `show` takes its document. `isAlone`: nothing links to it. */
+export function card({ name }, isAlone = false) {
   const id = freshId("experiment");
   const root = element("article", { class: "card panel", "aria-labelledby": id, "data-name": name });
-  const link = element("a", { href: hashOf(name) }, name);
+  const link = element(isAlone ? "span" : "a", isAlone ? {} : { href: hashOf(name) }, name);
   const parts = {
     who: element("p", { class: "who" }),
     advice: adviceView(),

@@ -7,9 +7,11 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from html import escape
 from typing import Any
+
+import msgspec
 
 from streamer.server.web import contents
 
@@ -35,9 +37,25 @@ def frozen(document: Mapping[str, Any]) -> str:
         "title": escape(document["name"]),
         "style": files["style.css"],
         "modules": modules,
-        "document": json.dumps(document).replace("<", "\\u003c"),
+        "sentences": "\n".join(f"<p>{escape(text)}</p>" for text in _sentences(document)),
+        "document": msgspec.json.encode(document).decode().replace("<", "\\u003c"),
     }
     return re.sub(r"\{([a-z]+)\}", lambda named: texts[named[1]], page)
+
+
+def _sentences(document: Mapping[str, Any]) -> Iterator[str]:
+    """What is said where no script runs, as in a preview of mail."""
+    yield f"{document['who']}, {document['when']}"
+    if (advice := document["recommendation"]) is not None:
+        yield f"{advice['words'].capitalize()}. {advice['reason']}"
+    if document["last"] is None:
+        return
+    yield document["metrics"][0]["split_test"]["words"]
+    yield from (*document["warnings"], *document["notes"])
+    for metric in document["metrics"]:
+        for pair in metric["comparisons"]:
+            verdict = pair["verdict"]
+            yield f"{metric['title']}, {pair['arm']}: {verdict['outcome']}. {verdict['reason']}"
 
 
 def _modules(files: Mapping[str, str], wanted: list[str]) -> str:

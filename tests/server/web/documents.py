@@ -102,6 +102,7 @@ def experiment(pairs: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
         **who,
         **days,
         **known,
+        "recommendation": None,
         "covariate_days": 0,
         "metrics": [metric],
         "history": [],
