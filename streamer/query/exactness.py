@@ -63,14 +63,14 @@ class _Cause:
     holds: _Holds
 
 
-def inexact(basis: ExactnessInputs) -> list[Inexact]:
+def inexact(inputs: ExactnessInputs) -> list[Inexact]:
     """All that is not exact, those that concern the most first."""
-    return [Inexact(c.metrics, c.name, c.text) for c in _CAUSES if c.holds(basis)]
+    return [Inexact(c.metrics, c.name, c.text) for c in _CAUSES if c.holds(inputs)]
 
 
 def _dropped(name: str) -> _Holds:
     """Whether rows left before their time, as there were too many."""
-    return lambda basis: any(header.dropped.get(name) for header in basis.headers)
+    return lambda inputs: any(header.dropped.get(name) for header in inputs.headers)
 
 
 def _bound(metrics: str, name: str, what: str, setting: str) -> _Cause:
@@ -81,25 +81,25 @@ def _bound(metrics: str, name: str, what: str, setting: str) -> _Cause:
 def _any_topic(
     holds: Callable[[ExactnessInputs], Iterator[int]],
 ) -> _Holds:
-    return lambda basis: any(holds(basis))
+    return lambda inputs: any(holds(inputs))
 
 
 _CAUSES = (
     _Cause(
         *(COUNTS, "unread_topics"),
         "records of some topics are not read: /readyz says which, and why",
-        lambda basis: basis.is_unread,
+        lambda inputs: inputs.is_unread,
     ),
     _Cause(
         *(COUNTS, "lost_records"),
         "records left Kafka before they were read, or cannot be read: "
         "streamer_lost_records_total says of which topic",
-        _any_topic(lambda basis: (t.lost for h in basis.headers for t in h.topics.values())),
+        _any_topic(lambda inputs: (t.lost for h in inputs.headers for t in h.topics.values())),
     ),
     _Cause(
         *(COUNTS, "log_restarts"),
         "a topic was truncated or made anew since it was read: what it held then is counted, too",
-        _any_topic(lambda basis: (t.restarts for h in basis.headers for t in h.topics.values())),
+        _any_topic(lambda inputs: (t.restarts for h in inputs.headers for t in h.topics.values())),
     ),
     _bound(COUNTS, "event_ids", "copies of old events may count twice", "event_ids"),
     _bound(COUNTS, "segments", "some events are in no segment of theirs", "segments"),
@@ -107,18 +107,18 @@ _CAUSES = (
         *(JOINS, "topics_not_by_user"),
         "events of one user are on several partition numbers: key all topics by user, with one "
         "partitioner",
-        lambda basis: bool(topics_not_by_user(basis.settings, basis.keyed)),
+        lambda inputs: bool(topics_not_by_user(inputs.settings, inputs.keyed)),
     ),
     _Cause(
         *(JOINS, "join_gap"),
         "records of a topic that was idle came later than its clock, which others had moved on",
-        lambda basis: any(h.join_gap for h in basis.headers),
+        lambda inputs: any(h.join_gap for h in inputs.headers),
     ),
     _Cause(
         *(JOINS, "settled_moved"),
         "request ids came back for other slates: feedback that was settled moved to another "
         "segment, which totals do not follow",
-        lambda basis: any(h.settled_moved for h in basis.headers),
+        lambda inputs: any(h.settled_moved for h in inputs.headers),
     ),
     _bound(JOINS, "impressions", "feedback may have missed its impression", "open_impressions"),
     _bound(JOINS, "feedback", "conversions may have missed their feedback", "open_feedback"),
@@ -129,19 +129,19 @@ _CAUSES = (
         *("users", "user_sample"),
         "they are computed from a sample of the users (streamer_user_sample_ratio): "
         "limits.user_items was reached",
-        lambda basis: any(h.sample_bits for h in basis.headers),
+        lambda inputs: any(h.sample_bits for h in inputs.headers),
     ),
     _Cause(
         *("items", "item_sample"),
         "they are computed from a sample of the items (streamer_item_sample_ratio): limits.items "
         "was reached",
-        lambda basis: any(ratio < 1 for ratio in basis.item_samples.values()),
+        lambda inputs: any(ratio < 1 for ratio in inputs.item_samples.values()),
     ),
     _bound("experiments", "user_days", "some users are left out", "user_days"),
     _Cause(
         *("experiments", "user_day_sample"),
         "they are computed from a sample of the users: limits.user_days was reached",
-        lambda basis: any(h.day_sample_bits for h in basis.headers),
+        lambda inputs: any(h.day_sample_bits for h in inputs.headers),
     ),
     _Cause(
         *("alerts", "alert_segments"),
