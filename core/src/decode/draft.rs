@@ -353,11 +353,12 @@ impl Draft {
                     custom.set(usize::from(i), is_element, number);
                 }
             }
-            _ => {
+            Field::Propensity | Field::RewardEstimate | Field::Target(_) | Field::Estimate(_) => {
                 if let Some(said) = &mut self.said {
                     said.set(field, is_element, number);
                 }
             }
+            _ => unreachable!("{field:?} is no number of items"),
         }
     }
 
