@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -89,7 +90,7 @@ class PaneMigration:
         kept = segment_code(self._segments[segment[is_kept]], mapped[is_kept])
         return pane_number(self.rings[ring], index), (kept, values[is_kept])
 
-    @property
+    @cached_property
     def tables(self) -> str:
         """How the core maps rows of ``MIGRATED_TABLES``: JSON, places among what was stored."""
         old, new = self.old.contents, self.new.contents
