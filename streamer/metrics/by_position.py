@@ -22,14 +22,14 @@ from typing import Any
 
 import numpy as np
 
-from streamer.metrics.definition import Declarations, Formula, Series, Sums, count, ratio
+from streamer.metrics.definition import Declarations, Series, Sums, count, ratio
 from streamer.settings import limits
 
 POSITIONS = limits.POSITION_CLASSES + 2
 """Classes of positions: 0 missing, 1…50, and one for all that are deeper."""
 
 
-metric = Declarations[Formula]()
+metric = Declarations()
 
 
 def _positions() -> Iterator[tuple[int, str]]:

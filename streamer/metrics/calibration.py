@@ -27,13 +27,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamer.encoding.arrays import F64, I64
-from streamer.metrics.definition import Declarations, Family, Formula, Series, Sums, count, ratio
+from streamer.metrics.definition import Declarations, Family, Series, Sums, count, ratio
 from streamer.metrics.ratios import declare_ratio, matured
 from streamer.metrics.score_ratios import CALIBRATION, HORIZON, POSITIVES, PROBABILITIES
 from streamer.metrics.score_sums import BINS, EDGES, stats
 from streamer.metrics.sums import Sum
 
-metric = Declarations[Formula]()
+metric = Declarations()
 _MATURITY = ("maturity",)
 
 

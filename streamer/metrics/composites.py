@@ -40,7 +40,6 @@ from streamer.metrics.definition import (
     Brief,
     Declarations,
     Family,
-    Formula,
     Series,
     Sums,
     remembered,
@@ -53,7 +52,7 @@ MATURITIES = ("provisional", "mature")
 _LABELS = ("composite", "maturity")
 _EMPTY = "absent where a part is, or its day before is 0 or not kept"
 
-metric = Declarations[Formula]()
+metric = Declarations()
 
 
 def _readers(w: Sums, part: WeightedPart, maturity: str) -> tuple[Read, Read]:

@@ -26,10 +26,10 @@ from typing import Any
 import numpy as np
 
 from streamer.encoding.arrays import F64
-from streamer.metrics.definition import Declarations, Family, Formula, Series, Sums
+from streamer.metrics.definition import Declarations, Family, Series, Sums
 from streamer.metrics.item_counts import SHOWN, ItemTable, item_counts
 
-metric = Declarations[Formula]()
+metric = Declarations()
 ALL = "all"
 """The label ``k`` of what is not cut off."""
 _EMPTY = "absent without impressions"

@@ -38,7 +38,6 @@ from streamer.metrics.definition import (
     Brief,
     Declarations,
     Family,
-    Formula,
     Series,
     Sums,
     count,
@@ -193,7 +192,7 @@ def per_user(settings: Settings) -> dict[str, PerUser]:
     }
 
 
-metric = Declarations[Formula]()
+metric = Declarations()
 
 
 @metric(

@@ -228,7 +228,7 @@ class Family(Generic[Read]):
     """Those of the settings."""
 
 
-class Declarations(Generic[Read]):
+class SeriesDeclarations(Generic[Read]):
     """Collects the series of one module; ``scope``: theirs, where they do not say."""
 
     def __init__(self, scope: str = "window") -> None:
@@ -264,6 +264,10 @@ class Declarations(Generic[Read]):
             return series
 
         return declare
+
+
+Declarations = SeriesDeclarations[Formula]
+"""Collects the metrics of one module."""
 
 
 def ratio(above: Values, below: Values, **labels: str) -> Series:

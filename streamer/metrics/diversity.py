@@ -41,7 +41,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from streamer.metrics.coverage import at_rows, catalog_size, each
-from streamer.metrics.definition import Declarations, Family, Formula, Series, Sums, count
+from streamer.metrics.definition import Declarations, Family, Series, Sums, count
 from streamer.metrics.item_counts import (
     CATEGORY,
     CLICKED,
@@ -56,7 +56,7 @@ from streamer.metrics.sums import Sum, named
 from streamer.metrics.users import USERS
 from streamer.settings.model import Settings
 
-metric = Declarations[Formula]()
+metric = Declarations()
 _HORIZON = "click_ms"
 _SAMPLED = "where items are a sample"
 _WITHOUT = f"absent without impressions, and {_SAMPLED}"

@@ -22,7 +22,6 @@ from streamer.metrics.definition import (
     Brief,
     Declarations,
     Family,
-    Formula,
     Series,
     Sums,
     count,
@@ -55,7 +54,7 @@ def _stats(settings: Any) -> tuple[Stat, ...]:
     )
 
 
-metric = Declarations[Formula]()
+metric = Declarations()
 
 
 @metric(

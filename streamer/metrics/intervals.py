@@ -37,7 +37,6 @@ from streamer.metrics.definition import (
     Brief,
     Declarations,
     Family,
-    Formula,
     Series,
     Sums,
     remembered,
@@ -206,7 +205,7 @@ def of_rates(rates: I64, squares: I64, users: I64, positive: I64, sample_ratio: 
 
 # Metrics -----------------------------------------------------------------------------------------
 
-metric = Declarations[Formula]()
+metric = Declarations()
 _BRIEF = ("ctr_ratio", "cvr_ratio")
 _OF_SHARES = f"absent below {LEAST_GROUPS} groups of users with any"
 _OF_VALUES = (

@@ -46,7 +46,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from streamer.metrics.definition import Declarations, Family, Formula, Series, Sums, ratio
+from streamer.metrics.definition import Declarations, Family, Series, Sums, ratio
 from streamer.metrics.layout import Stat
 from streamer.metrics.ratios import Ratio, RatioBy, declare_ratio_by, matured
 from streamer.metrics.sums import UNITS, Sum, named
@@ -160,7 +160,7 @@ BY_POLICY = (
 )
 """Means over impressions: they have intervals, and experiments and alerts compare them."""
 
-metric = Declarations[Formula]()
+metric = Declarations()
 for each in BY_POLICY:
     declare_ratio_by(metric, each, each.source)
 

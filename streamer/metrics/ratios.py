@@ -16,7 +16,6 @@ from streamer.metrics.definition import (
     Brief,
     Declarations,
     Form,
-    Formula,
     Series,
     Sums,
     Values,
@@ -260,12 +259,12 @@ PER_USER = (
 )
 
 
-def declare(metric: Declarations[Formula], name: str) -> None:
+def declare(metric: Declarations, name: str) -> None:
     """Add the metric of a ratio to a family's."""
     declare_ratio(metric, NAMED[name])
 
 
-def declare_ratio(metric: Declarations[Formula], of: Ratio) -> None:
+def declare_ratio(metric: Declarations, of: Ratio) -> None:
     """Add the metric of a ratio that is declared elsewhere."""
     below = of.below_text or of.below.text
     metric(
@@ -281,7 +280,7 @@ def declare_ratio(metric: Declarations[Formula], of: Ratio) -> None:
 
 
 def declare_ratio_by(
-    metric: Declarations[Formula], of: RatioBy, source: str = "", brief: Brief | None = None
+    metric: Declarations, of: RatioBy, source: str = "", brief: Brief | None = None
 ) -> None:
     """Add the metric of a ratio for each value of a label."""
     metric(

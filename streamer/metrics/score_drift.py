@@ -28,7 +28,7 @@ import numpy as np
 
 from streamer.encoding.arrays import F64, I64
 from streamer.metrics.day_before import Kept
-from streamer.metrics.definition import Brief, Declarations, Formula, Series, Sums
+from streamer.metrics.definition import Brief, Declarations, Series, Sums
 from streamer.metrics.score_sums import BINS, EDGES
 from streamer.settings.model import Settings
 
@@ -36,7 +36,7 @@ LEAST_SCORES = 1000
 """On either side; below, chance alone comes near a large shift."""
 CLASSES = 11
 
-metric = Declarations[Formula]()
+metric = Declarations()
 
 
 def psi(now: I64, then: I64) -> F64:

@@ -40,7 +40,7 @@ from typing import Any
 import numpy as np
 
 from streamer.metrics import score_drift
-from streamer.metrics.definition import Declarations, Family, Formula, Series, Sums, count, ratio
+from streamer.metrics.definition import Declarations, Family, Series, Sums, count, ratio
 from streamer.metrics.ratios import declare_ratio, declare_ratio_by, matured, maturities
 from streamer.metrics.score_ratios import (
     BY_THRESHOLD,
@@ -64,7 +64,7 @@ from streamer.metrics.score_sums import (
     stats,
 )
 
-metric = Declarations[Formula]()
+metric = Declarations()
 _NO_INTERVAL = "It has no interval."
 _MATURITY = ("maturity",)
 

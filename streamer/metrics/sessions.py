@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from streamer.metrics import sketch
-from streamer.metrics.definition import Brief, Declarations, Formula, Series, Sums, count, histogram
+from streamer.metrics.definition import Brief, Declarations, Series, Sums, count, histogram
 from streamer.metrics.layout import Stat
 from streamer.metrics.ratios import declare
 
@@ -51,7 +51,7 @@ def stats(settings: Any) -> tuple[Stat, ...]:
     )
 
 
-metric = Declarations[Formula]()
+metric = Declarations()
 
 
 @metric(

@@ -29,7 +29,6 @@ from streamer.metrics.definition import (
     Brief,
     Declarations,
     Family,
-    Formula,
     Series,
     Sums,
     count,
@@ -60,7 +59,7 @@ def _stats(settings: Any) -> tuple[Stat, ...]:
     )
 
 
-metric = Declarations[Formula]()
+metric = Declarations()
 
 
 def _anything(w: Sums) -> Any:

@@ -32,7 +32,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from streamer._core import USER_GROUP_BITS
-from streamer.metrics.definition import Brief, Declarations, Formula, Series, Sums, count, ratio
+from streamer.metrics.definition import Brief, Declarations, Series, Sums, count, ratio
 from streamer.metrics.layout import Stat
 from streamer.settings import limits
 
@@ -68,7 +68,7 @@ def stats(settings: Any) -> tuple[Stat, ...]:
     return (Stat("clicks_of_users"),)
 
 
-metric = Declarations[Formula]()
+metric = Declarations()
 
 
 def _kinds(w: Sums) -> Iterator[tuple[int, str]]:

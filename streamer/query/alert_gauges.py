@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import isfinite
 
-from streamer.metrics.definition import DIMENSIONS, Declarations, Family, Sample
+from streamer.metrics.definition import DIMENSIONS, Family, Sample, SeriesDeclarations
 from streamer.query.checks import CHECKS, Check, Gauge
 from streamer.query.counters import CounterInputs, Samples
 
 PREFIX = "alert_"
 _LABELS = ("alert", DIMENSIONS)
-series = Declarations[Samples]("total")
+series = SeriesDeclarations[Samples]("total")
 
 
 def _values(check: Check, of: Gauge) -> Samples:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from streamer.metrics.definition import Declarations, Family, Sample
+from streamer.metrics.definition import Family, Sample, SeriesDeclarations
 from streamer.query.checks import AlertVerdict
 from streamer.query.exactness import Inexact
 from streamer.query.experiments import ExperimentReadout
@@ -46,7 +46,7 @@ class CounterInputs:
 
 
 Samples = Callable[[CounterInputs], Iterator[Sample]]
-series = Declarations[Samples]("total")
+series = SeriesDeclarations[Samples]("total")
 _AT_0 = "shown at 0"
 
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from streamer.metrics.definition import Declarations, Family, Sample
+from streamer.metrics.definition import Family, Sample, SeriesDeclarations
 from streamer.query.counters import CounterInputs, Samples
 from streamer.query.experiments import ExperimentReadout
 from streamer.stats.experiments.estimate import Estimate, Inference
 from streamer.stats.experiments.readout import Comparison
 from streamer.stats.experiments.verdict import Scale
 
-series = Declarations[Samples]("total")
+series = SeriesDeclarations[Samples]("total")
 _OF_ARM = ("experiment", "metric", "arm")
 _OF_LIFT = (*_OF_ARM, "interval")
 _UNDEFINED = "absent where it is not defined, and before the first day"

@@ -56,13 +56,13 @@ class HistoryApi:
         if refused := without_parameters(request):
             return refused
         catalogue = self.exporter.catalogue
-        hidden = {m.name for f in catalogue.families for m in f.metrics}
-        hidden -= {m.name for m in catalogue.metrics}
+        shown = {each.name for each in catalogue.metrics}
+        shown |= {each.name for family in OTHERS for each in family.metrics}
         listed = [
             {"family": family.name, "scope": each.scope, **_described(each)}
             for family in (*catalogue.families, *OTHERS)
             for each in family.metrics
-            if each.name not in hidden
+            if each.name in shown
         ]
         return _answer(msgspec.json.encode({"metrics": listed}), request)
 

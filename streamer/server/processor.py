@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 
 from streamer import __version__
-from streamer.metrics.definition import Declarations, Family, Sample
+from streamer.metrics.definition import Family, Sample, SeriesDeclarations
 from streamer.server.health import Health
 from streamer.settings.model import Settings
 from streamer.state.manifest import Manifest
@@ -49,7 +49,7 @@ class ProcessorInputs:
             yield (name,), sum(map(of, stored))
 
 
-series = Declarations[Callable[[ProcessorInputs], Iterator[Sample]]]("total")
+series = SeriesDeclarations[Callable[[ProcessorInputs], Iterator[Sample]]]("total")
 _WITHOUT_WORKERS = "absent without workers"
 _AT_0 = "shown at 0"
 

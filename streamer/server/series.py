@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,13 +45,11 @@ class Entry:
 
 def entries() -> list[Entry]:
     """All that streamer can show, whatever the settings ask for."""
-    return list(_entries())
-
-
-def _entries() -> Iterator[Entry]:
-    for family in (*OTHERS, *FAMILIES):
-        for declared in family.metrics:
-            yield Entry.of(family.name, declared)
+    return [
+        Entry.of(family.name, declared)
+        for family in (*OTHERS, *FAMILIES)
+        for declared in family.metrics
+    ]
 
 
 def _in_words(brief: Brief | None) -> str:
