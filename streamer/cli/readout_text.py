@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-Document = Mapping[str, Any]
-"""What ``query.readout_document`` makes, or a part of it."""
+from streamer.query.readout_document import Document, heading_of, lines_of, users_of_arms
+
 WIDTH = 120
 """Characters of a line, where stdout is no terminal."""
 
@@ -18,7 +15,7 @@ WIDTH = 120
 def print_readout(readout: Document) -> None:
     """Print it to stdout."""
     console = _console()
-    for line in _heading(readout):
+    for line in heading_of(readout):
         console.print(line, markup=False)
     if readout["last"] is None:
         return
@@ -34,7 +31,9 @@ def print_exploration(exploration: Document) -> None:
         console.print(test["sentence"], markup=False)
     method = ""
     for value, readout in exploration["values"].items():
-        console.print(f"\n{exploration['by']} = {value}: users {_users(readout)}", markup=False)
+        console.print(
+            f"\n{exploration['by']} = {value}: users {users_of_arms(readout)}", markup=False
+        )
         _print_metrics(console, readout)
         method = readout["method"]
     if method:
@@ -48,38 +47,11 @@ def _console() -> Console:
     return console
 
 
-def _heading(readout: Document) -> list[str]:
-    lines = [f"{readout['name']}: {readout['who']}, {readout['when']}"]
-    if readout["last"] is None:
-        return lines
-    lines += [f"Users: {_users(readout)}", *readout["notes"]]
-    lines.append(readout["metrics"][0]["split_test"]["words"])
-    lines += [f"Warning: {warning}" for warning in readout["warnings"]]
-    if (advice := readout["recommendation"]) is not None:
-        lines.append(f"Recommendation: {advice['words']}. {advice['reason']}")
-    return lines
-
-
-def _users(readout: Document) -> str:
-    return ", ".join(f"{arm} {users:,}" for arm, users in readout["users"].items())
-
-
 def _print_metrics(console: Console, readout: Document) -> None:
     for metric in readout["metrics"]:
         console.print(_table(metric))
-        for comparison in metric["comparisons"]:
-            for line in _sentences(comparison):
-                console.print(f"{comparison['arm']}: {line}", markup=False)
-
-
-def _sentences(comparison: Document) -> list[str]:
-    verdict = comparison["verdict"]
-    lines = [f"{verdict['outcome']}. {verdict['reason']}"]
-    if comparison["adjustment"] is not None:
-        lines.append(comparison["adjustment"])
-    if comparison["waits_words"]:
-        lines.append(f"days until a lift would be detected: {comparison['waits_words']}.")
-    return lines
+        for line in lines_of(metric):
+            console.print(line, markup=False)
 
 
 def _table(metric: Document) -> Table:

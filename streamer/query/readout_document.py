@@ -3,7 +3,7 @@ API, the page and the report lay it out."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +21,9 @@ from streamer.settings.experiments import Experiment
 from streamer.stats.experiments.readout import Comparison
 from streamer.stats.experiments.recommendation import Recommendation
 from streamer.stats.experiments.srm import Split
+
+Document = Mapping[str, Any]
+"""What ``document`` makes, or a part of it."""
 
 
 def document(stored: StoredExperiment, found: ExperimentReadout) -> dict[str, Any]:
@@ -154,6 +157,46 @@ def history(stored: StoredExperiment) -> list[dict[str, Any]]:
             {"day": date_of(day).isoformat(), "users": dict(as_of.users), "metrics": metrics}
         )
     return found
+
+
+# Laid out in lines -----------------------------------------------------------------------------
+
+
+def heading_of(readout: Document) -> list[str]:
+    """What a readout says before its metrics."""
+    lines = [f"{readout['name']}: {readout['who']}, {readout['when']}"]
+    if readout["last"] is None:
+        return lines
+    lines += [f"Users: {users_of_arms(readout)}", *readout["notes"]]
+    lines.append(readout["metrics"][0]["split_test"]["words"])
+    lines += [f"Warning: {warning}" for warning in readout["warnings"]]
+    if (advice := readout["recommendation"]) is not None:
+        lines.append(f"Recommendation: {advice['words']}. {advice['reason']}")
+    return lines
+
+
+def users_of_arms(readout: Document) -> str:
+    """How many users each arm has."""
+    return ", ".join(f"{arm} {users:,}" for arm, users in readout["users"].items())
+
+
+def lines_of(metric: Document) -> list[str]:
+    """What is said of the comparisons of a metric."""
+    return [
+        f"{comparison['arm']}: {sentence}"
+        for comparison in metric["comparisons"]
+        for sentence in _sentences(comparison)
+    ]
+
+
+def _sentences(comparison: Document) -> list[str]:
+    verdict = comparison["verdict"]
+    lines = [f"{verdict['outcome']}. {verdict['reason']}"]
+    if comparison["adjustment"] is not None:
+        lines.append(comparison["adjustment"])
+    if comparison["waits_words"]:
+        lines.append(f"days until a lift would be detected: {comparison['waits_words']}.")
+    return lines
 
 
 # Sentences -------------------------------------------------------------------------------------

@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
-from streamer.cli.main import main
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from streamer.state.redis.store import RedisStore
 from streamer.testing import chunks_of
 from tests.oracle.files import records_of_log
 from tests.support.agreement import to_log
+from tests.support.commands import called
 from tests.support.journals import finish, start
 from tests.support.visitors import DAY_MS, FIRST, FIRST_MS, Event, experiment, visits, written
 from tests.support.workers import as_toml
@@ -40,9 +40,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
 
 
 def said(capsys: pytest.CaptureFixture[str], words: Sequence[str]) -> tuple[int, str, str]:
-    code = main(["plan", *words])
-    printed = capsys.readouterr()
-    return code, printed.out, printed.err
+    return called(capsys, ["plan", *words])
 
 
 def test_all_users_of_files(site: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:

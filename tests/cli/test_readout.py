@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from streamer.cli.main import main
+from tests.support.commands import called
 from tests.support.visitors import FIRST, experiment, written
 
 EXPERIMENT = experiment(
@@ -30,19 +29,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     return written(folder, 250, EXPERIMENT, later)
 
 
-def said(capsys: pytest.CaptureFixture[str], words: Sequence[str]) -> tuple[int, str, str]:
-    code = main(words)
-    printed = capsys.readouterr()
-    return code, printed.out, printed.err
-
-
 def readout(site: tuple[str, str], *words: str) -> list[str]:
     log, config = site
     return ["readout", *words, "-c", config, "--file", log]
 
 
 def test_files_have_a_readout(site: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, err = said(capsys, readout(site, "ranker"))
+    code, out, err = called(capsys, readout(site, "ranker"))
     assert (code, err) == (0, "")
     words = " ".join(out.split())
     assert words.startswith("ranker: B against A (variant), 2025-06-02 to 2025-06-05, ")
@@ -50,7 +43,7 @@ def test_files_have_a_readout(site: tuple[str, str], capsys: pytest.CaptureFixtu
     assert "ctr_ratio (primary): higher is better" in words
     assert "ndcg_ratio@10 (guardrail): higher is better, harm up to 50% is tolerated" in words
     assert "clicks_per_user (secondary): higher is better" in words
-    code, out, _ = said(capsys, readout(site, "ranker", "--json"))
+    code, out, _ = called(capsys, readout(site, "ranker", "--json"))
     document = json.loads(out)
     assert f"Recommendation: {document['recommendation']['words']}. " in words
     assert len(document["history"]) == 4
@@ -58,27 +51,27 @@ def test_files_have_a_readout(site: tuple[str, str], capsys: pytest.CaptureFixtu
 
 
 def test_some_days_of_files(site: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = said(capsys, readout(site, "ranker", "--from", "2025-06-04", "--json"))
+    code, out, _ = called(capsys, readout(site, "ranker", "--from", "2025-06-04", "--json"))
     some = json.loads(out)
     assert code == 0
     assert (some["first"], some["recommendation"]) == ("2025-06-04", None)
-    _, out, _ = said(capsys, readout(site, "ranker", "--json"))
+    _, out, _ = called(capsys, readout(site, "ranker", "--json"))
     shown = [m["arms"][0]["value"] for d in (some, json.loads(out)) for m in d["metrics"]]
     assert shown[0] != shown[3]
-    code, _, err = said(capsys, readout(site, "later", "--to", "2025-07-13"))
+    code, _, err = called(capsys, readout(site, "later", "--to", "2025-07-13"))
     assert (code, "starts only on 2025-07-12" in err) == (2, True)
 
 
 def test_what_files_lack(
     site: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, _, err = said(capsys, readout(site, "none"))
+    code, _, err = called(capsys, readout(site, "none"))
     assert code == 2
     assert err == "streamer: no experiment 'none'; the settings have ranker, later\n"
-    code, _, err = said(capsys, readout((str(tmp_path / "no"), site[1]), "ranker"))
+    code, _, err = called(capsys, readout((str(tmp_path / "no"), site[1]), "ranker"))
     assert (code, "No such file" in err) == (1, True)
     (tmp_path / "odd").write_text("{}\n" * 3)
-    code, out, err = said(capsys, readout((str(tmp_path / "odd"), site[1]), "ranker"))
+    code, out, err = called(capsys, readout((str(tmp_path / "odd"), site[1]), "ranker"))
     assert (code, "none of 3 lines were accepted" in err) == (1, True)
     assert "starts on 2025-06-02" in out
 
@@ -87,19 +80,19 @@ def test_replay_ends_with_the_readouts(
     site: tuple[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     log, config = site
-    _, alone, _ = said(capsys, readout(site, "ranker"))
-    code, out, _ = said(capsys, ["replay", log, "-c", config])
+    _, alone, _ = called(capsys, readout(site, "ranker"))
+    code, out, _ = called(capsys, ["replay", log, "-c", config])
     assert code == 0
     assert alone in out
     assert out.endswith("\nlater: B against A (variant), starts on 2025-07-12\n")
-    code, out, _ = said(capsys, ["replay", log, "-c", config, "--json"])
+    code, out, _ = called(capsys, ["replay", log, "-c", config, "--json"])
     assert (code, "streamer_experiment_value" in out, "Recommend" in out) == (0, True, False)
 
 
 def test_an_experiment_is_explored_by_another_dimension(
     site: tuple[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, out, err = said(capsys, readout(site, "ranker", "--by", "surface"))
+    code, out, err = called(capsys, readout(site, "ranker", "--by", "surface"))
     assert (code, err) == (0, "")
     words = " ".join(out.split())
     assert words.startswith(
@@ -108,9 +101,9 @@ def test_an_experiment_is_explored_by_another_dimension(
     assert "Recommendation" not in words
     assert "holds at level 0.9833" in words  # 1 - 0.05 / 3
     assert words.index("surface = home") < words.index("surface = product")
-    code, out, _ = said(capsys, readout(site, "ranker", "--by", "surface", "--json"))
+    code, out, _ = called(capsys, readout(site, "ranker", "--by", "surface", "--json"))
     apart = json.loads(out)
-    _, out, _ = said(capsys, readout(site, "ranker", "--json"))
+    _, out, _ = called(capsys, readout(site, "ranker", "--json"))
     whole = json.loads(out)
     assert apart["exploration"]
     (test,) = apart["heterogeneity"]
@@ -127,9 +120,9 @@ def test_what_an_experiment_cannot_be_explored_by(
     site: tuple[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     for wrong in ("variant", "shoes"):
-        code, _, err = said(capsys, readout(site, "ranker", "--by", wrong))
+        code, _, err = called(capsys, readout(site, "ranker", "--by", wrong))
         assert code == 2
         assert f"explore = ['{wrong}']: dimensions besides 'variant'" in err
-    code, _, err = said(capsys, ["readout", "ranker", "--by", "surface", "-c", site[1]])
+    code, _, err = called(capsys, ["readout", "ranker", "--by", "surface", "-c", site[1]])
     assert code == 2
     assert "add 'surface' to it in [[experiments]]" in err

@@ -9,10 +9,10 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from html import escape
-from typing import Any
 
 import msgspec
 
+from streamer.query.readout_document import Document, heading_of, lines_of
 from streamer.server.web import contents
 
 _IMPORTED = re.compile(r'from "([a-z_]+\.js)"')
@@ -24,7 +24,7 @@ _POLICY = (
 )
 
 
-def frozen(document: Mapping[str, Any]) -> str:
+def frozen(document: Document) -> str:
     """The file; ``document``: what ``query.readout_document.document`` makes, with ``history``. All
     that settings and events say is data, which the page sets as text."""
     files = {name: body.decode() for name, body in contents().items()}
@@ -37,25 +37,17 @@ def frozen(document: Mapping[str, Any]) -> str:
         "title": escape(document["name"]),
         "style": files["style.css"],
         "modules": modules,
-        "sentences": "\n".join(f"<p>{escape(text)}</p>" for text in _sentences(document)),
+        "sentences": "\n".join(f"<p>{escape(text)}</p>" for text in _lines(document)),
         "document": msgspec.json.encode(document).decode().replace("<", "\\u003c"),
     }
     return re.sub(r"\{([a-z]+)\}", lambda named: texts[named[1]], page)
 
 
-def _sentences(document: Mapping[str, Any]) -> Iterator[str]:
+def _lines(document: Document) -> Iterator[str]:
     """What is said where no script runs, as in a preview of mail."""
-    yield f"{document['who']}, {document['when']}"
-    if (advice := document["recommendation"]) is not None:
-        yield f"{advice['words'].capitalize()}. {advice['reason']}"
-    if document["last"] is None:
-        return
-    yield document["metrics"][0]["split_test"]["words"]
-    yield from (*document["warnings"], *document["notes"])
-    for metric in document["metrics"]:
-        for pair in metric["comparisons"]:
-            verdict = pair["verdict"]
-            yield f"{metric['title']}, {pair['arm']}: {verdict['outcome']}. {verdict['reason']}"
+    yield from heading_of(document)
+    for metric in document["metrics"] if document["last"] is not None else ():
+        yield from (f"{metric['title']}, {line}" for line in lines_of(metric))
 
 
 def _modules(files: Mapping[str, str], wanted: list[str]) -> str:

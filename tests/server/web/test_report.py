@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Sequence
+from html import escape
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from streamer.cli.main import main
+from streamer.query.readout_document import heading_of, lines_of
 from streamer.server.web.frozen import frozen
 from tests.server.web.documents import ODD, comparison, estimate
 from tests.server.web.documents import experiment as document
 from tests.support.browser import Browser
+from tests.support.commands import called
 from tests.support.visitors import FIRST, experiment, written
 
 EXPERIMENT = experiment(
@@ -36,15 +37,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     return written(folder, 600, EXPERIMENT, later)
 
 
-def run(words: Sequence[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
-    code = main(words)
-    printed = capsys.readouterr()
-    return code, printed.out, printed.err
-
-
 def document_of(site: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     log, config = site
-    code, out, _ = run(["readout", "ranker", "-c", config, "--file", log, "--json"], capsys)
+    code, out, _ = called(capsys, ["readout", "ranker", "-c", config, "--file", log, "--json"])
     assert code == 0
     made: dict[str, Any] = json.loads(out)
     return made
@@ -66,7 +61,7 @@ def test_it_says_what_the_readout_says(
     log, config = site
     file = tmp_path / "report.html"
     words = ["report", "ranker", "-c", config, "--file", log, "--html", str(file)]
-    assert run(words, capsys) == (0, f"Written: {file}\n", "")
+    assert called(capsys, words) == (0, f"Written: {file}\n", "")
     made, seen = document_of(site, capsys), opened(page, file).text("main")
     advice = made["recommendation"]
     assert advice["words"][1:] in seen
@@ -84,8 +79,11 @@ def test_it_says_what_the_readout_says(
         assert f"Lift of B over A, {metric['title']}" in seen
     assert made["metrics"][0]["split_test"]["words"] in seen
     assert made["method"] in seen
+    unscripted = page.text("noscript")  # as text, for scripts run here
+    for line in (*heading_of(made), *(x for metric in made["metrics"] for x in lines_of(metric))):
+        assert escape(line) in unscripted
     assert page.lacks() == []
-    assert run(words, capsys)[0] == 0  # it is replaced
+    assert called(capsys, words)[0] == 0  # it is replaced
 
 
 def test_whatever_is_said_is_text(page: Browser, tmp_path: Path) -> None:
@@ -107,11 +105,11 @@ def test_what_is_missing_is_said(
     log, config = site
     file = tmp_path / "report.html"
     words = ["-c", config, "--file", log, "--html"]
-    assert run(["report", "later", *words, str(file)], capsys)[0] == 0
+    assert called(capsys, ["report", "later", *words, str(file)])[0] == 0
     said = opened(page, file).text(".card .who")
     assert said == "B against A (variant), starts on 2025-07-12"
-    code, _, err = run(["report", "none", *words, str(file)], capsys)
+    code, _, err = called(capsys, ["report", "none", *words, str(file)])
     assert (code, "no experiment 'none'" in err) == (2, True)
-    code, _, err = run(["report", "ranker", *words, str(tmp_path / "no" / "x")], capsys)
+    code, _, err = called(capsys, ["report", "ranker", *words, str(tmp_path / "no" / "x")])
     assert code == 1
     assert err.startswith("streamer: cannot write the report: No such file or directory; at ")
