@@ -20,7 +20,7 @@ GET_RUST := install Rust $(RUST) or newer (https://rustup.rs; or the packages ca
 demo: .venv/.demo
 	@$(BIN)/streamer demo $(ARGS)
 
-# The short lane: every kind of test once, six minutes on two cores.
+# The short lane: every kind of test once, in six to seven minutes on two cores.
 test: .venv/.test .venv/.components
 	@status=0; \
 	if command -v cargo >/dev/null; then \
