@@ -42,8 +42,8 @@ PANE_BITS: int
 STAT_BITS: int
 """Bits of a statistic, below its segment (or label)."""
 USER_STAT_BITS: int
-USER_GROUP_BITS: int
-"""Bits of a statistic of users, and of a segment group above it; above both is the pane."""
+USER_SEGMENT_BITS: int
+"""Bits of a statistic of users, and of a segment above it; above both is the pane."""
 ITEM_PLACE_BITS: int
 ITEM_LABEL_BITS: int
 ITEM_CATEGORY_BITS: int
@@ -142,8 +142,8 @@ class Core:
         """Go on at another offset of a log."""
 
     def dimensions(self) -> dict[str, Any]:
-        """``values`` of each dimension (texts, events, kept, unnamed), and codes of each segment:
-        ``tuples``."""
+        """``values`` of each dimension (texts, events, kept, unnamed), and ``segments``: rollup and
+        codes of each."""
 
     def restore_dimensions(
         self,

@@ -52,6 +52,32 @@ class Bug:
 
 
 BUGS = (
+    Bug(
+        "core/src/panes/dimensions.rs",
+        "if !is_used && *epoch != FREE",
+        "if *epoch != FREE",
+        "panes::dimensions",
+    ),
+    Bug("core/src/panes/order.rs", "std::cmp::Reverse(keepers", "(keepers", "panes::order"),
+    Bug("core/src/panes/cells.rs", "old.filled >> place & 1 == 1", "true", "panes::cells"),
+    Bug(
+        "core/src/panes/segments.rs",
+        "if !of.is_full() && !is_full",
+        "if !is_full",
+        "panes::segments",
+    ),
+    Bug(
+        "metrics/rollups.py",
+        "self.codes.update(range(span.start, span.stop)[within])",
+        "self.codes.add(span.start)",
+        "tests/oracle/test_many_dimensions.py",
+    ),
+    Bug(
+        "state/counted_since.py",
+        "since.get(n, 0) if n in kept else now_ms",
+        "since.get(n, 0)",
+        "tests/state/test_changed_settings.py",
+    ),
     Bug("encoding/arrays.py", "keys[1:] != keys[:-1]", "keys[1:] > keys[:-1]", "streamer/encoding"),
     Bug(
         "encoding/limbs.py",
@@ -261,8 +287,8 @@ BUGS = (
     ),
     Bug(
         "core/src/users.rs",
-        "rows.chain(held).filter",
-        "rows.chain(held.take(0)).filter",
+        ".chain(held)",
+        ".chain(held.take(0))",
         "users::tests",
     ),
     Bug("core/src/users.rs", "self.held.shift(shift);", "", "users::tests"),

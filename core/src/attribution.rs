@@ -28,7 +28,7 @@ use crate::attribution::impressions::{Impression, Impressions, SideLog};
 use crate::attribution::pair_log::OfPair;
 use crate::attribution::pending::{Feedback, Pending, PendingValues};
 use crate::attribution::retained::{Retained, RetainedImpressions};
-use crate::changes::{ItemOf, Kind, Segment, SlateChange};
+use crate::changes::{Combination, ItemOf, Kind, SlateChange};
 use crate::custom::Values;
 use crate::hash::NONE;
 use crate::log::NO_ROW;
@@ -106,13 +106,27 @@ pub struct Attribution {
     pub values: PendingValues,
     /// Feedback and conversions whose join is final, and is none.
     pub unattributed: [u64; 2],
-    /// Settled feedback that moved to another segment since.
+    /// Settled feedback that moved to another combination since.
     pub settled_moved: u64,
     pub evicted_early: EvictedEarly,
     pub next_id: u64,
 }
 
 impl Attribution {
+    /// Calls its argument with every combination that rows refer to.
+    pub fn each_combination(&self, visit: &mut dyn FnMut(Combination)) {
+        let open = self.impressions.log.iter().map(|(_, row)| row.combination);
+        let retained = self.retained.rows.log.iter();
+        let retained = retained.map(|(_, row)| row.combination);
+        let pending = self.pending.iter();
+        let pending = pending.flat_map(|(_, row)| [row.own_combination, row.combination]);
+        let slates = self.slates.iter().map(|slate| slate.earliest_combination);
+        open.chain(retained)
+            .chain(pending)
+            .chain(slates)
+            .for_each(visit);
+    }
+
     pub fn new(spec: &Spec) -> Self {
         let policies = spec.records.policies.policies.len();
         Self {
@@ -165,7 +179,7 @@ impl Attribution {
     /// Adds an impression, to its slate if it has one.
     fn place(&mut self, item: &ShownItem, slate: u32, sink: &mut impl Sink) -> u32 {
         let mut row = Impression::new(item.pair, (item.event_ms, item.offset, item.index));
-        (row.position, row.segment) = (item.position, item.segment as u16);
+        (row.position, row.combination) = (item.position, item.combination);
         (row.score, row.slate) = (item.score, slate);
         let weights = item.weights.map(|of| of.map(|weighed| weighed.weight));
         self.weights.load_open(weights.unwrap_or_default());
@@ -223,19 +237,19 @@ impl Attribution {
             return;
         }
         if let Some((event_ms, _, _)) = found.earliest() {
-            let segment = Segment::from(found.earliest_segment);
+            let combination = found.earliest_combination;
             sink.emit(Emitted::Slate(SlateChange {
                 event_ms,
-                segment,
+                combination,
                 user: found.user,
                 sign: -1,
             }));
         }
-        found.learn_earliest(age, item.segment as u16);
-        let (event_ms, segment) = (item.event_ms, item.segment);
+        found.learn_earliest(age, item.combination);
+        let (event_ms, combination) = (item.event_ms, item.combination);
         sink.emit(Emitted::Slate(SlateChange {
             event_ms,
-            segment,
+            combination,
             user: found.user,
             sign: 1,
         }));
@@ -370,7 +384,7 @@ impl Attribution {
             return NO_ROW;
         };
         let mut made = Retained::new(open.pair, user, open.age());
-        (made.position, made.segment) = (open.position, open.segment);
+        (made.position, made.combination) = (open.position, open.combination);
         (made.score, made.open) = (open.score, row);
         if let Some(found) = self.slates.get(open.slate) {
             (made.slate, made.slate_key) = (open.slate, found.key);

@@ -5,9 +5,9 @@
 use crate::weights::Weight;
 
 /// Number of a combination of dimension values (see `dimensions`).
-pub type Segment = u32;
-/// User, time and segment.
-pub type UserAt = (u64, i64, Segment);
+pub type Combination = u32;
+/// User, time and combination.
+pub type UserAt = (u64, i64, Combination);
 /// What orders rows: event time, offset, place in the event.
 pub type Age = (i64, i64, u16);
 /// Before any time.
@@ -73,7 +73,7 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug)]
 pub struct ImpressionChange {
     pub event_ms: i64,
-    pub segment: Segment,
+    pub combination: Combination,
     /// From 1; 0: missing.
     pub position: u32,
     pub user: u64,
@@ -87,7 +87,7 @@ pub struct ImpressionChange {
 #[derive(Clone, Copy, Debug)]
 pub struct ItemShown {
     pub event_ms: i64,
-    pub segment: Segment,
+    pub combination: Combination,
     /// From 1; 0: missing.
     pub position: u32,
     pub item: ItemOf,
@@ -106,18 +106,18 @@ impl ItemOf {
     }
 }
 
-/// The items of a slate in the order shown, under its time and segment.
+/// The items of a slate in the order shown, under its time and combination.
 #[derive(Clone, Copy, Debug)]
 pub struct Listed<'a> {
     pub slate: SlateChange,
     pub items: &'a [ItemOf],
 }
 
-/// Feedback under its effective segment and position.
+/// Feedback under its effective combination and position.
 #[derive(Clone, Copy, Debug)]
 pub struct FeedbackChange {
     pub event_ms: i64,
-    pub segment: Segment,
+    pub combination: Combination,
     /// From 1; 0: missing.
     pub position: u32,
     pub kind: Kind,
@@ -130,7 +130,7 @@ pub struct FeedbackChange {
 #[derive(Clone, Copy, Debug)]
 pub struct OutcomeChange {
     pub event_ms: i64,
-    pub segment: Segment,
+    pub combination: Combination,
     pub user: u64,
     /// What the model predicted; NaN: nothing.
     pub score: f64,
@@ -138,11 +138,11 @@ pub struct OutcomeChange {
     pub converted: i64,
 }
 
-/// What an impression says of a policy: under its own time and segment.
+/// What an impression says of a policy: under its own time and combination.
 #[derive(Clone, Copy, Debug)]
 pub struct PolicyChange {
     pub event_ms: i64,
-    pub segment: Segment,
+    pub combination: Combination,
     pub user: u64,
     /// Its place in the settings.
     pub policy: usize,
@@ -163,7 +163,7 @@ pub enum PolicyOutcome {
 #[derive(Clone, Copy, Debug)]
 pub struct CustomChange {
     pub event_ms: i64,
-    pub segment: Segment,
+    pub combination: Combination,
     pub user: u64,
     /// Its place in the settings.
     pub metric: usize,
@@ -176,7 +176,7 @@ pub struct CustomChange {
 #[derive(Clone, Copy, Debug)]
 pub struct Dwell {
     pub event_ms: i64,
-    pub segment: Segment,
+    pub combination: Combination,
     pub user: u64,
     pub dwell_ms: i64,
     pub sign: i64,
@@ -186,18 +186,18 @@ pub struct Dwell {
 #[derive(Clone, Copy, Debug)]
 pub struct Session {
     pub event_ms: i64,
-    pub segment: Segment,
+    pub combination: Combination,
     pub user: u64,
     pub length_ms: i64,
     pub views: i64,
     pub sign: i64,
 }
 
-/// A slate, under the time and segment of its earliest member.
+/// A slate, under the time and combination of its earliest member.
 #[derive(Clone, Copy, Debug)]
 pub struct SlateChange {
     pub event_ms: i64,
-    pub segment: Segment,
+    pub combination: Combination,
     pub user: u64,
     pub sign: i64,
 }

@@ -18,8 +18,8 @@ use std::sync::Arc;
 use crate::attribution::emitted::{Emitted, ShownItem, Sink};
 use crate::attribution::pending::Feedback;
 use crate::changes::{
-    CustomChange, Dwell, FeedbackChange, ImpressionChange, ItemShown, Kind, Listed, Member,
-    OutcomeChange, PolicyChange, PolicyOutcome, Probed, Segment, Session, SlateChange,
+    Combination, CustomChange, Dwell, FeedbackChange, ImpressionChange, ItemShown, Kind, Listed,
+    Member, OutcomeChange, PolicyChange, PolicyOutcome, Probed, Session, SlateChange,
 };
 use crate::counting::alert_series::Series;
 use crate::counting::custom::Filters;
@@ -30,9 +30,12 @@ use crate::counting::viewings::Viewings;
 use crate::custom::Values;
 use crate::experiments::Experiments;
 use crate::hash::{NONE, is_anonymous};
+use crate::panes::Overflow;
 use crate::panes::dimensions::Dimensions;
+use crate::panes::order::Order;
 use crate::panes::rings::Rings;
-use crate::panes::{Overflow, Panes};
+use crate::panes::rolled_up::RolledUpPanes;
+use crate::panes::segments::{Placement, Segments};
 use crate::slates::family::SlateFamily;
 use crate::slates::pairs::PairLosses;
 use crate::slates::values::{SlateContext, Tables};
@@ -45,7 +48,7 @@ use time_spent::dwell_of;
 /// Everything that is counted in one partition.
 pub struct Counting {
     pub dimensions: Dimensions,
-    pub panes: Panes,
+    pub panes: RolledUpPanes,
     pub series: Vec<Series>,
     pub viewings: Viewings,
     pub listing: Listing,
@@ -83,13 +86,18 @@ impl Counting {
         let gap_ms = spec.attribution.session_gap_ms;
         let (lateness_ms, limits) = (spec.time.max_lateness_ms, &spec.limits);
         let series = &spec.alerts.series;
-        let rings = Rings::with_day_before(&spec.rings, &spec.day_before)?;
-        let panes = Panes::since(rings, spec.since.clone());
+        let order = Order::new(&spec.rollups);
+        let rings = Rings::with_day_before(&spec.rings, &spec.day_before, &order)?;
+        let segments = Segments::new(&spec.rollups, &order, limits.segments);
+        let mut since = spec.since.clone();
+        since.statistics = order.places(&since.statistics);
+        let panes = RolledUpPanes::new(rings, since, segments, order);
+        let has_users = |at: &usize| spec.rollups[*at].has_users;
         let kinds = spec.feedback.user_kinds;
         let users = UsersSpec {
             rings: spec.rings.clone(),
             unit_ms: panes.unit_ms(),
-            rollups: spec.rollups.clone(),
+            rollups: (0..spec.rollups.len()).filter(has_users).collect(),
             kinds,
             limit: limits.of_items(),
             since_ms: spec.since.users_ms.clone(),
@@ -99,7 +107,7 @@ impl Counting {
         Ok(Self {
             users: is_on.then(|| Users::new(users)).transpose()?,
             conversions_of_users: counts_conversions.then(|| kinds.saturating_sub(1)),
-            dimensions: Dimensions::new(spec.hash_key, &spec.dimensions, limits.segments),
+            dimensions: Dimensions::new(spec.hash_key, &spec.dimensions),
             listing: Listing::new(spec),
             panes,
             series: series
@@ -155,11 +163,11 @@ impl Counting {
 
     /// An item is shown: what is said of it, of lists, custom metrics and policies.
     fn shown_item(&mut self, item: &ShownItem) {
-        let (event_ms, segment, user) = (item.event_ms, item.segment, item.user);
+        let (event_ms, combination, user) = (item.event_ms, item.combination, item.user);
         let position = u32::from(item.position);
         self.shown(&ImpressionChange {
             event_ms,
-            segment,
+            combination,
             position,
             user,
             pair: item.pair,
@@ -167,15 +175,15 @@ impl Counting {
         });
         self.item_shown(&ItemShown {
             event_ms,
-            segment,
+            combination,
             position,
             item: item.item,
         });
-        self.valued(item.custom, (event_ms, segment, user), 1);
+        self.valued(item.custom, (event_ms, combination, user), 1);
         for (policy, weighed) in item.weights.into_iter().flatten().enumerate() {
             self.weighed(&PolicyChange {
                 event_ms,
-                segment,
+                combination,
                 user,
                 policy,
                 weight: weighed.weight,
@@ -192,15 +200,19 @@ impl Counting {
         if let Some(users) = &mut self.users
             && !is_anonymous(change.user)
         {
-            let (user, pair, segment) = (change.user, change.pair, change.segment);
+            let (user, pair, combination) = (change.user, change.pair, change.combination);
             let event_ms = change.event_ms;
             users.touch(
                 &Touch {
                     user,
                     pair,
-                    segment,
+                    combination,
                     event_ms,
                     column: 0,
+                },
+                Placement {
+                    combinations: &self.dimensions,
+                    segments: &self.panes.segments,
                 },
                 self.stream_ms,
             );
@@ -223,7 +235,7 @@ impl Counting {
         for (policy, weight) in weights.into_iter().flatten().enumerate() {
             self.weighed(&PolicyChange {
                 event_ms: change.event_ms,
-                segment: change.segment,
+                combination: change.combination,
                 user: change.user,
                 policy,
                 weight: *weight,
@@ -278,22 +290,26 @@ impl Counting {
         let touch = Touch {
             user: feedback.user,
             pair: feedback.pair,
-            segment: feedback.segment,
+            combination: feedback.combination,
             event_ms: feedback.event_ms,
             column,
         };
+        let segments = Placement {
+            combinations: &self.dimensions,
+            segments: &self.panes.segments,
+        };
         if is_fixed {
-            users.release(feedback.id);
-            users.touch(&touch, self.stream_ms);
+            users.release(feedback.id, segments);
+            users.touch(&touch, segments, self.stream_ms);
         } else {
-            users.hold(feedback.id, &touch);
+            users.hold(feedback.id, &touch, segments);
         }
     }
 
     /// Brings the sums over users up to date; no impression before `final_ms` can come any more.
     pub fn refresh_user_sums(&mut self, stream_ms: i64, final_ms: i64) -> Result<(), Overflow> {
         if let Some(users) = &mut self.users {
-            users.refresh(stream_ms, &self.dimensions);
+            users.refresh(stream_ms, &self.dimensions, &mut self.panes.segments);
         }
         self.experiments.refresh(&self.dimensions, final_ms)
     }
@@ -320,15 +336,22 @@ impl Counting {
         Ok(())
     }
 
-    /// The segment of an accepted event, by the texts of its dimensions.
-    pub fn segment_of<'a>(&mut self, texts: impl Iterator<Item = &'a str> + Clone) -> Segment {
-        let segment = self.dimensions.segment_of(texts);
-        if let Some(folded) = self.dimensions.take_folded()
-            && let Some(users) = &mut self.users
-        {
-            users.before_fold(&folded);
-        }
-        segment
+    /// The combination of an accepted event, by the texts of its dimensions.
+    pub fn combination_of<'a>(
+        &mut self,
+        texts: impl Iterator<Item = &'a str> + Clone,
+    ) -> Combination {
+        let (users, segments) = (&mut self.users, &self.panes.segments);
+        self.dimensions
+            .combination_of(texts, |combinations, pushed_out| {
+                let segments = Placement {
+                    combinations,
+                    segments,
+                };
+                if let Some(users) = users {
+                    users.before_fold(pushed_out, segments);
+                }
+            })
     }
 
     // Settled
@@ -351,7 +374,7 @@ impl Counting {
             for place in family.of_every_slate() {
                 let stat = at + place as u32;
                 self.panes
-                    .add(change.event_ms, change.segment, stat, change.sign);
+                    .add(change.event_ms, change.combination, stat, change.sign);
             }
         }
         self.change(&Change::Slate(*change));
@@ -373,7 +396,7 @@ impl Counting {
             let amounts = &mut self.amounts[..family.width];
             family.amounts(&context, amounts);
             self.panes
-                .add_wide(slate.event_ms, slate.segment, *at, amounts, slate.sign);
+                .add_wide(slate.event_ms, slate.combination, *at, amounts, slate.sign);
         }
         self.change(&Change::Ranked(*slate, &context));
         self.context = Some(context);
@@ -384,11 +407,16 @@ impl Counting {
         if std::mem::take(&mut self.has_overflowed) {
             return Err(Overflow);
         }
-        self.panes.fold(stream_ms)?;
+        self.panes.fold(&self.dimensions, stream_ms)?;
         self.fold_items(stream_ms)?;
         self.series
             .iter_mut()
             .try_for_each(|series| series.fold(stream_ms))
+    }
+
+    /// Folds what was gathered at the end of loading, where it is new.
+    pub fn fold_new(&mut self, stream_ms: i64) -> Result<(), Overflow> {
+        self.panes.fold_new(&self.dimensions, stream_ms)
     }
 
     /// Folds before more is gathered than fits a processor's cache.
@@ -403,24 +431,24 @@ impl Counting {
 
     // Custom metrics
 
-    /// The values of an event count, or are retracted; `place`: time, segment and user.
+    /// The values of an event count, or are retracted; `place`: time, combination and user.
     pub fn valued(
         &mut self,
         values: Option<&Values>,
-        (event_ms, segment, user): (i64, Segment, u64),
+        (event_ms, combination, user): (i64, Combination, u64),
         sign: i64,
     ) {
         let Some(values) = values else {
             return;
         };
-        let counts = self.filters.of(segment, &self.dimensions);
+        let counts = self.filters.of(combination, &self.dimensions);
         for (metric, value) in values
             .iter()
             .filter(|(metric, _)| counts >> metric & 1 == 1)
         {
             let change = CustomChange {
                 event_ms,
-                segment,
+                combination,
                 user,
                 metric,
                 value,
@@ -495,8 +523,8 @@ impl Sink for Counting {
             } => {
                 self.given(&before.given(-1));
                 self.given(&now.given(1));
-                if now.segment != before.segment {
-                    self.dwell_moved(now, before.segment);
+                if now.combination != before.combination {
+                    self.dwell_moved(now, before.combination);
                     self.valued(values, place_of(before), -1);
                     self.valued(values, place_of(now), 1);
                 }
@@ -518,9 +546,9 @@ impl Sink for Counting {
     }
 }
 
-/// Time, segment and user under which the values of feedback count.
-fn place_of(feedback: &Feedback) -> (i64, Segment, u64) {
-    (feedback.event_ms, feedback.segment, feedback.user)
+/// Time, combination and user under which the values of feedback count.
+fn place_of(feedback: &Feedback) -> (i64, Combination, u64) {
+    (feedback.event_ms, feedback.combination, feedback.user)
 }
 
 /// The column of times of users that feedback is of: 0 is that of impressions; none for kinds that

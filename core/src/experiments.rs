@@ -103,7 +103,7 @@ impl Experiments {
         &mut self,
         dimensions: &Dimensions,
         sum: usize,
-        (user, event_ms, segment): UserAt,
+        (user, event_ms, combination): UserAt,
         amount: i64,
     ) -> Result<(), Overflow> {
         let day = event_ms.div_euclid(DAY_MS);
@@ -112,7 +112,7 @@ impl Experiments {
             return Ok(());
         }
         self.look(dimensions);
-        let label = self.labels.of(dimensions, segment);
+        let label = self.labels.of(dimensions, combination);
         for arms in &mut self.arms {
             arms.learn(&self.labels);
         }
@@ -195,7 +195,7 @@ impl Experiments {
     /// Values may be kept or folded since the last look, so that labels have other arms.
     fn look(&mut self, dimensions: &Dimensions) {
         let texts = dimensions.values.iter().map(|values| values.texts.len());
-        let now = dimensions.folds + texts.sum::<usize>() as u64;
+        let now = dimensions.changes + texts.sum::<usize>() as u64;
         if std::mem::replace(&mut self.looked_at, now) == now {
             return;
         }

@@ -72,7 +72,7 @@ mod _core {
         module.add("SUMS", units.collect::<Vec<_>>())?;
         module.add("USER_GROUPS", statistics::GROUPS)?;
         module.add("USER_STAT_BITS", user_sums::STAT_BITS)?;
-        module.add("USER_GROUP_BITS", user_sums::GROUP_BITS)?;
+        module.add("USER_SEGMENT_BITS", user_sums::SEGMENT_BITS)?;
         let of_experiments =
             experiments::ExperimentTable::ALL.map(experiments::ExperimentTable::name);
         module.add("EXPERIMENT_TABLES", of_experiments)?;

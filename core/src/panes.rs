@@ -4,16 +4,21 @@
 //! segment, block); only blocks that something was added to exist. What is added is gathered first
 //! at the resolution of the greatest common divisor of all pane lengths, then folded into the rings.
 
+pub mod cells;
 pub mod dimensions;
-pub mod groups;
 pub mod item_rows;
 pub mod labels;
+pub mod order;
 pub mod pane_map;
 pub mod rings;
+pub mod rolled_up;
+pub mod segments;
 pub mod since;
 
-use crate::changes::Segment;
-use crate::hash::{HashMap, mix};
+use crate::hash::mix;
+use hashbrown::HashTable;
+
+use crate::panes::cells::Cells;
 use crate::panes::pane_map::PaneMap;
 pub use crate::panes::rings::{BLOCK, Cell, TOTALS};
 use crate::panes::rings::{Rings, gcd, number_of};
@@ -22,8 +27,7 @@ use crate::spec::Since;
 
 /// No sum passes this: beyond it is an error, never a wrap.
 pub const MAX_SUM: i64 = 1 << 62;
-const BLOCK_BITS: u32 = 9;
-const SEGMENT_BITS: u32 = 15;
+pub(crate) const BLOCK_BITS: u32 = 9;
 const GATHERED_ROWS: usize = 8192;
 /// Bits of a place in a cell.
 const PLACE_BITS: u32 = BLOCK.ilog2();
@@ -34,13 +38,16 @@ pub const STAT_BITS: u32 = BLOCK_BITS + PLACE_BITS;
 #[derive(Debug, Default)]
 struct Rows {
     rows: Vec<Cell>,
-    keys: Vec<u64>,
-    places: HashMap<u32>,
-    last: Option<(u64, u32)>,
+    keys: Vec<Key>,
+    places: HashTable<u32>,
+    last: Option<(Key, u32)>,
 }
 
+/// What rows are found by.
+type Key = (u64, u32);
+
 impl Rows {
-    fn row(&mut self, key: u64) -> &mut Cell {
+    fn row(&mut self, key: Key) -> &mut Cell {
         let at = match self.last {
             Some((last, at)) if last == key => at,
             _ => self.find(key),
@@ -48,9 +55,15 @@ impl Rows {
         &mut self.rows[at as usize]
     }
 
-    fn find(&mut self, key: u64) -> u32 {
-        let next = self.rows.len() as u32;
-        let at = *self.places.entry(mix(key, 1)).or_insert(next);
+    fn find(&mut self, key: Key) -> u32 {
+        let (next, keys) = (self.rows.len() as u32, &self.keys);
+        let hash_of = |key: Key| mix(key.0, u64::from(key.1));
+        let found = self.places.entry(
+            hash_of(key),
+            |at| keys[*at as usize] == key,
+            |at| hash_of(keys[*at as usize]),
+        );
+        let at = *found.or_insert(next).get();
         if at == next {
             self.rows.push([0; BLOCK]);
             self.keys.push(key);
@@ -67,6 +80,8 @@ impl Rows {
     }
 }
 
+/// Sums are kept by it: a segment of a rollup, or a label.
+type Segment = u32;
 /// The places of the cells of one pane by segment << BLOCK_BITS | block.
 type Pane = hashbrown::HashMap<u32, u32>;
 
@@ -76,18 +91,42 @@ pub struct Panes {
     rings: Rings,
     unit_ms: i64,
     gathered: Rows,
-    totals: Rows,
     panes: PaneMap<Pane>,
-    cells: Vec<Cell>,
-    free: Vec<u32>,
+    cells: Cells,
     since: Since,
-    /// What is folded now.
-    part: Fold,
+}
+
+/// Places of a gathered row that are added to a segment.
+#[derive(Clone, Copy, Debug)]
+struct Share {
+    row: u32,
+    segment: Segment,
+    places: u64,
 }
 
 /// A sum would pass `MAX_SUM`.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Overflow;
+
+/// Unit and block of what was gathered for a cell.
+fn moment_of_cell((unit, cell): &Key) -> (u64, usize) {
+    (*unit, *cell as usize & ((1 << BLOCK_BITS) - 1))
+}
+
+/// The places of a cell that are not 0, as bits.
+fn places_of(cell: &Cell) -> u64 {
+    let bits = cell.iter().enumerate();
+    bits.fold(0, |bits, (place, sum)| bits | u64::from(*sum != 0) << place)
+}
+
+/// The places of bits, ascending.
+fn places(mut bits: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let place = bits.trailing_zeros() as usize;
+        bits &= bits.wrapping_sub(1);
+        (place < BLOCK).then_some(place)
+    })
+}
 
 /// Adds amounts to sums.
 pub fn add_up(sums: &mut [i64], amounts: &[i64]) -> Result<(), Overflow> {
@@ -102,21 +141,18 @@ pub fn add_up(sums: &mut [i64], amounts: &[i64]) -> Result<(), Overflow> {
 
 impl Panes {
     pub fn new(rings: Rings) -> Self {
-        Self::since(rings, Since::default())
+        Self::since(rings, Since::default(), std::iter::empty())
     }
 
-    /// Of which some count only from some time on.
-    pub fn since(rings: Rings, since: Since) -> Self {
+    /// Of which some count only from some time on; `others`: more times that no unit may straddle.
+    pub fn since(rings: Rings, since: Since, others: impl Iterator<Item = i64>) -> Self {
         Self {
-            unit_ms: since.times().fold(rings.unit_ms(), gcd),
+            unit_ms: since.times().chain(others).fold(rings.unit_ms(), gcd),
             rings,
             gathered: Rows::default(),
-            totals: Rows::default(),
             panes: PaneMap::default(),
-            cells: Vec::new(),
-            free: Vec::new(),
+            cells: Cells::default(),
             since,
-            part: Fold::All,
         }
     }
 
@@ -130,39 +166,13 @@ impl Panes {
     pub fn at(&mut self, event_ms: i64, segment: Segment, stat: u32) -> &mut Cell {
         let unit = event_ms.div_euclid(self.unit_ms) as u64;
         let cell = (segment << BLOCK_BITS) | (stat / BLOCK as u32);
-        self.gathered
-            .row(unit << (SEGMENT_BITS + BLOCK_BITS) | u64::from(cell))
+        self.gathered.row((unit, cell))
     }
 
     /// Adds to one statistic at a time.
     #[inline]
     pub fn add(&mut self, event_ms: i64, segment: Segment, stat: u32, amount: i64) {
         self.at(event_ms, segment, stat)[stat as usize % BLOCK] += amount;
-    }
-
-    /// Adds to a wide statistic, whose first integer begins a block.
-    pub fn add_wide(
-        &mut self,
-        event_ms: i64,
-        segment: Segment,
-        stat: u32,
-        amounts: &[i64],
-        sign: i64,
-    ) {
-        for (block, part) in amounts.chunks(BLOCK).enumerate() {
-            if part.iter().any(|amount| *amount != 0) {
-                let row = self.at(event_ms, segment, stat + (block * BLOCK) as u32);
-                for (sum, amount) in row.iter_mut().zip(part) {
-                    *sum += sign * amount;
-                }
-            }
-        }
-    }
-
-    /// Adds to one statistic since the start.
-    pub fn add_total(&mut self, segment: Segment, stat: u32, amount: i64) {
-        let key = u64::from((segment << BLOCK_BITS) | (stat / BLOCK as u32));
-        self.totals.row(key)[stat as usize % BLOCK] += amount;
     }
 
     /// Whether so much is gathered that it should be folded before more is.
@@ -172,47 +182,86 @@ impl Panes {
 
     /// Folds what was gathered into every ring that covers its time; forgets old panes.
     pub fn fold(&mut self, stream_ms: i64) -> Result<(), Overflow> {
+        self.fold_gathered(stream_ms)?;
+        self.expire(stream_ms);
+        Ok(())
+    }
+
+    fn fold_gathered(&mut self, stream_ms: i64) -> Result<(), Overflow> {
         let gathered = std::mem::take(&mut self.gathered);
-        for (key, row) in gathered.keys.iter().zip(&gathered.rows) {
-            let cell = (key & ((1 << (SEGMENT_BITS + BLOCK_BITS)) - 1)) as u32;
-            let at_ms = (key >> (SEGMENT_BITS + BLOCK_BITS)) as i64 * self.unit_ms;
-            let block = cell as usize & ((1 << BLOCK_BITS) - 1);
-            let for_day_before = self.rings.for_day_before(block, row);
-            let is_whole = self.part == Fold::All && self.since.is_over(at_ms);
-            let mut place = 0;
-            while let Some((number, ring)) = self.rings.get(place) {
-                place += 1;
+        let moments: Vec<(u64, usize)> = gathered.keys.iter().map(moment_of_cell).collect();
+        let rows = (0..).zip(gathered.keys.iter().zip(&gathered.rows));
+        let shares: Vec<Share> = rows
+            .map(|(row, ((_, cell), sums))| Share {
+                row,
+                segment: cell >> BLOCK_BITS,
+                places: places_of(sums),
+            })
+            .collect();
+        self.add_shares(&shares, &moments, &gathered.rows, Fold::All, stream_ms)?;
+        self.gathered = gathered;
+        self.gathered.clear();
+        Ok(())
+    }
+
+    /// Adds shares of rows to the panes of every ring that cover their times, one ring after
+    /// another: what is touched together stays in the processor's cache. `moments`: unit and block
+    /// of each row.
+    fn add_shares(
+        &mut self,
+        shares: &[Share],
+        moments: &[(u64, usize)],
+        rows: &[Cell],
+        part: Fold,
+        stream_ms: i64,
+    ) -> Result<(), Overflow> {
+        let mut at = 0;
+        while let Some((number, ring)) = self.rings.get(at) {
+            at += 1;
+            let oldest = ring.oldest(stream_ms);
+            for share in shares {
+                let (unit, block) = moments[share.row as usize];
+                let at_ms = unit as i64 * self.unit_ms;
                 let pane = at_ms.div_euclid(ring.pane_ms);
-                let is_of_window = number < TOTALS;
-                let amounts = if is_of_window {
-                    Some(row)
-                } else {
-                    for_day_before.as_ref()
-                };
-                let Some(amounts) = amounts.filter(|_| pane >= ring.oldest(stream_ms)) else {
+                if pane < oldest {
                     continue;
-                };
-                let place = number_of(number, pane);
-                if is_whole {
-                    add_up(self.cell(place, cell), amounts)?;
-                } else {
-                    let at = (number, block, at_ms);
-                    let counted = self.since.counted(at, amounts, self.part);
-                    let added = counted.map(|row| add_up(self.cell(place, cell), &row));
-                    added.transpose()?;
+                }
+                let mut places = share.places & self.rings.kept(number, block);
+                if part != Fold::All || !self.since.is_over(at_ms) {
+                    places &= self.since.counted((number, block, at_ms), part);
+                }
+                if places != 0 {
+                    let row = &rows[share.row as usize];
+                    self.add_to_pane(number_of(number, pane), share.segment, block, row, places)?;
                 }
             }
         }
-        self.gathered = gathered;
-        self.gathered.clear();
-        let totals = std::mem::take(&mut self.totals);
-        for (key, row) in totals.keys.iter().zip(&totals.rows) {
-            add_up(self.cell(number_of(TOTALS, 0), *key as u32), row)?;
-        }
-        self.totals = totals;
-        self.totals.clear();
-        self.expire(stream_ms);
         Ok(())
+    }
+
+    fn add_to_pane(
+        &mut self,
+        number: u64,
+        segment: Segment,
+        block: usize,
+        row: &Cell,
+        places: u64,
+    ) -> Result<(), Overflow> {
+        let pane = self.panes.find_or(number, Pane::default).change();
+        let cell = (segment << BLOCK_BITS) | block as u32;
+        let cell = pane.entry(cell).or_insert_with(|| self.cells.make());
+        self.cells.add(*cell, row, places)
+    }
+
+    /// Adds a row to the totals of a segment.
+    fn add_to_totals(
+        &mut self,
+        segment: Segment,
+        block: usize,
+        row: &Cell,
+        places: u64,
+    ) -> Result<(), Overflow> {
+        self.add_to_pane(number_of(TOTALS, 0), segment, block, row, places)
     }
 
     /// Whether something is here that was not when rows were stored.
@@ -220,39 +269,17 @@ impl Panes {
         self.since.has_new()
     }
 
-    /// Folds what was gathered where it is new only: all else counted it before.
-    pub fn fold_new(&mut self, stream_ms: i64) -> Result<(), Overflow> {
-        self.part = Fold::NewOnly;
-        let folded = self.fold(stream_ms);
-        self.part = Fold::All;
-        folded
-    }
-
-    fn cell(&mut self, number: u64, cell: u32) -> &mut Cell {
-        let pane = self.panes.find_or(number, Pane::default).change();
-        let at = *pane.entry(cell).or_insert_with(|| {
-            self.free.pop().unwrap_or_else(|| {
-                self.cells.push([0; BLOCK]);
-                self.cells.len() as u32 - 1
-            })
-        });
-        &mut self.cells[at as usize]
-    }
-
     /// Forgets the panes that no window at or after `stream_ms` covers.
     fn expire(&mut self, stream_ms: i64) {
         if self.rings.advance(stream_ms) {
             self.panes.expire(&self.rings, |pane| {
-                for at in pane.values() {
-                    self.cells[*at as usize] = [0; BLOCK];
-                    self.free.push(*at);
-                }
+                pane.values().for_each(|cell| self.cells.leave(*cell));
             });
         }
     }
 }
 
-/// What is stored of panes: one entry for each sum that is not 0, in the order of (pane, code).
+/// What is stored of panes: one entry for each sum that is not 0, in the order of (pane, segment).
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct PaneColumns {
     /// Ring and pane, in `PANE_BITS`.
@@ -292,13 +319,12 @@ impl PaneStore for Panes {
             let mut cells: Vec<(u32, u32)> = pane.iter().map(|(c, at)| (*c, *at)).collect();
             cells.sort_unstable();
             for (cell, at) in cells {
-                let sums = self.cells[at as usize].iter().enumerate();
-                for (place, value) in sums.filter(|(_, value)| **value != 0) {
+                for (place, value) in self.cells.get(at).filter(|(_, value)| *value != 0) {
                     columns.pane.push(*number as i64);
                     columns
                         .code
                         .push(i64::from(cell) << PLACE_BITS | place as i64);
-                    columns.value.push(*value);
+                    columns.value.push(value);
                 }
             }
         }
@@ -306,10 +332,12 @@ impl PaneStore for Panes {
     }
 
     fn load(&mut self, number: u64, codes: &[i64], values: &[i64]) -> Result<(), Overflow> {
+        let mut amounts = [0; BLOCK];
         for (code, value) in codes.iter().zip(values) {
-            let row = self.cell(number, (code >> PLACE_BITS) as u32);
-            let sum = &mut row[(code & (BLOCK as i64 - 1)) as usize];
-            *sum = sum.checked_add(*value).ok_or(Overflow)?;
+            let (cell, place) = (code >> PLACE_BITS, (code & (BLOCK as i64 - 1)) as usize);
+            let (segment, block) = (cell >> BLOCK_BITS, cell as usize & ((1 << BLOCK_BITS) - 1));
+            amounts[place] = *value;
+            self.add_to_pane(number, segment as Segment, block, &amounts, 1 << place)?;
         }
         Ok(())
     }
@@ -318,8 +346,9 @@ impl PaneStore for Panes {
 impl Panes {
     /// Bytes of all cells.
     pub fn bytes(&self) -> usize {
-        let cells = self.cells.len() + self.gathered.rows.capacity() + self.totals.rows.capacity();
-        cells * size_of::<Cell>()
+        let panes = self.panes.iter().map(|(_, pane)| pane.allocation_size());
+        let gathered = self.gathered.rows.capacity() * size_of::<Cell>();
+        self.cells.bytes() + panes.sum::<usize>() + gathered
     }
 }
 

@@ -143,11 +143,11 @@ impl Partition {
         self.oldest_ms = Some(oldest_ms);
         self.newest_ms = self.newest_ms.max(event.event_ms);
         self.counting.stream_ms = self.stream_ms;
-        let segment = self.counting.segment_of(event.dimensions.iter());
+        let combination = self.counting.combination_of(event.dimensions.iter());
         let at = At {
             arrival_ms,
             position,
-            segment,
+            combination,
         };
         let Self {
             attribution,
@@ -181,7 +181,38 @@ impl Partition {
             log.ids.expire(log.arrival_ms);
         }
         self.counting
-            .bound_users(self.stream_ms, self.exposures_final_ms())
+            .bound_users(self.stream_ms, self.exposures_final_ms())?;
+        if self.counting.dimensions.is_crowded() {
+            self.sweep();
+        }
+        Ok(())
+    }
+
+    /// Frees the numbers of combinations that no row refers to.
+    fn sweep(&mut self) {
+        let Self {
+            attribution,
+            counting,
+            sessions,
+            ..
+        } = self;
+        let Counting {
+            dimensions,
+            users,
+            viewings,
+            ..
+        } = counting;
+        dimensions.sweep(|visit| {
+            attribution.each_combination(visit);
+            sessions
+                .rows
+                .alive()
+                .for_each(|row| visit(row.summary.combination));
+            viewings.each_combination(visit);
+            if let Some(users) = users {
+                users.each_combination(visit);
+            }
+        });
     }
 
     /// Brings the sums over users up to date: everything else is so after each apply.

@@ -185,18 +185,21 @@ impl Core {
         Ok(())
     }
 
-    /// Values of each dimension (texts, events, kept), and codes of each segment.
+    /// Values of each dimension (texts, events, kept), and the segments: rollup and codes of each.
     fn dimensions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        state::dimensions(&self.partition.counting.dimensions, py)
+        state::dimensions(&self.partition.counting, py)
     }
 
-    /// Takes over what `dimensions` gave: (texts, events, kept) of each dimension, codes of segments.
+    /// Takes over what `dimensions` gave: (texts, events, kept) of each dimension, and the segments.
     fn restore_dimensions(
         &mut self,
         values: Vec<(Vec<String>, Vec<u64>, Vec<String>)>,
-        tuples: Vec<Vec<u32>>,
-    ) {
-        self.partition.counting.dimensions.load(values, &tuples);
+        segments: Vec<(u32, Vec<u32>)>,
+    ) -> PyResult<()> {
+        let counting = &mut self.partition.counting;
+        counting.dimensions.load_values(values);
+        let loaded = counting.panes.segments.load(segments);
+        loaded.map_err(PyValueError::new_err)
     }
 
     // Panes: those of windows and totals, or of a series by its place: alert series, then items
@@ -210,7 +213,7 @@ impl Core {
         Ok(panes_of(&self.partition, series)?.live())
     }
 
-    /// Sums of panes that are not 0: pane, code of segment (or label) and statistic, value.
+    /// Sums of panes that are not 0: pane, code of combination (or label) and statistic, value.
     #[allow(clippy::type_complexity)]
     fn dump_panes<'py>(
         &self,
@@ -262,13 +265,6 @@ impl Core {
         let sums = users.and_then(|users| users.sums(ring));
         let sums = sums.cloned().unwrap_or_default();
         (sums.key.into_pyarray(py), sums.value.into_pyarray(py))
-    }
-
-    /// The value codes of each segment group (-1: outside the rollup).
-    fn user_groups(&self) -> Vec<Vec<i64>> {
-        let users = self.partition.counting.users.as_ref();
-        let groups = users.map(|users| users.groups()).unwrap_or_default();
-        groups.iter().map(|codes| codes.to_vec()).collect()
     }
 
     // Experiments

@@ -13,7 +13,7 @@ pub mod values;
 
 use hashbrown::HashTable;
 
-use crate::changes::Age;
+use crate::changes::{Age, Combination};
 use crate::log::{Log, NO_ROW};
 use crate::slates::pairs::PairLosses;
 use crate::slates::probes::{EventProbes, ProbedBy, Probes};
@@ -40,9 +40,9 @@ pub struct Slate {
     pub opened_ms: i64,
     pub latest_arrival_ms: i64,
     pub latest_event_ms: i64,
-    /// The earliest member, under whose time and segment the slate counts; `NO_AGE`: none.
+    /// The earliest member, under whose time and combination the slate counts; `NO_AGE`: none.
     earliest: Age,
-    pub earliest_segment: u16,
+    pub earliest_combination: Combination,
     /// Rows placed so far: those beyond the bound are no members.
     pub placed: u32,
     /// Rows that are here.
@@ -87,9 +87,9 @@ impl Slate {
     }
 
     /// A member was loaded: the slate counts under its earliest one.
-    pub fn learn_earliest(&mut self, age: Age, segment: u16) {
+    pub fn learn_earliest(&mut self, age: Age, combination: Combination) {
         if age < self.earliest {
-            (self.earliest, self.earliest_segment) = (age, segment);
+            (self.earliest, self.earliest_combination) = (age, combination);
         }
     }
 }
@@ -112,6 +112,10 @@ pub struct Slates {
 }
 
 impl Slates {
+    pub fn iter(&self) -> impl Iterator<Item = &Slate> {
+        self.slates.iter().flatten().flatten()
+    }
+
     pub fn get(&self, slate: u32) -> Option<&Slate> {
         find(&self.slates, slate)
     }
@@ -167,7 +171,7 @@ impl Slates {
             latest_arrival_ms: opened_ms,
             latest_event_ms: i64::MIN,
             earliest: NO_AGE,
-            earliest_segment: 0,
+            earliest_combination: 0,
             placed: 0,
             rows: 0,
             marked: 0,

@@ -33,8 +33,7 @@ pub struct Spec {
     /// What is counted only from some time on.
     #[serde(default)]
     pub since: Since,
-    /// Places of the dimensions that each rollup keeps.
-    pub rollups: Vec<Vec<usize>>,
+    pub rollups: Vec<Rollup>,
     /// Which families of metrics are computed.
     pub families: Vec<String>,
     /// Where each statistic stands in a cell.
@@ -106,6 +105,7 @@ pub struct Dimension {
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
+    /// Segments of a rollup of several dimensions.
     pub segments: usize,
     pub open_impressions: usize,
     pub open_feedback: usize,
@@ -164,6 +164,21 @@ impl Limits {
             of_a_user: self.user_rows,
         }
     }
+}
+
+/// Dimensions by whose values sums are kept.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rollup {
+    /// Their places, ascending.
+    pub dimensions: Vec<usize>,
+    /// Codes of the statistics that are kept, [first, stop).
+    pub kept: Vec<(u32, u32)>,
+    /// Whether sums over users are kept, too.
+    pub has_users: bool,
+    /// Those that count only from some time on, likewise.
+    #[serde(default)]
+    pub since: Vec<(u32, u32, CountFrom)>,
 }
 
 /// The panes of one window length.

@@ -1,8 +1,8 @@
 //! Users: what people saw and did, kept so that means over people can be read for any window.
 //!
-//! An event raises a last time of its (user, item, segment). When a user is touched first since the
+//! An event raises a last time of its (user, item, combination). When a user is touched first since the
 //! last refresh, what he contributes to the sums is retracted and he is dirty; a refresh adds what
-//! dirty users contribute then. Feedback that may still move to another segment is held apart until
+//! dirty users contribute then. Feedback that may still move to another combination is held apart until
 //! it is settled.
 
 mod bounds;
@@ -17,9 +17,10 @@ mod tests;
 
 use hashbrown::HashTable;
 
-use crate::changes::Segment;
+use crate::changes::Combination;
 use crate::hash::in_sample;
-use crate::panes::groups::{Groups, SegmentCodes};
+use crate::panes::dimensions::{CombinationCodes, PushedOut};
+use crate::panes::segments::{Placement, Segments};
 use crate::spec::{Ring, RowLimit};
 use crate::users::contribution::Contribution;
 use crate::users::held::Held;
@@ -39,8 +40,8 @@ pub struct UsersSpec {
     pub rings: Vec<Ring>,
     /// Milliseconds of the finest pane, of which all others are multiples.
     pub unit_ms: i64,
-    /// Places of the dimensions that each rollup keeps.
-    pub rollups: Vec<Vec<usize>>,
+    /// Places of the rollups by which they are counted.
+    pub rollups: Vec<usize>,
     /// Kinds of feedback.
     pub kinds: usize,
     /// Rows beyond which a sample of the users is kept.
@@ -54,7 +55,7 @@ pub struct UsersSpec {
 pub struct Touch {
     pub user: u64,
     pub pair: u64,
-    pub segment: Segment,
+    pub combination: Combination,
     pub event_ms: i64,
     /// 0: an impression; 1 + the kind of feedback.
     pub column: usize,
@@ -71,7 +72,7 @@ pub struct Users {
     windows: Vec<Ring>,
     items: UserItems,
     held: Held,
-    groups: Groups,
+    rollups: Vec<usize>,
     rings: Vec<RingSums>,
     /// Sums of each ring as of the last refresh.
     sums: Vec<UserSums>,
@@ -120,7 +121,7 @@ impl Users {
             limit,
             items: UserItems::new(kinds, of_a_user as usize),
             held: Held::default(),
-            groups: Groups::new(rollups),
+            rollups,
             rings: windows
                 .iter()
                 .enumerate()
@@ -149,29 +150,42 @@ impl Users {
     }
 
     /// Take in an impression, or feedback that will not move any more.
-    pub fn touch(&mut self, touch: &Touch, stream_ms: i64) {
+    pub fn touch(
+        &mut self,
+        touch: &Touch,
+        segments: Placement<'_, impl CombinationCodes>,
+        stream_ms: i64,
+    ) {
         let Some((key, time)) = self.read(touch) else {
             return;
         };
-        if i64::from(time) + self.base > self.oldest_unit(stream_ms) {
-            self.raise(&key, touch.column, time, true);
+        if i64::from(time) + self.base > self.oldest_unit(stream_ms)
+            && let Some(row) = self.earlier(&key, touch.column, time)
+        {
+            self.mark_dirty(key.user, segments);
+            self.items.set(&key, row, touch.column, time);
         }
     }
 
-    /// Hold feedback that may still move, or has moved: it is read from its segment until it is
+    /// Hold feedback that may still move, or has moved: it is read from its combination until it is
     /// released.
-    pub fn hold(&mut self, serial: u64, touch: &Touch) {
-        self.release(serial);
+    pub fn hold(
+        &mut self,
+        serial: u64,
+        touch: &Touch,
+        segments: Placement<'_, impl CombinationCodes>,
+    ) {
+        self.release(serial, segments);
         if let Some((key, time)) = self.read(touch) {
-            self.mark_dirty(key.user);
+            self.mark_dirty(key.user, segments);
             self.held.insert(serial, key, touch.column, time);
         }
     }
 
     /// Hold feedback no longer; does nothing where it is not held.
-    pub fn release(&mut self, serial: u64) {
+    pub fn release(&mut self, serial: u64, segments: Placement<'_, impl CombinationCodes>) {
         if let Some(user) = self.held.user(serial) {
-            self.mark_dirty(user);
+            self.mark_dirty(user, segments);
             self.held.remove(serial);
         }
     }
@@ -181,7 +195,7 @@ impl Users {
         let Touch {
             user,
             pair,
-            segment,
+            combination,
             event_ms,
             column,
         } = *touch;
@@ -193,7 +207,7 @@ impl Users {
             UserItemKey {
                 user,
                 pair,
-                segment,
+                combination,
             },
             time,
         ))
@@ -217,20 +231,18 @@ impl Users {
             .filter(|time| *time > 0)
     }
 
-    /// Raise the last time of a row, which is made where it is missing.
-    fn raise(&mut self, key: &UserItemKey, column: usize, time: u32, is_counted: bool) {
+    /// The row whose last time is earlier, if there is one, or none where it is to be made; None
+    /// where nothing changes.
+    fn earlier(&mut self, key: &UserItemKey, column: usize, time: u32) -> Option<Option<usize>> {
         let row = self.items.find(key);
         if row.is_some_and(|row| self.items.time(row, column) >= time) {
-            return;
+            return None;
         }
         if row.is_none() && self.items.is_full(key.user) {
             self.items.dropped_rows += 1;
-            return;
+            return None;
         }
-        if is_counted {
-            self.mark_dirty(key.user);
-        }
-        self.items.set(key, row, column, time);
+        Some(row)
     }
 
     // Sums ------------------------------------------------------------------------------------------
@@ -247,7 +259,7 @@ impl Users {
     }
 
     /// Retract what a user contributes, once.
-    fn mark_dirty(&mut self, user: u64) {
+    fn mark_dirty(&mut self, user: u64, segments: Placement<'_, impl CombinationCodes>) {
         if self.is_stale {
             return;
         }
@@ -258,22 +270,28 @@ impl Users {
         if let hashbrown::hash_table::Entry::Vacant(entry) = entry {
             entry.insert(user);
             self.gather(user);
-            self.work.add(&self.groups, &mut self.rings, -1);
+            let rollups = &self.rollups;
+            self.work.add(segments, rollups, &mut self.rings, -1);
         }
     }
 
     fn gather(&mut self, user: u64) {
         self.work.clear();
         for row in self.items.of(user) {
-            self.work.push(row.pair(), row.segment(), row.times());
+            self.work.push(row.pair(), row.combination(), row.times());
         }
-        for (pair, segment, column, time) in self.held.of(user) {
-            self.work.push_one(pair, segment, column, time);
+        for (pair, combination, column, time) in self.held.of(user) {
+            self.work.push_one(pair, combination, column, time);
         }
     }
 
     /// Bring the sums up to date, and forget what no window covers.
-    pub fn refresh(&mut self, stream_ms: i64, codes: &impl SegmentCodes) {
+    pub fn refresh(
+        &mut self,
+        stream_ms: i64,
+        combinations: &impl CombinationCodes,
+        segments: &mut Segments,
+    ) {
         self.shrink(stream_ms);
         self.refreshed_ms = stream_ms;
         for ring in &mut self.rings {
@@ -285,8 +303,12 @@ impl Users {
         let mut dirty = std::mem::take(&mut self.dirty);
         for user in &dirty {
             self.gather(*user);
-            self.work.learn(&mut self.groups, codes);
-            self.work.add(&self.groups, &mut self.rings, 1);
+            self.work.learn(segments, &self.rollups, combinations);
+            let placement = Placement {
+                combinations,
+                segments,
+            };
+            self.work.add(placement, &self.rollups, &mut self.rings, 1);
         }
         dirty.clear();
         dirty.shrink_to(DIRTY_USERS, |user| spread(*user));
@@ -328,30 +350,41 @@ impl Users {
         changed
     }
 
-    /// The value codes of each segment group (`groups::ALL`: outside the rollup), by its number.
-    pub fn groups(&self) -> &[Box<[i64]>] {
-        self.groups.tuples()
-    }
-
     /// Stream time of the last refresh.
     pub fn refreshed_ms(&self) -> i64 {
         self.refreshed_ms
     }
 
-    /// Values of these segments are about to be folded into `other`: retract, before codes change,
-    /// what users with rows there contribute.
-    pub fn before_fold(&mut self, segments: &[bool]) {
-        let is_moving = |segment: Segment| segments.get(segment as usize) == Some(&true);
-        let rows = self.items.segments();
-        let held = self.held.iter().map(|(_, user, segment)| (user, segment));
-        let moving = rows.chain(held).filter(|(_, segment)| is_moving(*segment));
+    /// A value is about to become `other`: retract what users contribute who have rows with it.
+    pub fn before_fold<C: CombinationCodes>(
+        &mut self,
+        (at, gone): PushedOut,
+        segments: Placement<'_, C>,
+    ) {
+        let is_moving =
+            |combination: Combination| segments.combinations.codes(combination)[at] == gone;
+        let rows = self.items.combinations();
+        let held = self
+            .held
+            .iter()
+            .map(|(_, user, combination)| (user, combination));
+        let moving = rows
+            .chain(held)
+            .filter(|(_, combination)| is_moving(*combination));
         let mut users: Vec<u64> = moving.map(|(user, _)| user).collect();
         users.dedup();
         for user in users {
-            self.mark_dirty(user);
+            self.mark_dirty(user, segments);
         }
-        for (segment, _) in (0..).zip(segments).filter(|(_, is_moving)| **is_moving) {
-            self.groups.forget(segment);
-        }
+    }
+
+    /// Calls its argument with the combination of every row.
+    pub fn each_combination(&self, visit: &mut dyn FnMut(Combination)) {
+        let rows = self
+            .items
+            .combinations()
+            .map(|(_, combination)| combination);
+        let held = self.held.iter().map(|(.., combination)| combination);
+        rows.chain(held).for_each(visit);
     }
 }

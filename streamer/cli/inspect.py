@@ -114,7 +114,7 @@ async def _partition(settings: Settings, store: RedisStore, partition: int) -> d
             name: {"blobs": len(refs), "rows": sum(r.rows for r in refs)}
             for name, refs in manifest.tables.items()
         },
-        "segments": manifest.segments,
+        "combinations": manifest.combinations,
         "dead_letters": manifest.dead_letters,
         "dead_letters_omitted": manifest.dead_letters_omitted,
     }

@@ -51,6 +51,7 @@ LABELS = {
     "value": "what was added to it",
     "metrics": "which metrics: counts, joins, users, items, sessions, dwell, experiments, alerts",
     "cause": "what keeps them from being exact",
+    "rollup": "its dimensions: variant x surface",
     "source": "the name of one of [[sources]]",
     "cluster": "the name of one of [clusters], or kafka",
     "format": "json, avro, protobuf, …",

@@ -8,7 +8,7 @@ from streamer._core import (
     ITEM_PLACE_BITS,
     PANE_BITS,
     STAT_BITS,
-    USER_GROUP_BITS,
+    USER_SEGMENT_BITS,
     USER_STAT_BITS,
 )
 from streamer.encoding.arrays import I64
@@ -42,14 +42,14 @@ def segment_and_stat(code: I64) -> tuple[I64, I64]:
 
 def first_user_key(pane: int) -> int:
     """The least key of a pane among the sums over users."""
-    return max(pane, 0) << (USER_STAT_BITS + USER_GROUP_BITS)
+    return max(pane, 0) << (USER_STAT_BITS + USER_SEGMENT_BITS)
 
 
 def parts_of_user_key(key: I64) -> tuple[I64, I64, I64]:
-    """(pane, segment group, statistic) of sums over users, which ascend in that order."""
+    """(pane, segment, statistic) of sums over users, which ascend in that order."""
     stat = key & ((1 << USER_STAT_BITS) - 1)
-    group = (key >> USER_STAT_BITS) & ((1 << USER_GROUP_BITS) - 1)
-    return key >> (USER_STAT_BITS + USER_GROUP_BITS), group, stat
+    segment = (key >> USER_STAT_BITS) & ((1 << USER_SEGMENT_BITS) - 1)
+    return key >> (USER_STAT_BITS + USER_SEGMENT_BITS), segment, stat
 
 
 def segment_code(segment: I64, stat: I64) -> I64:

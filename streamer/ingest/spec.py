@@ -79,8 +79,8 @@ def core_spec(
                 for ms in settings.windows.lengths_ms.values()
             ],
             "day_before": catalogue.day_before.core_spec(),
-            "since": dict(since) or _ALWAYS,
-            "rollups": _rollups(settings),
+            "since": {name: value for name, value in since.items() if name != "rollups"} or _ALWAYS,
+            "rollups": _rollups(settings, catalogue, since.get("rollups", {})),
             "families": [family.name for family in catalogue.families],
             "statistics": [_statistic(settings, layout, stat) for stat in layout.stats],
             "items": _items(settings),
@@ -209,11 +209,20 @@ def _bounds(settings: Settings) -> dict[str, Any]:
     }
 
 
-def _rollups(settings: Settings) -> list[tuple[int, ...]]:
-    """Places of the dimensions that each rollup keeps, ascending."""
+def _rollups(
+    settings: Settings, catalogue: Catalogue, since: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """By which dimensions sums are kept, and which."""
     names = settings.dimension_names
-    kept = {tuple(i for i, name in enumerate(names) if name in r) for r in settings.rollups}
-    return sorted(kept)
+    return [
+        {
+            "dimensions": [names.index(name) for name in rollup.dimensions],
+            "kept": rollup.spans,
+            "has_users": rollup.has_users,
+            "since": since.get(rollup.key, []),
+        }
+        for rollup in catalogue.rollups
+    ]
 
 
 def _slates(settings: Settings, catalogue: Catalogue) -> dict[str, Any]:

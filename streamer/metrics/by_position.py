@@ -29,6 +29,11 @@ POSITIONS = limits.POSITION_CLASSES + 2
 """Classes of positions: 0 missing, 1…50, and one for all that are deeper."""
 
 
+def by_position_of(name: str) -> str:
+    """The statistic that has a sum by position."""
+    return f"{name}_by_position"
+
+
 metric = Declarations()
 
 
@@ -46,7 +51,7 @@ def _positions() -> Iterator[tuple[int, str]]:
 )
 def ctr_position(w: Sums) -> Iterator[Series]:
     """Click-through rate by position (1 to 50, deeper ones together)."""
-    clicks, shown = w("clicks"), w("impressions")
+    clicks, shown = w(by_position_of("clicks")), w(by_position_of("impressions"))
     for i, position in _positions():
         yield ratio(clicks[:, i], shown[:, i], position=position)
 
@@ -60,7 +65,7 @@ def ctr_position(w: Sums) -> Iterator[Series]:
 )
 def position_impressions(w: Sums) -> Iterator[Series]:
     """Support of ctr_position_ratio."""
-    shown = w("impressions")
+    shown = w(by_position_of("impressions"))
     for i, position in _positions():
         yield count(shown[:, i], position=position)
 
@@ -74,7 +79,7 @@ def position_impressions(w: Sums) -> Iterator[Series]:
 )
 def position_clicks(w: Sums) -> Iterator[Series]:
     """Clicks by position: their own, or that of the impression they joined."""
-    clicks = w("clicks")
+    clicks = w(by_position_of("clicks"))
     for i, position in _positions():
         yield count(clicks[:, i], position=position)
 
@@ -84,7 +89,11 @@ def _expected_clicks(w: Sums) -> Any:
 
     Summed in the order of positions, so that the same integers give the same float.
     """
-    clicks, shown, here = w.overall("clicks"), w.overall("impressions"), w("impressions")
+    clicks, shown, here = (
+        w.overall(by_position_of("clicks")),
+        w.overall(by_position_of("impressions")),
+        w(by_position_of("impressions")),
+    )
     expected = np.zeros(len(here))
     for i in range(1, POSITIONS):
         if shown[i]:
@@ -100,7 +109,7 @@ def _expected_clicks(w: Sums) -> Any:
 )
 def coec(w: Sums) -> Iterator[Series]:
     """Clicks over expected clicks: click rate with the effect of position taken out."""
-    yield ratio(w("clicks")[:, 1:].sum(axis=1), _expected_clicks(w))
+    yield ratio(w(by_position_of("clicks"))[:, 1:].sum(axis=1), _expected_clicks(w))
 
 
 @metric(

@@ -37,6 +37,7 @@ from streamer.metrics.definition import DeclaredSeries, Family, Form, Formula, M
 from streamer.metrics.item_counts import item_counts
 from streamer.metrics.layout import Layout, merge
 from streamer.metrics.ratios import NAMED
+from streamer.metrics.rollups import rollups_of
 from streamer.settings.model import Settings
 
 FAMILIES: tuple[Family[Formula], ...] = (
@@ -79,6 +80,9 @@ class Catalogue:
         kept = composite_parts.kept(self.composites, settings, self.layout)
         self.day_before = DayBefore.of(settings, self.layout, (*kept, *score_drift.kept(settings)))
         """What is kept of the same windows a day before."""
+        every = [metric for family in self.families for metric in family.metrics]
+        self.rollups = rollups_of(settings, self.layout, self.composites, every)
+        """By which dimensions sums are kept, and which; the total is the first."""
         self.metrics = self._shown()
         self.item_counts = item_counts(settings)
         self.has_users = True

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from streamer._core import TOTAL_RING
-from streamer.metrics.layout import Layout
+from streamer.metrics.layout import Layout, runs_of
 from streamer.metrics.rings import Ring, rings_of
 from streamer.metrics.sums import key_of
 from streamer.settings.durations import DAY_MS
@@ -49,7 +49,7 @@ class DayBefore:
         }
         if not rings:
             return DayBefore(rings, ())
-        return DayBefore(rings, _runs(sorted(codes)), tuple(sorted(codes.values())))
+        return DayBefore(rings, tuple(runs_of(sorted(codes))), tuple(sorted(codes.values())))
 
     @cached_property
     def shapes(self) -> dict[int, str]:
@@ -79,15 +79,3 @@ def shift_of(ring: Ring) -> int:
 
 def _digest(names: tuple[str, ...]) -> str:
     return hashlib.blake2b(repr(names).encode(), digest_size=8).hexdigest()
-
-
-def _runs(codes: list[int]) -> tuple[tuple[int, int], ...]:
-    """
-    >>> _runs([3, 4, 5, 9])
-    ((3, 6), (9, 10))
-    """
-    runs: list[tuple[int, int]] = []
-    for code in codes:
-        first = runs.pop()[0] if runs and runs[-1][1] == code else code
-        runs.append((first, code + 1))
-    return tuple(runs)

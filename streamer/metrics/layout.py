@@ -103,6 +103,19 @@ class Layout:
         return max((self.at[s.name] + s.width for s in self.stats), default=0)
 
 
+def runs_of(codes: Sequence[int]) -> list[tuple[int, int]]:
+    """Ascending codes as runs, [first, stop).
+
+    >>> runs_of([3, 4, 5, 9]), runs_of([])
+    ([(3, 6), (9, 10)], [])
+    """
+    runs: list[tuple[int, int]] = []
+    for code in codes:
+        first = runs.pop()[0] if runs and runs[-1][1] == code else code
+        runs.append((first, code + 1))
+    return runs
+
+
 def merge(layouts: Sequence[Sequence[Stat]]) -> Layout:
     """One layout of several families' statistics; a name that stands twice must mean the same."""
     merged: dict[str, Stat] = {}

@@ -24,7 +24,7 @@ from typing import Any
 from streamer.encoding.arrays import I64
 from streamer.encoding.limbs import VALUE_BITS
 from streamer.metrics import by_position
-from streamer.metrics.by_position import POSITIONS
+from streamer.metrics.by_position import POSITIONS, by_position_of
 from streamer.metrics.definition import (
     Brief,
     Declarations,
@@ -42,6 +42,8 @@ def _stats(settings: Any) -> tuple[Stat, ...]:
     kinds = [named("feedback", kind) for kind in (*settings.feedback_kinds, "other")]
     by_position = {"position": POSITIONS}
     return (
+        Stat("impressions", in_totals=True),
+        Stat("clicks", in_totals=True),
         Stat("conversions", in_totals=True),
         Stat("value_high", largest=1 << 28, in_totals=True),
         Stat("value", largest=1 << VALUE_BITS, in_totals=True),
@@ -53,7 +55,7 @@ def _stats(settings: Any) -> tuple[Stat, ...]:
             in_totals=True,
         ),
         *(
-            Stat(name, width=POSITIONS, of=((name, by_position),), in_totals=True)
+            Stat(by_position_of(name), width=POSITIONS, of=((name, by_position),))
             for name in ("impressions", "clicks")
         ),
     )

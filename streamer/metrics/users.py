@@ -31,16 +31,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from streamer._core import USER_GROUP_BITS
 from streamer.metrics.definition import Brief, Declarations, Series, Sums, count, ratio
 from streamer.metrics.layout import Stat
-from streamer.settings import limits
 
 RATE_UNIT = 10**9
 """Positive rates are integers of 1e-9, rounded once for a user and a first pane."""
 USERS, HITS = 0, 1
 """Statistics: users with an impression; those who clicked, too."""
-assert limits.MAX_SEGMENTS * limits.MAX_ROLLUPS < 1 << USER_GROUP_BITS
 
 
 def rate_sum(kind: int) -> int:

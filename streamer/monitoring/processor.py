@@ -236,7 +236,9 @@ class Processor:
         ]
         capped = self._rarely("label_values_capped_total", "dimension")
         queries.append(Query(f"{capped} > 0", "{{dimension}}: counted as other"))
-        description = self._text(*names, "label_values_capped_total")
+        capped = self._rarely("segments_capped_total", "rollup")
+        queries.append(Query(f"{capped} > 0", "{{rollup}}: counted as other"))
+        description = self._text(*names, "label_values_capped_total", "segments_capped_total")
         return graph("What is left out, or counted as other?", description, "cps", queries)
 
     def _unattributed(self) -> Panel:

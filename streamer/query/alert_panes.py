@@ -20,6 +20,7 @@ from streamer.encoding.segments import Label
 from streamer.metrics.alert_series import ABOVE, BELOW, CHUNK, HIGH, PANES, STATS, AlertSeries
 from streamer.query.panes import PaneReader
 from streamer.query.segment_index import ALL, OTHER, Segment, values_shown
+from streamer.query.sum_rows import SumRows
 from streamer.settings import limits
 from streamer.settings.durations import DAY_MS
 from streamer.settings.model import Settings
@@ -179,7 +180,7 @@ class AlertPanes(_OfRatio):
             for view in views
         ]
         reader = PaneReader()
-        reader.begin(views, maps, len(numbers), STATS)
+        reader.begin(views, maps, SumRows.equal(len(numbers), STATS))
         return reader, list(numbers)
 
     @cached_property
@@ -270,7 +271,7 @@ class AlertPanes(_OfRatio):
 
     def _sums(self, ring: int, panes: range) -> Sums:
         first, last = (pane_number(ring, pane) for pane in (max(panes.start, 0), panes.stop - 1))
-        sums = self._groups.sum_once(first, last)
+        sums = self._groups.sum_once(first, last).reshape(-1, STATS)
         return {self._segments[i]: sums[i] for i in np.flatnonzero(sums.any(axis=1)).tolist()}
 
 

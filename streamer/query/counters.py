@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from streamer.metrics.definition import Family, Sample, SeriesDeclarations
+from streamer.metrics.rollups import key_of
 from streamer.query.checks import AlertVerdict
 from streamer.query.exactness import Inexact
 from streamer.query.experiments import ExperimentReadout
@@ -185,6 +186,23 @@ def _capped(known: CounterInputs) -> Iterator[Sample]:
     """Accepted events counted as `other`: their value is beyond `max_values` of the dimension."""
     for i, name in enumerate(known.settings.dimension_names):
         yield (name,), sum(h.capped[i] for h in known.headers)
+
+
+@series(
+    "segments_capped_total",
+    labels=("rollup",),
+    formula="times that a segment beyond limits.segments was asked for",
+    unit="times",
+    empty=f"{_AT_0}; absent without a rollup of several dimensions",
+)
+def _segments_capped(known: CounterInputs) -> Iterator[Sample]:
+    """Times that amounts were counted as `other` in a rollup of several dimensions, which has more
+    segments than `limits.segments`. Other rollups keep their values."""
+    for rollup in known.settings.rollups:
+        names = [name for name in known.settings.dimension_names if name in rollup]
+        if len(names) > 1:
+            key = key_of(names)
+            yield (key,), sum(h.overflowed.get(key, 0) for h in known.headers)
 
 
 @series(

@@ -102,7 +102,10 @@ _CAUSES = (
         _any_topic(lambda inputs: (t.restarts for h in inputs.headers for t in h.topics.values())),
     ),
     _bound(COUNTS, "event_ids", "copies of old events may count twice", "event_ids"),
-    _bound(COUNTS, "segments", "some events are in no segment of theirs", "segments"),
+    _bound(
+        *(COUNTS, "segments", "a rollup of several dimensions has `other` for some segments"),
+        "segments",
+    ),
     _Cause(
         *(JOINS, "topics_not_by_user"),
         "events of one user are on several partition numbers: key all topics by user, with one "

@@ -21,6 +21,7 @@ from streamer.encoding.packed import (
 from streamer.metrics.item_counts import ItemCounts, ItemTable
 from streamer.metrics.rings import Ring
 from streamer.query.panes import PaneReader, are_same
+from streamer.query.sum_rows import SumRows
 from streamer.state.panes import Pane
 from streamer.state.snapshot import SeriesView, View
 
@@ -90,7 +91,7 @@ class ItemSumCache:
         has_many_labels = len(self._labels) > MAX_READ_LABELS // 2
         if has_many_labels or len(self._slots.keys) > 2 * self._used + _SPARE_SLOTS:
             self._forget()
-        self._rings = declared.rings
+        self._rings, self._places = declared.rings, declared.places
         old = {id(part.series): part for part in self._parts}
         found = [view.series.get(declared.shape, _NOTHING) for view in views]
         last = [*self._parts, *[None] * len(views)]
@@ -101,7 +102,8 @@ class ItemSumCache:
             for series, before in zip(found, last, strict=False)
         ]
         slots = np.arange(len(self._slots.keys))
-        self._sums.begin(self._parts, [slots] * len(views), len(slots), declared.places)
+        rows = SumRows.equal(len(slots), declared.places)
+        self._sums.begin(self._parts, [slots] * len(views), rows)
         self._keys = self._slots.in_order()
 
     def _numbers(
@@ -149,7 +151,7 @@ class ItemSumCache:
         """The items of a ring's panes from ``oldest`` to ``newest``; ``what``: of which panes."""
         number = self._rings.index(ring) + 1
         first, last = pane_number(number, max(oldest, 0)), pane_number(number, newest)
-        sums = self._sums.sum((number, what), first, last)
+        sums = self._sums.sum((number, what), first, last).reshape(-1, self._places)
         bits = max(
             (b for part in self._parts for n, b in part.bits.items() if first <= n <= last),
             default=0,

@@ -21,6 +21,7 @@ from streamer.metrics.definition import Metric, Noted
 from streamer.metrics.item_counts import ItemTable
 from streamer.metrics.layout import Layout
 from streamer.metrics.rings import Ring, rings_of
+from streamer.metrics.rollups import Rollup
 from streamer.query.panes import PaneReader
 from streamer.query.segment_index import ALL, Segment, SegmentIndex
 from streamer.query.since import Times
@@ -35,6 +36,10 @@ _SIZE = "impressions"
 
 class NotByPaneError(Exception):
     """A metric needs what a pane does not hold: sums over users, counts of items."""
+
+
+class NotKeptError(Exception):
+    """Sums are not kept by these dimensions; the text is the line of settings that keeps them."""
 
 
 @dataclass(frozen=True)
@@ -87,29 +92,34 @@ class PaneHistory:
     ) -> None:
         """``panes``: what is kept from one commit to the next."""
         self.settings, self.catalogue = settings, catalogue
-        self.numbering = SegmentIndex(settings, views)
+        self.numbering = SegmentIndex(settings, catalogue, views)
         self._panes = panes
-        panes.begin(views, self.numbering.maps, self.numbering.size, catalogue.layout.size)
+        panes.begin(views, self.numbering.maps, self.numbering.rows)
         self._times = Times(catalogue, views)
         self.since = self._times.of(0, "")
         self._rings = {ring.label: (n, ring) for n, ring in enumerate(rings_of(settings), 1)}
         self._by_name = {metric.name: metric for metric in catalogue.metrics}
 
     def read(self, wanted: Wanted, at_ms: int) -> History:
-        """The course up to a time. NotByPaneError where panes do not hold it."""
+        """The course up to a time. NotByPaneError where panes do not hold it, NotKeptError where
+        they do not by these dimensions."""
+        rollup = self._rollup(wanted)
         number, ring = self._rings[wanted.window]
         spans = _Spans.of(ring, wanted.points, at_ms)
         ends = [intervals.name_of(wanted.metric.name, end) for end in ("lower", "upper")]
         metrics = [wanted.metric, *(self._by_name[name] for name in ends if name in self._by_name)]
-        columns = self._columns(number, spans, self._read_by(metrics, spans))
-        rows, segments = self._rows(wanted)
+        of_rollup = {*rollup.codes}
+        metrics = [metric for metric in metrics if self._read_by([metric], spans) <= of_rollup]
+        if wanted.metric not in metrics:
+            raise NotKeptError(_line("detailed", rollup.dimensions))
+        columns = self._columns(number, spans, self._read_by(metrics, spans) | self._size_codes)
+        rows, segments = self._rows(wanted, rollup)
         rows, segments, omitted = self._largest(rows, segments, columns)
-        sums = _Sums(self, spans, columns, rows, len(segments), at_ms)
+        sums = _Sums(self, spans, columns, rows, len(segments), at_ms, rollup.dimensions)
         (found, since_ms), *of_ends = [_course(metric, sums, wanted.labels) for metric in metrics]
         beside = [course for course, _ in of_ends] or [{}, {}]
-        split = () if wanted.split is None else (wanted.split,)
         whole = self._times.of(number, wanted.window)
-        since_ms = max(since_ms, whole.whole_ms, whole.of_rollup([*wanted.where, *split]))
+        since_ms = max(since_ms, whole.whole_ms, whole.of_rollup(rollup.dimensions))
         hidden = spans.starts_ms < since_ms
         lines = [
             Line(
@@ -131,30 +141,43 @@ class PaneHistory:
         place = self.settings.dimension_names.index(dimension)
         return sorted({segment[place] for segment in self.numbering.segments} - {ALL})
 
-    def _rows(self, wanted: Wanted) -> tuple[I64, list[Segment]]:
+    def _rollup(self, wanted: Wanted) -> Rollup:
+        """The rollup of the dimensions that are asked for."""
+        kept = {*wanted.where, wanted.split}
+        dimensions = tuple(name for name in self.settings.dimension_names if name in kept)
+        for rollup in self.catalogue.rollups:
+            if rollup.dimensions == dimensions:
+                return rollup
+        raise NotKeptError(_line("rollups", dimensions))
+
+    def _rows(self, wanted: Wanted, rollup: Rollup) -> tuple[I64, list[Segment]]:
         """Segment of the numbering → row, -1 for none; and what the rows are."""
-        names, found = self.settings.dimension_names, dict[Segment, int]()
-        rows = np.full(self.numbering.size, -1, np.int64)
-        for number, segment in enumerate(self.numbering.segments[: self.numbering.size]):
+        names, found = self.settings.dimension_names, list[Segment]()
+        rows = np.full(len(self.numbering.segments), -1, np.int64)
+        for number in self.numbering.numbers_of(rollup.dimensions).tolist():
+            segment = self.numbering.segments[number]
             own = dict(zip(names, segment, strict=True))
             if all(own[name] == value for name, value in wanted.where.items()):
-                kept = {*wanted.where, wanted.split}
-                key = tuple(own[name] if name in kept else ALL for name in names)
-                rows[number] = found.setdefault(key, len(found))
-        return rows, list(found)
+                rows[number] = len(found)
+                found.append(segment)
+        return rows, found
+
+    @cached_property
+    def _size_codes(self) -> set[int]:
+        layout = self.catalogue.layout
+        size = layout.span(_SIZE) if _SIZE in layout.at else slice(0, 0)
+        return {*range(size.start, size.stop)}
 
     def _read_by(self, metrics: Sequence[Metric], spans: _Spans) -> set[int]:
-        """The codes that metrics read, and those by which lines are chosen."""
+        """The codes that metrics read."""
         nothing = np.zeros(0, np.int64)
-        rows = np.full(self.numbering.size, -1, np.int64)
+        rows = np.full(len(self.numbering.segments), -1, np.int64)
         empty = _Columns(nothing, nothing, nothing, nothing)
         sums = _Sums(self, spans, empty, rows, 0, limits.MAX_EVENT_MS)  # all panes are mature
         for metric in metrics:
             with np.errstate(all="ignore"):
                 list(metric.series(sums))
-        layout = self.catalogue.layout
-        size = layout.span(_SIZE) if _SIZE in layout.at else slice(0, 0)
-        return sums.codes | {*range(size.start, size.stop)}
+        return sums.codes
 
     def _largest(
         self, rows: I64, segments: list[Segment], columns: _Columns
@@ -171,6 +194,13 @@ class PaneHistory:
         places = np.full(len(segments) + 1, -1, np.int64)
         places[chosen] = np.arange(len(chosen))
         return places[rows], [segments[i] for i in chosen.tolist()], shown - len(chosen)
+
+    @cached_property
+    def is_total(self) -> I64:
+        """By segment: 1 for the total."""
+        found = np.zeros(len(self.numbering.segments), np.int64)
+        found[self.numbering.numbers_of(())] = 1
+        return found
 
     def _named(self, segment: Segment) -> Labels:
         return dict(zip(self.settings.dimension_names, segment, strict=True))
@@ -243,8 +273,10 @@ class _Sums(Noted):
         rows: I64,
         count: int,
         at_ms: int,
+        rollup: tuple[str, ...] = (),
     ) -> None:
         """``rows``: segment → row, -1 for none; ``at_ms``: the time of reading."""
+        self._rollup = rollup
         self._of, self.spans, self._columns, self._at_ms = of, spans, columns, at_ms
         self._rows, self._count = rows, count
         self._since = of.since
@@ -263,12 +295,12 @@ class _Sums(Noted):
     def _span(self, name: str) -> slice:
         return self.layout.span(name)
 
-    def _chosen(self, span: tuple[int, int]) -> tuple[I64, I64, I64, I64]:
-        """Of the sums of some codes the points, places, rows and values."""
+    def _chosen(self, span: tuple[int, int], by_segment: I64) -> tuple[I64, I64, I64, I64]:
+        """Of the sums of some codes the points, places, what their segment is, and values."""
         columns = self._columns
         here = np.flatnonzero((columns.stat >= span[0]) & (columns.stat < span[1]))
-        place, row = columns.stat[here] - span[0], self._rows[columns.segment[here]]
-        return columns.point[here], place, row, columns.value[here]
+        place, of_segment = columns.stat[here] - span[0], by_segment[columns.segment[here]]
+        return columns.point[here], place, of_segment, columns.value[here]
 
     def _by_row(self, name: str, within: slice = slice(None)) -> I64:
         """A statistic, or some of its integers, at the present point: (rows, width)."""
@@ -276,12 +308,12 @@ class _Sums(Noted):
         start, stop, _ = within.indices(width)
         span = first + start, first + stop
         if (name, span) not in self._read:
-            point, place, row, value = self._chosen(span)
+            point, place, row, value = self._chosen(span, self._rows)
             sums = np.zeros((self.spans.points, self._count, stop - start), np.int64)
             shown = row >= 0
             np.add.at(sums, (point[shown], row[shown], place[shown]), value[shown])
             self._read[name, span] = sums
-        self.note(self._since.of_codes(slice(*span)))
+        self.note(self._since.of_codes(slice(*span), self._rollup))
         found: I64 = self._read[name, span][self._point]
         return found
 
@@ -289,9 +321,9 @@ class _Sums(Noted):
         """A statistic over all segments at the present point: (width,)."""
         if name not in self._read_overall:
             span = self._span(name)
-            point, place, _, value = self._chosen((span.start, span.stop))
+            point, place, is_total, value = self._chosen((span.start, span.stop), self._of.is_total)
             whole = np.zeros((self.spans.points, span.stop - span.start), np.int64)
-            np.add.at(whole, (point, place), value)
+            np.add.at(whole, (point, place), np.where(is_total, value, 0))
             self._read_overall[name] = whole
         self.note(self._since.of_codes(self._span(name)))
         found: I64 = self._read_overall[name][self._point]
@@ -360,6 +392,15 @@ class _Sums(Noted):
     @property
     def composites(self) -> Mapping[str, Sequence[Any]]:
         return self._of.catalogue.composites
+
+
+def _line(setting: str, dimensions: Sequence[str]) -> str:
+    """
+    >>> _line("rollups", ("variant", "surface"))
+    'metrics.rollups += ["variant", "surface"]'
+    """
+    names = ", ".join(f'"{name}"' for name in dimensions)
+    return f"metrics.{setting} += [{names}]"
 
 
 def _refuse(what: str) -> NoReturn:

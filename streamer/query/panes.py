@@ -18,6 +18,7 @@ from streamer._core import STAT_BITS
 from streamer.encoding.arrays import I64, Bools
 from streamer.encoding.packed import segment_and_stat, segment_code
 from streamer.query.segment_index import are_continued
+from streamer.query.sum_rows import SumRows
 from streamer.settings import limits
 from streamer.state.panes import Pane
 
@@ -45,15 +46,15 @@ class HasPanes(Protocol):
 class _Rows:
     """Rows of some panes of one partition: where they are added, and what."""
 
-    def __init__(self, panes: Mapping[int, Pane], starts: I64, sign: int) -> None:
-        """``starts``: the place of each of the partition's segments."""
+    def __init__(self, panes: Mapping[int, Pane], numbers: I64, rows: SumRows, sign: int) -> None:
+        """``numbers``: of the partition's segments."""
         self._panes = sorted(panes)
         if not panes:
             return
         chosen = [panes[pane] for pane in self._panes]
         codes = np.concatenate([codes for codes, _ in chosen])
         segment, stat = segment_and_stat(codes)
-        self._place = starts[segment] + stat
+        self._place = rows.places(numbers[segment], stat)
         self._value = sign * np.concatenate([values for _, values in chosen])
         self._ends = np.cumsum([0, *(len(codes) for codes, _ in chosen)]).tolist()
 
@@ -80,32 +81,29 @@ class PaneReader:
     def __init__(self) -> None:
         self._parts: Sequence[HasPanes] = ()
         self._maps: list[I64] = []
-        self._shape = (0, 0)
+        self._shape = SumRows.equal(0, 0)
         self._sums: dict[tuple[int, str], _Sum] = {}
         """By what asked for them."""
         self._cells: dict[tuple[int, frozenset[int]], dict[int, Cells]] = {}
         """By ring and statistics that are asked for together, those asked for last, and by pane."""
 
-    def begin(
-        self, parts: Sequence[HasPanes], maps: Sequence[I64], segments: int, size: int
-    ) -> None:
-        """Read another commit. ``maps``: the number of each partition's segments, of ``segments``;
-        ``size``: how many statistics there are.
+    def begin(self, parts: Sequence[HasPanes], maps: Sequence[I64], rows: SumRows) -> None:
+        """Read another commit. ``maps``: the number of each partition's segments; ``rows``: where
+        the sums of these stand.
 
         Sums that were not asked for since the last one are dropped. Where segments have other
         numbers than before, nothing is kept.
         """
         before, self._parts = self._parts, list(parts)
-        has_other_numbers = not are_continued(self._maps, maps) or segments < self._shape[0]
-        if has_other_numbers or self._shape[1] != size:
+        if not (are_continued(self._maps, maps) and self._shape.is_continued_by(rows)):
             self._sums, self._cells = {}, {}
         self._sums = {key: kept for key, kept in self._sums.items() if kept.used}
         for kept in self._sums.values():
-            if segments > self._shape[0]:
-                more = np.zeros(segments * size - len(kept.flat), np.int64)
+            if rows.size > len(kept.flat):
+                more = np.zeros(rows.size - len(kept.flat), np.int64)
                 kept.flat = np.concatenate([kept.flat, more])
             kept.used = False
-        self._maps, self._shape = list(maps), (segments, size)
+        self._maps, self._shape = list(maps), rows
         if not (self._sums or self._cells):
             return
         try:
@@ -129,24 +127,24 @@ class PaneReader:
                 cells.pop(pane, None)
 
     def _rows(self, number: int, panes: Mapping[int, Pane], sign: int) -> _Rows:
-        return _Rows(panes, self._maps[number] * self._shape[1], sign)
+        return _Rows(panes, self._maps[number], self._shape, sign)
 
     def sum(self, key: tuple[int, str], first: int, last: int) -> I64:
-        """Sums of the panes from ``first`` to ``last``: (segments, statistics), not to be written
-        to. ``key``: the ring, and for what of it; its sum is kept."""
+        """Sums of the panes from ``first`` to ``last``: flat (``SumRows``), not to be written to.
+        ``key``: the ring, and for what of it; its sum is kept."""
         kept = self._sums.get(key)
         if kept is None:
-            kept = self._sums[key] = _Sum(np.zeros(self._shape[0] * self._shape[1], np.int64))
+            kept = self._sums[key] = _Sum(np.zeros(self._shape.size, np.int64))
         self._add_outside(kept.flat, kept.panes, (first, last), -1)
         self._add_outside(kept.flat, (first, last), kept.panes, 1)
         kept.panes, kept.used = (first, last), True
-        return kept.flat.reshape(self._shape)
+        return kept.flat
 
     def sum_once(self, first: int, last: int) -> I64:
         """The same of panes that are hardly asked for again: nothing is kept."""
-        flat = np.zeros(self._shape[0] * self._shape[1], np.int64)
+        flat = np.zeros(self._shape.size, np.int64)
         self._add_outside(flat, (first, last), _NOTHING, 1)
-        return flat.reshape(self._shape)
+        return flat
 
     def _add_outside(self, flat: I64, panes: _Range, other: _Range, sign: int) -> None:
         """Add those panes of a range that are not in the other one."""

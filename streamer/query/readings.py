@@ -209,9 +209,8 @@ class _Windows:
     kept: ReadoutCache
 
     def __post_init__(self) -> None:
-        self.numbering = SegmentIndex(self.settings, self.views)
-        size = self.catalogue.layout.size
-        self.kept.panes.begin(self.views, self.numbering.maps, self.numbering.size, size)
+        self.numbering = SegmentIndex(self.settings, self.catalogue, self.views)
+        self.kept.panes.begin(self.views, self.numbering.maps, self.numbering.rows)
         self.items = None
         if self.catalogue.item_counts is not None:
             self.items = self.kept.items

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from streamer.encoding.arrays import I64
+from streamer.encoding.segments import ALL as ALL
+from streamer.metrics.catalogue import Catalogue
+from streamer.query.sum_rows import SumRows
 from streamer.settings.model import Settings
 from streamer.state.snapshot import View
 
-ALL = "all"
 OTHER = "other"
 UNKNOWN = "unknown"
 
@@ -20,32 +22,30 @@ Segment = tuple[str, ...]
 class SegmentIndex:
     """Segments of all partitions, numbered together; values beyond the bound are ``other``."""
 
-    def __init__(self, settings: Settings, views: Sequence[View]) -> None:
+    def __init__(self, settings: Settings, catalogue: Catalogue, views: Sequence[View]) -> None:
         self.shown = values_shown(settings, views)
         self.segments: list[Segment] = []
         self._numbers: dict[Segment, int] = {}
         self._raw: dict[Segment, int] = {}
-        self._groups: dict[tuple[bool, ...], dict[Segment, int]] = {}
-        self.maps = [self._map(view.header.segments) for view in views]
-        self.size = len(self.segments)
-        """How many of the segments events have; those after them are groups with ``all``."""
-        self.group_maps = [self._map(view.header.groups) for view in views]
+        self._rollups: list[int] = []
+        self.maps = [self._map(view.header.segments, view.header.rollups) for view in views]
+        """By view: the number of each of its segments."""
+        self._places = {rollup.dimensions: i for i, rollup in enumerate(catalogue.rollups)}
+        codes = [rollup.codes for rollup in catalogue.rollups]
+        self.rows = SumRows.of_kinds(codes, self._rollups, catalogue.layout.size)
+        """Where sums of statistics stand by segment."""
 
-    def groups_of(self, kept: Sequence[bool]) -> dict[Segment, int]:
-        """The segment groups of a rollup that keeps these dimensions, and their numbers."""
-        rollup = tuple(kept)
-        if rollup not in self._groups:
-            numbers = sorted({n for numbers in self.group_maps for n in numbers.tolist()})
-            self._groups[rollup] = {
-                self.segments[n]: n
-                for n in numbers
-                if all((v != ALL) == keep for v, keep in zip(self.segments[n], kept, strict=True))
-            }
-        return self._groups[rollup]
+    def place_of(self, rollup: Sequence[str]) -> int:
+        """The place of a rollup among those of the catalogue."""
+        return self._places[tuple(rollup)]
 
-    def _map(self, segments: Sequence[Segment]) -> I64:
+    def numbers_of(self, rollup: Sequence[str]) -> I64:
+        """The segments of a rollup."""
+        return np.flatnonzero(self.rows.kinds == self.place_of(rollup))
+
+    def _map(self, segments: Sequence[Segment], rollups: Sequence[int]) -> I64:
         numbers = []
-        for texts in segments:
+        for texts, rollup in zip(segments, rollups, strict=True):
             number = self._raw.get(texts)
             if number is None:
                 segment = tuple(
@@ -55,6 +55,7 @@ class SegmentIndex:
                 number = self._raw[texts] = self._numbers.setdefault(segment, len(self.segments))
                 if number == len(self.segments):
                     self.segments.append(segment)
+                    self._rollups.append(rollup)
             numbers.append(number)
         return np.array(numbers, np.int64)
 

@@ -28,17 +28,20 @@ class Since:
     users: I64
     items: I64
     whole_ms: int = 0
-    dimensions: Mapping[str, int] = field(default_factory=dict)
-    """Of values by a dimension, of events and of items."""
+    rollups: Mapping[tuple[str, ...], I64] = field(default_factory=dict)
+    """Of statistics in a rollup, by its dimensions, where some began later."""
     item_dimensions: Mapping[str, int] = field(default_factory=dict)
 
     def of_rollup(self, rollup: Sequence[str]) -> int:
         """Of all that a rollup shows."""
-        return max((self.dimensions.get(name, 0) for name in rollup), default=0)
+        times = self.rollups.get(tuple(rollup))
+        return 0 if times is None else int(min(times[times >= 0], default=0))
 
-    def of_codes(self, codes: slice) -> int:
-        """Of some statistics."""
-        return int(self.codes[codes].max(initial=0))
+    def of_codes(self, codes: slice, rollup: Sequence[str] = ()) -> int:
+        """Of some statistics in a rollup."""
+        times = self.rollups.get(tuple(rollup))
+        of_rollup = 0 if times is None else int(times[codes].max(initial=0))
+        return max(int(self.codes[codes].max(initial=0)), of_rollup)
 
     def of_items(self, places: Sequence[int], rollup: Sequence[str]) -> int:
         """Of counts of items under a rollup."""
@@ -60,7 +63,7 @@ class Times:
             self._users,
             self._items(label),
             max((began.rings.get(number, 0) for began in self._all), default=0),
-            self._named("dimensions"),
+            self._rollups,
             self._named("items.dimensions"),
         )
 
@@ -71,6 +74,20 @@ class Times:
         for began in self._all:
             for first, stop, ms in began.codes:
                 found[first:stop] = np.maximum(found[first:stop], ms)
+        return found
+
+    @cached_property
+    def _rollups(self) -> dict[tuple[str, ...], I64]:
+        """Times of what each rollup keeps, -1 for all else."""
+        found = {}
+        for rollup in self._catalogue.rollups:
+            spans = [span for began in self._all for span in began.rollups.get(rollup.key, [])]
+            if spans:
+                times = np.full(self._catalogue.layout.size, -1, np.int64)
+                times[list(rollup.codes)] = 0
+                for first, stop, ms in spans:
+                    times[first:stop] = np.maximum(times[first:stop], ms)
+                found[rollup.dimensions] = times
         return found
 
     def _named(self, setting: str) -> dict[str, int]:

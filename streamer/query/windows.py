@@ -21,7 +21,6 @@ from streamer.metrics.definition import Noted
 from streamer.metrics.item_counts import SHOWN, ItemTable
 from streamer.metrics.layout import Layout
 from streamer.metrics.rings import Ring
-from streamer.metrics.sums import part_of
 from streamer.metrics.users import USERS, users_stats
 from streamer.query.item_sums import ItemSumCache, ItemWindow
 from streamer.query.panes import PaneReader
@@ -54,7 +53,7 @@ class PastWindow:
         """Codes of what is kept."""
 
     def sums(self, oldest: int, newest: int) -> I64 | None:
-        """Those of the panes a day before these, (segments, statistics), not to be written to; None
+        """Those of the panes a day before these, flat (``SumRows``), not to be written to; None
         where the log, or what is counted of it, began later than the first of these panes."""
         shift = shift_of(self._window)
         first, last = max(oldest - shift, 0), newest - shift
@@ -67,22 +66,22 @@ class PastWindow:
 def sum_users(
     views: Sequence[View], numbering: SegmentIndex, stats: int, ring: int, oldest: int
 ) -> I64:
-    """Sums over users of a ring's panes from ``oldest`` on, without an end: (statistics, segment
-    groups); scaled up where a partition holds a sample of its users."""
-    groups = len(numbering.segments)
-    flat = np.zeros(stats * groups, np.int64)
-    for view, numbers in zip(views, numbering.group_maps, strict=True):
+    """Sums over users of a ring's panes from ``oldest`` on, without an end: (statistics, segments);
+    scaled up where a partition holds a sample of its users."""
+    segments = len(numbering.segments)
+    flat = np.zeros(stats * segments, np.int64)
+    for view, numbers in zip(views, numbering.maps, strict=True):
         if ring in view.users:
             key, value = view.users[ring]
             start = np.searchsorted(key, first_user_key(oldest))
-            _, group, stat = parts_of_user_key(key[start:])
-            place = stat * groups + numbers[group]
+            _, segment, stat = parts_of_user_key(key[start:])
+            place = stat * segments + numbers[segment]
             np.add.at(flat, place, value[start:] << view.header.sample_bits)
-    return flat.reshape(stats, groups)
+    return flat.reshape(stats, segments)
 
 
 class Window:
-    """One window, or the totals: sums of every segment, from which rollups are taken."""
+    """One window, or the totals: sums of every segment, by rollup."""
 
     def __init__(
         self,
@@ -113,20 +112,17 @@ class Window:
             else None
         )
         """The same window a day before, if that is kept."""
-        sums = self._sum(now_ms // ring.pane_ms if ring else 0, "all")
-        self.used: I64 = np.flatnonzero(sums.any(axis=0))
-        self._held: I64 = np.flatnonzero(sums[:, self.used].any(axis=1))
-        self.segments = [numbering.segments[i] for i in self._held.tolist()]
-        self.matrix = sums[self._held]
+        self.sums = self._sum(now_ms // ring.pane_ms if ring else 0, "all")
+        """Flat (``SumRows``), not to be written to."""
         self._mature: dict[int, I64 | None] = {}
         self._items: dict[int | None, ItemWindow | None] = {}
         self._rolled_up: dict[tuple[str, ...], Rolled] = {}
 
     def _sum(self, newest: int, what: str) -> I64:
-        """Sums of panes up to ``newest``: (segments, statistics), not to be written to."""
+        """Sums of panes up to ``newest``: flat, not to be written to."""
         first, last = (pane_number(self._number, p) for p in (max(self._oldest, 0), newest))
         if last < first:
-            return np.zeros((self.numbering.size, self.layout.size), np.int64)
+            return np.zeros(self.numbering.rows.size, np.int64)
         return self._kept.sum((self._number, what), first, last)
 
     @property
@@ -136,7 +132,7 @@ class Window:
 
     @cached_property
     def users(self) -> I64:
-        """Sums over users: (statistics, segment groups as the numbering has them)."""
+        """Sums over users: (statistics, segments)."""
         stats = users_stats(len(self.settings.user_feedback_kinds))
         if self._ring is None:
             return np.zeros((stats, len(self.numbering.segments)), np.int64)
@@ -149,9 +145,9 @@ class Window:
 
     @cached_property
     def overall(self) -> I64:
-        """Sums over all segments, by code of the statistic."""
-        total: I64 = self.matrix.sum(axis=0)
-        return total
+        """Sums of the total, by code of the statistic."""
+        rows = self.numbering.rows.matrix(self.sums, self.numbering.numbers_of(()))
+        return rows.sum(axis=0) if len(rows) else np.zeros(self.layout.size, np.int64)
 
     def items(self, horizon_ms: int | None) -> ItemWindow | None:
         """Counts of items, over mature panes only where a horizon is given; None where they are not
@@ -177,7 +173,8 @@ class Window:
         return items.by([]).get(()) if items is not None else None
 
     def mature(self, horizon_ms: int) -> I64 | None:
-        """Sums over mature panes only; None where the window has none that holds anything."""
+        """Sums over mature panes only, flat; None where the window has none that holds
+        anything."""
         if horizon_ms not in self._mature:
             self._mature[horizon_ms] = self._mature_sum(horizon_ms)
         return self._mature[horizon_ms]
@@ -194,8 +191,8 @@ class Window:
         return newest if newest >= ring.oldest(self.now_ms) else None
 
     def day_before(self, horizon_ms: int | None) -> I64 | None:
-        """Sums of the same window a day before, (segments as the numbering has them, statistics),
-        not to be written to; None where that is not kept."""
+        """Sums of the same window a day before, flat, not to be written to; None where that is not
+        kept."""
         newest = self._newest(self._ring, horizon_ms)
         return self.past.sums(self._oldest, newest) if self.past and newest is not None else None
 
@@ -203,7 +200,7 @@ class Window:
         newest = self._newest(self._ring, horizon_ms)
         if newest is None:
             return None
-        sums = self._sum(newest, f"mature {horizon_ms}")[self._held]
+        sums = self._sum(newest, f"mature {horizon_ms}")
         return sums if sums.any() else None
 
     def rolled_up(self, rollup: tuple[str, ...]) -> Rolled:
@@ -217,30 +214,33 @@ class Rolled(Noted):
     """A window under one rollup: dimensions outside it are ``all``. Is the metrics' ``Sums``."""
 
     def __init__(self, window: Window, rollup: tuple[str, ...]) -> None:
-        self.window, self._rollup = window, rollup
+        self.window = window
         names = window.settings.dimension_names
-        kept = self._dimensions = [name in rollup for name in names]
-        self._is_total = not any(kept)
-        groups: dict[Segment, int] = {}
-        rows = [groups.setdefault(self._group_of(s), len(groups)) for s in window.segments]
-        self._group, self._groups = np.array(rows, np.int64), len(groups)
-        known = window.numbering.groups_of(kept)
+        self._rollup = tuple(name for name in names if name in rollup)
+        numbering = window.numbering
+        numbers = numbering.numbers_of(self._rollup)
+        sums = numbering.rows.matrix(window.sums, numbers)
         is_covered = "diversity" in window.settings.families
         users = (window.longest if is_covered else window).users[USERS]
-        for segment, number in known.items():
-            if users[number]:
-                groups.setdefault(segment, len(groups))
+        is_shown = sums.any(axis=1) | (users[numbers] != 0)
+        self._numbers, self._sums = numbers[is_shown], sums[is_shown]
+        self._without = 0
+        """Segments at the end that have items only, of the longest window."""
+        self.segments = [numbering.segments[number] for number in self._numbers.tolist()]
         self._items: dict[int | None, dict[Segment, ItemTable]]
         self._items = {None: self._items_by_segment(None)}
-        for segment in self._items[None]:
-            groups.setdefault(segment, len(groups))
-        self.segments, self._rows = list(groups), groups
-        self._numbers = np.array([known.get(s, -1) for s in self.segments], np.int64)
-        self._matrix = self._grouped(window.matrix)
+        known = set(self.segments)
+        more = [segment for segment in self._items[None] if segment not in known]
+        self.segments += more
+        self._without = len(more)
+        self._rows = {segment: row for row, segment in enumerate(self.segments)}
+        self._matrix = self._with_rest(self._sums)
+        place = numbering.place_of(self._rollup)
+        self._columns = numbering.rows.columns[place]
         self._mature: dict[int, I64 | None] = {}
         self._past: dict[int | None, I64 | None] = {}
         self.memo: dict[str, Any] = {}
-        self._whole_ms = max(window.since.whole_ms, window.since.of_rollup(rollup))
+        self._whole_ms = max(window.since.whole_ms, window.since.of_rollup(self._rollup))
 
     def begin(self) -> None:
         """Forget what was read for another metric."""
@@ -257,22 +257,10 @@ class Rolled(Noted):
         if since_ms:
             self.note(since_ms + self.window.start_ms - longer.start_ms)
 
-    def _group_of(self, segment: Segment) -> Segment:
-        kept = zip(segment, self._dimensions, strict=True)
-        return tuple(value if keep else ALL for value, keep in kept)
-
-    def _grouped(self, matrix: I64) -> I64:
-        if len(self.segments) == self._groups == len(matrix):
-            return matrix
-        if len(self.segments) == self._groups == 1:
-            total: I64 = matrix.sum(axis=0, keepdims=True)
-            return total
-        result = np.zeros((len(self.segments), matrix.shape[1]), np.int64)
-        used = self.window.used
-        sums = np.zeros((len(self.segments), len(used)), np.int64)
-        np.add.at(sums, self._group, matrix[:, used])
-        result[:, used] = sums
-        return result
+    def _with_rest(self, matrix: I64) -> I64:
+        """Rows of sums, and those of segments without any."""
+        rest = np.zeros((self._without, matrix.shape[1]), np.int64)
+        return np.concatenate([matrix, rest]) if self._without else matrix
 
     @property
     def settings(self) -> Settings:
@@ -290,10 +278,15 @@ class Rolled(Noted):
     def user_sample_ratio(self) -> float:
         return self.window.user_sample_ratio
 
-    def _pick(self, matrix: I64, name: str) -> I64:
+    def _pick(self, matrix: I64, name: str, within: slice = slice(None)) -> I64:
+        """Some integers of a statistic. KeyError where the rollup does not keep them."""
         span = self.window.layout.span(name)
-        self.note(self.window.since.of_codes(span))
-        picked = matrix[..., span]
+        codes = range(span.start, span.stop)[within]
+        self.note(self.window.since.of_codes(slice(codes.start, codes.stop), self._rollup))
+        columns = self._columns[codes.start : codes.stop]
+        if (columns < 0).any():
+            raise KeyError(f"sums by {self._rollup} have not all of {name!r}")
+        picked = matrix[..., columns]
         return picked[..., 0] if self.window.layout.width[name] == 1 else picked
 
     def __call__(self, name: str) -> I64:
@@ -301,14 +294,16 @@ class Rolled(Noted):
 
     def overall(self, name: str) -> I64:
         """The statistic over all segments, whatever the rollup."""
-        return self._pick(self.window.overall, name)
+        span = self.window.layout.span(name)
+        self.note(self.window.since.of_codes(span))
+        picked = self.window.overall[span]
+        return picked[0] if self.window.layout.width[name] == 1 else picked
 
     def users(self, stat: int) -> I64:
         """A sum over users by segment, scaled to all users; 0 where it has none."""
         self.note(int(self.window.since.users[stat]))
-        if not self.window.users.shape[1]:
-            return np.zeros(len(self.segments), np.int64)
-        return np.where(self._numbers < 0, 0, self.window.users[stat, self._numbers])
+        sums = self.window.users[stat, self._numbers]
+        return np.concatenate([sums, np.zeros(self._without, np.int64)])
 
     def users_of_longest(self, stat: int) -> I64:
         """A sum over users of the longest window, of the same segments."""
@@ -353,50 +348,39 @@ class Rolled(Noted):
 
     def mature(self, name: str, horizon_ms: int) -> I64 | None:
         """The statistic over mature panes; None where the window has none."""
+        matrix = self._mature_matrix(horizon_ms)
+        return None if matrix is None else self._pick(matrix, name)
+
+    def _mature_matrix(self, horizon_ms: int) -> I64 | None:
         if horizon_ms not in self._mature:
-            matrix = self.window.mature(horizon_ms)
-            self._mature[horizon_ms] = None if matrix is None else self._grouped(matrix)
-        mature = self._mature[horizon_ms]
-        return None if mature is None else self._pick(mature, name)
+            flat = self.window.mature(horizon_ms)
+            self._mature[horizon_ms] = None if flat is None else self._rows_of(flat)
+        return self._mature[horizon_ms]
 
     def part(self, name: str, within: slice, horizon_ms: int | None) -> I64 | None:
-        span = self.window.layout.span(name)
-        start, stop, _ = within.indices(span.stop - span.start)
-        self.note(self.window.since.of_codes(slice(span.start + start, span.start + stop)))
-        with self.apart():
-            sums = self(name) if horizon_ms is None else self.mature(name, horizon_ms)
-        return part_of(sums, within)
+        matrix = self._matrix if horizon_ms is None else self._mature_matrix(horizon_ms)
+        return None if matrix is None else self._pick(matrix, name, within)
 
     def day_before(self, name: str, horizon_ms: int | None) -> I64 | None:
         """The statistic in the same window a day before; None where that is not kept."""
         if horizon_ms not in self._past:
-            matrix = self.window.day_before(horizon_ms)
-            self._past[horizon_ms] = None if matrix is None else self._of_past(matrix)
+            flat = self.window.day_before(horizon_ms)
+            self._past[horizon_ms] = None if flat is None else self._rows_of(flat)
         past = self._past[horizon_ms]
         return None if past is None else self._pick(past, name)
 
-    def _of_past(self, matrix: I64) -> I64:
-        """By the segments that are shown now; what others had is in none of them."""
-        assert self.window.past is not None
-        codes = np.concatenate([np.arange(*span) for span in self.window.past.spans])
-        places = {segment: place for place, segment in enumerate(self.segments)}
-        held = np.flatnonzero(matrix[:, codes].any(axis=1))
-        segments = self.window.numbering.segments
-        rows = [places.get(self._group_of(segments[i]), -1) for i in held.tolist()]
-        is_shown = np.array(rows, np.int64) >= 0
-        sums = np.zeros((len(self.segments), len(codes)), np.int64)
-        np.add.at(sums, np.array(rows, np.int64)[is_shown], matrix[held[is_shown]][:, codes])
-        result = np.zeros((len(self.segments), matrix.shape[1]), np.int64)
-        result[:, codes] = sums
-        return result
+    def _rows_of(self, flat: I64) -> I64:
+        """Of other panes, by the segments that are shown."""
+        return self._with_rest(self.window.numbering.rows.matrix(flat, self._numbers))
 
     def by_value(self, name: str, horizon_ms: int | None) -> dict[str, I64]:
         found = {}
-        for place, dimension in enumerate(self.settings.dimension_names if self._is_total else ()):
+        names = () if self._rollup else self.settings.dimension_names
+        for place, dimension in enumerate(names):
             alone = self.window.rolled_up((dimension,))
             if alone._whole_ms and alone._whole_ms > self.window.start_ms:
                 continue
-            self.note(self.window.since.of_codes(self.window.layout.span(name)))
+            self.note(self.window.since.of_codes(self.window.layout.span(name), (dimension,)))
             sums = alone(name) if horizon_ms is None else alone.mature(name, horizon_ms)
             if sums is not None:
                 found[dimension] = sums[[s[place] not in (OTHER, UNKNOWN) for s in alone.segments]]

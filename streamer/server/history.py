@@ -13,7 +13,7 @@ from aiohttp import web
 
 from streamer.metrics.catalogue import PREFIX, form_of, title_of
 from streamer.metrics.definition import DeclaredSeries, Metric
-from streamer.query.pane_history import NotByPaneError, PaneHistory, Wanted
+from streamer.query.pane_history import NotByPaneError, NotKeptError, PaneHistory, Wanted
 from streamer.query.panes import PaneReader
 from streamer.query.segment_index import ALL
 from streamer.server.api import error_answer, without_parameters
@@ -147,6 +147,10 @@ def _document(wanted: Wanted, panes: PaneHistory, at_ms: int) -> dict[str, Any]:
         course = panes.read(wanted, at_ms)
     except NotByPaneError as error:
         raise QueryError(f"{wanted.metric.name} has no history: {error}", 404) from error
+    except NotKeptError as error:
+        named = ", ".join([*wanted.where, *([wanted.split] if wanted.split else [])])
+        text = f"sums of {wanted.metric.name} are not kept by {named}: in the settings, {error}"
+        raise QueryError(text, 404) from error
     if len(course.lines) > limits.HISTORY_SERIES:
         names = sorted({name for line in course.lines for name in line.labels} & {*OF_READINGS})
         refusal = f"{len(course.lines)} series; at most {limits.HISTORY_SERIES}: choose by "

@@ -56,14 +56,14 @@ SCORE_BINS_AN_OCTAVE = (8, 32)
 which those exist that hold something: from 2 kB a segment and pane on."""
 POSITION_CLASSES = 50
 """Positions 1..50 have series of their own; deeper ones share ``other``."""
-MAX_DIMENSIONS = 6
-"""Segments multiply with every dimension."""
-MAX_DIMENSION_VALUES = 2000
+MAX_DIMENSIONS = 32
+"""Each takes four bytes of every combination of values that rows refer to."""
+MAX_DIMENSION_VALUES = 10_000
 """Upper bound of ``max_values`` and of the values named in the settings."""
 MAX_FEEDBACK_KINDS = 16
 """Configured feedback kinds: each has columns in every pane."""
 MAX_WINDOWS = 8
-MAX_ROLLUPS = 32
+MAX_ROLLUPS = 64
 MAX_K = 16
 MAX_THRESHOLDS = 5
 MAX_POLICIES = 4
@@ -144,7 +144,8 @@ MAX_WINDOW_MS = 31 * 24 * 3600 * 1000
 
 # A partition in memory (defaults of [limits]) -----------------------------------------------
 MAX_SEGMENTS = 20_000
-"""Distinct combinations of dimension values in one partition."""
+"""Segments of a rollup of several dimensions in one partition; more are `other` in that rollup. A
+million segments of all rollups have numbers."""
 MAX_OPEN_IMPRESSIONS = 8_000_000
 """Impressions that feedback can still join, about 90 bytes each; also a bound of impressions with
 feedback and, where conversions have a gain, of the members of their slates: 240 bytes each; and of
@@ -376,7 +377,7 @@ class Limits(Section, frozen=True):
     """Memory of a worker, in MB, beyond which it fetches nothing and says so. Default: 85 % of what
     its container has, or the machine, shared by the workers of one `streamer run`."""
     segments: int = MAX_SEGMENTS
-    """Combinations of dimension values in a partition."""
+    """Segments of a rollup of several dimensions in a partition; more are `other` there."""
     open_impressions: int = MAX_OPEN_IMPRESSIONS
     """Impressions of a partition that feedback can still join."""
     open_feedback: int = MAX_OPEN_FEEDBACK

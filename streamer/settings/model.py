@@ -170,7 +170,8 @@ class Metrics(Section, frozen=True):
     conventions: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     """Metric = conventions to show besides its default, e.g. `{ map_ratio = ["jurity"] }`."""
     rollups: tuple[tuple[str, ...], ...] | None = None
-    """Combinations of dimensions shown, as lists of names. Default: the total `[]`, each alone."""
+    """Combinations of dimensions by which sums are kept and shown, as lists of names. Default: the
+    total `[]`, each alone."""
     detailed: tuple[tuple[str, ...], ...] | None = None
     """Those of `rollups` in which every metric is shown. Default: the total. The others show the
     series marked *brief* in metrics.md, of ranking and scoring for at most one dimension."""

@@ -23,6 +23,7 @@ TWO_WAYS = (
     "set it back, or start anew with another redis.prefix and another kafka.group, which read "
     "again what Kafka still holds"
 )
+_ROLLUPS = "metrics.rollups"
 _BEGINS = "counted from the restart on"
 _GAINS = "metrics of slates are counted again from the restart on"
 _REDEFINED = {
@@ -53,6 +54,8 @@ def changes(stored: Contents, ours: Contents) -> list[SettingChange]:
     """What these settings change in a state that holds something else; refusals come first."""
     found = list(_refused(stored, ours))
     for setting in dict.fromkeys((*ours.listed, *stored.listed)):
+        if setting == _ROLLUPS and {*stored.dimensions} != {*ours.dimensions}:
+            continue  # they follow from the dimensions
         found += _listed(setting, stored.listed.get(setting, {}), ours.listed.get(setting, {}))
     if not found and list(stored.dimensions) != list(ours.dimensions):
         found.append(SettingChange("dimensions", "", "", "in another order: nothing else changes"))

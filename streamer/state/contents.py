@@ -34,13 +34,14 @@ class Contents(msgspec.Struct, frozen=True):
 
     ``fixed``: settings that cannot be changed in place → their values; ``fields``: log → our name
     of each field of its events → where it stands; ``listed``: settings that can be changed → what
-    they list.
+    they list; ``rollups``: by ``Rollup.key``, codes of what each keeps, [first, stop).
     """
 
     fixed: dict[str, str]
     fields: dict[str, dict[str, str]]
     listed: dict[str, Listed]
     dimensions: list[str]
+    rollups: dict[str, list[tuple[int, int]]]
     windows: list[Span]
     kinds: list[str]
     user_kinds: list[str]
@@ -115,8 +116,9 @@ def contents_of(settings: Settings, catalogue: Catalogue) -> Contents:
     return Contents(
         fixed=_fixed(settings),
         fields=_fields(settings),
-        listed=_listed(settings),
+        listed=_listed(settings, catalogue),
         dimensions=list(settings.dimension_names),
+        rollups={rollup.key: rollup.spans for rollup in catalogue.rollups},
         windows=[(ring.pane_ms, ring.panes) for ring in rings_of(settings)],
         kinds=list(settings.feedback_kinds),
         user_kinds=list(settings.user_feedback_kinds),
@@ -174,13 +176,14 @@ def _fields_in(settings: Settings, log: Log) -> dict[str, str]:
     return {**fields, "positions_from": str(source.positions_from), "missing": missing}
 
 
-def _listed(settings: Settings) -> dict[str, Listed]:
+def _listed(settings: Settings, catalogue: Catalogue) -> dict[str, Listed]:
     metrics, windows = settings.metrics, settings.windows
     kinds = dict.fromkeys((*settings.feedback_kinds, *settings.user_feedback_kinds))
     found: dict[str, Listed] = {
         "dimensions": {
             d.name: (d.name, repr((sorted(d.values), d.max_values))) for d in settings.dimensions
         },
+        "metrics.rollups": _plain(rollup.key for rollup in catalogue.rollups[1:]),
         "windows.lengths": {str(ms): (label, "") for label, ms in windows.lengths_ms.items()},
         "windows.day_before": _plain(windows.day_before),
         "metrics.feedback": {kind: (kind, "") for kind in kinds},

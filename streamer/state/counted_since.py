@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -15,6 +15,8 @@ from streamer.state.contents import Contents, ItemsHeld
 from streamer.state.migration import Holding, rings_after
 
 Changes = Sequence[SettingChange]
+Span = tuple[int, int, int]
+"""Codes of statistics: first, stop, and a time."""
 
 
 class Named(msgspec.Struct, array_like=True, frozen=True):
@@ -38,22 +40,25 @@ class ItemsCountedSince(msgspec.Struct, array_like=True, frozen=True):
 class CountedSince(msgspec.Struct, frozen=True):
     """Times from which on something is counted; what is not here was counted always.
 
-    ``rings``: by their number; ``codes``: statistics, (first code, stop, time); ``users_ms``: all
-    sums over users; ``items``: counts of items.
-    ``new_rings``, ``new_codes``: those that this start began, which is not stored.
+    ``rings``: by their number; ``codes``: statistics, (first code, stop, time); ``rollups``: by
+    ``Rollup.key``, likewise of what each keeps; ``users_ms``: all sums over users; ``items``:
+    counts of items. ``new_rings``, ``new_codes``, ``new_rollups``: those that this start began,
+    which is not stored.
     """
 
     rings: dict[int, int] = {}
-    codes: list[tuple[int, int, int]] = []
+    rollups: dict[str, list[Span]] = {}
+    codes: list[Span] = []
     users_ms: int = 0
     items: ItemsCountedSince = ItemsCountedSince()
     named: list[Named] = []
     new_rings: list[int] = []
     new_codes: list[tuple[int, int]] = []
+    new_rollups: dict[str, list[tuple[int, int]]] = {}
 
     def stored(self) -> CountedSince:
         """As another start finds it: nothing is new any more."""
-        return msgspec.structs.replace(self, new_rings=[], new_codes=[])
+        return msgspec.structs.replace(self, new_rings=[], new_codes=[], new_rollups={})
 
     def core_spec(self, catalogue: Catalogue, stream_ms: int) -> dict[str, Any]:
         """What the core does not count: times that a window at ``stream_ms`` still covers."""
@@ -66,20 +71,20 @@ class CountedSince(msgspec.Struct, frozen=True):
         def live(ms: int) -> int:
             return ms if ms > past_ms else 0
 
-        codes = [
-            (first, stop, {"since_ms": live(ms), "is_new": is_new})
-            for first, stop, ms, is_new in self._parts()
-        ]
         return {
             "rings": [
                 (number, {"since_ms": live(ms), "is_new": number in self.new_rings})
                 for number, ms in self.rings.items()
             ],
-            "statistics": [each for each in codes if each[2]["since_ms"]],
+            "statistics": _spec_of(_parts(self.codes, self.new_codes), live),
             "users_ms": [
                 live(max(self.users_ms, self.rings.get(number, 0)))
                 for number in range(1, 1 + len(windows))
             ],
+            "rollups": {
+                key: _spec_of(_parts(since, self.new_rollups.get(key, [])), live)
+                for key, since in self.rollups.items()
+            },
             "items": {
                 "rings_ms": [live(self.items.rings.get(n, 0)) for n, _ in enumerate(rings, 1)],
                 "cutoffs_ms": [live(self.items.cutoffs.get(k, 0)) for k in cutoffs],
@@ -88,15 +93,27 @@ class CountedSince(msgspec.Struct, frozen=True):
             },
         }
 
-    def _parts(self) -> list[tuple[int, int, int, bool]]:
-        """Runs of statistics that are all new, or all not."""
-        new = {code for first, stop in self.new_codes for code in range(first, stop)}
-        times = [
-            (code, 2 * ms + (code in new))
-            for first, stop, ms in self.codes
-            for code in range(first, stop)
-        ]
-        return [(first, stop, ms >> 1, bool(ms & 1)) for first, stop, ms in _runs(times)]
+
+def _parts(
+    codes: Sequence[Span], new_codes: Sequence[tuple[int, int]]
+) -> list[tuple[int, int, int, bool]]:
+    """Runs of statistics that are all new, or all not."""
+    new = {code for first, stop in new_codes for code in range(first, stop)}
+    times = [
+        (code, 2 * ms + (code in new)) for first, stop, ms in codes for code in range(first, stop)
+    ]
+    return [(first, stop, ms >> 1, bool(ms & 1)) for first, stop, ms in _runs(times)]
+
+
+def _spec_of(
+    parts: Sequence[tuple[int, int, int, bool]], live: Callable[[int], int]
+) -> list[tuple[int, int, dict[str, Any]]]:
+    """Those whose time a window still covers, as the core reads them."""
+    return [
+        (first, stop, {"since_ms": live(ms), "is_new": is_new})
+        for first, stop, ms, is_new in parts
+        if live(ms)
+    ]
 
 
 NEVER_CHANGED = CountedSince()
@@ -112,16 +129,19 @@ def began_after(
     came_from = {now: was for was, now in rings_after(old, new).items()}
     numbers = [*range(1, 1 + len(new.contents.windows)), *new.beside.day_before]
     rings = {n: before.rings.get(came_from[n], 0) if n in came_from else now_ms for n in numbers}
+    rollups, new_rollups = _rollups(before, old.contents, new.contents, now_ms)
     codes, new_codes = _codes(before, old.contents, new.contents, now_ms)
     has_users = old.contents.has_users or not new.contents.has_users
     return CountedSince(
         rings={number: ms for number, ms in rings.items() if ms},
+        rollups=rollups,
         codes=codes,
         users_ms=before.users_ms if has_users else now_ms,
         items=_of_items(before.items, old.beside.items, new.beside.items, now_ms),
         named=_named(before, new.contents, found, now_ms) if now_ms else [],
         new_rings=[number for number in numbers if number not in came_from] if now_ms else [],
         new_codes=new_codes if now_ms else [],
+        new_rollups=new_rollups if now_ms else {},
     )
 
 
@@ -135,6 +155,39 @@ def _codes(
     runs = [(first, stop, ms) for first, stop, ms in _runs(times) if ms]
     is_new = _runs([(code, int(name not in was)) for code, name in ours])
     return runs, [(first, stop) for first, stop, new_one in is_new if new_one]
+
+
+def _rollups(
+    before: CountedSince, old: Contents, new: Contents, now_ms: int
+) -> tuple[dict[str, list[Span]], dict[str, list[tuple[int, int]]]]:
+    """Of each rollup times of what it keeps, and which of that is new in it."""
+    was, ours = _names(old), _names(new)
+    times, is_new = dict[str, list[Span]](), dict[str, list[tuple[int, int]]]()
+    for key, spans in new.rollups.items():
+        since = {
+            was[code]: ms
+            for first, stop, ms in before.rollups.get(key, [])
+            for code in range(first, stop)
+            if code in was
+        }
+        kept = {was[code] for code in _codes_of(old.rollups.get(key, [])) if code in was}
+        named = [(code, ours[code]) for code in _codes_of(spans) if code in ours]
+        found = [(code, since.get(n, 0) if n in kept else now_ms) for code, n in named]
+        if runs := [run for run in _runs(found) if run[2]]:
+            times[key] = runs
+        fresh = _runs([(code, 1) for code, name in named if name not in kept])
+        if fresh:
+            is_new[key] = [(first, stop) for first, stop, _ in fresh]
+    return times, is_new
+
+
+def _names(contents: Contents) -> dict[int, str]:
+    """Code of a statistic → what it is of."""
+    return {code: name for name, code in contents.codes().items()}
+
+
+def _codes_of(spans: Sequence[tuple[int, int]]) -> list[int]:
+    return [code for first, stop in spans for code in range(first, stop)]
 
 
 def _runs(values: Sequence[tuple[int, int]]) -> list[tuple[int, int, int]]:

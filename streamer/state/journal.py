@@ -13,14 +13,12 @@ from typing import Any
 
 import msgspec
 
-from streamer.encoding.segments import columns_of
 from streamer.kafka.fingerprints import Fingerprint
 from streamer.metrics.rings import rings_of
 from streamer.settings import limits
 from streamer.state import codec
 from streamer.state.contents import beside_of, contents_of
 from streamer.state.manifest import (
-    GROUPS,
     VERSION,
     BlobRef,
     DimensionTexts,
@@ -148,7 +146,8 @@ class Journal:
         p = self.partition
         return Texts(
             [DimensionTexts(v["texts"], v["kept"], v["unnamed"]) for v in dimensions["values"]],
-            dimensions["tuples"],
+            [list(rollup) for rollup in p.rollup_places],
+            dimensions["segments"],
             [dict(zip(p.label_names, label, strict=True)) for label in p.core.experiment_labels()],
             {s.declared.shape: [dict(label) for label in s.labels] for s in p.series},
         )
@@ -169,10 +168,6 @@ class Journal:
                 delete.append(self.users.pop(number))
             if len(key):
                 self.users[number] = self._put({"key": key, "value": value}, blobs)
-        if self.users and (blobs.keys() & set(self.users.values()) or GROUPS not in self.users):
-            if GROUPS in self.users:
-                delete.append(self.users.pop(GROUPS))
-            self.users[GROUPS] = self._put(columns_of(core.user_groups()), blobs)
 
     def _put_experiments(self, blobs: dict[str, bytes], delete: list[str]) -> None:
         trials, core = self.partition.catalogue.experiment_measures.trials, self.partition.core
@@ -310,7 +305,7 @@ class Journal:
             | {name: self._topic(name, state["logs"][name]) for name in p.logs},
             texts=texts,
             events=[values["events"] for values in state["dimensions"]["values"]],
-            segments=len(state["dimensions"]["tuples"]),
+            combinations=state["combinations"],
             overflowed=state["segments_overflowed"],
             unattributed=state["unattributed"],
             unsettled=state["unsettled"],

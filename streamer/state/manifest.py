@@ -8,8 +8,7 @@ from typing import Any
 import cramjam
 import msgspec
 
-from streamer.encoding.arrays import I64
-from streamer.encoding.segments import OTHER, group_texts, segment_texts, tuples_of
+from streamer.encoding.segments import OTHER, Segment, segment_texts
 from streamer.errors import CodecError, DamagedError, StoreError
 from streamer.ingest.hash_key import HashKey
 from streamer.state import codec
@@ -21,11 +20,9 @@ from streamer.state.snapshot import Header
 from streamer.state.topics import TopicState
 from streamer.stats.experiments.trials import all_since
 
-VERSION = 14
+VERSION = 15
 _PLACE = "the manifest"
 _EARLIER_MARK, _EARLIER_HEAD = b"smc1", 8
-GROUPS = 0
-"""Where ``users`` names the blob of segment groups; all others are rings' sums."""
 
 
 class BlobRef(msgspec.Struct, array_like=True):
@@ -55,11 +52,12 @@ class DimensionTexts(msgspec.Struct, array_like=True):
 
 class Texts(msgspec.Struct, array_like=True):
     """What is said in words of a partition: a blob of its own, for it may be megabytes, and changes
-    seldom. ``segments``: the code of each dimension, by number of a segment; ``labels``: of
+    seldom. ``rollups``: places of the dimensions of each; ``segments``: by number; ``labels``: of
     experiments, by number; ``series``: shape of a series → its labels, by number."""
 
     dimensions: list[DimensionTexts]
-    segments: list[list[int]]
+    rollups: list[list[int]]
+    segments: list[Segment]
     labels: list[dict[str, str]]
     series: dict[str, list[dict[str, str]]]
 
@@ -82,7 +80,7 @@ class Texts(msgspec.Struct, array_like=True):
                 {"texts": its.texts, "events": counts, "kept": its.kept}
                 for its, counts in zip(self.dimensions, events, strict=True)
             ],
-            "tuples": self.segments,
+            "segments": self.segments,
         }
 
 
@@ -90,8 +88,9 @@ class Manifest(msgspec.Struct):
     """Everything of a commit that is not a blob, and the names of its blobs.
 
     ``texts``: the blob of values, segments and labels; ``events``: of each dimension those that
-    carried each of its values, by code; ``segments``: how many there are, ``overflowed``: those
-    beyond their bound.
+    carried each of its values, by code; ``combinations``: how many numbers of combinations of
+    values were given out; ``overflowed``: by rollup, how often a segment beyond its bound was asked
+    for.
     ``contents``: what the rows and sums are of (``Contents``), ``beside``: what those of readers by
     shape are of; ``unit_ms``: the unit of users' times, ``oldest_ms`` and
     ``newest_ms``: times of accepted events.
@@ -112,8 +111,8 @@ class Manifest(msgspec.Struct):
     topics: dict[str, TopicState]
     texts: str
     events: list[list[int]]
-    segments: int
-    overflowed: int
+    combinations: int
+    overflowed: list[int]
     unattributed: dict[str, int]
     unsettled: dict[str, int]
     settled_moved: int
@@ -159,9 +158,9 @@ class Manifest(msgspec.Struct):
         """The bytes to store: msgpack, lz4, with a checksum."""
         return framed(codec.packed(msgspec.msgpack.encode(self)), _PLACE)
 
-    def header(self, texts: Texts, groups: Mapping[str, I64] | None = None) -> Header:
-        """What readers show; ``groups``: the columns of the blob of groups, if there is one."""
-        dimensions = texts.with_events(self.events)
+    def header(self, texts: Texts) -> Header:
+        """What readers show."""
+        values = texts.with_events(self.events)["values"]
         return Header(
             commit=self.commit,
             stream_ms=self.stream_ms,
@@ -173,8 +172,11 @@ class Manifest(msgspec.Struct):
             dropped=self.dropped,
             capped=tuple(events[OTHER] for events in self.events),
             kept=tuple(tuple(its.unnamed) for its in texts.dimensions),
-            segments=tuple(segment_texts(dimensions)),
-            groups=group_texts(tuples_of(groups), dimensions) if groups else (),
+            segments=tuple(segment_texts(texts.segments, texts.rollups, values)),
+            rollups=tuple(rollup for rollup, _ in texts.segments),
+            overflowed=dict(
+                zip(decode_contents(self.contents).rollups, self.overflowed, strict=True)
+            ),
             sample_bits=self.sample_bits,
             users_behind_ms=self.users_behind_ms,
             counted_since_ms=all_since(self.counted_since_ms, self.scopes),

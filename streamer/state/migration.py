@@ -3,9 +3,10 @@
 Sums keep their values; what is new begins after everything that was counted. All that is mapped is
 written again at the next commit.
 
-    segments     a removed dimension: segments that differ in it are one; a new one: unknown
+    segments     by rollup: those of one that is not kept any more are left out, as are sums that
+                 their rollup does not keep
     rings, codes by length of window, by what a sum is of; what nothing wants any more is left out
-    tables       segments, kinds of feedback, policies, custom metrics: by name, in the core
+    tables       dimensions, kinds of feedback, policies, custom metrics: by name, in the core
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from streamer.encoding.packed import (
     segment_and_stat,
     segment_code,
 )
-from streamer.encoding.segments import UNKNOWN, Label
+from streamer.encoding.segments import Label
 from streamer.metrics.item_counts import CLICKED
 from streamer.state.contents import Beside, Contents, ItemsHeld
 from streamer.state.panes import Pane
@@ -61,21 +62,31 @@ class PaneMigration:
         self.rings = rings_after(old, new)
         self._codes = _codes_after(old.contents, new.contents)
         self._dimensions = _places(old.contents.dimensions, new.contents.dimensions)
-        tuples: dict[tuple[int, ...], int] = {}
-        numbers = [
-            tuples.setdefault(self._tuple(codes), len(tuples)) for codes in segments["tuples"]
+        self._rollups = _places([*new.contents.rollups], [*old.contents.rollups])
+        kept = [
+            (rollup, codes)
+            for was, codes in segments["segments"]
+            if (rollup := self._rollups[was]) is not None
         ]
-        self._segments = np.array(numbers or [0], np.int64)
+        is_kept = [self._rollups[was] is not None for was, _ in segments["segments"]]
+        self._segments = np.where(is_kept, np.cumsum(is_kept) - 1, -1)
+        self._rollup_of = np.array([rollup for rollup, _ in kept] or [0], np.int64)
+        self._keeps = np.zeros((len(new.contents.rollups), 1 << STAT_BITS), bool)
+        for keeps, spans in zip(self._keeps, new.contents.rollups.values(), strict=True):
+            for first, stop in spans:
+                keeps[first:stop] = True
         nothing = {"texts": ["unknown", "other"], "events": [accepted, 0], "kept": []}
         self.segments = {
             "values": [
                 nothing if at is None else segments["values"][at] for at in self._dimensions
             ],
-            "tuples": list(tuples),
+            "segments": kept,
         }
 
-    def _tuple(self, codes: Sequence[int]) -> tuple[int, ...]:
-        return tuple(UNKNOWN if at is None else codes[at] for at in self._dimensions)
+    def overflowed(self, stored: Sequence[int]) -> list[int]:
+        """By rollup, as ours are."""
+        places = _places([*self.old.contents.rollups], [*self.new.contents.rollups])
+        return [0 if at is None else stored[at] for at in places]
 
     def pane(self, number: int, pane: Pane) -> tuple[int, Pane] | None:
         """A pane of windows, totals or the day before, with its number; None where none of it is
@@ -85,9 +96,10 @@ class PaneMigration:
             return None
         codes, values = pane
         segment, stat = segment_and_stat(codes)
-        mapped = self._codes[stat]
-        is_kept = mapped >= 0
-        kept = segment_code(self._segments[segment[is_kept]], mapped[is_kept])
+        mapped, segment = self._codes[stat], self._segments[segment]
+        is_kept = (mapped >= 0) & (segment >= 0)
+        is_kept &= self._keeps[self._rollup_of[segment], mapped]
+        kept = segment_code(segment[is_kept], mapped[is_kept])
         return pane_number(self.rings[ring], index), (kept, values[is_kept])
 
     @cached_property
@@ -96,7 +108,7 @@ class PaneMigration:
         old, new = self.old.contents, self.new.contents
         return json.dumps(
             {
-                "segments": self._segments.tolist(),
+                "dimensions": self._dimensions,
                 "policies": _places(old.policies, new.policies),
                 "custom": _places(old.custom, new.custom),
                 "kinds": _places(old.kinds, new.kinds),

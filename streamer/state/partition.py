@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from streamer._core import Core, PanicException
 from streamer.encoding import limbs
 from streamer.encoding.limbs import Columns
-from streamer.encoding.segments import Label
+from streamer.encoding.segments import Label, segment_texts
 from streamer.errors import CoreError, SumOverflowError
 from streamer.ingest.hash_key import HashKey
 from streamer.ingest.spec import Counted, core_spec, ranks_after
@@ -227,6 +228,18 @@ class Partition:
         """Component or exposure → the stream time from which on it is counted; 0: always."""
         return all_since(self.since_ms, self.scopes)
 
+    @cached_property
+    def rollup_places(self) -> list[list[int]]:
+        """Places of the dimensions of each rollup."""
+        names = self.settings.dimension_names
+        return [[names.index(name) for name in r.dimensions] for r in self.catalogue.rollups]
+
+    @property
+    def segments(self) -> list[tuple[str, ...]]:
+        """The values of each segment, as shown, by its number."""
+        found = self.core.dimensions()
+        return segment_texts(found["segments"], self.rollup_places, found["values"])
+
     @property
     def label_names(self) -> list[str]:
         """The dimensions that experiments look at."""
@@ -325,7 +338,7 @@ class Partition:
         )
         return {
             "event_ids": sum(topic["evicted_early"] for topic in counters["logs"].values()),
-            "segments": counters["segments_overflowed"],
+            "segments": sum(counters["segments_overflowed"]),
             "impressions": early["impressions"] + early["retained"] + early["probes"],
             "feedback": early["feedback"],
             "sessions": early["sessions"],

@@ -14,7 +14,7 @@ from streamer.state import codec
 from streamer.state.changes import changes
 from streamer.state.codec import Columns
 from streamer.state.contents import Contents, reads_as
-from streamer.state.manifest import GROUPS, Manifest, Texts, decode
+from streamer.state.manifest import Manifest, Texts, decode
 from streamer.state.panes import Pane, chosen, split
 from streamer.state.snapshot import SeriesView, View
 from streamer.state.store import Store, Stored
@@ -204,11 +204,11 @@ def _blob(manifest: Manifest, name: str, data: bytes) -> _Blob:
 
 
 def _view(manifest: Manifest, blobs: Mapping[str, _Blob]) -> View:
-    sums = {ring: blobs[n].columns for ring, n in manifest.users.items() if ring != GROUPS}
-    groups, texts = manifest.users.get(GROUPS), blobs[manifest.texts].texts
+    sums = {ring: blobs[name].columns for ring, name in manifest.users.items()}
+    texts = blobs[manifest.texts].texts
     assert texts is not None
     return View(
-        manifest.header(texts, blobs[groups].columns if groups else None),
+        manifest.header(texts),
         _panes(manifest.panes, blobs),
         {ring: (columns["key"], columns["value"]) for ring, columns in sums.items()},
         {shape: blobs[name].columns for shape, name in manifest.experiments.items()},

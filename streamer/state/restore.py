@@ -147,7 +147,9 @@ def _restore_counters(
     texts: Texts,
     carried: PaneMigration | None,
 ) -> None:
-    restore_segments(partition, carried.segments if carried else texts.with_events(manifest.events))
+    segments = carried.segments if carried else texts.with_events(manifest.events)
+    restore_segments(partition, segments)
+    overflowed = carried.overflowed(manifest.overflowed) if carried else manifest.overflowed
     partition.left_out_before = {
         name: manifest.dropped.get(name, 0) for name in partition.left_out_before
     }
@@ -164,7 +166,8 @@ def _restore_counters(
             "unattributed": manifest.unattributed,
             "settled_moved": manifest.settled_moved,
             "evicted_early": manifest.evicted_early,
-            "segments_overflowed": manifest.overflowed,
+            "segments_overflowed": overflowed,
+            "combinations": manifest.combinations,
             "sample_bits": manifest.sample_bits,
         }
     )
@@ -180,9 +183,9 @@ def _restore_counters(
 
 
 def restore_segments(partition: Partition, segments: Mapping[str, Any]) -> None:
-    """Take over the values of dimensions, and their combinations."""
+    """Take over the values of dimensions, and the segments."""
     values = [(v["texts"], v["events"], v["kept"]) for v in segments["values"]]
-    partition.core.restore_dimensions(values, segments["tuples"])
+    partition.core.restore_dimensions(values, segments["segments"])
 
 
 def restore_labels(partition: Partition, manifest: Manifest, texts: Texts) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from streamer.encoding import limbs
 from streamer.encoding.arrays import I64
-from streamer.encoding.segments import OTHER, Label, group_texts, segment_texts
+from streamer.encoding.segments import OTHER, Label, segment_texts
 from streamer.state.counted_since import NEVER_CHANGED, CountedSince
 from streamer.state.panes import Pane, split
 from streamer.state.partition import PaneSeries, Partition
@@ -34,8 +34,11 @@ class Header:
     capped: tuple[int, ...]
     kept: tuple[tuple[tuple[str, int], ...], ...]
     segments: tuple[tuple[str, ...], ...]
-    groups: tuple[tuple[str, ...], ...] = ()
-    """Segment groups of the sums over users: ``all`` outside of their rollup."""
+    """By number; ``all`` for dimensions outside of their rollup."""
+    rollups: tuple[int, ...] = ()
+    """The rollup of each, by its place."""
+    overflowed: Mapping[str, int] = field(default_factory=dict)
+    """``Rollup.key`` → how often a segment beyond its bound was asked for."""
     sample_bits: int = 0
     """Users in the sums are one in 2**sample_bits."""
     users_behind_ms: int = 0
@@ -83,6 +86,7 @@ def header_of(partition: Partition, commit: int = 0) -> Header:
     """The header of a partition in memory."""
     state = partition.state()
     values, counted = state["dimensions"]["values"], state["logs"]
+    segments = state["dimensions"]["segments"]
     return Header(
         commit=commit,
         stream_ms=state["stream_ms"],
@@ -93,8 +97,15 @@ def header_of(partition: Partition, commit: int = 0) -> Header:
         dropped=partition.dropped_by_bounds,
         capped=tuple(v["events"][OTHER] for v in values),
         kept=tuple(tuple(v["unnamed"]) for v in values),
-        segments=tuple(segment_texts(state["dimensions"])),
-        groups=group_texts(partition.core.user_groups(), state["dimensions"]),
+        segments=tuple(segment_texts(segments, partition.rollup_places, values)),
+        rollups=tuple(rollup for rollup, _ in segments),
+        overflowed=dict(
+            zip(
+                (rollup.key for rollup in partition.catalogue.rollups),
+                state["segments_overflowed"],
+                strict=True,
+            )
+        ),
         sample_bits=state["sample_bits"],
         users_behind_ms=partition.users_behind_ms,
         counted_since_ms=partition.counted_since_ms,

@@ -24,6 +24,7 @@ CONVENTIONS = {
 
 def settings_of(feedback: dict[str, float], k: list[int], margin: float = 1.0) -> Settings:
     metrics = {"k": k, "margin": margin, "conventions": CONVENTIONS, "feedback": feedback}
+    metrics["detailed"] = [["slate"]]
     return parse({"dimensions": [{"name": "slate", "max_values": 200}], "metrics": metrics})
 
 

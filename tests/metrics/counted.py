@@ -49,6 +49,7 @@ SETTINGS: Settings = parse(
             "max_weight": 3,
             "feedback": {"click": 1, "like": 3},
             "k": [2, 5],
+            "detailed": [["variant"]],
             "conventions": {
                 "precision_ratio": ["shown"],
                 "map_ratio": ["primer", "jurity"],

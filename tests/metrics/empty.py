@@ -109,9 +109,9 @@ def rule(metric: Metric, sums: CountedSums, labels: dict[str, str], suffix: str)
         return (stat("impressions") + feedback + stat("conversions")) > 0
     if said == "absent without impressions there":
         place = 51 if labels["position"] == "other" else int(labels["position"])
-        return sums("impressions")[:, place] > 0
+        return sums("impressions_by_position")[:, place] > 0
     if said == "absent without expected clicks":
-        return stat("impressions") - sums("impressions")[:, 0] > 0
+        return stat("impressions") - sums("impressions_by_position")[:, 0] > 0
     if said.startswith("absent where a part is"):
         return _of_composites(metric, sums, labels)
     if "windows.day_before" in said:

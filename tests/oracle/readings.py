@@ -144,6 +144,10 @@ def read_counters(
     for i, dimension in enumerate(settings.dimensions):
         capped = sum(kept.capped(e, i) for e in events)
         out.put("label_values_capped_total", {"dimension": dimension.name}, capped)
+    for rollup in settings.rollups:
+        if len({*rollup}) > 1:
+            names = [name for name in settings.dimension_names if name in rollup]
+            out.put("segments_capped_total", {"rollup": " x ".join(names)}, 0)
     out.put("join_gap_total", {}, 0)
     out.put("settled_moved_total", {}, 0)
     out.put("identity_exact", {}, 1)

@@ -96,7 +96,8 @@ def test_one_point_of_a_whole_window_is_the_window(name: str) -> None:
 
 
 def test_points_are_the_events_of_their_time() -> None:
-    settings = parse({"windows": {"lengths": ["1h"]}, "metrics": {"families": ["traffic"]}})
+    metrics = {"families": ["traffic"], "rollups": [["surface", "variant"]]}
+    settings = parse({"windows": {"lengths": ["1h"]}, "metrics": metrics})
     events = [
         event
         for event in visits(3, 900, FIRST_MS - HOUR_MS, 1, 0.5)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from itertools import product
 from typing import Any
 
 import pytest
 
-from streamer.query.pane_history import PaneHistory, Wanted
+from streamer.query.pane_history import NotKeptError, PaneHistory, Wanted
 from streamer.query.panes import PaneReader, are_same
 from streamer.settings import limits
 from streamer.settings.load import parse
@@ -15,7 +17,7 @@ from streamer.testing import Engines, chunks_of
 from tests.support.agreement import SETTINGS, log_records, to_log
 from tests.support.lanes import sized
 
-NAMES = ("ctr_ratio", "window_impressions", "dwell_mean_seconds")
+NAMES = {"ctr_ratio", "window_impressions", "dwell_mean_seconds"}
 
 
 def courses(
@@ -25,14 +27,15 @@ def courses(
     settings = engines.settings
     history = PaneHistory(settings, engines.catalogue, views, reader)
     metrics = {m.name: m for m in engines.catalogue.metrics}
-    split = next(iter(settings.dimension_names), None)
-    return [
-        history.read(Wanted(metrics[name], window, split=split, points=most), at_ms)
-        for name in NAMES
-        if name in metrics
-        for window in settings.windows.lengths
-        for most in points
-    ]
+    alone = [rollup for rollup in settings.rollups if len(rollup) == 1]
+    split = alone[0][0] if alone else None
+    found = []
+    for name, window, most in product(metrics.keys() & NAMES, settings.windows.lengths, points):
+        with suppress(NotKeptError):
+            wanted = Wanted(metrics[name], window, split=split, points=most)
+            found.append(history.read(wanted, at_ms))
+    assert found
+    return found
 
 
 @pytest.mark.parametrize("name", SETTINGS)

@@ -6,7 +6,6 @@ import pytest
 
 from streamer.cli.finding import OK, WARN, series_finding
 from streamer.cli.run import say_series
-from streamer.encoding.segments import segment_texts
 from streamer.query.series_estimate import expected_series
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
@@ -18,6 +17,7 @@ from tests.support.agreement import (
     run_engines,
     to_log,
 )
+from tests.support.canonical import combinations_of
 
 BESIDE = ("streamer_alert", "streamer_experiment", "streamer_rejected", "streamer_lift")
 VALUES = {
@@ -40,8 +40,7 @@ def test_no_log_shows_more(name: str) -> None:
     engines = run_engines(settings, 1, to_log(records), 500)
     shown = [key for key in read_engines(engines) if not key[0].startswith(BESIDE)]
     seen = [
-        set(values)
-        for values in zip(*segment_texts(engines.partitions[0].core.dimensions()), strict=True)
+        set(values) for values in zip(*combinations_of(engines.partitions[0]).values(), strict=True)
     ]
     assert len(shown) <= expected_series(settings, seen) <= expected_series(settings) < 10**6
 

@@ -30,15 +30,13 @@ async def test_every_series_is_described(site: Site) -> None:
 
 
 async def test_the_course_is_that_of_the_panes(site: Site) -> None:
-    status, text = await site.get(
-        "/api/history?name=ctr_ratio&window=24h&split=variant&points=30&surface=surface-0"
-    )
+    status, text = await site.get("/api/history?name=ctr_ratio&window=24h&split=variant&points=30")
     found: dict[str, Any] = json.loads(text)
     assert status == 200, found
     assert found["name"] == "streamer_ctr_ratio"
     assert found["step_ms"] == 48 * 60_000
     assert len(found["lines"]) > 1
-    assert {line["labels"]["surface"] for line in found["lines"]} == {"surface-0"}
+    assert {line["labels"]["surface"] for line in found["lines"]} == {"all"}
     for line in found["lines"]:
         assert len(line["values"]) == len(found["starts_ms"])
     again, _ = await site.get("/api/history?name=streamer_ctr_ratio")  # the longest window
@@ -55,6 +53,12 @@ async def test_the_course_is_that_of_the_panes(site: Site) -> None:
         ("?name=ctr_ratio&window=7w", 400, "no window '7w'; there are 1m, 5m, 1h, 24h"),
         ("?name=ctr_ratio&split=nothing", 400, "no split 'nothing'; there are variant, surface"),
         ("?name=ctr_ratio&surface=moon", 400, "no surface 'moon'; there are "),
+        (
+            "?name=ctr_ratio&split=variant&surface=surface-0",
+            404,
+            'not kept by surface, variant: in the settings, metrics.rollups += ["variant", ',
+        ),
+        ("?name=coec_ratio&split=variant", 404, 'metrics.detailed += ["variant"]'),
         ("?name=ctr_ratio&points=0", 400, "points = '0': from 1 to 60"),
         ("?name=ctr_ratio&colour=red", 400, "unknown parameter 'colour'; there are "),
     ],

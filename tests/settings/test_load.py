@@ -237,7 +237,7 @@ def customs(*tables: dict[str, Any]) -> dict[str, Any]:
         ({"dimensions": [{"name": "a"}, {"name": "a"}]}, ["['a', 'a']"]),
         ({"dimensions": [{"name": "Bad-name"}]}, ["'Bad-name'", "dimensions[0]"]),
         ({"dimensions": [{"name": "window"}]}, ["'window'", "dimensions[0]"]),
-        ({"dimensions": [{"name": f"d{i}"} for i in range(7)]}, ["7", "6"]),
+        ({"dimensions": [{"name": f"d{i}"} for i in range(33)]}, ["33", "32"]),
         ({"dimensions": [{"name": "a", "values": ["all"]}]}, ["'all'", "dimensions[0]"]),
         ({"dimensions": [{"name": "a", "values": ["unknown"]}]}, ["'unknown'", "dimensions[0]"]),
         ({"dimensions": [{"name": "a", "values": [""]}]}, ["''", "1 to 128", "dimensions[0]"]),

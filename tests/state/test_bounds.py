@@ -91,14 +91,13 @@ async def test_every_bound_may_be_filled_at_once(redis_url: str, redis_prefix: s
     await commit(store, run, 0)
     stored = (await store.read(0)).manifest
     manifest = decode(stored)
-    assert manifest.segments > limits.MAX_SEGMENTS / 3
     assert min(map(len, manifest.events)) > limits.MAX_DIMENSION_VALUES
     (texts,) = await store.blobs(0, [manifest.texts])
     assert len(texts or b"") > 1_000_000, "texts alone are more than a manifest is to be"
     assert len(stored) < 500_000 < limits.MAX_MANIFEST_BYTES / 20
     reader = Reader(store)
     await reader.refresh()
-    assert len(reader.views[0].header.segments) == manifest.segments
+    assert len(reader.views[0].header.segments) > limits.MAX_DIMENSION_VALUES
     before = canonical(run.engines.partitions[0])
     await take_over(store, run, 0)
     assert canonical(run.engines.partitions[0]) == before

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from streamer._core import PANE_BITS, STAT_BITS
 from streamer.metrics.catalogue import Catalogue
 from streamer.metrics.item_counts import CLICKED
 from streamer.settings.load import parse
@@ -31,7 +32,8 @@ VALUES = [
     {"texts": ["unknown", "other", "A", "B"], "events": [0, 0, 2, 3], "kept": ["A", "B"]},
     {"texts": ["unknown", "other", "tv"], "events": [4, 0, 1], "kept": ["tv"]},
 ]
-SEGMENTS = {"values": VALUES, "tuples": [[2, 0], [3, 2], [2, 2]]}
+SEGMENTS = {"values": VALUES, "segments": [(0, []), (1, [2]), (2, [2]), (1, [3])]}
+"""Of the total, a variant, a device and another variant."""
 
 
 def holding(document: dict[str, Any], unit_ms: int) -> Holding:
@@ -44,14 +46,18 @@ def carry() -> PaneMigration:
     return PaneMigration(holding(A, 1_000), holding(B, 5_000), SEGMENTS, 5)
 
 
-def test_segments_that_differ_in_a_removed_dimension_are_one() -> None:
+def test_segments_of_a_rollup_that_is_not_kept_are_left_out() -> None:
     carried = carry()
-    assert carried.segments["tuples"] == [(0, 2), (0, 3)]
+    assert carried.segments["segments"] == [(0, []), (2, [2]), (2, [3])]
     values = cast(list[Any], carried.segments["values"])
     new, variant = values
     assert (new["events"], new["kept"]) == ([5, 0], [])
     assert variant is VALUES[0]
-    assert json.loads(carried.tables)["segments"] == [0, 1, 0]
+    codes = np.array([at << STAT_BITS for at in range(4)])
+    number, (kept, sums) = carried.pane(9 << PANE_BITS, (codes, np.arange(4))) or (0, (codes,) * 2)
+    assert number == 9 << PANE_BITS
+    assert [code >> STAT_BITS for code in kept] == [0, 1, 2]
+    assert list(sums) == [0, 1, 3]
 
 
 def test_rings_are_known_by_their_length() -> None:
@@ -61,7 +67,7 @@ def test_rings_are_known_by_their_length() -> None:
 def test_what_settings_number_is_known_by_name() -> None:
     """Rows are mapped by it in the core. A policy with another propensity is another one."""
     assert json.loads(carry().tables) == {
-        "segments": [0, 1, 0],
+        "dimensions": [None, 0],
         "policies": [1, None],
         "custom": [1, None],
         "kinds": [0, 2, None],

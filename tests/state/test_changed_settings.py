@@ -122,6 +122,16 @@ async def test_what_both_count_is_as_if_nothing_had_been_changed(seed: int) -> N
     agree(changed, run)
 
 
+def kept_names(settings: Settings) -> dict[tuple[str, ...], set[str]]:
+    """Dimensions of a rollup → what the sums are of that it keeps."""
+    catalogue = Catalogue(settings)
+    names = {code: name for name, code in contents_of(settings, catalogue).codes().items()}
+    return {
+        rollup.dimensions: {names[code] for code in rollup.codes if code in names}
+        for rollup in catalogue.rollups
+    }
+
+
 def agree(changed: Changed, run: Run) -> None:
     whole = changed.uninterrupted()
     ours, theirs = run.engines.partitions[0], whole.partitions[0]
@@ -129,13 +139,14 @@ def agree(changed: Changed, run: Run) -> None:
     first, second = changed.first, changed.second
     common = [name for name in second["dimensions"] if name in first["dimensions"]]
     items = began.items
-    times = (*began.rings.values(), *(ms for *_, ms in began.codes), began.users_ms)
+    of_rollups = (ms for spans in began.rollups.values() for *_, ms in spans)
+    times = (*began.rings.values(), *(ms for *_, ms in began.codes), began.users_ms, *of_rollups)
     of_items = (*items.rings.values(), *items.cutoffs.values(), *items.lists.values())
     since_ms = max(*times, *of_items, items.clicked_ms, 0)
     before, now = (spans(settings) for settings in changed.settings)
-    known, wanted = (names_of(settings) for settings in changed.settings)
+    kept_before, kept = (kept_names(settings) for settings in changed.settings)
 
-    def compared(sums: Sums, known: set[str], is_ours: bool) -> Sums:
+    def compared(sums: Sums, known: set[str], wanted: set[str], is_ours: bool) -> Sums:
         def is_new(span: int, what: str) -> bool:
             return span not in before or what not in known
 
@@ -148,37 +159,38 @@ def agree(changed: Changed, run: Run) -> None:
 
     sums_of_kinds = users_of(changed.settings[1])
     both_ways = [(ours, True), (theirs, False)]
-    found = [compared(pane_sums(p, common), known, is_ours) for p, is_ours in both_ways]
-    assert list(unlike(*found))[:8] == []
+    for rollup, names in kept.items():
+        known = kept_before.get(rollup, set())
+        found = [compared(pane_sums(p, [*rollup]), known, names, of) for p, of in both_ways]
+        assert list(unlike(*found))[:8] == []
+    assert () in kept
     has_users = "engagement" in changed.first["families"]
     of_users = users_of(changed.settings[0]) if has_users else set()
-    wanted |= users_of(changed.settings[1])
-    for dimensions in ([], *([name] for name in common)):
-        if "engagement" in changed.second["families"]:
-            found = [compared(user_sums(p, dimensions), of_users, of) for p, of in both_ways]
+    wanted = users_of(changed.settings[1])
+    for rollup in kept:
+        if "engagement" in changed.second["families"] and {*rollup} <= {*common}:
+            sums = [(user_sums(p, [*rollup]), is_ours) for p, is_ours in both_ways]
+            found = [compared(of, of_users, wanted, is_ours) for of, is_ours in sums]
             assert list(unlike(*found))[:8] == []
     counted = places_of(changed.settings[0])
-    wanted |= places_of(changed.settings[1])
+    wanted = places_of(changed.settings[1])
     if ours.catalogue.item_counts:
-        found = [compared(item_sums(p), counted, is_ours) for p, is_ours in both_ways]
+        found = [compared(item_sums(p), counted, wanted, is_ours) for p, is_ours in both_ways]
         assert list(unlike(*found))[:8] == []
     settle(run.engines)
     settle(whole)
-    found = [
-        {key: value for key, value in pane_sums(partition, common).items() if is_total(key, known)}
-        for partition in (ours, theirs)
-    ]
-    totals = [{key: v for key, v in some.items() if key[-1] in wanted} for some in found]
-    assert list(unlike(*totals))[:8] == []
-    assert totals[0] or "impressions/0" not in known & wanted
+    for rollup in kept.keys() & kept_before.keys():
+        names = kept[rollup] & kept_before[rollup]
+        found = [
+            {key: v for key, v in pane_sums(partition, [*rollup]).items() if is_total(key, names)}
+            for partition in (ours, theirs)
+        ]
+        assert list(unlike(*found))[:8] == []
+        assert found[0] or "impressions" not in names or rollup
 
 
 def spans(settings: Settings) -> set[int]:
     return {ring.span_ms for ring in rings_of(settings)}
-
-
-def names_of(settings: Settings) -> set[str]:
-    return {*contents_of(settings, Catalogue(settings)).codes()}
 
 
 def is_past(key: tuple[Any, ...], since_ms: int) -> bool:

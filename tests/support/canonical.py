@@ -6,7 +6,7 @@ and what only says how far joins were made final.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,13 +18,14 @@ from streamer.encoding.packed import (
     ring_and_pane,
     segment_and_stat,
 )
-from streamer.encoding.segments import OTHER, Label, group_texts, segment_texts
+from streamer.encoding.segments import OTHER, Label
 from streamer.metrics.item_counts import ItemCounts
 from streamer.metrics.rings import rings_of
 from streamer.state.partition import PaneSeries, Partition
 from streamer.state.snapshot import panes_of
 
 Canonical = dict[str, Any]
+Texts = Mapping[int, tuple[str, ...]] | Sequence[tuple[str, ...]]
 _ANONYMOUS = (1 << 32) - 1
 """How the hashes of anonymous users end."""
 _EVERY = 1 << 31
@@ -35,7 +36,7 @@ def canonical(partition: Partition) -> Canonical:
     """Everything that is stored, decoded, once the sums over users are up to date."""
     partition.refresh_user_sums()
     state = partition.state()
-    texts = segment_texts(state["dimensions"])
+    texts = combinations_of(partition)
     return {
         "stream_ms": state["stream_ms"],
         "unattributed": state["unattributed"],
@@ -43,15 +44,29 @@ def canonical(partition: Partition) -> Canonical:
         "values": [
             {"kept": v["kept"], "capped": v["events"][OTHER]} for v in state["dimensions"]["values"]
         ],
-        "panes": _panes(partition, texts),
+        "panes": _panes(partition, partition.segments),
         "impressions": _impressions(partition, texts),
         "feedback": _feedback(partition),
-        "sessions": _intervals(partition, "sessions", texts, ("segment",)),
-        "viewings": _intervals(partition, "viewings", texts, ("click_segment", "session_segment")),
+        "sessions": _intervals(partition, "sessions", texts, ("combination",)),
+        "viewings": _intervals(
+            partition, "viewings", texts, ("click_combination", "session_combination")
+        ),
         "user_items": _user_items(partition, texts),
-        "user_sums": _user_sums(partition, state["dimensions"]),
+        "user_sums": _user_sums(partition),
         "series": [_series(partition, state["dimensions"], series) for series in partition.series],
     }
+
+
+def combinations_of(partition: Partition) -> dict[int, tuple[str, ...]]:
+    """The values of each combination, by its number."""
+    columns, _ = partition.core.rows("combinations", 0, _EVERY)
+    texts = [each["texts"] for each in partition.core.dimensions()["values"]]
+    codes = [columns[f"code_{i}"].tolist() for i in range(len(texts))]
+    values = zip(
+        *([of[c] for c in each] for of, each in zip(texts, codes, strict=True)), strict=True
+    )
+    numbers = columns["number"].tolist()
+    return dict(zip(numbers, values if texts else [()] * len(numbers), strict=True))
 
 
 def _log(partition: Partition, kind: str, counted: dict[str, Any]) -> Canonical:
@@ -67,7 +82,7 @@ def _log(partition: Partition, kind: str, counted: dict[str, Any]) -> Canonical:
     }
 
 
-def _panes(partition: Partition, texts: Sequence[tuple[str, ...]]) -> dict[tuple[Any, ...], int]:
+def _panes(partition: Partition, texts: Texts) -> dict[tuple[Any, ...], int]:
     return _summed(
         ((*ring_and_pane(pane), texts[segment], stat), value)
         for pane, (codes, values) in panes_of(partition).items()
@@ -99,13 +114,13 @@ def _rows(
     return [row for row in rows if keep(row)]
 
 
-def _impressions(partition: Partition, texts: Sequence[tuple[str, ...]]) -> list[tuple[Any, ...]]:
+def _impressions(partition: Partition, texts: Texts) -> list[tuple[Any, ...]]:
     settings = partition.settings
     reach_ms = settings.attribution.click_ms + settings.time.max_lateness_ms
     clicks_ms = clock_ms(partition, "clicks")
     found = []
     for row in _rows(partition, "impressions", lambda x: x["event_ms"] + reach_ms >= clicks_ms):
-        row["segment"] = texts[row["segment"]]
+        row["combination"] = texts[row["combination"]]
         row["score"] = -np.inf if np.isnan(row["score"]) else row["score"]
         hidden = ("arrival_ms", "placed", "is_closed")
         found.append(tuple(value for name, value in row.items() if name not in hidden))
@@ -126,21 +141,19 @@ def _feedback(partition: Partition) -> list[tuple[Any, ...]]:
 
 
 def _intervals(
-    partition: Partition, table: str, texts: Sequence[tuple[str, ...]], segments: Sequence[str]
+    partition: Partition, table: str, texts: Texts, segments: Sequence[str]
 ) -> list[tuple[Any, ...]]:
     horizon_ms = partition.core.horizon_ms(table)
     found = []
     for row in _rows(partition, table, lambda x: x["alive"] and x["high_ms"] >= horizon_ms):
         for name in segments:
-            is_given = row.get(name.replace("segment", "dwell_ms"), 0) >= 0
+            is_given = row.get(name.replace("combination", "dwell_ms"), 0) >= 0
             row[name] = texts[row[name]] if is_given else ()
         found.append(tuple(v for name, v in row.items() if name not in ("id", "alive")))
     return sorted(found)
 
 
-def _user_items(
-    partition: Partition, texts: Sequence[tuple[str, ...]]
-) -> dict[tuple[Any, ...], list[int]]:
+def _user_items(partition: Partition, texts: Texts) -> dict[tuple[Any, ...], list[int]]:
     """Last times by (user, pair, segment), of rows that a window still covers, and of feedback by
     request that is pending: whether it is final depends on what came first."""
     oldest = partition.core.horizon_ms("user_items") or 0
@@ -154,7 +167,7 @@ def _user_items(
 
     for row in _rows(partition, "user_items", lambda row: True):
         times = [row[f"time_{column}"] for column in range(width)]
-        put((row["user"], row["pair"], texts[row["segment"]]), times)
+        put((row["user"], row["pair"], texts[row["combination"]]), times)
     for row, kind, segment in _joined_by_request(partition, texts):
         times = [0] * width
         if kind in partition.settings.user_feedback_kinds:
@@ -165,7 +178,7 @@ def _user_items(
 
 
 def _joined_by_request(
-    partition: Partition, texts: Sequence[tuple[str, ...]]
+    partition: Partition, texts: Texts
 ) -> Iterator[tuple[dict[str, Any], str, tuple[str, ...]]]:
     """Pending clicks by request that join an impression: row, kind, and the segment with what it
     has of the impression."""
@@ -177,27 +190,27 @@ def _joined_by_request(
 
     for row in _rows(partition, "feedback", is_named):
         near = [
-            (x["event_ms"], x["offset"], x["index"], x["segment"])
+            (x["event_ms"], x["offset"], x["index"], x["combination"])
             for x in shown
             if (x["pair"], x["slate"]) == (row["pair"], row["slate"])
             and 0 <= row["event_ms"] - x["event_ms"] <= click_ms
         ]
         if near:
-            both = zip(texts[row["segment"]], texts[max(near)[-1]], strict=True)
+            both = zip(texts[row["combination"]], texts[max(near)[-1]], strict=True)
             filled = tuple(of if own == "unknown" else own for own, of in both)
             yield row, kinds[row["kind"]], filled
 
 
-def _user_sums(partition: Partition, dimensions: dict[str, Any]) -> dict[tuple[Any, ...], int]:
-    texts = group_texts(partition.core.user_groups(), dimensions)
+def _user_sums(partition: Partition) -> dict[tuple[Any, ...], int]:
+    texts = partition.segments
     entries = []
     for number, ring in enumerate(rings_of(partition.settings)):
         key, value = partition.core.user_sums(number)
         held = key >= first_user_key(ring.oldest(partition.stream_ms))
         key, value = key[held], value[held]
         columns = [column.tolist() for column in parts_of_user_key(key)]
-        for pane, group, stat, v in zip(*columns, value.tolist(), strict=True):
-            entries.append(((ring.label, pane, texts[group], stat), v))
+        for pane, segment, stat, v in zip(*columns, value.tolist(), strict=True):
+            entries.append(((ring.label, pane, texts[segment], stat), v))
     return _summed(entries)
 
 
@@ -205,7 +218,8 @@ def _series(
     partition: Partition, dimensions: dict[str, Any], series: PaneSeries
 ) -> dict[tuple[Any, ...], int]:
     """Sums by (pane, label as it is now, statistic)."""
-    kept = dict(zip(partition.settings.dimension_names, dimensions["values"], strict=True))
+    values = [{*of["kept"], "unknown"} for of in dimensions["values"]]
+    kept = dict(zip(partition.settings.dimension_names, values, strict=True))
     labels = [_shown(kept, label) for label in series.labels]
     if isinstance(series.declared, ItemCounts):
         return _summed(_of_items(series, labels))
@@ -226,10 +240,7 @@ def _of_items(series: PaneSeries, labels: Sequence[tuple[str, ...]]) -> Iterator
 
 def _shown(kept: dict[str, Any], label: Label) -> tuple[str, ...]:
     """A label as readers see it."""
-    return tuple(
-        value if value in (*kept[name]["kept"], "unknown") else "other"
-        for name, value in label.items()
-    )
+    return tuple(value if value in kept[name] else "other" for name, value in label.items())
 
 
 def clock_ms(partition: Partition, kind: str) -> int:

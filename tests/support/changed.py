@@ -9,7 +9,7 @@ it is counted.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -20,7 +20,6 @@ from streamer.encoding.packed import (
     ring_and_pane,
     segment_and_stat,
 )
-from streamer.encoding.segments import group_texts, segment_texts
 from streamer.metrics.rings import rings_of
 from streamer.settings.event_fields import KINDS
 from streamer.settings.load import parse
@@ -51,7 +50,14 @@ CUSTOM = {
     "visits": {"name": "visits", "kind": "sessions"},
 }
 GAINS = {"like": 2.0, "star": 0.0, "conversion": 3.0}
-SECTIONS = ("dimensions", "lengths", "families", "kinds", "k", "thresholds", "policies", "custom")
+ROLLUPS = (
+    *(("variant",), ("surface",), ("device",), ("variant", "surface"), ("surface", "device")),
+    ("variant", "surface", "device"),
+)
+SECTIONS = (
+    *("dimensions", "lengths", "families", "kinds", "k", "thresholds", "policies", "custom"),
+    *("rollups", "detailed"),
+)
 Choice = dict[str, list[Any]]
 Sums = dict[tuple[Any, ...], int]
 
@@ -67,6 +73,8 @@ def chosen(random: Random) -> Choice:
         "thresholds": (0.1, 0.5),
         "policies": tuple(POLICIES),
         "custom": tuple(CUSTOM),
+        "rollups": ROLLUPS,
+        "detailed": ROLLUPS,
     }
     least = {"lengths": 1, "families": 1, "k": 1, "thresholds": 1, "policies": 1}
     return {
@@ -82,6 +90,7 @@ def both(first: Choice, second: Choice) -> Choice:
 
 def settings_of(choice: Choice, gains: Mapping[str, float] = GAINS, **bounds: int) -> Settings:
     """Settings that list these; ``bounds``: of dimensions."""
+    rollups = [x for x in choice["rollups"] if {*x} <= {*choice["dimensions"]}]
     return parse(
         {
             "dimensions": [DIMENSIONS[name] | bounds for name in choice["dimensions"]],
@@ -91,6 +100,8 @@ def settings_of(choice: Choice, gains: Mapping[str, float] = GAINS, **bounds: in
                 "feedback": {"click": 1.0, **{kind: gains[kind] for kind in choice["kinds"]}},
                 "k": choice["k"],
                 "thresholds": sorted(choice["thresholds"]),
+                "rollups": [[], *rollups],
+                "detailed": [[], *(x for x in choice["detailed"] if x in rollups)],
             },
             "policies": [POLICIES[name] for name in choice["policies"]],
             "custom": [CUSTOM[name] for name in choice["custom"]],
@@ -130,8 +141,9 @@ def pane_sums(partition: Partition, dimensions: list[str]) -> Sums:
     """Sums by (milliseconds of the ring or 0, first ms of the pane, values, what it is of)."""
     rings = [None, *rings_of(partition.settings)]
     names = {code: name for name, code in _codes(partition).items()}
-    texts = segment_texts(partition.state()["dimensions"])
+    texts = partition.segments
     places = [partition.settings.dimension_names.index(name) for name in dimensions]
+    is_of = _of_rollup(places)
     found: Sums = {}
     for number, (codes, values) in panes_of(partition).items():
         at, index = ring_and_pane(number)
@@ -139,10 +151,16 @@ def pane_sums(partition: Partition, dimensions: list[str]) -> Sums:
         place = (ring.span_ms, index * ring.pane_ms) if ring else (0, 0)
         columns = (*segment_and_stat(codes), values)
         for segment, code, value in zip(*(c.tolist() for c in columns), strict=True):
-            labels = tuple(texts[segment][i] for i in places)
-            key = (*place, labels, names[code])
-            found[key] = found.get(key, 0) + value
+            if is_of(texts[segment]):
+                labels = tuple(texts[segment][i] for i in places)
+                key = (*place, labels, names[code])
+                found[key] = found.get(key, 0) + value
     return {key: value for key, value in found.items() if value}
+
+
+def _of_rollup(places: Sequence[int]) -> Callable[[Sequence[str]], bool]:
+    """Whether values are those of a segment by the dimensions at these places."""
+    return lambda values: {i for i, value in enumerate(values) if value != "all"} == {*places}
 
 
 def _codes(partition: Partition) -> dict[str, int]:
@@ -151,12 +169,12 @@ def _codes(partition: Partition) -> dict[str, int]:
 
 def user_sums(partition: Partition, dimensions: list[str]) -> Sums:
     """Sums over users by (milliseconds of the ring, first ms of the pane, values, statistic), of
-    the groups of these dimensions only."""
+    the rollup of these dimensions."""
     settings = partition.settings
     partition.refresh_user_sums()
-    texts = group_texts(partition.core.user_groups(), partition.state()["dimensions"])
+    texts = partition.segments
     places = [settings.dimension_names.index(name) for name in dimensions]
-    others = [i for i in range(len(settings.dimension_names)) if i not in places]
+    is_of = _of_rollup(places)
     stats = ["users", "hits"]
     for kind in settings.user_feedback_kinds:
         stats += [f"rates of {kind}", f"users of {kind}", f"squares of {kind}"]
@@ -164,11 +182,9 @@ def user_sums(partition: Partition, dimensions: list[str]) -> Sums:
     for number, ring in enumerate(rings_of(settings)):
         key, value = partition.core.user_sums(number)
         columns = [column.tolist() for column in parts_of_user_key(key)]
-        for pane, group, stat, v in zip(*columns, value.tolist(), strict=True):
-            if pane >= ring.oldest(partition.stream_ms) and all(
-                texts[group][i] == "all" for i in others
-            ):
-                labels = tuple(texts[group][i] for i in places)
+        for pane, segment, stat, v in zip(*columns, value.tolist(), strict=True):
+            if pane >= ring.oldest(partition.stream_ms) and is_of(texts[segment]):
+                labels = tuple(texts[segment][i] for i in places)
                 at = (ring.span_ms, pane * ring.pane_ms, labels, stats[stat])
                 found[at] = found.get(at, 0) + v
     return {key: value for key, value in found.items() if value}

@@ -1,7 +1,7 @@
 //! What attribution emits, and to whom: it decides, and what counts follows from it elsewhere.
 
 use crate::attribution::pending::Feedback;
-use crate::changes::{ItemOf, Listed, Member, OutcomeChange, Probed, Segment, SlateChange};
+use crate::changes::{Combination, ItemOf, Listed, Member, OutcomeChange, Probed, SlateChange};
 use crate::custom::Values;
 use crate::panes::dimensions::Dimensions;
 use crate::slates::pairs::PairLosses;
@@ -21,7 +21,7 @@ pub struct ShownItem<'a> {
     pub offset: i64,
     pub index: u16,
     pub position: u16,
-    pub segment: Segment,
+    pub combination: Combination,
     pub score: f64,
     pub probes: EventProbes<'a>,
     /// None where there are no policies.
@@ -48,7 +48,7 @@ pub enum Emitted<'a> {
     Listed(Listed<'a>),
     /// Feedback is new.
     Feedback(&'a Feedback, Option<&'a Values>),
-    /// Feedback has another segment or position than it was emitted under.
+    /// Feedback has another combination or position than it was emitted under.
     Moved {
         before: &'a Feedback,
         now: &'a Feedback,
@@ -68,7 +68,7 @@ pub enum Emitted<'a> {
 
 /// Takes what is emitted, at once and in this order.
 pub trait Sink {
-    /// The segments, to which feedback adds what it takes over from its impression.
+    /// The combinations, to which feedback adds what it takes over from its impression.
     fn dimensions(&mut self) -> &mut Dimensions;
 
     fn emit(&mut self, emitted: Emitted);

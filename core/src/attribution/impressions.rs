@@ -1,7 +1,7 @@
 //! Open impressions: shown items that feedback can still join.
 
 use crate::attribution::pair_log::{Link, OfPair, PairLog};
-use crate::changes::Age;
+use crate::changes::{Age, Combination};
 use crate::log::{Log, NO_ROW};
 use crate::slates::NO_SLATE;
 
@@ -17,7 +17,7 @@ pub struct Impression {
     index_and_flags: u16,
     /// From 1; 0: missing.
     pub position: u16,
-    pub segment: u16,
+    pub combination: Combination,
     /// The slate that it is shown in; `NO_SLATE`: none.
     pub slate: u32,
     /// The member of the slate before it.
@@ -41,7 +41,7 @@ impl Impression {
             offset,
             index_and_flags: index & INDEX,
             position: 0,
-            segment: 0,
+            combination: 0,
             slate: NO_SLATE,
             prev_in_slate: NO_ROW,
             retained: NO_ROW,

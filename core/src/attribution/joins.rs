@@ -4,7 +4,7 @@ use super::Attribution;
 use crate::attribution::emitted::{Emitted, Sink};
 use crate::attribution::pending::Feedback;
 use crate::attribution::retained::{NOT_YET, Outcome};
-use crate::changes::{Kind, OutcomeChange, Segment};
+use crate::changes::{Combination, Kind, OutcomeChange};
 use crate::custom::Values;
 use crate::hash::NONE;
 use crate::log::NO_ROW;
@@ -20,8 +20,8 @@ impl Attribution {
     ) {
         feedback.id = self.next_id;
         self.next_id += 1;
-        feedback.is_complete = sink.dimensions().is_complete(feedback.own_segment);
-        (feedback.segment, feedback.position) = self.effective(&feedback, sink);
+        feedback.is_complete = sink.dimensions().is_complete(feedback.own_combination);
+        (feedback.combination, feedback.position) = self.effective(&feedback, sink);
         sink.emit(Emitted::Feedback(&feedback, values));
         let is_final = self.is_final_at_once(&feedback);
         let may_settle = is_final || self.may_settle(&feedback);
@@ -46,21 +46,27 @@ impl Attribution {
         }
     }
 
-    /// Segment and position of feedback: its own, with what is missing from its impression.
-    pub(crate) fn effective(&self, feedback: &Feedback, sink: &mut impl Sink) -> (Segment, u32) {
+    /// Combination and position of feedback: its own, with what is missing from its impression.
+    pub(crate) fn effective(
+        &self,
+        feedback: &Feedback,
+        sink: &mut impl Sink,
+    ) -> (Combination, u32) {
         let Some(row) = self.retained.get(feedback.joined) else {
-            return (feedback.own_segment, feedback.own_position);
+            return (feedback.own_combination, feedback.own_position);
         };
-        let inherited = Segment::from(row.segment);
-        let segment = match feedback.is_complete {
-            true => feedback.own_segment,
-            false => sink.dimensions().filled(feedback.own_segment, inherited),
+        let inherited = row.combination;
+        let combination = match feedback.is_complete {
+            true => feedback.own_combination,
+            false => sink
+                .dimensions()
+                .filled(feedback.own_combination, inherited),
         };
         let position = match feedback.own_position {
             0 => u32::from(row.position),
             own => own,
         };
-        (segment, position)
+        (combination, position)
     }
 
     /// Pending feedback joins another impression: what it counted as is retracted.
@@ -70,18 +76,18 @@ impl Attribution {
         };
         let before = feedback;
         feedback.joined = joined;
-        (feedback.segment, feedback.position) = self.effective(&feedback, sink);
-        if (feedback.segment, feedback.position) != (before.segment, before.position) {
+        (feedback.combination, feedback.position) = self.effective(&feedback, sink);
+        if (feedback.combination, feedback.position) != (before.combination, before.position) {
             sink.emit(Emitted::Moved {
                 before: &before,
                 now: &feedback,
                 values: self.values.get(place),
             });
         }
-        if feedback.segment != before.segment {
+        if feedback.combination != before.combination {
             let dimensions = sink.dimensions();
             let is_same =
-                dimensions.resolve(feedback.segment) == dimensions.resolve(before.segment);
+                dimensions.resolve(feedback.combination) == dimensions.resolve(before.combination);
             self.settled_moved += u64::from(feedback.is_settled && !is_same);
         }
         self.pending.set(place, feedback);
@@ -177,7 +183,7 @@ impl Attribution {
         let slate = found.slate;
         let change = OutcomeChange {
             event_ms: found.event_ms,
-            segment: Segment::from(found.segment),
+            combination: found.combination,
             user: found.user,
             score: found.score,
             clicked: i64::from(now.is_clicked) - i64::from(before.is_clicked),
@@ -345,7 +351,7 @@ impl Attribution {
         sink: &mut impl Sink,
     ) {
         feedback.joined = self.rejoined(&feedback);
-        (feedback.segment, feedback.position) = self.effective(&feedback, sink);
+        (feedback.combination, feedback.position) = self.effective(&feedback, sink);
         let row = feedback.joined;
         self.retained.count(row, self.kind_of(feedback.kind), 1);
         if let (Some(found), false) = (self.retained.get_mut(row), feedback.is_conversion()) {

@@ -1,11 +1,11 @@
 //! Pending feedback: what may still join another impression than it does now.
 //!
-//! It counts at once in the windows, under its effective segment and position, and is corrected when
+//! It counts at once in the windows, under its effective combination and position, and is corrected when
 //! its join changes. Once its join is final it leaves.
 
 use std::collections::BTreeSet;
 
-use crate::changes::{FeedbackChange, Kind, Segment};
+use crate::changes::{Combination, FeedbackChange, Kind};
 use crate::custom::Values;
 use crate::hash::{HashMap, NONE};
 use crate::log::NO_ROW;
@@ -25,14 +25,14 @@ pub struct Feedback {
     pub kind: Kind,
     pub value_micros: i64,
     pub dwell_ms: Option<i64>,
-    pub own_segment: Segment,
+    pub own_combination: Combination,
     pub own_position: u32,
     /// Whether its own dimensions are all given.
     pub is_complete: bool,
     /// The retained impression that it joins; `NO_ROW`: none.
     pub joined: u32,
     /// Under what it was emitted.
-    pub segment: Segment,
+    pub combination: Combination,
     pub position: u32,
     /// Whether it was counted since the start.
     pub is_settled: bool,
@@ -57,7 +57,7 @@ impl Feedback {
     pub fn given(&self, sign: i64) -> FeedbackChange {
         FeedbackChange {
             event_ms: self.event_ms,
-            segment: self.segment,
+            combination: self.combination,
             position: self.position,
             kind: self.kind,
             value_micros: self.value_micros,

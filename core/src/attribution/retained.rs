@@ -7,8 +7,7 @@
 use smallvec::{SmallVec, smallvec};
 
 use crate::attribution::pair_log::{Link, OfPair, PairLog};
-use crate::changes::Age;
-use crate::changes::NEVER;
+use crate::changes::{Age, Combination, NEVER};
 use crate::columns::LoadError;
 use crate::log::NO_ROW;
 use crate::slates::NO_SLATE;
@@ -45,7 +44,7 @@ pub struct Retained {
     pub final_first_ms: i64,
     pub index: u16,
     pub position: u16,
-    pub segment: u16,
+    pub combination: Combination,
     pub slate: u32,
     /// The retained member of the slate before it.
     pub prev_in_slate: u32,
@@ -77,7 +76,7 @@ impl Retained {
             final_first_ms: NOT_YET,
             index,
             position: 0,
-            segment: 0,
+            combination: 0,
             slate: NO_SLATE,
             prev_in_slate: NO_ROW,
             open: NO_ROW,

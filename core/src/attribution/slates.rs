@@ -10,7 +10,7 @@ use crate::attribution::impressions::Impression;
 use crate::attribution::pair_log::OfPair;
 use crate::attribution::retained::{Outcome, Retained};
 use crate::changes::Age;
-use crate::changes::{ItemOf, Listed, Member, Probed, Segment, SlateChange};
+use crate::changes::{ItemOf, Listed, Member, Probed, SlateChange};
 use crate::log::NO_ROW;
 use crate::slates::EmittedLosses;
 use crate::slates::pairs::PairLosses;
@@ -87,10 +87,10 @@ impl Attribution {
             .iter()
             .map(|graded| graded.member)
             .collect();
-        let segment = Segment::from(found.earliest_segment);
+        let combination = found.earliest_combination;
         let slate = SlateChange {
             event_ms,
-            segment,
+            combination,
             user: found.user,
             sign,
         };
@@ -210,7 +210,7 @@ impl Attribution {
         );
         let slate = SlateChange {
             event_ms,
-            segment: Segment::from(found.earliest_segment),
+            combination: found.earliest_combination,
             user: found.user,
             sign,
         };

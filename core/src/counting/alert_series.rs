@@ -35,7 +35,7 @@ impl Series {
         &mut self,
         dimensions: &Dimensions,
         sum: usize,
-        (user, event_ms, segment): UserAt,
+        (user, event_ms, combination): UserAt,
         amount: i64,
     ) {
         let parts = [Some(self.spec.above), Some(self.spec.below), self.spec.high];
@@ -44,7 +44,7 @@ impl Series {
                 Some(pane_ms) => event_ms.div_euclid(pane_ms).rem_euclid(i64::from(GROUPS)) as u32,
                 None => group_of(user),
             };
-            let label = self.labels.of(dimensions, segment);
+            let label = self.labels.of(dimensions, combination);
             self.panes
                 .add(event_ms, label, part as u32 * GROUPS + place, amount);
         }

@@ -1,7 +1,7 @@
-//! Custom metrics: which events count by their segment, and what they add.
+//! Custom metrics: which events count by their combination, and what they add.
 //! Formulas stand in `streamer/metrics/custom.py`.
 
-use crate::changes::{CustomChange, Segment};
+use crate::changes::{Combination, CustomChange};
 use crate::hash::is_anonymous;
 use crate::limbs::limbs;
 use crate::panes::dimensions::Dimensions;
@@ -38,15 +38,16 @@ impl CustomAmount {
     }
 }
 
-/// A segment that was not looked at yet.
+/// A combination that was not looked at yet.
 const NOT_YET: u16 = u16::MAX;
 
-/// Which metrics count under a segment.
+/// Which metrics count under a combination.
 #[derive(Debug)]
 pub(super) struct Filters {
     metrics: Vec<CustomFilter>,
-    /// Bits of the metrics, by segment. They stay: values that are named are always kept.
+    /// Bits of the metrics, by combination, as long as numbers keep their values.
     known: Vec<u16>,
+    changes: u64,
 }
 
 impl Filters {
@@ -54,22 +55,26 @@ impl Filters {
         Self {
             metrics: metrics.to_vec(),
             known: Vec::new(),
+            changes: 0,
         }
     }
 
-    pub fn of(&mut self, segment: Segment, dimensions: &Dimensions) -> u16 {
-        let at = segment as usize;
+    pub fn of(&mut self, combination: Combination, dimensions: &Dimensions) -> u16 {
+        if std::mem::replace(&mut self.changes, dimensions.changes) != dimensions.changes {
+            self.known.clear();
+        }
+        let at = combination as usize;
         if at >= self.known.len() {
             self.known.resize(dimensions.len().max(at + 1), NOT_YET);
         }
         if self.known[at] == NOT_YET {
-            self.known[at] = self.look(dimensions, segment);
+            self.known[at] = self.look(dimensions, combination);
         }
         self.known[at]
     }
 
-    fn look(&self, dimensions: &Dimensions, segment: Segment) -> u16 {
-        let codes = dimensions.codes(segment);
+    fn look(&self, dimensions: &Dimensions, combination: Combination) -> u16 {
+        let codes = dimensions.codes(combination);
         let counts = |metric: &CustomFilter| {
             metric.0.iter().all(|(dimension, values)| {
                 values.contains(&dimensions.values[*dimension].texts[codes[*dimension] as usize])
@@ -103,7 +108,7 @@ mod tests {
         let of = |user: u64, value: i64, sign: i64, quantity| {
             let change = CustomChange {
                 event_ms: 0,
-                segment: 0,
+                combination: 0,
                 user,
                 metric: 1,
                 value,

@@ -151,7 +151,7 @@ impl ItemCounts {
 
     /// An item is shown.
     pub fn shown(&mut self, dimensions: &Dimensions, change: &ItemShown) {
-        let label = self.labels.of(dimensions, change.segment);
+        let label = self.labels.of(dimensions, change.combination);
         let places = self.places;
         let reached = match change.position {
             0 => self.spec.cutoffs.len(),
@@ -174,7 +174,7 @@ impl ItemCounts {
 
     /// An impression of an item is clicked, or is not any more.
     pub fn outcome(&mut self, dimensions: &Dimensions, item: u64, change: &OutcomeChange) {
-        let label = self.labels.of(dimensions, change.segment);
+        let label = self.labels.of(dimensions, change.combination);
         self.gather(change.event_ms, ItemKey::new(item, label))[Places::CLICKED] += change.clicked;
     }
 
@@ -182,11 +182,11 @@ impl ItemCounts {
     pub fn listed(&mut self, dimensions: &Dimensions, change: &Listed) {
         let SlateChange {
             event_ms,
-            segment,
+            combination,
             sign,
             ..
         } = change.slate;
-        let label = self.labels.of(dimensions, segment);
+        let label = self.labels.of(dimensions, combination);
         let places = self.places;
         let cutoffs = if places.has_lists { places.cutoffs } else { 0 };
         for at in 0..cutoffs {

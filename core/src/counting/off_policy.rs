@@ -61,7 +61,7 @@ mod tests {
     fn amounts_are_those_of_the_formulas() {
         let change = |code: i32, of| PolicyChange {
             event_ms: 0,
-            segment: 0,
+            combination: 0,
             user: 0,
             policy: 1,
             weight: Weight::of_code(code),

@@ -3,16 +3,16 @@
 //! A session ends where its last event is an `end`, else the gap after it: it counts under that
 //! time, which may lie ahead, and anew when an event re-opens it or joins it with another.
 
-use crate::changes::{Segment, Session};
+use crate::changes::{Combination, Session};
 use crate::counting::intervals::{Intervals, Row, Summary};
 
 /// What is said of a session.
 #[derive(Clone, Copy, Debug)]
 pub struct Visit {
     pub user: u64,
-    /// Offset and segment of its first event; of equal times the lowest offset.
+    /// Offset and combination of its first event; of equal times the lowest offset.
     pub offset: i64,
-    pub segment: Segment,
+    pub combination: Combination,
     pub views: i64,
     /// Whether an `end` is among the events of its last moment.
     pub is_end: bool,
@@ -21,7 +21,8 @@ pub struct Visit {
 impl Summary for Visit {
     fn join(&mut self, mine: (i64, i64), other: &Self, theirs: (i64, i64)) {
         if (theirs.0, other.offset) < (mine.0, self.offset) {
-            (self.user, self.offset, self.segment) = (other.user, other.offset, other.segment);
+            (self.user, self.offset, self.combination) =
+                (other.user, other.offset, other.combination);
         }
         self.views += other.views;
         self.is_end = (self.is_end && mine.1 >= theirs.1) || (other.is_end && theirs.1 >= mine.1);
@@ -71,7 +72,7 @@ fn change_of(gap_ms: i64, row: &Row<Visit>, sign: i64) -> Session {
     let visit = &row.summary;
     Session {
         event_ms: row.high_ms + if visit.is_end { 0 } else { gap_ms },
-        segment: visit.segment,
+        combination: visit.combination,
         user: visit.user,
         length_ms: row.high_ms - row.low_ms,
         views: visit.views,

@@ -2,11 +2,11 @@
 //!
 //! The families of metrics declare which statistics there are, and the sums that fill each.
 
-use crate::changes::Segment;
+use crate::changes::Combination;
 use crate::counting::custom::bucket_of;
 use crate::counting::scores::{Bins, bin_of};
 use crate::counting::sums::{Change, Sum, Sums};
-use crate::panes::Panes;
+use crate::panes::rolled_up::RolledUpPanes;
 use crate::spec::sums::{By, Statistic, SumSpec};
 
 /// Groups of users by hash, of which intervals are made.
@@ -129,24 +129,24 @@ impl Statistics {
 
     /// Adds a change to panes.
     #[inline]
-    pub fn add(&self, panes: &mut Panes, change: &Change<'_>) {
-        let (_, event_ms, segment) = change.at();
+    pub fn add(&self, panes: &mut RolledUpPanes, change: &Change<'_>) {
+        let (_, event_ms, combination) = change.at();
         for (places, amount) in self.windows.of(change) {
             for (first, classes) in places {
                 if let Some(class) = classes.of(change) {
-                    panes.add(event_ms, segment, first + class, amount);
+                    panes.add(event_ms, combination, first + class, amount);
                 }
             }
         }
     }
 
     /// Adds a change to the totals, where nothing takes it back any more.
-    pub fn settle(&self, panes: &mut Panes, change: &Change<'_>) {
-        let (_, _, segment): (_, _, Segment) = change.at();
+    pub fn settle(&self, panes: &mut RolledUpPanes, change: &Change<'_>) {
+        let (_, _, combination): (_, _, Combination) = change.at();
         for (places, amount) in self.totals.of(change) {
             for (first, classes) in places {
                 if let Some(class) = classes.of(change) {
-                    panes.add_total(segment, first + class, amount);
+                    panes.add_total(combination, first + class, amount);
                 }
             }
         }

@@ -138,18 +138,18 @@ enum ChangeKind {
 }
 
 impl Change<'_> {
-    /// User, time and segment.
+    /// User, time and combination.
     pub fn at(&self) -> UserAt {
         match self {
-            Self::Shown(x) => (x.user, x.event_ms, x.segment),
-            Self::Given(x) => (x.user, x.event_ms, x.segment),
-            Self::Outcome(x) => (x.user, x.event_ms, x.segment),
-            Self::Dwell(x) => (x.user, x.event_ms, x.segment),
-            Self::Session(x) => (x.user, x.event_ms, x.segment),
-            Self::Slate(x) | Self::Ranked(x, _) => (x.user, x.event_ms, x.segment),
-            Self::Listed(x) => (x.slate.user, x.slate.event_ms, x.slate.segment),
-            Self::Weighing(x) => (x.user, x.event_ms, x.segment),
-            Self::Valued(x) => (x.user, x.event_ms, x.segment),
+            Self::Shown(x) => (x.user, x.event_ms, x.combination),
+            Self::Given(x) => (x.user, x.event_ms, x.combination),
+            Self::Outcome(x) => (x.user, x.event_ms, x.combination),
+            Self::Dwell(x) => (x.user, x.event_ms, x.combination),
+            Self::Session(x) => (x.user, x.event_ms, x.combination),
+            Self::Slate(x) | Self::Ranked(x, _) => (x.user, x.event_ms, x.combination),
+            Self::Listed(x) => (x.slate.user, x.slate.event_ms, x.slate.combination),
+            Self::Weighing(x) => (x.user, x.event_ms, x.combination),
+            Self::Valued(x) => (x.user, x.event_ms, x.combination),
         }
     }
 

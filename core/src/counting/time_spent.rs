@@ -3,7 +3,7 @@
 use super::Counting;
 use super::viewings::viewing_key;
 use crate::attribution::pending::Feedback;
-use crate::changes::{Dwell, Segment};
+use crate::changes::{Combination, Dwell};
 use crate::counting::sums::Change;
 use crate::counting::viewings::{Report, Viewing};
 
@@ -21,7 +21,7 @@ impl Counting {
             dwell_ms,
             event_ms: feedback.event_ms,
             offset: feedback.offset,
-            segment: feedback.segment,
+            combination: feedback.combination,
         };
         let viewing = Viewing {
             user: feedback.user,
@@ -31,14 +31,14 @@ impl Counting {
         self.viewing(viewing_key(feedback.slate_key, feedback.pair), viewing);
     }
 
-    /// Feedback that reports time spent was emitted under another segment before.
-    pub fn dwell_moved(&mut self, feedback: &Feedback, before: Segment) {
+    /// Feedback that reports time spent was emitted under another combination before.
+    pub fn dwell_moved(&mut self, feedback: &Feedback, before: Combination) {
         let Some(dwell_ms) = feedback.dwell_ms else {
             return;
         };
         if !feedback.has_request() {
             self.dwell(&Dwell {
-                segment: before,
+                combination: before,
                 ..dwell_of(feedback, dwell_ms, -1)
             });
             self.dwell(&dwell_of(feedback, dwell_ms, 1));
@@ -46,10 +46,10 @@ impl Counting {
         }
         let key = viewing_key(feedback.slate_key, feedback.pair);
         let mut changes = Vec::new();
-        let (offset, segment) = (feedback.offset, feedback.segment);
+        let (offset, combination) = (feedback.offset, feedback.combination);
         let dimensions = &mut self.dimensions;
         self.viewings
-            .move_feedback(key, offset, segment, dimensions, |_, dwell| {
+            .move_feedback(key, offset, combination, dimensions, |_, dwell| {
                 changes.push(*dwell);
             });
         for change in &changes {
@@ -88,7 +88,7 @@ impl Counting {
 pub(super) fn dwell_of(feedback: &Feedback, dwell_ms: i64, sign: i64) -> Dwell {
     Dwell {
         event_ms: feedback.event_ms,
-        segment: feedback.segment,
+        combination: feedback.combination,
         user: feedback.user,
         dwell_ms,
         sign,

@@ -5,7 +5,7 @@
 //! reports less than the gap apart are of one viewing. Reports without a request count by
 //! themselves.
 
-use crate::changes::{Dwell, Segment};
+use crate::changes::{Combination, Dwell};
 use crate::counting::intervals::{Intervals, Row, Summary};
 use crate::panes::dimensions::Dimensions;
 
@@ -15,7 +15,7 @@ pub struct Report {
     pub dwell_ms: i64,
     pub event_ms: i64,
     pub offset: i64,
-    pub segment: Segment,
+    pub combination: Combination,
 }
 
 /// What is said of a viewing: by feedback, and by session events.
@@ -81,12 +81,12 @@ impl Viewings {
         emit(dimensions, &change);
     }
 
-    /// Feedback has got another segment: it matters where it is the longest report of its source.
+    /// Feedback has got another combination: it matters where it is the longest report of its source.
     pub fn move_feedback(
         &mut self,
         key: u64,
         offset: i64,
-        segment: Segment,
+        combination: Combination,
         dimensions: &mut Dimensions,
         mut emit: impl FnMut(&mut Dimensions, &Dwell),
     ) {
@@ -94,7 +94,7 @@ impl Viewings {
             .rows
             .change(key, |viewing| match &mut viewing.by_feedback {
                 Some(report) if report.offset == offset => {
-                    report.segment = segment;
+                    report.combination = combination;
                     true
                 }
                 _ => false,
@@ -104,6 +104,15 @@ impl Viewings {
                 let change = change_of(row, dimensions, sign);
                 emit(dimensions, &change);
             }
+        }
+    }
+
+    /// Calls its argument with the combination of every report.
+    pub fn each_combination(&self, visit: &mut dyn FnMut(Combination)) {
+        for row in self.rows.alive() {
+            let reports = [row.summary.by_feedback, row.summary.by_session];
+            let reports = reports.into_iter().flatten();
+            reports.for_each(|report| visit(report.combination));
         }
     }
 
@@ -133,15 +142,15 @@ fn change_of(row: &Row<Viewing>, dimensions: &mut Dimensions, sign: i64) -> Dwel
         dwell_ms: 0,
         event_ms: row.low_ms,
         offset: 0,
-        segment: 0,
+        combination: 0,
     };
     let best = best.unwrap_or(none);
-    let segment = other.map_or(best.segment, |found| {
-        dimensions.filled(best.segment, found.segment)
+    let combination = other.map_or(best.combination, |found| {
+        dimensions.filled(best.combination, found.combination)
     });
     Dwell {
         event_ms: best.event_ms,
-        segment,
+        combination,
         user: row.summary.user,
         dwell_ms: best.dwell_ms,
         sign,

@@ -2,7 +2,7 @@ use ethnum::I256;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::changes::Segment;
+use crate::changes::Combination;
 use crate::hash::{HashKey, mix};
 use crate::kafka::testing::Dice;
 use crate::spec::{self, RowLimit};
@@ -52,7 +52,7 @@ fn dimensions() -> Dimensions {
         max_values: 100,
     };
     let both: [(&str, &[&str]); 2] = [("variant", &["A", "B"]), ("surface", &[])];
-    Dimensions::new(HashKey(1, 2), &both.map(dimension), 20_000)
+    Dimensions::new(HashKey(1, 2), &both.map(dimension))
 }
 
 /// Experiments, the dimensions of their events, and all that was added to them.
@@ -73,8 +73,9 @@ impl Run {
         }
     }
 
-    fn segment(&mut self, variant: &str, surface: &str) -> Segment {
-        self.dimensions.segment_of([variant, surface].into_iter())
+    fn combination(&mut self, variant: &str, surface: &str) -> Combination {
+        self.dimensions
+            .combination_of([variant, surface].into_iter(), |_, _| ())
     }
 
     fn add(&mut self, sum: usize, place: UserAt, amount: i64) -> Result<(), Overflow> {
@@ -118,12 +119,12 @@ fn step(run: &mut Run, dice: &mut Dice, people: usize, clock_ms: &mut i64) {
         1..6 => "",
         _ => ["A", "B"][number % 2],
     };
-    let segment = run.segment(variant, ["home", "feed"][number / 2 % 2]);
-    let place = (mix(number as u64, 1), *clock_ms - late_ms, segment);
+    let combination = run.combination(variant, ["home", "feed"][number / 2 % 2]);
+    let place = (mix(number as u64, 1), *clock_ms - late_ms, combination);
     let kind = dice.below(10);
     if kind < 4 {
         let at_ms = place.1.max(run.experiments.final_ms());
-        run.add(SHOWN, (place.0, at_ms, segment), 1).unwrap();
+        run.add(SHOWN, (place.0, at_ms, combination), 1).unwrap();
     } else {
         let (sum, amount) = match kind {
             4..8 => (CLICKS, 1),
@@ -175,9 +176,9 @@ fn beyond_the_limit_the_same_users_stay() {
 #[test]
 fn rows_are_settled_when_time_moves_on() {
     let mut run = Run::new(1 << 30, 1 << 18);
-    let segment = run.segment("", "home");
+    let combination = run.combination("", "home");
     for user in 0..50 {
-        let place = (mix(user, 1), T0 + 1000 * user as i64, segment);
+        let place = (mix(user, 1), T0 + 1000 * user as i64, combination);
         run.add(CLICKS, place, 1).unwrap();
         run.add(trial::OUTCOMES, place, 1).unwrap();
     }
@@ -201,22 +202,23 @@ fn rows_are_settled_when_time_moves_on() {
 #[test]
 fn only_experiments_whose_sums_changed_are_written() {
     let mut run = Run::new(1 << 30, 1 << 18);
-    let (user, segment) = (mix(1, 1), run.segment("A", "home"));
-    run.add(SHOWN, (user, T0 + 4 * DAY_MS, segment), 1).unwrap();
+    let (user, combination) = (mix(1, 1), run.combination("A", "home"));
+    run.add(SHOWN, (user, T0 + 4 * DAY_MS, combination), 1)
+        .unwrap();
     assert_eq!(run.experiments.take_changed(), [0; 0]);
     run.check(T0);
     assert_eq!(run.experiments.take_changed(), [0, 2]);
     run.check(T0);
     assert_eq!(run.experiments.take_changed(), [0; 0]);
     let before = run.columns(0);
-    let other = (user, T0 + 4 * DAY_MS, run.segment("", "y"));
+    let other = (user, T0 + 4 * DAY_MS, run.combination("", "y"));
     run.add(CLICKS, other, 1).unwrap();
     assert!(run.experiments.is_dirty());
     assert_eq!(run.columns(0).0, before.0);
     run.add(CLICKS, other, -1).unwrap();
     run.check(T0);
     assert_eq!(run.columns(0).0, before.0);
-    run.add(SHOWN, (user, T0 - 50 * DAY_MS, segment), 1)
+    run.add(SHOWN, (user, T0 - 50 * DAY_MS, combination), 1)
         .unwrap();
     assert!(!run.experiments.is_dirty());
 }
@@ -224,12 +226,12 @@ fn only_experiments_whose_sums_changed_are_written() {
 #[test]
 fn values_may_be_as_large_as_sums_are() {
     let mut run = Run::new(1 << 30, 1 << 18);
-    let (user, segment) = (mix(1, 1), run.segment("A", "home"));
-    run.add(SHOWN, (user, T0, segment), 1).unwrap();
-    run.add(VALUE, (user, T0 + 1, segment), 5).unwrap();
-    run.add(VALUE_HIGH, (user, T0 + 1, segment), 1 << 61)
+    let (user, combination) = (mix(1, 1), run.combination("A", "home"));
+    run.add(SHOWN, (user, T0, combination), 1).unwrap();
+    run.add(VALUE, (user, T0 + 1, combination), 5).unwrap();
+    run.add(VALUE_HIGH, (user, T0 + 1, combination), 1 << 61)
         .unwrap();
-    run.add(VALUE_HIGH, (user, T0 + 2, segment), -(1 << 60))
+    run.add(VALUE_HIGH, (user, T0 + 2, combination), -(1 << 60))
         .unwrap();
     run.check(T0 + DAY_MS);
     let columns = run.columns(0);
@@ -249,12 +251,12 @@ fn values_may_be_as_large_as_sums_are() {
 #[test]
 fn a_sum_that_passes_its_bound_is_an_error() {
     let mut run = Run::new(1 << 30, 1 << 18);
-    let (user, segment) = (mix(1, 1), run.segment("A", "home"));
-    run.add(CLICKS, (user, T0, segment), 1 << 62).unwrap();
-    assert!(run.add(CLICKS, (user, T0, segment), 1).is_err());
-    run.add(CLICKS, (user, T0, segment), -1).unwrap();
+    let (user, combination) = (mix(1, 1), run.combination("A", "home"));
+    run.add(CLICKS, (user, T0, combination), 1 << 62).unwrap();
+    assert!(run.add(CLICKS, (user, T0, combination), 1).is_err());
+    run.add(CLICKS, (user, T0, combination), -1).unwrap();
     assert!(
-        run.add(CLICKS, (user, T0 + 1, segment), (1 << 62) + 1)
+        run.add(CLICKS, (user, T0 + 1, combination), (1 << 62) + 1)
             .is_err()
     );
 }
@@ -265,9 +267,9 @@ fn settled_rows_that_meet_may_not_pass_it_either() {
     spec["exposures"].as_array_mut().unwrap().truncate(1); // no attributed one
     spec["trials"].as_array_mut().unwrap().truncate(2);
     run.experiments = experiments(spec, (1 << 30, 1 << 18)).unwrap();
-    let (user, segment) = (mix(1, 1), run.segment("", "home"));
+    let (user, combination) = (mix(1, 1), run.combination("", "home"));
     for later_ms in 0..2 {
-        run.add(CLICKS, (user, T0 + later_ms, segment), 3 << 60)
+        run.add(CLICKS, (user, T0 + later_ms, combination), 3 << 60)
             .unwrap();
     }
     assert!(run.refresh(T0 + LATENESS_MS + SETTLE_MS).is_err());
@@ -276,7 +278,7 @@ fn settled_rows_that_meet_may_not_pass_it_either() {
 #[test]
 fn a_user_has_so_many_rows_and_no_more() {
     let mut run = Run::new(1 << 30, 1000);
-    let (none, arm) = (run.segment("", "home"), run.segment("A", "home"));
+    let (none, arm) = (run.combination("", "home"), run.combination("A", "home"));
     for i in 0..1010 {
         run.add(CLICKS, (7, T0 + i * (DAY_MS / 200), none), 1)
             .unwrap();
@@ -297,7 +299,7 @@ fn a_user_has_so_many_rows_and_no_more() {
 #[test]
 fn rows_that_find_no_room_on_their_days_do_not_count() {
     let mut run = Run::new(1 << 30, 6);
-    let (none, arm) = (run.segment("", "home"), run.segment("A", "home"));
+    let (none, arm) = (run.combination("", "home"), run.combination("A", "home"));
     for day in 0..4 {
         run.add(CLICKS, (7, T0 + day * DAY_MS + 1, none), 1)
             .unwrap();

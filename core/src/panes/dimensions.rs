@@ -1,23 +1,30 @@
-//! Dimension values and segments: combinations of values, numbered; values bounded by their hashes.
+//! Dimension values, and combinations of them: what an event says of all dimensions, numbered.
 //!
 //! Of the values that the settings do not name, each dimension keeps those with the smallest hashes,
 //! so that the outcome does not depend on the order of arrival; all others are `other`. A value that
-//! is pushed out becomes `other`, in every segment that has it: the numbers of its segments stay, so
-//! several numbers may stand for one segment, and readers add up what has equal values.
+//! is pushed out becomes `other`, in every combination that has it: their numbers stay, so several
+//! numbers may stand for one combination.
+//!
+//! A combination is kept as long as a row refers to it: `sweep` frees the numbers of all others.
 
 use std::hash::{BuildHasher, Hasher};
 
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 
-use crate::changes::Segment;
+use crate::changes::Combination;
+use crate::columns::LoadError;
 use crate::hash::{HashKey, mix};
-use crate::panes::groups::SegmentCodes;
 use crate::spec;
 
 /// Codes that every dimension has: no value given, and values beyond the bound.
 pub const UNKNOWN: u32 = 0;
 pub const OTHER: u32 = 1;
 const CACHED: usize = 65_536;
+
+/// The value of each dimension of a combination, as a code.
+pub trait CombinationCodes {
+    fn codes(&self, combination: Combination) -> &[u32];
+}
 
 /// The values of one dimension.
 #[derive(Debug)]
@@ -110,40 +117,49 @@ impl DimensionValues {
     }
 }
 
-/// Texts whose segment is known.
+/// Texts whose combination is known.
 #[derive(Debug)]
 struct Cached {
     hash: u64,
     texts: Box<[Box<str>]>,
-    segment: Segment,
+    combination: Combination,
 }
 
 /// What is stored of a dimension: text of each code, events that carried it, and kept values.
 pub type StoredValues = (Vec<String>, Vec<u64>, Vec<String>);
 
-/// The segments of one partition.
+/// Combinations that are swept only when there are more.
+const SWEPT: usize = 65_536;
+
+/// Values and combinations of one partition.
 #[derive(Debug)]
 pub struct Dimensions {
     key: HashKey,
     pub values: Vec<DimensionValues>,
-    limit: usize,
-    /// Times that a segment beyond the bound was asked for: it became all `other`.
-    pub overflowed: u64,
-    /// Codes of each segment, one after another.
+    /// Codes of each combination, one after another.
     codes: Vec<u32>,
-    count: usize,
-    numbers: HashTable<Segment>,
-    /// Segments by texts: a cache, emptied when full.
+    /// The epoch in which each was last changed; `FREE`: its number is free.
+    epochs: Vec<u32>,
+    free: Vec<Combination>,
+    pub epoch: u32,
+    has_changed: bool,
+    /// How many there may be before they are swept.
+    sweep_at: usize,
+    numbers: HashTable<Combination>,
+    /// Combinations by texts: a cache, emptied when full.
     cache: HashTable<Cached>,
     hashing: DefaultHashBuilder,
-    /// How often values were pushed out: what is derived of segments is stale after that.
-    pub folds: u64,
-    /// Segments whose values changed since they were last taken.
-    folded: Vec<bool>,
+    /// How often numbers got other values: what is derived of them is stale after that.
+    pub changes: u64,
 }
 
+const FREE: u32 = u32::MAX;
+
+/// A value was pushed out: the place of its dimension, and its code.
+pub type PushedOut = (usize, u32);
+
 impl Dimensions {
-    pub fn new(key: HashKey, dimensions: &[spec::Dimension], limit: usize) -> Self {
+    pub fn new(key: HashKey, dimensions: &[spec::Dimension]) -> Self {
         Self {
             key,
             values: dimensions
@@ -151,15 +167,16 @@ impl Dimensions {
                 .cloned()
                 .map(DimensionValues::new)
                 .collect(),
-            limit,
-            overflowed: 0,
             codes: Vec::new(),
-            count: 0,
+            epochs: Vec::new(),
+            free: Vec::new(),
+            epoch: 0,
+            has_changed: false,
+            sweep_at: SWEPT,
             numbers: HashTable::new(),
             cache: HashTable::new(),
             hashing: DefaultHashBuilder::default(),
-            folds: 0,
-            folded: Vec::new(),
+            changes: 0,
         }
     }
 
@@ -172,21 +189,32 @@ impl Dimensions {
         self.key.of(text.as_bytes())
     }
 
-    /// How many numbers of segments were given out.
+    /// How many numbers of combinations were given out, free ones included.
     pub fn len(&self) -> usize {
-        self.count
+        self.epochs.len()
     }
 
-    /// The segment of an accepted event with these texts ("": unknown), which is counted.
-    pub fn segment_of<'a>(&mut self, texts: impl Iterator<Item = &'a str> + Clone) -> Segment {
+    /// Bytes of memory.
+    pub fn bytes(&self) -> usize {
+        let rows = (self.codes.capacity() + self.epochs.capacity() + self.free.capacity()) * 4;
+        rows + self.numbers.allocation_size() + self.cache.len() * (32 + 24 * self.width())
+    }
+
+    /// The combination of an accepted event with these texts ("": unknown), which is counted.
+    /// `before`: what to do before the codes of combinations with a value that is pushed out change.
+    pub fn combination_of<'a>(
+        &mut self,
+        texts: impl Iterator<Item = &'a str> + Clone,
+        before: impl FnMut(&Self, PushedOut),
+    ) -> Combination {
         let hash = self.hash_of_texts(texts.clone());
         let is_it = |known: &Cached| known.texts.iter().map(|text| &**text).eq(texts.clone());
         if let Some(known) = self.cache.find(hash, is_it) {
-            let segment = known.segment;
-            self.count(segment);
-            return segment;
+            let combination = known.combination;
+            self.count(combination);
+            return combination;
         }
-        self.register(hash, texts)
+        self.register(hash, texts, before)
     }
 
     /// The texts are hashed where they are: what was just written is read again only after all that
@@ -200,16 +228,21 @@ impl Dimensions {
         hasher.finish()
     }
 
-    fn count(&mut self, segment: Segment) {
+    fn count(&mut self, combination: Combination) {
         let width = self.width();
-        let first = segment as usize * width;
+        let first = combination as usize * width;
         for (at, values) in self.values.iter_mut().enumerate() {
             values.events[self.codes[first + at] as usize] += 1;
         }
     }
 
     #[cold]
-    fn register<'a>(&mut self, hash: u64, texts: impl Iterator<Item = &'a str> + Clone) -> Segment {
+    fn register<'a>(
+        &mut self,
+        hash: u64,
+        texts: impl Iterator<Item = &'a str> + Clone,
+        mut before: impl FnMut(&Self, PushedOut),
+    ) -> Combination {
         let mut given = texts.clone();
         let mut codes = Vec::with_capacity(self.width());
         let mut is_cached = true;
@@ -220,10 +253,11 @@ impl Dimensions {
             is_cached &= code != OTHER;
             codes.push(code);
             if let Some(gone) = gone {
-                self.fold(at, gone);
+                before(self, (at, gone));
+                self.fold((at, gone));
             }
         }
-        let segment = self.number(codes);
+        let combination = self.number(&codes);
         if is_cached {
             if self.cache.len() >= CACHED {
                 self.cache.clear();
@@ -231,107 +265,150 @@ impl Dimensions {
             let known = Cached {
                 hash,
                 texts: texts.map(Into::into).collect(),
-                segment,
+                combination,
             };
             self.cache.insert_unique(hash, known, |known| known.hash);
         }
-        segment
+        combination
     }
 
-    /// A code was pushed out: every segment that has it has `other` from now on.
-    fn fold(&mut self, at: usize, gone: u32) {
-        let (width, segments) = (self.width(), self.len());
-        self.folded.resize(segments, false);
-        let segments = self.codes.chunks_exact_mut(width).zip(&mut self.folded);
-        for (codes, is_folded) in segments.filter(|(codes, _)| codes[at] == gone) {
-            codes[at] = OTHER;
-            *is_folded = true;
+    /// A code was pushed out: every combination that has it has `other` from now on.
+    fn fold(&mut self, (at, gone): PushedOut) {
+        let of_it = self.codes.iter().skip(at).step_by(self.width());
+        let changed = (0..).zip(of_it).filter(|(_, code)| **code == gone);
+        let changed: Vec<Combination> = changed.map(|(combination, _)| combination).collect();
+        let is_free = |combination: Combination| self.epochs[combination as usize] == FREE;
+        for combination in changed
+            .into_iter()
+            .filter(|x| !is_free(*x))
+            .collect::<Vec<_>>()
+        {
+            let hash = hash_of(self.codes(combination));
+            if let Ok(entry) = self.numbers.find_entry(hash, |other| *other == combination) {
+                entry.remove();
+            }
+            let width = self.width();
+            self.codes[combination as usize * width + at] = OTHER;
+            self.epochs[combination as usize] = self.epoch;
+            if self.find(self.codes(combination)).is_none() {
+                self.insert(combination);
+            }
         }
-        self.renumber();
+        self.has_changed = true;
+        self.cache.clear();
+        self.changes += 1;
     }
 
-    /// Finds segments by their codes as they are now: of equal ones the first number counts.
+    /// Finds combinations by their codes as they are now: of equal ones the first number counts.
     fn renumber(&mut self) {
         self.numbers.clear();
         self.cache.clear();
-        self.folds += 1;
-        for segment in 0..self.len() as Segment {
-            if self.find(self.codes(segment)).is_none() {
-                let hash = hash_of(self.codes(segment));
-                let (codes, width) = (&self.codes, self.values.len());
-                self.numbers.insert_unique(hash, segment, |other| {
-                    hash_of(&codes[*other as usize * width..][..width])
-                });
+        self.changes += 1;
+        for combination in 0..self.len() as Combination {
+            let is_free = self.epochs[combination as usize] == FREE;
+            if !is_free && self.find(self.codes(combination)).is_none() {
+                self.insert(combination);
             }
         }
     }
 
-    /// Which segments got other values since the last call, if any did.
-    pub fn take_folded(&mut self) -> Option<Vec<bool>> {
-        (!self.folded.is_empty()).then(|| std::mem::take(&mut self.folded))
+    fn insert(&mut self, combination: Combination) {
+        let hash = hash_of(self.codes(combination));
+        let (codes, width) = (&self.codes, self.values.len());
+        self.numbers.insert_unique(hash, combination, |other| {
+            hash_of(&codes[*other as usize * width..][..width])
+        });
     }
 
-    fn find(&self, codes: &[u32]) -> Option<Segment> {
+    fn find(&self, codes: &[u32]) -> Option<Combination> {
         self.numbers
             .find(hash_of(codes), |other| self.codes(*other) == codes)
             .copied()
     }
 
-    fn number(&mut self, mut codes: Vec<u32>) -> Segment {
-        if let Some(segment) = self.find(&codes) {
-            return segment;
+    fn number(&mut self, codes: &[u32]) -> Combination {
+        if let Some(combination) = self.find(codes) {
+            return combination;
         }
-        if self.len() >= self.limit {
-            self.overflowed += 1;
-            codes.fill(OTHER);
-            if let Some(segment) = self.find(&codes) {
-                return segment;
+        let width = self.width();
+        self.has_changed = true;
+        let combination = match self.free.pop() {
+            Some(free) => {
+                self.codes[free as usize * width..][..width].copy_from_slice(codes);
+                self.epochs[free as usize] = self.epoch;
+                free
+            }
+            None => {
+                self.codes.extend_from_slice(codes);
+                self.epochs.push(self.epoch);
+                self.len() as Combination - 1
+            }
+        };
+        self.insert(combination);
+        combination
+    }
+
+    // Leaving
+
+    /// Whether there are so many that those that nothing refers to should be looked for.
+    pub fn is_crowded(&self) -> bool {
+        self.len() - self.free.len() > self.sweep_at
+    }
+
+    /// Frees the numbers that nothing refers to; `refer` calls its argument with all others.
+    pub fn sweep(&mut self, refer: impl FnOnce(&mut dyn FnMut(Combination))) {
+        let mut is_used = vec![false; self.len()];
+        refer(&mut |combination| {
+            if let Some(used) = is_used.get_mut(combination as usize) {
+                *used = true;
+            }
+        });
+        for (combination, is_used) in (0..).zip(is_used) {
+            let epoch = &mut self.epochs[combination as usize];
+            if !is_used && *epoch != FREE {
+                *epoch = FREE;
+                self.free.push(combination);
             }
         }
-        let segment = self.len() as Segment;
-        self.codes.extend_from_slice(&codes);
-        self.count += 1;
-        let (all, width) = (&self.codes, self.values.len());
-        self.numbers
-            .insert_unique(hash_of(&codes), segment, |other| {
-                hash_of(&all[*other as usize * width..][..width])
-            });
-        segment
+        self.sweep_at = SWEPT.max(2 * (self.len() - self.free.len()));
+        self.renumber();
     }
 
-    /// The value codes of a segment.
-    pub fn codes(&self, segment: Segment) -> &[u32] {
+    /// The value codes of a combination.
+    pub fn codes(&self, combination: Combination) -> &[u32] {
         let width = self.width();
-        &self.codes[segment as usize * width..][..width]
+        &self.codes[combination as usize * width..][..width]
     }
 
-    /// The first number of the segment with the same values.
-    pub fn resolve(&self, segment: Segment) -> Segment {
-        if self.folds == 0 {
-            segment
+    /// The first number of the combination with the same values.
+    pub fn resolve(&self, combination: Combination) -> Combination {
+        if self.changes == 0 {
+            combination
         } else {
-            self.find(self.codes(segment)).unwrap_or(segment)
+            self.find(self.codes(combination)).unwrap_or(combination)
         }
     }
 
     /// Whether every dimension has a value.
-    pub fn is_complete(&self, segment: Segment) -> bool {
-        self.codes(segment).iter().all(|code| *code != UNKNOWN)
+    pub fn is_complete(&self, combination: Combination) -> bool {
+        self.codes(combination).iter().all(|code| *code != UNKNOWN)
     }
 
-    /// A segment with its unknown values taken from another one.
-    pub fn filled(&mut self, own: Segment, inherited: Segment) -> Segment {
+    /// A combination with its unknown values taken from another one.
+    pub fn filled(&mut self, own: Combination, inherited: Combination) -> Combination {
         if self.is_complete(own) {
             return own;
         }
         let codes = self.codes(own).iter().zip(self.codes(inherited));
         let codes = codes.map(|(mine, theirs)| if *mine == UNKNOWN { *theirs } else { *mine });
-        let codes = codes.collect();
-        self.number(codes)
+        let codes: Vec<u32> = codes.collect();
+        self.number(&codes)
     }
 
-    /// Takes over stored values of each dimension, and the codes of each segment.
-    pub fn load(&mut self, values: Vec<StoredValues>, tuples: &[Vec<u32>]) {
+    // Stored form
+
+    /// Takes over stored values of each dimension.
+    pub fn load_values(&mut self, values: Vec<StoredValues>) {
         for (ours, (texts, events, kept)) in self.values.iter_mut().zip(values) {
             for (code, text) in texts.iter().enumerate().skip(OTHER as usize + 1) {
                 if kept.contains(text) {
@@ -344,31 +421,76 @@ impl Dimensions {
             }
             (ours.texts, ours.events) = (texts, events);
         }
-        (self.codes, self.count) = (tuples.concat(), tuples.len());
-        for at in 0..self.width() {
+        for values in &mut self.values {
             // Values that the settings named then, and do not now.
-            while self.values[at].hashes.len() > self.values[at].spec.max_values {
-                if let Some(gone) = self.values[at].push_out() {
-                    self.fold(at, gone);
-                }
+            while values.hashes.len() > values.spec.max_values {
+                values.push_out();
             }
         }
-        self.folded.clear();
+    }
+
+    /// So many numbers were given out.
+    pub fn resize(&mut self, len: usize) {
+        self.codes.resize(len * self.width(), UNKNOWN);
+        self.epochs.resize(len, FREE);
+    }
+
+    /// Takes over a stored combination, as of this epoch. An error where it has no such number.
+    pub fn load(
+        &mut self,
+        combination: Combination,
+        codes: impl Iterator<Item = u32>,
+    ) -> Result<(), LoadError> {
+        let (at, width) = (combination as usize, self.width());
+        if at >= self.len() {
+            return Err(format!("a stored combination has the number {combination}"));
+        }
+        self.epochs[at] = self.epoch;
+        let places = self.codes[at * width..][..width].iter_mut();
+        for ((place, code), values) in places.zip(codes).zip(&self.values) {
+            let text = values.texts.get(code as usize);
+            let is_gone = text.is_none_or(|text| *text == values.texts[OTHER as usize]);
+            *place = if is_gone { OTHER } else { code };
+        }
+        Ok(())
+    }
+
+    /// All combinations are loaded.
+    pub fn finish_load(&mut self) {
+        let numbers = (0..).zip(&self.epochs);
+        self.free = numbers
+            .filter(|(_, epoch)| **epoch == FREE)
+            .map(|(at, _)| at)
+            .collect();
+        self.sweep_at = SWEPT.max(2 * self.len());
         self.renumber();
     }
 
-    /// The codes of all segments, one after another.
-    pub fn all_codes(&self) -> &[u32] {
-        &self.codes
+    /// Changes from now on belong to another epoch.
+    pub fn seal(&mut self) {
+        self.epoch += u32::from(std::mem::take(&mut self.has_changed));
+    }
+
+    /// Number, codes and epoch of those that last changed in the epochs [first, end).
+    pub fn changed(
+        &self,
+        first: u32,
+        end: u32,
+    ) -> impl Iterator<Item = (Combination, &[u32], u32)> {
+        let numbers = (0..).zip(&self.epochs);
+        let changed = numbers.filter(move |(_, epoch)| (first..end).contains(*epoch));
+        changed.map(|(at, epoch)| (at, self.codes(at), *epoch))
+    }
+
+    /// The epochs of all.
+    pub fn epochs(&self) -> impl Iterator<Item = u32> {
+        self.epochs.iter().copied().filter(|epoch| *epoch != FREE)
     }
 }
 
-impl SegmentCodes for Dimensions {
-    fn codes(&self, segment: Segment) -> &[u32] {
-        self.codes(segment)
-    }
-    fn resolve(&self, segment: Segment) -> Segment {
-        self.resolve(segment)
+impl CombinationCodes for Dimensions {
+    fn codes(&self, combination: Combination) -> &[u32] {
+        self.codes(combination)
     }
 }
 
@@ -395,11 +517,11 @@ mod tests {
         let texts: Vec<String> = (0..500).map(|i| format!("value-{i}")).collect();
         let mut kept = Vec::new();
         for order in [texts.clone(), texts.iter().rev().cloned().collect()] {
-            let mut dimensions = Dimensions::new(HashKey(1, 2), &[dimension(10)], 20_000);
+            let mut dimensions = Dimensions::new(HashKey(1, 2), &[dimension(10)]);
             for text in &order {
-                dimensions.segment_of([text.as_str()].into_iter());
+                dimensions.combination_of([text.as_str()].into_iter(), |_, _| ());
             }
-            dimensions.segment_of(["A"].into_iter());
+            dimensions.combination_of(["A"].into_iter(), |_, _| ());
             assert_eq!(dimensions.values[0].kept().len(), 11);
             let others = dimensions.values[0].events[OTHER as usize];
             assert_eq!(others, 490);
@@ -411,10 +533,10 @@ mod tests {
     #[test]
     fn unknown_values_are_filled() {
         let two = [dimension(10), dimension(10)];
-        let mut dimensions = Dimensions::new(HashKey(1, 2), &two, 20_000);
+        let mut dimensions = Dimensions::new(HashKey(1, 2), &two);
         let (full, own) = (
-            dimensions.segment_of(["A", "x"].into_iter()),
-            dimensions.segment_of(["", "y"].into_iter()),
+            dimensions.combination_of(["A", "x"].into_iter(), |_, _| ()),
+            dimensions.combination_of(["", "y"].into_iter(), |_, _| ()),
         );
         assert!(dimensions.is_complete(full) && !dimensions.is_complete(own));
         let filled = dimensions.filled(own, full);
@@ -422,13 +544,42 @@ mod tests {
     }
 
     #[test]
-    fn segments_beyond_the_bound_are_other() {
-        let mut dimensions = Dimensions::new(HashKey(1, 2), &[dimension(100)], 3);
-        let segments: Vec<Segment> = ["a", "b", "c", "d", "e"]
-            .iter()
-            .map(|text| dimensions.segment_of([*text].into_iter()))
-            .collect();
-        assert_eq!(segments, [0, 1, 2, 3, 3]);
-        assert_eq!(dimensions.overflowed, 2);
+    fn what_nothing_refers_to_is_swept_and_its_number_used_again() {
+        let mut dimensions = Dimensions::new(HashKey(1, 2), &[dimension(100)]);
+        let of = |dimensions: &mut Dimensions, text| {
+            dimensions.combination_of([text].into_iter(), |_, _| ())
+        };
+        let numbers = ["a", "b", "c"].map(|text| of(&mut dimensions, text));
+        assert_eq!(numbers, [0, 1, 2]);
+        dimensions.seal();
+        dimensions.sweep(|is_used| [0, 2].into_iter().for_each(is_used));
+        assert_eq!(of(&mut dimensions, "c"), 2);
+        assert_eq!(of(&mut dimensions, "d"), 1);
+        assert_eq!(of(&mut dimensions, "b"), 3);
+        let changed = dimensions.changed(1, 2).map(|(number, ..)| number);
+        assert_eq!(changed.collect::<Vec<_>>(), [1, 3]);
+    }
+
+    #[test]
+    fn combinations_of_a_value_that_is_pushed_out_are_one() {
+        let mut dimensions = Dimensions::new(HashKey(1, 2), &[dimension(1)]);
+        let mut gone = Vec::new();
+        let mut numbers = Vec::new();
+        for i in 0..100 {
+            let text = format!("value-{i}");
+            let texts = [text.as_str()].into_iter();
+            numbers.push(dimensions.combination_of(texts, |before, (at, code)| {
+                assert_eq!(at, 0);
+                gone.push(before.find(&[code]).unwrap());
+            }));
+        }
+        assert!(gone.len() > 2);
+        let others = gone.iter().map(|number| dimensions.codes(*number));
+        assert!(others.clone().all(|codes| codes == [OTHER]));
+        let first = dimensions.resolve(gone[0]);
+        assert!(
+            gone.iter()
+                .all(|number| dimensions.resolve(*number) == first)
+        );
     }
 }

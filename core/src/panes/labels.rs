@@ -1,11 +1,11 @@
 //! Labels: values of some dimensions, numbered for good.
 //!
-//! A value may become `other` in its segments; a label keeps the values that it was made with, so
+//! A value may become `other` in its combinations; a label keeps the values that it was made with, so
 //! that rows can be stored under its number for long. Readers know which values are kept.
 
 use hashbrown::HashMap;
 
-use crate::changes::Segment;
+use crate::changes::Combination;
 use crate::panes::dimensions::Dimensions;
 
 const UNSET: u32 = u32::MAX;
@@ -18,8 +18,8 @@ pub struct Labels {
     /// Values of each label, in the order of the dimensions.
     pub known: Vec<Vec<String>>,
     numbers: HashMap<Vec<String>, u32>,
-    of_segment: Vec<u32>,
-    folds: u64,
+    of_combination: Vec<u32>,
+    changes: u64,
 }
 
 impl Labels {
@@ -31,32 +31,32 @@ impl Labels {
             limit,
             known,
             numbers,
-            of_segment: Vec::new(),
-            folds: 0,
+            of_combination: Vec::new(),
+            changes: 0,
         }
     }
 
-    /// The label of a segment.
-    pub fn of(&mut self, dimensions: &Dimensions, segment: Segment) -> u32 {
-        if self.folds != dimensions.folds {
-            self.of_segment.clear();
-            self.folds = dimensions.folds;
+    /// The label of a combination.
+    pub fn of(&mut self, dimensions: &Dimensions, combination: Combination) -> u32 {
+        if self.changes != dimensions.changes {
+            self.of_combination.clear();
+            self.changes = dimensions.changes;
         }
-        let at = segment as usize;
-        if at >= self.of_segment.len() {
-            self.of_segment.resize(at + 1, UNSET);
+        let at = combination as usize;
+        if at >= self.of_combination.len() {
+            self.of_combination.resize(at + 1, UNSET);
         }
-        if self.of_segment[at] == UNSET {
-            let codes = dimensions.codes(segment);
+        if self.of_combination[at] == UNSET {
+            let codes = dimensions.codes(combination);
             let text =
                 |place: &usize| dimensions.values[*place].texts[codes[*place] as usize].clone();
             let mut label: Vec<String> = self.places.iter().map(text).collect();
             if self.known.len() >= self.limit && !self.numbers.contains_key(&label) {
                 label.fill("other".to_owned());
             }
-            self.of_segment[at] = self.number(label);
+            self.of_combination[at] = self.number(label);
         }
-        self.of_segment[at]
+        self.of_combination[at]
     }
 
     fn number(&mut self, label: Vec<String>) -> u32 {

@@ -4,6 +4,7 @@
 //! covers it. Where settings ask for it, a window has a second ring under `TOTALS` + its number,
 //! which keeps some statistics for a day and a window: the same window a day before.
 
+use crate::panes::order::Order;
 use crate::spec::{DayBefore, Ring};
 
 /// The ring of the totals since the state began: it has the one pane 0.
@@ -51,7 +52,11 @@ impl Rings {
     }
 
     /// The same, and those of the day before. An error where a window has no such number.
-    pub fn with_day_before(windows: &[Ring], spec: &DayBefore) -> Result<Self, String> {
+    pub fn with_day_before(
+        windows: &[Ring],
+        spec: &DayBefore,
+        order: &Order,
+    ) -> Result<Self, String> {
         let mut rings = Self::new(windows);
         for (window, ring) in &spec.rings {
             if !(1..=windows.len() as u64).contains(window) {
@@ -64,11 +69,11 @@ impl Rings {
             .iter()
             .flat_map(|(first, stop)| *first..*stop)
         {
-            let block = code as usize / BLOCK;
-            if block >= rings.kept.len() {
-                rings.kept.resize(block + 1, 0);
+            let place = order.place(code) as usize;
+            if place / BLOCK >= rings.kept.len() {
+                rings.kept.resize(place / BLOCK + 1, 0);
             }
-            rings.kept[block] |= 1 << (code as usize % BLOCK);
+            rings.kept[place / BLOCK] |= 1 << (place % BLOCK);
         }
         Ok(rings)
     }
@@ -88,14 +93,12 @@ impl Rings {
         self.all.get(place).copied()
     }
 
-    /// Those of the amounts of a block that are kept for the day before; none where all are 0.
-    pub fn for_day_before(&self, block: usize, amounts: &Cell) -> Option<Cell> {
-        let kept = *self.kept.get(block).filter(|kept| **kept != 0)?;
-        let mut chosen = [0; BLOCK];
-        for (place, amount) in amounts.iter().enumerate() {
-            chosen[place] = if kept >> place & 1 == 1 { *amount } else { 0 };
+    /// The places of a block that a ring keeps, as bits.
+    pub fn kept(&self, number: u64, block: usize) -> u64 {
+        match number < TOTALS {
+            true => u64::MAX,
+            false => self.kept.get(block).copied().unwrap_or(0),
         }
-        chosen.iter().any(|amount| *amount != 0).then_some(chosen)
     }
 
     /// The time has moved to this. Returns whether panes have left.
@@ -138,19 +141,12 @@ mod tests {
             rings: vec![(1, ring)],
             statistics: vec![(2, 4), (127, 129)],
         };
-        let rings = Rings::with_day_before(&[window], &spec).unwrap();
+        let rings = Rings::with_day_before(&[window], &spec, &Order::new(&[])).unwrap();
         assert_eq!(rings.get(1), Some((TOTALS + 1, ring)));
-        let amounts = std::array::from_fn(|place| place as i64 + 1);
-        let kept = |block| -> Vec<(usize, i64)> {
-            let row = rings.for_day_before(block, &amounts).unwrap_or([0; BLOCK]);
-            (0..).zip(row).filter(|(_, amount)| *amount != 0).collect()
-        };
-        assert_eq!(kept(0), [(2, 3), (3, 4)]);
-        assert_eq!(kept(1), [(63, 64)]);
-        assert_eq!(kept(2), [(0, 1)]);
-        assert_eq!(kept(3), []);
-        assert!(rings.for_day_before(0, &[0; BLOCK]).is_none());
-        assert!(Rings::with_day_before(&[], &spec).is_err());
+        let kept = |block| rings.kept(TOTALS + 1, block);
+        assert_eq!([0, 1, 2, 3].map(kept), [0b1100, 1 << 63, 1, 0]);
+        assert_eq!(rings.kept(1, 3), u64::MAX);
+        assert!(Rings::with_day_before(&[], &spec, &Order::new(&[])).is_err());
     }
 
     #[test]
@@ -163,7 +159,7 @@ mod tests {
             rings: vec![(1, ring(1500))],
             statistics: vec![],
         };
-        let mut rings = Rings::with_day_before(&[ring(60)], &spec).unwrap();
+        let mut rings = Rings::with_day_before(&[ring(60)], &spec, &Order::new(&[])).unwrap();
         assert!(rings.advance(2000 * 60_000));
         assert!(!rings.advance(2000 * 60_000 + 59_999));
         assert!(rings.is_gone(1, 1940) && !rings.is_gone(1, 1941));

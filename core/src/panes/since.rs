@@ -3,7 +3,7 @@
 
 use crate::spec::{CountFrom, ItemsSince, Since};
 
-use crate::panes::rings::{BLOCK, Cell};
+use crate::panes::rings::BLOCK;
 
 impl ItemsSince {
     /// All times, which panes may not straddle.
@@ -57,38 +57,32 @@ impl Since {
         self.times().all(|since_ms| since_ms <= at_ms)
     }
 
-    /// What of a block's amounts counts in a ring at a time; none where nothing does.
-    pub fn counted(
-        &self,
-        (ring, block, at_ms): (u64, usize, i64),
-        amounts: &Cell,
-        part: Fold,
-    ) -> Option<Cell> {
+    /// The places of a block that count in a ring at a time, as bits.
+    pub fn counted(&self, (ring, block, at_ms): (u64, usize, i64), part: Fold) -> u64 {
         let from = self.of_ring(ring);
         if at_ms < from.since_ms {
-            return None;
+            return 0;
         }
-        let mut counted = match part {
-            Fold::NewOnly if !from.is_new => [0; BLOCK],
-            _ => *amounts,
-        };
+        let is_counted = part == Fold::All || from.is_new;
+        let mut counted = if is_counted { u64::MAX } else { 0 };
         for (first, stop, of_statistic) in &self.statistics {
             let (start, end) = (block * BLOCK, (block + 1) * BLOCK);
             for code in start.max(*first as usize)..end.min(*stop as usize) {
                 if at_ms < of_statistic.since_ms {
-                    counted[code - start] = 0;
+                    counted &= !(1 << (code - start));
                 } else if of_statistic.is_new {
-                    counted[code - start] = amounts[code - start];
+                    counted |= 1 << (code - start);
                 }
             }
         }
-        counted.iter().any(|amount| *amount != 0).then_some(counted)
+        counted
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::panes::places;
 
     fn since() -> Since {
         let from = |since_ms, is_new| CountFrom { since_ms, is_new };
@@ -99,16 +93,16 @@ mod tests {
         }
     }
 
-    fn places(counted: Option<Cell>) -> Vec<usize> {
-        let row = counted.unwrap_or([0; BLOCK]);
-        (0..BLOCK).filter(|place| row[*place] != 0).collect()
+    fn of(ring: u64, block: usize, at_ms: i64, part: Fold) -> Vec<usize> {
+        places(since().counted((ring, block, at_ms), part)).collect()
     }
 
     #[test]
     fn nothing_of_the_time_before_counts() {
-        let mut amounts = [0; BLOCK];
-        amounts[..4].fill(7);
-        let of = |ring, at_ms| places(since().counted((ring, 0, at_ms), &amounts, Fold::All));
+        let of = |ring, at_ms| {
+            let first = of(ring, 0, at_ms, Fold::All).into_iter();
+            first.take_while(|place| *place < 4).collect::<Vec<_>>()
+        };
         assert_eq!(of(1, 5_999), [0, 3]);
         assert_eq!(of(1, 6_000), [0, 1, 2, 3]);
         assert!(of(2, 4_999).is_empty());
@@ -118,10 +112,7 @@ mod tests {
 
     #[test]
     fn what_is_new_is_told_apart() {
-        let amounts = [1; BLOCK];
-        let of = |ring, block, at_ms| {
-            places(since().counted((ring, block, at_ms), &amounts, Fold::NewOnly))
-        };
+        let of = |ring, block, at_ms| of(ring, block, at_ms, Fold::NewOnly);
         assert_eq!(of(1, 0, 7_000), [1, 2]);
         assert!(of(1, 0, 5_000).is_empty());
         assert!(of(1, 1, 7_000).is_empty());

@@ -3,7 +3,7 @@
 use crate::attribution::Attribution;
 use crate::attribution::emitted::ShownItem;
 use crate::attribution::pending::Feedback;
-use crate::changes::{Dwell, ItemOf, Kind, Segment};
+use crate::changes::{Combination, Dwell, ItemOf, Kind};
 use crate::counting::Counting;
 use crate::counting::sessions::{Sessions, Visit};
 use crate::counting::viewings::{Report, Viewing, viewing_key};
@@ -20,12 +20,12 @@ const NOBODY: u64 = 0xE703_7ED1_A0B4_28DB;
 /// Makes what an anonymous click joins its impression by, where one record says both.
 const OWN_RECORD: u64 = 0x8EBC_6AF0_9C88_C6E3;
 
-/// Where an event stands in its log, and its segment.
+/// Where an event stands in its log, and its combination.
 #[derive(Clone, Copy)]
 pub(super) struct At {
     pub arrival_ms: i64,
     pub position: i64,
-    pub segment: Segment,
+    pub combination: Combination,
 }
 
 /// Whose event it is.
@@ -133,7 +133,7 @@ pub(super) fn count(
             item,
             dwell_ms,
         } => {
-            let place = (event.event_ms, at.segment, who.user);
+            let place = (event.event_ms, at.combination, who.user);
             counting.valued(event.custom.first(), place, 1);
             let visit = (session, action);
             take_visit(sessions, counting, event, visit, (who, at));
@@ -174,7 +174,7 @@ fn show(
             offset: at.position,
             index: index as u16,
             position: item.position as u16,
-            segment: at.segment,
+            combination: at.combination,
             score: item.score,
             weights: weights.get(index),
             custom: event.custom.get(index),
@@ -199,11 +199,11 @@ fn feedback_of(
         kind,
         value_micros: line.value_micros,
         dwell_ms,
-        own_segment: at.segment,
+        own_combination: at.combination,
         own_position: line.position,
         is_complete: false,
         joined: NO_ROW,
-        segment: at.segment,
+        combination: at.combination,
         position: line.position,
         is_settled: false,
         epoch: 0,
@@ -220,7 +220,7 @@ fn take_visit(
     let visit = Visit {
         user: who.user,
         offset: at.position,
-        segment: at.segment,
+        combination: at.combination,
         views: i64::from(action == Action::View),
         is_end: action == Action::End,
     };
@@ -237,11 +237,11 @@ fn view(
     (item, dwell_ms): (u64, i64),
     (who, at): (Identity, At),
 ) {
-    let (user, event_ms, segment) = (who.user, event.event_ms, at.segment);
+    let (user, event_ms, combination) = (who.user, event.event_ms, at.combination);
     match who.slate_key(event.request) {
         NONE => counting.single_dwell(&Dwell {
             event_ms,
-            segment,
+            combination,
             user,
             dwell_ms,
             sign: 1,
@@ -251,7 +251,7 @@ fn view(
                 dwell_ms,
                 event_ms,
                 offset: at.position,
-                segment,
+                combination,
             };
             let viewing = Viewing {
                 user,

@@ -4,9 +4,10 @@
 use serde::Deserialize;
 
 use super::snapshot::GONE;
-use super::tables::{Table, custom_column, final_column, weight_column};
-use crate::columns::{ColumnValues, Columns, LoadError, Value};
+use super::tables::{Table, code_column, custom_column, final_column, weight_column};
+use crate::columns::{Columns, LoadError, Value};
 use crate::custom;
+use crate::panes::dimensions::UNKNOWN;
 use crate::users::time_column;
 use crate::weights::Weight;
 
@@ -16,8 +17,7 @@ type Places = Vec<Option<usize>>;
 /// What the settings that stored the rows were, beside ours.
 #[derive(Clone, Debug, Deserialize)]
 pub struct TableMigration {
-    /// Segment as stored → segment now.
-    segments: Vec<u16>,
+    dimensions: Places,
     policies: Places,
     custom: Places,
     /// Configured kinds of feedback.
@@ -36,12 +36,10 @@ impl TableMigration {
     /// A blob of a table as ours. An error where columns do not fit.
     pub fn apply(&self, table: Table, columns: &Columns) -> Result<Columns, LoadError> {
         let mut found = columns.clone();
-        for (name, values) in &mut found.0 {
-            if name == "segment" || name.ends_with("_segment") {
-                self.renumber(values)?;
-            }
-        }
         match table {
+            Table::Combinations => {
+                put(&mut found, code_column, &self.dimensions, UNKNOWN as i32)?;
+            }
             Table::Impressions => self.put_shown(&mut found)?,
             Table::Retained => {
                 self.put_shown(&mut found)?;
@@ -53,27 +51,6 @@ impl TableMigration {
             _ => {}
         }
         Ok(found)
-    }
-
-    fn renumber(&self, values: &mut ColumnValues) -> Result<(), LoadError> {
-        let now = |was: usize| {
-            let now = self.segments.get(was).copied();
-            now.ok_or("a stored row has a segment that is not stored".to_owned())
-        };
-        match values {
-            ColumnValues::I16(segments) => {
-                for segment in segments {
-                    *segment = now(usize::from(*segment as u16))? as i16;
-                }
-            }
-            ColumnValues::I32(segments) => {
-                for segment in segments {
-                    *segment = i32::from(now(*segment as usize)?);
-                }
-            }
-            _ => return Err("a stored segment has another type".to_owned()),
-        }
-        Ok(())
     }
 
     /// What impressions show: weights of policies, items.
@@ -152,12 +129,13 @@ fn put<T: Value>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::columns::ColumnValues;
 
     /// Stored: kinds click, like, star; policies p, q; custom depth, height; units of a second.
     /// Now: click, star, share; q, another p; height, width; units of five seconds.
     fn migration() -> TableMigration {
         TableMigration {
-            segments: vec![0, 1, 0],
+            dimensions: vec![Some(1), None],
             policies: vec![Some(1), None],
             custom: vec![Some(1), None],
             kinds: vec![Some(0), Some(2), None],
@@ -178,17 +156,11 @@ mod tests {
     }
 
     #[test]
-    fn segments_are_renumbered_and_those_that_are_not_stored_refused() {
-        let found = applied(
-            Table::Sessions,
-            &[("segment", ColumnValues::I16(vec![0, 1, 2]))],
-        );
-        assert_eq!(found.get::<i16>("segment"), Ok([0, 1, 0].as_slice()));
-        let odd = Columns(vec![(
-            "click_segment".to_owned(),
-            ColumnValues::I16(vec![-1]),
-        )]);
-        assert!(migration().apply(Table::Viewings, &odd).is_err());
+    fn combinations_have_values_of_our_dimensions() {
+        let codes = ["code_0", "code_1"].map(|name| (name, ColumnValues::I32(vec![2, 3])));
+        let found = applied(Table::Combinations, &codes);
+        let of = |at| found.get::<i32>(&code_column(at)).map(<[i32]>::to_vec);
+        assert_eq!([of(0), of(1)], [Ok(vec![2, 3]), Ok(vec![0, 0])]);
     }
 
     #[test]

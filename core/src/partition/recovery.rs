@@ -9,7 +9,7 @@ use crate::attribution::pending::Feedback;
 use crate::attribution::retained::Retained;
 use crate::changes::EventKind;
 use crate::changes::NEVER;
-use crate::changes::{Kind, Segment};
+use crate::changes::{Combination, Kind};
 use crate::columns::{Columns, LoadError, StoredRow};
 use crate::counting::intervals::{Intervals, Row, Summary};
 use crate::counting::sessions::Visit;
@@ -24,11 +24,13 @@ use crate::partition::tables::{
     EventIdRow, FeedbackRow, ImpressionRow, IntervalRow, ProbeRow, RetainedRow, Table, ViewingRow,
     VisitRow,
 };
-use crate::partition::tables::{final_column, items_reader, values_reader, weights_reader};
+use crate::partition::tables::{
+    code_column, final_column, items_reader, values_reader, weights_reader,
+};
 use crate::slates::NO_SLATE;
 
 impl Partition {
-    /// Takes over the blobs of one table, the oldest first; clocks, segments and counters are set
+    /// Takes over the blobs of one table, the oldest first; clocks, combinations and counters are set
     /// before. Impressions come before what is retained of them, then what slates
     /// are compared with, feedback last. Returns the numbers
     /// (or epochs) of the rows of each blob: the first, and the one after the last.
@@ -51,6 +53,7 @@ impl Partition {
                 }
                 Ok(spans)
             }
+            Table::Combinations => self.load_combinations(blobs),
             _ => {
                 let first = self.serials(table).1 as u32;
                 let versions = Versions::new(blobs, first)?;
@@ -61,6 +64,26 @@ impl Partition {
                     .collect())
             }
         }
+    }
+
+    fn load_combinations(&mut self, blobs: &[Columns]) -> Result<Vec<(u64, u64)>, LoadError> {
+        let dimensions = &mut self.counting.dimensions;
+        let mut spans = Vec::new();
+        for columns in blobs {
+            let numbers: &[i32] = columns.get("number")?;
+            let codes = (0..dimensions.values.len()).map(|at| columns.get(&code_column(at)));
+            let codes: Vec<&[i32]> = codes.collect::<Result<_, _>>()?;
+            columns.rows()?;
+            for (at, number) in numbers.iter().enumerate() {
+                let codes = codes.iter().map(|codes| codes[at] as u32);
+                dimensions.load(*number as Combination, codes)?;
+            }
+            let epoch = u64::from(dimensions.epoch);
+            spans.push((epoch, epoch + 1));
+            dimensions.epoch += 1;
+        }
+        dimensions.finish_load();
+        Ok(spans)
     }
 
     fn load_rows(&mut self, table: Table, columns: &Columns) -> Result<(), LoadError> {
@@ -117,7 +140,8 @@ impl Partition {
             self.attribution.weights.load_open(weights_at(at));
             let age = (stored.event_ms, stored.offset, stored.index as u16);
             let mut row = Impression::new(stored.pair, age);
-            (row.position, row.segment) = (stored.position as u16, stored.segment as u16);
+            (row.position, row.combination) =
+                (stored.position as u16, stored.combination as Combination);
             row.score = stored.score;
             row.set_member(stored.is_member);
             if stored.slate == NONE {
@@ -136,7 +160,7 @@ impl Partition {
             found.placed = found.placed.max(stored.placed as u32);
             found.is_closed |= stored.is_closed;
             if stored.is_member {
-                found.learn_earliest(row.age(), row.segment);
+                found.learn_earliest(row.age(), row.combination);
             }
             let added = self.attribution.impressions.push(row);
             let slates = &mut self.attribution.slates;
@@ -173,7 +197,8 @@ impl Partition {
             let age = (stored.event_ms, stored.offset, stored.index as u16);
             let mut row = Retained::new(stored.pair, stored.user, age);
             (row.slate_key, row.is_member) = (stored.slate, stored.is_member);
-            (row.position, row.segment) = (stored.position as u16, stored.segment as u16);
+            (row.position, row.combination) =
+                (stored.position as u16, stored.combination as Combination);
             (row.score, row.final_first_ms) = (stored.score, stored.first_ms);
             row.epoch = versions.epochs[at];
             row.open = open
@@ -194,7 +219,7 @@ impl Partition {
             if let Some(found) = attribution.slates.get_mut(slate) {
                 row.prev_in_slate = found.last_retained;
                 if stored.is_member && row_open == NO_ROW {
-                    found.learn_earliest(age, row.segment);
+                    found.learn_earliest(age, row.combination);
                 }
             }
             let counted: Vec<u32> = counts.iter().map(|of_kind| of_kind[at] as u32).collect();
@@ -229,7 +254,7 @@ impl Partition {
         let mut rows: Vec<_> = found.collect();
         rows.sort_by_key(|(row, ..)| (kind_of(row.kind) == Kind::Conversion, row.id));
         for (stored, values, epoch) in rows {
-            let own_segment = Segment::from(stored.segment as u16);
+            let own_combination = stored.combination as Combination;
             let own_position = u32::from(stored.position as u16);
             let feedback = Feedback {
                 id: stored.id,
@@ -241,11 +266,11 @@ impl Partition {
                 kind: kind_of(stored.kind),
                 value_micros: stored.value_micros,
                 dwell_ms: (stored.dwell_ms >= 0).then_some(stored.dwell_ms),
-                own_segment,
+                own_combination,
                 own_position,
                 is_complete: stored.is_complete,
                 joined: NO_ROW,
-                segment: own_segment,
+                combination: own_combination,
                 position: own_position,
                 is_settled: stored.is_settled,
                 epoch,
@@ -268,10 +293,7 @@ impl Partition {
             sessions, counting, ..
         } = self;
         counting.load_sessions(|take| sessions.emit_all(take));
-        if !counting.panes.has_new() {
-            return Ok(());
-        }
-        counting.panes.fold_new(self.stream_ms)
+        counting.fold_new(self.stream_ms)
     }
 }
 
@@ -337,7 +359,7 @@ fn visits(columns: &Columns) -> Result<Vec<Visit>, LoadError> {
     let visit = |row: VisitRow| Visit {
         user: row.user,
         offset: row.offset,
-        segment: Segment::from(row.segment as u16),
+        combination: row.combination as Combination,
         views: row.views,
         is_end: row.is_end,
     };
@@ -345,12 +367,12 @@ fn visits(columns: &Columns) -> Result<Vec<Visit>, LoadError> {
 }
 
 fn viewings(columns: &Columns) -> Result<Vec<Viewing>, LoadError> {
-    let report = |dwell_ms: i64, event_ms: i64, offset: i64, segment: i16| {
-        (dwell_ms >= 0).then(|| Report {
+    let report = |dwell_ms: i64, event_ms: i64, offset: i64, combination: i32| {
+        (dwell_ms >= 0).then_some(Report {
             dwell_ms,
             event_ms,
             offset,
-            segment: Segment::from(segment as u16),
+            combination: combination as Combination,
         })
     };
     let viewing = |row: ViewingRow| Viewing {
@@ -359,13 +381,13 @@ fn viewings(columns: &Columns) -> Result<Vec<Viewing>, LoadError> {
             row.click_dwell_ms,
             row.click_event_ms,
             row.click_offset,
-            row.click_segment,
+            row.click_combination,
         ),
         by_session: report(
             row.session_dwell_ms,
             row.session_event_ms,
             row.session_offset,
-            row.session_segment,
+            row.session_combination,
         ),
     };
     Ok(ViewingRow::rows(columns)?.map(viewing).collect())

@@ -18,7 +18,7 @@ use crate::partition::tables::{
     EventIdRow, FeedbackRow, ImpressionRow, IntervalRow, ProbeRow, RetainedRow, Table, ViewingRow,
     VisitRow, custom_column, final_column,
 };
-use crate::partition::tables::{store_items, store_weights};
+use crate::partition::tables::{code_column, store_items, store_weights};
 use crate::weights::Weights;
 
 /// How a kind of feedback is stored: its place, or these.
@@ -38,6 +38,7 @@ impl Partition {
     /// First and next number (or epoch) of a table's rows.
     pub fn serials(&self, table: Table) -> (u64, u64) {
         match table {
+            Table::Combinations => (0, u64::from(self.counting.dimensions.epoch)),
             Table::EventIds(log) => {
                 let log = &self.logs[log].ids.log;
                 (log.first(), log.next())
@@ -68,7 +69,7 @@ impl Partition {
         let late_ms = self.time().max_lateness_ms;
         let rules = &self.attribution.rules;
         match table {
-            Table::EventIds(_) | Table::Impressions | Table::Probes => None,
+            Table::Combinations | Table::EventIds(_) | Table::Impressions | Table::Probes => None,
             Table::Retained => Some(self.join_clock_ms() - rules.retained_ms),
             Table::Feedback => Some(self.feedback_clock_ms(true) - late_ms),
             Table::Sessions => Some(self.arrival_ms(EventKind::Sessions) - gap_ms - late_ms),
@@ -83,6 +84,7 @@ impl Partition {
 
     /// What changes from now on belongs to the next commit.
     pub fn seal(&mut self) {
+        self.counting.dimensions.seal();
         self.attribution.retained.seal();
         self.attribution.pending.seal();
         self.sessions.rows.seal();
@@ -97,6 +99,7 @@ impl Partition {
     pub fn rows(&self, table: Table, first: u64, end: u64) -> Columns {
         let (since, until) = (first as u32, end.min(u64::from(u32::MAX)) as u32);
         match table {
+            Table::Combinations => self.combinations(since, until),
             Table::EventIds(log) => self.event_ids(log, first, end),
             Table::Impressions => self.impressions(first, end),
             Table::Retained => self.retained(since, until),
@@ -129,6 +132,7 @@ impl Partition {
     /// How many rows last changed from each of these epochs on, before the next; none for logs.
     pub fn live(&self, table: Table, firsts: &[u32]) -> Option<Vec<u64>> {
         let epochs: Vec<u32> = match table {
+            Table::Combinations => self.counting.dimensions.epochs().collect(),
             Table::UserItems => {
                 return self.counting.users.as_ref().map(|users| users.live(firsts));
             }
@@ -161,6 +165,21 @@ impl Partition {
         Some(counts)
     }
 
+    fn combinations(&self, first: u32, end: u32) -> Columns {
+        let dimensions = &self.counting.dimensions;
+        let changed = || dimensions.changed(first, end);
+        let mut columns = Columns::default();
+        columns.add(
+            "number",
+            changed().map(|(number, ..)| number as i32).collect(),
+        );
+        for at in 0..dimensions.values.len() {
+            let codes = changed().map(|(_, codes, _)| codes[at] as i32);
+            columns.add(&code_column(at), codes.collect());
+        }
+        columns
+    }
+
     fn event_ids(&self, log: usize, first: u64, end: u64) -> Columns {
         let log = &self.logs[log].ids.log;
         let found = log.range(first, end).filter_map(|row| log.get(row));
@@ -181,7 +200,7 @@ impl Partition {
                 offset: row.offset,
                 index: row.index() as i16,
                 position: row.position as i16,
-                segment: row.segment as i16,
+                combination: row.combination as i32,
                 score: row.score,
                 is_member: row.is_member(),
                 user: slate.map_or(NONE, |x| x.user),
@@ -218,7 +237,7 @@ impl Partition {
                 offset: row.age().1,
                 index: row.index as i16,
                 position: row.position as i16,
-                segment: row.segment as i16,
+                combination: row.combination as i32,
                 score: row.score,
                 is_member: row.is_member,
                 first_ms: row.final_first_ms,
@@ -291,7 +310,7 @@ impl Partition {
             offset: row.offset,
             value_micros: row.value_micros,
             dwell_ms: row.dwell_ms.unwrap_or(-1),
-            segment: row.own_segment as i16,
+            combination: row.own_combination as i32,
             position: row.own_position as i16,
             is_complete: row.is_complete,
             is_settled: row.is_settled,
@@ -312,7 +331,7 @@ impl Partition {
         let visits = rows.iter().map(|row| VisitRow {
             user: row.summary.user,
             offset: row.summary.offset,
-            segment: row.summary.segment as i16,
+            combination: row.summary.combination as i32,
             views: row.summary.views,
             is_end: row.summary.is_end,
         });
@@ -331,11 +350,11 @@ impl Partition {
                 click_dwell_ms: click.dwell_ms,
                 click_event_ms: click.event_ms,
                 click_offset: click.offset,
-                click_segment: click.segment as i16,
+                click_combination: click.combination as i32,
                 session_dwell_ms: session.dwell_ms,
                 session_event_ms: session.event_ms,
                 session_offset: session.offset,
-                session_segment: session.segment as i16,
+                session_combination: session.combination as i32,
             }
         });
         ViewingRow::store(viewings, &mut columns);
@@ -347,7 +366,7 @@ const NO_REPORT: Report = Report {
     dwell_ms: -1,
     event_ms: 0,
     offset: 0,
-    segment: 0,
+    combination: 0,
 };
 
 fn intervals<S: Summary>(rows: &[&Row<S>]) -> Columns {

@@ -11,6 +11,7 @@ use crate::weights::{MAX_POLICIES, Weight, Weights};
 /// A stored table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Table {
+    Combinations,
     /// Of a log, by its place.
     EventIds(usize),
     Impressions,
@@ -24,8 +25,8 @@ pub enum Table {
 }
 
 impl Table {
-    /// Those of a partition with so many logs, in the order in which they are loaded: feedback after
-    /// the impressions that it joins.
+    /// Those of a partition with so many logs, in the order in which they are loaded: combinations
+    /// before what refers to them, feedback after the impressions that it joins.
     pub fn all(logs: usize) -> impl Iterator<Item = Self> {
         let ids = (0..logs).map(Self::EventIds);
         let rows = [
@@ -38,12 +39,14 @@ impl Table {
             Self::UserItems,
         ];
         let of_experiments = experiments::ExperimentTable::ALL.map(Self::OfExperiments);
-        ids.chain(rows).chain(of_experiments)
+        let combinations = std::iter::once(Self::Combinations);
+        combinations.chain(ids).chain(rows).chain(of_experiments)
     }
 
     /// Under which it is stored; those of logs have the names of these, too.
     pub fn name(self) -> &'static str {
         match self {
+            Self::Combinations => "combinations",
             Self::EventIds(_) => "ids",
             Self::Impressions => "impressions",
             Self::Retained => "retained",
@@ -59,12 +62,15 @@ impl Table {
     /// Whether rows hold anything that settings number: see `TableMigration`.
     pub fn is_migrated(self) -> bool {
         match self {
-            Self::EventIds(_) | Self::Probes | Self::OfExperiments(_) => false,
-            Self::Impressions
-            | Self::Retained
-            | Self::Feedback
+            Self::EventIds(_)
+            | Self::Probes
             | Self::Sessions
             | Self::Viewings
+            | Self::OfExperiments(_) => false,
+            Self::Combinations
+            | Self::Impressions
+            | Self::Retained
+            | Self::Feedback
             | Self::UserItems => true,
         }
     }
@@ -72,13 +78,18 @@ impl Table {
     /// The latest time of stored rows; 0 where they leave by number.
     pub fn latest_ms(self, columns: &Columns) -> Result<i64, LoadError> {
         match self {
-            Self::EventIds(_) | Self::Impressions | Self::Probes => Ok(0),
+            Self::Combinations | Self::EventIds(_) | Self::Impressions | Self::Probes => Ok(0),
             Self::Retained | Self::Feedback => columns.largest("event_ms"),
             Self::Sessions | Self::Viewings => columns.largest("high_ms"),
             Self::UserItems => users::latest_unit(columns),
             Self::OfExperiments(table) => table.latest_ms(columns),
         }
     }
+}
+
+/// The column of a dimension's value in a combination, whose number stands in `number`.
+pub fn code_column(dimension: usize) -> String {
+    format!("code_{dimension}")
 }
 
 stored_row! {
@@ -97,7 +108,7 @@ stored_row! {
         offset: i64,
         index: i16,
         position: i16,
-        segment: i16,
+        combination: i32,
         score: f64,
         is_member: bool,
         user: u64,
@@ -122,7 +133,7 @@ stored_row! {
         offset: i64,
         index: i16,
         position: i16,
-        segment: i16,
+        combination: i32,
         score: f64,
         is_member: bool,
         first_ms: i64,
@@ -180,7 +191,7 @@ stored_row! {
         offset: i64,
         value_micros: i64,
         dwell_ms: i64,
-        segment: i16,
+        combination: i32,
         position: i16,
         is_complete: bool,
         is_settled: bool,
@@ -203,7 +214,7 @@ stored_row! {
     pub struct VisitRow {
         user: u64,
         offset: i64,
-        segment: i16,
+        combination: i32,
         views: i64,
         is_end: bool,
     }
@@ -216,11 +227,11 @@ stored_row! {
         click_dwell_ms: i64,
         click_event_ms: i64,
         click_offset: i64,
-        click_segment: i16,
+        click_combination: i32,
         session_dwell_ms: i64,
         session_event_ms: i64,
         session_offset: i64,
-        session_segment: i16,
+        session_combination: i32,
     }
 }
 

@@ -7,8 +7,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use super::names::log_of;
+use crate::counting::Counting;
 use crate::panes::PaneStore;
-use crate::panes::dimensions::Dimensions;
 use crate::panes::labels::Labels;
 use crate::partition::Partition;
 use crate::partition::admission::TopicLog;
@@ -33,10 +33,10 @@ pub fn counters<'py>(partition: &Partition, py: Python<'py>) -> PyResult<Bound<'
     found.set_item("unsettled", unsettled(partition, py)?)?;
     found.set_item("settled_moved", attribution.settled_moved)?;
     found.set_item("evicted_early", evicted_early(partition, py)?)?;
-    found.set_item(
-        "segments_overflowed",
-        partition.counting.dimensions.overflowed,
-    )?;
+    let rollups = partition.counting.panes.segments.rollups.iter();
+    let overflowed: Vec<u64> = rollups.map(|rollup| rollup.overflowed).collect();
+    found.set_item("segments_overflowed", overflowed)?;
+    found.set_item("combinations", partition.counting.dimensions.len())?;
     let users = partition.counting.users.as_ref();
     found.set_item("sample_bits", users.map_or(0, |x| x.sample_bits()))?;
     found.set_item("dropped_user_rows", users.map_or(0, |x| x.dropped_rows()))?;
@@ -88,15 +88,24 @@ pub fn restore(partition: &mut Partition, state: &Bound<'_, PyDict>) -> PyResult
     partition.attribution.evicted_early.probes = of("probes");
     partition.sessions.rows.evicted_early = of("sessions");
     partition.counting.viewings.rows.evicted_early = of("viewings");
-    partition.counting.dimensions.overflowed = item(state, "segments_overflowed")?;
+    let overflowed: Vec<u64> = item(state, "segments_overflowed")?;
+    let rollups = partition.counting.panes.segments.rollups.iter_mut();
+    for (rollup, overflowed) in rollups.zip(overflowed) {
+        rollup.overflowed = overflowed;
+    }
+    partition
+        .counting
+        .dimensions
+        .resize(item(state, "combinations")?);
     if let Some(users) = &mut partition.counting.users {
         users.set_sample_bits(item(state, "sample_bits")?);
     }
     Ok(())
 }
 
-/// Values of each dimension (texts, events, kept), and codes of each segment.
-pub fn dimensions<'py>(dimensions: &Dimensions, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+/// Values of each dimension (texts, events, kept), and the segments: rollup and codes of each.
+pub fn dimensions<'py>(counting: &Counting, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+    let dimensions = &counting.dimensions;
     let values = PyList::empty(py);
     for of_one in &dimensions.values {
         let entry = PyDict::new(py);
@@ -108,15 +117,11 @@ pub fn dimensions<'py>(dimensions: &Dimensions, py: Python<'py>) -> PyResult<Bou
     }
     let found = PyDict::new(py);
     found.set_item("values", values)?;
-    let width = dimensions.values.len().max(1);
-    let tuples: Vec<Vec<u32>> = dimensions
-        .all_codes()
-        .chunks(width)
-        .map(<[u32]>::to_vec)
+    let segments = counting.panes.segments.rows().iter();
+    let segments: Vec<(u32, Vec<u32>)> = segments
+        .map(|(rollup, codes)| (*rollup, codes.to_vec()))
         .collect();
-    let none = vec![Vec::new(); dimensions.len()];
-    let is_none = dimensions.values.is_empty();
-    found.set_item("tuples", if is_none { none } else { tuples })?;
+    found.set_item("segments", segments)?;
     Ok(found)
 }
 
@@ -150,6 +155,8 @@ pub fn sizes<'py>(partition: &Partition, py: Python<'py>) -> PyResult<Bound<'py,
         ("user_days", counting.experiments.nbytes()),
         ("user_days_rows", counting.experiments.rows()),
         ("panes", counting.panes.bytes()),
+        ("combinations", counting.dimensions.bytes()),
+        ("combinations_rows", counting.dimensions.len()),
         (
             "items",
             items.map_or(0, |items| items.bytes()) + attribution.items.bytes(),

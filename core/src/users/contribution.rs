@@ -1,11 +1,12 @@
 //! What one user contributes to the sums of all rings and rollups.
 //!
 //! Of n(s) items seen in pane s or later p(s) were given feedback of a kind: the positive rate is
-//! p(s) / n(s). An item that the user met in several segments of a group is one there, with its last
+//! p(s) / n(s). An item that the user met in several combinations of a segment is one there, with its last
 //! times. Panes are coarser times, so all is sorted by time once for all rings.
 
-use crate::changes::Segment;
-use crate::panes::groups::{Groups, SegmentCodes};
+use crate::changes::Combination;
+use crate::panes::dimensions::CombinationCodes;
+use crate::panes::segments::{Placement, Segments};
 use crate::users::sums::{HITS, RingSums, USERS, positive_users, rate_squares, rate_sum};
 
 /// Positive rates are integers of 1e-9, rounded once for a user and a first pane; so are the squares
@@ -17,17 +18,17 @@ pub const RATE_UNIT: i64 = 1_000_000_000;
 pub struct Contribution {
     /// 1 + the kinds of feedback.
     width: usize,
-    rows: Vec<(u64, Segment)>,
+    rows: Vec<(u64, Combination)>,
     /// `width` a row.
     times: Vec<u32>,
-    /// Whether all rows have one segment.
+    /// Whether all rows have one combination.
     is_single: bool,
     /// Whether no item can have several rows.
     is_distinct: bool,
     /// Rows; where items can have several, in the order of items.
     by_item: Vec<u32>,
-    /// Group, place in `by_item`.
-    by_group: Vec<(u32, u32)>,
+    /// Segment, place in `by_item`.
+    by_segment: Vec<(u32, u32)>,
     profile: Profile,
 }
 
@@ -41,7 +42,7 @@ impl Contribution {
             is_single: true,
             is_distinct: true,
             by_item: Vec::new(),
-            by_group: Vec::new(),
+            by_segment: Vec::new(),
             profile: Profile::new(kinds),
         }
     }
@@ -54,38 +55,46 @@ impl Contribution {
     }
 
     /// A row of the user.
-    pub fn push(&mut self, pair: u64, segment: Segment, times: &[u32]) {
-        self.begin_row(pair, segment);
+    pub fn push(&mut self, pair: u64, combination: Combination, times: &[u32]) {
+        self.begin_row(pair, combination);
         self.times.extend_from_slice(times);
     }
 
     /// Another row with one time.
-    pub fn push_one(&mut self, pair: u64, segment: Segment, column: usize, time: u32) {
-        self.begin_row(pair, segment);
+    pub fn push_one(&mut self, pair: u64, combination: Combination, column: usize, time: u32) {
+        self.begin_row(pair, combination);
         self.is_distinct = false;
         let of_row = (0..self.width).map(|place| if place == column { time } else { 0 });
         self.times.extend(of_row);
     }
 
-    fn begin_row(&mut self, pair: u64, segment: Segment) {
-        if self.rows.first().is_some_and(|row| row.1 != segment) {
+    fn begin_row(&mut self, pair: u64, combination: Combination) {
+        if self.rows.first().is_some_and(|row| row.1 != combination) {
             (self.is_single, self.is_distinct) = (false, false);
         }
-        self.rows.push((pair, segment));
+        self.rows.push((pair, combination));
     }
 
-    /// Make the groups of the rows known.
-    pub fn learn(&self, groups: &mut Groups, codes: &impl SegmentCodes) {
-        for (_, segment) in &self.rows {
-            groups.learn(*segment, codes);
+    /// Make the segments of the rows known.
+    pub fn learn(&self, segments: &mut Segments, rollups: &[usize], codes: &impl CombinationCodes) {
+        for (_, combination) in &self.rows {
+            for rollup in rollups {
+                segments.learn(*rollup, codes.codes(*combination));
+            }
             if self.is_single {
                 break;
             }
         }
     }
 
-    /// Add `sign` times what the user contributes.
-    pub fn add(&mut self, groups: &Groups, rings: &mut [RingSums], sign: i64) {
+    /// Add `sign` times what the user contributes to the segments of some rollups.
+    pub fn add(
+        &mut self,
+        segments: Placement<'_, impl CombinationCodes>,
+        rollups: &[usize],
+        rings: &mut [RingSums],
+        sign: i64,
+    ) {
         self.by_item.clear();
         self.by_item.extend(0..self.rows.len() as u32);
         if !self.is_distinct {
@@ -93,45 +102,56 @@ impl Contribution {
                 .sort_unstable_by_key(|row| self.rows[*row as usize].0);
         }
         let mut is_of_all = false; // the profile
-        for rollup in 0..groups.rollups() {
-            if let Some(group) = self.group_of_all(groups, rollup) {
+        for rollup in rollups.iter().copied() {
+            if let Some(segment) = self.segment_of_all(segments, rollup) {
                 if !is_of_all {
-                    self.read((0..self.by_item.len() as u32).map(|place| (group, place)));
+                    self.read((0..self.by_item.len() as u32).map(|place| (segment, place)));
                     is_of_all = true;
                 }
-                self.profile.add(group, rings, sign);
+                self.profile.add(segment, rings, sign);
             } else {
-                self.add_groups(groups, rollup, rings, sign);
+                self.add_segments(segments, rollup, rings, sign);
                 is_of_all = false;
             }
         }
     }
 
-    /// The group of all rows, if it is one.
-    fn group_of_all(&self, groups: &Groups, rollup: usize) -> Option<u32> {
-        let group = groups.of(self.rows.first()?.1, rollup)?;
+    /// The segment of all rows, if it is one.
+    fn segment_of_all(
+        &self,
+        segments: Placement<'_, impl CombinationCodes>,
+        rollup: usize,
+    ) -> Option<u32> {
+        let segment = segments.of(self.rows.first()?.1, rollup)?;
         let mut others = self.rows.iter().skip(1);
-        let is_one = self.is_single || others.all(|row| groups.of(row.1, rollup) == Some(group));
-        is_one.then_some(group)
+        let is_one =
+            self.is_single || others.all(|row| segments.of(row.1, rollup) == Some(segment));
+        is_one.then_some(segment)
     }
 
-    fn add_groups(&mut self, groups: &Groups, rollup: usize, rings: &mut [RingSums], sign: i64) {
-        let mut by_group = std::mem::take(&mut self.by_group);
-        by_group.clear();
+    fn add_segments(
+        &mut self,
+        segments: Placement<'_, impl CombinationCodes>,
+        rollup: usize,
+        rings: &mut [RingSums],
+        sign: i64,
+    ) {
+        let mut by_segment = std::mem::take(&mut self.by_segment);
+        by_segment.clear();
         for (place, row) in (0..).zip(&self.by_item) {
-            if let Some(group) = groups.of(self.rows[*row as usize].1, rollup) {
-                by_group.push((group, place));
+            if let Some(segment) = segments.of(self.rows[*row as usize].1, rollup) {
+                by_segment.push((segment, place));
             }
         }
-        by_group.sort_unstable();
-        for rows in by_group.chunk_by(|a, b| a.0 == b.0) {
+        by_segment.sort_unstable();
+        for rows in by_segment.chunk_by(|a, b| a.0 == b.0) {
             self.read(rows.iter().copied());
             self.profile.add(rows[0].0, rings, sign);
         }
-        self.by_group = by_group;
+        self.by_segment = by_segment;
     }
 
-    /// Read the profile of rows: (group, place in `by_item`).
+    /// Read the profile of rows: (segment, place in `by_item`).
     fn read(&mut self, rows: impl Iterator<Item = (u32, u32)>) {
         self.profile.clear();
         let mut last = None;
@@ -146,7 +166,7 @@ impl Contribution {
     }
 }
 
-/// What a user did in one group.
+/// What a user did in one segment.
 #[derive(Debug)]
 struct Profile {
     /// Last times of the item that rows are being read of.
@@ -214,8 +234,8 @@ impl Profile {
         }
     }
 
-    /// Add `sign` times what this contributes to a group.
-    fn add(&self, group: u32, rings: &mut [RingSums], sign: i64) {
+    /// Add `sign` times what this contributes to a segment.
+    fn add(&self, segment: u32, rings: &mut [RingSums], sign: i64) {
         let Some(last_seen) = self.seen.first() else {
             return;
         };
@@ -223,14 +243,14 @@ impl Profile {
             let Some(pane) = ring.pane(*last_seen) else {
                 continue;
             };
-            ring.add(pane, group, USERS, sign);
+            ring.add(pane, segment, USERS, sign);
             if let Some(pane) = ring.pane(self.last_click.min(*last_seen)) {
-                ring.add(pane, group, HITS, sign);
+                ring.add(pane, segment, HITS, sign);
             }
             for (kind, liked) in self.liked.iter().enumerate() {
                 if let Some(pane) = liked.first().and_then(|time| ring.pane(*time)) {
-                    ring.add(pane, group, positive_users(kind), sign);
-                    add_rates(ring, [&self.seen, liked], group, kind, sign);
+                    ring.add(pane, segment, positive_users(kind), sign);
+                    add_rates(ring, [&self.seen, liked], segment, kind, sign);
                 }
             }
         }
@@ -239,7 +259,13 @@ impl Profile {
 
 /// Positive rates by pane, as differences to that of the next one. Times of what was seen and liked
 /// descend; for each liked one there is one seen that is not before it.
-fn add_rates(ring: &mut RingSums, [seen, liked]: [&[u32]; 2], group: u32, kind: usize, sign: i64) {
+fn add_rates(
+    ring: &mut RingSums,
+    [seen, liked]: [&[u32]; 2],
+    segment: u32,
+    kind: usize,
+    sign: i64,
+) {
     let (mut n, mut p, mut later) = (0, 0, 0);
     while let Some(time) = seen.get(n).max(liked.get(p))
         && let Some(pane) = ring.pane(*time)
@@ -258,9 +284,9 @@ fn add_rates(ring: &mut RingSums, [seen, liked]: [&[u32]; 2], group: u32, kind: 
         let (above, below) = (p as i64, (n as i64).max(1));
         let rate = (2 * RATE_UNIT * above + below) / (2 * below);
         if rate != later {
-            ring.add(pane, group, rate_sum(kind), sign * (rate - later));
+            ring.add(pane, segment, rate_sum(kind), sign * (rate - later));
             let more = square(rate) - square(later);
-            ring.add(pane, group, rate_squares(kind), sign * more);
+            ring.add(pane, segment, rate_squares(kind), sign * more);
         }
         later = rate;
     }

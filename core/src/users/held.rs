@@ -1,9 +1,9 @@
-//! Feedback that may still move to another segment, apart from the rows of users: by its serial
+//! Feedback that may still move to another combination, apart from the rows of users: by its serial
 //! number, and chained for each user.
 
 use hashbrown::HashTable;
 
-use crate::changes::Segment;
+use crate::changes::Combination;
 use crate::users::items::UserItemKey;
 use crate::users::rows::spread;
 
@@ -133,8 +133,8 @@ impl Held {
         self.free = at;
     }
 
-    /// Pair, segment, column and time of all that a user has.
-    pub fn of(&self, user: u64) -> impl Iterator<Item = (u64, Segment, usize, u32)> {
+    /// Pair, combination, column and time of all that a user has.
+    pub fn of(&self, user: u64) -> impl Iterator<Item = (u64, Combination, usize, u32)> {
         let is_his = |at: &u32| self.entries[*at as usize].key.user == user;
         let mut next = self.heads.find(spread(user), is_his).copied();
         std::iter::from_fn(move || {
@@ -142,7 +142,7 @@ impl Held {
             next = (entry.next != END).then_some(entry.next);
             Some((
                 entry.key.pair,
-                entry.key.segment,
+                entry.key.combination,
                 entry.column as usize,
                 entry.time,
             ))
@@ -156,11 +156,11 @@ impl Held {
         }
     }
 
-    /// Serial number, user and segment of each.
-    pub fn iter(&self) -> impl Iterator<Item = (u64, u64, Segment)> {
+    /// Serial number, user and combination of each.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, u64, Combination)> {
         self.by_serial.iter().map(|at| {
             let entry = &self.entries[*at as usize];
-            (entry.serial, entry.key.user, entry.key.segment)
+            (entry.serial, entry.key.user, entry.key.combination)
         })
     }
 

@@ -1,10 +1,10 @@
-//! What users saw and did last: one row for each (user, item, segment), with the last time of an
+//! What users saw and did last: one row for each (user, item, combination), with the last time of an
 //! impression and of each kind of feedback. Times only grow, so rows do not depend on the order in
 //! which events come, and stored versions of a row merge by the largest.
 //!
 //! A time is a unit of the finest pane since the epoch, from 1; 0 is never.
 
-use crate::changes::Segment;
+use crate::changes::Combination;
 use crate::users::rows::{UserRow, UserRows};
 
 /// Rows of a user that are fetched ahead; a robot has far more.
@@ -16,7 +16,7 @@ pub struct UserItemKey {
     pub user: u64,
     /// `mix` of user and item.
     pub pair: u64,
-    pub segment: Segment,
+    pub combination: Combination,
 }
 
 /// The rows of one partition.
@@ -61,7 +61,7 @@ impl UserItems {
 
     /// The place of the row of a key, if there is one.
     pub fn find(&self, key: &UserItemKey) -> Option<usize> {
-        self.rows.find(key.user, key.pair, key.segment)
+        self.rows.find(key.user, key.pair, key.combination)
     }
 
     /// The last time in a column of a row.
@@ -79,9 +79,9 @@ impl UserItems {
         let UserItemKey {
             user,
             pair,
-            segment,
+            combination,
         } = *key;
-        let at = at.unwrap_or_else(|| self.rows.push(user, pair, segment, self.epoch));
+        let at = at.unwrap_or_else(|| self.rows.push(user, pair, combination, self.epoch));
         self.rows.set(user, at, column, time, self.epoch);
         self.is_changed = true;
     }
@@ -104,9 +104,11 @@ impl UserItems {
         self.rows.users().map(|(user, _)| user)
     }
 
-    /// The user and the segment of every row.
-    pub fn segments(&self) -> impl Iterator<Item = (u64, Segment)> {
-        self.rows.iter().map(|(user, row)| (user, row.segment()))
+    /// The user and the combination of every row.
+    pub fn combinations(&self) -> impl Iterator<Item = (u64, Combination)> {
+        self.rows
+            .iter()
+            .map(|(user, row)| (user, row.combination()))
     }
 
     // Leaving ---------------------------------------------------------------------------------------

@@ -1,14 +1,14 @@
 //! Rows of users, those of one user together: they are found and read without going back and forth
 //! in memory. A user's rows stand in a block of a power of two; a user of many has an index, too.
 //!
-//! A row has a key (pair, segment), the epoch of its last change, and times.
+//! A row has a key (pair, combination), the epoch of its last change, and times.
 
 use hashbrown::{HashMap, HashTable};
 
-use crate::changes::Segment;
+use crate::changes::Combination;
 use crate::hash::mix;
 
-/// Words of a row before its times: the pair in two, the segment, the epoch.
+/// Words of a row before its times: the pair in two, the combination, the epoch.
 const HEAD: usize = 4;
 /// Rows of a user beyond which they are indexed: fewer are looked at one after another.
 const SCANNED: usize = 64;
@@ -33,7 +33,7 @@ impl<'a> UserRow<'a> {
         u64::from(self.0[0]) | u64::from(self.0[1]) << 32
     }
 
-    pub fn segment(&self) -> Segment {
+    pub fn combination(&self) -> Combination {
         self.0[2]
     }
 
@@ -45,8 +45,8 @@ impl<'a> UserRow<'a> {
         &self.0[HEAD..]
     }
 
-    fn is_of(&self, pair: u64, segment: Segment) -> bool {
-        self.pair() == pair && self.segment() == segment
+    fn is_of(&self, pair: u64, combination: Combination) -> bool {
+        self.pair() == pair && self.combination() == combination
     }
 }
 
@@ -130,18 +130,18 @@ impl UserRows {
     }
 
     /// Where the row of a key is.
-    pub fn find(&self, user: u64, pair: u64, segment: Segment) -> Option<usize> {
+    pub fn find(&self, user: u64, pair: u64, combination: Combination) -> Option<usize> {
         let found = self.user(user)?;
         let start = found.start as usize;
         if found.len as usize > SCANNED {
             let index = self.indexes.get(&user)?;
-            let is_it = |place: &u32| self.row(start + *place as usize).is_of(pair, segment);
-            let place = index.find(hash_of(pair, segment), is_it)?;
+            let is_it = |place: &u32| self.row(start + *place as usize).is_of(pair, combination);
+            let place = index.find(hash_of(pair, combination), is_it)?;
             return Some(start + *place as usize);
         }
         let place = self
             .rows_of(found)
-            .position(|row| row.is_of(pair, segment))?;
+            .position(|row| row.is_of(pair, combination))?;
         Some(start + place)
     }
 
@@ -174,7 +174,7 @@ impl UserRows {
     }
 
     /// Adds a row of a new key; returns its place.
-    pub fn push(&mut self, user: u64, pair: u64, segment: Segment, epoch: u32) -> usize {
+    pub fn push(&mut self, user: u64, pair: u64, combination: Combination, epoch: u32) -> usize {
         let known = self.users.find(spread(user), |found| found.user == user);
         let (old, len) = known.map_or((0, 0), |found| (found.start, found.len));
         let mut start = old;
@@ -185,7 +185,7 @@ impl UserRows {
         let at = (start + len) as usize;
         let row = &mut self.words[at * self.width..][..self.width];
         row.fill(0);
-        (row[0], row[1], row[2], row[3]) = (pair as u32, (pair >> 32) as u32, segment, epoch);
+        (row[0], row[1], row[2], row[3]) = (pair as u32, (pair >> 32) as u32, combination, epoch);
         let now = User {
             user,
             start,
@@ -217,7 +217,7 @@ impl UserRows {
         let first = if index.is_empty() { 0 } else { len - 1 };
         let hash = |place: &u32| {
             let row = self.row(user.start as usize + *place as usize);
-            hash_of(row.pair(), row.segment())
+            hash_of(row.pair(), row.combination())
         };
         for place in first as u32..len as u32 {
             index.insert_unique(hash(&place), place, hash);
@@ -264,7 +264,7 @@ impl UserRows {
         let mut kept = Self::new(self.width - HEAD);
         for user in &self.users {
             for row in self.rows_of(user).filter(|row| is_wanted(user.user, row)) {
-                let at = kept.push(user.user, row.pair(), row.segment(), row.epoch());
+                let at = kept.push(user.user, row.pair(), row.combination(), row.epoch());
                 kept.words[at * kept.width..][..kept.width].copy_from_slice(row.0);
                 if let Some(found) = kept
                     .users
@@ -278,8 +278,8 @@ impl UserRows {
     }
 }
 
-fn hash_of(pair: u64, segment: Segment) -> u64 {
-    mix(pair, u64::from(segment) + 1)
+fn hash_of(pair: u64, combination: Combination) -> u64 {
+    mix(pair, u64::from(combination) + 1)
 }
 
 /// Users of a sample share their first bits, which tables look at.
@@ -316,7 +316,7 @@ mod tests {
             for pair in found {
                 let row = rows.row(rows.find(user, pair, 5).unwrap());
                 assert_eq!(
-                    (row.pair(), row.segment(), row.epoch()),
+                    (row.pair(), row.combination(), row.epoch()),
                     (pair, 5, pair as u32)
                 );
                 assert_eq!(row.times(), [0, pair as u32 + 1]);

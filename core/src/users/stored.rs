@@ -5,8 +5,6 @@ use crate::columns::{Columns, LoadError, StoredRow, stored_row};
 use crate::hash::in_sample;
 use crate::users::items::UserItemKey;
 
-/// Segments that stored rows may have: groups are numbered in 20 bits.
-const MAX_SEGMENTS: u32 = 1 << 20;
 /// No unit is so late: a larger time is damage.
 const MAX_TIME: i64 = 1 << 40;
 
@@ -16,7 +14,7 @@ stored_row! {
     struct UserItemRow {
         user: u64,
         pair: u64,
-        segment: i32,
+        combination: i32,
     }
 }
 
@@ -50,7 +48,7 @@ impl Users {
         let mut columns = UserItemRow::columns(rows.iter().map(|(user, row)| UserItemRow {
             user: *user,
             pair: row.pair(),
-            segment: row.segment() as i32,
+            combination: row.combination() as i32,
         }));
         for column in 0..1 + self.kinds {
             let times = rows.iter().map(|(_, row)| match row.times()[column] {
@@ -67,7 +65,7 @@ impl Users {
         self.items.live(firsts)
     }
 
-    /// Take over stored rows, as an epoch of their own; segments are those that they were stored
+    /// Take over stored rows, as an epoch of their own; combinations are those that they were stored
     /// under. The sums are computed at the next refresh. An error where columns do not fit.
     pub fn load(&mut self, columns: &Columns, stream_ms: i64) -> Result<(), LoadError> {
         columns.rows()?;
@@ -77,10 +75,13 @@ impl Users {
         if columns.has(&time_column(times.len())) {
             return Err(format!("users have {} columns of times", times.len()));
         }
-        let segments = 0..MAX_SEGMENTS as i32;
-        let stored: &[i32] = columns.get("segment")?;
-        if stored.iter().any(|segment| !segments.contains(segment)) {
-            return Err("a segment of users is out of range".to_owned());
+        let combinations = 0..i32::MAX;
+        let stored: &[i32] = columns.get("combination")?;
+        if stored
+            .iter()
+            .any(|combination| !combinations.contains(combination))
+        {
+            return Err("a combination of users is out of range".to_owned());
         }
         let oldest = self.oldest_unit(stream_ms);
         for (at, row) in UserItemRow::rows(columns)?.enumerate() {
@@ -90,13 +91,14 @@ impl Users {
             let key = UserItemKey {
                 user: row.user,
                 pair: row.pair,
-                segment: row.segment as u32,
+                combination: row.combination as u32,
             };
             for (column, times) in times.iter().enumerate() {
                 if (oldest + 1..MAX_TIME).contains(&times[at])
                     && let Some(time) = self.time_of(times[at] - 1)
+                    && let Some(row) = self.earlier(&key, column, time)
                 {
-                    self.raise(&key, column, time, false);
+                    self.items.set(&key, row, column, time);
                 }
             }
         }

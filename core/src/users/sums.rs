@@ -17,8 +17,8 @@ pub const HITS: usize = 1;
 pub const STAT_BITS: u32 = 8;
 /// Statistics that keys have room for.
 pub const MAX_STATS: usize = 1 << STAT_BITS;
-/// Bits of a segment group in a key.
-pub const GROUP_BITS: u32 = 20;
+/// Bits of a segment in a key.
+pub const SEGMENT_BITS: u32 = 20;
 
 /// Statistic: sum of the positive rates of a feedback kind.
 pub fn rate_sum(kind: usize) -> usize {
@@ -40,7 +40,7 @@ pub fn users_stats(kinds: usize) -> usize {
     2 + 3 * kinds
 }
 
-/// The sums of a ring: keys of pane, segment group and statistic in that order, each once and
+/// The sums of a ring: keys of pane, segment and statistic in that order, each once and
 /// ascending, and their values, none 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UserSums {
@@ -48,7 +48,7 @@ pub struct UserSums {
     pub value: Vec<i64>,
 }
 
-/// Sums of one ring while they change: a block of statistics for each pane and group.
+/// Sums of one ring while they change: a block of statistics for each pane and segment.
 #[derive(Debug)]
 pub struct RingSums {
     ring: Ring,
@@ -61,7 +61,7 @@ pub struct RingSums {
     pub oldest: i64,
     stats: usize,
     table: HashTable<u32>,
-    /// Pane and group of each block.
+    /// Pane and segment of each block.
     keys: Vec<u64>,
     values: Vec<i64>,
     last: usize,
@@ -114,8 +114,8 @@ impl RingSums {
     }
 
     /// Add to one sum.
-    pub fn add(&mut self, pane: i64, group: u32, stat: usize, value: i64) {
-        let key = (pane as u64) << GROUP_BITS | u64::from(group);
+    pub fn add(&mut self, pane: i64, segment: u32, stat: usize, value: i64) {
+        let key = (pane as u64) << SEGMENT_BITS | u64::from(segment);
         if self.keys.get(self.last) != Some(&key) {
             self.last = self.block(key);
         }
@@ -156,7 +156,7 @@ impl RingSums {
         );
         self.table.clear();
         for (key, values) in keys.into_iter().zip(values.chunks_exact(self.stats)) {
-            if (key >> GROUP_BITS) as i64 >= oldest && values.iter().any(|value| *value != 0) {
+            if (key >> SEGMENT_BITS) as i64 >= oldest && values.iter().any(|value| *value != 0) {
                 let block = self.block(key);
                 self.values[block * self.stats..][..self.stats].copy_from_slice(values);
             }

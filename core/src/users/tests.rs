@@ -4,8 +4,9 @@ use super::*;
 use crate::columns::Columns;
 use crate::hash::mix;
 use crate::kafka::testing::Dice;
-use crate::panes::groups;
-use crate::users::sums::{GROUP_BITS, STAT_BITS, positive_users};
+use crate::panes::order::Order;
+use crate::spec;
+use crate::users::sums::{SEGMENT_BITS, STAT_BITS, positive_users};
 
 const T0: i64 = 1_700_000_000_000;
 const KINDS: usize = 2;
@@ -14,17 +15,26 @@ const OTHER: u32 = 1;
 const VALUES: [u32; 3] = [OTHER, 2, 3];
 const EVERY_EPOCH: (u32, u32) = (0, 1 << 30);
 
-/// Segments of two dimensions, whose codes change when values are folded.
+/// Combinations of two dimensions, whose codes change when values are folded.
 struct Codes(Vec<[u32; 2]>);
 
-impl SegmentCodes for Codes {
-    fn codes(&self, segment: Segment) -> &[u32] {
-        &self.0[segment as usize]
+impl CombinationCodes for Codes {
+    fn codes(&self, combination: Combination) -> &[u32] {
+        &self.0[combination as usize]
     }
+}
 
-    fn resolve(&self, segment: Segment) -> Segment {
-        let codes = self.0[segment as usize];
+impl Codes {
+    fn resolve(&self, combination: Combination) -> Combination {
+        let codes = self.0[combination as usize];
         self.0.iter().position(|other| *other == codes).unwrap() as u32
+    }
+}
+
+fn placed<'a>(combinations: &'a Codes, segments: &'a Segments) -> Placement<'a, Codes> {
+    Placement {
+        combinations,
+        segments,
     }
 }
 
@@ -33,11 +43,37 @@ fn rings() -> Vec<Ring> {
     [(1000, 60), (60_000, 60), (600_000, 18)].map(ring).to_vec()
 }
 
-fn spec(rows: usize, of_a_user: u32) -> UsersSpec {
+/// The total, each dimension alone, and both.
+fn segments() -> Segments {
+    let rollup = |dimensions: &[usize]| spec::Rollup {
+        dimensions: dimensions.to_vec(),
+        kept: Vec::new(),
+        has_users: true,
+        since: Vec::new(),
+    };
+    let rollups: [&[usize]; 4] = [&[], &[0], &[1], &[0, 1]];
+    let rollups = rollups.map(rollup);
+    Segments::new(&rollups, &Order::new(&rollups), 1000)
+}
+
+/// The codes of a segment; -1 where its rollup has no such dimension.
+fn codes_of(segments: &Segments, segment: usize) -> Vec<i64> {
+    let (rollup, codes) = &segments.rows()[segment];
+    let at = |places: &[usize]| {
+        let mut of = vec![-1; 2];
+        for (place, code) in places.iter().zip(codes) {
+            of[*place] = i64::from(*code);
+        }
+        of
+    };
+    at([&[][..], &[0], &[1], &[0, 1]][*rollup as usize])
+}
+
+fn users_spec(rows: usize, of_a_user: u32) -> UsersSpec {
     UsersSpec {
         rings: rings(),
         unit_ms: 1000,
-        rollups: vec![vec![], vec![0], vec![1], vec![0, 1]],
+        rollups: vec![0, 1, 2, 3],
         kinds: KINDS,
         limit: RowLimit { rows, of_a_user },
         since_ms: Vec::new(),
@@ -45,15 +81,15 @@ fn spec(rows: usize, of_a_user: u32) -> UsersSpec {
 }
 
 fn users(rows: usize) -> Users {
-    Users::new(spec(rows, 1 << 18)).unwrap()
+    Users::new(users_spec(rows, 1 << 18)).unwrap()
 }
 
-fn impression(user: u64, item: u64, segment: Segment, event_ms: i64) -> Touch {
+fn impression(user: u64, item: u64, combination: Combination, event_ms: i64) -> Touch {
     let pair = mix(user, item);
     Touch {
         user,
         pair,
-        segment,
+        combination,
         event_ms,
         column: 0,
     }
@@ -62,19 +98,19 @@ fn impression(user: u64, item: u64, segment: Segment, event_ms: i64) -> Touch {
 /// Ring, pane, codes of a group and statistic → the sum, of panes that a window covers.
 type Sums = BTreeMap<(usize, i64, Vec<i64>, i64), i64>;
 
-fn sums_of(users: &Users, stream_ms: i64) -> Sums {
+fn sums_of(users: &Users, segments: &Segments, stream_ms: i64) -> Sums {
     let mut found = Sums::new();
     for (ring, spec) in rings().iter().enumerate() {
         let sums = users.sums(ring).unwrap();
         assert!(sums.key.is_sorted_by(|a, b| a < b) && !sums.value.contains(&0));
         for (key, value) in sums.key.iter().zip(&sums.value) {
             let (pane, stat) = (
-                key >> (GROUP_BITS + STAT_BITS),
+                key >> (SEGMENT_BITS + STAT_BITS),
                 key & ((1 << STAT_BITS) - 1),
             );
-            let group = (key >> STAT_BITS & ((1 << GROUP_BITS) - 1)) as usize;
+            let segment = (key >> STAT_BITS & ((1 << SEGMENT_BITS) - 1)) as usize;
             if pane >= spec.oldest(stream_ms) {
-                found.insert((ring, pane, users.groups()[group].to_vec(), stat), *value);
+                found.insert((ring, pane, codes_of(segments, segment), stat), *value);
             }
         }
     }
@@ -86,6 +122,7 @@ struct Crowd {
     users: Users,
     dice: Dice,
     codes: Codes,
+    segments: Segments,
     people: Vec<u64>,
     stream_ms: i64,
     touched: Vec<Touch>,
@@ -99,6 +136,7 @@ impl Crowd {
             users: users(rows),
             dice: Dice(seed),
             codes: Codes(codes.collect()),
+            segments: segments(),
             people: (0..people as u64).map(|i| mix(i, seed + 1)).collect(),
             stream_ms: T0,
             touched: Vec::new(),
@@ -111,23 +149,25 @@ impl Crowd {
             self.stream_ms = self.stream_ms.max(touch.event_ms);
         }
         self.touched.push(touch);
-        self.users.touch(&touch, self.stream_ms);
+        let segments = placed(&self.codes, &self.segments);
+        self.users.touch(&touch, segments, self.stream_ms);
     }
 
     fn hold(&mut self, serial: u64, touch: Touch) {
         self.held.insert(serial, touch);
-        self.users.hold(serial, &touch);
+        let segments = placed(&self.codes, &self.segments);
+        self.users.hold(serial, &touch, segments);
     }
 
     /// One event, now and then late or ahead; or feedback moves, settles or leaves.
     fn step(&mut self) {
         let pace = [10, 300, 20_000][self.dice.below(3)];
         let later_ms = [pace, 0, -pace, -40_000, -4_000_000, 3_000][self.dice.below(6)];
-        let segment = self.dice.below(self.codes.0.len()) as u32;
-        let segment = self.codes.resolve(segment);
+        let combination = self.dice.below(self.codes.0.len()) as u32;
+        let combination = self.codes.resolve(combination);
         let user = self.people[self.dice.below(self.people.len())];
         let item = self.dice.below(14) as u64;
-        let shown = impression(user, item, segment, self.stream_ms + later_ms);
+        let shown = impression(user, item, combination, self.stream_ms + later_ms);
         let column = 1 + self.dice.below(KINDS);
         let given = Touch { column, ..shown };
         let serials: Vec<u64> = self.held.keys().copied().collect();
@@ -142,10 +182,17 @@ impl Crowd {
                 let serial = serials[self.dice.below(serials.len())];
                 let before = self.held[&serial];
                 if dice < 92 {
-                    self.hold(serial, Touch { segment, ..before });
+                    self.hold(
+                        serial,
+                        Touch {
+                            combination,
+                            ..before
+                        },
+                    );
                 } else {
                     self.held.remove(&serial);
-                    self.users.release(serial);
+                    let segments = placed(&self.codes, &self.segments);
+                    self.users.release(serial, segments);
                     if dice < 98 {
                         self.touch(before);
                     }
@@ -157,8 +204,8 @@ impl Crowd {
 
     /// Put a value of a dimension under `other`.
     fn fold(&mut self, dimension: usize, code: u32) {
-        let segments = self.codes.0.iter().map(|codes| codes[dimension] == code);
-        self.users.before_fold(&segments.collect::<Vec<bool>>());
+        let segments = placed(&self.codes, &self.segments);
+        self.users.before_fold((dimension, code), segments);
         for codes in &mut self.codes.0 {
             if codes[dimension] == code {
                 codes[dimension] = OTHER;
@@ -167,7 +214,8 @@ impl Crowd {
     }
 
     fn refresh(&mut self) {
-        self.users.refresh(self.stream_ms, &self.codes);
+        self.users
+            .refresh(self.stream_ms, &self.codes, &mut self.segments);
     }
 
     /// The sums are those of a partition to which all of it came at once, under today's values.
@@ -179,14 +227,15 @@ impl Crowd {
         let mut whole = users(1 << 30);
         whole.set_sample_bits(self.users.sample_bits());
         for touch in &self.touched {
-            whole.touch(touch, T0);
+            whole.touch(touch, placed(&self.codes, &self.segments), T0);
         }
         for (serial, touch) in &self.held {
-            whole.hold(*serial, touch);
+            whole.hold(*serial, touch, placed(&self.codes, &self.segments));
         }
-        whole.refresh(self.stream_ms, &self.codes);
-        let expected = sums_of(&whole, self.stream_ms);
-        assert_eq!(sums_of(&self.users, self.stream_ms), expected);
+        whole.refresh(self.stream_ms, &self.codes, &mut self.segments);
+        let expected = sums_of(&whole, &self.segments, self.stream_ms);
+        let found = sums_of(&self.users, &self.segments, self.stream_ms);
+        assert_eq!(found, expected);
         if self.users.sample_bits() == 0 {
             assert_eq!(self.users.held.iter().count(), self.held.len());
         }
@@ -227,8 +276,8 @@ fn folds_move_what_users_contribute() {
             }
         }
         assert!(crowd.check() > 20);
-        let other = [i64::from(OTHER), groups::ALL];
-        assert!(crowd.users.groups().iter().any(|codes| **codes == other));
+        let other = [OTHER];
+        assert!(crowd.segments.find(1, &other).is_some());
     }
 }
 
@@ -280,7 +329,7 @@ fn a_leap_in_time_leaves_nothing_behind() {
         crowd.refresh();
         crowd.touch(impression(crowd.people[0], 2, 0, T0 + leap_ms));
         crowd.check();
-        let (_, last) = sums_of(&crowd.users, crowd.stream_ms)
+        let (_, last) = sums_of(&crowd.users, &crowd.segments, crowd.stream_ms)
             .into_keys()
             .map(|(ring, pane, _, _)| (ring, pane * rings()[ring].pane_ms))
             .min_by_key(|(_, pane_ms)| *pane_ms)
@@ -326,18 +375,19 @@ fn rings_without_changes_are_not_written() {
 
 #[test]
 fn a_user_has_so_many_rows_and_no_more() {
-    let mut users = Users::new(spec(1 << 30, 1000)).unwrap();
+    let mut users = Users::new(users_spec(1 << 30, 1000)).unwrap();
+    let (codes, mut segments) = (Codes(vec![[OTHER; 2]]), segments());
+    let mut touch = |touch: &Touch| users.touch(touch, placed(&codes, &segments), T0);
     for item in 0..1010 {
-        users.touch(&impression(7, item, 0, T0), T0);
+        touch(&impression(7, item, 0, T0));
     }
-    assert_eq!((users.rows(), users.dropped_rows()), (1000, 10));
     let known = impression(7, 5, 0, T0 + 1000);
-    users.touch(&Touch { column: 1, ..known }, T0);
-    users.touch(&impression(8, 5, 0, T0 + 1000), T0);
+    touch(&Touch { column: 1, ..known });
+    touch(&impression(8, 5, 0, T0 + 1000));
     assert_eq!((users.rows(), users.dropped_rows()), (1001, 10));
-    users.refresh(T0, &Codes(vec![[OTHER; 2]]));
+    users.refresh(T0, &codes, &mut segments);
     let of = |stat: usize| {
-        let found = sums_of(&users, T0);
+        let found = sums_of(&users, &segments, T0);
         let everybody = found.iter().filter(|((ring, _, codes, its), _)| {
             *ring == 2 && *its == stat as i64 && *codes == [-1, -1]
         });
@@ -364,7 +414,8 @@ fn loaded_rows_give_the_same_sums() {
         }
     }
     for (serial, touch) in std::mem::take(&mut crowd.held) {
-        crowd.users.release(serial);
+        let segments = placed(&crowd.codes, &crowd.segments);
+        crowd.users.release(serial, segments);
         crowd.touch(touch);
     }
     epochs.push(crowd.users.seal());
@@ -393,11 +444,11 @@ fn loaded_rows_give_the_same_sums() {
 }
 
 /// One stored row with these columns of times.
-fn blob<const N: usize>(segment: i32, times: [&[i64]; N]) -> Columns {
+fn blob<const N: usize>(combination: i32, times: [&[i64]; N]) -> Columns {
     let mut found = Columns::default();
     found.add("user", vec![1_u64]);
     found.add("pair", vec![1_u64]);
-    found.add("segment", vec![segment]);
+    found.add("combination", vec![combination]);
     for (column, times) in times.into_iter().enumerate() {
         found.add(&format!("time_{column}"), times.to_vec());
     }
@@ -411,7 +462,7 @@ fn blobs_that_do_not_fit_are_refused() {
     assert!(error(blob(1, [&[1], &[1]])).contains("no column"));
     assert!(error(blob(1, [&[1]; 4])).contains("columns"));
     assert!(error(blob(1, [&[1], &[1], &[]])).contains("lengths"));
-    assert!(error(blob(1 << 30, [&[1]; 3])).contains("segment"));
+    assert!(error(blob(-1, [&[1]; 3])).contains("combination"));
     users.load(&blob(1, [&[-1], &[1 << 60], &[0]]), T0).unwrap();
     assert_eq!(users.rows(), 0);
 }
@@ -420,7 +471,7 @@ fn blobs_that_do_not_fit_are_refused() {
 fn units_and_panes_that_do_not_fit_are_refused() {
     let error = |unit_ms, pane_ms, kinds| {
         let rings = vec![Ring { pane_ms, panes: 60 }];
-        let more = spec(100, 100);
+        let more = users_spec(100, 100);
         let spec = UsersSpec {
             rings,
             unit_ms,
