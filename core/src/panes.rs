@@ -93,6 +93,8 @@ pub struct Panes {
     gathered: Rows,
     panes: PaneMap<Pane>,
     cells: Cells,
+    /// Cells that are added to: number, row and places.
+    wanted: Vec<(u32, u32, u64)>,
     since: Since,
 }
 
@@ -152,6 +154,7 @@ impl Panes {
             gathered: Rows::default(),
             panes: PaneMap::default(),
             cells: Cells::default(),
+            wanted: Vec::new(),
             since,
         }
     }
@@ -204,9 +207,8 @@ impl Panes {
         Ok(())
     }
 
-    /// Adds shares of rows to the panes of every ring that cover their times, one ring after
-    /// another: what is touched together stays in the processor's cache. `moments`: unit and block
-    /// of each row.
+    /// Adds shares of rows to the panes of every ring that cover their times. `moments`: unit and
+    /// block of each row.
     fn add_shares(
         &mut self,
         shares: &[Share],
@@ -215,10 +217,12 @@ impl Panes {
         part: Fold,
         stream_ms: i64,
     ) -> Result<(), Overflow> {
+        let mut wanted = std::mem::take(&mut self.wanted);
         let mut at = 0;
         while let Some((number, ring)) = self.rings.get(at) {
             at += 1;
             let oldest = ring.oldest(stream_ms);
+            wanted.clear();
             for share in shares {
                 let (unit, block) = moments[share.row as usize];
                 let at_ms = unit as i64 * self.unit_ms;
@@ -231,12 +235,26 @@ impl Panes {
                     places &= self.since.counted((number, block, at_ms), part);
                 }
                 if places != 0 {
-                    let row = &rows[share.row as usize];
-                    self.add_to_pane(number_of(number, pane), share.segment, block, row, places)?;
+                    let cell = self.cell(number_of(number, pane), share.segment, block);
+                    wanted.push((cell, share.row, places));
                 }
             }
+            // What is added to is fetched from memory for all at the same time, not one by one.
+            let warm = wanted.iter().map(|(cell, ..)| self.cells.warm_up(*cell));
+            std::hint::black_box(warm.fold(0, u64::wrapping_add));
+            for (cell, row, places) in &wanted {
+                self.cells.add(*cell, &rows[*row as usize], *places)?;
+            }
         }
+        self.wanted = wanted;
         Ok(())
+    }
+
+    /// The cell of a block of a segment in a pane, which has changed.
+    fn cell(&mut self, number: u64, segment: Segment, block: usize) -> u32 {
+        let pane = self.panes.find_or(number, Pane::default).change();
+        let cell = (segment << BLOCK_BITS) | block as u32;
+        *pane.entry(cell).or_insert_with(|| self.cells.make())
     }
 
     fn add_to_pane(
@@ -247,10 +265,8 @@ impl Panes {
         row: &Cell,
         places: u64,
     ) -> Result<(), Overflow> {
-        let pane = self.panes.find_or(number, Pane::default).change();
-        let cell = (segment << BLOCK_BITS) | block as u32;
-        let cell = pane.entry(cell).or_insert_with(|| self.cells.make());
-        self.cells.add(*cell, row, places)
+        let cell = self.cell(number, segment, block);
+        self.cells.add(cell, row, places)
     }
 
     /// Adds a row to the totals of a segment.

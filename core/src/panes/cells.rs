@@ -79,6 +79,14 @@ impl Cells {
         self.free.push(cell);
     }
 
+    /// Fetches a cell: see `Partition::warm_up`.
+    #[inline]
+    pub fn warm_up(&self, cell: u32) -> u64 {
+        let head = &self.heads[cell as usize];
+        let slots = &self.slots[head.size as usize].values;
+        head.filled ^ slots[(head.slot as usize) << head.size] as u64
+    }
+
     /// Adds the amounts at some places.
     pub fn add(&mut self, cell: u32, amounts: &Cell, bits: u64) -> Result<(), Overflow> {
         if bits & !self.heads[cell as usize].filled != 0 {
