@@ -9,7 +9,7 @@
 
 use std::hash::{BuildHasher, Hasher};
 
-use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
+use hashbrown::{DefaultHashBuilder, HashMap, HashSet, HashTable};
 
 use crate::changes::Combination;
 use crate::columns::LoadError;
@@ -410,6 +410,7 @@ impl Dimensions {
     /// Takes over stored values of each dimension.
     pub fn load_values(&mut self, values: Vec<StoredValues>) {
         for (ours, (texts, events, kept)) in self.values.iter_mut().zip(values) {
+            let kept: HashSet<String> = kept.into_iter().collect();
             for (code, text) in texts.iter().enumerate().skip(OTHER as usize + 1) {
                 if kept.contains(text) {
                     ours.codes.insert(text.clone(), code as u32);
