@@ -101,15 +101,17 @@ impl<T: Copy> Names<T> {
 }
 
 fn placed<T: Copy>(given: &[(&str, T)], seed: u64, size: usize) -> Option<Vec<Option<Slot<T>>>> {
-    let mut slots = vec![None; size];
-    for &(name, value) in given {
-        let ends = Ends::of(name);
-        let slot = slots.get_mut(ends.place(name, seed, size - 1))?;
-        if slot.is_some() {
+    let place = |name: &str| Ends::of(name).place(name, seed, size - 1);
+    let mut is_taken = vec![false; size];
+    for (name, _) in given {
+        if std::mem::replace(is_taken.get_mut(place(name))?, true) {
             return None;
         }
-        *slot = Some(Slot {
-            ends,
+    }
+    let mut slots = vec![None; size];
+    for &(name, value) in given {
+        *slots.get_mut(place(name))? = Some(Slot {
+            ends: Ends::of(name),
             name: name.into(),
             value,
         });
