@@ -188,7 +188,11 @@ impl Partition {
         let item_at = items_reader(columns, self.attribution.items.is_kept)?;
         let open = self.open_rows();
         let horizon_ms = self.horizon_ms(Table::Retained).unwrap_or(NEVER);
-        for at in versions.newest()? {
+        let newest = versions.newest()?;
+        // Rows leave the oldest first: before a gap are those that had left, in a shorter time.
+        let is_gap = |pair: &[usize]| row_at(pair[1]).id != row_at(pair[0]).id.wrapping_add(1);
+        let gap = newest.windows(2).rposition(is_gap);
+        for at in newest.into_iter().skip(gap.map_or(0, |gap| gap + 1)) {
             let stored = row_at(at);
             let attribution = &mut self.attribution;
             if attribution.retained.rows.log.is_empty() && stored.event_ms < horizon_ms {
