@@ -167,7 +167,8 @@ def agree(changed: Changed, run: Run) -> None:
     has_users = "engagement" in changed.first["families"]
     of_users = users_of(changed.settings[0]) if has_users else set()
     wanted = users_of(changed.settings[1])
-    for rollup in kept:
+    with_users = {r.dimensions for r in ours.catalogue.rollups if r.has_users}
+    for rollup in with_users:
         if "engagement" in changed.second["families"] and {*rollup} <= {*common}:
             sums = [(user_sums(p, [*rollup]), is_ours) for p, is_ours in both_ways]
             found = [compared(of, of_users, wanted, is_ours) for of, is_ours in sums]
