@@ -287,8 +287,8 @@ BUGS = (
     ),
     Bug(
         "core/src/users.rs",
-        ".chain(held)",
-        ".chain(held.take(0))",
+        "let moving = rows\n            .chain(held)",
+        "let moving = rows\n            .chain(held.take(0))",
         "users::tests",
     ),
     Bug("core/src/users.rs", "self.held.shift(shift);", "", "users::tests"),

@@ -87,7 +87,8 @@ impl Counting {
         let (lateness_ms, limits) = (spec.time.max_lateness_ms, &spec.limits);
         let series = &spec.alerts.series;
         let order = Order::new(&spec.rollups);
-        let rings = Rings::with_day_before(&spec.rings, &spec.day_before, &order)?;
+        let kept = order.bits(&spec.day_before.statistics);
+        let rings = Rings::with_day_before(&spec.rings, &spec.day_before, kept)?;
         let segments = Segments::new(&spec.rollups, &order, limits.segments);
         let mut since = spec.since.clone();
         since.statistics = order.places(&since.statistics);

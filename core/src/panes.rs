@@ -15,9 +15,9 @@ pub mod rolled_up;
 pub mod segments;
 pub mod since;
 
-use crate::hash::mix;
 use hashbrown::HashTable;
 
+use crate::hash::mix;
 use crate::panes::cells::Cells;
 use crate::panes::pane_map::PaneMap;
 pub use crate::panes::rings::{BLOCK, Cell, TOTALS};
@@ -27,7 +27,7 @@ use crate::spec::Since;
 
 /// No sum passes this: beyond it is an error, never a wrap.
 pub const MAX_SUM: i64 = 1 << 62;
-pub(crate) const BLOCK_BITS: u32 = 9;
+const BLOCK_BITS: u32 = 9;
 const GATHERED_ROWS: usize = 8192;
 /// Bits of a place in a cell.
 const PLACE_BITS: u32 = BLOCK.ilog2();
@@ -43,8 +43,17 @@ struct Rows {
     last: Option<(Key, u32)>,
 }
 
-/// What rows are found by.
+/// What rows are found by: a unit of time and a block, and a segment or a combination.
 type Key = (u64, u32);
+
+fn key(unit: u64, block: u32, of: u32) -> Key {
+    (unit << BLOCK_BITS | u64::from(block), of)
+}
+
+/// Unit and block of a row.
+fn moment_of((high, _): &Key) -> (u64, usize) {
+    (high >> BLOCK_BITS, *high as usize & ((1 << BLOCK_BITS) - 1))
+}
 
 impl Rows {
     fn row(&mut self, key: Key) -> &mut Cell {
@@ -110,11 +119,6 @@ struct Share {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Overflow;
 
-/// Unit and block of what was gathered for a cell.
-fn moment_of_cell((unit, cell): &Key) -> (u64, usize) {
-    (*unit, *cell as usize & ((1 << BLOCK_BITS) - 1))
-}
-
 /// The places of a cell that are not 0, as bits.
 fn places_of(cell: &Cell) -> u64 {
     let bits = cell.iter().enumerate();
@@ -168,8 +172,7 @@ impl Panes {
     #[inline]
     pub fn at(&mut self, event_ms: i64, segment: Segment, stat: u32) -> &mut Cell {
         let unit = event_ms.div_euclid(self.unit_ms) as u64;
-        let cell = (segment << BLOCK_BITS) | (stat / BLOCK as u32);
-        self.gathered.row((unit, cell))
+        self.gathered.row(key(unit, stat / BLOCK as u32, segment))
     }
 
     /// Adds to one statistic at a time.
@@ -192,12 +195,12 @@ impl Panes {
 
     fn fold_gathered(&mut self, stream_ms: i64) -> Result<(), Overflow> {
         let gathered = std::mem::take(&mut self.gathered);
-        let moments: Vec<(u64, usize)> = gathered.keys.iter().map(moment_of_cell).collect();
+        let moments: Vec<(u64, usize)> = gathered.keys.iter().map(moment_of).collect();
         let rows = (0..).zip(gathered.keys.iter().zip(&gathered.rows));
         let shares: Vec<Share> = rows
-            .map(|(row, ((_, cell), sums))| Share {
+            .map(|(row, ((_, segment), sums))| Share {
                 row,
-                segment: cell >> BLOCK_BITS,
+                segment: *segment,
                 places: places_of(sums),
             })
             .collect();

@@ -33,7 +33,7 @@ pub struct Spec {
     /// What is counted only from some time on.
     #[serde(default)]
     pub since: Since,
-    pub rollups: Vec<Rollup>,
+    pub rollups: Vec<RollupSpec>,
     /// Which families of metrics are computed.
     pub families: Vec<String>,
     /// Where each statistic stands in a cell.
@@ -169,7 +169,7 @@ impl Limits {
 /// Dimensions by whose values sums are kept.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Rollup {
+pub struct RollupSpec {
     /// Their places, ascending.
     pub dimensions: Vec<usize>,
     /// Codes of the statistics that are kept, [first, stop).

@@ -33,11 +33,11 @@ from rich.table import Table
 from streamer.cli.demo_log import SURFACE, ReplayLeg, planted, replay
 from streamer.cli.main import stopped
 from streamer.cli.run import worker_command, worker_environment
+from streamer.encoding.segments import ALL
 from streamer.errors import StreamerError
 from streamer.kafka.log_ends import KafkaLogEnds
 from streamer.query.experiments import stored_experiments
 from streamer.query.readings import Readout
-from streamer.query.segment_index import ALL
 from streamer.server.app import application
 from streamer.server.exporter import Exporter
 from streamer.server.listener import listen

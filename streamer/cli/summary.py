@@ -8,10 +8,10 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from streamer.cli.read_table import console_of, print_read
+from streamer.encoding.segments import ALL
 from streamer.metrics.catalogue import PREFIX
 from streamer.query.readings import Readout
 from streamer.query.what_was_read import WhatWasRead
-from streamer.settings.labels import ALL
 from streamer.settings.model import Settings
 
 _MAX_ROWS = 20

@@ -13,6 +13,7 @@ UNKNOWN = 0
 OTHER = 1
 """The code that every dimension has for values beyond its bound."""
 ALL = "all"
+"""What stands for all values of a dimension."""
 Label = Mapping[str, str]
 """Dimension → value."""
 Segment = tuple[int, Sequence[int]]

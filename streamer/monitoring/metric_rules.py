@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from streamer.encoding.segments import ALL
 from streamer.metrics.catalogue import PREFIX, Catalogue
 from streamer.query.alert_gauges import PREFIX as GAUGE_PREFIX
 from streamer.query.checks import CHECKS, AlertRule
-from streamer.query.segment_index import ALL
 from streamer.settings.alerts import Alert
 from streamer.settings.model import Settings
 

@@ -16,13 +16,14 @@ import numpy as np
 from streamer.encoding.arrays import I64
 from streamer.encoding.limbs import VALUE_BITS, joined
 from streamer.encoding.packed import pane_number, ring_and_pane
-from streamer.encoding.segments import Label
+from streamer.encoding.segments import ALL, Label
 from streamer.metrics.alert_series import ABOVE, BELOW, CHUNK, HIGH, PANES, STATS, AlertSeries
 from streamer.query.panes import PaneReader
-from streamer.query.segment_index import ALL, OTHER, Segment, values_shown
+from streamer.query.segment_index import Segment, values_shown
 from streamer.query.sum_rows import SumRows
 from streamer.settings import limits
 from streamer.settings.durations import DAY_MS
+from streamer.settings.labels import OTHER
 from streamer.settings.model import Settings
 from streamer.state.snapshot import SeriesView, View
 from streamer.stats.alerting.explain import Explanation, explain

@@ -9,10 +9,11 @@ from datetime import UTC, datetime
 from functools import cached_property
 from operator import add
 
+from streamer.encoding.segments import ALL
 from streamer.metrics.compared_metrics import AlertMeasures
 from streamer.query.alert_panes import Panes, RawTotals, Sums
 from streamer.query.composite_panes import panes_of, totals_of
-from streamer.query.segment_index import ALL, Segment
+from streamer.query.segment_index import Segment
 from streamer.query.verdicts import Verdicts
 from streamer.settings import limits
 from streamer.settings.alerts import Alert

@@ -14,8 +14,9 @@ import msgspec
 
 from streamer.encoding.limbs import Columns
 from streamer.query.experiments import ExperimentReadout, StoredExperiment
-from streamer.query.segment_index import OTHER, values_shown
+from streamer.query.segment_index import values_shown
 from streamer.settings.experiments import Experiment
+from streamer.settings.labels import OTHER
 from streamer.settings.limits import MAX_FOUND_CHARS
 from streamer.settings.model import Settings
 from streamer.state.snapshot import View

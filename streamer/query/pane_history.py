@@ -15,6 +15,7 @@ import numpy as np
 
 from streamer.encoding.arrays import I64
 from streamer.encoding.packed import pane_number
+from streamer.encoding.segments import ALL
 from streamer.metrics import intervals
 from streamer.metrics.catalogue import Catalogue
 from streamer.metrics.definition import Metric, Noted
@@ -23,7 +24,7 @@ from streamer.metrics.layout import Layout
 from streamer.metrics.rings import Ring, rings_of
 from streamer.metrics.rollups import Rollup
 from streamer.query.panes import PaneReader
-from streamer.query.segment_index import ALL, Segment, SegmentIndex
+from streamer.query.segment_index import Segment, SegmentIndex
 from streamer.query.since import Times
 from streamer.settings import limits
 from streamer.settings.model import Settings
@@ -108,11 +109,13 @@ class PaneHistory:
         spans = _Spans.of(ring, wanted.points, at_ms)
         ends = [intervals.name_of(wanted.metric.name, end) for end in ("lower", "upper")]
         metrics = [wanted.metric, *(self._by_name[name] for name in ends if name in self._by_name)]
-        of_rollup = {*rollup.codes}
-        metrics = [metric for metric in metrics if self._read_by([metric], spans) <= of_rollup]
+        read = [(metric, self._read_by(metric, spans)) for metric in metrics]
+        read = [(metric, codes) for metric, codes in read if codes <= {*rollup.codes}]
+        metrics = [metric for metric, _ in read]
         if wanted.metric not in metrics:
             raise NotKeptError(_line("detailed", rollup.dimensions))
-        columns = self._columns(number, spans, self._read_by(metrics, spans) | self._size_codes)
+        codes = self._size_codes.union(*(codes for _, codes in read))
+        columns = self._columns(number, spans, codes)
         rows, segments = self._rows(wanted, rollup)
         rows, segments, omitted = self._largest(rows, segments, columns)
         sums = _Sums(self, spans, columns, rows, len(segments), at_ms, rollup.dimensions)
@@ -168,15 +171,14 @@ class PaneHistory:
         size = layout.span(_SIZE) if _SIZE in layout.at else slice(0, 0)
         return {*range(size.start, size.stop)}
 
-    def _read_by(self, metrics: Sequence[Metric], spans: _Spans) -> set[int]:
-        """The codes that metrics read."""
+    def _read_by(self, metric: Metric, spans: _Spans) -> set[int]:
+        """The codes that a metric reads."""
         nothing = np.zeros(0, np.int64)
         rows = np.full(len(self.numbering.segments), -1, np.int64)
         empty = _Columns(nothing, nothing, nothing, nothing)
         sums = _Sums(self, spans, empty, rows, 0, limits.MAX_EVENT_MS)  # all panes are mature
-        for metric in metrics:
-            with np.errstate(all="ignore"):
-                list(metric.series(sums))
+        with np.errstate(all="ignore"):
+            list(metric.series(sums))
         return sums.codes
 
     def _largest(

@@ -7,14 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from streamer.encoding.arrays import I64
-from streamer.encoding.segments import ALL as ALL
+from streamer.encoding.segments import ALL
 from streamer.metrics.catalogue import Catalogue
 from streamer.query.sum_rows import SumRows
+from streamer.settings.labels import OTHER, UNKNOWN
 from streamer.settings.model import Settings
 from streamer.state.snapshot import View
-
-OTHER = "other"
-UNKNOWN = "unknown"
 
 Segment = tuple[str, ...]
 

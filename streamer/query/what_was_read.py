@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from streamer.encoding.segments import ALL
 from streamer.ingest.mapping import place_of
 from streamer.ingest.read_sample import KindRead, ReadSample, TopicRead
 from streamer.metrics.catalogue import PREFIX
 from streamer.query.readings import Reading, Readout
-from streamer.settings.labels import ALL, UNKNOWN
+from streamer.settings.labels import UNKNOWN
 from streamer.settings.model import Settings
 
 LEAST_DUPLICATES = 10

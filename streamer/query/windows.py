@@ -14,6 +14,7 @@ import numpy as np
 from streamer._core import TOTAL_RING
 from streamer.encoding.arrays import I64
 from streamer.encoding.packed import first_user_key, pane_number, parts_of_user_key
+from streamer.encoding.segments import ALL
 from streamer.metrics.catalogue import Catalogue
 from streamer.metrics.composite_parts import Parts
 from streamer.metrics.day_before import DayBefore, shift_of
@@ -24,8 +25,9 @@ from streamer.metrics.rings import Ring
 from streamer.metrics.users import USERS, users_stats
 from streamer.query.item_sums import ItemSumCache, ItemWindow
 from streamer.query.panes import PaneReader
-from streamer.query.segment_index import ALL, OTHER, UNKNOWN, Segment, SegmentIndex
+from streamer.query.segment_index import Segment, SegmentIndex
 from streamer.query.since import Since
+from streamer.settings.labels import OTHER, UNKNOWN
 from streamer.settings.model import Settings
 from streamer.state.snapshot import View
 
@@ -223,9 +225,7 @@ class Rolled(Noted):
         is_covered = "diversity" in window.settings.families
         users = (window.longest if is_covered else window).users[USERS]
         is_shown = sums.any(axis=1) | (users[numbers] != 0)
-        self._numbers, self._sums = numbers[is_shown], sums[is_shown]
-        self._without = 0
-        """Segments at the end that have items only, of the longest window."""
+        self._numbers = numbers[is_shown]
         self.segments = [numbering.segments[number] for number in self._numbers.tolist()]
         self._items: dict[int | None, dict[Segment, ItemTable]]
         self._items = {None: self._items_by_segment(None)}
@@ -233,10 +233,10 @@ class Rolled(Noted):
         more = [segment for segment in self._items[None] if segment not in known]
         self.segments += more
         self._without = len(more)
+        """Segments at the end that have items only, of the longest window."""
         self._rows = {segment: row for row, segment in enumerate(self.segments)}
-        self._matrix = self._with_rest(self._sums)
-        place = numbering.place_of(self._rollup)
-        self._columns = numbering.rows.columns[place]
+        self._matrix = self._with_rest(sums[is_shown])
+        self._columns = numbering.rows.columns[numbering.place_of(self._rollup)]
         self._mature: dict[int, I64 | None] = {}
         self._past: dict[int | None, I64 | None] = {}
         self.memo: dict[str, Any] = {}

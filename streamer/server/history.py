@@ -11,11 +11,11 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
+from streamer.encoding.segments import ALL
 from streamer.metrics.catalogue import PREFIX, form_of, title_of
 from streamer.metrics.definition import DeclaredSeries, Metric
 from streamer.query.pane_history import NotByPaneError, NotKeptError, PaneHistory, Wanted
 from streamer.query.panes import PaneReader
-from streamer.query.segment_index import ALL
 from streamer.server.api import error_answer, without_parameters
 from streamer.server.documents import UnknownValueError, require_known
 from streamer.server.exporter import Exporter

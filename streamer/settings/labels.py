@@ -8,8 +8,8 @@ from streamer.errors import SettingsError
 from streamer.settings import limits
 from streamer.settings.event_fields import ALL_FIELDS
 
-ALL, UNKNOWN = "all", "unknown"
-"""What stands for all values of a dimension, and for a missing one."""
+OTHER, UNKNOWN = "other", "unknown"
+"""What stands for values of a dimension beyond its bound, and for a missing one."""
 OF_READINGS = (
     *("quantile", "le", "upto_seconds", "feedback", "maturity", "position", "topic", "reason"),
     *("dimension", "k", "over", "definition", "convention", "threshold", "bin", "upto", "policy"),

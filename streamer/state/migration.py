@@ -62,13 +62,10 @@ class PaneMigration:
         self.rings = rings_after(old, new)
         self._codes = _codes_after(old.contents, new.contents)
         self._dimensions = _places(old.contents.dimensions, new.contents.dimensions)
-        self._rollups = _places([*new.contents.rollups], [*old.contents.rollups])
-        kept = [
-            (rollup, codes)
-            for was, codes in segments["segments"]
-            if (rollup := self._rollups[was]) is not None
-        ]
-        is_kept = [self._rollups[was] is not None for was, _ in segments["segments"]]
+        rollups = _places([*new.contents.rollups], [*old.contents.rollups])
+        mapped = [(rollups[was], codes) for was, codes in segments["segments"]]
+        kept = [(rollup, codes) for rollup, codes in mapped if rollup is not None]
+        is_kept = [rollup is not None for rollup, _ in mapped]
         self._segments = np.where(is_kept, np.cumsum(is_kept) - 1, -1)
         self._rollup_of = np.array([rollup for rollup, _ in kept] or [0], np.int64)
         self._keeps = np.zeros((len(new.contents.rollups), 1 << STAT_BITS), bool)

@@ -4,7 +4,7 @@
 //! after another in a slot of a power of two.
 
 use super::rings::{BLOCK, Cell};
-use super::{MAX_SUM, Overflow, places};
+use super::{Overflow, add_up, places};
 
 /// Slots of 1, 2, 4, … integers.
 const SIZES: usize = BLOCK.ilog2() as usize + 1;
@@ -96,11 +96,8 @@ impl Cells {
         let sums = self.slots[head.size as usize].get_mut(&head);
         for place in places(bits) {
             let before = head.filled & ((1 << place) - 1);
-            let sum = &mut sums[before.count_ones() as usize];
-            *sum = sum.checked_add(amounts[place]).ok_or(Overflow)?;
-            if sum.unsigned_abs() > MAX_SUM.unsigned_abs() {
-                return Err(Overflow);
-            }
+            let at = before.count_ones() as usize;
+            add_up(&mut sums[at..=at], &amounts[place..=place])?;
         }
         Ok(())
     }
@@ -156,6 +153,7 @@ impl Cells {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::panes::MAX_SUM;
 
     #[test]
     fn sums_stand_where_they_were_added() {

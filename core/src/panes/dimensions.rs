@@ -275,14 +275,10 @@ impl Dimensions {
     /// A code was pushed out: every combination that has it has `other` from now on.
     fn fold(&mut self, (at, gone): PushedOut) {
         let of_it = self.codes.iter().skip(at).step_by(self.width());
-        let changed = (0..).zip(of_it).filter(|(_, code)| **code == gone);
+        let changed = (0..).zip(of_it.zip(&self.epochs));
+        let changed = changed.filter(|(_, (code, epoch))| **code == gone && **epoch != FREE);
         let changed: Vec<Combination> = changed.map(|(combination, _)| combination).collect();
-        let is_free = |combination: Combination| self.epochs[combination as usize] == FREE;
-        for combination in changed
-            .into_iter()
-            .filter(|x| !is_free(*x))
-            .collect::<Vec<_>>()
-        {
+        for combination in changed {
             let hash = hash_of(self.codes(combination));
             if let Ok(entry) = self.numbers.find_entry(hash, |other| *other == combination) {
                 entry.remove();

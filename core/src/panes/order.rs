@@ -1,6 +1,7 @@
 //! Order: where statistics stand in rows of panes. Those that most rollups keep come first, so that
 //! what a rollup keeps lies together in few cells.
 
+use crate::panes::rings::BLOCK;
 use crate::spec;
 
 /// Codes of statistics as the settings number them, and as they stand in rows.
@@ -12,7 +13,7 @@ pub struct Order {
 
 impl Order {
     /// Of what rollups keep.
-    pub fn new(rollups: &[spec::Rollup]) -> Self {
+    pub fn new(rollups: &[spec::RollupSpec]) -> Self {
         let spans = rollups.iter().flat_map(|rollup| &rollup.kept);
         let size = spans.clone().map(|(_, stop)| *stop).max().unwrap_or(0);
         let mut keepers = vec![0u32; size as usize];
@@ -39,6 +40,19 @@ impl Order {
         self.codes.get(place as usize).copied().unwrap_or(place)
     }
 
+    /// Where runs of codes stand, by block: a bit for each place.
+    pub fn bits(&self, spans: &[(u32, u32)]) -> Vec<u64> {
+        let mut bits = Vec::new();
+        for code in spans.iter().flat_map(|(first, stop)| *first..*stop) {
+            let place = self.place(code) as usize;
+            if place / BLOCK >= bits.len() {
+                bits.resize(place / BLOCK + 1, 0);
+            }
+            bits[place / BLOCK] |= 1 << (place % BLOCK);
+        }
+        bits
+    }
+
     /// Runs of codes as places, each with what stands beside it.
     pub fn places<T: Copy>(&self, spans: &[(u32, u32, T)]) -> Vec<(u32, u32, T)> {
         let codes = spans
@@ -55,7 +69,7 @@ mod tests {
 
     #[test]
     fn what_most_rollups_keep_comes_first() {
-        let rollup = |kept: &[(u32, u32)]| spec::Rollup {
+        let rollup = |kept: &[(u32, u32)]| spec::RollupSpec {
             dimensions: Vec::new(),
             kept: kept.to_vec(),
             has_users: false,
@@ -67,6 +81,8 @@ mod tests {
             [3, 0, 4, 5, 1, 2, 6]
         );
         assert!((0..7).all(|code| order.code(order.place(code)) == code));
+        let plain = Order::new(&[]).bits(&[(2, 4), (127, 129)]);
+        assert_eq!(plain, [0b1100, 1 << 63, 1]);
         assert_eq!(order.places(&[(0, 2, 'x')]), [(3, 4, 'x'), (0, 1, 'x')]);
     }
 }

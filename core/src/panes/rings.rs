@@ -4,7 +4,6 @@
 //! covers it. Where settings ask for it, a window has a second ring under `TOTALS` + its number,
 //! which keeps some statistics for a day and a window: the same window a day before.
 
-use crate::panes::order::Order;
 use crate::spec::{DayBefore, Ring};
 
 /// The ring of the totals since the state began: it has the one pane 0.
@@ -51,11 +50,11 @@ impl Rings {
         }
     }
 
-    /// The same, and those of the day before. An error where a window has no such number.
+    /// The same, and those of the day before, which keep these places of each block. An error where a window has no such number.
     pub fn with_day_before(
         windows: &[Ring],
         spec: &DayBefore,
-        order: &Order,
+        kept: Vec<u64>,
     ) -> Result<Self, String> {
         let mut rings = Self::new(windows);
         for (window, ring) in &spec.rings {
@@ -64,17 +63,7 @@ impl Rings {
             }
             rings.all.push((TOTALS + window, *ring));
         }
-        for code in spec
-            .statistics
-            .iter()
-            .flat_map(|(first, stop)| *first..*stop)
-        {
-            let place = order.place(code) as usize;
-            if place / BLOCK >= rings.kept.len() {
-                rings.kept.resize(place / BLOCK + 1, 0);
-            }
-            rings.kept[place / BLOCK] |= 1 << (place % BLOCK);
-        }
+        rings.kept = kept;
         Ok(rings)
     }
 
@@ -141,12 +130,12 @@ mod tests {
             rings: vec![(1, ring)],
             statistics: vec![(2, 4), (127, 129)],
         };
-        let rings = Rings::with_day_before(&[window], &spec, &Order::new(&[])).unwrap();
+        let rings = Rings::with_day_before(&[window], &spec, vec![0b1100, 1 << 63, 1]).unwrap();
         assert_eq!(rings.get(1), Some((TOTALS + 1, ring)));
         let kept = |block| rings.kept(TOTALS + 1, block);
         assert_eq!([0, 1, 2, 3].map(kept), [0b1100, 1 << 63, 1, 0]);
         assert_eq!(rings.kept(1, 3), u64::MAX);
-        assert!(Rings::with_day_before(&[], &spec, &Order::new(&[])).is_err());
+        assert!(Rings::with_day_before(&[], &spec, vec![0b1100, 1 << 63, 1]).is_err());
     }
 
     #[test]
@@ -159,7 +148,8 @@ mod tests {
             rings: vec![(1, ring(1500))],
             statistics: vec![],
         };
-        let mut rings = Rings::with_day_before(&[ring(60)], &spec, &Order::new(&[])).unwrap();
+        let mut rings =
+            Rings::with_day_before(&[ring(60)], &spec, vec![0b1100, 1 << 63, 1]).unwrap();
         assert!(rings.advance(2000 * 60_000));
         assert!(!rings.advance(2000 * 60_000 + 59_999));
         assert!(rings.is_gone(1, 1940) && !rings.is_gone(1, 1941));

@@ -7,14 +7,11 @@ use super::dimensions::CombinationCodes;
 use super::order::Order;
 use super::rings::BLOCK;
 use super::segments::Segments;
-use super::{BLOCK_BITS, Fold, Key, Overflow, PaneColumns, PaneStore, Panes, Rings, Rows};
-use super::{STAT_BITS, Share, places_of};
+use super::{Fold, GATHERED_ROWS, Overflow, PaneColumns, PaneStore, Panes, Rings, Rows};
+use super::{STAT_BITS, Share, key, moment_of, places_of};
 use crate::changes::Combination;
 use crate::panes::rings::Cell;
 use crate::spec::Since;
-
-/// Rows that are gathered before they are shared out.
-const GATHERED_ROWS: usize = 8192;
 
 /// The panes of windows, and the totals.
 #[derive(Debug)]
@@ -51,9 +48,8 @@ impl RolledUpPanes {
     pub fn add(&mut self, event_ms: i64, combination: Combination, stat: u32, amount: i64) {
         let unit = event_ms.div_euclid(self.panes.unit_ms()) as u64;
         let place = self.order.place(stat);
-        let block = u64::from(place / BLOCK as u32);
-        let row = self.gathered.row((unit << BLOCK_BITS | block, combination));
-        row[place as usize % BLOCK] += amount;
+        let key = key(unit, place / BLOCK as u32, combination);
+        self.gathered.row(key)[place as usize % BLOCK] += amount;
     }
 
     /// Adds to a wide statistic.
@@ -73,8 +69,8 @@ impl RolledUpPanes {
     /// Adds to one statistic since the start.
     pub fn add_total(&mut self, combination: Combination, stat: u32, amount: i64) {
         let place = self.order.place(stat);
-        let block = u64::from(place / BLOCK as u32);
-        self.totals.row((block, combination))[place as usize % BLOCK] += amount;
+        let key = key(0, place / BLOCK as u32, combination);
+        self.totals.row(key)[place as usize % BLOCK] += amount;
     }
 
     /// Whether so much is gathered that it should be folded before more is.
@@ -90,8 +86,8 @@ impl RolledUpPanes {
     ) -> Result<(), Overflow> {
         self.share_out(combinations, stream_ms, Fold::All)?;
         let totals = std::mem::take(&mut self.totals);
-        for ((block, combination), row) in totals.keys.iter().zip(&totals.rows) {
-            let (block, codes) = (*block as usize, combinations.codes(*combination));
+        for (key, row) in totals.keys.iter().zip(&totals.rows) {
+            let ((_, block), codes) = (moment_of(key), combinations.codes(key.1));
             let filled = places_of(row);
             for rollup in 0..self.segments.rollups.len() {
                 let places = self.segments.rollups[rollup].kept(block) & filled;
@@ -174,11 +170,6 @@ impl RolledUpPanes {
     }
 }
 
-/// Unit and block of what was gathered for a combination.
-fn moment_of((high, _): &Key) -> (u64, usize) {
-    (high >> BLOCK_BITS, *high as usize & ((1 << BLOCK_BITS) - 1))
-}
-
 impl PaneStore for RolledUpPanes {
     fn take_changed(&mut self) -> Vec<u64> {
         self.panes.take_changed()
@@ -223,7 +214,7 @@ mod tests {
     const CODES: Codes = Codes([[2, 2], [2, 3], [3, 2]]);
 
     fn panes(since: Vec<(u32, u32, CountFrom)>) -> RolledUpPanes {
-        let rollup = |dimensions: &[usize], kept: &[(u32, u32)], since| spec::Rollup {
+        let rollup = |dimensions: &[usize], kept: &[(u32, u32)], since| spec::RollupSpec {
             dimensions: dimensions.to_vec(),
             kept: kept.to_vec(),
             has_users: false,

@@ -47,15 +47,7 @@ pub struct Rollup {
 }
 
 impl Rollup {
-    fn new(spec: &spec::Rollup, order: &Order, limit: usize) -> Self {
-        let mut kept = Vec::new();
-        for code in spec.kept.iter().flat_map(|(first, stop)| *first..*stop) {
-            let place = order.place(code) as usize;
-            if place / BLOCK >= kept.len() {
-                kept.resize(place / BLOCK + 1, 0);
-            }
-            kept[place / BLOCK] |= 1 << (place % BLOCK);
-        }
+    fn new(spec: &spec::RollupSpec, order: &Order, limit: usize) -> Self {
         Self {
             places: spec.dimensions.clone(),
             numbers: match spec.dimensions.len() {
@@ -71,7 +63,7 @@ impl Rollup {
             },
             overflowed: 0,
             since: order.places(&spec.since),
-            kept,
+            kept: order.bits(&spec.kept),
         }
     }
 
@@ -181,7 +173,7 @@ pub struct Segments {
 
 impl Segments {
     /// `limit`: of segments of a rollup of several dimensions.
-    pub fn new(rollups: &[spec::Rollup], order: &Order, limit: usize) -> Self {
+    pub fn new(rollups: &[spec::RollupSpec], order: &Order, limit: usize) -> Self {
         let rollups = rollups.iter().map(|spec| Rollup::new(spec, order, limit));
         Self {
             rollups: rollups.collect(),
@@ -262,7 +254,7 @@ mod tests {
     use super::*;
 
     fn segments(limit: usize) -> Segments {
-        let rollup = |dimensions: &[usize]| spec::Rollup {
+        let rollup = |dimensions: &[usize]| spec::RollupSpec {
             dimensions: dimensions.to_vec(),
             kept: vec![(0, 3)],
             has_users: false,
@@ -309,7 +301,7 @@ mod tests {
 
     #[test]
     fn what_a_rollup_keeps_counts_from_its_own_time_on() {
-        let spec = spec::Rollup {
+        let spec = spec::RollupSpec {
             dimensions: vec![0],
             kept: vec![(0, 4)],
             has_users: false,

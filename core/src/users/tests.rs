@@ -45,7 +45,7 @@ fn rings() -> Vec<Ring> {
 
 /// The total, each dimension alone, and both.
 fn segments() -> Segments {
-    let rollup = |dimensions: &[usize]| spec::Rollup {
+    let rollup = |dimensions: &[usize]| spec::RollupSpec {
         dimensions: dimensions.to_vec(),
         kept: Vec::new(),
         has_users: true,
