@@ -1,12 +1,13 @@
 //! Users: what people saw and did, kept so that means over people can be read for any window.
 //!
-//! An event raises a last time of its (user, item, combination). When a user is touched first since the
-//! last refresh, what he contributes to the sums is retracted and he is dirty; a refresh adds what
-//! dirty users contribute then. Feedback that may still move to another combination is held apart until
+//! An event raises a last time of its (user, item, combination). When a user is touched first in a
+//! combination since the last refresh, what he contributes to its segments is retracted and he is dirty
+//! in it; a refresh adds what dirty users contribute to these segments then. Feedback that may still move to another combination is held apart until
 //! it is settled.
 
 mod bounds;
 pub mod contribution;
+mod dirty;
 pub mod held;
 pub mod items;
 pub mod rows;
@@ -15,24 +16,20 @@ pub mod sums;
 #[cfg(test)]
 mod tests;
 
-use hashbrown::HashTable;
-
 use crate::changes::Combination;
 use crate::hash::in_sample;
 use crate::panes::dimensions::{CombinationCodes, PushedOut};
 use crate::panes::segments::{Placement, Segments};
 use crate::spec::{Ring, RowLimit};
-use crate::users::contribution::Contribution;
+use crate::users::contribution::{Contribution, Part};
+use crate::users::dirty::Dirty;
 use crate::users::held::Held;
 use crate::users::items::{UserItemKey, UserItems};
-use crate::users::rows::spread;
 pub use crate::users::stored::{latest_unit, time_column};
 use crate::users::sums::{MAX_STATS, RingSums, UserSums, users_stats};
 
 /// Rows below which nothing is compacted.
 const COMPACT_ROWS: usize = 1 << 18;
-/// Dirty users for whom room is kept.
-const DIRTY_USERS: usize = 1 << 16;
 
 /// What users are counted by.
 #[derive(Clone, Debug)]
@@ -77,14 +74,15 @@ pub struct Users {
     /// Sums of each ring as of the last refresh.
     sums: Vec<UserSums>,
     is_changed: Vec<bool>,
-    /// Users whose contribution is not in the sums.
-    dirty: HashTable<u64>,
+    dirty: Dirty,
     /// Whether nobody's contribution is in the sums.
     is_stale: bool,
     sample_bits: u32,
     refreshed_ms: i64,
     compact_at: usize,
     work: Contribution,
+    /// Combinations in which a user is dirty.
+    dirty_in: Vec<Combination>,
 }
 
 impl Users {
@@ -133,12 +131,13 @@ impl Users {
             sums: vec![UserSums::default(); windows.len()],
             is_changed: vec![false; windows.len()],
             windows,
-            dirty: HashTable::new(),
+            dirty: Dirty::default(),
             is_stale: false,
             sample_bits: 0,
             refreshed_ms: 0,
             compact_at: COMPACT_ROWS.min(limit),
             work: Contribution::new(kinds),
+            dirty_in: Vec::new(),
         })
     }
 
@@ -162,7 +161,7 @@ impl Users {
         if i64::from(time) + self.base > self.oldest_unit(stream_ms)
             && let Some(row) = self.earlier(&key, touch.column, time)
         {
-            self.mark_dirty(key.user, segments);
+            self.mark_dirty(key.user, Some(key.combination), segments);
             self.items.set(&key, row, touch.column, time);
         }
     }
@@ -177,15 +176,15 @@ impl Users {
     ) {
         self.release(serial, segments);
         if let Some((key, time)) = self.read(touch) {
-            self.mark_dirty(key.user, segments);
+            self.mark_dirty(key.user, Some(key.combination), segments);
             self.held.insert(serial, key, touch.column, time);
         }
     }
 
     /// Hold feedback no longer; does nothing where it is not held.
     pub fn release(&mut self, serial: u64, segments: Placement<'_, impl CombinationCodes>) {
-        if let Some(user) = self.held.user(serial) {
-            self.mark_dirty(user, segments);
+        if let Some((user, combination)) = self.held.place(serial) {
+            self.mark_dirty(user, Some(combination), segments);
             self.held.remove(serial);
         }
     }
@@ -258,21 +257,26 @@ impl Users {
         self.is_stale
     }
 
-    /// Retract what a user contributes, once.
-    fn mark_dirty(&mut self, user: u64, segments: Placement<'_, impl CombinationCodes>) {
-        if self.is_stale {
+    /// Retract once what a user contributes to the segments of a combination, or to all.
+    fn mark_dirty(
+        &mut self,
+        user: u64,
+        combination: Option<Combination>,
+        segments: Placement<'_, impl CombinationCodes>,
+    ) {
+        if self.is_stale || self.dirty.has(user, combination) {
             return;
         }
-        let hasher = |user: &u64| spread(*user);
-        let entry = self
-            .dirty
-            .entry(spread(user), |other| *other == user, hasher);
-        if let hashbrown::hash_table::Entry::Vacant(entry) = entry {
-            entry.insert(user);
-            self.gather(user);
-            let rollups = &self.rollups;
-            self.work.add(segments, rollups, &mut self.rings, -1);
-        }
+        self.dirty.read(user, &mut self.dirty_in);
+        let of = self.dirty.insert(user, combination);
+        self.gather(user);
+        let part = Part {
+            of: of.as_ref().map(std::slice::from_ref),
+            except: &self.dirty_in,
+        };
+        let rollups = &self.rollups;
+        self.work
+            .add(segments, rollups, &mut self.rings, (part, -1));
     }
 
     fn gather(&mut self, user: u64) {
@@ -301,17 +305,23 @@ impl Users {
             self.restart();
         }
         let mut dirty = std::mem::take(&mut self.dirty);
-        for user in &dirty {
-            self.gather(*user);
+        for user in dirty.users() {
+            let is_in_part = dirty.read(user, &mut self.dirty_in);
+            self.gather(user);
             self.work.learn(segments, &self.rollups, combinations);
             let placement = Placement {
                 combinations,
                 segments,
             };
-            self.work.add(placement, &self.rollups, &mut self.rings, 1);
+            let part = Part {
+                of: is_in_part.then_some(&self.dirty_in),
+                except: &[],
+            };
+            let rollups = &self.rollups;
+            self.work
+                .add(placement, rollups, &mut self.rings, (part, 1));
         }
         dirty.clear();
-        dirty.shrink_to(DIRTY_USERS, |user| spread(*user));
         self.dirty = dirty;
         let held = self.sums.iter_mut().zip(&mut self.is_changed);
         for (ring, (sums, is_changed)) in self.rings.iter_mut().zip(held) {
@@ -329,10 +339,9 @@ impl Users {
         }
         self.dirty.clear();
         for user in self.items.users().chain(self.held.users()) {
-            let hasher = |user: &u64| spread(*user);
-            self.dirty
-                .entry(spread(user), |other| *other == user, hasher)
-                .or_insert(user);
+            if !self.dirty.has(user, None) {
+                self.dirty.insert(user, None);
+            }
         }
     }
 
@@ -370,21 +379,26 @@ impl Users {
             .map(|(_, user, combination)| (user, combination));
         let moving = rows
             .chain(held)
+            .chain(self.dirty.combinations())
             .filter(|(_, combination)| is_moving(*combination));
         let mut users: Vec<u64> = moving.map(|(user, _)| user).collect();
         users.dedup();
         for user in users {
-            self.mark_dirty(user, segments);
+            self.mark_dirty(user, None, segments);
         }
     }
 
-    /// Calls its argument with the combination of every row.
+    /// Calls its argument with every combination that is referred to.
     pub fn each_combination(&self, visit: &mut dyn FnMut(Combination)) {
         let rows = self
             .items
             .combinations()
             .map(|(_, combination)| combination);
         let held = self.held.iter().map(|(.., combination)| combination);
-        rows.chain(held).for_each(visit);
+        let dirty = self
+            .dirty
+            .combinations()
+            .map(|(_, combination)| combination);
+        rows.chain(held).chain(dirty).for_each(visit);
     }
 }

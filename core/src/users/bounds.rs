@@ -75,7 +75,7 @@ impl Users {
     pub fn nbytes(&self) -> usize {
         let rings: usize = self.rings.iter().map(RingSums::nbytes).sum();
         let sums: usize = self.sums.iter().map(|sums| sums.key.capacity() * 16).sum();
-        let dirty = self.dirty.allocation_size();
+        let dirty = self.dirty.nbytes();
         self.items.nbytes() + self.held.nbytes() + rings + sums + dirty
     }
 }

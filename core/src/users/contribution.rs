@@ -2,34 +2,49 @@
 //!
 //! Of n(s) items seen in pane s or later p(s) were given feedback of a kind: the positive rate is
 //! p(s) / n(s). An item that the user met in several combinations of a segment is one there, with its last
-//! times. Panes are coarser times, so all is sorted by time once for all rings.
+//! times. Panes are coarser times, so all is sorted by time once for all rings; and segments of the same
+//! rows, as those of rollups of other dimensions often are, have the same profile.
 
 use crate::changes::Combination;
 use crate::panes::dimensions::CombinationCodes;
 use crate::panes::segments::{Placement, Segments};
-use crate::users::sums::{HITS, RingSums, USERS, positive_users, rate_squares, rate_sum};
+use crate::users::sums::{Change, HITS, RingSums, USERS, positive_users, rate_squares, rate_sum};
 
 /// Positive rates are integers of 1e-9, rounded once for a user and a first pane; so are the squares
 /// of these integers.
 pub const RATE_UNIT: i64 = 1_000_000_000;
+
+/// The segments that some combinations belong to, or all of a user's; `except` of others.
+#[derive(Clone, Copy, Debug)]
+pub struct Part<'a> {
+    pub of: Option<&'a [Combination]>,
+    pub except: &'a [Combination],
+}
 
 /// The rows of one user at a time; its buffers are used again.
 #[derive(Debug)]
 pub struct Contribution {
     /// 1 + the kinds of feedback.
     width: usize,
-    rows: Vec<(u64, Combination)>,
+    /// Items.
+    pairs: Vec<u64>,
     /// `width` a row.
     times: Vec<u32>,
-    /// Whether all rows have one combination.
-    is_single: bool,
-    /// Whether no item can have several rows.
+    /// Rows of one combination, one after another: the combination, and the first row.
+    runs: Vec<(Combination, u32)>,
+    /// Whether no item can have several rows of one combination.
     is_distinct: bool,
-    /// Rows; where items can have several, in the order of items.
-    by_item: Vec<u32>,
-    /// Segment, place in `by_item`.
+    /// Segments that are wanted, and that are not.
+    wanted: Vec<u32>,
+    unwanted: Vec<u32>,
+    /// Segment, run.
     by_segment: Vec<(u32, u32)>,
+    /// Segments of the same runs; the runs, and their rows.
+    alike: Vec<u32>,
+    of: Vec<u32>,
+    rows: Vec<u32>,
     profile: Profile,
+    changes: Vec<Change>,
 }
 
 impl Contribution {
@@ -37,21 +52,27 @@ impl Contribution {
     pub fn new(kinds: usize) -> Self {
         Self {
             width: 1 + kinds,
-            rows: Vec::new(),
+            pairs: Vec::new(),
             times: Vec::new(),
-            is_single: true,
+            runs: Vec::new(),
             is_distinct: true,
-            by_item: Vec::new(),
+            wanted: Vec::new(),
+            unwanted: Vec::new(),
             by_segment: Vec::new(),
+            alike: Vec::new(),
+            of: Vec::new(),
+            rows: Vec::new(),
             profile: Profile::new(kinds),
+            changes: Vec::new(),
         }
     }
 
     /// Begin another user.
     pub fn clear(&mut self) {
-        self.rows.clear();
+        self.pairs.clear();
         self.times.clear();
-        (self.is_single, self.is_distinct) = (true, true);
+        self.runs.clear();
+        self.is_distinct = true;
     }
 
     /// A row of the user.
@@ -69,98 +90,105 @@ impl Contribution {
     }
 
     fn begin_row(&mut self, pair: u64, combination: Combination) {
-        if self.rows.first().is_some_and(|row| row.1 != combination) {
-            (self.is_single, self.is_distinct) = (false, false);
+        if self.runs.last().is_none_or(|last| last.0 != combination) {
+            self.runs.push((combination, self.pairs.len() as u32));
         }
-        self.rows.push((pair, combination));
+        self.pairs.push(pair);
     }
 
     /// Make the segments of the rows known.
     pub fn learn(&self, segments: &mut Segments, rollups: &[usize], codes: &impl CombinationCodes) {
-        for (_, combination) in &self.rows {
+        for (combination, _) in &self.runs {
             for rollup in rollups {
                 segments.learn(*rollup, codes.codes(*combination));
-            }
-            if self.is_single {
-                break;
             }
         }
     }
 
-    /// Add `sign` times what the user contributes to the segments of some rollups.
+    /// Add `sign` times what the user contributes to a part of the segments of some rollups.
     pub fn add(
         &mut self,
         segments: Placement<'_, impl CombinationCodes>,
         rollups: &[usize],
         rings: &mut [RingSums],
-        sign: i64,
+        (part, sign): (Part<'_>, i64),
     ) {
-        self.by_item.clear();
-        self.by_item.extend(0..self.rows.len() as u32);
-        if !self.is_distinct {
-            self.by_item
-                .sort_unstable_by_key(|row| self.rows[*row as usize].0);
-        }
-        let mut is_of_all = false; // the profile
-        for rollup in rollups.iter().copied() {
-            if let Some(segment) = self.segment_of_all(segments, rollup) {
-                if !is_of_all {
-                    self.read((0..self.by_item.len() as u32).map(|place| (segment, place)));
-                    is_of_all = true;
-                }
-                self.profile.add(segment, rings, sign);
-            } else {
-                self.add_segments(segments, rollup, rings, sign);
-                is_of_all = false;
-            }
-        }
-    }
-
-    /// The segment of all rows, if it is one.
-    fn segment_of_all(
-        &self,
-        segments: Placement<'_, impl CombinationCodes>,
-        rollup: usize,
-    ) -> Option<u32> {
-        let segment = segments.of(self.rows.first()?.1, rollup)?;
-        let mut others = self.rows.iter().skip(1);
-        let is_one =
-            self.is_single || others.all(|row| segments.of(row.1, rollup) == Some(segment));
-        is_one.then_some(segment)
-    }
-
-    fn add_segments(
-        &mut self,
-        segments: Placement<'_, impl CombinationCodes>,
-        rollup: usize,
-        rings: &mut [RingSums],
-        sign: i64,
-    ) {
+        self.of.clear();
         let mut by_segment = std::mem::take(&mut self.by_segment);
-        by_segment.clear();
-        for (place, row) in (0..).zip(&self.by_item) {
-            if let Some(segment) = segments.of(self.rows[*row as usize].1, rollup) {
-                by_segment.push((segment, place));
+        for rollup in rollups.iter().copied() {
+            self.find_segments(segments, rollup, part, &mut by_segment);
+            for runs in by_segment.chunk_by(|a, b| a.0 == b.0) {
+                let of = runs.iter().map(|(_, run)| *run);
+                if !self.of.iter().copied().eq(of.clone()) {
+                    self.add_profile(rings, sign);
+                    self.of.clear();
+                    self.of.extend(of);
+                }
+                self.alike.push(runs[0].0);
             }
         }
-        by_segment.sort_unstable();
-        for rows in by_segment.chunk_by(|a, b| a.0 == b.0) {
-            self.read(rows.iter().copied());
-            self.profile.add(rows[0].0, rings, sign);
-        }
+        self.add_profile(rings, sign);
         self.by_segment = by_segment;
     }
 
-    /// Read the profile of rows: (segment, place in `by_item`).
-    fn read(&mut self, rows: impl Iterator<Item = (u32, u32)>) {
+    /// Add the profile of some runs to the segments that have no other ones.
+    fn add_profile(&mut self, rings: &mut [RingSums], sign: i64) {
+        if self.alike.is_empty() {
+            return;
+        }
+        self.read();
+        for ring in rings {
+            self.profile.changes(ring, sign, &mut self.changes);
+            ring.add(&self.alike, &mut self.changes);
+        }
+        self.alike.clear();
+    }
+
+    /// The segments of a part under a rollup, each with its runs.
+    fn find_segments(
+        &mut self,
+        segments: Placement<'_, impl CombinationCodes>,
+        rollup: usize,
+        part: Part<'_>,
+        by_segment: &mut Vec<(u32, u32)>,
+    ) {
+        let find = |found: &mut Vec<u32>, of: &[Combination]| {
+            found.clear();
+            found.extend(of.iter().filter_map(|each| segments.of(*each, rollup)));
+        };
+        find(&mut self.wanted, part.of.unwrap_or(&[]));
+        find(&mut self.unwanted, part.except);
+        by_segment.clear();
+        for (run, (combination, _)) in (0..).zip(&self.runs) {
+            if let Some(segment) = segments.of(*combination, rollup)
+                && (part.of.is_none() || self.wanted.contains(&segment))
+                && !self.unwanted.contains(&segment)
+            {
+                by_segment.push((segment, run));
+            }
+        }
+        by_segment.sort_unstable();
+    }
+
+    /// Read the profile of the runs.
+    fn read(&mut self) {
+        self.rows.clear();
+        for run in &self.of {
+            let first = self.runs[*run as usize].1;
+            let next = self.runs.get(*run as usize + 1);
+            let end = next.map_or(self.pairs.len() as u32, |(_, first)| *first);
+            self.rows.extend(first..end);
+        }
+        if self.of.len() > 1 || !self.is_distinct {
+            self.rows
+                .sort_unstable_by_key(|row| self.pairs[*row as usize]);
+        }
         self.profile.clear();
         let mut last = None;
-        for (_, place) in rows {
-            let row = self.by_item[place as usize] as usize;
-            let pair = self.rows[row].0;
+        for row in self.rows.iter().map(|row| *row as usize) {
             let times = &self.times[row * self.width..][..self.width];
-            self.profile.push(times, last == Some(pair));
-            last = Some(pair);
+            self.profile.push(times, last == Some(self.pairs[row]));
+            last = Some(self.pairs[row]);
         }
         self.profile.sort();
     }
@@ -234,24 +262,27 @@ impl Profile {
         }
     }
 
-    /// Add `sign` times what this contributes to a segment.
-    fn add(&self, segment: u32, rings: &mut [RingSums], sign: i64) {
+    /// `sign` times what this contributes to each segment in a ring.
+    fn changes(&self, ring: &RingSums, sign: i64, changes: &mut Vec<Change>) {
+        changes.clear();
         let Some(last_seen) = self.seen.first() else {
             return;
         };
-        for ring in rings {
-            let Some(pane) = ring.pane(*last_seen) else {
-                continue;
-            };
-            ring.add(pane, segment, USERS, sign);
-            if let Some(pane) = ring.pane(self.last_click.min(*last_seen)) {
-                ring.add(pane, segment, HITS, sign);
+        let mut add = |time: u32, stat: usize| {
+            if let Some(pane) = ring.pane(time) {
+                changes.push((pane, stat, sign));
             }
-            for (kind, liked) in self.liked.iter().enumerate() {
-                if let Some(pane) = liked.first().and_then(|time| ring.pane(*time)) {
-                    ring.add(pane, segment, positive_users(kind), sign);
-                    add_rates(ring, [&self.seen, liked], segment, kind, sign);
-                }
+        };
+        add(*last_seen, USERS);
+        add(self.last_click.min(*last_seen), HITS);
+        for (kind, liked) in self.liked.iter().enumerate() {
+            if let Some(time) = liked.first() {
+                add(*time, positive_users(kind));
+            }
+        }
+        for (kind, liked) in self.liked.iter().enumerate() {
+            if !liked.is_empty() {
+                add_rates(ring, [&self.seen, liked], (kind, sign), changes);
             }
         }
     }
@@ -260,11 +291,10 @@ impl Profile {
 /// Positive rates by pane, as differences to that of the next one. Times of what was seen and liked
 /// descend; for each liked one there is one seen that is not before it.
 fn add_rates(
-    ring: &mut RingSums,
+    ring: &RingSums,
     [seen, liked]: [&[u32]; 2],
-    segment: u32,
-    kind: usize,
-    sign: i64,
+    (kind, sign): (usize, i64),
+    changes: &mut Vec<Change>,
 ) {
     let (mut n, mut p, mut later) = (0, 0, 0);
     while let Some(time) = seen.get(n).max(liked.get(p))
@@ -284,9 +314,9 @@ fn add_rates(
         let (above, below) = (p as i64, (n as i64).max(1));
         let rate = (2 * RATE_UNIT * above + below) / (2 * below);
         if rate != later {
-            ring.add(pane, segment, rate_sum(kind), sign * (rate - later));
+            changes.push((pane, rate_sum(kind), sign * (rate - later)));
             let more = square(rate) - square(later);
-            ring.add(pane, segment, rate_squares(kind), sign * more);
+            changes.push((pane, rate_squares(kind), sign * more));
         }
         later = rate;
     }

@@ -52,10 +52,10 @@ impl Held {
         self.entries.capacity() * size_of::<Entry>() + tables
     }
 
-    /// The user of a serial number, if it is held.
-    pub fn user(&self, serial: u64) -> Option<u64> {
-        self.find(serial)
-            .map(|at| self.entries[at as usize].key.user)
+    /// User and combination of a serial number, if it is held.
+    pub fn place(&self, serial: u64) -> Option<(u64, Combination)> {
+        let key = self.entries[self.find(serial)? as usize].key;
+        Some((key.user, key.combination))
     }
 
     fn find(&self, serial: u64) -> Option<u32> {

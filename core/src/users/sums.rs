@@ -40,6 +40,9 @@ pub fn users_stats(kinds: usize) -> usize {
     2 + 3 * kinds
 }
 
+/// A pane, a statistic, and what is added to its sum.
+pub type Change = (i64, usize, i64);
+
 /// The sums of a ring: keys of pane, segment and statistic in that order, each once and
 /// ascending, and their values, none 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -61,10 +64,10 @@ pub struct RingSums {
     pub oldest: i64,
     stats: usize,
     table: HashTable<u32>,
-    /// Pane and segment of each block.
-    keys: Vec<u64>,
-    values: Vec<i64>,
-    last: usize,
+    /// Blocks of a key, which is pane and segment, and the sums.
+    rows: Vec<i64>,
+    /// Blocks that are added to.
+    blocks: Vec<usize>,
     is_changed: bool,
 }
 
@@ -79,9 +82,8 @@ impl RingSums {
             oldest: i64::MIN,
             stats,
             table: HashTable::new(),
-            keys: Vec::new(),
-            values: Vec::new(),
-            last: 0,
+            rows: Vec::new(),
+            blocks: Vec::new(),
             is_changed: false,
         }
     }
@@ -93,7 +95,7 @@ impl RingSums {
 
     /// Bytes of memory.
     pub fn nbytes(&self) -> usize {
-        (self.keys.capacity() + self.values.capacity()) * 8 + self.table.allocation_size()
+        self.rows.capacity() * 8 + self.table.allocation_size()
     }
 
     /// The pane of a time from 1; None where it is too old.
@@ -113,34 +115,50 @@ impl RingSums {
         (first - self.base + 1).clamp(1, i64::from(u32::MAX)) as u32
     }
 
-    /// Add to one sum.
-    pub fn add(&mut self, pane: i64, segment: u32, stat: usize, value: i64) {
-        let key = (pane as u64) << SEGMENT_BITS | u64::from(segment);
-        if self.keys.get(self.last) != Some(&key) {
-            self.last = self.block(key);
+    /// Add the same to the sums of several segments.
+    pub fn add(&mut self, segments: &[u32], changes: &mut [Change]) {
+        changes.sort_unstable_by_key(|(pane, ..)| *pane);
+        let mut blocks = std::mem::take(&mut self.blocks);
+        for changes in changes.chunk_by(|a, b| a.0 == b.0) {
+            // All are looked up before any is changed: they come from memory at the same time.
+            blocks.clear();
+            blocks.extend(
+                segments
+                    .iter()
+                    .map(|segment| self.block(changes[0].0 << SEGMENT_BITS | i64::from(*segment))),
+            );
+            for block in &blocks {
+                let sums = &mut self.rows[block + 1..][..self.stats];
+                for (_, stat, value) in changes {
+                    sums[*stat] += value;
+                }
+            }
+            self.is_changed = true;
         }
-        self.values[self.last * self.stats + stat] += value;
-        self.is_changed = true;
+        self.blocks = blocks;
     }
 
-    fn block(&mut self, key: u64) -> usize {
-        let Self {
-            keys,
-            values,
-            table,
-            stats,
-            ..
-        } = self;
-        if let Some(block) = table.find(mix(key, 1), |block| keys[*block as usize] == key) {
-            return *block as usize;
+    /// Where the block of a key begins.
+    fn block(&mut self, key: i64) -> usize {
+        let (rows, width) = (&mut self.rows, 1 + self.stats);
+        let hash = |key: i64| mix(key as u64, 1);
+        let is_it = |block: &u32| rows[*block as usize * width] == key;
+        if let Some(block) = self.table.find(hash(key), is_it) {
+            return *block as usize * width;
         }
-        let number = keys.len();
-        keys.push(key);
-        values.resize(values.len() + *stats, 0);
-        table.insert_unique(mix(key, 1), number as u32, |block| {
-            mix(keys[*block as usize], 1)
+        let begin = rows.len();
+        rows.push(key);
+        rows.resize(begin + width, 0);
+        let number = (begin / width) as u32;
+        self.table.insert_unique(hash(key), number, |block| {
+            hash(rows[*block as usize * width])
         });
-        number
+        begin
+    }
+
+    fn blocks(&self) -> impl Iterator<Item = (i64, &[i64])> {
+        let blocks = self.rows.chunks_exact(1 + self.stats);
+        blocks.map(|block| (block[0], &block[1..]))
     }
 
     /// Forget what the window at this time does not cover.
@@ -150,25 +168,26 @@ impl RingSums {
             return;
         }
         self.oldest = oldest;
-        let (keys, values) = (
-            std::mem::take(&mut self.keys),
-            std::mem::take(&mut self.values),
-        );
-        self.table.clear();
-        for (key, values) in keys.into_iter().zip(values.chunks_exact(self.stats)) {
-            if (key >> SEGMENT_BITS) as i64 >= oldest && values.iter().any(|value| *value != 0) {
-                let block = self.block(key);
-                self.values[block * self.stats..][..self.stats].copy_from_slice(values);
+        let mut kept = Vec::new();
+        for (key, values) in self.blocks() {
+            if key >> SEGMENT_BITS >= oldest && values.iter().any(|value| *value != 0) {
+                kept.push(key);
+                kept.extend_from_slice(values);
             }
         }
-        self.last = 0;
+        self.rows = kept;
+        let (rows, width) = (&self.rows, 1 + self.stats);
+        let hash = |block: &u32| mix(rows[*block as usize * width] as u64, 1);
+        self.table.clear();
+        for block in 0..(rows.len() / width) as u32 {
+            self.table.insert_unique(hash(&block), block, hash);
+        }
     }
 
     /// Forget everything.
     pub fn clear(&mut self) {
         self.table.clear();
-        self.keys.clear();
-        self.values.clear();
+        self.rows.clear();
         self.is_changed = true;
     }
 
@@ -177,13 +196,12 @@ impl RingSums {
         if !std::mem::take(&mut self.is_changed) {
             return None;
         }
-        let mut order: Vec<(u64, usize)> = self.keys.iter().copied().zip(0..).collect();
-        order.sort_unstable();
+        let mut blocks: Vec<(i64, &[i64])> = self.blocks().collect();
+        blocks.sort_unstable_by_key(|(key, _)| *key);
         let mut sums = UserSums::default();
-        for (key, block) in order {
-            let values = &self.values[block * self.stats..][..self.stats];
+        for (key, values) in blocks {
             for (stat, value) in (0..).zip(values).filter(|(_, value)| **value != 0) {
-                sums.key.push((key << STAT_BITS) as i64 | stat);
+                sums.key.push(key << STAT_BITS | stat);
                 sums.value.push(*value);
             }
         }
