@@ -107,14 +107,6 @@ pub struct Panes {
     since: Since,
 }
 
-/// Places of a gathered row that are added to a segment.
-#[derive(Clone, Copy, Debug)]
-struct Share {
-    row: u32,
-    segment: Segment,
-    places: u64,
-}
-
 /// A sum would pass `MAX_SUM`.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Overflow;
@@ -188,68 +180,48 @@ impl Panes {
 
     /// Folds what was gathered into every ring that covers its time; forgets old panes.
     pub fn fold(&mut self, stream_ms: i64) -> Result<(), Overflow> {
-        self.fold_gathered(stream_ms)?;
+        self.fold_gathered(Fold::All, stream_ms)?;
         self.expire(stream_ms);
         Ok(())
     }
 
-    fn fold_gathered(&mut self, stream_ms: i64) -> Result<(), Overflow> {
+    /// Adds what was gathered to the panes of every ring that cover its times.
+    fn fold_gathered(&mut self, part: Fold, stream_ms: i64) -> Result<(), Overflow> {
         let gathered = std::mem::take(&mut self.gathered);
-        let moments: Vec<(u64, usize)> = gathered.keys.iter().map(moment_of).collect();
-        let rows = (0..).zip(gathered.keys.iter().zip(&gathered.rows));
-        let shares: Vec<Share> = rows
-            .map(|(row, ((_, segment), sums))| Share {
-                row,
-                segment: *segment,
-                places: places_of(sums),
-            })
-            .collect();
-        self.add_shares(&shares, &moments, &gathered.rows, Fold::All, stream_ms)?;
-        self.gathered = gathered;
-        self.gathered.clear();
-        Ok(())
-    }
-
-    /// Adds shares of rows to the panes of every ring that cover their times. `moments`: unit and
-    /// block of each row.
-    fn add_shares(
-        &mut self,
-        shares: &[Share],
-        moments: &[(u64, usize)],
-        rows: &[Cell],
-        part: Fold,
-        stream_ms: i64,
-    ) -> Result<(), Overflow> {
+        let filled: Vec<u64> = gathered.rows.iter().map(places_of).collect();
         let mut wanted = std::mem::take(&mut self.wanted);
         let mut at = 0;
         while let Some((number, ring)) = self.rings.get(at) {
             at += 1;
             let oldest = ring.oldest(stream_ms);
             wanted.clear();
-            for share in shares {
-                let (unit, block) = moments[share.row as usize];
+            for (row, (key, filled)) in (0..).zip(gathered.keys.iter().zip(&filled)) {
+                let (unit, block) = moment_of(key);
                 let at_ms = unit as i64 * self.unit_ms;
                 let pane = at_ms.div_euclid(ring.pane_ms);
                 if pane < oldest {
                     continue;
                 }
-                let mut places = share.places & self.rings.kept(number, block);
+                let mut places = filled & self.rings.kept(number, block);
                 if part != Fold::All || !self.since.is_over(at_ms) {
                     places &= self.since.counted((number, block, at_ms), part);
                 }
                 if places != 0 {
-                    let cell = self.cell(number_of(number, pane), share.segment, block);
-                    wanted.push((cell, share.row, places));
+                    let cell = self.cell(number_of(number, pane), key.1, block);
+                    wanted.push((cell, row, places));
                 }
             }
             // What is added to is fetched from memory for all at the same time, not one by one.
             let warm = wanted.iter().map(|(cell, ..)| self.cells.warm_up(*cell));
             std::hint::black_box(warm.fold(0, u64::wrapping_add));
             for (cell, row, places) in &wanted {
-                self.cells.add(*cell, &rows[*row as usize], *places)?;
+                self.cells
+                    .add(*cell, &gathered.rows[*row as usize], *places)?;
             }
         }
         self.wanted = wanted;
+        self.gathered = gathered;
+        self.gathered.clear();
         Ok(())
     }
 

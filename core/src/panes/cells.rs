@@ -6,6 +6,8 @@
 use super::rings::{BLOCK, Cell};
 use super::{Overflow, add_up, places};
 
+/// Integers of a line of a processor's cache.
+const LINE: usize = 8;
 /// Slots of 1, 2, 4, … integers.
 const SIZES: usize = BLOCK.ilog2() as usize + 1;
 
@@ -83,8 +85,9 @@ impl Cells {
     #[inline]
     pub fn warm_up(&self, cell: u32) -> u64 {
         let head = &self.heads[cell as usize];
-        let slots = &self.slots[head.size as usize].values;
-        head.filled ^ slots[(head.slot as usize) << head.size] as u64
+        let sums = self.slots[head.size as usize].get(head);
+        let lines = sums.iter().step_by(LINE);
+        lines.fold(head.filled, |warm, sum| warm ^ *sum as u64)
     }
 
     /// Adds the amounts at some places.

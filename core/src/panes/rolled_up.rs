@@ -1,17 +1,21 @@
 //! Panes of windows, and the totals since the start, kept by segment of each rollup.
 //!
 //! What events add is gathered under their combination of values, and shared out to the segments of
-//! all rollups when it is folded: each keeps those statistics that it shows.
+//! all rollups when it is folded: each keeps those statistics that it shows. What the total alone
+//! keeps is gathered under no combination.
 
 use super::dimensions::CombinationCodes;
 use super::order::Order;
 use super::rings::BLOCK;
 use super::segments::Segments;
 use super::{Fold, GATHERED_ROWS, Overflow, PaneColumns, PaneStore, Panes, Rings, Rows};
-use super::{STAT_BITS, Share, key, moment_of, places_of};
+use super::{Key, STAT_BITS, key, moment_of, places, places_of};
 use crate::changes::Combination;
 use crate::panes::rings::Cell;
 use crate::spec::Since;
+
+/// In place of a combination: what is gathered is of the total alone.
+const NONE: Combination = Combination::MAX;
 
 /// The panes of windows, and the totals.
 #[derive(Debug)]
@@ -21,7 +25,6 @@ pub struct RolledUpPanes {
     panes: Panes,
     gathered: Rows,
     totals: Rows,
-    shares: Vec<Share>,
 }
 
 impl RolledUpPanes {
@@ -34,7 +37,6 @@ impl RolledUpPanes {
             order,
             gathered: Rows::default(),
             totals: Rows::default(),
-            shares: Vec::new(),
         }
     }
 
@@ -48,7 +50,7 @@ impl RolledUpPanes {
     pub fn add(&mut self, event_ms: i64, combination: Combination, stat: u32, amount: i64) {
         let unit = event_ms.div_euclid(self.panes.unit_ms()) as u64;
         let place = self.order.place(stat);
-        let key = key(unit, place / BLOCK as u32, combination);
+        let key = self.key(unit, place, combination);
         self.gathered.row(key)[place as usize % BLOCK] += amount;
     }
 
@@ -69,8 +71,15 @@ impl RolledUpPanes {
     /// Adds to one statistic since the start.
     pub fn add_total(&mut self, combination: Combination, stat: u32, amount: i64) {
         let place = self.order.place(stat);
-        let key = key(0, place / BLOCK as u32, combination);
+        let key = self.key(0, place, combination);
         self.totals.row(key)[place as usize % BLOCK] += amount;
+    }
+
+    #[inline]
+    fn key(&self, unit: u64, place: u32, combination: Combination) -> Key {
+        let block = place / BLOCK as u32;
+        let is_split = (block as usize) < self.segments.split_blocks();
+        key(unit, block, if is_split { combination } else { NONE })
     }
 
     /// Whether so much is gathered that it should be folded before more is.
@@ -87,7 +96,7 @@ impl RolledUpPanes {
         self.share_out(combinations, stream_ms, Fold::All)?;
         let totals = std::mem::take(&mut self.totals);
         for (key, row) in totals.keys.iter().zip(&totals.rows) {
-            let ((_, block), codes) = (moment_of(key), combinations.codes(key.1));
+            let ((_, block), codes) = (moment_of(key), codes_of(combinations, key.1));
             let filled = places_of(row);
             for rollup in 0..self.segments.rollups.len() {
                 let places = self.segments.rollups[rollup].kept(block) & filled;
@@ -120,7 +129,8 @@ impl RolledUpPanes {
         Ok(())
     }
 
-    /// Adds what was gathered to the segments of one rollup after another.
+    /// Adds what was gathered to the segments of one rollup after another: what falls into one
+    /// segment is added up before it is folded into the rings.
     fn share_out(
         &mut self,
         combinations: &impl CombinationCodes,
@@ -128,7 +138,6 @@ impl RolledUpPanes {
         part: Fold,
     ) -> Result<(), Overflow> {
         let gathered = std::mem::take(&mut self.gathered);
-        let moments: Vec<(u64, usize)> = gathered.keys.iter().map(moment_of).collect();
         let filled: Vec<u64> = gathered.rows.iter().map(places_of).collect();
         for rollup in 0..self.segments.rollups.len() {
             // What is new in a rollup is so as a whole.
@@ -136,26 +145,20 @@ impl RolledUpPanes {
                 if is_new && !self.segments.rollups[rollup].has_new() {
                     continue;
                 }
-                let mut shares = std::mem::take(&mut self.shares);
-                shares.clear();
-                for (row, (_, combination)) in gathered.keys.iter().enumerate() {
-                    let (unit, block) = moments[row];
+                for ((key, row), filled) in gathered.keys.iter().zip(&gathered.rows).zip(&filled) {
+                    let (unit, block) = moment_of(key);
                     let at_ms = unit as i64 * self.unit_ms();
                     let counted = self.segments.rollups[rollup].counted(block, at_ms, is_new);
-                    let places = counted & filled[row];
-                    if places != 0 {
-                        let codes = combinations.codes(*combination);
+                    if counted & filled != 0 {
+                        let codes = codes_of(combinations, key.1);
                         let segment = self.segments.learn(rollup, codes);
-                        shares.push(Share {
-                            row: row as u32,
-                            segment,
-                            places,
-                        });
+                        let sums = self.panes.gathered.row((key.0, segment));
+                        for place in places(counted & filled) {
+                            sums[place] += row[place];
+                        }
                     }
                 }
-                self.panes
-                    .add_shares(&shares, &moments, &gathered.rows, part, stream_ms)?;
-                self.shares = shares;
+                self.panes.fold_gathered(part, stream_ms)?;
             }
         }
         self.gathered = gathered;
@@ -167,6 +170,15 @@ impl RolledUpPanes {
     pub fn bytes(&self) -> usize {
         let gathered = self.gathered.rows.capacity() + self.totals.rows.capacity();
         self.panes.bytes() + gathered * size_of::<Cell>()
+    }
+}
+
+/// The codes of what was gathered: none of what is of the total alone.
+fn codes_of(combinations: &impl CombinationCodes, of: Combination) -> &[u32] {
+    if of == NONE {
+        &[]
+    } else {
+        combinations.codes(of)
     }
 }
 

@@ -169,16 +169,25 @@ pub struct Segments {
     pub rollups: Vec<Rollup>,
     /// The rollup of each, and the codes of its dimensions.
     rows: Vec<(u32, Box<[u32]>)>,
+    split_blocks: usize,
 }
 
 impl Segments {
     /// `limit`: of segments of a rollup of several dimensions.
     pub fn new(rollups: &[spec::RollupSpec], order: &Order, limit: usize) -> Self {
         let rollups = rollups.iter().map(|spec| Rollup::new(spec, order, limit));
+        let rollups: Vec<Rollup> = rollups.collect();
+        let split = rollups.iter().filter(|rollup| !rollup.places.is_empty());
         Self {
-            rollups: rollups.collect(),
+            split_blocks: split.map(|rollup| rollup.kept.len()).max().unwrap_or(0),
+            rollups,
             rows: Vec::new(),
         }
+    }
+
+    /// How many blocks, the first ones, hold what a rollup of any dimension keeps.
+    pub fn split_blocks(&self) -> usize {
+        self.split_blocks
     }
 
     /// The segment of a combination with these codes under a rollup, if it was learnt.
