@@ -121,8 +121,26 @@ impl DimensionValues {
 #[derive(Debug)]
 struct Cached {
     hash: u64,
-    texts: Box<[Box<str>]>,
+    /// One after another, each with `END` after it.
+    texts: Box<[u8]>,
     combination: Combination,
+}
+
+/// No UTF-8 has this byte.
+const END: u8 = 0xff;
+
+impl Cached {
+    fn is_of<'a>(&self, texts: impl Iterator<Item = &'a str>) -> bool {
+        let mut rest = &*self.texts;
+        for text in texts {
+            let found = rest.strip_prefix(text.as_bytes());
+            let Some(after) = found.and_then(|after| after.strip_prefix(&[END])) else {
+                return false;
+            };
+            rest = after;
+        }
+        rest.is_empty()
+    }
 }
 
 /// What is stored of a dimension: text of each code, events that carried it, and kept values.
@@ -197,7 +215,8 @@ impl Dimensions {
     /// Bytes of memory.
     pub fn bytes(&self) -> usize {
         let rows = (self.codes.capacity() + self.epochs.capacity() + self.free.capacity()) * 4;
-        rows + self.numbers.allocation_size() + self.cache.len() * (32 + 24 * self.width())
+        rows + self.numbers.allocation_size()
+            + self.cache.len() * (size_of::<Cached>() + 16 * self.width())
     }
 
     /// The combination of an accepted event with these texts ("": unknown), which is counted.
@@ -208,7 +227,7 @@ impl Dimensions {
         before: impl FnMut(&Self, PushedOut),
     ) -> Combination {
         let hash = self.hash_of_texts(texts.clone());
-        let is_it = |known: &Cached| known.texts.iter().map(|text| &**text).eq(texts.clone());
+        let is_it = |known: &Cached| known.is_of(texts.clone());
         if let Some(known) = self.cache.find(hash, is_it) {
             let combination = known.combination;
             self.count(combination);
@@ -223,7 +242,7 @@ impl Dimensions {
         let mut hasher = self.hashing.build_hasher();
         for text in texts {
             hasher.write(text.as_bytes());
-            hasher.write_u8(0xff);
+            hasher.write_u8(END);
         }
         hasher.finish()
     }
@@ -262,9 +281,10 @@ impl Dimensions {
             if self.cache.len() >= CACHED {
                 self.cache.clear();
             }
+            let bytes: Vec<u8> = texts.flat_map(|text| text.bytes().chain([END])).collect();
             let known = Cached {
                 hash,
-                texts: texts.map(Into::into).collect(),
+                texts: bytes.into(),
                 combination,
             };
             self.cache.insert_unique(hash, known, |known| known.hash);
