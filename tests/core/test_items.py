@@ -167,6 +167,27 @@ def test_partitions_may_have_more_labels_than_one_has_numbers_for() -> None:
     assert read_engines(engines)["streamer_window_items", in_all] == 1.0
 
 
+@pytest.mark.parametrize("values", [35, 60])
+def test_more_combinations_of_values_than_are_told_apart_are_said_of_items(values: int) -> None:
+    """Also where all were `other` in one of them before there were too many."""
+    dimensions = [{"name": name, "max_values": 40} for name in ("place", "shelf")]
+    many = {"dimensions": dimensions, "items": {"dimensions": ["place", "shelf"]}}
+    engines, dice, lines = Engines(parse(many), 1), Random(1), []
+    for number in range(4000):
+        event = {"ts": T0 + number, "user_id": "u", "item_id": f"i{number}"}
+        event |= {name: f"{name}-{dice.randrange(values)}" for name in ("place", "shelf")}
+        lines.append(LogRecord("impressions", 0, number, T0 + number, json.dumps(event).encode()))
+    for chunk in chunks_of(lines[:500], 100):
+        engines.feed(chunk)
+    assert not engines.partitions[0].series[-1].is_full
+    for chunk in chunks_of(lines[500:], 100):
+        engines.feed(chunk)
+    labels = engines.partitions[0].series[-1].labels
+    assert len(labels) == limits.MAX_ITEM_LABELS + (values < 40)
+    said = [labels for name, labels in read_engines(engines) if name == "streamer_inexact"]
+    assert said == [frozenset({"metrics": "items", "cause": "item_labels"}.items())]
+
+
 def test_coverage_by_itself_has_segments() -> None:
     found = read(100_000, metrics={"families": ["coverage"]}, items={"dimensions": ["variant"]})
     assert found["window_items"] > 1000
