@@ -140,6 +140,12 @@ _CAUSES = (
         "was reached",
         lambda inputs: any(ratio < 1 for ratio in inputs.item_samples.values()),
     ),
+    _Cause(
+        *("items", "item_labels"),
+        "some values of dimensions are counted as `other`: items.dimensions have more combinations "
+        "of values than are told apart; name fewer dimensions",
+        _dropped("item_labels"),
+    ),
     _bound("experiments", "user_days", "some users are left out", "user_days"),
     _Cause(
         *("experiments", "user_day_sample"),

@@ -64,8 +64,7 @@ class SumRows:
         found: I64 = self.starts[rows] + columns
         return found
 
-    def matrix(self, flat: I64, rows: I64) -> I64:
-        """Some rows of one kind: (rows, what is kept of them)."""
-        width = int(self.widths[self.kinds[rows[0]]]) if len(rows) else 0
-        found: I64 = flat[self.starts[rows][:, None] + np.arange(width)]
+    def matrix(self, flat: I64, rows: I64, kind: int) -> I64:
+        """Some rows of this kind, or none: (rows, what is kept of them)."""
+        found: I64 = flat[self.starts[rows][:, None] + np.arange(self.widths[kind])]
         return found

@@ -148,7 +148,8 @@ class Window:
     @cached_property
     def overall(self) -> I64:
         """Sums of the total, by code of the statistic."""
-        rows = self.numbering.rows.matrix(self.sums, self.numbering.numbers_of(()))
+        numbers, kind = self.numbering.numbers_of(()), self.numbering.place_of(())
+        rows = self.numbering.rows.matrix(self.sums, numbers, kind)
         return rows.sum(axis=0) if len(rows) else np.zeros(self.layout.size, np.int64)
 
     def items(self, horizon_ms: int | None) -> ItemWindow | None:
@@ -221,7 +222,8 @@ class Rolled(Noted):
         self._rollup = tuple(name for name in names if name in rollup)
         numbering = window.numbering
         numbers = numbering.numbers_of(self._rollup)
-        sums = numbering.rows.matrix(window.sums, numbers)
+        self._kind = numbering.place_of(self._rollup)
+        sums = numbering.rows.matrix(window.sums, numbers, self._kind)
         is_covered = "diversity" in window.settings.families
         users = (window.longest if is_covered else window).users[USERS]
         is_shown = sums.any(axis=1) | (users[numbers] != 0)
@@ -236,7 +238,7 @@ class Rolled(Noted):
         """Segments at the end that have items only, of the longest window."""
         self._rows = {segment: row for row, segment in enumerate(self.segments)}
         self._matrix = self._with_rest(sums[is_shown])
-        self._columns = numbering.rows.columns[numbering.place_of(self._rollup)]
+        self._columns = numbering.rows.columns[self._kind]
         self._mature: dict[int, I64 | None] = {}
         self._past: dict[int | None, I64 | None] = {}
         self.memo: dict[str, Any] = {}
@@ -371,7 +373,8 @@ class Rolled(Noted):
 
     def _rows_of(self, flat: I64) -> I64:
         """Of other panes, by the segments that are shown."""
-        return self._with_rest(self.window.numbering.rows.matrix(flat, self._numbers))
+        rows = self.window.numbering.rows
+        return self._with_rest(rows.matrix(flat, self._numbers, self._kind))
 
     def by_value(self, name: str, horizon_ms: int | None) -> dict[str, I64]:
         found = {}

@@ -140,6 +140,14 @@ class PaneSeries:
         known = self.core.series_labels(self.number)
         return [dict(zip(self.names, label, strict=True)) for label in known]
 
+    @property
+    def is_full(self) -> bool:
+        """Whether labels beyond its bound became ``other``; that label may be known otherwise, and
+        then it may be that none did."""
+        labels, most = self.labels, self.declared.max_labels
+        has_other = any({*label.values()} == {"other"} for label in labels)
+        return len(labels) > most or (len(labels) == most and has_other)
+
 
 class Partition:
     """State of one partition number, over all topics. ``key``: ids are hashed under it; that
@@ -331,11 +339,9 @@ class Partition:
         """What a bound of memory was hit by → how much of it was left out, or left early."""
         counters = self.core.counters()
         early = counters["evicted_early"]
-        labels = sum(
-            len(series.labels) > series.declared.max_labels
-            for series in self.series
-            if not series.declared.is_by_time
-        )
+        full = [series.declared for series in self.series if series.is_full]
+        alerts = [of for of in full if isinstance(of, AlertSeries) and not of.is_by_time]
+        items = [of for of in full if isinstance(of, ItemCounts)]
         return {
             "event_ids": sum(topic["evicted_early"] for topic in counters["logs"].values()),
             "segments": sum(counters["segments_overflowed"]),
@@ -345,5 +351,6 @@ class Partition:
             "viewings": early["viewings"],
             "user_items": counters["dropped_user_rows"] + self.left_out_before["user_items"],
             "user_days": counters["dropped_day_rows"] + self.left_out_before["user_days"],
-            "alert_segments": labels,
+            "alert_segments": len(alerts),
+            "item_labels": len(items),
         }

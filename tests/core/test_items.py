@@ -13,6 +13,7 @@ from streamer._core import ITEM_CATEGORY_BITS
 from streamer.encoding.packed import ITEM_BITS, SAMPLE_PLACE, parts_of_item_code
 from streamer.ingest.hash_key import FIXED_KEY
 from streamer.settings import limits
+from streamer.settings.limits import Limits
 from streamer.settings.load import parse
 from streamer.testing import Engines, LogChunk, LogRecord, chunks_of
 from tests.oracle.siphash import siphash13
@@ -100,6 +101,31 @@ def test_rows_of_a_window_are_twelve_of_each_item_at_most() -> None:
     assert hour["streamer_window_items"] == 100
 
 
+@pytest.mark.parametrize("values", [1, 2])
+def test_a_day_of_two_thousand_items_is_held_whole_by_default(values: int) -> None:
+    """However often they are shown: in each window under each value thirteen panes hold them."""
+    rows, dimensions = 13 * values, ["variant"] if values > 1 else []
+    assert 2_000 * rows <= Limits().items
+    document = {"limits": {"items": 20 * rows}, "items": {"dimensions": dimensions}}
+    engines = Engines(parse(document), 1)
+    shown = [{"item_id": f"i{i}"} for i in range(20)]
+    for number in range(600):
+        at_ms = T0 + number * 150_000  # so that the last hour has some in each of its panes
+        event = {"type": "impression", "ts": at_ms, "user_id": "u", "items": shown}
+        value = json.dumps(event | {"variant": f"v{number % values}"}).encode()
+        record = LogRecord("impressions", 0, number, at_ms, value)
+        engines.feed(LogChunk("impressions", 0, [record]))
+    found = read_engines(engines)
+    names = {name for name, _ in found}
+    assert "streamer_inexact" not in names
+    assert found["streamer_identity_exact", frozenset()] == 1
+    for window in ("1h", "24h"):
+        labels = frozenset({"window": window}.items())
+        assert found["streamer_item_sample_ratio", labels] == 1.0
+        in_all = labels | {("variant", "all"), ("surface", "all")}
+        assert found["streamer_window_items", in_all] == 20
+
+
 OF_FREQUENT = (
     *("novelty_ratio", "exposure_gini", "inter_list_diversity_ratio", "serendipity_ratio"),
 )
@@ -165,6 +191,27 @@ def test_partitions_may_have_more_labels_than_one_has_numbers_for() -> None:
         engines.feed(chunk)
     in_all = frozenset({"window": "1h", "place": "all"}.items())
     assert read_engines(engines)["streamer_window_items", in_all] == 1.0
+
+
+@pytest.mark.parametrize("values", [35, 60])
+def test_more_combinations_of_values_than_are_told_apart_are_said_of_items(values: int) -> None:
+    """Also where all were `other` in one of them before there were too many."""
+    dimensions = [{"name": name, "max_values": 40} for name in ("place", "shelf")]
+    many = {"dimensions": dimensions, "items": {"dimensions": ["place", "shelf"]}}
+    engines, dice, lines = Engines(parse(many), 1), Random(1), []
+    for number in range(4000):
+        event = {"ts": T0 + number, "user_id": "u", "item_id": f"i{number}"}
+        event |= {name: f"{name}-{dice.randrange(values)}" for name in ("place", "shelf")}
+        lines.append(LogRecord("impressions", 0, number, T0 + number, json.dumps(event).encode()))
+    for chunk in chunks_of(lines[:500], 100):
+        engines.feed(chunk)
+    assert not engines.partitions[0].series[-1].is_full
+    for chunk in chunks_of(lines[500:], 100):
+        engines.feed(chunk)
+    labels = engines.partitions[0].series[-1].labels
+    assert len(labels) == limits.MAX_ITEM_LABELS + (values < 40)
+    said = [labels for name, labels in read_engines(engines) if name == "streamer_inexact"]
+    assert said == [frozenset({"metrics": "items", "cause": "item_labels"}.items())]
 
 
 def test_coverage_by_itself_has_segments() -> None:

@@ -138,6 +138,19 @@ def test_empty_is_absent_and_a_ratio_of_0_is_0() -> None:
     assert value(lone, "window_impressions", window="1m") == 0
 
 
+@pytest.mark.parametrize("rollups", [[[]], [[], ["variant"]]])
+def test_impressions_without_scores_have_no_metrics_of_scores(rollups: list[list[str]]) -> None:
+    """Also where a dimension is kept for those metrics alone, and so has nothing."""
+    metrics = {"families": ["traffic", "scores"], "rollups": rollups}
+    windows = {"lengths": ["1m", "1h"]}
+    line = Timeline(metrics=metrics, windows=windows).shown(0, score=0.5).shown(10 * M)
+    result = line.read(20 * M)
+    assert value(result, "window_impressions", window="1h") == 2
+    assert "fairness_loss" not in names(result)
+    lone = Timeline(metrics=metrics, windows=windows).shown(0).read()
+    assert value(lone, "window_impressions", window="1m") == 1
+
+
 def test_provisional_and_mature_panes() -> None:
     # horizon 1 min + lateness 1 min: the pane [0, 1 min) of 1 h is mature when S >= 3 min
     document: dict[str, Any] = {

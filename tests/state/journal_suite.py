@@ -18,6 +18,7 @@ from streamer.state.reader import Reader
 from streamer.state.store import Store
 from streamer.testing import LogChunk, LogRecord, chunks_of
 from tests.state.store_suite import step
+from tests.support import many_dimensions
 from tests.support.agreement import (
     SETTINGS,
     by_key,
@@ -29,8 +30,15 @@ from tests.support.agreement import (
     to_log,
 )
 from tests.support.canonical import canonical
-from tests.support.journals import commit, feed_with_restarts, finish, start, take_over
-from tests.support.lanes import shortened
+from tests.support.journals import (
+    commit,
+    feed_with_crashes,
+    feed_with_restarts,
+    finish,
+    start,
+    take_over,
+)
+from tests.support.lanes import shortened, sized
 
 
 class JournalSuite:
@@ -60,6 +68,42 @@ class JournalSuite:
         await reader.refresh()
         shown = by_key(readout(settings, run.engines.catalogue, reader.views))
         assert not differences(shown, expected)
+
+    @pytest.mark.parametrize("seed", shortened(list(range(12)), 2))
+    async def test_crashes_change_nothing_of_twenty_dimensions(
+        self, store: Store, seed: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(limits, "BLOB_FAN_IN", 2 + seed % 3)
+        settings, partitions = many_dimensions.random_settings(seed), 1 + seed % 2
+        records, expected = many_dimensions.random_records(seed, sized(250, 700), partitions)
+        log = to_log(records)
+        run = await start(store, settings, partitions)
+        assert await feed_with_crashes(store, run, log, seed) > 0
+        await finish(store, run)
+        reference = states(run_engines(settings, partitions, log, 60, seed))
+        assert states(run.engines) == reference
+        for number in range(partitions):
+            await take_over(store, run, number)
+        assert states(run.engines) == reference
+        reader = Reader(store)
+        await reader.refresh()
+        shown = by_key(readout(settings, run.engines.catalogue, reader.views))
+        assert differences(shown, expected)[:8] == []
+
+    @pytest.mark.parametrize("seed", shortened(list(range(6))))
+    async def test_restarts_change_nothing_of_full_rollups(self, store: Store, seed: int) -> None:
+        """Which segments a full one keeps follows the cuts: they are the same here."""
+        settings = many_dimensions.random_settings(seed, limits={"segments": 2 + seed})
+        log = to_log(many_dimensions.random_records(seed, sized(250, 700), 1)[0])
+        whole = run_engines(settings, 1, log, 60, seed + 1)
+        run = await start(store, settings, 1)
+        await feed_with_restarts(store, run, log, seed)
+        await finish(store, run)
+        full = run.engines.partitions[0].core.counters()["segments_overflowed"]
+        assert any(full)
+        await take_over(store, run, 0)
+        assert run.engines.partitions[0].core.counters()["segments_overflowed"] == full
+        assert states(run.engines) == states(whole)
 
     async def test_work_that_was_not_committed_is_done_again(self, store: Store) -> None:
         settings = SETTINGS["defaults"]

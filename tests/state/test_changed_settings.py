@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import astuple, replace
 from random import Random
 from typing import Any
 
@@ -23,16 +24,19 @@ from streamer.state.redis.store import RedisStore
 from streamer.state.store import Store
 from streamer.testing import Engines, LogChunk, LogRecord, chunks_of
 from tests.oracle import random_log
-from tests.oracle.oracle import records_of_log
+from tests.oracle.oracle import Record, records_of_log
+from tests.oracle.oracle import run as oracle_run
 from tests.support.agreement import by_key, differences, read_engines, to_log
 from tests.support.canonical import canonical
 from tests.support.changed import (
     DIMENSIONS,
+    FAMILIES,
     GAINS,
     Choice,
     Sums,
     both,
     chosen,
+    chosen_of_twenty,
     from_then_on,
     hidden,
     item_sums,
@@ -42,7 +46,8 @@ from tests.support.changed import (
     user_sums,
 )
 from tests.support.journals import Run, commit, start, take_over
-from tests.support.lanes import shortened
+from tests.support.lanes import shortened, sized
+from tests.support.many_dimensions import crossings
 
 LINES = 900
 
@@ -50,15 +55,15 @@ LINES = 900
 class Changed:
     """A log that was read under one setting up to its middle, and under another from there on."""
 
-    def __init__(self, seed: int, first: Choice, second: Choice) -> None:
+    def __init__(self, seed: int, first: Choice, second: Choice, lines: int = LINES) -> None:
         self.seed, self.first, self.second = seed, first, second
         gains = {
             kind: gain if kind in second["kinds"] else 0.0 for kind, gain in GAINS.items()
         }  # what slates mean is said by the settings that count them
         self.settings = [settings_of(first), settings_of(second)]
         self.whole = settings_of(both(first, second), gains)
-        lines = random_log.random_log(seed, self.whole, LINES)
-        log = to_log(records_of_log(lines, self.whole, partitions=1))
+        written = random_log.random_log(seed, self.whole, lines)
+        log = to_log(records_of_log(written, self.whole, partitions=1))
         log.sort(key=lambda record: record.record_ms)
         middle = len(log) // 2
         self.halves = [
@@ -100,11 +105,22 @@ class Changed:
         return engines
 
 
-async def test_redis_keeps_it_likewise(redis_url: str, redis_prefix: str) -> None:
+def two_of_few(dice: Random) -> tuple[Choice, Choice]:
+    return chosen(dice), chosen(dice)
+
+
+def two_of_twenty(dice: Random) -> tuple[Choice, Choice]:
+    crossed = crossings(dice, 6)
+    return chosen_of_twenty(dice, crossed), chosen_of_twenty(dice, crossed)
+
+
+@pytest.mark.parametrize("choices", [two_of_few, two_of_twenty])
+async def test_redis_keeps_it_likewise(
+    choices: Callable[[Random], tuple[Choice, Choice]], redis_url: str, redis_prefix: str
+) -> None:
     store = RedisStore(Redis(url=redis_url, prefix=redis_prefix))
     try:
-        dice = Random(5)
-        changed = Changed(5, chosen(dice), chosen(dice))
+        changed = Changed(5, *choices(Random(5)))
         run = await changed.read(store)
         agree(changed, run)
         names = decode((await store.read(0)).manifest).blob_names()
@@ -116,8 +132,25 @@ async def test_redis_keeps_it_likewise(redis_url: str, redis_prefix: str) -> Non
 
 @pytest.mark.parametrize("seed", shortened(list(range(60)), 8))
 async def test_what_both_count_is_as_if_nothing_had_been_changed(seed: int) -> None:
-    dice = Random(seed)
-    changed = Changed(seed, chosen(dice), chosen(dice))
+    changed = Changed(seed, *two_of_few(Random(seed)))
+    run = await changed.read(MemoryStore())
+    agree(changed, run)
+
+
+@pytest.mark.parametrize("seed", shortened(list(range(16))))
+async def test_what_both_count_of_twenty_dimensions_is_as_if_nothing_had_been_changed(
+    seed: int,
+) -> None:
+    """Some dimensions and combinations of them are new, others leave, others stay. The one run that
+    holds all of it reads as the oracle does."""
+    choices = two_of_twenty(Random(seed))
+    choices[seed % 2]["families"] = list(FAMILIES)
+    changed = Changed(seed, *choices, sized(250, 600))
+    whole = changed.uninterrupted()
+    whole.finish()
+    records = [Record(*astuple(record)) for half in changed.halves for record in half]
+    expected = oracle_run(records, changed.whole).readings
+    assert differences(read_engines(whole), expected)[:8] == []
     run = await changed.read(MemoryStore())
     agree(changed, run)
 

@@ -14,6 +14,8 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
+import numpy as np
+
 from streamer.encoding.packed import (
     parts_of_item_code,
     parts_of_user_key,
@@ -28,12 +30,15 @@ from streamer.state.contents import contents_of
 from streamer.state.partition import Partition
 from streamer.state.snapshot import panes_of
 from streamer.testing import LogRecord
+from tests.support import many_dimensions
 
-DIMENSIONS = {
+FEW: dict[str, dict[str, Any]] = {
     "variant": {"name": "variant", "values": ["A", "B"], "max_values": 2},
     "surface": {"name": "surface", "max_values": 3},
     "device": {"name": "device", "max_values": 1},
 }
+MANY = {name: many_dimensions.dimension_of(Random(name), name) for name in many_dimensions.NAMES}
+DIMENSIONS = FEW | MANY
 WINDOWS = ("10s", "1m", "5m", "90s", "1h", "24h")
 FAMILIES = (
     *("traffic", "engagement", "ranking", "scoring", "calibration", "coverage", "intervals"),
@@ -65,7 +70,7 @@ Sums = dict[tuple[Any, ...], int]
 def chosen(random: Random) -> Choice:
     """What settings list, at random and in any order."""
     pools: dict[str, tuple[Any, ...]] = {
-        "dimensions": tuple(DIMENSIONS),
+        "dimensions": tuple(FEW),
         "lengths": WINDOWS,
         "families": FAMILIES,
         "kinds": tuple(GAINS),
@@ -80,6 +85,19 @@ def chosen(random: Random) -> Choice:
     return {
         name: random.sample(pool, random.randint(least.get(name, 0), len(pool)))
         for name, pool in pools.items()
+    }
+
+
+def chosen_of_twenty(random: Random, crossed: Sequence[tuple[str, ...]]) -> Choice:
+    """The same with most of twenty dimensions, and some of these combinations of them."""
+    alone = [(name,) for name in random.sample(list(MANY), 8)]
+    several = random.sample(crossed, random.randint(2, len(crossed)))
+    rollups = random.sample([*alone, *several], len(alone) + len(several))
+    return chosen(random) | {
+        "dimensions": random.sample(list(MANY), random.randint(15, len(MANY))),
+        "lengths": random.sample(WINDOWS, 2),
+        "rollups": rollups,
+        "detailed": rollups[:1],
     }
 
 
@@ -143,18 +161,18 @@ def pane_sums(partition: Partition, dimensions: list[str]) -> Sums:
     names = {code: name for name, code in _codes(partition).items()}
     texts = partition.segments
     places = [partition.settings.dimension_names.index(name) for name in dimensions]
-    is_of = _of_rollup(places)
+    is_of = np.array([*map(_of_rollup(places), texts)], bool)
     found: Sums = {}
     for number, (codes, values) in panes_of(partition).items():
         at, index = ring_and_pane(number)
         ring = rings[at] if at < len(rings) else None
         place = (ring.span_ms, index * ring.pane_ms) if ring else (0, 0)
-        columns = (*segment_and_stat(codes), values)
-        for segment, code, value in zip(*(c.tolist() for c in columns), strict=True):
-            if is_of(texts[segment]):
-                labels = tuple(texts[segment][i] for i in places)
-                key = (*place, labels, names[code])
-                found[key] = found.get(key, 0) + value
+        segments, stats = segment_and_stat(codes)
+        columns = [column[is_of[segments]].tolist() for column in (segments, stats, values)]
+        for segment, code, value in zip(*columns, strict=True):
+            labels = tuple(texts[segment][i] for i in places)
+            key = (*place, labels, names[code])
+            found[key] = found.get(key, 0) + value
     return {key: value for key, value in found.items() if value}
 
 

@@ -10,7 +10,7 @@ from streamer.settings.model import Settings
 from streamer.state.journal import Journal
 from streamer.state.partition import Partition
 from streamer.state.restore import load_partition
-from streamer.state.store import Answer, Store
+from streamer.state.store import Answer, Commit, Store
 from streamer.testing import Engines, LogRecord, chunks_of
 from tests.support.canonical import canonical
 
@@ -65,3 +65,31 @@ async def feed_with_restarts(store: Store, run: Run, log: Sequence[LogRecord], s
                 before = canonical(run.engines.partitions[chunk.partition])
                 await take_over(store, run, chunk.partition)
                 assert canonical(run.engines.partitions[chunk.partition]) == before
+
+
+async def feed_with_crashes(store: Store, run: Run, log: Sequence[LogRecord], seed: int) -> int:
+    """Feed a log whose workers die at random: what was not committed is read again, cut otherwise.
+    Returns how often one died."""
+    dice, rest, deaths = random.Random(seed), list(log), 0
+    while rest:
+        for chunk in chunks_of(rest, 25, dice.randrange(1 << 30)):
+            number = chunk.partition
+            run.engines.feed(chunk)
+            chance = dice.random()
+            if chance < 0.5:
+                await commit(store, run, number, files=dice.random() < 0.5)
+            elif chance < 0.75:
+                if dice.random() < 0.5:  # while it committed: its blobs are there, no manifest
+                    lost = run.journals[number].prepare()
+                    step = Commit("another", b"", b"x", b"", dict(lost.blobs))
+                    assert await store.commit(number, step) != Answer.OK
+                await take_over(store, run, number)
+                deaths += 1
+                break
+        rest = [record for record in log if _is_ahead(run, record)]
+    return deaths
+
+
+def _is_ahead(run: Run, record: LogRecord) -> bool:
+    """Whether a record was not read yet."""
+    return record.offset >= run.engines.partitions[record.partition].logs[record.kind].next_offset
