@@ -17,7 +17,8 @@ import random
 import sys
 import time
 from bisect import bisect
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import accumulate, islice
 
 from benchmarks.endless import Run, rss_mb
@@ -34,21 +35,31 @@ A_BATCH = 20_000
 COMMIT_EVERY = 100_000
 FEW = {"variant": 2, "surface": 8}
 MANY = {f"d{i}": 1000 for i in range(20)}
-CASES: dict[str, tuple[dict[str, int], list[list[str]], float]] = {
-    "variant, surface": (FEW, [], 0),
-    "+ device": (FEW | {"device": 4}, [], 0),
-    "+ country": (FEW | {"device": 4, "country": 60}, [], 0),
-    "+ category": (FEW | {"device": 4, "country": 60, "category": 40}, [], 0),
-    "+ country x category": (
-        FEW | {"device": 4, "country": 60, "category": 40},
-        [["country", "category"]],
-        0,
-    ),
-    "20 of 1,000 values": (MANY, [], 0),
-    "two, 50,000 a second": (FEW, [], 50_000),
-    "20 of 1,000, 50,000 a second": (MANY, [], 50_000),
+FIVE = FEW | {"device": 4, "country": 60, "category": 40}
+
+
+@dataclass(frozen=True)
+class Case:
+    """Values by dimension, dimensions that are crossed besides each alone, events a second (0: two
+    hours), and whether an alert looks through all crossings."""
+
+    values: dict[str, int]
+    crossed: Sequence[Sequence[str]] = ()
+    rate: float = 0
+    has_crossings: bool = False
+
+
+CASES = {
+    "variant, surface": Case(FEW),
+    "+ device": Case(FEW | {"device": 4}),
+    "+ country": Case(FEW | {"device": 4, "country": 60}),
+    "+ category": Case(FIVE),
+    "+ country x category": Case(FIVE, [["country", "category"]]),
+    "20 of 1,000 values": Case(MANY),
+    "20 of 1,000, an alert with crossings": Case(MANY, has_crossings=True),
+    "two, 50,000 a second": Case(FEW, rate=50_000),
+    "20 of 1,000, 50,000 a second": Case(MANY, rate=50_000),
 }
-"""Values by dimension, crossings besides each alone, and events a second (0: two hours)."""
 
 
 def lines(impressions: int, values: dict[str, int], rate: float) -> Iterator[KindLine]:
@@ -81,13 +92,15 @@ def _encoded(event: dict[str, object]) -> bytes:
 
 async def measure(name: str, impressions: int) -> dict[str, object]:
     """Figures of one case."""
-    values, crossed, rate = CASES[name]
-    metrics = {"rollups": [[], *([each] for each in values), *crossed]}
+    case = CASES[name]
+    values = case.values
+    metrics = {"rollups": [[], *([each] for each in values), *case.crossed]}
     dimensions = [{"name": each, "max_values": most} for each, most in values.items()]
-    run = Run(parse({"dimensions": dimensions, "metrics": metrics}))
+    alerts = [{"name": "ctr", "crossings": True}] if case.has_crossings else []
+    run = Run(parse({"dimensions": dimensions, "metrics": metrics, "alerts": alerts}))
     cpu_s = paused_s = 0.0
     events = since_commit = 0
-    log = lines(impressions, values, rate)
+    log = lines(impressions, values, case.rate)
     while batch := list(islice(log, A_BATCH)):
         begun = time.process_time()
         run.feed(batch)

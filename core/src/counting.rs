@@ -1,6 +1,7 @@
 //! Counting: what changes add to panes, users, experiments and alert series.
 
 pub mod alert_series;
+pub mod crossings;
 pub mod custom;
 pub mod intervals;
 pub mod item_counts;
@@ -22,6 +23,7 @@ use crate::changes::{
     Member, OutcomeChange, PolicyChange, PolicyOutcome, Probed, Session, SlateChange,
 };
 use crate::counting::alert_series::Series;
+use crate::counting::crossings::Crossings;
 use crate::counting::custom::Filters;
 use crate::counting::listing::Listing;
 use crate::counting::statistics::Statistics;
@@ -50,6 +52,7 @@ pub struct Counting {
     pub dimensions: Dimensions,
     pub panes: RolledUpPanes,
     pub series: Vec<Series>,
+    pub crossings: Vec<Crossings>,
     pub viewings: Viewings,
     pub listing: Listing,
     pub experiments: Experiments,
@@ -115,6 +118,9 @@ impl Counting {
                 .iter()
                 .map(|s| Series::new(s, limits.series_labels))
                 .collect(),
+            crossings: (spec.alerts.crossings.iter())
+                .map(|crossings| Crossings::new(crossings, spec.dimensions.len()))
+                .collect(),
             viewings: Viewings::new(gap_ms, lateness_ms, limits.open_sessions),
             statistics: Statistics::new(&spec.statistics)?,
             filters: Filters::new(&spec.custom),
@@ -136,6 +142,9 @@ impl Counting {
         for (sum, amount) in self.of_series.of(change) {
             for series in &mut self.series {
                 series.add(&self.dimensions, *sum, change.at(), amount);
+            }
+            for crossings in &mut self.crossings {
+                crossings.add(&self.dimensions, *sum, change.at(), amount);
             }
         }
     }
@@ -410,6 +419,9 @@ impl Counting {
         }
         self.panes.fold(&self.dimensions, stream_ms)?;
         self.fold_items(stream_ms)?;
+        for crossings in &mut self.crossings {
+            crossings.fold(stream_ms)?;
+        }
         self.series
             .iter_mut()
             .try_for_each(|series| series.fold(stream_ms))

@@ -202,7 +202,7 @@ impl Core {
         loaded.map_err(PyValueError::new_err)
     }
 
-    // Panes: those of windows and totals, or of a series by its place: alert series, then items
+    // Panes: those of windows and totals, or of a series by its place: alert series, items, crossings
 
     /// The numbers of the panes that changed since the last call.
     fn take_changed_panes(&mut self, series: Option<usize>) -> PyResult<Vec<u64>> {
@@ -243,11 +243,16 @@ impl Core {
 
     /// Labels of a series, by number: values in the order of its dimensions.
     fn series_labels(&mut self, series: usize) -> PyResult<Vec<Vec<String>>> {
-        Ok(labels_of(&mut self.partition, series)?.known.clone())
+        let labels = labels_of(&mut self.partition, series)?;
+        Ok(labels
+            .map(|labels| labels.known.clone())
+            .unwrap_or_default())
     }
 
     fn restore_series_labels(&mut self, series: usize, labels: Vec<Vec<String>>) -> PyResult<()> {
-        labels_of(&mut self.partition, series)?.load(labels);
+        if let Some(known) = labels_of(&mut self.partition, series)? {
+            known.load(labels);
+        }
         Ok(())
     }
 

@@ -266,6 +266,20 @@ pub struct ItemCountsSpec {
 pub struct Alerts {
     pub sums: Vec<SumSpec>,
     pub series: Vec<SeriesSpec>,
+    pub crossings: Vec<CrossingsSpec>,
+}
+
+/// The sums of one metric by all dimensions together.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CrossingsSpec {
+    /// Places of the sums of the numerator, the denominator and the numerator's high limb.
+    pub above: usize,
+    pub below: usize,
+    pub high: Option<usize>,
+    pub ring: Ring,
+    /// Rows beyond which a sample of the users is kept.
+    pub limit: usize,
 }
 
 /// The sums of one metric by some dimensions, in rings of their own.

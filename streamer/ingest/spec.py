@@ -249,6 +249,16 @@ def _alerts(settings: Settings, catalogue: Catalogue) -> dict[str, Any]:
     return {
         "sums": sums(settings, measures),
         "series": [_series(settings, series) for series in measures.series],
+        "crossings": [
+            {
+                "above": each.measure.above,
+                "below": each.measure.below,
+                "high": each.measure.high,
+                "ring": {"pane_ms": each.pane_ms, "panes": each.rings[0].panes},
+                "limit": settings.limits.crossings,
+            }
+            for each in measures.crossings
+        ],
     }
 
 

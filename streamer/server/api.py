@@ -13,6 +13,7 @@ from streamer.metrics.catalogue import PREFIX
 from streamer.metrics.compared_metrics import ComparedRatio
 from streamer.query.alerts import AlertEvaluation
 from streamer.query.checks import CHECKS
+from streamer.query.crossings import crossings_document
 from streamer.query.what_was_read import of_counters
 from streamer.server.documents import Documents, UnknownValueError
 from streamer.server.exporter import Exporter
@@ -163,6 +164,14 @@ class Api:
                 ],
                 "segments_by": alert.segments,
                 **await asyncio.to_thread(lambda: windows.explained().document(windows.unit)),
+                "crossings": await asyncio.to_thread(
+                    crossings_document,
+                    self.settings,
+                    alert,
+                    measures,
+                    reader.views,
+                    self.exporter.at_ms,
+                ),
             }
         )
 

@@ -30,6 +30,9 @@ class Alert(Section, frozen=True):
     segments: tuple[str, ...] = ()
     """Dimensions whose values are watched one by one, besides everything together; changes are
     explained by them."""
+    crossings: bool = False
+    """Whether the metric is kept by all dimensions together for the window and the one before, so
+    that the values in which it moved are found, whatever rollups are kept."""
     drop: float = 0.1
     """Relative change of the metric for the worse that is tolerated."""
     direction: str = "higher"

@@ -124,6 +124,9 @@ REFERENCE_DAYS = 400
 MAX_ALERT_PANES = 100_000
 """Panes of all alerts in a partition: an alert of an hour has 1,800, one of ten minutes 8,900, and
 their names stand in the manifest, some 9 bytes each."""
+MAX_CROSSING_ROWS = 60_000
+"""(values of all dimensions, group of users, pane) of an alert in a partition: 200 bytes each with
+twenty dimensions. Beyond it a sample of the users."""
 MAX_ALERT_LABELS = 200
 """Combinations of values that an alert watches in a partition; more are `other`. Each takes half a
 kilobyte a pane, of which there are 1,800 where the window is an hour."""
@@ -392,5 +395,8 @@ class Limits(Section, frozen=True):
     items: int = MAX_ITEM_ROWS
     """(item, values of `items.dimensions`, pane) of one window in a partition; beyond it items are
     sampled."""
+    crossings: int = MAX_CROSSING_ROWS
+    """(values of all dimensions, users, pane) of an alert with `crossings` in a partition; beyond
+    it users are sampled."""
     event_ids: int = MAX_EVENT_IDS
     """Event ids remembered for a topic-partition."""

@@ -172,6 +172,7 @@ class Manifest(msgspec.Struct):
             dropped=self.dropped,
             capped=tuple(events[OTHER] for events in self.events),
             kept=tuple(tuple(its.unnamed) for its in texts.dimensions),
+            values=tuple(tuple(its.texts) for its in texts.dimensions),
             segments=tuple(segment_texts(texts.segments, texts.rollups, values)),
             rollups=tuple(rollup for rollup, _ in texts.segments),
             overflowed=dict(

@@ -55,6 +55,8 @@ class Header:
     """``DayBefore.shapes`` → the stream time from which on the ring is counted; 0: always."""
     exposed_since_ms: Mapping[str, int] = field(default_factory=dict)
     """Name of an ``Exposure`` → when it exposed a user first."""
+    values: tuple[tuple[str, ...], ...] = ()
+    """For each dimension, the text of each code."""
     oldest_ms: int | None = None
     """The time of the oldest accepted event; None without any."""
 
@@ -62,7 +64,7 @@ class Header:
 @dataclass(frozen=True)
 class SeriesView:
     """A metric that alerts watch, or counts of items, since ``since_ms``; its panes have numbers of
-    labels."""
+    labels, those of crossings numbers of rows."""
 
     since_ms: int
     labels: Sequence[Label]
@@ -79,7 +81,7 @@ class View:
     experiments: Mapping[str, limbs.Columns] = field(default_factory=dict)
     """``Trial.shape`` → its sums, as columns."""
     series: Mapping[str, SeriesView] = field(default_factory=dict)
-    """``AlertSeries.shape``, ``ItemCounts.shape`` → what is kept of it."""
+    """``AlertSeries.shape``, ``ItemCounts.shape``, ``Crossings.shape`` → what is kept of it."""
 
 
 def header_of(partition: Partition, commit: int = 0) -> Header:
@@ -97,6 +99,7 @@ def header_of(partition: Partition, commit: int = 0) -> Header:
         dropped=partition.dropped_by_bounds,
         capped=tuple(v["events"][OTHER] for v in values),
         kept=tuple(tuple(v["unnamed"]) for v in values),
+        values=tuple(tuple(v["texts"]) for v in values),
         segments=tuple(segment_texts(segments, partition.rollup_places, values)),
         rollups=tuple(rollup for rollup, _ in segments),
         overflowed=dict(

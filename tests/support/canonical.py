@@ -6,6 +6,7 @@ and what only says how far joins were made final.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -19,6 +20,16 @@ from streamer.encoding.packed import (
     segment_and_stat,
 )
 from streamer.encoding.segments import OTHER, Label
+from streamer.metrics.crossings import (
+    ABOVE,
+    BELOW,
+    HIGH,
+    PLACE_BITS,
+    SAMPLE_PLACE,
+    VALUES,
+    WHO,
+    Crossings,
+)
 from streamer.metrics.item_counts import ItemCounts
 from streamer.metrics.rings import rings_of
 from streamer.state.partition import PaneSeries, Partition
@@ -223,6 +234,9 @@ def _series(
     labels = [_shown(kept, label) for label in series.labels]
     if isinstance(series.declared, ItemCounts):
         return _summed(_of_items(series, labels))
+    if isinstance(series.declared, Crossings):
+        texts = [each["texts"] for each in dimensions["values"]]
+        return _summed(_of_crossings(series, texts))
     return _summed(
         ((pane, labels[label], stat), value)
         for pane, (codes, values) in panes_of(series).items()
@@ -236,6 +250,21 @@ def _of_items(series: PaneSeries, labels: Sequence[tuple[str, ...]]) -> Iterator
         columns = (*parts_of_item_code(codes), values)
         for item, label, place, value in zip(*(c.tolist() for c in columns), strict=True):
             yield (pane, item, labels[label], place), value
+
+
+def _of_crossings(series: PaneSeries, texts: Sequence[list[str]]) -> Iterator[tuple[Any, int]]:
+    """Sums by (pane, users, values, place), and the sample bits of panes."""
+    for pane, (codes, values) in panes_of(series).items():
+        rows = defaultdict[int, dict[int, int]](dict)
+        for code, value in zip(codes.tolist(), values.tolist(), strict=True):
+            rows[code >> PLACE_BITS][code & SAMPLE_PLACE] = value
+        for row in rows.values():
+            if SAMPLE_PLACE in row:
+                yield (pane, 0, (), SAMPLE_PLACE), row[SAMPLE_PLACE]
+                continue
+            named = tuple(of[row[VALUES + i] - 1] for i, of in enumerate(texts))
+            for place in (ABOVE, BELOW, HIGH):
+                yield (pane, row[WHO], named, place), row.get(place, 0)
 
 
 def _shown(kept: dict[str, Any], label: Label) -> tuple[str, ...]:

@@ -291,7 +291,7 @@ impl ItemCounts {
                 if is_of(found.number) && found.pane().bits < bits {
                     let pane = found.change();
                     pane.bits = bits;
-                    pane.rows.retain(|key| key.is_in_sample(bits));
+                    pane.rows.retain(|key, _| key.is_in_sample(bits));
                 }
             });
         }

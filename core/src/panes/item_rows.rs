@@ -1,4 +1,4 @@
-//! Rows of counts by item and label.
+//! Rows of counts by a key, and keys of item and label.
 
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 
@@ -99,9 +99,9 @@ impl<K: Copy + Eq + Hash> Rows<K> {
     }
 
     /// Keeps those rows only.
-    pub fn retain(&mut self, keep: impl Fn(K) -> bool) {
+    pub fn retain(&mut self, keep: impl Fn(K, &[i64]) -> bool) {
         let mut kept = Self::new(self.width);
-        for (key, counts) in self.iter().filter(|(key, _)| keep(*key)) {
+        for (key, counts) in self.iter().filter(|(key, counts)| keep(*key, counts)) {
             kept.row(key).copy_from_slice(counts);
         }
         *self = kept;

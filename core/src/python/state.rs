@@ -155,6 +155,10 @@ pub fn sizes<'py>(partition: &Partition, py: Python<'py>) -> PyResult<Bound<'py,
         ("user_days", counting.experiments.nbytes()),
         ("user_days_rows", counting.experiments.rows()),
         ("panes", counting.panes.bytes()),
+        (
+            "crossings",
+            counting.crossings.iter().map(|x| x.bytes()).sum(),
+        ),
         ("combinations", counting.dimensions.bytes()),
         ("combinations_rows", counting.dimensions.len()),
         (
@@ -226,19 +230,18 @@ fn item<'py, T: for<'a> FromPyObject<'a, 'py>>(
     found.extract().map_err(Into::into)
 }
 
-/// The panes of windows and totals, or of a series by its place: alert series, then those of items.
+/// The panes of windows and totals, or of a series by its place: alert series, then those of items,
+/// then crossings.
 pub fn panes_of(partition: &Partition, series: Option<usize>) -> PyResult<&dyn PaneStore> {
     let counting = &partition.counting;
     let Some(at) = series else {
         return Ok(&counting.panes);
     };
-    match counting.series.get(at) {
-        Some(series) => Ok(&series.panes),
-        None => match &counting.listing.counts {
-            Some(counts) if at == counting.series.len() => Ok(counts),
-            _ => Err(no_series()),
-        },
-    }
+    let mut found: Vec<&dyn PaneStore> = Vec::new();
+    found.extend(counting.series.iter().map(|x| &x.panes as &dyn PaneStore));
+    found.extend((counting.listing.counts.iter()).map(|x| x as &dyn PaneStore));
+    found.extend(counting.crossings.iter().map(|x| x as &dyn PaneStore));
+    found.get(at).copied().ok_or_else(no_series)
 }
 
 pub fn panes_mut(partition: &mut Partition, series: Option<usize>) -> PyResult<&mut dyn PaneStore> {
@@ -246,27 +249,27 @@ pub fn panes_mut(partition: &mut Partition, series: Option<usize>) -> PyResult<&
     let Some(at) = series else {
         return Ok(&mut counting.panes);
     };
-    let alerts = counting.series.len();
-    match counting.series.get_mut(at) {
-        Some(series) => Ok(&mut series.panes),
-        None => match &mut counting.listing.counts {
-            Some(counts) if at == alerts => Ok(counts),
-            _ => Err(no_series()),
-        },
+    let mut found: Vec<&mut dyn PaneStore> = Vec::new();
+    for series in &mut counting.series {
+        found.push(&mut series.panes);
     }
+    if let Some(counts) = &mut counting.listing.counts {
+        found.push(counts);
+    }
+    for crossings in &mut counting.crossings {
+        found.push(crossings);
+    }
+    found.into_iter().nth(at).ok_or_else(no_series)
 }
 
-/// The labels of a series by its place.
-pub fn labels_of(partition: &mut Partition, series: usize) -> PyResult<&mut Labels> {
+/// The labels of a series by its place; crossings have none.
+pub fn labels_of(partition: &mut Partition, series: usize) -> PyResult<Option<&mut Labels>> {
     let counting = &mut partition.counting;
-    let alerts = counting.series.len();
-    match counting.series.get_mut(series) {
-        Some(series) => Ok(&mut series.labels),
-        None => match &mut counting.listing.counts {
-            Some(counts) if series == alerts => Ok(&mut counts.labels),
-            _ => Err(no_series()),
-        },
-    }
+    let alerts = counting.series.iter_mut().map(|x| &mut x.labels);
+    let items = counting.listing.counts.iter_mut().map(|x| &mut x.labels);
+    let crossings = counting.crossings.iter().map(|_| None);
+    let mut found = alerts.chain(items).map(Some).chain(crossings);
+    found.nth(series).ok_or_else(no_series)
 }
 
 fn no_series() -> PyErr {

@@ -57,6 +57,15 @@ export function setNote(node, text) {
   node.hidden = !text;
 }
 
+/** Show the lines of a list, or hide it where there are none. */
+export function setLines(list, lines) {
+  keep(list, lines, (text) => text, () => {
+    const root = element("li");
+    return { root, update: (text) => setText(root, text) };
+  });
+  list.hidden = !lines.length;
+}
+
 /** Set an attribute. */
 export function setAttribute(node, name, value) {
   if (node.getAttribute(name) !== value) {

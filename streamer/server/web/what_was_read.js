@@ -1,6 +1,6 @@
 // What was read of the topics: a table, folded, and what about it looks like a wrong mapping.
 
-import { byId, element, keep, setText } from "./dom.js";
+import { byId, setLines } from "./dom.js";
 import * as format from "./format.js";
 import { fillTable } from "./item_table.js";
 
@@ -22,9 +22,8 @@ const COLUMNS = [
 export class WhatWasRead {
   refresh({ read }) {
     const findings = read.findings.map(({ what, fix }) => `${what}: ${fix}.`);
-    byId("read-findings").hidden = !findings.length;
-    keep(byId("read-findings"), findings, (text) => text, lineView);
-    keep(byId("read-joins"), read.feedback.map(joins), (text) => text, lineView);
+    setLines(byId("read-findings"), findings);
+    setLines(byId("read-joins"), read.feedback.map(joins));
     fillTable(byId("read-table"), "Since the state began", COLUMNS, read.topics, ({ topic }) => topic);
   }
 }
@@ -36,9 +35,4 @@ function reasons(rejected) {
 function joins({ kind, events, unattributed }) {
   const counts = `${format.count(unattributed)} of ${format.count(events)}`;
   return `${counts} ${kind} (${format.percent(unattributed / events)}) joined no impression, and no longer can.`;
-}
-
-function lineView() {
-  const root = element("li");
-  return { root, update: (text) => setText(root, text) };
 }
