@@ -96,11 +96,14 @@ impl Contribution {
         self.pairs.push(pair);
     }
 
-    /// Make the segments of the rows known.
+    /// Make the segments of the rows known that are not: what is full was so for an event before.
     pub fn learn(&self, segments: &mut Segments, rollups: &[usize], codes: &impl CombinationCodes) {
         for (combination, _) in &self.runs {
+            let codes = codes.codes(*combination);
             for rollup in rollups {
-                segments.learn(*rollup, codes.codes(*combination));
+                if segments.find(*rollup, codes).is_none() {
+                    segments.learn(*rollup, codes);
+                }
             }
         }
     }

@@ -174,7 +174,7 @@ def alerts_document(*entries: dict[str, Any]) -> dict[str, Any]:
 
 
 def explanation(**more: Any) -> dict[str, Any]:
-    what = {
+    what: dict[str, Any] = {
         "alert": "ctr",
         "metric": "ctr_ratio",
         **NAMED,
