@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from benchmarks.studies.rates import table
-from streamer.stats.alerting.crossings import Cell, Events, search
+from streamer.stats.alerting.crossings import Cell, Crossed, search
 from streamer.stats.random_groups import GROUPS
 
 DIMENSIONS, VALUES, USERS, SLATE, RATE = 20, 100, 5_000, 10, 0.08
@@ -35,7 +35,7 @@ class World:
     crawled: int = 0
     weights: np.ndarray = field(default_factory=lambda: 1 / np.arange(1, VALUES + 1))
 
-    def events(self, seed: int) -> Events:
+    def events(self, seed: int) -> Crossed:
         """Sums of slates, then of those of the crawler."""
         dice = np.random.default_rng(seed)
         n, chances = 2 * self.slates, self.weights / self.weights.sum()
@@ -50,7 +50,7 @@ class World:
             rate = np.where(is_broken & is_now, rate * self.left, rate)
         clicks = dice.binomial(SLATE, np.minimum(rate, 1))
         robot, group = dice.choice(VALUES, DIMENSIONS, p=chances), dice.integers(GROUPS)
-        return Events(
+        return Crossed(
             np.vstack([values, np.tile(robot, (self.crawled, 1))]),
             np.append(is_now, np.ones(self.crawled, np.bool_)),
             np.append(user * 2_654_435_761 % 2**32 // 2**28, np.full(self.crawled, group)),

@@ -28,7 +28,7 @@ from streamer.settings.alerts import Alert
 from streamer.settings.labels import OTHER
 from streamer.settings.model import Settings
 from streamer.state.snapshot import SeriesView, View
-from streamer.stats.alerting.crossings import Events, Found, search
+from streamer.stats.alerting.crossings import Crossed, Found, search
 from streamer.stats.random_groups import GROUPS
 
 MAX_ROWS = 100_000
@@ -52,13 +52,13 @@ class _Rows:
         """Leading zero bits of the users of each row."""
         return self.who // GROUPS
 
-    def events(self, bits: int, first: int) -> Events:
+    def events(self, bits: int, first: int) -> Crossed:
         """Those of users in a sample; ``first``: the first pane of the window now."""
         rows = self.level >= bits
         who, sums = self.who[rows], (self.x[rows], self.y[rows])
         now = self.pane[rows] >= first
         x, y = (part.astype(np.float64) for part in sums)
-        return Events(self.values[rows], now, who % GROUPS, x, y)
+        return Crossed(self.values[rows], now, who % GROUPS, x, y)
 
 
 def crossings_document(

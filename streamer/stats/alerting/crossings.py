@@ -47,7 +47,7 @@ _Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Events:
+class Crossed:
     """Sums of a metric in two windows, a row each. ``values``: (rows, dimensions) numbers of
     values; ``is_now``: of which window; ``group``: of users; ``x``, ``y``: numerator and
     denominator."""
@@ -58,10 +58,10 @@ class Events:
     x: _Floats
     y: _Floats
 
-    def where(self, rows: npt.NDArray[np.bool_]) -> Events:
+    def where(self, rows: npt.NDArray[np.bool_]) -> Crossed:
         """Some of the rows."""
         sums = self.x[rows], self.y[rows]
-        return Events(self.values[rows], self.is_now[rows], self.group[rows], *sums)
+        return Crossed(self.values[rows], self.is_now[rows], self.group[rows], *sums)
 
     def has(self, cell: Cell) -> npt.NDArray[np.bool_]:
         """Which rows are of a cell."""
@@ -109,7 +109,7 @@ class Search:
     looked_at: int
 
 
-def search(events: Events) -> Search:
+def search(events: Crossed) -> Search:
     """The cells in which the metric moved as the whole did, but more: the most telling first."""
     direction, found, looked_at = events.direction, list[Found](), 0
     for _ in range(TRIES):
@@ -133,7 +133,7 @@ def _added(key: npt.NDArray[Any], part: _Floats, most: int) -> _Floats:
 class _Ranked:
     """Cells by what one half of the users says of them."""
 
-    def __init__(self, events: Events, direction: float) -> None:
+    def __init__(self, events: Crossed, direction: float) -> None:
         self._events, self._direction = events, direction
         self._ranks: dict[Cell, float] = {}
         self.looked_at = 0
@@ -220,7 +220,7 @@ class _Ranked:
         return cell
 
 
-def _measured(events: Events, cell: Cell, direction: float) -> Found | None:
+def _measured(events: Crossed, cell: Cell, direction: float) -> Found | None:
     """What the other half of the users says of a cell; None unless it moved there, too.
 
     Each group of users is compared with what the rest of it did, so that one user's traffic is in

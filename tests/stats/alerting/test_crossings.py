@@ -11,17 +11,17 @@ import numpy as np
 import pytest
 
 from benchmarks.studies.alert_crossings import World
-from streamer.stats.alerting.crossings import BETTER, HALF, LEAST, Cell, Events, search
+from streamer.stats.alerting.crossings import BETTER, HALF, LEAST, Cell, Crossed, search
 
 BROKEN: Cell = ((0, 0), (1, 0))
 
 
-def of_few(events: Events, dimensions: int) -> Events:
+def of_few(events: Crossed, dimensions: int) -> Crossed:
     """The same without most dimensions."""
     return replace(events, values=events.values[:, :dimensions])
 
 
-def rank_of(events: Events, cell: Cell, direction: int) -> float | None:
+def rank_of(events: Crossed, cell: Cell, direction: int) -> float | None:
     """By the formula, row by row; None where the cell is too small to be looked at."""
     x, y = {}, {}
     for side, inside in product((False, True), repeat=2):
@@ -87,7 +87,7 @@ def test_what_one_user_did_is_not_found() -> None:
     mine = (events.values[:, 1] == 0) & (events.group == HALF)
     x = np.where(mine & events.is_now, 0, events.x)
     y = np.where(mine & events.is_now, 20 * events.y, events.y)
-    assert not search(Events(events.values, events.is_now, events.group, x, y)).found
+    assert not search(Crossed(events.values, events.is_now, events.group, x, y)).found
 
 
 @pytest.mark.parametrize("rows", [0, 1])
