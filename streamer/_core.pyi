@@ -165,7 +165,8 @@ class Core:
         """Put back what was dumped of one pane."""
 
     def series_labels(self, series: int) -> list[list[str]]:
-        """Labels of an alert series, by number: values in the order of its dimensions."""
+        """Labels of a series, by number: values in the order of its dimensions, ``all`` of those
+        outside of the label's rollup."""
 
     def restore_series_labels(self, series: int, labels: Sequence[Sequence[str]]) -> None: ...
 

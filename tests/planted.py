@@ -67,6 +67,12 @@ BUGS = (
         "panes::segments",
     ),
     Bug(
+        "core/src/panes/labels.rs",
+        "if of.count >= self.limit",
+        "if self.known.len() >= self.limit",
+        "panes::labels",
+    ),
+    Bug(
         "metrics/rollups.py",
         "self.codes.update(range(span.start, span.stop)[within])",
         "self.codes.add(span.start)",

@@ -250,12 +250,12 @@ pub struct ItemMetricsSpec {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ItemCountsSpec {
-    /// Places of the dimensions by which items are counted, ascending.
-    pub dimensions: Vec<usize>,
+    /// Places of the dimensions of each rollup by which items are counted, ascending.
+    pub rollups: Vec<Vec<usize>>,
     pub rings: Vec<Ring>,
     /// Cut-offs, ascending.
     pub cutoffs: Vec<u32>,
-    /// Combinations of values, and rows of the panes of one ring.
+    /// Labels of each rollup, and rows of the panes of one ring.
     pub labels: usize,
     pub limit: usize,
 }

@@ -16,6 +16,13 @@ ALL = "all"
 """What stands for all values of a dimension."""
 Label = Mapping[str, str]
 """Dimension → value."""
+
+
+def rollup_of(label: Label) -> tuple[str, ...]:
+    """The dimensions of a label: in those outside of its rollup it is ``all``."""
+    return tuple(name for name, value in label.items() if value != ALL)
+
+
 Segment = tuple[int, Sequence[int]]
 """Place of the rollup, and a code for each of its dimensions."""
 

@@ -38,7 +38,7 @@ class FullSums(Noted):
         self.composites = composites
         self._dimensions = () if rollup else settings.dimension_names
         is_window = ring is not None and ring.label in settings.item_windows
-        self._is_counted = is_window and set(rollup) <= set(settings.items.dimensions)
+        self._is_counted = is_window and settings.has_items(rollup)
         self.memo: dict[str, Any] = {}
 
     def __call__(self, name: str) -> I64:

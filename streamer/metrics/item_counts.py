@@ -1,7 +1,9 @@
 """Counts of each item by window pane: declared once for the core, the store and readers.
 
-A pane holds integers by item, label (values of the dimensions of ``[items]``) and place. Under the
-item 0 stand those of no item: lists.
+A pane holds integers by item, label (values of a rollup) and place. Under the item 0 stand those of
+no item: lists. The total has rows of its own only where it is the only rollup: else it is read as
+the sum over all labels of another one, of which every event has one, so that a dimension of two
+values takes two rows of an item, not three.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from streamer._core import ITEM_CATEGORY_BITS
+from streamer._core import ITEM_CATEGORY_BITS, ITEM_LABEL_BITS
 from streamer.encoding.arrays import I64
 from streamer.metrics.rings import Ring, rings_of
 from streamer.settings import limits
@@ -28,20 +30,26 @@ FAMILIES = frozenset({"coverage", "diversity"})
 
 @dataclass(frozen=True)
 class ItemCounts:
-    """What is counted of items, under the values of some dimensions; ``cutoffs``: ascending;
-    ``rings``: coarse ones, for items are many."""
+    """What is counted of items, by rollup; ``dimensions``: of any of them; ``rollups``: first those
+    of the fewest dimensions; ``cutoffs``: ascending; ``rings``: coarse ones, for items are many."""
 
     dimensions: tuple[str, ...]
+    rollups: tuple[tuple[str, ...], ...]
     cutoffs: tuple[int, ...]
     rings: tuple[Ring, ...]
     is_by_time: ClassVar[bool] = False
-    max_labels: ClassVar[int] = limits.MAX_ITEM_LABELS
 
     @property
     def shape(self) -> str:
         """What the counts depend on; they are stored under it."""
         windows = tuple(ring.label for ring in self.rings)
-        return repr(("items", self.dimensions, self.cutoffs, windows))
+        return repr(("items", self.rollups, self.cutoffs, windows))
+
+    @property
+    def max_labels(self) -> int:
+        """Labels of each rollup; ``other`` may be one more."""
+        share = (1 << ITEM_LABEL_BITS) // len(self.rollups) - 1
+        return min(limits.MAX_ITEM_LABELS, share)
 
     @property
     def places(self) -> int:
@@ -107,10 +115,13 @@ def item_counts(settings: Settings) -> ItemCounts | None:
     """What is counted of items; None where no family needs it."""
     if not FAMILIES & set(settings.metrics.families):
         return None
-    dimensions = tuple(n for n in settings.dimension_names if n in settings.items.dimensions)
-    counted = settings.item_windows
+    names, counted = settings.dimension_names, settings.item_windows
+    shown = [rollup for rollup in settings.rollups if rollup and settings.has_items(rollup)]
+    ordered = dict.fromkeys(tuple(n for n in names if n in rollup) for rollup in shown)
+    rollups = tuple(sorted(ordered, key=len)) or ((),)
+    dimensions = tuple(n for n in names if any(n in rollup for rollup in rollups))
     rings = tuple(ring.coarse for ring in rings_of(settings) if ring.label in counted)
-    return ItemCounts(dimensions, tuple(sorted(settings.metrics.k)), rings)
+    return ItemCounts(dimensions, rollups, tuple(sorted(settings.metrics.k)), rings)
 
 
 def core_spec(settings: Settings) -> dict[str, Any] | None:
@@ -119,9 +130,9 @@ def core_spec(settings: Settings) -> dict[str, Any] | None:
     if counts is None:
         return None
     return {
-        "dimensions": [i for i, name in enumerate(names) if name in counts.dimensions],
+        "rollups": [[names.index(name) for name in rollup] for rollup in counts.rollups],
         "rings": [{"pane_ms": ring.pane_ms, "panes": ring.panes} for ring in counts.rings],
         "cutoffs": counts.cutoffs,
-        "labels": limits.MAX_ITEM_LABELS,
+        "labels": counts.max_labels,
         "limit": settings.limits.items,
     }

@@ -142,8 +142,8 @@ _CAUSES = (
     ),
     _Cause(
         *("items", "item_labels"),
-        "some values of dimensions are counted as `other`: items.dimensions have more combinations "
-        "of values than are told apart; name fewer dimensions",
+        "some values of dimensions are counted as `other`: a rollup of metrics.detailed has more "
+        "combinations of values than are told apart of items; leave it out",
         _dropped("item_labels"),
     ),
     _bound("experiments", "user_days", "some users are left out", "user_days"),

@@ -18,10 +18,12 @@ from streamer.encoding.packed import (
     parts_of_item_key,
     segment_code,
 )
+from streamer.encoding.segments import ALL, Label, rollup_of
 from streamer.metrics.item_counts import ItemCounts, ItemTable
 from streamer.metrics.rings import Ring
 from streamer.query.panes import PaneReader, are_same
 from streamer.query.sum_rows import SumRows
+from streamer.settings.labels import OTHER
 from streamer.state.panes import Pane
 from streamer.state.snapshot import SeriesView, View
 
@@ -29,7 +31,7 @@ _SPARE_SLOTS = 10_000
 """Slots of items that no window has any more: with more than so many, all are given out again."""
 
 Values = tuple[str, ...]
-"""The values of the dimensions of ``[items]``."""
+"""The values of dimensions: of a label, those of any rollup by which items are counted."""
 
 
 @dataclass
@@ -81,7 +83,6 @@ class ItemSumCache:
         self._sums, self._slots = PaneReader(), _Slots()
         self._parts: list[_Part] = []
         self._labels: dict[Values, int] = {}
-        self._rings: Sequence[Ring] = ()
         self._used = 0
 
     def begin(
@@ -91,14 +92,12 @@ class ItemSumCache:
         has_many_labels = len(self._labels) > MAX_READ_LABELS // 2
         if has_many_labels or len(self._slots.keys) > 2 * self._used + _SPARE_SLOTS:
             self._forget()
-        self._rings, self._places = declared.rings, declared.places
+        self._declared = declared
         old = {id(part.series): part for part in self._parts}
         found = [view.series.get(declared.shape, _NOTHING) for view in views]
         last = [*self._parts, *[None] * len(views)]
         self._parts = [
-            self._part(
-                series, self._numbers(declared, series, shown), old.get(id(series)) or before
-            )
+            self._part(series, self._numbers(series, shown), old.get(id(series)) or before)
             for series, before in zip(found, last, strict=False)
         ]
         slots = np.arange(len(self._slots.keys))
@@ -106,20 +105,20 @@ class ItemSumCache:
         self._sums.begin(self._parts, [slots] * len(views), rows)
         self._keys = self._slots.in_order()
 
-    def _numbers(
-        self, declared: ItemCounts, series: SeriesView, shown: Mapping[str, set[str]]
-    ) -> tuple[int, ...]:
+    def _numbers(self, series: SeriesView, shown: Mapping[str, set[str]]) -> tuple[int, ...]:
         """The number of each label of a partition."""
-        names = declared.dimensions
+        names = self._declared.dimensions
         return tuple(
-            self._number(tuple(label[n] if label[n] in shown[n] else "other" for n in names))
+            self._number(tuple(label[n] if label[n] in shown[n] else OTHER for n in names))
             for label in series.labels
         )
 
     def _number(self, values: Values) -> int:
-        """The number of a label; beyond the bound it is ``other``, which has the last one."""
-        if values not in self._labels and len(self._labels) >= MAX_READ_LABELS - 1:
-            values = ("other",) * len(values)
+        """The number of a label; beyond the bound it is ``other`` in the dimensions of its rollup,
+        of which the last numbers are."""
+        most = MAX_READ_LABELS - len(self._declared.rollups)
+        if values not in self._labels and len(self._labels) >= most:
+            values = tuple(value if value == ALL else OTHER for value in values)
         return self._labels.setdefault(values, len(self._labels))
 
     def _part(self, series: SeriesView, labels: tuple[int, ...], old: _Part | None) -> _Part:
@@ -145,13 +144,13 @@ class ItemSumCache:
 
     def ring(self, label: str) -> Ring | None:
         """The ring of a window; None where items are not counted for it."""
-        return next((ring for ring in self._rings if ring.label == label), None)
+        return next((ring for ring in self._declared.rings if ring.label == label), None)
 
     def window(self, ring: Ring, oldest: int, newest: int, what: str) -> ItemWindow:
         """The items of a ring's panes from ``oldest`` to ``newest``; ``what``: of which panes."""
-        number = self._rings.index(ring) + 1
+        number = self._declared.rings.index(ring) + 1
         first, last = pane_number(number, max(oldest, 0)), pane_number(number, newest)
-        sums = self._sums.sum((number, what), first, last).reshape(-1, self._places)
+        sums = self._sums.sum((number, what), first, last).reshape(-1, self._declared.places)
         bits = max(
             (b for part in self._parts for n, b in part.bits.items() if first <= n <= last),
             default=0,
@@ -160,25 +159,30 @@ class ItemSumCache:
         self._used = max(self._used, len(held))
         item, label = parts_of_item_key(self._keys[held])
         is_kept = item >> (ITEM_BITS - bits) == 0 if bits else np.ones(len(item), bool)
-        labels = list(self._labels)
-        return ItemWindow(item[is_kept], label[is_kept], sums[held[is_kept]], labels, 2.0**-bits)
+        labels = [dict(zip(self._declared.dimensions, v, strict=True)) for v in self._labels]
+        counts = sums[held[is_kept]]
+        rollups = self._declared.rollups
+        return ItemWindow(item[is_kept], label[is_kept], counts, labels, rollups, 2.0**-bits)
 
 
 @dataclass(frozen=True)
 class ItemWindow:
-    """Items of a window, each under the number of its label; ``labels``: the values of each."""
+    """Items of a window, each under the number of a label; ``labels``: by number; ``rollups``: by
+    which they are counted."""
 
     items: I64
     label: I64
     counts: I64
-    labels: Sequence[Values]
+    labels: Sequence[Label]
+    rollups: Sequence[tuple[str, ...]]
     sample_ratio: float
 
-    def by(self, places: Sequence[int]) -> dict[Values, ItemTable]:
-        """The items under the values of some of the dimensions, by their places."""
+    def by(self, rollup: tuple[str, ...]) -> dict[Values, ItemTable]:
+        """The items under the values of a rollup; of the total those of the first one together."""
         groups: dict[Values, list[int]] = {}
-        for number, values in enumerate(self.labels):
-            groups.setdefault(tuple(values[place] for place in places), []).append(number)
+        for number, label in enumerate(self.labels):
+            if rollup_of(label) == (rollup or self.rollups[0]):
+                groups.setdefault(tuple(label[name] for name in rollup), []).append(number)
         found = {values: self._table(numbers) for values, numbers in groups.items()}
         return {values: table for values, table in found.items() if table.is_held}
 

@@ -14,6 +14,7 @@ import numpy as np
 from streamer.encoding.arrays import I64
 from streamer.metrics.catalogue import Catalogue
 from streamer.metrics.item_counts import CLICKED
+from streamer.metrics.rollups import key_of
 from streamer.metrics.users import positive_users, rate_squares, rate_sum, users_stats
 from streamer.state.counted_since import CountedSince
 from streamer.state.snapshot import View
@@ -30,7 +31,8 @@ class Since:
     whole_ms: int = 0
     rollups: Mapping[tuple[str, ...], I64] = field(default_factory=dict)
     """Of statistics in a rollup, by its dimensions, where some began later."""
-    item_dimensions: Mapping[str, int] = field(default_factory=dict)
+    item_rollups: Mapping[str, int] = field(default_factory=dict)
+    """Of counts of items, by ``Rollup.key``, where some began later."""
 
     def of_rollup(self, rollup: Sequence[str]) -> int:
         """Of all that a rollup shows."""
@@ -45,8 +47,8 @@ class Since:
 
     def of_items(self, places: Sequence[int], rollup: Sequence[str]) -> int:
         """Of counts of items under a rollup."""
-        by_dimension = (self.item_dimensions.get(name, 0) for name in rollup)
-        return max(int(self.items[list(places)].max(initial=0)), *by_dimension, 0)
+        of_rollup = self.item_rollups.get(key_of(rollup), 0)
+        return max(int(self.items[list(places)].max(initial=0)), of_rollup)
 
 
 class Times:

@@ -173,7 +173,7 @@ class Window:
     def all_items(self) -> ItemTable | None:
         """All items of the window."""
         items = self.items(None)
-        return items.by([]).get(()) if items is not None else None
+        return items.by(()).get(()) if items is not None else None
 
     def mature(self, horizon_ms: int) -> I64 | None:
         """Sums over mature panes only, flat; None where the window has none that holds
@@ -336,15 +336,13 @@ class Rolled(Noted):
         return {self._rows[s]: table for s, table in found.items() if s in self._rows}
 
     def _items_by_segment(self, horizon_ms: int | None) -> dict[Segment, ItemTable]:
-        counted = [n for n in self.settings.dimension_names if n in self.settings.items.dimensions]
-        items = self.window.items(horizon_ms) if set(self._rollup) <= set(counted) else None
+        is_counted = self.settings.has_items(self._rollup)
+        items = self.window.items(horizon_ms) if is_counted else None
         if items is None:
             return {}
-        places = [i for i, name in enumerate(counted) if name in self._rollup]
-        names = [counted[place] for place in places]
         found = {}
-        for values, table in items.by(places).items():
-            of = dict(zip(names, values, strict=True))
+        for values, table in items.by(self._rollup).items():
+            of = dict(zip(self._rollup, values, strict=True))
             found[tuple(of.get(name, ALL) for name in self.settings.dimension_names)] = table
         return found
 

@@ -159,13 +159,13 @@ MAX_USER_ITEMS = 4_000_000
 """(user, item, segment) touched within the longest window; beyond it a sample of the users. About
 45 bytes each."""
 MAX_ITEM_ROWS = 2_000_000
-"""(item, values of dimensions, pane) of one window, with the counts of each: 90 bytes with two
-cut-offs, 160 where lists are counted; as much in the exporter, for each partition. A window has
-twelve such panes, and for minutes one that lies ahead, so 150,000 items fit whatever the traffic.
-Beyond it a sample of the items, which serves counts of distinct items."""
+"""(item, segment, pane) of one window, with the counts of each: 90 bytes with two cut-offs, 160
+where lists are counted; as much in the exporter, for each partition. A window has twelve such
+panes, and for minutes one that lies ahead, so 150,000 items fit whatever the traffic. Beyond it a
+sample of the items, which serves counts of distinct items."""
 MAX_ITEM_LABELS = 1000
-"""Combinations of values by which items are counted in a partition; more are `other`. They have ten
-bits of a code."""
+"""Segments of each rollup by which items are counted in a partition; more are `other` there. Codes
+have twelve bits for those of all rollups: of more than four each has an equal share."""
 MAX_CATALOG = 1_000_000_000
 """Items of a catalogue, and users: as many as there are people."""
 MAX_USER_DAYS = 4_000_000
@@ -393,8 +393,7 @@ class Limits(Section, frozen=True):
     """Rows of a partition for what users did on each day of each experiment, and as many for events
     of users who are not exposed yet, for `time.max_lateness`; beyond it users are sampled."""
     items: int = MAX_ITEM_ROWS
-    """(item, values of `items.dimensions`, pane) of one window in a partition; beyond it items are
-    sampled."""
+    """(item, segment, pane) of one window in a partition; beyond it items are sampled."""
     crossings: int = MAX_CROSSING_ROWS
     """(values of all dimensions, users, pane) of an alert with `crossings` in a partition; beyond
     it users are sampled."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
 import msgspec
@@ -390,3 +391,9 @@ class Settings(Section, frozen=True):
     def is_detailed(self, rollup: tuple[str, ...]) -> bool:
         """Whether every metric is shown for a rollup, in whatever order it names dimensions."""
         return set(rollup) in [set(names) for names in self.detailed]
+
+    def has_items(self, rollup: Sequence[str]) -> bool:
+        """Whether items are counted by a rollup: the total, and those detailed ones that have no
+        dimensions but ``items.dimensions``."""
+        is_within = {*rollup} <= {*self.items.dimensions}
+        return not rollup or (is_within and self.is_detailed(tuple(rollup)))

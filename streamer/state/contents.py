@@ -7,7 +7,7 @@ import json
 import msgspec
 
 from streamer.ingest.mapping import fields_of, said_of
-from streamer.metrics import diversity
+from streamer.metrics import diversity, rollups
 from streamer.metrics.catalogue import Catalogue
 from streamer.metrics.rings import rings_of
 from streamer.metrics.sums import key_of, of_custom, of_policy, of_slates
@@ -70,6 +70,7 @@ class ItemsHeld(msgspec.Struct, array_like=True, frozen=True):
 
     shape: str
     dimensions: list[str]
+    rollups: list[tuple[str, ...]]
     cutoffs: list[int]
     rings: list[Span]
     has_lists: bool
@@ -135,8 +136,9 @@ def beside_of(settings: Settings, catalogue: Catalogue) -> Beside:
     counts, items = catalogue.item_counts, None
     if counts is not None:
         rings = [(ring.pane_ms, ring.panes) for ring in counts.rings]
-        places = (list(counts.dimensions), list(counts.cutoffs), rings)
-        items = ItemsHeld(counts.shape, *places, diversity.has_lists(settings))
+        by = (list(counts.dimensions), list(counts.rollups))
+        has_lists = diversity.has_lists(settings)
+        items = ItemsHeld(counts.shape, *by, list(counts.cutoffs), rings, has_lists)
     meanings = {}
     for measures in (catalogue.experiment_measures, catalogue.alert_measures):
         for name in measures.sums:
@@ -177,7 +179,7 @@ def _fields_in(settings: Settings, log: Log) -> dict[str, str]:
 
 
 def _listed(settings: Settings, catalogue: Catalogue) -> dict[str, Listed]:
-    metrics, windows = settings.metrics, settings.windows
+    metrics, windows, counts = settings.metrics, settings.windows, catalogue.item_counts
     kinds = dict.fromkeys((*settings.feedback_kinds, *settings.user_feedback_kinds))
     found: dict[str, Listed] = {
         "dimensions": {
@@ -193,7 +195,9 @@ def _listed(settings: Settings, catalogue: Catalogue) -> dict[str, Listed]:
         "metrics.conventions": _plain(
             f"{name} {each}" for name, some in metrics.conventions.items() for each in some
         ),
-        "items.dimensions": _plain(settings.items.dimensions),
+        "items.dimensions": _plain(
+            rollups.key_of(r) for r in (counts.rollups if counts else ()) if r
+        ),
         "items.windows": _plain(settings.item_windows),
         "policies": {p.name: (p.name, of_policy(settings, p.name)) for p in settings.policies},
         "custom": {

@@ -30,12 +30,12 @@ from streamer.encoding.packed import (
     segment_and_stat,
     segment_code,
 )
-from streamer.encoding.segments import Label
+from streamer.encoding.segments import ALL, Label, rollup_of
 from streamer.metrics.item_counts import CLICKED
+from streamer.settings.labels import OTHER, UNKNOWN
 from streamer.state.contents import Beside, Contents, ItemsHeld
 from streamer.state.panes import Pane
 
-_UNKNOWN = "unknown"
 _OF_ITEMS = range(3)
 _OF_LISTS = 3
 """Places of counts of an item before those by cut-off (``ItemCounts``), and how many there are by
@@ -118,16 +118,17 @@ class PaneMigration:
 
 
 class ItemMigration:
-    """Maps counts of items that were stored under other settings; ``labels``: theirs, by number."""
+    """Maps counts of items that were stored under other settings; ``labels``: theirs, by number;
+    ``most``: of a rollup, of ours. What was counted before a rollup began is ``unknown`` there, so
+    that the total can be read from it."""
 
-    def __init__(self, old: ItemsHeld, new: ItemsHeld, labels: Sequence[Label]) -> None:
-        numbers: dict[tuple[str, ...], int] = {}
-        mapped = [
-            numbers.setdefault(tuple(label.get(n, _UNKNOWN) for n in new.dimensions), len(numbers))
-            for label in labels
+    def __init__(self, old: ItemsHeld, new: ItemsHeld, labels: Sequence[Label], most: int) -> None:
+        self.labels: list[list[str]] = []
+        self._labels = [
+            self._numbers(rollup, old.rollups, new.dimensions, labels, most)
+            for rollup in new.rollups
         ]
-        self.labels = [list(values) for values in numbers]
-        self._label = np.array(mapped or [0], np.int64)
+        """By rollup of ours, of each label of theirs the number of ours; -1: of another rollup."""
         self._place = np.full(1 + SAMPLE_PLACE, -1, np.int64)
         self._place[: len(_OF_ITEMS)] = _OF_ITEMS
         if not new.has_lists:
@@ -140,6 +141,27 @@ class ItemMigration:
         rings = _places(new.rings, old.rings)
         self._rings = {1 + i: 1 + place for i, place in enumerate(rings) if place is not None}
 
+    def _numbers(
+        self,
+        rollup: tuple[str, ...],
+        before: Sequence[tuple[str, ...]],
+        names: Sequence[str],
+        labels: Sequence[Label],
+        most: int,
+    ) -> I64:
+        numbers: dict[tuple[str, ...], int] = {}
+        other = tuple(OTHER if name in rollup else ALL for name in names)
+        source, found = rollup if rollup in before else before[0], np.full(1 + len(labels), -1)
+        for at, label in enumerate(labels):
+            if rollup_of(label) == source:
+                known = label if rollup == source else dict.fromkeys(rollup, UNKNOWN)
+                values = tuple(known[name] if name in rollup else ALL for name in names)
+                if values not in numbers and len(numbers) >= most:
+                    values = other
+                found[at] = numbers.setdefault(values, len(self.labels) + len(numbers))
+        self.labels += map(list, numbers)
+        return found
+
     def pane(self, number: int, pane: Pane) -> tuple[int, Pane] | None:
         """A pane with its number; None where no ring wants it."""
         ring, index = ring_and_pane(number)
@@ -148,10 +170,14 @@ class ItemMigration:
         codes, values = pane
         item, label, place = parts_of_item_code(codes)
         mapped, is_sample = self._place[place], place == SAMPLE_PLACE
-        is_kept = is_sample | (mapped >= 0)
-        moved = item_code(item, self._label[np.where(is_sample, 0, label)], mapped)
-        kept = np.where(is_sample, codes, moved)[is_kept]
-        return pane_number(self._rings[ring], index), (kept, values[is_kept])
+        moved = [(codes[is_sample], values[is_sample])]
+        for numbers in self._labels:
+            ours = numbers[np.where(is_sample, -1, label)]
+            is_kept = (ours >= 0) & (mapped >= 0)
+            of_rollup = item_code(item[is_kept], ours[is_kept], mapped[is_kept])
+            moved.append((of_rollup, values[is_kept]))
+        kept, sums = (np.concatenate(parts) for parts in zip(*moved, strict=True))
+        return pane_number(self._rings[ring], index), (kept, sums)
 
 
 def rings_after(old: Holding, new: Holding) -> dict[int, int]:

@@ -7,6 +7,7 @@ The core is fed by one thread at a time; while it works the interpreter is free.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple
 from streamer._core import Core, PanicException
 from streamer.encoding import limbs
 from streamer.encoding.limbs import Columns
-from streamer.encoding.segments import Label, segment_texts
+from streamer.encoding.segments import ALL, Label, rollup_of, segment_texts
 from streamer.errors import CoreError, SumOverflowError
 from streamer.ingest.hash_key import HashKey
 from streamer.ingest.spec import Counted, core_spec, ranks_after
@@ -143,11 +144,19 @@ class PaneSeries:
 
     @property
     def is_full(self) -> bool:
-        """Whether labels beyond its bound became ``other``; that label may be known otherwise, and
-        then it may be that none did."""
-        labels, most = self.labels, self.declared.max_labels
-        has_other = any({*label.values()} == {"other"} for label in labels)
-        return len(labels) > most or (len(labels) == most and has_other)
+        """Whether labels beyond the bound of a rollup became ``other``; that label may be known
+        otherwise, and then it may be that none did."""
+        most, of_rollup = self.declared.max_labels, defaultdict[tuple[str, ...], list[Label]](list)
+        for label in self.labels:
+            of_rollup[rollup_of(label)].append(label)
+        return any(
+            len(labels) + any(_is_other(label) for label in labels) > most
+            for labels in of_rollup.values()
+        )
+
+
+def _is_other(label: Label) -> bool:
+    return {*label.values()} - {ALL} == {"other"}
 
 
 class Partition:

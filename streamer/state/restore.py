@@ -274,7 +274,8 @@ async def _load_items(
     """Take over counts of items that other settings stored; returns since when they are counted."""
     assert journal.beside.items is not None
     stored = manifest.series[old.shape]
-    carried = ItemMigration(old, journal.beside.items, _series_labels(journal, old.shape))
+    labels, most = _series_labels(journal, old.shape), series.declared.max_labels
+    carried = ItemMigration(old, journal.beside.items, labels, most)
     partition = journal.partition
     partition.core.restore_series_labels(series.number, carried.labels)
     blobs = await _columns(store, number, list(stored.panes))

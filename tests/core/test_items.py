@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Iterator
 from random import Random
 from typing import Any
 
 import pytest
 
-from streamer._core import ITEM_CATEGORY_BITS
+from streamer._core import ITEM_CATEGORY_BITS, ITEM_LABEL_BITS
 from streamer.encoding.packed import ITEM_BITS, SAMPLE_PLACE, parts_of_item_code
+from streamer.encoding.segments import rollup_of
 from streamer.ingest.hash_key import FIXED_KEY
 from streamer.settings import limits
 from streamer.settings.limits import Limits
 from streamer.settings.load import parse
+from streamer.settings.model import Settings
 from streamer.testing import Engines, LogChunk, LogRecord, chunks_of
 from tests.oracle.siphash import siphash13
 from tests.support.agreement import read_engines
@@ -67,7 +70,7 @@ def read(limit: int, size: int = 200, **more: Any) -> dict[str, float]:
         name.removeprefix("streamer_"): value
         for name, labels in read_engines(engines)
         for value in [read_engines(engines)[name, labels]]
-        if {k: v for k, v in labels if k not in ("window", "variant")} in wanted
+        if {k: v for k, v in labels if k != "window" and (k, v) != ("variant", "all")} in wanted
     }
 
 
@@ -106,7 +109,11 @@ def test_a_day_of_two_thousand_items_is_held_whole_by_default(values: int) -> No
     """However often they are shown: in each window under each value thirteen panes hold them."""
     rows, dimensions = 13 * values, ["variant"] if values > 1 else []
     assert 2_000 * rows <= Limits().items
-    document = {"limits": {"items": 20 * rows}, "items": {"dimensions": dimensions}}
+    document = {
+        "limits": {"items": 20 * rows},
+        "items": {"dimensions": dimensions},
+        "metrics": {"detailed": [[], *([dimensions] if dimensions else [])]},
+    }
     engines = Engines(parse(document), 1)
     shown = [{"item_id": f"i{i}"} for i in range(20)]
     for number in range(600):
@@ -178,6 +185,7 @@ def test_partitions_may_have_more_labels_than_one_has_numbers_for() -> None:
                 "dimensions": [{"name": "place", "max_values": 2000}],
                 "windows": {"lengths": ["1h"]},
                 "items": {"dimensions": ["place"]},
+                "metrics": {"detailed": [[], ["place"]]},
             }
         ),
         3,
@@ -193,16 +201,116 @@ def test_partitions_may_have_more_labels_than_one_has_numbers_for() -> None:
     assert read_engines(engines)["streamer_window_items", in_all] == 1.0
 
 
+def of_two(max_values: int, *rollups: list[str], limit: int = limits.MAX_ITEM_ROWS) -> Settings:
+    dimensions = [{"name": name, "max_values": max_values} for name in ("place", "shelf")]
+    document = {
+        "dimensions": dimensions,
+        "items": {"dimensions": ["place", "shelf"], "windows": ["1h"]},
+        "limits": {"items": limit},
+        "metrics": {"rollups": [[], *rollups], "detailed": [[], *rollups]},
+    }
+    return parse(document)
+
+
+def lines_of_two(
+    places: int, shelves: int, items: int = 4000
+) -> Iterator[tuple[LogRecord, str, str, str]]:
+    """Impressions with place, shelf and item of each."""
+    dice = Random(1)
+    for number in range(4000):
+        place, shelf = f"place-{dice.randrange(places)}", f"shelf-{dice.randrange(shelves)}"
+        item, at_ms = f"i{number % items}", T0 + number
+        event = {"ts": at_ms, "user_id": "u", "item_id": item, "place": place, "shelf": shelf}
+        value = json.dumps(event).encode()
+        yield LogRecord("impressions", 0, number, at_ms, value), place, shelf, item
+
+
+def items_shown(engines: Engines) -> dict[tuple[str, str], float]:
+    """(place, shelf) → the items of the hour."""
+    return {
+        (labels["place"], labels["shelf"]): value
+        for (name, of), value in read_engines(engines).items()
+        for labels in [dict(of)]
+        if name == "streamer_window_items" and labels["window"] == "1h"
+    }
+
+
+def distinct(lines: list[tuple[LogRecord, str, str, str]]) -> dict[tuple[str, str], float]:
+    """The same of each of these dimensions alone, and of all."""
+    found = defaultdict[tuple[str, str], set[str]](set)
+    for _, place, shelf, item in lines:
+        for segment in (("all", "all"), (place, "all"), ("all", shelf)):
+            found[segment].add(item)
+    return {segment: float(len(items)) for segment, items in found.items()}
+
+
+def test_rows_are_those_of_each_rollup_and_not_of_their_product() -> None:
+    """Of twenty items under 2 and 60 values a pane holds at most 20 · (2 + 60) rows."""
+    lines = list(lines_of_two(2, 60, items=20))
+    rows = len({(item, value) for _, *values, item in lines for value in values})
+    engines = Engines(of_two(100, ["place"], ["shelf"], limit=rows), 1)
+    for chunk in chunks_of([record for record, *_ in lines], 500):
+        engines.feed(chunk)
+    assert engines.partitions[0].core.sizes()["items_rows"] == rows <= 20 * (2 + 60)
+    expected = distinct(lines)
+    assert items_shown(engines) == expected
+    assert len(expected) == 1 + 2 + 60
+    assert not [labels for name, labels in read_engines(engines) if name == "streamer_inexact"]
+
+
+def test_a_full_rollup_costs_no_other_its_values() -> None:
+    """Of 30 and 40 values there are more combinations than are told apart: they alone are other."""
+    lines, both = list(lines_of_two(30, 40)), ["place", "shelf"]
+    assert len({line[1:3] for line in lines}) > limits.MAX_ITEM_LABELS
+    engines = Engines(of_two(100, ["place"], ["shelf"], both), 1)
+    for chunk in chunks_of([record for record, *_ in lines], 500):
+        engines.feed(chunk)
+    shown, expected = items_shown(engines), distinct(lines)
+    assert {segment: n for segment, n in shown.items() if "all" in segment} == expected
+    of_both = {segment: n for segment, n in shown.items() if "all" not in segment}
+    assert len(of_both) == limits.MAX_ITEM_LABELS + 1
+    assert of_both["other", "other"] > 0
+    assert sum(of_both.values()) == expected["all", "all"] == 4000
+    labels = engines.partitions[0].series[-1].labels
+    assert len(labels) == 30 + 40 + limits.MAX_ITEM_LABELS + 1
+    said = [labels for name, labels in read_engines(engines) if name == "streamer_inexact"]
+    assert said == [frozenset({"metrics": "items", "cause": "item_labels"}.items())]
+
+
+def test_many_rollups_share_the_numbers_of_labels() -> None:
+    names = [f"d{number}" for number in range(8)]
+    document = {
+        "dimensions": [{"name": name, "max_values": 2000} for name in names],
+        "items": {"dimensions": names},
+        "metrics": {"detailed": [[name] for name in names]},
+    }
+    engines, lines = Engines(parse(document), 1), []
+    for number in range(600):
+        event = {"ts": T0, "user_id": "u", "item_id": f"i{number}"}
+        event |= {name: f"{name}-{number}" for name in names}
+        lines.append(LogRecord("impressions", 0, number, T0, json.dumps(event).encode()))
+    for chunk in chunks_of(lines, 200):
+        engines.feed(chunk)
+    labels = engines.partitions[0].series[-1].labels
+    assert len(labels) == 1 << ITEM_LABEL_BITS
+    of_each = Counter(map(rollup_of, labels))
+    assert of_each == {(name,): (1 << ITEM_LABEL_BITS) // 8 for name in names}
+    shown = {
+        labels: value
+        for (name, labels), value in read_engines(engines).items()
+        if name == "streamer_window_items" and ("window", "1h") in labels
+    }
+    other = 600 - (len(labels) // 8 - 1)
+    for name in names:
+        of_other = [n for labels, n in shown.items() if (name, "other") in labels]
+        assert of_other == [other]
+
+
 @pytest.mark.parametrize("values", [35, 60])
 def test_more_combinations_of_values_than_are_told_apart_are_said_of_items(values: int) -> None:
     """Also where all were `other` in one of them before there were too many."""
-    dimensions = [{"name": name, "max_values": 40} for name in ("place", "shelf")]
-    many = {"dimensions": dimensions, "items": {"dimensions": ["place", "shelf"]}}
-    engines, dice, lines = Engines(parse(many), 1), Random(1), []
-    for number in range(4000):
-        event = {"ts": T0 + number, "user_id": "u", "item_id": f"i{number}"}
-        event |= {name: f"{name}-{dice.randrange(values)}" for name in ("place", "shelf")}
-        lines.append(LogRecord("impressions", 0, number, T0 + number, json.dumps(event).encode()))
+    engines = Engines(of_two(40, ["place", "shelf"]), 1)
+    lines = [record for record, *_ in lines_of_two(values, values)]
     for chunk in chunks_of(lines[:500], 100):
         engines.feed(chunk)
     assert not engines.partitions[0].series[-1].is_full
@@ -215,13 +323,15 @@ def test_more_combinations_of_values_than_are_told_apart_are_said_of_items(value
 
 
 def test_coverage_by_itself_has_segments() -> None:
-    found = read(100_000, metrics={"families": ["coverage"]}, items={"dimensions": ["variant"]})
+    metrics = {"families": ["coverage"], "detailed": [[], ["variant"]]}
+    found = read(100_000, metrics=metrics, items={"dimensions": ["variant"]})
     assert found["window_items"] > 1000
 
 
 def test_a_bound_below_the_rows_of_no_item_leaves_them() -> None:
     """Half an hour has 30 panes, each with lists of two variants: they are more than the bound."""
-    found = read(20, items={"dimensions": ["variant"]})
+    metrics = {"families": ["coverage", "diversity"], "k": [2, 5], "detailed": [[], ["variant"]]}
+    found = read(20, metrics=metrics, items={"dimensions": ["variant"]})
     assert found["window_lists"] == LISTS
     assert found["item_sample_ratio"] < 1 / 64
 

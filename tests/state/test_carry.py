@@ -8,10 +8,11 @@ from typing import Any, cast
 import numpy as np
 
 from streamer._core import PANE_BITS, STAT_BITS
+from streamer.encoding.packed import SAMPLE_PLACE, item_code, parts_of_item_code
 from streamer.metrics.catalogue import Catalogue
 from streamer.metrics.item_counts import CLICKED
 from streamer.settings.load import parse
-from streamer.state.contents import beside_of, contents_of
+from streamer.state.contents import ItemsHeld, beside_of, contents_of
 from streamer.state.migration import Holding, ItemMigration, PaneMigration
 
 A = {
@@ -78,30 +79,71 @@ def test_what_settings_number_is_known_by_name() -> None:
     }
 
 
-def test_items_keep_their_counts_under_other_labels_and_cut_offs() -> None:
-    def items(k: list[int], dimensions: list[str], **families: Any) -> Any:
-        document = {
-            "metrics": {"k": k, **families},
-            "items": {"dimensions": dimensions},
-        }
-        return holding(document, 1).beside.items
+def items(
+    k: list[int], *rollups: list[str], families: tuple[str, ...] = ("coverage", "diversity")
+) -> ItemsHeld:
+    document = {
+        "metrics": {"k": k, "families": families, "rollups": rollups, "detailed": rollups},
+        "items": {"dimensions": ["variant", "surface"]},
+    }
+    held = holding(document, 1).beside.items
+    assert held is not None
+    return held
 
-    both = {"families": ["coverage", "diversity"]}
-    old = items([3, 5], ["surface", "variant"], **both)
-    new = items([5, 10], ["variant"], **both)
-    labels = [{"surface": s, "variant": v} for s, v in ("aA", "bA", "bB")]
-    carried = ItemMigration(old, new, labels)
-    assert carried.labels == [["A"], ["B"]]
-    sample = 127
-    codes = np.array([sample, *(7 << 17 | label << 7 | 4 for label in range(3)), 7 << 17 | 3])
-    ours = carried.pane(1 << 32 | 9, (codes, np.arange(5)))
+
+LABELS = [
+    {"variant": v, "surface": s} for v, s in (("A", "all"), ("B", "all"), ("all", "a"), ("A", "a"))
+]
+SAMPLE = SAMPLE_PLACE
+
+
+def moved(carried: ItemMigration, codes: list[tuple[int, int]]) -> list[tuple[str, int, int]]:
+    """Labels and places of codes (label, place), and the sums: of the first 1, of the next 2, …."""
+    packed = [item_code(np.array(7), np.array(label), np.array(place)) for label, place in codes]
+    ours = carried.pane(1 << 32 | 9, (np.array(packed), 1 + np.arange(len(codes))))
     assert ours is not None
     number, (found, values) = ours
     assert number == 1 << 32 | 9
-    assert list(found) == [sample, 7 << 17 | 3, 7 << 17 | 3, 7 << 17 | 1 << 7 | 3]
-    assert list(values) == [0, 1, 2, 3]
-    without = ItemMigration(old, items([5], ["variant"], families=["coverage"]), labels)
-    clicked = np.array([7 << 17 | CLICKED])
-    ours = without.pane(1 << 32, (clicked, np.ones(1, np.int64)))
-    assert ours is not None
-    assert len(ours[1][0]) == 0
+    item, label, place = (column.tolist() for column in parts_of_item_code(found))
+    assert set(item) <= {7}
+    texts = [" ".join(carried.labels[each]) for each in label]
+    return sorted(zip(texts, place, values.tolist(), strict=True))
+
+
+def test_items_keep_their_counts_under_other_labels_and_cut_offs() -> None:
+    old = items([3, 5], ["variant"], ["surface"], ["variant", "surface"])
+    carried = ItemMigration(old, items([5, 10], ["variant"]), LABELS, 100)
+    assert carried.labels == [["A"], ["B"]]
+    codes = [*((label, 4) for label in range(4)), (0, 3)]
+    assert moved(carried, codes) == [("A", 3, 1), ("B", 3, 2)]
+    of_sample = np.array([SAMPLE]), np.array([6])
+    assert carried.pane(1 << 32, of_sample) == (1 << 32, of_sample)
+    without = ItemMigration(old, items([5], ["variant"], families=("coverage",)), LABELS, 100)
+    assert moved(without, [(0, CLICKED)]) == []
+
+
+def test_rollups_of_items_that_begin_hold_what_was_before_as_unknown() -> None:
+    old, codes = items([5], ["variant"]), [(0, 0), (1, 0)]
+    new = items([5], ["surface"], ["variant", "surface"])
+    carried = ItemMigration(old, new, LABELS[:2], 100)
+    unknown = ["all unknown", "unknown unknown"]
+    assert moved(carried, codes) == [(text, 0, n) for text in unknown for n in (1, 2)]
+    total = ItemMigration(old, items([5], []), LABELS[:2], 100)
+    assert moved(total, codes) == [("", 0, 1), ("", 0, 2)]
+    again = ItemMigration(items([5], []), old, [{}], 100)
+    assert moved(again, codes[:1]) == [("unknown", 0, 1)]
+
+
+def test_labels_beyond_a_smaller_bound_become_other() -> None:
+    old, labels = items([5], ["variant"]), [{"variant": f"{n}"} for n in range(4)]
+    carried = ItemMigration(old, items([5], ["surface"], ["variant"]), labels, 2)
+    assert sorted(map(" ".join, carried.labels)) == ["0 all", "1 all", "all unknown", "other all"]
+    of_variant = [
+        one for one in moved(carried, [(n, 0) for n in range(4)]) if "all u" not in one[0]
+    ]
+    assert of_variant == [
+        ("0 all", 0, 1),
+        ("1 all", 0, 2),
+        ("other all", 0, 3),
+        ("other all", 0, 4),
+    ]

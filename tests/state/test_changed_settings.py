@@ -39,6 +39,7 @@ from tests.support.changed import (
     chosen_of_twenty,
     from_then_on,
     hidden,
+    item_rollups,
     item_sums,
     pane_sums,
     settings_of,
@@ -208,8 +209,14 @@ def agree(changed: Changed, run: Run) -> None:
             assert list(unlike(*found))[:8] == []
     counted = places_of(changed.settings[0])
     wanted = places_of(changed.settings[1])
-    if ours.catalogue.item_counts:
-        found = [compared(item_sums(p), counted, wanted, is_ours) for p, is_ours in both_ways]
+    went_on = {*item_rollups(changed.settings[0])}
+    for rollup in item_rollups(changed.settings[1]):
+        known = counted if rollup in went_on else set()
+        mine, uninterrupted = (item_sums(partition, rollup) for partition, _ in both_ways)
+        if rollup not in went_on:  # what was before has unknown values, and is not read
+            mine = {key: sum_ for key, sum_ in mine.items() if not is_past(key, since_ms)}
+        sums = [(mine, True), (uninterrupted, False)]
+        found = [compared(of, known, wanted, is_ours) for of, is_ours in sums]
         assert list(unlike(*found))[:8] == []
     settle(run.engines)
     settle(whole)

@@ -92,7 +92,7 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
             {"name": "varied", "metric": "composite@varied-and-fast"},
         ],
         "items": {
-            "dimensions": ["surface", "variant"],
+            "dimensions": ["surface", "variant", "device"],
             "catalog_size": 30,
             "windows": ["5m", "24h"],
         },
@@ -251,7 +251,7 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
                 ],
             },
         ],
-        "items": {"category": "country", "dimensions": ["country"], "users": 100},
+        "items": {"category": "country", "dimensions": ["country", "variant"], "users": 100},
     },
 }
 """Settings files, as TOML documents."""

@@ -229,7 +229,7 @@ def _series(
     partition: Partition, dimensions: dict[str, Any], series: PaneSeries
 ) -> dict[tuple[Any, ...], int]:
     """Sums by (pane, label as it is now, statistic)."""
-    values = [{*of["kept"], "unknown"} for of in dimensions["values"]]
+    values = [{*of["kept"], "unknown", "all"} for of in dimensions["values"]]
     kept = dict(zip(partition.settings.dimension_names, values, strict=True))
     labels = [_shown(kept, label) for label in series.labels]
     if isinstance(series.declared, ItemCounts):

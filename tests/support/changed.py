@@ -22,6 +22,8 @@ from streamer.encoding.packed import (
     ring_and_pane,
     segment_and_stat,
 )
+from streamer.encoding.segments import rollup_of
+from streamer.metrics.item_counts import item_counts
 from streamer.metrics.rings import rings_of
 from streamer.settings.event_fields import KINDS
 from streamer.settings.load import parse
@@ -61,7 +63,7 @@ ROLLUPS = (
 )
 SECTIONS = (
     *("dimensions", "lengths", "families", "kinds", "k", "thresholds", "policies", "custom"),
-    *("rollups", "detailed"),
+    *("rollups", "detailed", "items"),
 )
 Choice = dict[str, list[Any]]
 Sums = dict[tuple[Any, ...], int]
@@ -80,6 +82,7 @@ def chosen(random: Random) -> Choice:
         "custom": tuple(CUSTOM),
         "rollups": ROLLUPS,
         "detailed": ROLLUPS,
+        "items": tuple(FEW),
     }
     least = {"lengths": 1, "families": 1, "k": 1, "thresholds": 1, "policies": 1}
     return {
@@ -97,7 +100,8 @@ def chosen_of_twenty(random: Random, crossed: Sequence[tuple[str, ...]]) -> Choi
         "dimensions": random.sample(list(MANY), random.randint(15, len(MANY))),
         "lengths": random.sample(WINDOWS, 2),
         "rollups": rollups,
-        "detailed": rollups[:1],
+        "detailed": rollups[:3],
+        "items": random.sample(list(MANY), 12),
     }
 
 
@@ -123,7 +127,10 @@ def settings_of(choice: Choice, gains: Mapping[str, float] = GAINS, **bounds: in
             },
             "policies": [POLICIES[name] for name in choice["policies"]],
             "custom": [CUSTOM[name] for name in choice["custom"]],
-            "items": {"dimensions": choice["dimensions"][:1], "windows": choice["lengths"]},
+            "items": {
+                "dimensions": [name for name in choice["items"] if name in choice["dimensions"]],
+                "windows": choice["lengths"],
+            },
             "attribution": {"click": "20m", "conversion": "40m", "session_gap": "5m"},
             "time": {"max_lateness": "10m"},
         }
@@ -208,11 +215,23 @@ def user_sums(partition: Partition, dimensions: list[str]) -> Sums:
     return {key: value for key, value in found.items() if value}
 
 
-def item_sums(partition: Partition) -> Sums:
-    """Counts of items by (milliseconds of the ring, first ms of the pane, item, what it is)."""
+def item_rollups(settings: Settings) -> tuple[tuple[str, ...], ...]:
+    """Those that items are counted by, the total first."""
+    declared = item_counts(settings)
+    return tuple(dict.fromkeys(((), *declared.rollups))) if declared else ()
+
+
+def item_sums(partition: Partition, rollup: tuple[str, ...]) -> Sums:
+    """Counts of items by (milliseconds of the ring, first ms of the pane, item, values as they are
+    now, what it is)."""
     declared = partition.catalogue.item_counts
-    if declared is None:
-        return {}
+    assert declared is not None
+    labels = partition.series[-1].labels
+    shown = [{*of["kept"], "unknown", "all"} for of in partition.core.dimensions()["values"]]
+    kept = dict(zip(partition.settings.dimension_names, shown, strict=True))
+    now = [{n: v if v in kept[n] else "other" for n, v in label.items()} for label in labels]
+    own = {*(rollup or declared.rollups[0])}
+    is_of = [{*rollup_of(label)} == own for label in labels]
     names = ["shown", "clicked", "category"]
     for what in ("top", "weight", "excess"):
         names += [f"{what}@{k}" for k in declared.cutoffs]
@@ -221,9 +240,10 @@ def item_sums(partition: Partition) -> Sums:
         at, index = ring_and_pane(number)
         ring = declared.rings[at - 1]
         columns = (*parts_of_item_code(codes), values)
-        for item, _, place, value in zip(*(c.tolist() for c in columns), strict=True):
-            if place < len(names):
-                key = (ring.span_ms, index * ring.pane_ms, item, names[place])
+        for item, label, place, value in zip(*(c.tolist() for c in columns), strict=True):
+            if place < len(names) and is_of[label]:
+                texts = tuple(now[label][name] for name in rollup)
+                key = (ring.span_ms, index * ring.pane_ms, item, texts, names[place])
                 found[key] = found.get(key, 0) + value
     return {key: value for key, value in found.items() if value}
 

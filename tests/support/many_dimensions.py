@@ -35,6 +35,7 @@ def random_settings(seed: int, **more: Any) -> Settings:
     crossed = crossings(random, 5)
     alone = [(name,) for name in random.sample(NAMES, 10)]
     rollups = random.sample([*alone, *crossed], len(alone) + len(crossed))
+    of_items = {name: None for rollup in rollups[: random.randint(0, 2)] for name in rollup}
     document = {
         "dimensions": [dimension_of(random, name) for name in NAMES],
         "metrics": {
@@ -44,7 +45,7 @@ def random_settings(seed: int, **more: Any) -> Settings:
             "rollups": [[], *rollups],
             "detailed": [[], *rollups[:2]],
         },
-        "items": {"dimensions": rollups[0][: random.randint(0, 2)]},
+        "items": {"dimensions": [*of_items]},
         "windows": {"lengths": random.sample(["10s", "1m", "1h", "24h"], 2)},
         "attribution": {"click": "20m", "conversion": "40m", "session_gap": "5m"},
         "time": {"max_lateness": "10m"},

@@ -1,9 +1,9 @@
 //! Counts of each item by window pane: how often it was shown, in which lists it stood.
 //!
 //! Metrics of coverage and diversity look at items one by one, over all partitions together, so a
-//! pane holds a row of counts for each item that was shown in it, under some dimensions. Rows of one
-//! ring are bounded: beyond the bound those items stay whose hashes begin with enough zero bits,
-//! which is a uniform sample of the items, the same one in every partition.
+//! pane holds a row of counts for each item that was shown in it, under the label of each rollup.
+//! Rows of one ring are bounded: beyond the bound those items stay whose hashes begin with enough
+//! zero bits, which is a uniform sample of the items, the same one in every partition.
 
 use std::borrow::Cow;
 
@@ -99,8 +99,8 @@ pub struct ItemCounts {
     rings: Rings,
     unit_ms: i64,
     gathered: Rows<ItemPane>,
-    /// Counts of no item at the time and under the label that came last.
-    last: Option<(ItemPane, usize)>,
+    /// By rollup, counts of no item at the time and under the label that came last.
+    last: Vec<Option<(ItemPane, usize)>>,
     panes: PaneMap<Pane>,
     /// Sample bits that new panes of each ring begin with.
     bits: Vec<u32>,
@@ -116,10 +116,10 @@ impl ItemCounts {
         };
         let rings = Rings::new(&spec.rings);
         Self {
-            labels: Labels::new(spec.dimensions.clone(), spec.labels),
+            labels: Labels::of_rollups(&spec.rollups, spec.labels),
             unit_ms: since.times().fold(rings.unit_ms(), gcd),
             gathered: Rows::new(places.width()),
-            last: None,
+            last: vec![None; spec.rollups.len()],
             panes: PaneMap::default(),
             bits: vec![0; rings.len()],
             rings,
@@ -134,59 +134,68 @@ impl ItemCounts {
         self.gathered.row(ItemPane(unit, key))
     }
 
-    /// The counts of no item, which every event adds to.
-    fn gather_every(&mut self, event_ms: i64, label: u32) -> &mut [i64] {
+    /// The counts of no item under a label of a rollup, which every event adds to.
+    fn gather_every(&mut self, event_ms: i64, rollup: usize, label: u32) -> &mut [i64] {
         let moment = ItemPane(
             event_ms.div_euclid(self.unit_ms),
             ItemKey::new(EVERY, label),
         );
-        let at = match self.last {
+        let at = match self.last[rollup] {
             Some((last, at)) if last == moment => at,
             _ => self.gathered.place(moment),
         };
-        self.last = Some((moment, at));
+        self.last[rollup] = Some((moment, at));
         let width = self.gathered.width;
         &mut self.gathered.counts[at..at + width]
     }
 
     /// An item is shown.
     pub fn shown(&mut self, dimensions: &Dimensions, change: &ItemShown) {
-        let label = self.labels.of(dimensions, change.combination);
         let places = self.places;
         let reached = match change.position {
             0 => self.spec.cutoffs.len(),
             position => self.spec.cutoffs.partition_point(|k| *k < position),
         };
-        let row = self.gather(change.event_ms, ItemKey::new(change.item.item, label));
-        row[Places::SHOWN] += 1;
-        for at in reached..places.cutoffs {
-            row[places.top(at)] += 1;
+        for rollup in 0..self.labels.rollups() {
+            let combination = change.combination;
+            let label = self.labels.of_rollup(dimensions, combination, rollup);
+            let row = self.gather(change.event_ms, ItemKey::new(change.item.item, label));
+            row[Places::SHOWN] += 1;
+            for at in reached..places.cutoffs {
+                row[places.top(at)] += 1;
+            }
+            if change.item.category != NONE {
+                let key = ItemKey::of_category(change.item.category, label);
+                let row = self.gather(change.event_ms, key);
+                row[Places::CATEGORY] += 1;
+            }
+            let every = self.gather_every(change.event_ms, rollup, label);
+            every[Places::SHOWN] += 1;
+            every[Places::CATEGORY] += i64::from(change.item.category != NONE);
         }
-        if change.item.category != NONE {
-            let key = ItemKey::of_category(change.item.category, label);
-            let row = self.gather(change.event_ms, key);
-            row[Places::CATEGORY] += 1;
-        }
-        let every = self.gather_every(change.event_ms, label);
-        every[Places::SHOWN] += 1;
-        every[Places::CATEGORY] += i64::from(change.item.category != NONE);
     }
 
     /// An impression of an item is clicked, or is not any more.
     pub fn outcome(&mut self, dimensions: &Dimensions, item: u64, change: &OutcomeChange) {
-        let label = self.labels.of(dimensions, change.combination);
-        self.gather(change.event_ms, ItemKey::new(item, label))[Places::CLICKED] += change.clicked;
+        for rollup in 0..self.labels.rollups() {
+            let combination = change.combination;
+            let label = self.labels.of_rollup(dimensions, combination, rollup);
+            let row = self.gather(change.event_ms, ItemKey::new(item, label));
+            row[Places::CLICKED] += change.clicked;
+        }
     }
 
     /// A list is shown as it is now, or is not any more.
     pub fn listed(&mut self, dimensions: &Dimensions, change: &Listed) {
-        let SlateChange {
-            event_ms,
-            combination,
-            sign,
-            ..
-        } = change.slate;
-        let label = self.labels.of(dimensions, combination);
+        let combination = change.slate.combination;
+        for rollup in 0..self.labels.rollups() {
+            let label = self.labels.of_rollup(dimensions, combination, rollup);
+            self.listed_under(change, rollup, label);
+        }
+    }
+
+    fn listed_under(&mut self, change: &Listed, rollup: usize, label: u32) {
+        let SlateChange { event_ms, sign, .. } = change.slate;
         let places = self.places;
         let cutoffs = if places.has_lists { places.cutoffs } else { 0 };
         for at in 0..cutoffs {
@@ -197,7 +206,7 @@ impl ItemCounts {
                 let row = self.gather(event_ms, ItemKey::new(item.item, label));
                 row[places.weight(at)] += sign * weight;
             }
-            let row = self.gather_every(event_ms, label);
+            let row = self.gather_every(event_ms, rollup, label);
             row[places.weight(at)] += sign;
             row[places.excess(at)] += sign * excess;
         }
@@ -205,7 +214,7 @@ impl ItemCounts {
 
     /// Brings what was gathered into the panes; forgets old panes, and items beyond the bound.
     pub fn fold(&mut self, stream_ms: i64) -> Result<(), Overflow> {
-        self.last = None;
+        self.last.fill(None);
         let mut gathered = std::mem::replace(&mut self.gathered, Rows::new(0));
         for (ItemPane(unit, key), counts) in gathered.iter() {
             let counts = &*self.due(unit * self.unit_ms, counts);

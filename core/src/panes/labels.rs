@@ -1,4 +1,7 @@
-//! Labels: values of some dimensions, numbered for good.
+//! Labels: values of the dimensions of some rollups, numbered for good.
+//!
+//! A combination of values has a label of each rollup, in which dimensions outside of it are `all`.
+//! Each rollup has a bound of its own, beyond which what is new is `other` there, and nowhere else.
 //!
 //! A value may become `other` in its combinations; a label keeps the values that it was made with, so
 //! that rows can be stored under its number for long. Readers know which values are kept.
@@ -9,11 +12,29 @@ use crate::changes::Combination;
 use crate::panes::dimensions::Dimensions;
 
 const UNSET: u32 = u32::MAX;
+/// Stands for all values of a dimension.
+const ALL: &str = "all";
 
-/// The labels of one partition under some dimensions; beyond `limit` all further ones are `other`.
+/// One rollup: which of the dimensions it has, and how many labels.
+#[derive(Debug)]
+struct Rollup {
+    has: Vec<bool>,
+    count: usize,
+}
+
+impl Rollup {
+    fn is_of(&self, label: &[String]) -> bool {
+        let mut both = self.has.iter().zip(label);
+        both.all(|(has, text)| *has == (text != ALL))
+    }
+}
+
+/// The labels of one partition; beyond `limit` all further ones of a rollup are `other`.
 #[derive(Debug)]
 pub struct Labels {
+    /// Those of the dimensions of any rollup, ascending.
     places: Vec<usize>,
+    rollups: Vec<Rollup>,
     limit: usize,
     /// Values of each label, in the order of the dimensions.
     pub known: Vec<Vec<String>>,
@@ -23,47 +44,82 @@ pub struct Labels {
 }
 
 impl Labels {
-    /// `places`: those of the dimensions among all, ascending.
+    /// Those of one rollup. `places`: of its dimensions among all, ascending.
     pub fn new(places: Vec<usize>, limit: usize) -> Self {
-        let (known, numbers) = (Vec::new(), HashMap::new());
+        Self::of_rollups(&[places], limit)
+    }
+
+    /// Those of several rollups.
+    pub fn of_rollups(rollups: &[Vec<usize>], limit: usize) -> Self {
+        let mut places = rollups.concat();
+        places.sort_unstable();
+        places.dedup();
+        let rollup = |own: &Vec<usize>| Rollup {
+            has: places.iter().map(|place| own.contains(place)).collect(),
+            count: 0,
+        };
         Self {
+            rollups: rollups.iter().map(rollup).collect(),
             places,
             limit,
-            known,
-            numbers,
+            known: Vec::new(),
+            numbers: HashMap::new(),
             of_combination: Vec::new(),
             changes: 0,
         }
     }
 
-    /// The label of a combination.
+    /// How many rollups they are of.
+    pub fn rollups(&self) -> usize {
+        self.rollups.len()
+    }
+
+    /// The label of a combination under the only rollup.
     pub fn of(&mut self, dimensions: &Dimensions, combination: Combination) -> u32 {
+        self.of_rollup(dimensions, combination, 0)
+    }
+
+    /// The label of a combination under a rollup, by its place.
+    pub fn of_rollup(
+        &mut self,
+        dimensions: &Dimensions,
+        combination: Combination,
+        rollup: usize,
+    ) -> u32 {
         if self.changes != dimensions.changes {
             self.of_combination.clear();
             self.changes = dimensions.changes;
         }
-        let at = combination as usize;
-        if at >= self.of_combination.len() {
-            self.of_combination.resize(at + 1, UNSET);
+        let first = combination as usize * self.rollups.len();
+        if first >= self.of_combination.len() {
+            let end = first + self.rollups.len();
+            self.of_combination.resize(end, UNSET);
         }
+        let at = first + rollup;
         if self.of_combination[at] == UNSET {
             let codes = dimensions.codes(combination);
-            let text =
-                |place: &usize| dimensions.values[*place].texts[codes[*place] as usize].clone();
-            let mut label: Vec<String> = self.places.iter().map(text).collect();
-            if self.known.len() >= self.limit && !self.numbers.contains_key(&label) {
-                label.fill("other".to_owned());
-            }
-            self.of_combination[at] = self.number(label);
+            self.of_combination[at] = self.learn(dimensions, codes, rollup);
         }
         self.of_combination[at]
     }
 
-    fn number(&mut self, label: Vec<String>) -> u32 {
+    fn learn(&mut self, dimensions: &Dimensions, codes: &[u32], rollup: usize) -> u32 {
+        let of = &self.rollups[rollup];
+        let text = |(place, has): (&usize, &bool)| match has {
+            true => dimensions.values[*place].texts[codes[*place] as usize].as_str(),
+            false => ALL,
+        };
+        let own = self.places.iter().zip(&of.has);
+        let mut label: Vec<String> = own.clone().map(|x| text(x).to_owned()).collect();
+        if of.count >= self.limit && !self.numbers.contains_key(&label) {
+            let other = |(_, has): (_, &bool)| if *has { "other" } else { ALL };
+            label = own.map(|x| other(x).to_owned()).collect();
+        }
         let next = self.known.len() as u32;
         let number = *self.numbers.entry_ref(&label).or_insert(next);
         if number == next {
             self.known.push(label);
+            self.rollups[rollup].count += 1;
         }
         number
     }
@@ -73,6 +129,9 @@ impl Labels {
     pub fn load(&mut self, known: Vec<Vec<String>>) {
         for label in known {
             let next = self.known.len() as u32;
+            if let Some(rollup) = self.rollups.iter_mut().find(|of| of.is_of(&label)) {
+                rollup.count += 1;
+            }
             self.numbers.entry_ref(&label).or_insert(next);
             self.known.push(label);
         }
@@ -95,5 +154,55 @@ impl Labels {
             _ => "other".to_owned(),
         };
         Some(self.known.iter().map(of_label).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hash::HashKey;
+    use crate::spec;
+
+    /// Two dimensions, and labels of both together and of the second alone.
+    fn both(limit: usize) -> (Dimensions, Labels) {
+        let dimension = spec::Dimension {
+            name: String::new(),
+            values: Vec::new(),
+            max_values: 100,
+        };
+        let dimensions = Dimensions::new(HashKey(1, 2), &[dimension.clone(), dimension]);
+        let labels = Labels::of_rollups(&[vec![0, 1], vec![1]], limit);
+        (dimensions, labels)
+    }
+
+    fn of(dimensions: &mut Dimensions, labels: &mut Labels, texts: [&str; 2]) -> [String; 2] {
+        let combination = dimensions.combination_of(texts.into_iter(), |_, _| ());
+        [0, 1].map(|rollup| {
+            let label = labels.of_rollup(dimensions, combination, rollup);
+            labels.known[label as usize].join(" ")
+        })
+    }
+
+    #[test]
+    fn each_rollup_has_labels_and_a_bound_of_its_own() {
+        let (mut dimensions, mut labels) = both(2);
+        let mut found = |texts| of(&mut dimensions, &mut labels, texts);
+        assert_eq!(found(["a", "x"]), ["a x", "all x"]);
+        assert_eq!(found(["b", "x"]), ["b x", "all x"]);
+        assert_eq!(found(["c", ""]), ["other other", "all unknown"]);
+        assert_eq!(found(["a", "x"]), ["a x", "all x"]);
+        assert_eq!(found(["d", "y"]), ["other other", "all other"]);
+        assert_eq!(labels.known.len(), 6);
+    }
+
+    #[test]
+    fn loaded_labels_count_for_their_rollup() {
+        let (mut dimensions, mut labels) = both(2);
+        let known = ["p q", "all x", "r s"].map(|label| label.split(' ').map(String::from));
+        labels.load(known.map(Iterator::collect).into());
+        let mut found = |texts| of(&mut dimensions, &mut labels, texts);
+        assert_eq!(found(["a", "x"]), ["other other", "all x"]);
+        assert_eq!(found(["r", "s"]), ["r s", "all s"]);
+        assert_eq!(found(["r", "t"]), ["other other", "all other"]);
     }
 }
