@@ -90,7 +90,7 @@ def main(runs: int) -> int:
         more = sum(any(cell != world.broken for cell in its) for its in cells)
         shares = (f"{100 * part / len(cells):.0f} %" for part in (right, more))
         rows.append((world.name, *shares))
-    table("What broke, and how often it is found", ("", "found", "another, too"), rows)
+    table("What broke, and how often it is found", ("", "found", "another"), rows)
     return 0 if wrong <= 0.02 * runs * len(WHOLE) else 1
 
 

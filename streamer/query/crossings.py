@@ -31,7 +31,7 @@ from streamer.state.snapshot import SeriesView, View
 from streamer.stats.alerting.crossings import Crossed, Found, search
 from streamer.stats.random_groups import GROUPS
 
-MAX_ROWS = 100_000
+MAX_ROWS = 60_000
 """Rows that are searched, of all partitions: beyond it half of the users, and half of those."""
 
 

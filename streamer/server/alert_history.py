@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import msgspec
 from aiohttp import web
@@ -14,27 +14,18 @@ from streamer.query.alert_history import AlertHistory
 from streamer.query.alerts import AlertEvaluation
 from streamer.server.api import error_answer, named, without_parameters
 from streamer.server.exporter import Exporter
-from streamer.settings import limits
+from streamer.server.slow_documents import SlowDocuments
 from streamer.settings.alerts import Alert
 from streamer.state.snapshot import View
 
 
-class _Kept(NamedTuple):
-    """A document, and until when (s) it is not computed again."""
-
-    body: bytes
-    until: float
-
-
 class AlertHistoryApi:
-    """Documents of alerts. Each is kept for 1 / ``limits.ALERT_HISTORY_SHARE`` times as long as it
-    took to compute."""
+    """Documents of alerts."""
 
     def __init__(self, exporter: Exporter) -> None:
         self.exporter, self.settings = exporter, exporter.settings
         self._alerts = {alert.name: alert for alert in self.settings.alerts}
-        self._lock = asyncio.Lock()
-        self._made: dict[str, _Kept] = {}
+        self._documents = SlowDocuments[bytes]()
 
     def add_routes(self, app: web.Application) -> None:
         """Answer below ``/api``."""
@@ -48,21 +39,15 @@ class AlertHistoryApi:
             return error_answer(404, refusal)
         if refused := without_parameters(request):
             return refused
-        async with self._lock:
-            kept = self._made.get(name)
-            if kept is None or kept.until <= time.monotonic():
-                kept = self._made[name] = await self._make(self._alerts[name])
-        response = web.Response(body=kept.body, content_type="application/json")
+        body = await self._documents.get(name, partial(self._make, self._alerts[name]))
+        response = web.Response(body=body, content_type="application/json")
         response.enable_compression()
         return response
 
-    async def _make(self, alert: Alert) -> _Kept:
+    async def _make(self, alert: Alert) -> bytes:
         await self.exporter.refresh()
         views, at_ms = self.exporter.reader.views, self.exporter.at_ms
-        begun = time.monotonic()
-        body = await asyncio.to_thread(self._body, alert, views, at_ms)
-        now = time.monotonic()
-        return _Kept(body, now + (now - begun) / limits.ALERT_HISTORY_SHARE)
+        return await asyncio.to_thread(self._body, alert, views, at_ms)
 
     def _body(self, alert: Alert, views: Sequence[View], at_ms: int) -> bytes:
         measures, names = self.exporter.catalogue.alert_measures, self.settings.dimension_names

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -18,6 +19,8 @@ from streamer.query.what_was_read import of_counters
 from streamer.server.documents import Documents, UnknownValueError
 from streamer.server.exporter import Exporter
 from streamer.server.scrape import accepts_gzip
+from streamer.server.slow_documents import SlowDocuments
+from streamer.settings.alerts import Alert
 from streamer.settings.labels import OF_READINGS, UNRESERVED
 from streamer.stats.alerting.baseline import STATUSES
 
@@ -27,6 +30,7 @@ class Api:
 
     def __init__(self, exporter: Exporter) -> None:
         self.exporter, self.settings = exporter, exporter.settings
+        self._crossings = SlowDocuments[dict[str, object] | None]()
         self._documents = {is_at: Documents(self.settings) for is_at in (False, True)}
 
     def add_routes(self, app: web.Application) -> None:
@@ -164,15 +168,18 @@ class Api:
                 ],
                 "segments_by": alert.segments,
                 **await asyncio.to_thread(lambda: windows.explained().document(windows.unit)),
-                "crossings": await asyncio.to_thread(
-                    crossings_document,
-                    self.settings,
-                    alert,
-                    measures,
-                    reader.views,
-                    self.exporter.at_ms,
+                "crossings": await self._crossings.get(
+                    alert.name, partial(self._crossings_of, alert)
                 ),
             }
+        )
+
+    async def _crossings_of(self, alert: Alert) -> dict[str, object] | None:
+        """Where an alert's metric moved."""
+        measures, reader = self.exporter.catalogue.alert_measures, self.exporter.reader
+        at_ms = self.exporter.at_ms
+        return await asyncio.to_thread(
+            crossings_document, self.settings, alert, measures, reader.views, at_ms
         )
 
 

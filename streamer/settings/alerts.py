@@ -31,8 +31,7 @@ class Alert(Section, frozen=True):
     """Dimensions whose values are watched one by one, besides everything together; changes are
     explained by them."""
     crossings: bool = False
-    """Whether the metric is kept by all dimensions together for the window and the one before, so
-    that the values in which it moved are found, whatever rollups are kept."""
+    """Whether values of all dimensions, crossed or alone, are looked for in which it moved."""
     drop: float = 0.1
     """Relative change of the metric for the worse that is tolerated."""
     direction: str = "higher"

@@ -357,8 +357,8 @@ HISTORY_LINES = 12
 """Lines of a metric's course, at most: more cannot be told apart."""
 ALERT_HISTORY_SEGMENTS = 30
 """Segments in the history of an alert, at most: the largest ones."""
-ALERT_HISTORY_SHARE = 0.02
-"""Share of the time that an exporter spends at most on the history of an alert."""
+SLOW_DOCUMENT_SHARE = 0.02
+"""Share of the time that an exporter spends at most on the history of alerts, or on crossings."""
 MERGED_STATISTICS = 16
 """Metrics whose panes are kept merged between commits: those whose course was asked for last."""
 HISTORY_SERIES = 200
@@ -395,7 +395,7 @@ class Limits(Section, frozen=True):
     items: int = MAX_ITEM_ROWS
     """(item, segment, pane) of one window in a partition; beyond it items are sampled."""
     crossings: int = MAX_CROSSING_ROWS
-    """(values of all dimensions, users, pane) of an alert with `crossings` in a partition; beyond
-    it users are sampled."""
+    """(values of all dimensions, users, pane) of an alert in a partition; beyond it users are
+    sampled."""
     event_ids: int = MAX_EVENT_IDS
     """Event ids remembered for a topic-partition."""

@@ -11,10 +11,14 @@ from typing import Any
 
 import msgspec
 import pytest
+from aiohttp.test_utils import TestClient, TestServer
 
 from streamer.errors import SettingsError
 from streamer.metrics.catalogue import Catalogue
 from streamer.query.crossings import crossings_document
+from streamer.server import api
+from streamer.server.app import application
+from streamer.server.exporter import Exporter
 from streamer.settings.alerts import Alert
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
@@ -27,7 +31,7 @@ from tests.oracle.oracle import records_of_log
 from tests.oracle.random_log import random_log
 from tests.support.agreement import SETTINGS, run_engines, states, to_log
 from tests.support.canonical import canonical
-from tests.support.journals import commit, start, take_over
+from tests.support.journals import commit, finish, start, take_over
 
 HOUR_MS = 3_600_000
 BEGIN_MS = 480_000 * HOUR_MS
@@ -172,3 +176,23 @@ def test_what_broke_is_found(most_rows: int) -> None:
 
 def test_nothing_is_found_where_nothing_broke_nor_before_two_windows_are_known() -> None:
     assert document(60_000, (False, False, False))["found"] == []
+
+
+async def test_the_api_searches_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
+    searched: list[Any] = []
+
+    def counting(*of: Any) -> Any:
+        searched.append(of[1].name)
+        return crossings_document(*of)
+
+    monkeypatch.setattr(api, "crossings_document", counting)
+    settings, store = with_crossings(), MemoryStore()
+    run = await start(store, settings, 1)
+    for chunk in chunks_of(to_log(records_of_log(random_log(3, settings, 200), settings)), 200):
+        run.engines.feed(chunk)
+    await finish(store, run)
+    async with TestClient(TestServer(application(Exporter(settings, store)))) as client:
+        for _ in range(3):
+            found = await (await client.get("/api/explain?alert=ctr")).json()
+            assert set(found["crossings"]) >= {"problem", "found"}
+        assert searched == ["ctr"]

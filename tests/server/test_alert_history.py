@@ -62,7 +62,7 @@ async def test_it_is_kept_for_a_while(
 
     monkeypatch.setattr(AlertHistory, "segments", counting)
     for share, expected in ((1e9, 4), (1e-6, 5)):  # of the time: it is never kept, then for long
-        monkeypatch.setattr(limits, "ALERT_HISTORY_SHARE", share)
+        monkeypatch.setattr(limits, "SLOW_DOCUMENT_SHARE", share)
         bodies = {await (await client.get("/api/alerts/before")).read() for _ in range(4)}
         assert len(bodies) == 1
         assert len(computed) == expected
