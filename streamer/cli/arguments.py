@@ -12,7 +12,7 @@ from streamer.errors import UsageError
 from streamer.ingest.hash_key import FIXED_KEY
 from streamer.settings.names import nearest
 
-_FILES = "NDJSON, .csv or .tsv, all also .gz and .zst; .parquet; - is standard input (NDJSON)"
+_FILES = "JSON, .csv or .tsv, all also .gz and .zst; .parquet; - is standard input (JSON)"
 SHELLS = ("bash", "zsh", "fish")
 
 
@@ -110,6 +110,11 @@ def _add_init(add: _Add) -> None:
     init.add_argument("--brokers", metavar="HOST:PORT", help="look at topics of this cluster")
     init.add_argument(
         "--topic", action="append", metavar="NAME", help="look at this topic (default: all topics)"
+    )
+    init.add_argument(
+        "--columns",
+        metavar="NAME,…",
+        help="names of the columns of .csv and .tsv files without a header row, in order",
     )
     init.add_argument(
         "--registry", metavar="URL", help="schema registry of topics in Avro or Protobuf"

@@ -47,9 +47,10 @@ def main(args: argparse.Namespace) -> int:
         raise UsageError(f"{out} is there already: remove it, or name another file with --out")
     if bool(args.files) == bool(args.brokers or args.topic):
         raise UsageError("name FILEs, or a cluster with --brokers (and --topic), but not both")
-    brokers = None
+    brokers, columns = None, ()
     if args.files:
-        samples = _sample_files(args.files, settings)
+        columns = tuple(args.columns.split(",")) if args.columns else ()
+        samples = _sample_files(args.files, settings, columns)
         origin = " ".join(Path(file).name for file in args.files)
     else:
         if "debug" not in args:
@@ -61,7 +62,7 @@ def main(args: argparse.Namespace) -> int:
         origin = ", ".join(sample.topic for sample in samples)
     proposal = propose(samples, origin, brokers)
     if args.files and STDIN not in args.files:  # the settings say which cells are numbers
-        samples = _sample_files(args.files, proposal.settings)
+        samples = _sample_files(args.files, proposal.settings, columns)
     made = tried(proposal.settings, samples)
     _write(proposal, out)
     for line in _report(proposal, made, samples):
@@ -176,20 +177,22 @@ def _events(settings: Settings, sample: SampledTopic) -> Iterator[tuple[str, str
                 yield KINDS[kind], msgspec.json.encode(own_event).decode()
 
 
-def _sample_files(paths: Sequence[str], settings: Settings) -> list[SampledTopic]:
+def _sample_files(
+    paths: Sequence[str], settings: Settings, columns: tuple[str, ...]
+) -> list[SampledTopic]:
     """Some lines of each file; SourceError where one cannot be read."""
     found: dict[str, list[FoundRecord]] = {}
     for path in paths:
         most = limits.DISCOVERED_BYTES // len(paths)
         lines = found.setdefault(topic_of(path), [])
-        lines += (FoundRecord(line) for line in _bounded(_spread(path, settings), most))
-    return [SampledTopic(topic, records) for topic, records in found.items()]
+        lines += (FoundRecord(line) for line in _bounded(_spread(path, settings, columns), most))
+    return [SampledTopic(topic, records, columns=columns) for topic, records in found.items()]
 
 
-def _spread(path: str, settings: Settings) -> Iterator[bytes]:
+def _spread(path: str, settings: Settings, columns: Sequence[str]) -> Iterator[bytes]:
     """The first lines, and some of those behind them."""
     half, count = limits.DISCOVERED_RECORDS // 2, 0
-    for lines in opened(path, settings):
+    for lines in opened(path, settings, columns):
         for line in lines:
             if not line.strip():
                 continue

@@ -85,6 +85,7 @@ def validate_sources(s: Settings) -> None:
             raise SettingsError(f"positions_from = {source.positions_from}: 0 or 1; {at}")
         validate_zone(source.zone, f"zone; {at}")
         _validate_missing(source, at)
+        _validate_columns(source, at)
         validate_registry(source.format, source.schemas, at)
         _validate_kind(source, at)
         _validate_fields(s, source, at)
@@ -125,6 +126,12 @@ def _validate_topic(topic: str, at: str) -> None:
         re.compile(topic)
     except re.error as error:
         raise SettingsError(f"{topic!r} is no regular expression: {error}; {at}") from None
+
+
+def _validate_columns(source: Source, at: str) -> None:
+    for name in source.columns:
+        if source.columns.count(name) > 1:
+            raise SettingsError(f"columns has {name!r} twice: each name once; {at}")
 
 
 def _validate_missing(source: Source, at: str) -> None:

@@ -126,6 +126,8 @@ class Source(Section, frozen=True):
     """The number of the first position: 0 or 1."""
     zone: str = "UTC"
     """Time zone of times without an offset, by its name in the IANA database."""
+    columns: tuple[str, ...] = ()
+    """Names of the columns of .csv and .tsv files without a header row, in order."""
     missing: tuple[str, ...] = ()
     """Texts that stand for no value wherever one is the whole value of a field: `["(not set)"]`."""
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +20,24 @@ from streamer.settings.source_rules import forms_of
 from streamer.sources.lines import BLOCK_BYTES, LineFile, split_lines
 
 _BOM = b"\xef\xbb\xbf"
+_SEPARATORS = ",\t;|"
+_QUOTED = re.compile(rb'"[^"]*"')
 
 csv.field_size_limit(limits.MAX_LINE_BYTES)  # 128 KB otherwise; rows have a bound of their own
 _is_number = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII).fullmatch
 """Whether a text is a number as JSON writes it: ``007`` and ``+1`` are none."""
 
 
+_is_datum = re.compile(
+    r"[+-]?[0-9]+(?:[.,][0-9]*)?(?:[eE][+-]?[0-9]+)?|[0-9]{4}-[0-9]{2}-[0-9]{2}.*|[0-9]+/[0-9]+/.*",
+    re.ASCII,
+).fullmatch
+"""Whether a cell is a number or a time, which is no name of a column."""
+
+
 class CsvFile(LineFile):
-    """One input with a header row: cells between commas, in ``.tsv`` between tabs.
+    """One input with a header row, or rows of ``columns``. Cells stand between commas, semicolons,
+    bars or tabs: that of which most stand in the first row.
 
     Iterating gives lists of lines: of each row a JSON object of its columns, of which those in
     ``numeric`` are numbers where they look so, and all others texts. Empty cells, and columns
@@ -36,20 +47,25 @@ class CsvFile(LineFile):
 
     is_table = True
 
-    def __init__(self, path: str | Path, numeric: Container[str]) -> None:
+    def __init__(
+        self, path: str | Path, numeric: Container[str], columns: Sequence[str] = ()
+    ) -> None:
         super().__init__(path)
-        self._delimiter = "\t" if ".tsv" in Path(self.path).suffixes else ","
-        self._numeric = numeric
+        self._numeric, self._columns, self._has_commas = numeric, list(columns), False
 
     def _lines(self, blocks: Iterator[bytes]) -> Iterator[list[bytes]]:
-        rows = _Rows(split_lines(blocks), self._delimiter)
+        first = next(blocks, b"")
+        separator = _separator_of(first)
+        self._has_commas = separator == ";"
+        rows = _Rows(split_lines(chain([first], blocks)), separator)
         header = next(rows, None)
         if header is None:
             return
-        names = self._names(header)
+        is_data = bool(self._columns) and header != self._columns
+        names = self._columns or self._names(header)
         batch: list[bytes] = []
         size = 0
-        for row in rows:
+        for row in chain([header], rows) if is_data else rows:
             batch.append(line := self._line(names, row))
             size += len(line)
             if size >= BLOCK_BYTES:
@@ -65,6 +81,10 @@ class CsvFile(LineFile):
         names = [name for name in header if name]
         if not names:
             raise SourceError(f"no names of columns in the first row; at {self.path}")
+        if any(map(_is_datum, names)):
+            advice = 'name its columns in [[sources]]: columns = ["user_id", …]'
+            given = "for `streamer init` --columns user_id,…"
+            raise SourceError(f"no header row: {advice}, {given}; at {self.path}")
         if again := next((name for name in names if names.count(name) > 1), None):
             raise SourceError(f"two columns are called {again!r}: rename one; at {self.path}")
         return header
@@ -76,13 +96,22 @@ class CsvFile(LineFile):
             return msgspec.json.encode(row)
         return msgspec.json.encode(
             {
-                name: msgspec.Raw(cell.encode())
-                if name in self._numeric and _is_number(cell)
-                else cell
+                name: self._number(cell) if name in self._numeric else cell
                 for name, cell in zip(names, row, strict=True)
                 if cell and name
             }
         )
+
+    def _number(self, cell: str) -> msgspec.Raw | str:
+        """A cell as a number, if it is one; between semicolons it may have a decimal comma."""
+        text = cell.replace(",", ".") if self._has_commas else cell
+        return msgspec.Raw(text.encode()) if _is_number(text) else cell
+
+
+def _separator_of(start: bytes) -> str:
+    """What stands between the names of columns."""
+    names = _QUOTED.sub(b"", start.partition(b"\n")[0])
+    return max(_SEPARATORS, key=lambda each: names.count(each.encode()))
 
 
 class _Rows:

@@ -50,13 +50,23 @@ def topic_of(path: str | Path) -> str:
     return name.strip("-.")[:200] or "events"
 
 
-def opened(path: str | Path, settings: Settings) -> LineFile:
+def opened(path: str | Path, settings: Settings, columns: Sequence[str] = ()) -> LineFile:
     """A file of the format that its name ends with: ``.csv``, ``.tsv`` (also ``.gz`` and ``.zst``),
-    ``.parquet``; else NDJSON. SourceError where it cannot be read."""
+    ``.parquet``; else JSON. ``columns``: of a table without a header row; else those of its source.
+    SourceError where it cannot be read."""
     name = str(path).removesuffix(".gz").removesuffix(".zst")
     if name.endswith((".csv", ".tsv")):
-        return CsvFile(path, numeric_columns(settings))
+        return CsvFile(path, numeric_columns(settings), columns or _columns_of(path, settings))
     return ParquetFile(path) if str(path).endswith(".parquet") else LineFile(path)
+
+
+def _columns_of(path: str | Path, settings: Settings) -> Sequence[str]:
+    """The columns that the source of a file names: the one with a topic that is called like it, or
+    the only one with columns."""
+    sources = [source for source in settings.sources if source.columns]
+    named = [source for source in sources if topic_of(path) in source.topics]
+    chosen = named or (sources if len(sources) == 1 else [])
+    return chosen[0].columns if chosen else ()
 
 
 class FileSource:

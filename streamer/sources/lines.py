@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import codecs
 import gzip
+import json
 import re
 import sys
 import zlib
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
 
@@ -24,18 +26,21 @@ _SIGNATURES = {
     b"\x1f\x8b": "compressed with gzip: end its name with .gz",
     b"\x28\xb5\x2f\xfd": "compressed with zstd: end its name with .zst",
     b"PAR1": "a Parquet file: end its name with .parquet",
-    b"\xff\xfe": "text in UTF-16: convert it to UTF-8",
-    b"\xfe\xff": "text in UTF-16: convert it to UTF-8",
 }
-_ARRAY = re.compile(rb"\s*\[\s*[{\n]")
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_VALUES = re.compile(rb"\s*(\[\s*[{\n]|\{[ \t]*\r?\n)")
+"""How a file begins whose values are not one a line: an array, or an object over several lines."""
+_AFTER = re.compile(r"[\s,\]]")
+_VALUE = re.compile(r"[^\s,\]]")
 _OBJECT = re.compile(rb"\s*\{\s*[\"}]")
-_HEADER = re.compile(rb"[\w.$-]+((,[\w.$-]+){2,}|(\t[\w.$-]+){2,})\r?\n")
+_HEADER = re.compile(rb"[\w.$-]+((?:[,;|][\w.$-]+){2,}|(\t[\w.$-]+){2,})\r?\n")
 
 
 class LineFile:
-    """One input: plain, ``.gz`` or ``.zst``; ``-`` is standard input.
+    """One input: plain, ``.gz`` or ``.zst``, in UTF-8 or UTF-16; ``-`` is standard input.
 
-    Iterating gives lists of lines without their newline. Of a line longer than
+    Iterating gives lists of lines without their newline; of JSON whose values are not one a line,
+    as of an array, each value is a line. Of a line longer than
     ``limits.MAX_LINE_BYTES`` only that many bytes are kept, which is enough to reject it.
     """
 
@@ -68,10 +73,15 @@ class LineFile:
             raise SourceError(f"cannot read file: {error.strerror}; at {self.path}") from error
 
     def _lines(self, blocks: Iterator[bytes]) -> Iterator[list[bytes]]:
-        return split_lines(blocks)
+        first = next(blocks, b"")
+        split = split_values if _VALUES.match(first) else split_lines
+        return split(chain([first], blocks))
 
     def _checked(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
         first = next(blocks, b"")
+        if first.startswith(_UTF_16):
+            blocks = _utf_8(chain([first], blocks), self.path)
+            first = next(blocks, b"")
         _check_start(first, self.path, is_table=self.is_table)
         yield first.removeprefix(codecs.BOM_UTF8)
         yield from blocks
@@ -138,6 +148,45 @@ def split_lines(blocks: Iterator[bytes]) -> Iterator[list[bytes]]:
         yield [tail]
 
 
+def split_values(blocks: Iterator[bytes]) -> Iterator[list[bytes]]:
+    """Lists of lines, each a value of an array, or of values one after another, whatever lines they
+    are written on. From the first that cannot be read on, lines are those of the text."""
+    decoder, to_text = json.JSONDecoder(), codecs.getincrementaldecoder("utf-8")("surrogateescape")
+    text, is_begun = "", False
+    for block in chain(blocks, [b""]):
+        text += to_text.decode(block, final=not block)
+        if not is_begun and (head := text.lstrip()):
+            text, is_begun = head.removeprefix("["), True
+        values, at = [], 0
+        while begin := _VALUE.search(text, at):
+            at = begin.start()
+            try:
+                _, end = decoder.raw_decode(text, at)
+            except (ValueError, RecursionError):
+                break
+            if block and text[at] not in '{["' and not _AFTER.match(text, end):
+                break  # a number goes on
+            values.append(text[at:end].replace("\n", " ").encode(errors="surrogateescape"))
+            at = end
+        text = text[at:] if begin else ""
+        if values:
+            yield values
+        if len(text) > limits.MAX_LINE_BYTES:
+            break
+    yield from split_lines(chain([text.encode(errors="surrogateescape")], blocks))
+
+
+def _utf_8(blocks: Iterator[bytes], path: str) -> Iterator[bytes]:
+    """Blocks of UTF-16 with its mark as UTF-8."""
+    decoder = codecs.getincrementaldecoder("utf-16")()
+    try:
+        for block in blocks:
+            yield decoder.decode(block).encode()
+        yield decoder.decode(b"", final=True).encode()
+    except UnicodeDecodeError as error:
+        raise SourceError(f"broken UTF-16: {error.reason}; at {path}") from error
+
+
 def _check_start(start: bytes, path: str, *, is_table: bool) -> None:
     """SourceError where a file's first bytes of text are of another format than it is read as:
     rows below a header where ``is_table``, else lines of NDJSON."""
@@ -147,9 +196,6 @@ def _check_start(start: bytes, path: str, *, is_table: bool) -> None:
     head = start.removeprefix(b"\xef\xbb\xbf")
     if is_table and _OBJECT.match(head):
         raise SourceError(f"it holds JSON, not rows: end its name with .ndjson; at {path}")
-    if not is_table and _ARRAY.match(head):
-        advice = "write one object a line (jq -c '.[]')"
-        raise SourceError(f"it is one JSON array: {advice}; at {path}")
     if not is_table and (row := _HEADER.match(head)):
         ending = ".tsv" if b"\t" in row[0] else ".csv"
         raise SourceError(f"it holds rows, not JSON: end its name with {ending}; at {path}")

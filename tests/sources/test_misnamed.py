@@ -23,12 +23,11 @@ from streamer.sources.files import FileSource
             "compressed with gzip: end its name with .gz",
         ),
         ("a.csv", b"PAR1\x15\x04", "it is a Parquet file: end its name with .parquet"),
-        ("a.json", b'[{"type":"click"}]', "it is one JSON array: write one object a line"),
-        ("a.json", b'[\n  {"type":"click"}\n]', "it is one JSON array"),
         ("a.ndjson", b"type,ts,user_id\nclick,1,u\n", "end its name with .csv"),
         ("a.log", b"type\tts\tuser_id\r\nclick\t1\tu\n", "end its name with .tsv"),
         ("a.csv", b'{"type":"click"}\n', "it holds JSON, not rows: end its name with .ndjson"),
-        ("a.csv", "ts,user".encode("utf-16"), "text in UTF-16: convert it to UTF-8"),
+        ("a.log", b"type;ts;user_id\nclick;1;u\n", "end its name with .csv"),
+        ("a.csv", "ts,user".encode("utf-16")[:-1], "broken UTF-16: truncated data"),
     ],
 )
 def test_a_file_of_another_format_than_its_name_says(

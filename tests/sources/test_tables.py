@@ -19,7 +19,7 @@ import pytest
 import zstandard
 
 from streamer.cli.main import main
-from streamer.errors import SourceError
+from streamer.errors import SettingsError, SourceError
 from streamer.settings import limits
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
@@ -72,6 +72,17 @@ def test_a_table_counts_the_same_in_every_format(
         "log.csv.gz": gzip.compress(TABLE.encode()),
         "log.csv.zst": zstandard.compress(TABLE.encode()),
         "log.tsv": TABLE.replace(",", "\t").encode(),
+        "semicolons.csv": TABLE.replace(",", ";").encode(),
+        "bars.csv.gz": gzip.compress(TABLE.replace(",", "|").encode()),
+        "tabs.csv": TABLE.replace(",", "\t").encode(),
+        "excel.csv": TABLE.replace(",", "\t").encode("utf-16"),
+        "utf16.ndjson": b"\n".join(objects).decode().encode("utf-16"),
+        "bom.ndjson": b"\xef\xbb\xbf" + b"\n".join(objects),
+        "array.json": b"[" + b",".join(objects) + b"]",
+        "pretty.json": json.dumps([json.loads(each) for each in objects], indent=2).encode(),
+        "objects.json": b"\n".join(
+            json.dumps(json.loads(each), indent=1).encode() for each in objects
+        ),
         "windows.csv": b"\xef\xbb\xbf" + TABLE.replace("\n", "\r\n").encode(),
         "indexed.csv": frame.to_csv().encode(),
     }
@@ -83,6 +94,63 @@ def test_a_table_counts_the_same_in_every_format(
     found = [readings(tmp_path / name, capsys) for name in (*files, "log.parquet")]
     assert all(one == found[0] for one in found)
     assert json.loads(objects[-1])["item_id"] == "004"
+
+
+ROWS = TABLE.removeprefix(HEADER)
+
+
+def test_a_source_names_the_columns_of_a_table_without_a_header(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    source = {
+        "topics": ["other"],
+        "columns": HEADER.strip().split(","),
+        "kind": {"field": "type", "impression": ["impression"], "click": ["click"]},
+        "fields": {"position": "position"},
+    }
+    settings = parse({"sources": [source]})
+    path.write_text(TABLE)
+    expected = rows_of(path, settings)
+    path.write_text(ROWS)
+    assert rows_of(path, settings) == expected
+    assert expected[0]["user_id"] == "u0"
+    named = parse({"sources": [source, source | {"topics": ["log"], "columns": list("abcdef")}]})
+    assert list(rows_of(path, named)[0]) == list("abcdef")
+    with pytest.raises(SettingsError, match="columns has 'a' twice: each name once; at sources"):
+        parse({"sources": [source | {"columns": ["a", "a"]}]})
+
+
+@pytest.mark.parametrize(
+    "first", ["qzw,17,qzy", "2026-11-24T07:00:00Z,qzw,x9", "U1,11/1/2026 7:00,"]
+)
+def test_a_first_row_of_data_is_told_and_not_shown(tmp_path: Path, first: str) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text(first + "\n" + first + "\n")
+    with pytest.raises(SourceError, match="no header row: name its columns in") as refused:
+        list(FileSource([path], Settings()))
+    assert not any(cell in str(refused.value) for cell in first.split(",") if cell)
+
+
+def test_init_takes_columns_and_writes_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "log.tsv").write_text(ROWS.replace(",", "\t"))
+    (tmp_path / "plain.csv").write_text(TABLE)
+    columns, out = HEADER.strip(), str(tmp_path / "streamer.toml")
+    assert main(["init", str(tmp_path / "log.tsv"), "--columns", columns, "--out", out]) == 0
+    capsys.readouterr()
+    found = readings(tmp_path / "log.tsv", capsys, "-c", out)
+    wanted = readings(tmp_path / "plain.csv", capsys, "-c", out)
+    assert found == wanted
+    assert 'columns = ["type", "ts"' in Path(out).read_text()
+
+
+def test_between_semicolons_numbers_may_have_decimal_commas(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text('item_id;value;"a;b,c"\n1,5;1,5;x\n2;1.5;y\n')
+    assert rows_of(path) == [
+        {"item_id": "1,5", "value": 1.5, "a;b,c": "x"},
+        {"item_id": "2", "value": 1.5, "a;b,c": "y"},
+    ]
 
 
 def test_cells_are_texts_but_of_numeric_fields(tmp_path: Path) -> None:

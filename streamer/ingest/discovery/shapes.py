@@ -41,6 +41,8 @@ class SampledTopic:
     format: str = "json"
     registry: str | None = None
     """Address of the registry of its schemas."""
+    columns: tuple[str, ...] = ()
+    """Of a table without a header row."""
 
 
 @dataclass
@@ -61,6 +63,7 @@ class Shape:
     positions_from: int = 1
     format: str = "json"
     registry: str | None = None
+    columns: tuple[str, ...] = ()
     taken: set[Path] = field(default_factory=set)
 
     def said_of(self, kind: str) -> dict[str, FieldSource]:
@@ -165,12 +168,13 @@ def _shape(samples: Sequence[SampledTopic]) -> Shape:
     kinds = kinds or find_kinds(profile, headers, topic)
     made = Shape([sample.topic for sample in samples], kinds, preset, records=len(objects))
     made.format, made.registry = samples[0].format, samples[0].registry
+    made.columns = samples[0].columns
     for kind in LINE_TYPES:
         own = [one for one in objects if kind in _kinds_of(kinds, *one)]
         if own:
             made.profiles[kind] = profile_of(value for _, value in own)
             made.profiles[kind].copies = len(own) - len({record.value for record, _ in own})
-    made.is_ours = preset is None and _is_ours(made)
+    made.is_ours = preset is None and not made.columns and _is_ours(made)
     return made
 
 

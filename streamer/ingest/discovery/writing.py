@@ -71,6 +71,8 @@ def _source(shape: Shape, dimensions: Dimensions) -> Iterator[str]:
         yield f"registry = {toml_value(shape.registry)}"
     if shape.preset is not None:
         yield f"preset = {toml_value(shape.preset)}"
+    if shape.columns:
+        yield f"columns = {toml_value(shape.columns)}"
     if shape.positions_from == 0:
         yield "positions_from = 0"
     yield from (comment(f"? {doubt}") for doubt in dict.fromkeys(shape.doubts))
