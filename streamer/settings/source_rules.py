@@ -70,7 +70,9 @@ def validate_sources(s: Settings) -> None:
     for i, source in enumerate(s.sources):
         at = f"at sources[{i}]"
         if source.preset is not None and source.preset not in PRESETS:
-            raise SettingsError(f"preset = {source.preset!r}: one of {', '.join(PRESETS)}; {at}")
+            close = nearest(source.preset, PRESETS)
+            meant = f"did you mean {close!r}?" if close else f"one of {', '.join(PRESETS)}"
+            raise SettingsError(f"preset = {source.preset!r}: {meant}; {at}")
         if not source.topics:
             raise SettingsError(f"topics = []: at least one name, or a pattern like '^web-'; {at}")
         for topic in source.topics:

@@ -372,3 +372,19 @@ def test_what_would_be_read_is_shown(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "What was read" in err
     assert "60 of 60" in err
     assert "joined an impression;" not in err
+
+
+def test_calls_of_segment_that_are_no_events_of_ours_are_ignored(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines: list[dict[str, Any]] = []
+    for i in range(60):
+        who = {"userId": f"u{i}", "timestamp": f"2026-11-01T10:00:{i:02d}.000Z"}
+        shown = {"products": [{"product_id": "a"}, {"product_id": "b"}]}
+        lines += [{"type": kind, "messageId": f"{kind}{i}", **who} for kind in ("page", "identify")]
+        lines.append({"type": "track", "event": "Product List Viewed", "properties": shown, **who})
+    path = tmp_path / "calls.ndjson"
+    path.write_text("\n".join(map(json.dumps, lines)))
+    settings = parse(tomllib.loads(proposed(path)))
+    assert settings.sources[0].preset == "segment"
+    assert "60 would be counted (60 impressions), 120 ignored\n" in capsys.readouterr().err

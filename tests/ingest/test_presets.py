@@ -68,7 +68,9 @@ SEGMENT: list[tuple[Object, Object | str]] = [
     ),
     ({"event": "Product Added", "userId": "u"}, "ignored"),
     ({"event": "Signed Up", "userId": "u"}, "kind"),
-    ({"type": "identify", "userId": "u"}, "kind"),
+    ({"type": "identify", "userId": "u"}, "ignored"),
+    ({"type": "page", "name": "Home", "event": None, "userId": "u"}, "ignored"),
+    ({"type": "track", "userId": "u"}, "kind"),
 ]
 
 GA4: list[tuple[Object, Object | str]] = [

@@ -64,12 +64,11 @@ def _kinds_of(source: Source, profile: Profile) -> Kinds | None:
     what their names say."""
     paths = (source.kind.field,) if isinstance(source.kind.field, str) else source.kind.field or ()
     kind_by_value = {value: kind for kind, rules in source.kind.rules.items() for value in rules}
-    for path in map(path_of, paths):
-        seen = profile.scalars.get(path)
-        if seen is None:
-            continue
+    found = {path: profile.scalars[path] for path in map(path_of, paths) if path in profile.scalars}
+    ignored = sum(seen.values[value] for seen in found.values() for value in source.kind.ignored)
+    for path, seen in found.items():
         of_ours = sum(n for value, n in seen.values.items() if value in kind_by_value)
-        of_known = of_ours + sum(seen.values[value] for value in source.kind.ignored)
+        of_known = of_ours + ignored
         has_user = supplied(source, "impression", "user_id", profile)
         if of_ours and has_user and of_known >= _LEAST_SHARE * profile.records:
             values = (
