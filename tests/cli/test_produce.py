@@ -285,4 +285,4 @@ async def test_a_silent_pipe_keeps_nobody_from_stopping_it(
     process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stderr=PIPE)
     await asyncio.sleep(4)
     process.send_signal(signal.SIGINT)
-    await asyncio.wait_for(process.wait(), 10)
+    await asyncio.wait_for(process.wait(), 60)  # of a busy machine
