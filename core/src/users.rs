@@ -257,7 +257,8 @@ impl Users {
         self.is_stale
     }
 
-    /// Retract once what a user contributes to the segments of a combination, or to all.
+    /// Retract once what a user contributes to the segments of a combination, or to all: also where
+    /// it has no segment yet, for that may come to be `other`, in which he may be already.
     fn mark_dirty(
         &mut self,
         user: u64,
@@ -268,7 +269,9 @@ impl Users {
             return;
         }
         self.dirty.read(user, &mut self.dirty_in);
-        let of = self.dirty.insert(user, combination);
+        let is_known =
+            |of: &Combination| self.rollups.iter().all(|x| segments.of(*of, *x).is_some());
+        let of = self.dirty.insert(user, combination.filter(is_known));
         self.gather(user);
         let part = Part {
             of: of.as_ref().map(std::slice::from_ref),

@@ -484,3 +484,32 @@ fn units_and_panes_that_do_not_fit_are_refused() {
     assert!(error(1000, 1500, 1).contains("multiples"));
     assert!(error(1000, 1000, 200).contains("kinds"));
 }
+
+#[test]
+fn a_rollup_that_fills_between_refreshes_counts_nobody_twice() {
+    let codes = Codes(vec![[OTHER, OTHER], [2, 2], [3, 3]]);
+    let rollup = spec::RollupSpec {
+        dimensions: vec![0, 1],
+        kept: Vec::new(),
+        has_users: true,
+        since: Vec::new(),
+    };
+    let rollups = [rollup];
+    let mut segments = Segments::new(&rollups, &Order::new(&rollups), 2);
+    let spec = UsersSpec {
+        rollups: vec![0],
+        ..users_spec(1000, 1 << 18)
+    };
+    let mut users = Users::new(spec).unwrap();
+    let touch = |users: &mut Users, segments: &Segments, user, combination| {
+        let shown = impression(user, 7, combination, T0);
+        users.touch(&shown, placed(&codes, segments), T0);
+    };
+    touch(&mut users, &segments, 1, 0);
+    users.refresh(T0, &codes, &mut segments);
+    touch(&mut users, &segments, 1, 2);
+    segments.learn(0, &[2, 2]); // as another user's event does: the rollup is full
+    users.refresh(T0, &codes, &mut segments);
+    let sums = users.sums(0).unwrap();
+    assert_eq!(sums.value, [1]);
+}
