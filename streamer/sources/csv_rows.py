@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from streamer.errors import SourceError
+from streamer.ingest.discovery.names import OTHER_NAMES, plain
 from streamer.settings import limits
 from streamer.settings.event_fields import KINDS, NUMBERS
 from streamer.settings.model import Settings
@@ -35,9 +36,13 @@ _is_datum = re.compile(
 """Whether a cell is a number or a time, which is no name of a column."""
 
 
+_USUAL = {plain(name) for of in OTHER_NAMES.items() for name in (of[0], *of[1])}
+
+
 class CsvFile(LineFile):
     """One input with a header row, or rows of ``columns``. Cells stand between commas, semicolons,
-    bars or tabs: that of which most stand in the first row.
+    bars or tabs: what the name of the file says, where it stands in the header, else what stands
+    there most often; with ``columns`` what makes as many cells of the first row.
 
     Iterating gives lists of lines: of each row a JSON object of its columns, of which those in
     ``numeric`` are numbers where they look so, and all others texts. Empty cells, and columns
@@ -55,7 +60,7 @@ class CsvFile(LineFile):
 
     def _lines(self, blocks: Iterator[bytes]) -> Iterator[list[bytes]]:
         first = next(blocks, b"")
-        separator = _separator_of(first)
+        separator = self._separator_of(first.lstrip(b"\r\n").partition(b"\n")[0])
         self._has_commas = separator == ";"
         rows = _Rows(split_lines(chain([first], blocks)), separator)
         header = next(rows, None)
@@ -74,6 +79,15 @@ class CsvFile(LineFile):
         if batch:
             yield batch
 
+    def _separator_of(self, row: bytes) -> str:
+        """What stands between the cells of the first row."""
+        own = "\t" if ".tsv" in Path(self.path).suffixes else ","
+        cells = {each: 1 + _QUOTED.sub(b"", row).count(each.encode()) for each in _SEPARATORS}
+        if cells[own] == len(self._columns) or (not self._columns and cells[own] > 1):
+            return own
+        fitting = [each for each in _SEPARATORS if cells[each] == len(self._columns)]
+        return fitting[0] if fitting else max(_SEPARATORS, key=cells.__getitem__)
+
     def _names(self, header: list[str] | bytes) -> list[str]:
         """The columns' names; SourceError where they are none."""
         if isinstance(header, bytes):
@@ -81,13 +95,17 @@ class CsvFile(LineFile):
         names = [name for name in header if name]
         if not names:
             raise SourceError(f"no names of columns in the first row; at {self.path}")
-        if any(map(_is_datum, names)):
+        if any(map(_is_datum, names)) and not self._knows(names):
             advice = 'name its columns in [[sources]]: columns = ["user_id", …]'
             given = "for `streamer init` --columns user_id,…"
             raise SourceError(f"no header row: {advice}, {given}; at {self.path}")
         if again := next((name for name in names if names.count(name) > 1), None):
             raise SourceError(f"two columns are called {again!r}: rename one; at {self.path}")
         return header
+
+    def _knows(self, names: list[str]) -> bool:
+        """Whether a field is called like one of these columns by us, or usually."""
+        return any(name in self._numeric or plain(name) in _USUAL for name in names)
 
     def _line(self, names: list[str], row: list[str] | bytes) -> bytes:
         if isinstance(row, bytes):
@@ -106,12 +124,6 @@ class CsvFile(LineFile):
         """A cell as a number, if it is one; between semicolons it may have a decimal comma."""
         text = cell.replace(",", ".") if self._has_commas else cell
         return msgspec.Raw(text.encode()) if _is_number(text) else cell
-
-
-def _separator_of(start: bytes) -> str:
-    """What stands between the names of columns."""
-    names = _QUOTED.sub(b"", start.partition(b"\n")[0])
-    return max(_SEPARATORS, key=lambda each: names.count(each.encode()))
 
 
 class _Rows:

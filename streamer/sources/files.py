@@ -24,6 +24,7 @@ from streamer.ingest.record import IGNORED, record_decoder
 from streamer.settings import limits
 from streamer.settings.event_fields import LINE_TYPES
 from streamer.settings.model import Settings
+from streamer.settings.sources import is_pattern
 from streamer.sources.csv_rows import CsvFile, numeric_columns
 from streamer.sources.lines import STDIN, LineFile
 from streamer.sources.parquet_rows import ParquetFile
@@ -62,11 +63,12 @@ def opened(path: str | Path, settings: Settings, columns: Sequence[str] = ()) ->
 
 def _columns_of(path: str | Path, settings: Settings) -> Sequence[str]:
     """The columns that the source of a file names: the one with a topic that is called like it, or
-    the only one with columns."""
-    sources = [source for source in settings.sources if source.columns]
-    named = [source for source in sources if topic_of(path) in source.topics]
-    chosen = named or (sources if len(sources) == 1 else [])
-    return chosen[0].columns if chosen else ()
+    the only one."""
+    topic, sources = topic_of(path), settings.sources
+    for source in sources:
+        if any(re.match(t, topic) if is_pattern(t) else t == topic for t in source.topics):
+            return source.columns
+    return sources[0].columns if len(sources) == 1 else ()
 
 
 class FileSource:

@@ -149,17 +149,21 @@ def split_lines(blocks: Iterator[bytes]) -> Iterator[list[bytes]]:
 
 
 def split_values(blocks: Iterator[bytes]) -> Iterator[list[bytes]]:
-    """Lists of lines, each a value of an array, or of values one after another, whatever lines they
+    """Lists of lines, each a value of arrays, or of values one after another, whatever lines they
     are written on. From the first that cannot be read on, lines are those of the text."""
     decoder, to_text = json.JSONDecoder(), codecs.getincrementaldecoder("utf-8")("surrogateescape")
-    text, is_begun = "", False
+    text, is_begun, is_closed = "", False, False
     for block in chain(blocks, [b""]):
         text += to_text.decode(block, final=not block)
         if not is_begun and (head := text.lstrip()):
             text, is_begun = head.removeprefix("["), True
         values, at = [], 0
         while begin := _VALUE.search(text, at):
+            is_closed |= "]" in text[at : begin.start()]
             at = begin.start()
+            if is_closed and text[at] == "[":  # another array
+                is_closed, at = False, at + 1
+                continue
             try:
                 _, end = decoder.raw_decode(text, at)
             except (ValueError, RecursionError):
@@ -167,7 +171,8 @@ def split_values(blocks: Iterator[bytes]) -> Iterator[list[bytes]]:
             if block and text[at] not in '{["' and not _AFTER.match(text, end):
                 break  # a number goes on
             values.append(text[at:end].replace("\n", " ").encode(errors="surrogateescape"))
-            at = end
+            at, is_closed = end, False
+        is_closed |= not begin and "]" in text[at:]
         text = text[at:] if begin else ""
         if values:
             yield values

@@ -130,6 +130,40 @@ def test_a_first_row_of_data_is_told_and_not_shown(tmp_path: Path, first: str) -
     assert not any(cell in str(refused.value) for cell in first.split(",") if cell)
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "row"),
+    [
+        ("a.csv", "user_id,0,1\nu,3,4\n", {"user_id": "u", "0": "3", "1": "4"}),
+        ("a.csv", "a|x|y|z,b|q\n1,2\n", {"a|x|y|z": "1", "b|q": "2"}),
+        ("a.tsv", "a\tPrice, EUR\n1\t2\n", {"a": "1", "Price, EUR": "2"}),
+        ("a.tsv.gz", "\n\na\tb\n1\t2\n", {"a": "1", "b": "2"}),
+        ("a.tsv", "a;b;c\n1;2;3\n", {"a": "1", "b": "2", "c": "3"}),
+    ],
+)
+def test_headers_and_separators_are_told(
+    tmp_path: Path, name: str, text: str, row: dict[str, str]
+) -> None:
+    data = text.encode()
+    (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    assert rows_of(tmp_path / name) == [row]
+
+
+def test_columns_say_where_cells_end(tmp_path: Path) -> None:
+    path = tmp_path / "movies.csv"
+    path.write_text("1,Toy Story,Adventure|Animation|Children|Comedy\n")
+    kind = {"fixed": "impression"}
+    sources = [
+        {"topics": ["others"], "columns": ["x"], "kind": kind},
+        {"topics": ["^mov"], "columns": ["id", "title", "genres"], "kind": kind},
+        {"topics": ["plain"], "kind": kind},
+    ]
+    settings = parse({"sources": sources})
+    assert list(rows_of(path, settings)[0]) == ["id", "title", "genres"]
+    path = tmp_path / "plain.csv"
+    path.write_text("item,title\n1,a\n")
+    assert rows_of(path, settings) == [{"item": "1", "title": "a"}]
+
+
 def test_init_takes_columns_and_writes_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

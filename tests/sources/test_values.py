@@ -34,6 +34,13 @@ def test_values_are_those_that_json_reads(seed: int, indent: int | None) -> None
         assert not any(b"\n" in line for line in values_of(text, seed))
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_arrays_may_follow_each_other(seed: int) -> None:
+    text = b'[{"a": 1}, [2]]\n[[3], {"b": 4}] [ ]\n\n[5]'
+    found = [json.loads(line) for line in values_of(text, seed)]
+    assert found == [{"a": 1}, [2], [3], {"b": 4}, 5]
+
+
 def test_after_what_is_no_value_lines_are_those_of_the_text() -> None:
     text = b'[{"a": 1},\n{"b" 2},\n{"c": 3}\n'
     assert values_of(text, 1) == [b'{"a": 1}', b'{"b" 2},', b'{"c": 3}']
