@@ -396,6 +396,10 @@ class AlertMeasures(ComparedMetrics):
                 "several: set them in an alert on one of these"
             )
         lag_ms, names = self._lag_ms(ratio), tuple(self.settings.dimension_names)
+        if not names:
+            raise SettingsError(
+                f"alert {alert.name!r}: crossings are of dimensions: add [[dimensions]]"
+            )
         return Crossings(self.measure(ratio), alert.window_ms, names, lag_ms)
 
     def _lag_ms(self, ratio: ComparedRatio) -> int:

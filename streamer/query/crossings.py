@@ -52,13 +52,14 @@ class _Rows:
         """Leading zero bits of the users of each row."""
         return self.who // GROUPS
 
-    def events(self, bits: int, first: int) -> Crossed:
-        """Those of users in a sample; ``first``: the first pane of the window now."""
+    def events(self, bits: int, first: int, unit: float) -> Crossed:
+        """Those of users in a sample; ``first``: the first pane of the window now; ``unit``: what
+        one of x is worth."""
         rows = self.level >= bits
         who, sums = self.who[rows], (self.x[rows], self.y[rows])
         now = self.pane[rows] >= first
         x, y = (part.astype(np.float64) for part in sums)
-        return Crossed(self.values[rows], now, who % GROUPS, x, y)
+        return Crossed(self.values[rows], now, who % GROUPS, x * unit, y)
 
 
 def crossings_document(
@@ -81,28 +82,29 @@ def crossings_document(
     bits = rows.bits
     while (rows.level >= bits).sum() > MAX_ROWS:
         bits += 1
-    found = search(rows.events(bits, first))
+    found = search(rows.events(bits, first, unit))
     names = [list(of) for of in texts]
     of_all = 2.0 ** (bits + 1)  # half of the users confirm
     return {
         "problem": None,
+        "at_ms": at_ms,
         "users_share": 2.0**-bits,
         "looked_at": found.looked_at,
-        "found": [_shown(declared, names, cell, unit, of_all) for cell in found.found],
+        "found": [_shown(declared, names, cell, of_all) for cell in found.found],
     }
 
 
 def _shown(
-    declared: Crossings, names: Sequence[Sequence[str]], its: Found, unit: float, of_all: float
+    declared: Crossings, names: Sequence[Sequence[str]], its: Found, of_all: float
 ) -> dict[str, object]:
-    rates = {"rate_then": its.rate_then, "rate_now": its.rate_now}
     amounts = {"excess": its.excess, "low": its.low, "high": its.high}
     return {
         "values": {declared.dimensions[place]: names[place][value] for place, value in its.cell},
         "share_then": float(its.share_then),
         "share_now": float(its.share_now),
-        **{name: float(rate) * unit for name, rate in rates.items()},
-        **{name: float(amount) * unit * of_all for name, amount in amounts.items()},
+        "rate_then": float(its.rate_then),
+        "rate_now": float(its.rate_now),
+        **{name: float(amount) * of_all for name, amount in amounts.items()},
     }
 
 

@@ -39,13 +39,13 @@ class AlertHistoryApi:
             return error_answer(404, refusal)
         if refused := without_parameters(request):
             return refused
+        await self.exporter.refresh()
         body = await self._documents.get(name, partial(self._make, self._alerts[name]))
         response = web.Response(body=body, content_type="application/json")
         response.enable_compression()
         return response
 
     async def _make(self, alert: Alert) -> bytes:
-        await self.exporter.refresh()
         views, at_ms = self.exporter.reader.views, self.exporter.at_ms
         return await asyncio.to_thread(self._body, alert, views, at_ms)
 

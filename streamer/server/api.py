@@ -168,14 +168,17 @@ class Api:
                 ],
                 "segments_by": alert.segments,
                 **await asyncio.to_thread(lambda: windows.explained().document(windows.unit)),
-                "crossings": await self._crossings.get(
-                    alert.name, partial(self._crossings_of, alert)
-                ),
+                "crossings": await self._crossings_of(alert),
             }
         )
 
     async def _crossings_of(self, alert: Alert) -> dict[str, object] | None:
-        """Where an alert's metric moved."""
+        """Where an alert's metric moved; None where it keeps no crossings."""
+        if not alert.crossings:
+            return None
+        return await self._crossings.get(alert.name, partial(self._search, alert))
+
+    async def _search(self, alert: Alert) -> dict[str, object] | None:
         measures, reader = self.exporter.catalogue.alert_measures, self.exporter.reader
         at_ms = self.exporter.at_ms
         return await asyncio.to_thread(

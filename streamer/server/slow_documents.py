@@ -27,11 +27,17 @@ class SlowDocuments(Generic[T]):
         self._lock = asyncio.Lock()
         self._made: dict[str, _Kept[T]] = {}
 
+    def _fresh(self, name: str) -> _Kept[T] | None:
+        kept = self._made.get(name)
+        return kept if kept is not None and time.monotonic() < kept.until else None
+
     async def get(self, name: str, make: Callable[[], Awaitable[T]]) -> T:
         """The document of a name, which is made where none is kept."""
+        if (kept := self._fresh(name)) is not None:
+            return kept.document
         async with self._lock:
-            kept = self._made.get(name)
-            if kept is None or kept.until <= time.monotonic():
+            kept = self._fresh(name)
+            if kept is None:
                 begun = time.monotonic()
                 document = await make()
                 now = time.monotonic()

@@ -151,10 +151,11 @@ class ItemMigration:
     ) -> I64:
         numbers: dict[tuple[str, ...], int] = {}
         other = tuple(OTHER if name in rollup else ALL for name in names)
-        source, found = rollup if rollup in before else before[0], np.full(1 + len(labels), -1)
+        same = [of for of in before if {*of} == {*rollup}]  # in whatever order
+        source, found = (*same, before[0])[0], np.full(1 + len(labels), -1)
         for at, label in enumerate(labels):
             if rollup_of(label) == source:
-                known = label if rollup == source else dict.fromkeys(rollup, UNKNOWN)
+                known = label if same else dict.fromkeys(rollup, UNKNOWN)
                 values = tuple(known[name] if name in rollup else ALL for name in names)
                 if values not in numbers and len(numbers) >= most:
                     values = other

@@ -109,6 +109,9 @@ function crossingsOf({ crossings, alert, now }, write) {
   if (crossings.problem !== null) {
     return [`All dimensions together: ${crossings.problem}.`];
   }
+  if (!crossings.looked_at) {
+    return ["All dimensions together: too few events to look through them."];
+  }
   if (!crossings.found.length) {
     return ["All dimensions together: no values moved more than all else since the window before."];
   }

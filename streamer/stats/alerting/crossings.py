@@ -165,8 +165,9 @@ class _Ranked:
             rows &= of_rows >= 0
             places = places * len(frequent) + of_rows
             sizes.append(len(frequent))
-        cells = int(np.prod(sizes))
-        keys = (places + cells * self._events.is_now)[rows]
+        held, places = np.unique(places[rows], return_inverse=True)
+        cells = len(held)
+        keys = places + cells * self._events.is_now[rows]
         x, y = (
             _added(keys, part[rows], 2 * cells).reshape(2, cells)
             for part in (self._events.x, self._events.y)
@@ -174,7 +175,7 @@ class _Ranked:
         rank, is_looked_at = self._ranks_of(x, y)
         self.looked_at += int(is_looked_at.sum())
         for at in np.flatnonzero(rank > 0).tolist():
-            numbers = np.unravel_index(at, sizes)
+            numbers = np.unravel_index(held[at], sizes)
             own = zip(dimensions, numbers, strict=True)
             cell = [*within, *((d, int(self._frequent[d][i])) for d, i in own)]
             self._ranks[tuple(sorted(cell))] = float(rank[at])

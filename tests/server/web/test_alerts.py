@@ -359,12 +359,15 @@ CELL = {
          "To look through all dimensions together, add crossings = true to the alert ctr."),
         ({"problem": "not kept for two windows yet", "found": []},
          "All dimensions together: not kept for two windows yet."),
-        ({"problem": None, "users_share": 1.0, "found": []},
+        ({"problem": None, "users_share": 1.0, "found": [], "looked_at": 0},
+         "All dimensions together: too few events to look through them."),
+        ({"problem": None, "users_share": 1.0, "found": [], "looked_at": 9},
          "All dimensions together: no values moved more than all else since the window before."),
-        ({"problem": None, "users_share": 1.0, "found": [CELL]},
+        ({"problem": None, "users_share": 1.0, "found": [CELL], "looked_at": 9},
          f"os ios 17 × page {ODD}: 10.0% in the window before, 0% now; 162 fewer (119 to 206) than"
          " if it had moved as all else did."),
-        ({"problem": None, "users_share": 0.25, "found": [CELL | {"excess": 20, "low": 10}]},
+        ({"problem": None, "users_share": 0.25, "looked_at": 9,
+          "found": [CELL | {"excess": 20, "low": 10}]},
          f"os ios 17 × page {ODD}: 10.0% in the window before, 0% now; 20 more (10 to 119) than if"
          " it had moved as all else did, by 25.0% of the users."),
     ],
