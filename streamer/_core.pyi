@@ -44,10 +44,11 @@ STAT_BITS: int
 USER_STAT_BITS: int
 USER_SEGMENT_BITS: int
 """Bits of a statistic of users, and of a segment above it; above both is the pane."""
-ITEM_PLACE_BITS: int
+PLACE_BITS: int
+"""Bits of a place in a row: of a count of an item, or of a crossing."""
 ITEM_LABEL_BITS: int
 ITEM_CATEGORY_BITS: int
-"""Bits of a count of an item, and of a label above it; above both is the item's hash."""
+"""Bits of the label of an item, above the place; above both is the item's hash."""
 TOTAL_RING: int
 """The ring of the totals since the state began; it has the one pane 0. Windows are 1, 2, …"""
 

@@ -64,7 +64,7 @@ mod _core {
         module.add("FIELD_BOUNDS", fields::bounds().collect::<Vec<_>>())?;
         module.add("PANE_BITS", rings::PANE_BITS)?;
         module.add("STAT_BITS", panes::STAT_BITS)?;
-        module.add("ITEM_PLACE_BITS", item_rows::PLACE_BITS)?;
+        module.add("PLACE_BITS", item_rows::PLACE_BITS)?;
         module.add("ITEM_LABEL_BITS", item_rows::LABEL_BITS)?;
         module.add("ITEM_CATEGORY_BITS", item_rows::CATEGORY_BITS)?;
         module.add("TOTAL_RING", rings::TOTALS)?;

@@ -280,6 +280,17 @@ pub struct PaneColumns {
     pub value: Vec<i64>,
 }
 
+impl PaneColumns {
+    /// A sum of a pane, unless it is 0.
+    pub fn push(&mut self, pane: u64, code: i64, value: i64) {
+        if value != 0 {
+            self.pane.push(pane as i64);
+            self.code.push(code);
+            self.value.push(value);
+        }
+    }
+}
+
 /// Panes that are stored: by number, as integers by code.
 pub trait PaneStore: Sync {
     /// The numbers of the panes that changed since the last call, ascending.
@@ -310,12 +321,9 @@ impl PaneStore for Panes {
             let mut cells: Vec<(u32, u32)> = pane.iter().map(|(c, at)| (*c, *at)).collect();
             cells.sort_unstable();
             for (cell, at) in cells {
-                for (place, value) in self.cells.get(at).filter(|(_, value)| *value != 0) {
-                    columns.pane.push(*number as i64);
-                    columns
-                        .code
-                        .push(i64::from(cell) << PLACE_BITS | place as i64);
-                    columns.value.push(value);
+                for (place, value) in self.cells.get(at) {
+                    let code = i64::from(cell) << PLACE_BITS | place as i64;
+                    columns.push(*number, code, value);
                 }
             }
         }

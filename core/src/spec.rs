@@ -269,14 +269,28 @@ pub struct Alerts {
     pub crossings: Vec<CrossingsSpec>,
 }
 
+/// Places of the sums of a metric: of its numerator, its denominator and the numerator's high limb.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RatioSums {
+    pub above: usize,
+    pub below: usize,
+    pub high: Option<usize>,
+}
+
+impl RatioSums {
+    /// Which of the three a sum is.
+    pub fn parts(self, sum: usize) -> impl Iterator<Item = usize> {
+        let parts = [Some(self.above), Some(self.below), self.high];
+        (0..parts.len()).filter(move |part| parts[*part] == Some(sum))
+    }
+}
+
 /// The sums of one metric by all dimensions together.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CrossingsSpec {
-    /// Places of the sums of the numerator, the denominator and the numerator's high limb.
-    pub above: usize,
-    pub below: usize,
-    pub high: Option<usize>,
+    pub ratio: RatioSums,
     pub ring: Ring,
     /// Rows beyond which a sample of the users is kept.
     pub limit: usize,
@@ -286,10 +300,7 @@ pub struct CrossingsSpec {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SeriesSpec {
-    /// Places of the sums of the numerator, the denominator and the numerator's high limb.
-    pub above: usize,
-    pub below: usize,
-    pub high: Option<usize>,
+    pub ratio: RatioSums,
     /// Places of the dimensions, ascending.
     pub dimensions: Vec<usize>,
     pub rings: Vec<Ring>,

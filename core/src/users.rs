@@ -2,8 +2,8 @@
 //!
 //! An event raises a last time of its (user, item, combination). When a user is touched first in a
 //! combination since the last refresh, what he contributes to its segments is retracted and he is dirty
-//! in it; a refresh adds what dirty users contribute to these segments then. Feedback that may still move to another combination is held apart until
-//! it is settled.
+//! in it; a refresh adds what dirty users contribute to these segments then. Feedback that may still
+//! move to another combination is held apart until it is settled.
 
 mod bounds;
 pub mod contribution;

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from streamer._core import (
     ITEM_LABEL_BITS,
-    ITEM_PLACE_BITS,
     PANE_BITS,
+    PLACE_BITS,
     STAT_BITS,
     USER_SEGMENT_BITS,
     USER_STAT_BITS,
@@ -15,15 +15,20 @@ from streamer.encoding.arrays import I64
 
 _STATS = 1 << STAT_BITS
 _ITEM_LABELS = 1 << ITEM_LABEL_BITS
-ITEM_BITS = 63 - ITEM_PLACE_BITS - ITEM_LABEL_BITS
+ITEM_BITS = 63 - PLACE_BITS - ITEM_LABEL_BITS
 """Bits of an item's hash in codes."""
-SAMPLE_PLACE = (1 << ITEM_PLACE_BITS) - 1
-"""The place at which a pane of items has its sample bits, under no item."""
+SAMPLE_PLACE = (1 << PLACE_BITS) - 1
+"""The place at which a pane of items, or of crossings, has its sample bits, under no row."""
 
 
 def pane_number(ring: int, pane: int) -> int:
     """One number for a pane of a ring; those of a ring ascend with the pane."""
     return ring << PANE_BITS | pane
+
+
+def row_and_place(codes: I64) -> tuple[I64, I64]:
+    """Rows of a pane of crossings, and places in them. Under the row 0 stand the sample bits."""
+    return codes >> PLACE_BITS, codes & SAMPLE_PLACE
 
 
 def ring_and_pane(number: int) -> tuple[int, int]:
@@ -59,13 +64,13 @@ def segment_code(segment: I64, stat: I64) -> I64:
 
 def parts_of_item_code(code: I64) -> tuple[I64, I64, I64]:
     """(item, label, place) of counts of items."""
-    key = code >> ITEM_PLACE_BITS
+    key = code >> PLACE_BITS
     return key >> ITEM_LABEL_BITS, key & (_ITEM_LABELS - 1), code & SAMPLE_PLACE
 
 
 def item_code(item: I64, label: I64, place: I64) -> I64:
     """What ``parts_of_item_code`` takes apart."""
-    return (item << ITEM_LABEL_BITS | label) << ITEM_PLACE_BITS | place
+    return (item << ITEM_LABEL_BITS | label) << PLACE_BITS | place
 
 
 MAX_READ_LABELS = 1 << (63 - ITEM_BITS)

@@ -251,9 +251,7 @@ def _alerts(settings: Settings, catalogue: Catalogue) -> dict[str, Any]:
         "series": [_series(settings, series) for series in measures.series],
         "crossings": [
             {
-                "above": each.measure.above,
-                "below": each.measure.below,
-                "high": each.measure.high,
+                "ratio": _ratio(each.measure),
                 "ring": {"pane_ms": each.pane_ms, "panes": each.rings[0].panes},
                 "limit": settings.limits.crossings,
             }
@@ -262,12 +260,14 @@ def _alerts(settings: Settings, catalogue: Catalogue) -> dict[str, Any]:
     }
 
 
+def _ratio(measure: Measure) -> dict[str, Any]:
+    return {"above": measure.above, "below": measure.below, "high": measure.high}
+
+
 def _series(settings: Settings, series: AlertSeries) -> dict[str, Any]:
     names = settings.dimension_names
     return {
-        "above": series.measure.above,
-        "below": series.measure.below,
-        "high": series.measure.high,
+        "ratio": _ratio(series.measure),
         "dimensions": [i for i, name in enumerate(names) if name in series.dimensions],
         "rings": [{"pane_ms": ring.pane_ms, "panes": ring.panes} for ring in series.rings],
         "by_time_ms": series.pane_ms if series.is_by_time else None,

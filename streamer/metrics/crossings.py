@@ -15,9 +15,6 @@ from streamer.metrics.rings import Ring
 from streamer.settings import limits
 from streamer.stats.experiments.trials import Measure
 
-PLACE_BITS = 7
-"""Bits of a place in a code, below its row."""
-SAMPLE_PLACE = (1 << PLACE_BITS) - 1
 WHO, ABOVE, BELOW, HIGH, VALUES = range(5)
 """Places of a row: 1 more than the group of users and their leading zero bits (times
 ``stats.random_groups.GROUPS``), its sums, and 1 more than the code of each dimension's value."""

@@ -9,19 +9,10 @@ import numpy as np
 
 from streamer.encoding.arrays import I64
 from streamer.encoding.limbs import VALUE_BITS
-from streamer.encoding.packed import ring_and_pane
+from streamer.encoding.packed import ring_and_pane, row_and_place
 from streamer.metrics.alert_series import PANES
 from streamer.metrics.compared_metrics import AlertMeasures
-from streamer.metrics.crossings import (
-    ABOVE,
-    BELOW,
-    HIGH,
-    PLACE_BITS,
-    SAMPLE_PLACE,
-    VALUES,
-    WHO,
-    Crossings,
-)
+from streamer.metrics.crossings import ABOVE, BELOW, HIGH, VALUES, WHO, Crossings
 from streamer.query.segment_index import values_shown
 from streamer.settings import limits
 from streamer.settings.alerts import Alert
@@ -128,9 +119,10 @@ def _rows(
             column = 1 + VALUES + place
             table[:, column] = np.array(of_code, np.int64)[table[:, column] - 1]
         tables.append(table)
-    pane, who, low, y, high, *values = np.concatenate(tables).T
-    x = low + (high << VALUE_BITS)
-    return _Rows(pane, who - 1, x, y, np.stack(values, axis=1), bits)
+    pane, *of_rows = np.concatenate(tables).T
+    x = of_rows[ABOVE] + (of_rows[HIGH] << VALUE_BITS)
+    values = np.stack(of_rows[VALUES:], axis=1)
+    return _Rows(pane, of_rows[WHO] - 1, x, of_rows[BELOW], values, bits)
 
 
 def _table(series: SeriesView, declared: Crossings, panes: range) -> tuple[I64, int]:
@@ -140,15 +132,11 @@ def _table(series: SeriesView, declared: Crossings, panes: range) -> tuple[I64, 
         ring, pane = ring_and_pane(number)
         if ring != PANES or pane not in panes:
             continue
-        is_sample = codes == SAMPLE_PLACE
-        bits = max(bits, int(values[is_sample].sum()))
-        codes, values = codes[~is_sample], values[~is_sample]
-        row = codes >> PLACE_BITS
+        row, place = row_and_place(codes)
+        bits = max(bits, int(values[row == 0].sum()))
+        is_sum = row > 0
         table = np.zeros((int(row.max(initial=0)), 1 + width), np.int64)
         table[:, 0] = pane
-        table[row - 1, 1 + (codes & SAMPLE_PLACE)] = values
+        table[row[is_sum] - 1, 1 + place[is_sum]] = values[is_sum]
         tables.append(table)
     return np.concatenate([np.zeros((0, 1 + width), np.int64), *tables]), bits
-
-
-assert tuple(range(VALUES)) == (WHO, ABOVE, BELOW, HIGH)

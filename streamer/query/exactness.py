@@ -143,7 +143,7 @@ _CAUSES = (
     _Cause(
         *("items", "item_labels"),
         "some values of dimensions are counted as `other`: a rollup of metrics.detailed has more "
-        "combinations of values than are told apart of items; leave it out",
+        "combinations of values than items are counted by; leave it out",
         _dropped("item_labels"),
     ),
     _bound("experiments", "user_days", "some users are left out", "user_days"),

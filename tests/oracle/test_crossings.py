@@ -13,8 +13,11 @@ import msgspec
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
+from streamer.encoding.limbs import VALUE_BITS
+from streamer.encoding.packed import ring_and_pane, row_and_place
 from streamer.errors import SettingsError
 from streamer.metrics.catalogue import Catalogue
+from streamer.metrics.crossings import ABOVE, BELOW, HIGH, VALUES, WHO
 from streamer.query.crossings import crossings_document
 from streamer.server import api
 from streamer.server.app import application
@@ -25,6 +28,7 @@ from streamer.settings.model import Settings
 from streamer.state.memory import MemoryStore
 from streamer.state.reader import Reader
 from streamer.state.snapshot import View, view_of
+from streamer.stats.random_groups import GROUPS
 from streamer.testing import chunks_of
 from tests.oracle.alert_series import series_of
 from tests.oracle.oracle import records_of_log
@@ -58,16 +62,18 @@ def sums(settings: Settings, views: Sequence[View], alert: Alert) -> dict[Any, i
     for view in views:
         for number, (codes, values) in view.series[declared.shape].panes.items():
             rows: dict[int, dict[int, int]] = {}
-            for code, value in zip(codes.tolist(), values.tolist(), strict=True):
-                rows.setdefault(code >> 7, {})[code & 127] = value
+            columns = (*row_and_place(codes), values)
+            for row_number, place, value in zip(*(c.tolist() for c in columns), strict=True):
+                rows.setdefault(row_number, {})[place] = value
             assert 0 not in rows  # no sample
             for row in rows.values():
-                texts = [of[row[4 + i] - 1] for i, of in enumerate(view.header.values)]
+                texts = [of[row[VALUES + i] - 1] for i, of in enumerate(view.header.values)]
                 pairs = zip(texts, kept, strict=True)
                 cell = tuple(text if text in shown else "other" for text, shown in pairs)
-                pane, group = number & 0xFFFF_FFFF, (row[0] - 1) % 16
-                found[pane, cell, group, "x"] += row.get(1, 0) + (row.get(3, 0) << 32)
-                found[pane, cell, group, "y"] += row.get(2, 0)
+                pane, group = ring_and_pane(number)[1], (row[WHO] - 1) % GROUPS
+                x = row.get(ABOVE, 0) + (row.get(HIGH, 0) << VALUE_BITS)
+                found[pane, cell, group, "x"] += x
+                found[pane, cell, group, "y"] += row.get(BELOW, 0)
     return {key: value for key, value in found.items() if value}
 
 

@@ -122,7 +122,7 @@ def test_a_source_names_the_columns_of_a_table_without_a_header(tmp_path: Path) 
 @pytest.mark.parametrize(
     "first", ["qzw,17,qzy", "2026-11-24T07:00:00Z,qzw,x9", "U1,11/1/2026 7:00,"]
 )
-def test_a_first_row_of_data_is_told_and_not_shown(tmp_path: Path, first: str) -> None:
+def test_a_first_row_of_data_is_refused_and_not_shown(tmp_path: Path, first: str) -> None:
     path = tmp_path / "log.csv"
     path.write_text(first + "\n" + first + "\n")
     with pytest.raises(SourceError, match="no header row: name its columns in") as refused:
@@ -140,7 +140,7 @@ def test_a_first_row_of_data_is_told_and_not_shown(tmp_path: Path, first: str) -
         ("a.tsv", "a;b;c\n1;2;3\n", {"a": "1", "b": "2", "c": "3"}),
     ],
 )
-def test_headers_and_separators_are_told(
+def test_headers_and_separators_are_found(
     tmp_path: Path, name: str, text: str, row: dict[str, str]
 ) -> None:
     data = text.encode()

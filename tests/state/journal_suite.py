@@ -17,6 +17,7 @@ from streamer.state.manifest import decode
 from streamer.state.reader import Reader
 from streamer.state.store import Store
 from streamer.testing import LogChunk, LogRecord, chunks_of
+from tests.oracle.shape import Readings
 from tests.state.store_suite import step
 from tests.support import many_dimensions
 from tests.support.agreement import (
@@ -29,8 +30,9 @@ from tests.support.agreement import (
     states,
     to_log,
 )
-from tests.support.canonical import canonical
+from tests.support.canonical import Canonical, canonical
 from tests.support.journals import (
+    Run,
     commit,
     feed_with_crashes,
     feed_with_restarts,
@@ -39,6 +41,20 @@ from tests.support.journals import (
     take_over,
 )
 from tests.support.lanes import shortened, sized
+
+
+async def assert_as_uninterrupted(
+    store: Store, run: Run, reference: list[Canonical], expected: Readings
+) -> None:
+    """What was written is the state of another run, and the oracle's readings."""
+    assert states(run.engines) == reference
+    for number in range(len(run.engines.partitions)):
+        await take_over(store, run, number)
+    assert states(run.engines) == reference
+    reader = Reader(store)
+    await reader.refresh()
+    shown = by_key(readout(run.engines.settings, run.engines.catalogue, reader.views))
+    assert differences(shown, expected)[:8] == []
 
 
 class JournalSuite:
@@ -60,14 +76,7 @@ class JournalSuite:
         run = await start(store, settings, partitions)
         await feed_with_restarts(store, run, log, seed)
         await finish(store, run)
-        assert states(run.engines) == reference
-        for number in range(partitions):
-            await take_over(store, run, number)
-        assert states(run.engines) == reference
-        reader = Reader(store)
-        await reader.refresh()
-        shown = by_key(readout(settings, run.engines.catalogue, reader.views))
-        assert not differences(shown, expected)
+        await assert_as_uninterrupted(store, run, reference, expected)
 
     @pytest.mark.parametrize("seed", shortened(list(range(12)), 2))
     async def test_crashes_change_nothing_of_twenty_dimensions(
@@ -81,14 +90,7 @@ class JournalSuite:
         assert await feed_with_crashes(store, run, log, seed) > 0
         await finish(store, run)
         reference = states(run_engines(settings, partitions, log, 60, seed))
-        assert states(run.engines) == reference
-        for number in range(partitions):
-            await take_over(store, run, number)
-        assert states(run.engines) == reference
-        reader = Reader(store)
-        await reader.refresh()
-        shown = by_key(readout(settings, run.engines.catalogue, reader.views))
-        assert differences(shown, expected)[:8] == []
+        await assert_as_uninterrupted(store, run, reference, expected)
 
     @pytest.mark.parametrize("seed", shortened(list(range(6))))
     async def test_restarts_change_nothing_of_full_rollups(self, store: Store, seed: int) -> None:

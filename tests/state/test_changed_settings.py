@@ -17,6 +17,7 @@ from streamer.query.readings import Readout, readout
 from streamer.settings.durations import pane_length_ms
 from streamer.settings.model import Redis, Settings
 from streamer.state.contents import contents_of
+from streamer.state.counted_since import CountedSince
 from streamer.state.manifest import decode
 from streamer.state.memory import MemoryStore
 from streamer.state.reader import Reader
@@ -166,17 +167,21 @@ def kept_names(settings: Settings) -> dict[tuple[str, ...], set[str]]:
     }
 
 
-def agree(changed: Changed, run: Run) -> None:
-    whole = changed.uninterrupted()
-    ours, theirs = run.engines.partitions[0], whole.partitions[0]
-    began = ours.began
-    first, second = changed.first, changed.second
-    common = [name for name in second["dimensions"] if name in first["dimensions"]]
+def last_begin_ms(began: CountedSince) -> int:
+    """When the last of all that began later did."""
     items = began.items
     of_rollups = (ms for spans in began.rollups.values() for *_, ms in spans)
     times = (*began.rings.values(), *(ms for *_, ms in began.codes), began.users_ms, *of_rollups)
     of_items = (*items.rings.values(), *items.cutoffs.values(), *items.lists.values())
-    since_ms = max(*times, *of_items, items.clicked_ms, 0)
+    return max(*times, *of_items, items.clicked_ms, 0)
+
+
+def agree(changed: Changed, run: Run) -> None:
+    whole = changed.uninterrupted()
+    ours, theirs = run.engines.partitions[0], whole.partitions[0]
+    first, second = changed.first, changed.second
+    common = [name for name in second["dimensions"] if name in first["dimensions"]]
+    since_ms = last_begin_ms(ours.began)
     before, now = (spans(settings) for settings in changed.settings)
     kept_before, kept = (kept_names(settings) for settings in changed.settings)
 

@@ -17,19 +17,11 @@ from streamer.encoding.packed import (
     parts_of_item_code,
     parts_of_user_key,
     ring_and_pane,
+    row_and_place,
     segment_and_stat,
 )
 from streamer.encoding.segments import OTHER, Label
-from streamer.metrics.crossings import (
-    ABOVE,
-    BELOW,
-    HIGH,
-    PLACE_BITS,
-    SAMPLE_PLACE,
-    VALUES,
-    WHO,
-    Crossings,
-)
+from streamer.metrics import crossings
 from streamer.metrics.item_counts import ItemCounts
 from streamer.metrics.rings import rings_of
 from streamer.state.partition import PaneSeries, Partition
@@ -234,7 +226,7 @@ def _series(
     labels = [_shown(kept, label) for label in series.labels]
     if isinstance(series.declared, ItemCounts):
         return _summed(_of_items(series, labels))
-    if isinstance(series.declared, Crossings):
+    if isinstance(series.declared, crossings.Crossings):
         texts = [each["texts"] for each in dimensions["values"]]
         return _summed(_of_crossings(series, texts))
     return _summed(
@@ -256,15 +248,15 @@ def _of_crossings(series: PaneSeries, texts: Sequence[list[str]]) -> Iterator[tu
     """Sums by (pane, users, values, place), and the sample bits of panes."""
     for pane, (codes, values) in panes_of(series).items():
         rows = defaultdict[int, dict[int, int]](dict)
-        for code, value in zip(codes.tolist(), values.tolist(), strict=True):
-            rows[code >> PLACE_BITS][code & SAMPLE_PLACE] = value
-        for row in rows.values():
-            if SAMPLE_PLACE in row:
-                yield (pane, 0, (), SAMPLE_PLACE), row[SAMPLE_PLACE]
-                continue
-            named = tuple(of[row[VALUES + i] - 1] for i, of in enumerate(texts))
-            for place in (ABOVE, BELOW, HIGH):
-                yield (pane, row[WHO], named, place), row.get(place, 0)
+        columns = (*row_and_place(codes), values)
+        for row, place, value in zip(*(c.tolist() for c in columns), strict=True):
+            rows[row][place] = value
+        for place, value in rows.pop(0, {}).items():
+            yield (pane, 0, (), place), value
+        for held in rows.values():
+            named = tuple(of[held[crossings.VALUES + i] - 1] for i, of in enumerate(texts))
+            for place in (crossings.ABOVE, crossings.BELOW, crossings.HIGH):
+                yield (pane, held[crossings.WHO], named, place), held.get(place, 0)
 
 
 def _shown(kept: dict[str, Any], label: Label) -> tuple[str, ...]:

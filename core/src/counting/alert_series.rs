@@ -38,8 +38,7 @@ impl Series {
         (user, event_ms, combination): UserAt,
         amount: i64,
     ) {
-        let parts = [Some(self.spec.above), Some(self.spec.below), self.spec.high];
-        for (part, _) in parts.iter().enumerate().filter(|(_, at)| **at == Some(sum)) {
+        for part in self.spec.ratio.parts(sum) {
             let place = match self.spec.by_time_ms {
                 Some(pane_ms) => event_ms.div_euclid(pane_ms).rem_euclid(i64::from(GROUPS)) as u32,
                 None => group_of(user),

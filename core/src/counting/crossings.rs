@@ -11,14 +11,12 @@ use crate::changes::UserAt;
 use crate::counting::statistics::{GROUPS, group_of};
 use crate::hash::mix;
 use crate::panes::dimensions::Dimensions;
-use crate::panes::item_rows::{PLACE_BITS, Rows};
+use crate::panes::item_rows::{PLACE_BITS, Rows, SAMPLE_PLACE};
 use crate::panes::pane_map::PaneMap;
 use crate::panes::rings::{Rings, number_of};
 use crate::panes::{MAX_SUM, Overflow, PaneColumns, PaneStore};
 use crate::spec::CrossingsSpec;
 
-/// The place of a pane's sample bits, which stand where no row does.
-pub const SAMPLE_PLACE: u64 = (1 << PLACE_BITS) - 1;
 /// Hashes of users have other bits for groups below these.
 const MAX_BITS: u32 = 20;
 /// Places in a row: the group of users and their leading zero bits, the sums, and the codes of all
@@ -97,9 +95,9 @@ impl Crossings {
         (user, event_ms, combination): UserAt,
         amount: i64,
     ) {
-        let parts = [Some(self.spec.above), Some(self.spec.below), self.spec.high];
+        let mut parts = self.spec.ratio.parts(sum).peekable();
         let pane = event_ms.div_euclid(self.spec.ring.pane_ms);
-        if !parts.contains(&Some(sum)) || self.rings.is_gone(1, pane) {
+        if parts.peek().is_none() || self.rings.is_gone(1, pane) {
             return;
         }
         let who = who_of(user);
@@ -119,9 +117,10 @@ impl Crossings {
                 *place = i64::from(code) + 1;
             }
         }
-        for (place, _) in (SUMS..).zip(parts).filter(|(_, part)| *part == Some(sum)) {
-            row[place] += amount;
-            self.has_overflowed |= row[place].unsigned_abs() > MAX_SUM.unsigned_abs();
+        for part in parts {
+            let held = &mut row[SUMS + part];
+            *held += amount;
+            self.has_overflowed |= held.unsigned_abs() > MAX_SUM.unsigned_abs();
         }
     }
 
@@ -179,13 +178,7 @@ impl PaneStore for Crossings {
             let Some(pane) = self.panes.get(*number) else {
                 continue;
             };
-            let mut push = |code: u64, value: i64| {
-                if value != 0 {
-                    columns.pane.push(*number as i64);
-                    columns.code.push(code as i64);
-                    columns.value.push(value);
-                }
-            };
+            let mut push = |code: u64, value| columns.push(*number, code as i64, value);
             push(SAMPLE_PLACE, i64::from(pane.bits));
             let rows = pane.rows.iter().map(|(_, row)| row);
             let mut rows: Vec<&[i64]> = rows.filter(|row| counts(row)).collect();
@@ -243,13 +236,12 @@ mod tests {
             pane_ms: 1_000,
             panes: 3,
         };
-        let spec = CrossingsSpec {
+        let ratio = spec::RatioSums {
             above: 4,
             below: 7,
             high: None,
-            ring,
-            limit,
         };
+        let spec = CrossingsSpec { ratio, ring, limit };
         Crossings::new(&spec, 2)
     }
 

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use crate::changes::{ItemShown, Listed, OutcomeChange, SlateChange};
 use crate::hash::NONE;
 use crate::panes::dimensions::Dimensions;
-use crate::panes::item_rows::{ItemKey, ItemPane, PLACE_BITS, Rows};
+use crate::panes::item_rows::{ItemKey, ItemPane, PLACE_BITS, Rows, SAMPLE_PLACE};
 use crate::panes::labels::Labels;
 use crate::panes::pane_map::PaneMap;
 use crate::panes::rings::{Rings, gcd, number_of, ring_and_pane};
@@ -18,8 +18,6 @@ use crate::panes::{Overflow, PaneColumns, PaneStore, add_up};
 use crate::spec::ItemCountsSpec;
 use crate::spec::ItemsSince;
 
-/// The place of a pane's sample bits, which stand where the counts of no item do.
-pub const SAMPLE_PLACE: u64 = (1 << PLACE_BITS) - 1;
 /// Stands for all items: under it lists are counted.
 const EVERY: u64 = 0;
 /// A list of n items has the length √n: what one of them adds has these units, over √n.
@@ -332,13 +330,7 @@ impl PaneStore for ItemCounts {
             let Some(pane) = self.panes.get(*number) else {
                 continue;
             };
-            let mut push = |code: u64, value: i64| {
-                if value != 0 {
-                    columns.pane.push(*number as i64);
-                    columns.code.push(code as i64);
-                    columns.value.push(value);
-                }
-            };
+            let mut push = |code: u64, value| columns.push(*number, code as i64, value);
             push(SAMPLE_PLACE, i64::from(pane.bits));
             let mut rows: Vec<_> = pane.rows.iter().collect();
             rows.sort_unstable_by_key(|(key, _)| *key);

@@ -9,6 +9,8 @@ use crate::hash::{Spread, in_sample, mix};
 /// Bits of a count's place in a code, and of a label before it; the item's hash begins the code. It
 /// has 44 bits: the probability that any two of 150,000 items share one is 0.0006.
 pub const PLACE_BITS: u32 = 7;
+/// The place of a pane's sample bits, which stand where no row does.
+pub const SAMPLE_PLACE: u64 = (1 << PLACE_BITS) - 1;
 pub const LABEL_BITS: u32 = 12;
 const ITEM_SHIFT: u32 = 64 - (63 - PLACE_BITS - LABEL_BITS);
 /// Categories are few, and a sample of them says little: in place of an item they begin with so many

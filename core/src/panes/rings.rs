@@ -50,7 +50,8 @@ impl Rings {
         }
     }
 
-    /// The same, and those of the day before, which keep these places of each block. An error where a window has no such number.
+    /// The same, and those of the day before, which keep these places of each block. An error where a
+    /// window has no such number.
     pub fn with_day_before(
         windows: &[Ring],
         spec: &DayBefore,

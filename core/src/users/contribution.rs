@@ -271,20 +271,12 @@ impl Profile {
         let Some(last_seen) = self.seen.first() else {
             return;
         };
-        let mut add = |time: u32, stat: usize| {
-            if let Some(pane) = ring.pane(time) {
-                changes.push((pane, stat, sign));
-            }
-        };
-        add(*last_seen, USERS);
-        add(self.last_click.min(*last_seen), HITS);
+        let of = |time: u32, stat| ring.pane(time).map(|pane| (pane, stat, sign));
+        changes.extend(of(*last_seen, USERS));
+        changes.extend(of(self.last_click.min(*last_seen), HITS));
         for (kind, liked) in self.liked.iter().enumerate() {
             if let Some(time) = liked.first() {
-                add(*time, positive_users(kind));
-            }
-        }
-        for (kind, liked) in self.liked.iter().enumerate() {
-            if !liked.is_empty() {
+                changes.extend(of(*time, positive_users(kind)));
                 add_rates(ring, [&self.seen, liked], (kind, sign), changes);
             }
         }
