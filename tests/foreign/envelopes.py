@@ -172,8 +172,8 @@ def debezium() -> Shape:
     )
 
 
-def _field(name: str, kind: str, *, optional: bool = True, **more: object) -> Object:
-    return {"field": name, "type": kind, "optional": optional, **more}
+def _field(field: str, kind: str, /, *, optional: bool = True, **more: object) -> Object:
+    return {"field": field, "type": kind, "optional": optional, **more}
 
 
 _ROW_FIELDS = [

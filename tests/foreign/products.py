@@ -29,6 +29,7 @@ from tests.foreign.world import (
     singles,
     truth,
     user_of,
+    words,
 )
 
 AGENT = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
@@ -201,7 +202,7 @@ def _ga4(one: Happening) -> Object:
     }
 
 
-SNOWPLOW_COLUMNS = tuple(
+SNOWPLOW_COLUMNS = words(
     """
     app_id platform etl_tstamp collector_tstamp dvce_created_tstamp event event_id txn_id
     name_tracker v_tracker v_collector v_etl user_id user_ipaddress user_fingerprint domain_userid
@@ -222,7 +223,7 @@ SNOWPLOW_COLUMNS = tuple(
     base_currency geo_timezone mkt_clickid mkt_network etl_tags dvce_sent_tstamp refr_domain_userid
     refr_device_tstamp derived_contexts domain_sessionid derived_tstamp event_vendor event_name
     event_format event_version event_fingerprint true_tstamp
-    """.split()
+    """
 )
 """Columns of an enriched event, in the order of the file."""
 _SNOWPLOW_ACTIONS = {"shown": "list_view", "click": "list_click", "order": "transaction"}
@@ -854,9 +855,9 @@ def heap() -> Shape:
     )
 
 
-MATOMO_COLUMNS = tuple(
+MATOMO_COLUMNS = words(
     "idsite rec url action_name _id uid cdt rand pv_id res lang country c_n c_p c_t c_i "
-    "e_c e_a e_n idgoal ec_id revenue ec_items dimension1".split()
+    "e_c e_a e_n idgoal ec_id revenue ec_items dimension1"
 )
 
 
@@ -906,4 +907,3 @@ def matomo() -> Shape:
         truth(anonymous=True),
         note="kinds: c_n without c_i, c_i, idgoal; the item of an order is in ec_items, as JSON",
     )
-

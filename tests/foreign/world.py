@@ -243,6 +243,10 @@ def user_of(page: Page) -> str | None:
     return f"user-{page.user}" if page.is_signed_in else None
 
 
+def words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
 def ndjson(records: Iterable[Any]) -> bytes:
     return b"".join(json.dumps(record, ensure_ascii=False).encode() + b"\n" for record in records)
 
