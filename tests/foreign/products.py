@@ -38,7 +38,11 @@ SESSION_MS = 1_793_527_000_000
 
 def segment() -> Shape:
     """Track calls of the e-commerce spec, version 2, with page and identify calls between them."""
-    return Shape({"segment.ndjson": lists(_segment)}, truth(anonymous=True))
+    return Shape(
+        {"segment.ndjson": lists(_segment)},
+        truth(anonymous=True),
+        note="products[].variant is a colour; total has the shipping in it, revenue has not",
+    )
 
 
 def rudderstack() -> Shape:
@@ -233,8 +237,11 @@ _SCHEMA = "iglu:com.snowplowanalytics.snowplow"
 def _snowplow_base(one: Happening) -> Object:
     """What the two forms have in common."""
     page = one.page
-    names = {"visit": ("page_view", "page_view"), "login": ("struct", "event")}
-    event, name = names.get(one.kind, ("unstruct", "snowplow_ecommerce_action"))
+    vendor = "com.snowplowanalytics.snowplow"
+    event, name, vendor = {
+        "visit": ("page_view", "page_view", vendor),
+        "login": ("struct", "event", "com.google.analytics"),
+    }.get(one.kind, ("unstruct", "snowplow_ecommerce_action", f"{vendor}.ecommerce"))
     is_action = one.kind in _SNOWPLOW_ACTIONS
     return {
         "app_id": "shop",
@@ -263,7 +270,7 @@ def _snowplow_base(one: Happening) -> Object:
         "br_lang": "de",
         "os_timezone": "Europe/Berlin",
         "domain_sessionid": name_of("session", page.user),
-        "event_vendor": "com.snowplowanalytics.snowplow" + (".ecommerce" if is_action else ""),
+        "event_vendor": vendor,
         "event_name": name,
         "event_format": "jsonschema",
         "event_version": "1-0-2" if is_action else "1-0-0",
