@@ -1,9 +1,7 @@
-"""Events as products for analytics and marketing write them, fields and names as documented."""
+"""Events as products for analytics write them, fields and names as documented."""
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections import Counter
 from typing import Any
@@ -11,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 
 from tests.foreign.world import (
+    AGENT,
     Happening,
     Object,
-    Page,
     Shape,
     browser_of,
     cents_of,
@@ -25,15 +23,13 @@ from tests.foreign.world import (
     ndjson,
     parquet,
     plain_time,
-    single_happenings,
     singles,
     truth,
     user_of,
-    words,
 )
 
-AGENT = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 SESSION_MS = 1_793_527_000_000
+"""Sessions began about then."""
 
 
 def segment() -> Shape:
@@ -204,202 +200,6 @@ def _ga4(one: Happening) -> Object:
         "ecommerce": ecommerce,
         "items": listed,
     }
-
-
-SNOWPLOW_COLUMNS = words(
-    """
-    app_id platform etl_tstamp collector_tstamp dvce_created_tstamp event event_id txn_id
-    name_tracker v_tracker v_collector v_etl user_id user_ipaddress user_fingerprint domain_userid
-    domain_sessionidx network_userid geo_country geo_region geo_city geo_zipcode geo_latitude
-    geo_longitude geo_region_name ip_isp ip_organization ip_domain ip_netspeed page_url page_title
-    page_referrer page_urlscheme page_urlhost page_urlport page_urlpath page_urlquery
-    page_urlfragment refr_urlscheme refr_urlhost refr_urlport refr_urlpath refr_urlquery
-    refr_urlfragment refr_medium refr_source refr_term mkt_medium mkt_source mkt_term mkt_content
-    mkt_campaign contexts se_category se_action se_label se_property se_value unstruct_event
-    tr_orderid tr_affiliation tr_total tr_tax tr_shipping tr_city tr_state tr_country ti_orderid
-    ti_sku ti_name ti_category ti_price ti_quantity pp_xoffset_min pp_xoffset_max pp_yoffset_min
-    pp_yoffset_max useragent br_name br_family br_version br_type br_renderengine br_lang
-    br_features_pdf br_features_flash br_features_java br_features_director br_features_quicktime
-    br_features_realplayer br_features_windowsmedia br_features_gears br_features_silverlight
-    br_cookies br_colordepth br_viewwidth br_viewheight os_name os_family os_manufacturer
-    os_timezone dvce_type dvce_ismobile dvce_screenwidth dvce_screenheight doc_charset doc_width
-    doc_height tr_currency tr_total_base tr_tax_base tr_shipping_base ti_currency ti_price_base
-    base_currency geo_timezone mkt_clickid mkt_network etl_tags dvce_sent_tstamp refr_domain_userid
-    refr_device_tstamp derived_contexts domain_sessionid derived_tstamp event_vendor event_name
-    event_format event_version event_fingerprint true_tstamp
-    """
-)
-"""Columns of an enriched event, in the order of the file."""
-_SNOWPLOW_ACTIONS = {"shown": "list_view", "click": "list_click", "order": "transaction"}
-_SCHEMA = "iglu:com.snowplowanalytics.snowplow"
-
-
-def _snowplow_base(one: Happening) -> Object:
-    """What the two forms have in common."""
-    page = one.page
-    vendor = "com.snowplowanalytics.snowplow"
-    event, name, vendor = {
-        "visit": ("page_view", "page_view", vendor),
-        "login": ("struct", "event", "com.google.analytics"),
-    }.get(one.kind, ("unstruct", "snowplow_ecommerce_action", f"{vendor}.ecommerce"))
-    is_action = one.kind in _SNOWPLOW_ACTIONS
-    return {
-        "app_id": "shop",
-        "platform": "web",
-        "event": event,
-        "event_id": one.id,
-        "name_tracker": "sp1",
-        "v_tracker": "js-4.6.0",
-        "v_collector": "ssc-3.2.0-kafka",
-        "v_etl": "snowplow-enrich-kafka-5.1.0",
-        "user_id": user_of(page),
-        "user_ipaddress": f"192.0.2.{page.user}",
-        "domain_userid": browser_of(page),
-        "domain_sessionidx": 1 + page.user % 4,
-        "network_userid": name_of("network", page.user),
-        "geo_country": page.country,
-        "page_url": f"https://shop.example/{page.surface}",
-        "page_title": page.surface.title(),
-        "page_urlscheme": "https",
-        "page_urlhost": "shop.example",
-        "page_urlport": 443,
-        "page_urlpath": f"/{page.surface}",
-        "se_category": "account" if one.kind == "login" else None,
-        "se_action": "login" if one.kind == "login" else None,
-        "useragent": AGENT,
-        "br_lang": "de",
-        "os_timezone": "Europe/Berlin",
-        "domain_sessionid": name_of("session", page.user),
-        "event_vendor": vendor,
-        "event_name": name,
-        "event_format": "jsonschema",
-        "event_version": "1-0-2" if is_action else "1-0-0",
-    }
-
-
-def _snowplow_products(one: Happening) -> list[Object]:
-    page = one.page
-    products = [
-        {
-            "id": f"p{item}",
-            "name": f"Shirt {item}",
-            "category": f"clothes/c{item % 4}",
-            "price": cents_of(item) / 100,
-            "currency": "EUR",
-            "variant": ("blue", "red")[item % 2],
-            "position": position,
-        }
-        for position, item in page.slate
-    ]
-    match one.kind:
-        case "shown":
-            return products
-        case "click":
-            return products[one.position - 1 : one.position]
-        case "order":
-            return [products[one.position - 1] | {"quantity": page.quantity}]
-        case _:
-            return []
-
-
-def _snowplow_transaction(page: Page) -> Object:
-    return {
-        "transaction_id": f"t-{page.number}",
-        "revenue": page.value,
-        "currency": "EUR",
-        "payment_method": "card",
-        "total_quantity": page.quantity,
-    }
-
-
-def snowplow_json() -> Shape:
-    """Enriched events as JSON of the analytics SDKs; the experiment is a context of its own."""
-    action = "unstruct_event_com_snowplowanalytics_snowplow_ecommerce_snowplow_ecommerce_action_1"
-    entity = "contexts_com_snowplowanalytics_snowplow_ecommerce_"
-
-    def event(one: Happening) -> Object:
-        page, is_action = one.page, one.kind in _SNOWPLOW_ACTIONS
-        made = _snowplow_base(one) | {
-            "etl_tstamp": iso(one.at_ms + 900),
-            "collector_tstamp": iso(one.at_ms + 300),
-            "dvce_created_tstamp": iso(one.at_ms - 20),
-            "dvce_sent_tstamp": iso(one.at_ms + 5),
-            "derived_tstamp": iso(one.at_ms),
-            "br_features_pdf": True,
-            "br_cookies": True,
-            "contexts_com_snowplowanalytics_snowplow_web_page_1": [
-                {"id": name_of("view", page.number)}
-            ],
-            "contexts_com_acme_experiment_1": [{"test_name": "ranker", "variant": page.arm}],
-        }
-        if is_action:
-            made[action] = {"type": _SNOWPLOW_ACTIONS[one.kind], "name": f"recs_{page.surface}"}
-            made[entity + "product_1"] = _snowplow_products(one)
-        if one.kind == "order":
-            made[entity + "transaction_1"] = [_snowplow_transaction(page)]
-        return made
-
-    return Shape({"snowplow.ndjson": lists(event)}, truth(anonymous=True))
-
-
-def snowplow_tsv() -> Shape:
-    """Enriched events as the pipeline writes them: 131 columns without a header, two of which are
-    JSON that describes itself."""
-
-    def described(name: str, version: str, data: Any) -> Object:
-        return {"schema": f"{name}/jsonschema/{version}", "data": data}
-
-    def line(one: Happening) -> bytes:
-        page, is_action = one.page, one.kind in _SNOWPLOW_ACTIONS
-        ecommerce = f"{_SCHEMA}.ecommerce"
-        entities = [
-            described(f"{_SCHEMA}/web_page", "1-0-0", {"id": name_of("view", page.number)}),
-            *(described(f"{ecommerce}/product", "1-0-0", p) for p in _snowplow_products(one)),
-            described(
-                "iglu:com.acme/experiment", "1-0-0", {"test_name": "ranker", "variant": page.arm}
-            ),
-        ]
-        if one.kind == "order":
-            entities.append(
-                described(f"{ecommerce}/transaction", "1-0-0", _snowplow_transaction(page))
-            )
-        made = _snowplow_base(one) | {
-            "etl_tstamp": plain_time(one.at_ms + 900),
-            "collector_tstamp": plain_time(one.at_ms + 300),
-            "dvce_created_tstamp": plain_time(one.at_ms - 20),
-            "dvce_sent_tstamp": plain_time(one.at_ms + 5),
-            "derived_tstamp": plain_time(one.at_ms),
-            "br_features_pdf": "1",
-            "br_cookies": "1",
-            "contexts": json.dumps(described(f"{_SCHEMA}/contexts", "1-0-1", entities)),
-            "derived_contexts": json.dumps(
-                described(
-                    f"{_SCHEMA}/contexts",
-                    "1-0-1",
-                    [
-                        described(
-                            "iglu:com.snowplowanalytics.snowplow/ua_parser_context",
-                            "1-0-0",
-                            {"useragentFamily": "Firefox", "osFamily": "Linux"},
-                        )
-                    ],
-                )
-            ),
-        }
-        if is_action:
-            data = {"type": _SNOWPLOW_ACTIONS[one.kind], "name": f"recs_{page.surface}"}
-            action = described(f"{ecommerce}/snowplow_ecommerce_action", "1-0-2", data)
-            made["unstruct_event"] = json.dumps(
-                described(f"{_SCHEMA}/unstruct_event", "1-0-0", action)
-            )
-        cells = (made.get(column) for column in SNOWPLOW_COLUMNS)
-        return "\t".join("" if cell is None else str(cell) for cell in cells).encode() + b"\n"
-
-    return Shape(
-        {"enriched.tsv": b"".join(map(line, happenings()))},
-        truth(anonymous=True),
-        note="no header; lists, actions and the experiment are JSON in cells; nothing is quoted",
-    )
 
 
 def amplitude() -> Shape:
@@ -628,203 +428,6 @@ def posthog_batch() -> Shape:
     )
 
 
-def adobe_xdm() -> Shape:
-    """Experience events: propositions with items in lists within lists, deep down."""
-    types = {
-        "visit": "web.webpagedetails.pageViews",
-        "shown": "decisioning.propositionDisplay",
-        "click": "decisioning.propositionInteract",
-        "order": "commerce.purchases",
-    }
-
-    def event(one: Happening) -> Object | None:
-        page = one.page
-        if one.kind == "login":
-            return None
-        ecid = str(10**37 + page.user)
-        identities: Object = {
-            "ECID": [
-                {
-                    "id": ecid,
-                    "authenticatedState": "ambiguous",
-                    "primary": not page.is_signed_in,
-                }
-            ]
-        }
-        if page.is_signed_in:
-            identities["crmId"] = [
-                {"id": user_of(page), "authenticatedState": "authenticated", "primary": True}
-            ]
-        made: Object = {
-            "_id": one.id,
-            "timestamp": iso(one.at_ms),
-            "eventType": types[one.kind],
-            "identityMap": identities,
-            "endUserIDs": {"_experience": {"mcid": {"id": ecid, "namespace": {"code": "ECID"}}}},
-            "web": {
-                "webPageDetails": {
-                    "URL": f"https://shop.example/{page.surface}",
-                    "name": page.surface,
-                    "pageViews": {"value": 1 if one.kind == "visit" else 0},
-                }
-            },
-            "device": {"screenHeight": 1080, "screenWidth": 1920, "type": "desktop"},
-            "environment": {"type": "browser", "browserDetails": {"userAgent": AGENT}},
-            "placeContext": {"geo": {"countryCode": page.country}, "localTimezoneOffset": -60},
-            "implementationDetails": {
-                "name": "https://ns.adobe.com/experience/alloy",
-                "version": "2.29.0",
-                "environment": "browser",
-            },
-        }
-        experience: Object = {
-            "analytics": {"customDimensions": {"eVars": {"eVar12": page.arm, "eVar3": "de"}}}
-        }
-        if one.kind in ("shown", "click"):
-            shown = page.slate if one.kind == "shown" else [(one.position, one.item)]
-            done = "display" if one.kind == "shown" else "interact"
-            experience["decisioning"] = {
-                "propositionEventType": {done: 1},
-                "propositions": [
-                    {
-                        "id": name_of("proposition", page.number),
-                        "scope": f"web://shop.example/{page.surface}#recs",
-                        "scopeDetails": {
-                            "decisionProvider": "EXD",
-                            "correlationID": name_of("correlation", page.number),
-                            "activity": {"id": "dps:activity:17", "priority": 0},
-                            "experience": {"id": page.arm},
-                            "strategies": [{"step": "entry", "trafficType": "0"}],
-                            "characteristics": {"eventToken": hex_of(40, "token", page.number)},
-                        },
-                        "items": [_offer(page, position, item) for position, item in shown],
-                    }
-                ],
-            }
-            if one.kind == "click":
-                action = {"id": f"personalized-offer:{one.item}", "label": "more"}
-                experience["decisioning"]["propositionAction"] = action
-        if one.kind == "order":
-            made["commerce"] = {
-                "purchases": {"value": 1},
-                "order": {
-                    "purchaseID": f"o-{page.number}",
-                    "priceTotal": page.value,
-                    "currencyCode": "EUR",
-                },
-            }
-            made["productListItems"] = [
-                {
-                    "SKU": f"personalized-offer:{one.item}",
-                    "name": f"Shirt {one.item}",
-                    "quantity": page.quantity,
-                    "priceTotal": page.value,
-                    "currencyCode": "EUR",
-                }
-            ]
-        return made | {"_experience": experience}
-
-    return Shape(
-        {"xdm.ndjson": lists(event)},
-        truth(anonymous=True),
-        note="13 levels deep; priceTotal is of the line, not of a piece; users are in identityMap",
-    )
-
-
-def _offer(page: Page, position: int, item: int) -> Object:
-    style: Object = {"style": {"light": {"text": {"color": "#111"}}}}
-    return {
-        "id": f"personalized-offer:{item}",
-        "name": f"Shirt {item}",
-        "score": round(1 / position, 4),
-        "itemSelection": {
-            "selectionDetail": {"selectionType": "selectionStrategy", "strategyName": "recs"},
-            "rankingDetail": {"algorithmID": page.arm, "strategyID": "s1", "step": "aiModel"},
-        },
-        "schema": "https://ns.adobe.com/personalization/json-content-item",
-        "data": {
-            "id": f"d{item}",
-            "format": "application/json",
-            "content": {"card": {"header": {"title": f"Shirt {item}"} | style}},
-        },
-        "characteristics": {"eventToken": hex_of(32, "item", page.number, item)},
-    }
-
-
-_BRAZE_TYPES = {
-    "visit": "users.behaviors.app.SessionStart",
-    "login": "users.behaviors.CustomEvent",
-    "impression": "users.messages.contentcard.Impression",
-    "click": "users.messages.contentcard.Click",
-    "order": "users.behaviors.Purchase",
-}
-
-
-def _braze(one: Happening) -> tuple[Object, Object, Object]:
-    """What says who and when, the user, and all the rest."""
-    page = one.page
-    head: Object = {"id": one.id, "time": one.at_ms // 1000}
-    user: Object = {
-        "user_id": hex_of(24, "braze", page.user),
-        "external_user_id": user_of(page),
-        "device_id": browser_of(page),
-        "timezone": "Europe/Berlin",
-    }
-    rest: Object = {
-        "app_group_id": hex_of(24, "group"),
-        "app_id": name_of("app"),
-        "platform": ("ios", "android", "web")[page.user % 3],
-        "os_version": "18.1",
-        "device_model": "Pixel 9",
-    }
-    match one.kind:
-        case "visit":
-            rest["session_id"] = name_of("session", page.user, page.number)
-        case "login":
-            rest |= {"name": "signed_in", "properties": '{"plan":"free"}'}
-        case "impression" | "click":
-            rest |= {
-                "content_card_id": f"card-{one.item}",
-                "campaign_id": name_of("campaign", page.surface),
-                "campaign_name": f"recs {page.surface}",
-                "message_variation_id": name_of("variation", page.arm),
-                "message_variation_name": page.arm,
-                "dispatch_id": hex_of(32, "dispatch", page.number),
-                "send_id": f"send-{page.number}",
-            }
-        case _:
-            rest |= {"product_id": f"card-{one.item}", "price": page.value, "currency": "EUR"}
-            rest["properties"] = json.dumps({"quantity": page.quantity})
-    return head, user, rest
-
-
-def braze_http() -> Shape:
-    """Braze Currents to an HTTP endpoint or a stream: the user and the rest are objects."""
-
-    def event(one: Happening) -> Object:
-        head, user, rest = _braze(one)
-        return {"event_type": _BRAZE_TYPES[one.kind], **head, "user": user, "properties": rest}
-
-    return Shape(
-        {"braze.ndjson": singles(event)},
-        truth(anonymous=True),
-        note="a card a record, in seconds, no position; price is of the whole purchase",
-    )
-
-
-def braze_storage() -> Shape:
-    """Braze Currents to a bucket: flat, a folder for each type of event, which says the type."""
-    rows: dict[str, list[Object]] = {}
-    for one in single_happenings():
-        head, user, rest = _braze(one)
-        rows.setdefault(_BRAZE_TYPES[one.kind], []).append(head | user | rest)
-    return Shape(
-        {f"{kind}.ndjson": ndjson(made) for kind, made in sorted(rows.items())},
-        truth(anonymous=True),
-        note="the type is the name of the file; Braze writes Avro with the same fields",
-    )
-
-
 def heap() -> Shape:
     """Calls of the track API: properties are flat, so an item shown is a call."""
     names = {
@@ -859,58 +462,4 @@ def heap() -> Shape:
         {"heap.ndjson": singles(call)},
         truth(anonymous=True),
         note="revenue is of the order, price of a piece",
-    )
-
-
-MATOMO_COLUMNS = words(
-    "idsite rec url action_name _id uid cdt rand pv_id res lang country c_n c_p c_t c_i "
-    "e_c e_a e_n idgoal ec_id revenue ec_items dimension1"
-)
-
-
-def matomo() -> Shape:
-    """Requests of the tracking API as rows: content tracking. An impression is what has a content
-    name and no interaction."""
-    out = io.StringIO()
-    rows = csv.DictWriter(out, MATOMO_COLUMNS, restval="", lineterminator="\n")
-    rows.writeheader()
-    for one in single_happenings():
-        page = one.page
-        row: Object = {
-            "idsite": 1,
-            "rec": 1,
-            "url": f"https://shop.example/{page.surface}",
-            "_id": hex_of(16, "visitor", page.user),
-            "uid": user_of(page) or "",
-            "cdt": plain_time(one.at_ms, 0),
-            "rand": page.number % 97,
-            "pv_id": hex_of(6, "view", page.number),
-            "res": "1920x1080",
-            "lang": "de",
-            "country": page.country.lower(),
-            "dimension1": page.arm,
-        }
-        content = {
-            "c_n": f"recs {page.surface}",
-            "c_p": f"item-{one.item}",
-            "c_t": f"https://shop.example/item/{one.item}",
-        }
-        match one.kind:
-            case "visit":
-                row["action_name"] = page.surface.title()
-            case "login":
-                row |= {"e_c": "account", "e_a": "login", "e_n": "form"}
-            case "impression":
-                row |= content
-            case "click":
-                row |= content | {"c_i": "click"}
-            case _:
-                line = [f"item-{one.item}", f"Shirt {one.item}", "", one.price, page.quantity]
-                row |= {"idgoal": 0, "ec_id": f"o{page.number}", "revenue": f"{page.value:.2f}"}
-                row["ec_items"] = json.dumps([line])
-        rows.writerow(row)
-    return Shape(
-        {"matomo.csv": out.getvalue().encode()},
-        truth(anonymous=True),
-        note="kinds: c_n without c_i, c_i, idgoal; the item of an order is in ec_items, as JSON",
     )

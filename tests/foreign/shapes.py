@@ -5,26 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 
-from tests.foreign import datasets, envelopes, home_made, products, tables
+from tests.foreign import datasets, envelopes, home_made, marketing, products, snowplow, tables
 from tests.foreign.world import Shape
+
+__all__ = ["SHAPES", "Shape"]
 
 _MAKERS: tuple[Callable[[], Shape], ...] = (
     products.segment,
     products.rudderstack,
     products.ga4,
     products.ga4_not_set,
-    products.snowplow_json,
-    products.snowplow_tsv,
+    snowplow.snowplow_json,
+    snowplow.snowplow_tsv,
     products.amplitude,
     products.amplitude_device_event_id,
     products.mixpanel,
     products.posthog_webhook,
     products.posthog_batch,
-    products.adobe_xdm,
-    products.braze_http,
-    products.braze_storage,
+    marketing.adobe_xdm,
+    marketing.braze_http,
+    marketing.braze_storage,
     products.heap,
-    products.matomo,
+    marketing.matomo,
     envelopes.cloudevents,
     envelopes.debezium_schema,
     envelopes.debezium,

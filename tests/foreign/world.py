@@ -24,6 +24,7 @@ USERS = 150
 ARMS = ("A", "B")
 SURFACES = ("home", "search", "detail")
 COUNTRIES = ("DE", "FR", "US")
+AGENT = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 Object = dict[str, Any]
 
 
