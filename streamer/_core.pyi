@@ -328,11 +328,21 @@ class RecordDecoder:
         headers: bytes | None = None,
         timestamp_ms: int = 0,
     ) -> Any:
-        """The values of an event of a log as a dict, or the reason why a record is none. Ids are
-        hashes."""
+        """The first of ``decode_all``."""
+
+    def decode_all(
+        self,
+        log: str,
+        value: bytes | None,
+        key: bytes | None = None,
+        headers: bytes | None = None,
+        timestamp_ms: int = 0,
+    ) -> list[Any]:
+        """The values of each event of a log in a record as a dict, or the reason why one is none:
+        one at least. Ids are hashes."""
 
     def time_of(self, log: str, value: bytes) -> int | None:
-        """Epoch milliseconds of a valid event; None of any other record."""
+        """Epoch milliseconds of the latest event of a record; None of one that has none."""
 
     def explain(
         self,

@@ -2,6 +2,7 @@
 //! allocated for an event, as all buffers are the decoder's.
 
 mod draft;
+mod drafts;
 mod event;
 pub mod fields;
 mod mapping;
@@ -11,10 +12,11 @@ pub mod rejected;
 mod times;
 
 pub use draft::NativeEvent;
-use draft::{CustomFields, Draft, Reading};
+use draft::{CustomFields, Draft, Form, Reading};
+use drafts::{Drafts, End, Native, Said};
 pub use event::{Action, Body, Event, Item, Line};
 use fields::{Field, Ranges};
-use mapping::Mapping;
+use mapping::{Mapping, Opened};
 use names::Names;
 pub use reason::Reason;
 
@@ -27,14 +29,18 @@ use crate::json::{self, Reader};
 use crate::kafka::{BLOCK, Record};
 use crate::spec::Spec;
 use crate::spec::records::{
-    FlatSpec, Format, LayoutSpec, Policies, RecordLimits, RecordSettings, Unit, ValueSettings,
+    FlatSpec, Format, LayoutSpec, Policies, RecordLimits, RecordSettings, ValueSettings,
 };
 
 /// Ranks in a brute-force list are 16-bit integers times three.
 const MAX_RANK: usize = 10_000;
 
-/// The event of a record, or the reason why it is none; one of several where it has several defects.
+/// An event of a record, or the reason why it is none; one of several where it has several defects.
 pub type Decoded<'a> = Result<Event<'a>, Reason>;
+
+/// Events of some records, in their order, each with the place of its record. A record has one, or
+/// several where it is mapped so.
+pub type DecodedEvents<'a> = SmallVec<[(usize, Decoded<'a>); BLOCK]>;
 
 /// Decodes the records of all sources.
 #[derive(Debug)]
@@ -43,8 +49,9 @@ pub struct Decoder {
     /// Fields whose names are settings.
     names: Vec<(String, Field)>,
     rules: Rules,
-    /// One for each record that is decoded at a time.
-    drafts: Vec<Draft>,
+    drafts: Drafts,
+    /// The records that are decoded at a time.
+    opened: Vec<Opened>,
 }
 
 /// Records of one shape.
@@ -136,11 +143,11 @@ impl Decoder {
             .map(|(name, field)| (name.to_owned(), field))
             .collect();
         let custom = known.custom;
-        let drafts = (0..BLOCK).map(|_| Draft::new(dimensions.len(), has_policies, &custom));
         Ok(Self {
             sources,
             names,
-            drafts: drafts.collect(),
+            drafts: Drafts::new(dimensions.len(), has_policies, &custom),
+            opened: (0..BLOCK).map(|_| Opened::default()).collect(),
             rules: Rules {
                 key,
                 feedback: feedback.to_vec(),
@@ -153,30 +160,36 @@ impl Decoder {
         })
     }
 
-    /// The event of a record of a source.
+    /// The first event of a record of a source, or the first reason why it is none.
     ///
     /// # Errors
     /// The reason why it is none; one of several where it has several defects.
     pub fn decode<'a>(&'a mut self, source: usize, record: &Record<'a>) -> Decoded<'a> {
-        let mut found = SmallVec::new();
-        self.decode_all(source, std::slice::from_ref(record), &mut found);
-        found.pop().unwrap_or(Err(Reason::Json))
+        let events = self.decode_all(source, std::slice::from_ref(record));
+        let first = events.into_iter().next();
+        first.map_or(Err(Reason::Ignored), |(_, event)| event)
     }
 
-    /// Appends the events of some records, at most `kafka::BLOCK`; others are left out.
+    /// The events of some records, at most `kafka::BLOCK`; others are left out.
     pub fn decode_all<'a>(
         &'a mut self,
         source: usize,
         records: &[Record<'a>],
-        events: &mut SmallVec<[Decoded<'a>; BLOCK]>,
-    ) {
+    ) -> DecodedEvents<'a> {
         let (source, rules) = (&self.sources[source], &self.rules);
-        for (draft, record) in self.drafts.iter_mut().zip(records) {
-            events.push(match source.read(rules, draft, record) {
-                Ok((kind, text)) => Ok(draft.event(kind, text)),
-                Err(reason) => Err(reason),
-            });
+        self.drafts.clear();
+        for (place, (opened, record)) in self.opened.iter_mut().zip(records).enumerate() {
+            self.drafts.set_record(place);
+            source.read(rules, (opened, &mut self.drafts), record);
         }
+        let (drafts, opened) = (&self.drafts, &self.opened);
+        let events = drafts.ends.iter().map(|end| {
+            let text = source.text_here(&records[end.record]);
+            let text = opened[end.record].text_of(text);
+            let event = end.read.map(|said| drafts.get(end.draft).event(said, text));
+            (end.record, event)
+        });
+        events.collect()
     }
 
     /// The text of a record of a source; None where it has none.
@@ -201,29 +214,29 @@ impl Decoder {
 }
 
 impl Decoder {
-    /// Writes the event of a record of a mapped source in our own shape, with a click that stands in
-    /// it, and returns its kind; `id` is its id where it has none.
-    ///
-    /// # Errors
-    /// The reason why it is none.
+    /// The events of a record of a mapped source in our own shape, and the reasons why others are
+    /// none; `id` makes ids of those that have none.
     pub fn rewrite(
         &mut self,
         source: usize,
         record: &Record,
         id: &str,
-        to: &mut NativeEvent,
-    ) -> Result<EventKind, Reason> {
-        let (source, rules) = (&self.sources[source], &self.rules);
-        let draft = &mut self.drafts[0];
-        let (kind, text) = source.read(rules, draft, record)?;
-        let Layout::Mapped(mapping) = &source.layout else {
-            return Err(Reason::Kind);
-        };
-        mapping.write(draft, (kind, text), (rules, &source.values), id, to)?;
-        match to.json.len().max(to.click.len()) > rules.limits.max_record_bytes {
-            true => Err(Reason::TooLarge),
-            false => Ok(kind),
-        }
+    ) -> (Vec<NativeEvent>, Vec<Reason>) {
+        self.drafts.native = Some(Native {
+            id: id.to_owned(),
+            events: Vec::new(),
+        });
+        let decoded = self.decode_all(source, std::slice::from_ref(record));
+        let mut reasons: Vec<Reason> = decoded.iter().filter_map(|(_, x)| x.err()).collect();
+        drop(decoded);
+        let native = self.drafts.native.take().unwrap_or_default();
+        let max_bytes = self.rules.limits.max_record_bytes;
+        let (written, too_large): (Vec<_>, Vec<_>) = native
+            .events
+            .into_iter()
+            .partition(|event| event.json.len() <= max_bytes);
+        reasons.extend(too_large.iter().map(|_| Reason::TooLarge));
+        (written, reasons)
     }
 }
 
@@ -288,50 +301,67 @@ impl Flat {
 }
 
 impl Source {
-    /// Fills a draft; returns the kind of the event, and the text of the record. A record without a
-    /// value is ignored: a topic that is compacted, or follows a table, has one for what is deleted.
-    fn read<'a>(
-        &self,
-        rules: &Rules,
-        draft: &mut Draft,
-        record: &Record<'a>,
-    ) -> Result<(EventKind, &'a str), Reason> {
-        let (value, max_bytes) = (
-            record.value.ok_or(Reason::Ignored)?,
-            rules.limits.max_record_bytes,
-        );
-        if value.len() > max_bytes {
-            return Err(Reason::TooLarge);
+    /// Reads the events of a record: of each record one at least has an end. A record without a value
+    /// is ignored: a topic that is compacted, or follows a table, has one for what is deleted.
+    fn read(&self, rules: &Rules, (opened, drafts): (&mut Opened, &mut Drafts), record: &Record) {
+        opened.clear();
+        let first = drafts.ends.len();
+        if let Err(reason) = self.fill(rules, (opened, drafts), record) {
+            drafts.begin();
+            drafts.end(Err(reason));
         }
-        draft.clear();
-        let value = match self.format.text(value, max_bytes, &mut draft.text)? {
-            Payload::Here(text) => text,
-            Payload::Written => &[],
-        };
-        match self.fill(rules, draft, record, value) {
-            Err(Reason::Ignored) => Err(Reason::Ignored),
-            Err(_) if json::depth(value) > rules.limits.max_depth => Err(Reason::TooDeep),
-            found => found,
+        let ends = &mut drafts.ends[first..];
+        let is_wrong = |end: &End| end.read.is_err_and(|reason| reason != Reason::Ignored);
+        if ends.iter().any(is_wrong) {
+            let text = self.text_here(record);
+            if json::depth(opened.text_of(text).as_bytes()) > rules.limits.max_depth {
+                for end in ends {
+                    end.read = end.read.map_err(|_| Reason::TooDeep);
+                }
+            }
         }
     }
 
-    /// `value`: the text of the record, where the draft does not have one of its own.
-    fn fill<'a>(
+    fn fill(
         &self,
         rules: &Rules,
-        draft: &mut Draft,
+        (opened, drafts): (&mut Opened, &mut Drafts),
         record: &Record,
-        value: &'a [u8],
-    ) -> Result<(EventKind, &'a str), Reason> {
-        let text = std::str::from_utf8(value).map_err(|_| Reason::Json)?;
-        let kind = match &self.layout {
-            Layout::Flat(flat) => {
-                draft.fill(&self.reading(flat, rules, text), &flat.fields)?;
-                flat.kind
-            }
-            Layout::Mapped(mapping) => mapping.fill(draft, record, text, (rules, &self.values))?,
+    ) -> Result<(), Reason> {
+        let value = record.value.ok_or(Reason::Ignored)?;
+        let max_bytes = rules.limits.max_record_bytes;
+        if value.len() > max_bytes {
+            return Err(Reason::TooLarge);
+        }
+        let value = match self.format.text(value, max_bytes, &mut opened.text)? {
+            Payload::Here(text) => text,
+            Payload::Written => &[],
         };
-        Ok((kind, text))
+        let text = std::str::from_utf8(value).map_err(|_| Reason::Json)?;
+        match &self.layout {
+            Layout::Flat(flat) => {
+                let (kind, shared) = (flat.kind, None);
+                let draft = drafts.begin();
+                let read = draft.fill(&self.reading(flat, rules, text), &flat.fields);
+                drafts.end(read.map(|()| Said { kind, shared }));
+            }
+            Layout::Mapped(mapping) => {
+                let schema = mapping.reads_schema_names();
+                let schema = schema.then(|| self.format.schema_name(record)).flatten();
+                let text = (text, schema.as_deref());
+                mapping.read(opened, record, text, (rules, &self.values), drafts);
+                if !drafts.has_ends() {
+                    return Err(Reason::Ignored);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The text of a record that stands in its value; "" where it has another.
+    fn text_here<'a>(&self, record: &Record<'a>) -> &'a str {
+        let plain = self.format.plain(record.value.unwrap_or_default());
+        std::str::from_utf8(plain).unwrap_or_default()
     }
 
     fn reading<'a>(&'a self, flat: &'a Flat, rules: &'a Rules, record: &'a str) -> Reading<'a> {
@@ -341,7 +371,7 @@ impl Source {
             rules,
             values: &self.values,
             items: &flat.items,
-            unit: Unit::Any,
+            form: &Form::PLAIN,
         }
     }
 }
@@ -362,14 +392,17 @@ pub struct Explained {
 }
 
 impl Decoder {
-    /// Why a record is no event, for people.
+    /// Why a record is no event, for people; of several that are none the first.
     pub fn explain(&mut self, source: usize, record: &Record) -> Explained {
-        self.drafts[0].clear();
-        let reason = self.decode(source, record).err();
-        let draft = &self.drafts[0];
-        let format = &self.sources[source].format;
-        let plain = format.plain(record.value.unwrap_or_default());
-        let text = draft.text_of(std::str::from_utf8(plain).unwrap_or_default());
+        self.decode_all(source, std::slice::from_ref(record));
+        let is_wrong = |end: &&End| end.read.is_err_and(|reason| reason != Reason::Ignored);
+        let mut ends = self.drafts.ends.iter();
+        let end = ends.find(is_wrong).or(self.drafts.ends.first());
+        let (reason, draft) = end.map_or((None, self.drafts.get(0)), |end| {
+            (end.read.err(), self.drafts.get(end.draft))
+        });
+        let of_record = self.sources[source].text_here(record);
+        let text = self.opened[0].text_of(of_record);
         let at = draft.place.at as usize;
         let kind = match &self.sources[source].layout {
             Layout::Flat(flat) => Some(flat.kind),

@@ -141,6 +141,17 @@ impl FormatReader {
         Ok(Payload::Written)
     }
 
+    /// The name of the record or message that a value is, with its namespace or package; None where
+    /// its schema gives none.
+    pub fn schema_name(&self, record: &Record) -> Option<String> {
+        let (id, payload) = split(record.value?)?;
+        match self.schemas.get(&id)? {
+            Schema::Avro(schema) => schema.name(payload).map(str::to_owned),
+            Schema::Protobuf(schema) => schema.name(payload),
+            Schema::Refused => None,
+        }
+    }
+
     /// The id of the schema that has to be made known before a record can be read.
     #[inline]
     pub fn unknown(&self, record: &Record) -> Option<u32> {

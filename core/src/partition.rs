@@ -16,13 +16,13 @@ use crate::changes::{EventKind, NEVER};
 use crate::counting::Counting;
 use crate::counting::sessions::Sessions;
 use crate::decode::rejected::RejectedRecords;
-use crate::decode::{Body, Decoded, Reason};
+use crate::decode::{Body, Decoded, DecodedEvents, Event, Reason};
 use crate::hash::mix;
 use crate::kafka::Record;
 use crate::panes::Overflow;
 use crate::partition::admission::{TopicLog, Verdict};
 use crate::spec::{LogSpec, Spec, Time};
-use events::{At, Identity};
+use events::{At, Identity, InRecord};
 
 /// State of one partition number, over all topics.
 pub struct Partition {
@@ -76,18 +76,28 @@ impl Partition {
         &mut self,
         log: usize,
         records: &[Record],
-        events: &[Decoded],
+        events: &DecodedEvents,
     ) -> Result<(), Overflow> {
         std::hint::black_box(self.warm_up(log, events));
-        let mut found = records.iter().zip(events);
-        found.try_for_each(|(record, event)| self.take(log, record, event))
+        let (mut last, mut place) = (None, InRecord::default());
+        for (at, event) in events {
+            match last.replace(*at) == Some(*at) {
+                true => place.number += 1,
+                false => place = InRecord::default(),
+            }
+            self.take(log, (&records[*at], place), event)?;
+            if let Ok(Event { body: Body::Impressions { items, .. }, .. }) = event {
+                place.shown += items.len();
+            }
+        }
+        Ok(())
     }
 
     /// Looks up what the events will need, so that the processor fetches it from memory for all of
     /// them at the same time, instead of one after another when each is taken in.
-    fn warm_up(&self, log: usize, events: &[Decoded]) -> usize {
+    fn warm_up(&self, log: usize, events: &DecodedEvents) -> usize {
         let log = &self.logs[log];
-        let events = events.iter().flatten();
+        let events = events.iter().filter_map(|(_, event)| event.as_ref().ok());
         events
             .map(|event| {
                 let mut known = log.ids.warm_up(log.id_of(event));
@@ -108,10 +118,18 @@ impl Partition {
             .sum()
     }
 
-    fn take(&mut self, at: usize, record: &Record, event: &Decoded) -> Result<(), Overflow> {
+    fn take(
+        &mut self,
+        at: usize,
+        (record, place): (&Record, InRecord),
+        event: &Decoded,
+    ) -> Result<(), Overflow> {
         let offset = record.offset;
         let log = &mut self.logs[at];
-        let arrival_ms = log.arrive(offset, record.timestamp_ms);
+        let arrival_ms = match place.number {
+            0 => log.arrive(offset, record.timestamp_ms),
+            _ => log.arrival_ms,
+        };
         let event = match event {
             Ok(event) => event,
             Err(Reason::Ignored) => {
@@ -147,6 +165,7 @@ impl Partition {
         let at = At {
             arrival_ms,
             position,
+            place,
             combination,
         };
         let Self {

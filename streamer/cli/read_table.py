@@ -27,7 +27,7 @@ def looked_at(
     for lines in batches:
         for log, _, raw in lines if not sample.is_full else ():
             if log != NO_TOPIC:
-                sample.add(log, raw, decoder.decode(log, raw))
+                sample.add(log, raw, decoder.decode_all(log, raw))
         yield lines
 
 

@@ -17,27 +17,31 @@ _M, _MASK = 0x5BD1E995, 0xFFFFFFFF
 
 
 class KeyReader:
-    """Reads the ``user_id`` of a line: of our own shape if it can be read whatever else is wrong,
-    of others where the line is an event."""
+    """Reads what a line is keyed by, its ``join_id``, else its ``user_id``: of our own shape if it can
+    be read whatever else is wrong, of others where the line is an event."""
 
     def __init__(self, settings: Settings) -> None:
         self._decoder = record_decoder(settings) if settings.reads_sources else None
         names = settings.events.fields
-        key = msgspec.defstruct("Key", [("user_id", str | int)], rename=names, gc=False)
+        fields: list[Any] = [("user_id", str | int | None, None), ("join_id", str | int | None, None)]
+        key = msgspec.defstruct("Key", fields, rename=names, gc=False)
         self._quick: msgspec.json.Decoder[Any] = msgspec.json.Decoder(key)
 
     def read(self, log: str, raw: bytes) -> bytes | None:
-        """The user's id in UTF-8; None where there is none."""
+        """The id in UTF-8; None where there is none."""
         if self._decoder is not None:
             event = self._decoder.decode(log, raw)
-            return None if isinstance(event, str) else event["user_id"].encode() or None
+            return None if isinstance(event, str) else event["key"].encode() or None
         if len(raw) > limits.MAX_RECORD_BYTES:
             return None
         try:
             if not raw.isascii():
                 raw.decode()
-            user: str | int = self._quick.decode(raw).user_id
-            return str(user).encode() or None
+            found = self._quick.decode(raw)
+            for own in (found.join_id, found.user_id):
+                if own not in (None, ""):
+                    return str(own).encode()
+            return None
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
             return None
 

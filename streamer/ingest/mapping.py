@@ -1,68 +1,138 @@
-"""Compiles where the fields of a source stand to what the core reads: values by number, and offsets
-of the time zone of times without one."""
+"""Compiles where the fields of a source stand to what the core reads: values by number, on levels of
+the record, and offsets of the time zone of times without one."""
 
 from __future__ import annotations
 
 import json
 import zoneinfo
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
-from streamer.settings.event_fields import ELEMENT_FIELDS, LINE_TYPES, field_names
+from streamer.settings.durations import moment_of
+from streamer.settings.event_fields import ELEMENT_FIELDS, field_names
 from streamer.settings.logs import Log
 from streamer.settings.model import Settings
-from streamer.settings.paths import Path, Step, Where, path_of
+from streamer.settings.paths import Lists, Path, Step, Where, path_of, through_lists
 from streamer.settings.source_rules import forms_of
 from streamer.settings.sources import FieldSource, KindValue, Source
 
-_RECORD = "$."
 _FIRST_DAY, _LAST_DAY = datetime(1970, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
 """Offsets of zones are known between them."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """A value that is looked at, by its place on a level; level -1: beside records."""
+
+    level: int
+    place: int
+
+
+@dataclass
+class _Level:
+    within: _Value | None = None
+    """The list that it is an element of."""
+    only: list[dict[str, Any]] = field(default_factory=list)
+    paths: list[Path] = field(default_factory=list)
+
+
 @dataclass
 class Values:
-    """Numbers of the values that are looked at: those of paths, then what stands beside records."""
+    """The values that are looked at: what stands beside records, and those of each level: the record,
+    and elements of lists."""
 
-    paths: list[Path] = field(default_factory=list)
     beside: list[Any] = field(default_factory=list)
+    levels: list[_Level] = field(default_factory=lambda: [_Level()])
+    _by_lists: dict[Lists, int] = field(default_factory=lambda: {(): 0})
 
-    def path(self, path: Path) -> int:
-        """The number of the value at a path."""
-        if path not in self.paths:
-            self.paths.append(path)
-        return self.paths.index(path)
+    def path(self, path: Path) -> _Value:
+        """The value at a path."""
+        lists, rest = through_lists(path)
+        return self._at(self.level(lists), rest)
 
-    def aside(self, what: Any) -> int:
-        """The number of a value beside records; below 0 until all paths are known."""
+    def aside(self, what: Any) -> _Value:
+        """A value beside records."""
         if what not in self.beside:
             self.beside.append(what)
-        return -1 - self.beside.index(what)
+        return _Value(-1, self.beside.index(what))
+
+    def level(self, lists: Lists) -> int:
+        """The level of elements behind some lists."""
+        if lists in self._by_lists:
+            return self._by_lists[lists]
+        *outer, (path, only) = lists
+        level = _Level(within=self._at(self.level(tuple(outer)), path))
+        self.levels.append(level)
+        number = self._by_lists[lists] = len(self.levels) - 1
+        if only is not None:
+            step: Step = int(only.key) if only.key.isdigit() else only.key
+            value = self._at(number, (step,))
+            level.only.append({"values": [value], "test": {"one_of": [only.equals]}})
+        return number
+
+    def chain(self, lists: Lists, outer: Lists) -> list[int]:
+        """The levels of some lists within those of others, from without."""
+        return [self.level(lists[:n]) for n in range(len(outer) + 1, len(lists) + 1)]
+
+    def _at(self, level: int, path: Path) -> _Value:
+        paths = self.levels[level].paths
+        if path not in paths:
+            paths.append(path)
+        return _Value(level, paths.index(path))
 
     def numbered(self, spec: Any) -> Any:
-        """A spec whose numbers below 0 are those behind the paths."""
+        """A spec with the numbers of its values."""
         if isinstance(spec, dict):
             return {key: self.numbered(value) for key, value in spec.items()}
         if isinstance(spec, list):
             return [self.numbered(value) for value in spec]
-        is_aside = isinstance(spec, int) and not isinstance(spec, bool) and spec < 0
-        return len(self.paths) - 1 - spec if is_aside else spec
+        return self._number(spec) if isinstance(spec, _Value) else spec
+
+    def _number(self, value: _Value) -> int:
+        if value.level < 0:
+            return value.place
+        before = sum(len(level.paths) for level in self.levels[: value.level])
+        return len(self.beside) + before + value.place
+
+    def spec(self) -> dict[str, Any]:
+        """The core's spec of all of them."""
+        levels = [
+            {"list": level.within, "only": level.only, "paths": [_steps(path) for path in level.paths]}
+            for level in self.levels
+        ]
+        return {"beside": self.beside, "levels": self.numbered(levels)}
 
 
 def mapped_layout(settings: Settings, source: Source, log: Log) -> dict[str, Any]:
     """The core's spec of the records of one topic of a source."""
     values = Values()
-    kind = _kind(source, log, values)
+    events = events_of(source)
+    kind = _kind(source, log, values, events)
     kinds = {name: _Kind(settings, source, name, values).spec() for name in log.kinds}
-    spec = values.numbered({"kind": kind, "kinds": kinds})
-    return {
-        **spec,
-        "paths": [_steps(path) for path in values.paths],
-        "beside": values.beside,
-    }
+    each = values.chain(events, ())
+    spec = values.numbered({"kind": kind, "kinds": kinds, "each": each})
+    return {**spec, **values.spec(), "unfold": _unfold(source)}
+
+
+def events_of(source: Source) -> Lists:
+    """The lists whose elements are events."""
+    return () if source.each is None else through_lists(path_of(source.each))[0]
+
+
+def _unfold(source: Source) -> list[dict[str, Any]]:
+    """Texts that are taken apart: first those that others stand in."""
+    texts: dict[str, list[str]] = {path: [] for path in source.json}
+    for path, by in source.split.items():
+        texts[path] = [by] if isinstance(by, str) else list(by)
+    steps = sorted(((path_of(path), split) for path, split in texts.items()), key=_depth)
+    return [{"path": _steps(path), "split": split} for path, split in steps]
+
+
+def _depth(text: tuple[Path, list[str]]) -> int:
+    return len(text[0])
 
 
 def value_settings(source: Source) -> dict[str, Any]:
@@ -71,109 +141,93 @@ def value_settings(source: Source) -> dict[str, Any]:
         "positions_from": source.positions_from,
         "zone": _zone_offsets(source.zone),
         "missing": source.missing,
+        "whole_ids": source.whole_ids,
     }
 
 
-def _kind(source: Source, log: Log, values: Values) -> dict[str, Any]:
-    """What a record is: by a value, or always the same."""
+def _kind(source: Source, log: Log, values: Values, events: Lists) -> dict[str, Any]:
+    """What a record, or each of its events, is."""
     kind = source.kind
-    if kind.fixed is not None:
-        return {"fixed": _rule(LINE_TYPES[kind.fixed], None)}
-    if kind.field is None and kind.header is None:
-        ((name, rule),) = topic_rules(source, log.plain)
-        return {"fixed": _rule(name, rule)}
     paths = (kind.field,) if isinstance(kind.field, str) else kind.field or ()
-    numbers = [values.path(path_of(path)) for path in paths]
+    by = [values.path(path_of(path)) for path in paths]
     if kind.header is not None:
-        numbers.append(values.aside({"header": kind.header}))
-    rules = {v: _rule(name, rule) for name, of in kind.rules.items() for v, rule in of.items()}
-    return {"by": {"values": numbers, "rules": rules, "ignored": list(kind.ignored)}}
+        by.append(values.aside({"header": kind.header}))
+    if kind.schema:
+        by.append(values.aside("schema"))
+    rules = [_rule(name, rule, values) for name, rule in kind.rules_of_topic(log.plain)]
+    return {"by": by, "rules": rules}
 
 
-def topic_rules(source: Source, topic: str) -> list[tuple[str, KindValue]]:
-    """What the name of a topic says its records are."""
-    rules = source.kind.rules
-    return [(name, of[topic]) for name, of in rules.items() if topic in of]
-
-
-def _rule(kind: str, rule: KindValue | None) -> dict[str, Any]:
-    if rule is None:
-        rule = KindValue(value=kind)
-    said = {"feedback": rule.feedback, "action": rule.action, "shown": rule.shown}
-    return {"kind": kind, **said}
+def _rule(kind: str | None, rule: KindValue, values: Values) -> dict[str, Any]:
+    when = []
+    for path, wanted in rule.conditions:
+        test = {"is": wanted} if isinstance(wanted, bool) else {"one_of": list(wanted)}
+        when.append({"values": [values.path(path_of(path))], "test": test})
+    said = {"feedback": rule.feedback, "action": rule.action}
+    return {"kind": kind, "value": rule.value, "when": when, **said}
 
 
 class _Kind:
     """The fields of one kind of events in a source."""
 
     def __init__(self, settings: Settings, source: Source, kind: str, values: Values) -> None:
-        self.source, self.values = source, values
+        self.values, self.events = values, events_of(source)
         self.said = source.fields_of(kind)
         self.names = fields_of(settings, kind)
-        of_policies = tuple(settings.policy_fields) if kind == "impressions" else ()
-        self.of_element = (*ELEMENT_FIELDS[kind], *of_policies, *settings.custom_fields[kind])
 
     def spec(self) -> dict[str, Any]:
-        """Where they stand."""
-        has_items, items = "items" in self.names, self.said.get("items")
-        is_list = has_items and items is not None and items is not False
-        in_record = [f for name in self.names for f in self._field(name, is_list)]
-        return {"fields": in_record, "items": self._items(items) if has_items else None}
-
-    def _field(self, name: str, is_list: bool) -> Iterator[dict[str, Any]]:
-        """A field of the record."""
-        if name in ("items", "type"):
-            return
-        said = self.said.get(name)
-        if is_list and name in self.of_element:
-            said = _in_record(said)
-            if said is None:
-                return
-        yield from self._wanted(name, self._default(name) if said is None else said, self.values)
-
-    def _default(self, name: str) -> FieldSource:
-        """Its own name, in each of the roots."""
-        return tuple(rooted(root, name) for root in self.source.roots)
-
-    def _items(self, items: FieldSource | None) -> dict[str, Any] | None:
-        """The list, and the fields of its elements."""
-        if items is False:
-            return None
-        inner, fields = Values(), list[dict[str, Any]]()
-        for name in self.of_element:
-            field_source = None if items is None else _in_element(self.said.get(name))
-            fields += self._wanted(name, name if field_source is None else field_source, inner)
-        where = self._default("items") if items is None else items
+        """Where they stand: in the event, and in the elements of its lists of items."""
+        lists = dict.fromkeys(
+            of
+            for form in forms_of(self.said.get("item_id", False))
+            if len(of := _lists_of(form)) > len(self.events)
+        )
         return {
-            "values": [self.values.path(path_of(form["path"])) for form in forms_of(where)],
-            "paths": [_steps(path) for path in inner.paths],
-            "fields": fields,
+            "fields": self._fields(lambda own: len(own) <= len(self.events)),
+            "lists": [
+                {
+                    "levels": self.values.chain(of, self.events),
+                    "fields": self._fields(self._within(of)),
+                }
+                for of in lists
+            ],
         }
 
-    def _wanted(
-        self, name: str, field_source: FieldSource, values: Values
-    ) -> Iterator[dict[str, Any]]:
-        """A field, from the first of some values; of times one for each unit, the first last."""
-        forms = list(forms_of(field_source))
-        products = [form for form in forms if "product" in form]
-        for form in products:
-            first, second = form["product"]
-            yield {
-                "field": name,
-                "values": [values.path(path_of(first))],
-                "times": [values.path(path_of(second))],
-            }
+    def _within(self, lists: Lists) -> Callable[[Lists], bool]:
+        """Whether a value belongs to an element of some lists, or to one that it stands in."""
+        least = len(self.events)
+        return lambda own: len(own) > least and own == lists[: len(own)]
+
+    def _fields(self, wanted: Callable[[Lists], bool]) -> list[dict[str, Any]]:
+        """The fields that have forms of which the lists are wanted."""
+        found: list[dict[str, Any]] = []
+        for name in self.names:
+            forms = [f for f in forms_of(self.said.get(name, False)) if wanted(_lists_of(f))]
+            found += self._wanted(name, forms)
+        return found
+
+    def _wanted(self, name: str, forms: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+        """A field, from the first of some values."""
+        for form in forms:
+            if "product" in form:
+                first, second = form["product"]
+                yield {
+                    "field": name,
+                    "values": [self.values.path(path_of(first))],
+                    "times": [self.values.path(path_of(second))],
+                    "forms": [_how(form)],
+                }
         others = [form for form in forms if "product" not in form]
         if others:
             yield {
                 "field": name,
-                "values": [self._number(form, values) for form in others],
-                "units": [form.get("unit", "any") for form in others],
+                "values": [self._value(form) for form in others],
+                "forms": [_how(form) for form in others],
             }
 
-    def _number(self, form: dict[str, Any], values: Values) -> int:
+    def _value(self, form: dict[str, Any]) -> _Value:
         if "path" in form:
-            return values.path(path_of(form["path"]))
+            return self.values.path(path_of(form["path"]))
         if "constant" in form:
             return self.values.aside({"constant": json.dumps(form["constant"])})
         if "header" in form:
@@ -181,15 +235,16 @@ class _Kind:
         return self.values.aside("key" if "key" in form else "timestamp")
 
 
-def rooted(root: str, name: str) -> str:
-    """The path of a field below a root.
+def _how(form: dict[str, Any]) -> dict[str, Any]:
+    """How a value is written."""
+    said = {name: form[name] for name in ("unit", "format", "scale") if name in form}
+    return {**said, "from_ms": moment_of(form["from"], "from")} if "from" in form else said
 
-    >>> rooted("context", "arm"), rooted("", "arm"), rooted("params[key={}].text", "arm")
-    ('context.arm', 'arm', 'params[key=arm].text')
-    """
-    if "{}" in root:
-        return root.replace("{}", name)
-    return f"{root}.{name}" if root else name
+
+def _lists_of(form: dict[str, Any]) -> Lists:
+    """The lists that a form passes through."""
+    path = form.get("product", (form.get("path"),))[0]
+    return () if path is None else through_lists(path_of(path))[0]
 
 
 def fields_of(settings: Settings, kind: str) -> tuple[str, ...]:
@@ -200,54 +255,56 @@ def fields_of(settings: Settings, kind: str) -> tuple[str, ...]:
 
 
 def said_of(source: Source, kind: str, name: str) -> str:
-    """Where a field stands in the events of a kind of a source, in full."""
-    said = source.fields_of(kind).get(name)
-    if said is None:
-        said = tuple(rooted(root, name) for root in source.roots)
+    """Where a field stands in the events of a kind of a source, in full; "" where it is not read."""
+    said = source.fields_of(kind).get(name, name if source.is_own else False)
     places = [form["path"] if form.keys() == {"path"} else form for form in forms_of(said)]
     is_path = len(places) == 1 and isinstance(places[0], str)
-    return str(places[0]) if is_path else json.dumps(places, sort_keys=True)
+    return str(places[0]) if is_path else json.dumps(places, sort_keys=True, default=str)
 
 
-def place_of(settings: Settings, log: Log, kind: str | None, name: str) -> str:
+def place_of(
+    settings: Settings, log: Log, kind: str | None, name: str, element: int | None = None
+) -> str:
     """Where a field stands in the records of a log, for people: the first path, or what stands in
-    for one."""
+    for one. ``element``: the number of the item it is of."""
     source = settings.read_sources[log.source]
-    if name == "type" and not source.is_own:
+    if source.is_own:
+        shown = _own_name(settings, name)
+        if element is None:
+            return shown
+        items = _own_name(settings, "items")
+        return f"{items}[{element}]" if name == "items" else f"{items}[{element}].{shown}"
+    if name == "type":
         field = source.kind.field
         return source.kind.header or log.plain if field is None else _first_text(field)
-    field_source = source.fields_of(kind or log.kinds[0]).get(name)
-    if field_source is None or field_source is True or field_source is False:
-        return rooted(source.roots[0], name) if source.roots else name
-    form = next(forms_of(field_source))
+    if name == "items" and (kind is None or element is None):
+        item = place_of(settings, log, kind, "item_id")
+        return source.each or item.rpartition("[]")[0] or item
+    said = source.fields_of(kind or log.kinds[0]).get("item_id" if name == "items" else name, False)
+    form = next(iter(forms_of(said)), {})
     if "product" in form:
-        return " × ".join(form["product"])
-    return str(form.get("path") or form.get("header") or name).removeprefix(_RECORD)
+        return " × ".join(_numbered(path, element) for path in form["product"])
+    return _numbered(str(form.get("path") or form.get("header") or name), element)
+
+
+def _own_name(settings: Settings, name: str) -> str:
+    return settings.events.fields.get(name, name)
+
+
+def _numbered(path: str, element: int | None) -> str:
+    """A path to a field of an element.
+
+    >>> _numbered("recs[].id", 1), _numbered("shelves[].recs[].id", 1), _numbered("recs[a=1][].id", 1)
+    ('recs[1].id', 'shelves[].recs[].id (item 1)', 'recs[a=1][].id (item 1)')
+    """
+    if element is None or "[]" not in path:
+        return path
+    is_plain = path.count("[]") == 1 and "][]" not in path
+    return path.replace("[]", f"[{element}]") if is_plain else f"{path} (item {element})"
 
 
 def _first_text(field: str | tuple[str, ...]) -> str:
     return field if isinstance(field, str) else field[0]
-
-
-def _in_record(said: FieldSource | None) -> FieldSource | None:
-    """The forms of a field of items that begin at the record."""
-    return _those(said, is_record=True)
-
-
-def _in_element(said: FieldSource | None) -> FieldSource | None:
-    """The other ones; false where the field is not to be read."""
-    return said if isinstance(said, bool) else _those(said, is_record=False)
-
-
-def _those(said: FieldSource | None, *, is_record: bool) -> FieldSource | None:
-    forms: Iterable[dict[str, Any]] = () if said is None else forms_of(said)
-    found = tuple(form for form in forms if _is_of_record(form) == is_record)
-    return found or None
-
-
-def _is_of_record(form: dict[str, Any]) -> bool:
-    path = form.get("path")
-    return path.startswith(_RECORD) if isinstance(path, str) else "product" not in form
 
 
 def _steps(path: Path) -> list[Any]:

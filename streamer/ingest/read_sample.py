@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -50,7 +50,7 @@ class KindRead:
     with_user: int = 0
     with_request: int = 0
     within: int = 0
-    """Clicks that stand in the record of their impression."""
+    """Feedback, conversions: those that stand in the record of their impression."""
     compared: int = 0
     """Feedback, conversions: those whose impression could have been read."""
     joined: int = 0
@@ -111,10 +111,14 @@ class ReadSample:
         """Whether no more records are wanted."""
         return self.events >= MOST_EVENTS or len(self._shown) >= _MOST_SHOWN
 
-    def add(self, log: str, raw: bytes | None, decoded: dict[str, Any] | str) -> None:
-        """Take in a record of a log, and what the decoder makes of it."""
+    def add(self, log: str, raw: bytes | None, decoded: Sequence[dict[str, Any] | str]) -> None:
+        """Take in a record of a log, and the events that the decoder makes of it."""
+        self.topics[log].records += 1
+        for event in decoded:
+            self._add(log, raw, event)
+
+    def _add(self, log: str, raw: bytes | None, decoded: dict[str, Any] | str) -> None:
         topic = self.topics[log]
-        topic.records += 1
         if isinstance(decoded, str):
             if decoded == IGNORED:
                 topic.ignored += 1
@@ -153,7 +157,7 @@ class ReadSample:
 
     def _show(self, kind: KindRead, raw: bytes | None, event: Mapping[str, Any]) -> None:
         request, event_ms = event["request"], event["event_ms"]
-        apart = event["user"] or request
+        apart = _apart(event)
         self._users.add(apart)
         self._requests.add(request)
         self._first_ms = min(self._first_ms, event_ms)
@@ -168,12 +172,7 @@ class ReadSample:
                 self._slates.add((apart, request, item))
         for dimension, at in self._arms.items():
             kind.arms.setdefault(dimension, Counter())[event["dimensions"][at]] += 1
-        if "click" in event:
-            clicks = self._kinds.setdefault("clicks", KindRead("clicks", dict(kind.logs)))
-            clicks.events += 1
-            clicks.with_user += bool(event["user_id"])
-            clicks.within += 1
-        elif self._looked_into < _LOOKED_INTO and raw:
+        if not event["is_shared"] and self._looked_into < _LOOKED_INTO and raw:
             self._looked_into += 1
             self.clicked_at.update(_clicked_in(raw))
 
@@ -184,7 +183,10 @@ class ReadSample:
         if event.get("feedback") == -1:
             kind.other += 1
             return
-        apart = event["user"] or event["request"]
+        if event["is_shared"]:
+            kind.within += 1
+            return
+        apart = _apart(event)
         for item, *_ in lines[:1]:
             one = (kind.kind, event["event_ms"], apart, event["request"], item)
             self._feedback.append(_Feedback(*one))
@@ -232,6 +234,11 @@ class ReadSample:
     @property
     def _click_ms(self) -> int:
         return self.settings.attribution.click_ms
+
+
+def _apart(event: Mapping[str, Any]) -> int:
+    """What joins depend on; 0: nothing that is known."""
+    return int(event["join"] or event["user"] or event["request"])
 
 
 def _clicked_in(raw: bytes) -> Iterator[str]:

@@ -54,8 +54,9 @@ class RecordJudge:
 
     def refusal(self, log: str, value: bytes | None) -> str | None:
         """The reason why a record is rejected; None where it is valid."""
-        found = self._decoder.decode(log, value)
-        return found if isinstance(found, str) and found != IGNORED else None
+        found = self._decoder.decode_all(log, value)
+        refused = (one for one in found if isinstance(one, str) and one != IGNORED)
+        return next(refused, None)
 
 
 def reason_of_no_topic(value: bytes) -> str:

@@ -140,20 +140,12 @@ class Explainer:
 
     def _place(self, log: str, kind: str | None, field: str, element: int | None) -> str:
         """Where a field stands in the record; of an element of a list in that."""
-
-        def name(ours: str) -> str:
-            known_log = self._settings.logs.get(log)
-            return (
-                self._name(ours)
-                if known_log is None
-                else place_of(self._settings, known_log, kind, ours)
-            )
-
-        if element is None:
-            return name(field)
-        if field in ("items", "reference"):
-            return f"{name(field)}[{element}]"
-        return f"{name('items')}[{element}].{name(field)}"
+        known_log = self._settings.logs.get(log)
+        if known_log is None:
+            return self._name(field)
+        if field == "reference" and element is not None:
+            return f"{place_of(self._settings, known_log, kind, field)}[{element}]"
+        return place_of(self._settings, known_log, kind, field, element)
 
     @staticmethod
     def _text(raw: bytes, name: str) -> str | None:
@@ -162,9 +154,12 @@ class Explainer:
 
     def _untimely(self, log: str, raw: bytes | None, reason: str, beside: Beside) -> Refusal:
         """Of a record that is an event, at a wrong time."""
-        event, time = self._decoder.decode(log, raw, *beside), self._settings.time
-        event_time = NOTHING
-        if not isinstance(event, str):
+        time, event_time = self._settings.time, NOTHING
+        decoded = self._decoder.decode_all(log, raw, *beside)
+        events = [event for event in decoded if not isinstance(event, str)]
+        if events:
+            worst = min if reason == "late" else max
+            event = worst(events, key=lambda each: each["event_ms"])
             moment = datetime.fromtimestamp(event["event_ms"] / 1000, UTC)
             event_time = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
         expected = (
@@ -195,7 +190,8 @@ class Explainer:
     def _kinds(self, log: str) -> str:
         """Some of the values that say what a record of a log is."""
         source = self._settings.read_sources[self._settings.logs[log].source]
-        named = [value for values in source.kind.rules.values() for value in values]
+        rules = (rule for kind, rule in source.kind.rules if kind is not None)
+        named = list(dict.fromkeys(rule.value for rule in rules if rule.value is not None))
         shown = [printable(repr(value), 50) for value in named[:_KINDS]]
         return ", ".join([*shown, *(["…"] if len(named) > _KINDS else [])])
 

@@ -179,15 +179,16 @@ async def _sample(
         for record in records:
             headers = encoded_headers(record.headers)
             beside = (record.key, headers, record.timestamp)
-            event = decoder.decode(log.name, record.value, *beside)
+            events = decoder.decode_all(log.name, record.value, *beside)
             if seen is not None:
-                seen.add(log.name, record.value, event)
-            if event == IGNORED:
-                sample.ignored += 1
-            elif isinstance(event, str):
-                sample.refused.append((record.value, event))
-            elif event["user_id"]:
-                sample.users.add((event["user_id"].encode(), tp.partition))
+                seen.add(log.name, record.value, events)
+            for event in events:
+                if event == IGNORED:
+                    sample.ignored += 1
+                elif isinstance(event, str):
+                    sample.refused.append((record.value, event))
+                elif event["key"]:
+                    sample.users.add((event["key"].encode(), tp.partition))
     return sample
 
 

@@ -370,12 +370,4 @@ def _place(settings: Settings, logs: Sequence[str], kind: str | None, name: str)
 def _places(
     settings: Settings, logs: Sequence[str], kind: str | None, name: str
 ) -> Mapping[str, None]:
-    return dict.fromkeys(_place_in(settings, log, kind, name) for log in logs)
-
-
-def _place_in(settings: Settings, log: str, kind: str | None, name: str) -> str:
-    place = place_of(settings, settings.logs[log], kind, name)
-    if name != "item_id" or kind is None:
-        return place
-    items = settings.read_sources[settings.logs[log].source].fields_of(kind).get("items")
-    return f"{items}[].{place}" if isinstance(items, str) else place
+    return dict.fromkeys(place_of(settings, settings.logs[log], kind, name) for log in logs)

@@ -57,6 +57,24 @@ def day_of(date: datetime.date) -> int:
     return (date - _EPOCH).days
 
 
+def moment_of(said: object, where: str) -> int:
+    """Epoch milliseconds of a time in RFC 3339 or of TOML's own, in UTC where it has no offset;
+    SettingsError otherwise.
+
+    >>> moment_of("2020-01-01T00:00:00Z", ""), moment_of("1970-01-01", "")
+    (1577836800000, 0)
+    """
+    try:
+        moment = datetime.datetime.fromisoformat(str(said))
+    except ValueError:
+        raise SettingsError(
+            f"{said!r} is no time: write it like '2020-01-01T00:00:00Z'; at {where}"
+        ) from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=datetime.UTC)
+    return round(moment.timestamp() * 1000)
+
+
 def date_of(day: int) -> datetime.date:
     """What ``day_of`` was made of."""
     return _EPOCH + datetime.timedelta(days=day)

@@ -18,7 +18,7 @@ from streamer.errors import SettingsError
 from streamer.settings.model import Settings
 from streamer.settings.names import hint, refuse_near_misses
 from streamer.settings.section import PREFIX, SECRETS
-from streamer.settings.source_rules import with_presets
+from streamer.settings.source_rules import refuse_old_forms, with_presets
 from streamer.settings.validation import validate
 
 _LISTS = ("alerts", "composites", "custom", "dimensions", "experiments", "policies", "sources")
@@ -62,6 +62,7 @@ def _lay_over(data: dict[str, Any], path: list[str], value: str, key: str) -> No
 
 def parse(data: Mapping[str, Any], where: str = "the settings") -> Settings:
     """Settings of a TOML document; SettingsError names the path of what is wrong."""
+    refuse_old_forms(data)
     try:
         settings = msgspec.convert(with_presets(data), Settings, strict=False)
     except msgspec.ValidationError as error:

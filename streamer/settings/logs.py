@@ -58,15 +58,6 @@ def _log(number: int, source: Source, topic: str) -> Log:
 
 
 def kinds_of(source: Source, topic: str) -> tuple[str, ...]:
-    """Which events a topic of a source holds."""
-    kind = source.kind
-    if kind.fixed is not None:
-        return (LINE_TYPES[kind.fixed],)
-    by_topic = kind.field is None and kind.header is None
-    rules_of_topic = {
-        name: [rule for value, rule in rules.items() if value == topic or not by_topic]
-        for name, rules in kind.rules.items()
-    }
-    if any(rule.shown for rule in rules_of_topic["clicks"]):
-        rules_of_topic["impressions"] = rules_of_topic["clicks"]
-    return tuple(name for name, rules in rules_of_topic.items() if rules)
+    """Which events a topic of a source may hold."""
+    said = {kind for kind, _ in source.kind.rules_of_topic(topic)}
+    return tuple(kind for kind in LINE_TYPES.values() if kind in said)

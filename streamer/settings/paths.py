@@ -1,7 +1,8 @@
-"""Paths into records: ``properties.products[0].id``.
+"""Paths into records: ``properties.products[].id``.
 
-A step is a name, ``["odd.name"]``, the number of an element from 0, or ``[key=text]``: the element
-of a list of objects whose field ``key`` is that text. ``$`` is the record.
+A step is a name, ``["odd.name"]``, the number of an element from 0, ``[key=text]``, the element of a
+list of objects whose field ``key`` is that text, or ``[]``, each element. ``[key=text][]`` is each
+element of which that is true; where elements are lists, ``key`` is a number: ``[1=yes][]``.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ _TOKEN = re.compile(
     r"""
     \.(?P<name>[^.\[\]"]+)
     | \[(?P<number>\d+)\]
+    | (\[(?P<only>[^\]="]+)=(?P<is>[^\]]+)\])?\[(?P<each>)\]
     | \["(?P<quoted>[^"]+)"\]
     | \[(?P<key>[^\]="]+)=(?P<equals>[^\]]+)\]
     """,
@@ -30,37 +32,68 @@ class Where:
     equals: str
 
 
-Step = str | int | Where
+@dataclass(frozen=True, slots=True)
+class Each:
+    """Each element of a list; ``only``: of those of which that is true."""
+
+    only: Where | None = None
+
+
+Step = str | int | Where | Each
 Path = tuple[Step, ...]
+Lists = tuple[tuple[Path, Where | None], ...]
+"""The lists that a path goes through: the path to each, from the element of the one before, and
+which of its elements count."""
 
 
 def path_of(path: str) -> Path:
-    """The steps of a path; SettingsError where it is none. ``$`` is not one of them.
+    """The steps of a path; SettingsError where it is none.
 
     >>> path_of("properties.products[0].id")
     ('properties', 'products', 0, 'id')
     >>> path_of('event_params[key=page].value["string.value"]')
     ('event_params', Where(key='key', equals='page'), 'value', 'string.value')
+    >>> path_of("shelves[].items[clicked=true][].id")
+    ('shelves', Each(only=None), 'items', Each(only=Where(key='clicked', equals='true')), 'id')
     """
-    rest = path.removeprefix("$.")
-    rest = rest if rest.startswith("[") else f".{rest}"
+    rest = path if path.startswith("[") else f".{path}"
     steps: list[Step] = []
     at = 0
     while at < len(rest):
         token = _TOKEN.match(rest, at)
         if token is None:
             raise SettingsError(
-                f"{path!r} is no path: write it like properties.products[0].id, with "
+                f"{path!r} is no path: write it like properties.products[].id, with "
                 '["odd.name"] for a name with dots'
             )
         if token["number"] is not None:
             steps.append(int(token["number"]))
+        elif token["each"] is not None:
+            only = token["only"]
+            steps.append(Each(None if only is None else Where(only, token["is"])))
         elif token["key"] is not None:
             steps.append(Where(token["key"], token["equals"]))
         else:
             steps.append(token["name"] or token["quoted"])
         at = token.end()
     return tuple(steps)
+
+
+def through_lists(path: Path) -> tuple[Lists, Path]:
+    """The lists that a path goes through, and the rest of it, from an element of the last.
+
+    >>> through_lists(path_of("a.b[].c"))
+    (((('a', 'b'), None),), ('c',))
+    """
+    lists: list[tuple[Path, Where | None]] = []
+    steps: list[Step] = []
+    for step in path:
+        if isinstance(step, Each):
+            lists.append((tuple(steps), step.only))
+            steps = []
+        else:
+            steps.append(step)
+    return tuple(lists), tuple(steps)
 
 
 def path_to(name: str) -> str:

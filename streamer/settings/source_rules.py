@@ -13,11 +13,20 @@ from typing import TYPE_CHECKING, Any
 from streamer.errors import SettingsError
 from streamer.settings import limits
 from streamer.settings.clusters import MAIN
-from streamer.settings.event_fields import ACTIONS, LINE_TYPES, MOMENTS, field_names
+from streamer.settings.durations import moment_of
+from streamer.settings.event_fields import (
+    ACTIONS,
+    ELEMENT_FIELDS,
+    FIELDS,
+    LINE_TYPES,
+    MOMENTS,
+    field_names,
+)
 from streamer.settings.names import nearest
-from streamer.settings.paths import path_of
+from streamer.settings.paths import Lists, path_of, through_lists
 from streamer.settings.registry import validate_registry
-from streamer.settings.sources import FieldSource, full_name, is_pattern
+from streamer.settings.logs import kinds_of
+from streamer.settings.sources import FieldSource, KindValue, full_name, is_pattern
 
 if TYPE_CHECKING:
     from streamer.settings.model import Settings
@@ -26,6 +35,10 @@ if TYPE_CHECKING:
 PRESETS = ("segment", "ga4", "snowplow", "cloudevents", "debezium")
 UNITS = ("ms", "s", "us", "ns", "iso")
 _FORMS = ("path", "constant", "header", "key", "timestamp", "product")
+_HOW = ("unit", "format", "from", "scale")
+"""How a value is written."""
+_DIRECTIVES = re.compile(r"(?:[^%]|%[%YymdeHIMSfpbBaAzZTDF])+")
+_UNSCALED = ("position",)
 _CLUSTER_NAME = re.compile(rf"[a-z0-9_-]{{1,{limits.MAX_CLUSTER_NAME_CHARS}}}")
 
 
@@ -61,7 +74,7 @@ def laid_over(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, An
 
 def _is_form(table: Mapping[str, Any]) -> bool:
     """Whether a table says where one field stands."""
-    return table.keys() <= {*_FORMS, "unit"}
+    return table.keys() <= {*_FORMS, *_HOW}
 
 
 def validate_sources(s: Settings) -> None:
@@ -155,46 +168,40 @@ def validate_zone(name: str, at: str) -> None:
 
 def _validate_kind(source: Source, at: str) -> None:
     kind, at = source.kind, f"{at}.kind"
-    if kind.fixed is not None:
-        if kind.fixed not in LINE_TYPES:
-            raise SettingsError(f"fixed = {kind.fixed!r}: one of {', '.join(LINE_TYPES)}; {at}")
-        return
-    where: dict[str, str] = {}
-    for events, values in kind.rules.items():
-        for value, rule in values.items():
-            if value in where:
-                raise SettingsError(f"{value!r} is both {where[value]} and {events}; {at}")
-            where[value] = events
-            if rule.feedback is not None and events != "clicks":
-                raise SettingsError(f"{value!r}: only clicks have feedback; {at}")
-            if rule.shown and events != "clicks":
-                raise SettingsError(f"{value!r}: only clicks have shown; {at}")
-            if rule.action is not None and (events != "sessions" or rule.action not in ACTIONS):
-                raise SettingsError(
-                    f"{value!r}: action = {rule.action!r}: of sessions one of "
-                    f"{', '.join(ACTIONS)}; {at}"
-                )
-    if both := where.keys() & set(source.kind.ignored):
-        raise SettingsError(f"{min(both)!r} is both ignored and {where[min(both)]}; {at}")
-    if not where:
-        raise SettingsError(
-            "no record of it would count: say what its records are, with fixed = 'click', or with "
-            f"field = 'event' and click = ['Product Clicked']; {at}"
-        )
-    if kind.field is None and kind.header is None:
-        for topic in source.topics:
-            if is_pattern(topic):
-                raise SettingsError(
-                    f"nothing says what the records of the topics that fit {topic!r} are: name "
-                    f"each of them in `topics` and below kind; or set field, header or fixed; {at}"
-                )
-            if topic not in where:
-                raise SettingsError(
-                    f"nothing says what the records of topic {topic!r} are: name it, as in "
-                    f"click = [{topic!r}]; or set field, header or fixed; {at}"
-                )
-    for path in (kind.field,) if isinstance(kind.field, str) else kind.field or ():
+    fixed = () if kind.fixed is None else _several(kind.fixed)
+    for one in fixed:
+        if one not in LINE_TYPES:
+            raise SettingsError(f"fixed = {one!r}: one of {', '.join(LINE_TYPES)}; {at}")
+    where: dict[str, str | None] = {}
+    for events, rule in kind.rules:
+        _validate_rule(events, rule, bool(fixed), at)
+        if rule.value is None or rule.conditions:
+            continue
+        before = where.setdefault(rule.value, events)
+        if None in (before, events) and before != events:
+            raise SettingsError(f"{rule.value!r} is both ignored and {before or events}; {at}")
+    for path in _several(kind.field or ()):
         _validate_path(path, at)
+    if kind.schema and source.format not in ("avro", "protobuf"):
+        raise SettingsError(f"schema = true: of format avro or protobuf; {at}")
+
+
+def _validate_rule(events: str | None, rule: KindValue, is_fixed: bool, at: str) -> None:
+    shown = repr(rule.value) if rule.value is not None else "a rule"
+    if rule.feedback is not None and events != "clicks":
+        raise SettingsError(f"{shown}: only clicks have feedback; {at}")
+    if rule.action is not None and (events != "sessions" or rule.action not in ACTIONS):
+        raise SettingsError(
+            f"{shown}: action = {rule.action!r}: of sessions one of {', '.join(ACTIONS)}; {at}"
+        )
+    if rule.value is None and not rule.conditions and not is_fixed:
+        raise SettingsError(f"a rule without value, where, has and lacks is met by none; {at}")
+    for path, _ in rule.conditions:
+        _validate_path(path, at)
+
+
+def _several(one: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (one,) if isinstance(one, str) else one
 
 
 def _validate_fields(s: Settings, source: Source, at: str) -> None:
@@ -209,13 +216,60 @@ def _validate_fields(s: Settings, source: Source, at: str) -> None:
             _validate_field(ours, field_source, names, f"{at}.{key}.fields")
     for ours, field_source in source.fields.items():
         _validate_field(ours, field_source, every, f"{at}.fields")
-    for root in source.roots:
-        if root:
-            _validate_path(root.replace("{}", "x"), f"{at}.roots")
+    for path in (*source.json, *source.split):
+        _validate_path(path, at)
+        if through_lists(path_of(path))[0]:
+            raise SettingsError(f"{path!r}: no list may be on the way; {at}")
+    if source.each is not None:
+        _validate_path(source.each, at)
+        if not source.each.endswith("[]"):
+            raise SettingsError(f"each = {source.each!r}: it ends with [], like 'batch[]'; {at}")
+    for kind in dict.fromkeys(k for topic in source.topics for k in kinds_of(source, topic)):
+        _validate_kind_of_events(s, source, kind, at)
+
+
+def _validate_kind_of_events(s: Settings, source: Source, kind: str, at: str) -> None:
+    """What is needed is there, and what passes through a list belongs to its items."""
+    key = next(key for key, of in LINE_TYPES.items() if of == kind)
+    said = source.fields_of(kind)
+    needed = ("ts",) if kind == "sessions" else ("ts", "item_id")
+    for name in needed:
+        if said.get(name, False) is False:
+            raise SettingsError(
+                f"{name}: {kind} need it, and only fields that are named here are read: write where "
+                f"it stands, like {name} = 'path.to.it', in [sources.fields] or "
+                f"[sources.{key}.fields]; {at}"
+            )
+    events = () if source.each is None else through_lists(path_of(source.each))[0]
+    of_items = [lists for lists in lists_of(said.get("item_id", False), events) if lists]
+    of_element = {*ELEMENT_FIELDS[kind], *s.policy_fields, *s.custom_fields[kind]}
+    for name, field_source in said.items():
+        for lists in lists_of(field_source, events):
+            is_of_items = any(lists == own[: len(lists)] for own in of_items)
+            if not lists or (name in of_element and is_of_items):
+                continue
+            is_of_others = name in FIELDS and kind not in FIELDS[name].kinds
+            if is_of_others or (kind, name) == ("sessions", "item_id"):
+                continue  # said of the source, for other kinds
+            what = "no list that item_id passes through" if name in of_element else "a list"
+            raise SettingsError(
+                f"{name}: its path passes through {what}: name one element, like [0] or "
+                f"[key=text], instead of []; {at}"
+            )
+
+
+def lists_of(said: FieldSource, events: Lists) -> list[Lists]:
+    """The lists that each form of a field passes through, within those of a record's events."""
+    found = []
+    for form in forms_of(said):
+        for path in form.get("product", (form.get("path"),)):
+            lists = () if path is None else through_lists(path_of(path))[0]
+            found.append(lists[len(events) :] if lists[: len(events)] == events else lists)
+    return found
 
 
 def _validate_field(ours: str, said: FieldSource, known: tuple[str, ...], at: str) -> None:
-    if ours not in known or ours == "type":
+    if ours not in known or ours in ("type", "items"):
         close = nearest(ours, known)
         meant = f"did you mean {close!r}?" if close else f"there are {', '.join(known)}"
         raise SettingsError(f"{ours}: no event field or dimension is called so: {meant}; {at}")
@@ -223,6 +277,51 @@ def _validate_field(ours: str, said: FieldSource, known: tuple[str, ...], at: st
         raise SettingsError(f"{ours} = true: a path, a table, a list of them, or false; {at}")
     for form in forms_of(said):
         _validate_form(ours, form, f"{at}.{ours}")
+
+
+def refuse_old_forms(data: Mapping[str, Any]) -> None:
+    """Raise SettingsError where a document says of sources what is written otherwise now."""
+    sources = data.get("sources")
+    for i, source in enumerate(sources if isinstance(sources, list) else ()):
+        if not isinstance(source, dict):
+            continue
+        at = f"at sources[{i}]"
+        if "roots" in source:
+            raise SettingsError(
+                "roots: only fields that are named are read now: write each that you need in "
+                f"[sources.fields], like country = 'geo.country'; {at}"
+            )
+        kind = source.get("kind")
+        for value in kind.get("click", ()) if isinstance(kind, dict) else ():
+            if isinstance(value, dict) and "shown" in value:
+                text = value.get("value")
+                raise SettingsError(
+                    f"shown: list {text!r} in impression, too: a record is an event of each kind "
+                    f"that lists its value; {at}.kind"
+                )
+        general = source.get("fields")
+        for key in ("", *LINE_TYPES):
+            table = source.get(key) if key else source
+            fields = table.get("fields") if isinstance(table, dict) else None
+            if isinstance(fields, dict):
+                place = f"{at}.{key}.fields" if key else f"{at}.fields"
+                _refuse_old_fields(fields, general if isinstance(general, dict) else {}, place)
+
+
+def _refuse_old_fields(fields: Mapping[str, Any], general: Mapping[str, Any], at: str) -> None:
+    if "items" in fields:
+        items, item = fields["items"], fields.get("item_id", general.get("item_id", "item_id"))
+        if items is False:
+            raise SettingsError(f"items = false: remove it, item_id alone says where it stands; {at}")
+        path = f"{items}[].{item}" if isinstance(item, str) else f"{items}[].item_id"
+        raise SettingsError(
+            f"items = {items!r}: write item_id = {path!r} (or {items}[] for a list of ids), and the "
+            f"other fields of an item likewise; {at}"
+        )
+    for ours, said in fields.items():
+        for text in said if isinstance(said, list) else (said,):
+            if isinstance(text, str) and text.startswith("$."):
+                raise SettingsError(f"{ours} = {text!r}: leave out `$.`; {at}")
 
 
 def forms_of(said: FieldSource) -> Iterator[dict[str, Any]]:
@@ -235,14 +334,13 @@ def forms_of(said: FieldSource) -> Iterator[dict[str, Any]]:
 
 def _validate_form(ours: str, form: dict[str, Any], at: str) -> None:
     given = [name for name in _FORMS if name in form]
-    others = form.keys() - {*_FORMS, "unit"}
+    others = form.keys() - {*_FORMS, *_HOW}
     if len(given) != 1 or others:
-        raise SettingsError(f"{form}: exactly one of {', '.join(_FORMS)}, and unit; {at}")
-    name, value = given[0], form[given[0]]
-    if "unit" in form and (ours not in MOMENTS or form["unit"] not in UNITS):
         raise SettingsError(
-            f"unit = {form['unit']!r}: of {', '.join(MOMENTS)} one of {', '.join(UNITS)}; {at}"
+            f"{form}: exactly one of {', '.join(_FORMS)}, and of {', '.join(_HOW)}; {at}"
         )
+    name, value = given[0], form[given[0]]
+    _validate_how(ours, form, at)
     if name == "path":
         _validate_path(value, at)
     elif name == "product":
@@ -250,12 +348,42 @@ def _validate_form(ours: str, form: dict[str, Any], at: str) -> None:
             raise SettingsError(f"product = {value!r}: two paths, of `value` only; {at}")
         for path in value:
             _validate_path(path, at)
+        if len({through_lists(path_of(path))[0] for path in value}) > 1:
+            raise SettingsError(f"product = {value!r}: both stand in one list, or in none; {at}")
     elif name == "constant" and not isinstance(value, str | int | float | bool):
         raise SettingsError(f"constant = {value!r}: a text, a number, or true or false; {at}")
     elif name == "header" and not isinstance(value, str):
         raise SettingsError(f"header = {value!r}: the name of a Kafka header; {at}")
     elif name in ("key", "timestamp") and value is not True:
         raise SettingsError(f"{name} = {value!r}: true; {at}")
+
+
+def _validate_how(ours: str, form: dict[str, Any], at: str) -> None:
+    """How a value is written: times have a unit or a format, other numbers may be scaled."""
+    is_moment = ours in MOMENTS
+    if "unit" in form and (not is_moment or form["unit"] not in UNITS):
+        raise SettingsError(
+            f"unit = {form['unit']!r}: of {', '.join(MOMENTS)} one of {', '.join(UNITS)}; {at}"
+        )
+    for name in ("format", "from"):
+        if name in form and not is_moment:
+            raise SettingsError(f"{name}: of {', '.join(MOMENTS)} only; {at}")
+    if "format" in form and (form.keys() & {"unit", "from"}):
+        raise SettingsError(f"{form}: a format, or a unit; {at}")
+    text = form.get("format", "%Y")
+    if not isinstance(text, str) or _DIRECTIVES.fullmatch(text) is None:
+        raise SettingsError(
+            f"format = {text!r}: like '%m/%d/%Y %I:%M:%S %p', with %Y %y %m %b %d %e %H %I %M %S %f "
+            f"%p %a %z %Z %F %T %D and %%; {at}"
+        )
+    if "from" in form:
+        moment_of(form["from"], f"from; {at}")
+    scale = form.get("scale", 1)
+    field = FIELDS.get(ours)
+    is_scalable = field is None or (field.low is not None and ours not in _UNSCALED)
+    is_number = isinstance(scale, int | float) and not isinstance(scale, bool)
+    if "scale" in form and not (is_scalable and is_number and 0 < scale < float("inf")):
+        raise SettingsError(f"scale = {scale!r}: a number above 0, of fields that are numbers; {at}")
 
 
 def _validate_path(path: Any, at: str) -> None:

@@ -3,6 +3,7 @@ stand in them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -38,52 +39,100 @@ def full_name(topic: str, cluster: str | None) -> str:
     return topic if cluster is None else f"{topic}@{cluster}"
 
 
-class KindValue(Section, frozen=True):
-    """A value that says what a record is, with what follows from it."""
+Texts = str | tuple[str, ...]
 
-    value: str
+
+class KindValue(Section, frozen=True):
+    """What a record may be, with what follows from it: one whose value is `value`, or of which all
+    that is said here is true."""
+
+    value: str | None = None
+    where: dict[str, Texts] = msgspec.field(default_factory=dict)
+    """Path = the text that stands there, or one of several: `{ op = ["c", "r"], table = "shown" }`."""
+    has: Texts = ()
+    """Paths at which there must be a value."""
+    lacks: Texts = ()
+    """Paths at which there must be none."""
     feedback: str | None = None
     """Of clicks: the kind of feedback."""
     action: str | None = None
     """Of sessions: `start`, `view`, `dwell` or `end`."""
-    shown: bool = False
-    """Of clicks: whether the record is the impression, too, as in logs with a column `click`."""
+
+    @property
+    def conditions(self) -> list[tuple[str, tuple[str, ...] | bool]]:
+        """Path → the texts of which one must stand there, or whether there must be a value."""
+        texts = [(path, _several(wanted)) for path, wanted in self.where.items()]
+        there = [(path, True) for path in _several(self.has)]
+        return [*texts, *there, *((path, False) for path in _several(self.lacks))]
+
+
+def _several(one: Texts) -> tuple[str, ...]:
+    return (one,) if isinstance(one, str) else one
 
 
 class SourceKind(Section, frozen=True):
-    """[sources.kind]: what a record is. Without `field`, `header` and `fixed` the values are names
-    of topics."""
+    """[sources.kind]: what a record is. Without `field`, `header`, `schema` and `fixed` the values are
+    names of topics, or patterns that begin with `^`. A record that is of several kinds is an event of
+    each."""
 
-    field: str | tuple[str, ...] | None = None
+    field: Texts | None = None
     """Path of the field that says it; of several the first that is there."""
     header: str | None = None
     """Kafka header that says it."""
-    fixed: str | None = None
-    """`impression`, `click`, `conversion` or `session`, where all records are of one kind."""
+    schema: bool = False
+    """Whether the name of the record or message says it, as the schema gives it, with its namespace
+    or package."""
+    fixed: Texts | None = None
+    """`impression`, `click`, `conversion` or `session`, where all records are of one kind; several
+    where each is an event of each: `["impression", "click"]` with what was clicked in it."""
     impression: tuple[str | KindValue, ...] = ()
-    """Values of impressions."""
+    """Values of impressions. Numbers, true and false are compared as they are written."""
     click: tuple[str | KindValue, ...] = ()
     """Values of clicks and other feedback: `"Product Clicked"`, or
-    `{ value = "Product Liked", feedback = "like" }`. With `shown = true` a record is an impression
-    of one item and the click on it: `impression = ["0"]`, `click = [{ value = "1", shown = true }]`
-    with `field = "click"`. Numbers, true and false are compared as they are written."""
+    `{ value = "Product Liked", feedback = "like" }`. A value may be in several lists: with a column
+    `click` of 0 and 1 `impression = ["0", "1"]` and `click = ["1"]`."""
     conversion: tuple[str | KindValue, ...] = ()
     """Values of conversions."""
     session: tuple[str | KindValue, ...] = ()
     """Values of sessions: `{ value = "page", action = "view" }`."""
-    ignored: tuple[str, ...] = ()
+    ignored: tuple[str | KindValue, ...] = ()
     """Values that are known and not counted. All others are rejected as `kind`."""
 
     @property
-    def rules(self) -> dict[str, dict[str, KindValue]]:
-        """Kind of events → value → what follows from it."""
-        found: dict[str, dict[str, KindValue]] = {}
-        for key, kind in LINE_TYPES.items():
-            values = [
-                v if isinstance(v, KindValue) else KindValue(value=v) for v in getattr(self, key)
-            ]
-            found[kind] = {each.value: each for each in values}
+    def by_topic(self) -> bool:
+        """Whether values are names of topics."""
+        return not (self.field or self.header or self.schema or self.fixed)
+
+    @property
+    def rules(self) -> list[tuple[str | None, KindValue]]:
+        """(kind of events, None where it is ignored; what a record must be), in order."""
+        found: list[tuple[str | None, KindValue]] = []
+        fixed = () if self.fixed is None else _several(self.fixed)
+        for key, kind in (*LINE_TYPES.items(), ("ignored", None)):
+            found += [(kind, KindValue()) for _ in range(key in fixed)]
+            for value in getattr(self, key):
+                rule = value if isinstance(value, KindValue) else KindValue(value=value)
+                found.append((kind, rule))
         return found
+
+    def rules_of_topic(self, topic: str) -> list[tuple[str | None, KindValue]]:
+        """The rules that records of a topic may meet; what its name says is left out of them."""
+        if not self.by_topic:
+            return self.rules
+        found = []
+        for kind, rule in self.rules:
+            if rule.value is None or _is_topic(topic, rule.value):
+                found.append((kind, msgspec.structs.replace(rule, value=None)))
+        return found
+
+
+def _is_topic(topic: str, value: str) -> bool:
+    """Whether a topic is called so, or like a pattern.
+
+    >>> _is_topic("web-shown", "^web-"), _is_topic("web-shown", "web")
+    (True, False)
+    """
+    return re.match(value, topic) is not None if is_pattern(value) else topic == value
 
 
 class KindFields(Section, frozen=True):
@@ -103,21 +152,23 @@ class Source(Section, frozen=True):
     cluster: str | None = None
     """The cluster of its topics, of those of `[clusters.NAME]`. Default: that of `[kafka]`."""
     preset: str | None = None
-    """A shape to start from, of which each key here overrides its own: `segment`, `ga4`,
-    `snowplow`, `cloudevents` or `debezium`."""
+    """A shape to start from, of which each key here overrides its own; see [presets](PRESETS)."""
     format: str = "json"
     """How values are written: `json`; or in Confluent's wire format, behind the id of their schema,
     `avro`, `protobuf` or `json-schema`."""
     registry: str | Registry | None = None
     """Schema registry of `avro` and `protobuf`: its address, or a table."""
     kind: SourceKind = SourceKind()
-    roots: tuple[str, ...] = ("",)
-    """Paths of the objects in which a field that is not mapped is looked for under its own name;
-    `""`: the record. `{}` stands for the name, where it is not last:
-    `event_params[key={}].value.string_value`."""
+    each: str | None = None
+    """Path to each event of a record that holds several: `"batch[]"`, or `"[]"` where it is a list."""
+    json: tuple[str, ...] = ()
+    """Paths of texts that hold JSON; paths into one go on behind its name."""
+    split: dict[str, Texts] = msgspec.field(default_factory=dict)
+    """Path of a text = what stands between its parts, which become a list: `"|"`. Of several the
+    second parts each of them: `[" ", "-"]`."""
     fields: dict[str, FieldSource] = msgspec.field(default_factory=dict)
-    """Our name of a field or dimension = where it stands. `items` is a list: fields of an item are
-    then relative to its elements, or begin with `$.` at the record."""
+    """Our name of a field or dimension = where it stands; nothing else is read. An `item_id` behind
+    `[]` makes a list of items, whose other fields stand behind the same `[]`."""
     impression: KindFields = KindFields()
     click: KindFields = KindFields()
     conversion: KindFields = KindFields()
@@ -130,6 +181,8 @@ class Source(Section, frozen=True):
     """Names of the columns of .csv and .tsv files without a header row, in order."""
     missing: tuple[str, ...] = ()
     """Texts that stand for no value wherever one is the whole value of a field: `["(not set)"]`."""
+    whole_ids: bool = False
+    """Whether ids are read without decimals that are all 0: `78.0` is 78."""
 
     @property
     def is_own(self) -> bool:

@@ -53,33 +53,31 @@ def _sources_of(shape: str, settings: Settings) -> list[Object]:
     customs = {name for names in settings.custom_fields.values() for name in names}
     others = (*settings.policy_fields, *customs)
     fields: Object
+    every = ["ts", "event_id", "user_id", "request_id", "join_id", "reference", "held_out"]
+    every += ("feedback", "dwell_ms", "start_ts", "end_ts", "session_id", "action")
     if shape == "flat":
-        every = [*("ts", "event_id", "user_id", "request_id", "items", "reference", "held_out")]
-        every += ("feedback", "dwell_ms", "start_ts", "end_ts", "session_id", "action")
         fields = {name: f"x_{name}" for name in (*every, *settings.dimension_names)}
-        fields |= {name: [name, f"$.x_{name}"] for name in (*OF_ITEM, *others, "value")}
-        of_items: Object = {}
-        roots = [""]
+        of_items: Object = {n: [f"x_items[].{n}", f"x_{n}"] for n in (*OF_ITEM, *others, "value")}
+        of_items["item_id"] = ["x_items[].item_id", "x_items[]", "x_item_id"]
     else:
-        fields = {
+        fields = {name: f"body.{name}" for name in every}
+        fields |= {name: f"context[key={name}].value.text" for name in settings.dimension_names}
+        fields |= {
             "ts": 'head["the.ts"]',
             "event_id": 'head["the.event_id"]',
             "user_id": ["head.nobody", "head.actor[0].ids[1]", {"header": "none"}],
         }
-        of_items = {"items": "body.list"}
-        for name in (*OF_ITEM, *others, "value"):
-            of_items[name] = [f"it.{name}", f"$.body.{name}"]
-        roots = ["body", "context[key={}].value.text"]
+        of_items = {n: [f"body.list[].it.{n}", f"body.{n}"] for n in (*OF_ITEM, *others, "value")}
+        of_items["item_id"] = ["body.list[].it.item_id", "body.list[]", "body.item_id"]
     made = []
     for kind, key in SINGULAR.items():
-        own = {
-            k: v for k, v in of_items.items() if kind != "sessions" and k in _known(settings, kind)
-        }
-        made.append(
-            {"topics": [kind], "kind": {"fixed": key}, "roots": roots, key: {"fields": own}}
-        )
-        taken = {name for name in fields if name in _known(settings, kind)}
-        made[-1]["fields"] = {name: fields[name] for name in taken}
+        known = _known(settings, kind)
+        own = {name: of_items[name] for name in of_items if name in known}
+        if kind == "sessions":
+            own = {name: said[-1] for name, said in own.items()}
+        source: Object = {"topics": [kind], "kind": {"fixed": key}, key: {"fields": own}}
+        source["fields"] = {name: fields[name] for name in fields if name in known}
+        made.append(source)
     return made
 
 
@@ -155,6 +153,8 @@ def _rewritten(
             event.pop("type", None)
             event = {name: x for name, x in event.items() if x != ""}  # as if it were missing
             event = _without_texts(event, numbers)
+            if event.get("items") is not None:
+                event.pop("item_id", None)  # of several places a mapping takes the first
             value = json.dumps(event).encode()
         ours.append(
             LogRecord(record.kind, record.partition, record.offset, record.record_ms, value)

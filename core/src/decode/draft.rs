@@ -1,16 +1,20 @@
 //! An event while its record is read.
 
-use super::event::{Action, Body, Click, DimensionTexts, Event, Item, Line};
+use super::drafts::Said;
+use super::event::{Action, Body, DimensionTexts, Event, Item, Line};
 use super::{Field, Names, Reason, Rules, times};
 use crate::changes::{EventKind, Kind};
 use crate::custom::Values;
 use crate::hash::NONE;
 use crate::json::{Reader, Text};
-use crate::spec::records::{Unit, ValueSettings};
+use crate::spec::records::ValueSettings;
 
+mod form;
 mod mapped;
 mod metric_fields;
 mod values;
+
+pub(super) use form::Form;
 
 pub use mapped::NativeEvent;
 pub(super) use metric_fields::CustomFields;
@@ -26,15 +30,8 @@ pub(super) struct Reading<'a> {
     pub values: &'a ValueSettings,
     /// Fields of an element of a list that stand at its top.
     pub items: &'a Names<Field>,
-    /// Of the time that is read.
-    pub unit: Unit,
-}
-
-impl<'a> Reading<'a> {
-    /// The record, and the texts in it that stand for no value.
-    pub fn texts(&self) -> (&'a str, &'a [String]) {
-        (self.record, &self.values.missing)
-    }
+    /// How the value that is read is written.
+    pub form: &'a Form,
 }
 
 /// Where reading is: for those who explain why a record is none.
@@ -63,6 +60,14 @@ impl Place {
             element: number as u32 + 1,
             ..Self::value(Field::Items, at)
         }
+    }
+
+    /// The list of events of a record, or that there is none.
+    pub fn list(at: Option<usize>) -> Self {
+        at.map_or_else(
+            || Self::missing(Field::Items),
+            |at| Self::value(Field::Items, at),
+        )
     }
 
     /// A field that has no value, or not the one that the other fields ask for.
@@ -94,19 +99,6 @@ pub(super) struct Draft {
     pub place: Place,
     /// What the record is, as far as that is known.
     pub kind: Option<EventKind>,
-    /// The record with what stands beside it, where that is read, too.
-    pub text: String,
-    pub has_own_text: bool,
-    /// Where the values of a mapped record were found, and those of an element of its list.
-    pub found: Vec<u32>,
-    found_in_element: Vec<u32>,
-    /// Where what stands beside the record begins.
-    pub beside: Vec<u32>,
-    /// The click that stands in the record of its impression, where there is one, and what it was
-    /// read into.
-    pub has_click: bool,
-    click: Click,
-    clicked: Option<Box<Self>>,
 }
 
 /// The fields that have one value: the last of each name. `NONE` and None are null or missing.
@@ -115,6 +107,8 @@ struct Head {
     ts: Option<Moment>,
     user: u64,
     user_text: Text,
+    join: u64,
+    join_text: Text,
     /// The id that was read last.
     id: Text,
     event_id: u64,
@@ -190,24 +184,11 @@ impl Draft {
         }
         self.unescaped.clear();
         (self.place, self.kind) = (Place::default(), None);
-        self.text.clear();
-        self.has_own_text = false;
-        self.beside.clear();
-        self.has_click = false;
     }
 
-    /// What was read of a record: its text, with what stands beside it where that is read, too.
-    pub fn text_of<'a>(&'a self, record: &'a str) -> &'a str {
-        match self.has_own_text {
-            true => &self.text,
-            false => record,
-        }
-    }
-
-    /// The event of a kind, once it is checked; `record` is what it was read from.
-    pub fn event<'a>(&'a self, kind: EventKind, record: &'a str) -> Event<'a> {
-        let record = self.text_of(record);
-        let body = match kind {
+    /// The event that was read, once it is checked; `record` is what it was read from.
+    pub fn event<'a>(&'a self, said: Said, record: &'a str) -> Event<'a> {
+        let body = match said.kind {
             EventKind::Impressions => Body::Impressions {
                 items: &self.items,
                 is_list: self.head.has_list,
@@ -235,6 +216,8 @@ impl Draft {
             event_ms: self.head.ts.map_or(0, |ts| ts.ms),
             user: self.head.user,
             user_id: self.head.user_text.of(record, &self.unescaped),
+            join: self.head.join,
+            join_id: self.head.join_text.of(record, &self.unescaped),
             custom: self.custom.as_ref().map_or(&[], |custom| &custom.values),
             event_id: self.head.event_id,
             request: self.head.request,
@@ -244,7 +227,7 @@ impl Draft {
                 unescaped: &self.unescaped,
             },
             cut: self.head.cut,
-            click: self.has_click.then_some(&self.click),
+            shared: said.shared,
             body,
         }
     }
@@ -265,6 +248,11 @@ impl Draft {
                 self.head.id = Text::EMPTY;
                 self.head.user = self.read_optional_id(reader, reading, reason)?;
                 self.head.user_text = self.head.id;
+            }
+            Field::JoinId => {
+                self.head.id = Text::EMPTY;
+                self.head.join = self.read_optional_id(reader, reading, reason)?;
+                self.head.join_text = self.head.id;
             }
             Field::EventId => {
                 self.head.event_id = self.read_optional_id(reader, reading, reason)?
@@ -380,7 +368,8 @@ impl Draft {
             self.head.feedback_kind = Some(self.kind(reading));
         }
         if reading.kind == EventKind::Sessions {
-            self.required(Field::SessionId, (self.head.session != NONE).then_some(()))?;
+            let is_known = self.head.session != NONE || self.head.user != NONE;
+            self.required(Field::SessionId, is_known.then_some(()))?;
             let action = self.required(Field::Action, self.head.action)?;
             if action == Action::Dwell && self.head.shown.item == NONE {
                 return self.refuse(Field::ItemId);

@@ -10,17 +10,20 @@ use crate::weights::WeighedItem;
 pub struct Event<'a> {
     /// Epoch milliseconds.
     pub event_ms: i64,
-    /// `hash::NONE` where it is missing: the event is anonymous. Likewise its id and the request.
+    /// `hash::NONE` where it is missing: the event is anonymous. Likewise the following ids.
     pub user: u64,
+    /// What joins depend on in place of the user.
+    pub join: u64,
     pub event_id: u64,
     pub request: u64,
-    /// The user as it is written; "" of an anonymous event.
+    /// The user as it is written; "" of an anonymous event. Likewise what joins depend on.
     pub user_id: &'a str,
+    pub join_id: &'a str,
     pub dimensions: DimensionTexts<'a>,
     /// How many values of dimensions were cut, as they are too long.
     pub cut: u32,
-    /// Of an impression of one item: the click on it that the same record says.
-    pub click: Option<&'a Click>,
+    /// The number of the element of its record that it stands in, where that says other events, too.
+    pub shared: Option<u32>,
     /// What each item or line (of sessions: the event) says to custom metrics; empty where there
     /// are none.
     pub custom: &'a [Values],
@@ -58,27 +61,6 @@ pub enum Body<'a> {
         item: u64,
         dwell_ms: Option<i64>,
     },
-}
-
-/// A click that stands in the record of its impression.
-#[derive(Clone, Copy, Debug)]
-pub struct Click {
-    pub line: Line,
-    pub kind: Kind,
-    pub dwell_ms: Option<i64>,
-    /// What it says to custom metrics.
-    pub custom: Option<Values>,
-}
-
-impl Default for Click {
-    fn default() -> Self {
-        Self {
-            line: Line::default(),
-            kind: Kind::Other,
-            dwell_ms: None,
-            custom: None,
-        }
-    }
 }
 
 /// A shown item.

@@ -104,13 +104,16 @@ fields! {
     Ts = "ts", Event(ALL), Time;
     /// Whose event it is. See [ids](#ids); without one the event is [nobody's](#events-of-nobody).
     UserId = "user_id", Event(ALL), Id;
+    /// What feedback joins its impression by, in place of `user_id`: an id that stays at
+    /// [login](#login).
+    JoinId = "join_id", Event(WITH_ITEMS), Id;
     /// A second event with it on the same topic within `time.dedup_horizon` is a duplicate.
     EventId = "event_id", Event(ALL), Id;
     /// With `user_id`, the [slate](ranking.md#a-slate).
     RequestId = "request_id", Event(ALL), Id;
     /// The kind of the event; required in files.
     Type = "type", Event(ALL), KindOfEvent;
-    /// The visit; required.
+    /// The visit; without it one [by user and gap](#sessions).
     SessionId = "session_id", Event(&[Sessions]), Id;
     /// What happens in it; required. `view` is of a page, `dwell` of an item.
     Action = "action", Event(&[Sessions]), OneAction;
@@ -199,17 +202,6 @@ impl Field {
             self,
             Self::Dimension(_) | Self::Target(_) | Self::Estimate(_) | Self::Custom(_)
         )
-    }
-
-    /// Whether events of every kind have it; it may stand elsewhere in each.
-    pub fn is_of_every_event(self) -> bool {
-        self.declared().of.kinds().len() == ALL.len() && !matches!(self, Self::Custom(_))
-    }
-
-    /// Whether a click has it, and an impression does not.
-    pub fn is_of_click_alone(self) -> bool {
-        let is_of_click = self.is_of(Clicks) && !self.is_of(Impressions);
-        is_of_click || matches!(self, Self::Custom(_))
     }
 
     /// Whether its values are numbers.

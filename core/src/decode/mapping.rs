@@ -1,61 +1,54 @@
 //! Records of other shapes: where our fields stand in them, compiled once.
 //!
-//! 1. One pass notes where the value of every path begins. What stands beside a record (headers, its
-//!    key, constants) is appended to it as JSON first.
-//! 2. The kind of the event is read.
-//! 3. The fields of that kind are read as those of a flat record: of several paths the first counts
+//! 1. Texts that hold JSON, or several values, are taken apart. What stands beside a record (headers,
+//!    its key, constants) is appended to it as JSON.
+//! 2. One pass notes where the value of every path begins. Elements of a list are gone over one by
+//!    one, each with values of its own; they may be events, or the items of one.
+//! 3. What the record is follows from its values: it may be an event of several kinds.
+//! 4. The fields of each kind are read as those of a flat record: of several paths the first counts
 //!    that leads to a value.
 
+mod kinds;
+mod levels;
 mod paths;
+mod unfold;
 
-use super::draft::{Draft, NativeEvent, Place, Reading};
+use super::draft::{Form, Reading};
+use super::drafts::{Drafts, Said};
 use super::fields::Field;
-use super::names::Names;
-use super::{Action, EventKind, Reason, Rules};
-use crate::changes::Kind;
-use crate::json::Reader;
+use super::draft::Place;
+use super::{EventKind, Reason, Rules};
 use crate::kafka::Record;
 use crate::spec::records::{
-    FieldSpec, FieldsSpec, KindRuleSpec, KindSpec, MappingSpec, MetaFieldSpec, Unit, ValueSettings,
+    FieldSpec, FieldsSpec, MappingSpec, MetaFieldSpec, ValueSettings,
 };
-pub(super) use paths::{Found, Paths};
+use kinds::Kinds;
+pub(super) use kinds::KindRule;
+pub(super) use levels::{Found, Levels, Scope};
+use unfold::Unfold;
 
 /// A shape, compiled.
 #[derive(Debug)]
 pub(super) struct Mapping {
-    paths: Paths,
+    unfold: Vec<Unfold>,
     beside: Vec<MetaField>,
-    kind: KindOf,
+    levels: Levels,
+    each: Vec<usize>,
+    kind: Kinds,
     /// In the order of `EventKind::ALL`.
     kinds: [Option<Fields>; 4],
-    /// Whether clicks may stand in the records of their impressions.
-    has_shown: bool,
-}
-
-#[derive(Debug)]
-enum KindOf {
-    Fixed(KindRule),
-    By(Vec<usize>, Names<Option<KindRule>>),
-}
-
-#[derive(Clone, Copy, Debug)]
-struct KindRule {
-    kind: EventKind,
-    feedback: Option<Kind>,
-    action: Option<Action>,
-    is_shown: bool,
 }
 
 #[derive(Debug)]
 pub(super) struct Fields {
     pub fields: Vec<Wanted>,
-    pub items: Option<MappedItems>,
+    pub lists: Vec<MappedList>,
 }
 
+/// A list of items: its levels from the event inwards.
 #[derive(Debug)]
-pub(super) struct MappedItems {
-    pub values: Vec<usize>,
-    pub paths: Paths,
+pub(super) struct MappedList {
+    pub levels: Vec<usize>,
     pub fields: Vec<Wanted>,
 }
 
@@ -67,7 +60,35 @@ pub(super) struct Wanted {
     pub key: String,
     pub values: Vec<usize>,
     pub times: Vec<usize>,
-    pub units: Vec<Unit>,
+    pub forms: Vec<Form>,
+}
+
+/// A record while it is read: its text where that is not the record's own, and where values begin.
+#[derive(Debug, Default)]
+pub(super) struct Opened {
+    /// The text that was made of the record.
+    pub text: String,
+    pub has_own_text: bool,
+    found: Vec<u32>,
+    unescaped: String,
+    spare: String,
+}
+
+impl Opened {
+    /// Forgets all but the memory.
+    pub fn clear(&mut self) {
+        self.text.clear();
+        self.has_own_text = false;
+        self.unescaped.clear();
+    }
+
+    /// What was read of a record: its own text, or what was made of it.
+    pub fn text_of<'a>(&'a self, record: &'a str) -> &'a str {
+        match self.has_own_text {
+            true => &self.text,
+            false => record,
+        }
+    }
 }
 
 impl Mapping {
@@ -78,182 +99,173 @@ impl Mapping {
         feedback: &[String],
         field_of: &impl Fn(EventKind, &str) -> Option<Field>,
     ) -> Result<Self, String> {
-        let mut has_shown = false;
-        let mut rule = |spec: &KindRuleSpec| {
-            has_shown |= spec.shown;
-            let place = |name: &String| feedback.iter().position(|other| other == name);
-            let kind_of = |name| place(name).map_or(Kind::Other, |i| Kind::Configured(i as u8));
-            let feedback = spec.feedback.as_ref().map(kind_of);
-            Ok::<_, String>(KindRule {
-                kind: kind_named(&spec.kind)?,
-                feedback,
-                action: spec.action.as_deref().and_then(Action::of),
-                is_shown: spec.shown,
-            })
-        };
-        let kind = match &spec.kind {
-            KindSpec::Fixed(spec) => KindOf::Fixed(rule(spec)?),
-            KindSpec::By {
-                values,
-                rules,
-                ignored,
-            } => {
-                let mut known = Vec::new();
-                for (text, spec) in rules {
-                    known.push((text.as_str(), Some(rule(spec)?)));
-                }
-                known.extend(ignored.iter().map(|text| (text.as_str(), None)));
-                KindOf::By(values.clone(), Names::new(known))
-            }
-        };
         let mut kinds = [None, None, None, None];
         for (name, spec) in &spec.kinds {
             let kind = kind_named(name)?;
             kinds[kind as usize] = Some(Fields::new(kind, spec, field_of)?);
         }
         Ok(Self {
-            paths: Paths::new(&spec.paths),
+            unfold: spec.unfold.iter().map(Unfold::new).collect(),
             beside: spec.beside.iter().map(MetaField::new).collect(),
-            kind,
+            levels: Levels::new(&spec.levels, spec.beside.len()),
+            each: spec.each.clone(),
+            kind: Kinds::new(&spec.kind, feedback)?,
             kinds,
-            has_shown,
         })
     }
 
-    /// Fills a draft, which is empty but for the text that was made of a record, and returns the kind
-    /// of its event. `text`: that of the record, where the draft has none.
-    pub fn fill(
+    /// Whether the names that schemas give stand for values.
+    pub fn reads_schema_names(&self) -> bool {
+        let is_name = |beside: &MetaField| matches!(beside.0, MetaFieldSpec::Schema);
+        self.beside.iter().any(is_name)
+    }
+
+    /// Reads the events of a record. `opened`: empty but for the text that was made of the record;
+    /// `text`: that of the record, where there is none; `schema`: the name that its schema gives.
+    pub fn read(
         &self,
-        draft: &mut Draft,
+        opened: &mut Opened,
         record: &Record,
-        text: &str,
+        (text, schema): (&str, Option<&str>),
         (rules, values): (&Rules, &ValueSettings),
-    ) -> Result<EventKind, Reason> {
-        if self.beside.is_empty() && draft.text.is_empty() {
-            return self.fill_from(draft, (text, text.len()), (rules, values));
-        }
-        let mut own = std::mem::take(&mut draft.text);
-        own.push_str(text);
-        let end = own.len();
-        for beside in &self.beside {
-            own.push('\n');
-            draft.beside.push(own.len() as u32 + 1);
-            beside.append(record, &mut own);
-        }
-        let filled = self.fill_from(draft, (&own, end), (rules, values));
-        (draft.text, draft.has_own_text) = (own, true);
-        filled
-    }
-
-    /// Writes the event that `fill` has read from a record in our shape. `id`: its id where it has
-    /// none of its own.
-    pub fn write(
-        &self,
-        draft: &Draft,
-        (kind, text): (EventKind, &str),
-        (rules, values): (&Rules, &ValueSettings),
-        id: &str,
-        to: &mut NativeEvent,
-    ) -> Result<(), Reason> {
-        let reading = reading(draft.text_of(text), kind, rules, values);
-        let fields = self.fields_of(kind)?;
-        draft.write_native(fields, &reading, (id, self.has_shown), to)?;
-        match draft.has_click {
-            true => {
-                let clicks = self.fields_of(EventKind::Clicks)?;
-                draft.write_click((fields, clicks), &reading, id, to)
+        drafts: &mut Drafts,
+    ) {
+        let mut own = std::mem::take(&mut opened.text);
+        for unfold in &self.unfold {
+            let current = if own.is_empty() { text } else { own.as_str() };
+            let max_bytes = rules.limits.max_record_bytes;
+            if unfold.take_apart(current, (rules.limits.max_depth, max_bytes), &mut opened.spare) {
+                std::mem::swap(&mut own, &mut opened.spare);
             }
-            false => Ok(()),
         }
-    }
-
-    /// `end`: where the record ends in the text, and what stands beside it begins.
-    fn fill_from(
-        &self,
-        draft: &mut Draft,
-        (text, end): (&str, usize),
-        (rules, values): (&Rules, &ValueSettings),
-    ) -> Result<EventKind, Reason> {
-        let record = text.get(..end).unwrap_or_default();
-        let mut found = std::mem::take(&mut draft.found);
+        let has_own = !own.is_empty() || !self.beside.is_empty();
+        let mut found = std::mem::take(&mut opened.found);
         found.clear();
-        found.resize(self.paths.count, 0);
-        let mut reader = Reader::new(record, rules.limits.max_depth);
-        let is_object = reader.peek() == b'{';
-        let searched = self
-            .paths
-            .find(&mut reader, 0, (text, &mut draft.unescaped), &mut found);
-        found.append(&mut draft.beside);
-        let filled = searched.and_then(|()| match (reader.is_at_end(), is_object) {
-            (false, _) => Err(Reason::Json),
-            (true, false) => Err(Reason::Object),
-            (true, true) => self.read(draft, text, &found, (rules, values)),
-        });
-        draft.found = found;
-        filled
+        let end = if has_own {
+            if own.is_empty() {
+                own.push_str(text);
+            }
+            let end = own.len();
+            for beside in &self.beside {
+                own.push('\n');
+                found.push(own.len() as u32 + 1);
+                beside.append(record, schema, &mut own);
+            }
+            end
+        } else {
+            text.len()
+        };
+        found.resize(self.levels.values, 0);
+        let mut scope = Scope {
+            text: if has_own { &own } else { text },
+            found: &mut found,
+            unescaped: &mut opened.unescaped,
+            missing: &values.missing,
+            max_depth: rules.limits.max_depth,
+        };
+        if let Err(reason) = self.read_from(&mut scope, end, (rules, values), drafts) {
+            drafts.end(Err(reason));
+        }
+        (opened.found, opened.text, opened.has_own_text) = (found, own, has_own);
     }
 
-    fn read(
+    /// `end`: where the record ends in the text, and what stands beside it begins. An error is of the
+    /// record as a whole.
+    fn read_from(
         &self,
-        draft: &mut Draft,
-        text: &str,
-        found: &Found,
+        scope: &mut Scope,
+        end: usize,
         (rules, values): (&Rules, &ValueSettings),
-    ) -> Result<EventKind, Reason> {
-        let max_depth = rules.limits.max_depth;
-        let rule = match &self.kind {
-            KindOf::Fixed(rule) => *rule,
-            KindOf::By(places, known) => {
-                draft.place = Place::missing(Field::Type);
-                let (_, at) = first(places, found, (text, &values.missing)).ok_or(Reason::Kind)?;
-                draft.place = Place::value(Field::Type, at);
-                let mut reader = Reader::starting(text, at, max_depth);
-                let name = match reader.peek() {
-                    b'"' => reader.text(&mut draft.unescaped)?,
-                    _ => {
-                        reader.skip(1)?;
-                        reader.raw_since(at)
-                    }
-                };
-                let rule = known.get(name.of(text, &draft.unescaped));
-                rule.ok_or(Reason::Kind)?.ok_or(Reason::Ignored)?
+        drafts: &mut Drafts,
+    ) -> Result<(), Reason> {
+        drafts.begin();
+        self.levels.open(scope, end, !self.each.is_empty())?;
+        let Some(list) = self.each.first() else {
+            self.read_element(scope, None, (rules, values), drafts);
+            return Ok(());
+        };
+        let at = self.levels.list_at(*list, scope);
+        drafts.last().place = Place::list(at);
+        if at.is_none_or(|at| !scope.text[at..].starts_with('[')) {
+            return Err(Reason::Of(Field::Items));
+        }
+        let mut number = 0;
+        self.levels.walk(&self.each, scope, &mut |scope, _| {
+            if number as usize >= rules.limits.max_items {
+                return Err(Reason::TooLarge);
+            }
+            if number > 0 {
+                drafts.begin();
+            }
+            self.read_element(scope, Some(number), (rules, values), drafts);
+            number += 1;
+            Ok(())
+        })
+    }
+
+    /// Reads the events of the record, or of one of its elements, into the draft that is begun and
+    /// further ones.
+    fn read_element(
+        &self,
+        scope: &mut Scope,
+        number: Option<u32>,
+        rules: (&Rules, &ValueSettings),
+        drafts: &mut Drafts,
+    ) {
+        let said = match self.kind.of(scope) {
+            Ok(said) => said,
+            Err((reason, place)) => {
+                drafts.last().place = place;
+                return drafts.end(Err(reason));
             }
         };
-        let (kind, feedback) = match rule.is_shown {
-            true => (EventKind::Impressions, None),
-            false => (rule.kind, rule.feedback),
-        };
-        draft.kind = Some(kind);
-        let fields = self.fields_of(kind)?;
-        let reading = reading(text, kind, rules, values);
-        draft.set_by_kind(feedback, rule.action);
-        draft.read_mapped(fields, found, &reading)?;
-        draft.check(&reading)?;
-        if rule.is_shown {
-            let clicks = self.fields_of(EventKind::Clicks)?;
-            draft.read_click(clicks, rule.feedback, found, &reading)?;
+        let is_shared = said.iter().flatten().count() > 1;
+        let mut is_first = true;
+        for (kind, rule) in EventKind::ALL.into_iter().zip(said) {
+            let Some(rule) = rule else { continue };
+            if !std::mem::take(&mut is_first) {
+                drafts.begin();
+            }
+            let said = Said {
+                kind,
+                shared: is_shared.then_some(number.unwrap_or(0)),
+            };
+            self.read_event(scope, (said, rule), rules, drafts);
         }
-        Ok(kind)
     }
 
-    fn fields_of(&self, kind: EventKind) -> Result<&Fields, Reason> {
-        self.kinds[kind as usize].as_ref().ok_or(Reason::Kind)
-    }
-}
-
-fn reading<'a>(
-    record: &'a str,
-    kind: EventKind,
-    rules: &'a Rules,
-    values: &'a ValueSettings,
-) -> Reading<'a> {
-    Reading {
-        record,
-        kind,
-        rules,
-        values,
-        items: &rules.no_names,
-        unit: Unit::Any,
+    fn read_event(
+        &self,
+        scope: &mut Scope,
+        (said, rule): (Said, KindRule),
+        (rules, values): (&Rules, &ValueSettings),
+        drafts: &mut Drafts,
+    ) {
+        let draft = drafts.last();
+        draft.kind = Some(said.kind);
+        let Some(fields) = &self.kinds[said.kind as usize] else {
+            return drafts.end(Err(Reason::Kind));
+        };
+        let reading = Reading {
+            record: scope.text,
+            kind: said.kind,
+            rules,
+            values,
+            items: &rules.no_names,
+            form: &Form::PLAIN,
+        };
+        draft.set_by_kind(rule.feedback, rule.action);
+        let is_needed = said.shared.is_none() || said.kind == EventKind::Impressions;
+        let read = draft
+            .read_mapped((fields, &self.levels), scope, &reading, is_needed)
+            .and_then(|()| draft.check(&reading));
+        if read == Err(Reason::Ignored) && said.shared.is_some() {
+            return drafts.take_back();
+        }
+        if read.is_ok() {
+            drafts.rewrite((fields, &self.levels), said, scope, &reading);
+        }
+        drafts.end(read.map(|()| said));
     }
 }
 
@@ -270,64 +282,43 @@ impl Fields {
                 let mut key = String::from(",");
                 push_json(&spec.field, &mut key);
                 key.push(':');
+                let forms = spec.forms.iter().map(Form::new);
                 Ok::<_, String>(Wanted {
                     field,
                     key,
                     values: spec.values.clone(),
                     times: spec.times.clone(),
-                    units: spec.units.clone(),
+                    forms: forms.collect::<Result<_, _>>()?,
                 })
             });
             made.collect::<Result<Vec<_>, _>>()
         };
-        let items = spec.items.as_ref().map(|items| {
-            Ok::<_, String>(MappedItems {
-                values: items.values.clone(),
-                paths: Paths::new(&items.paths),
-                fields: wanted(&items.fields)?,
+        let lists = spec.lists.iter().map(|list| {
+            Ok::<_, String>(MappedList {
+                levels: list.levels.clone(),
+                fields: wanted(&list.fields)?,
             })
         });
         Ok(Self {
             fields: wanted(&spec.fields)?,
-            items: items.transpose()?,
+            lists: lists.collect::<Result<_, _>>()?,
         })
     }
 }
 
-/// Which of some values is the first that is neither missing, null nor an empty text, and where it
-/// begins. `missing`: texts that stand for no value.
-pub(super) fn first(
-    places: &[usize],
-    found: &Found,
-    (text, missing): (&str, &[String]),
-) -> Option<(usize, usize)> {
-    let numbered = places.iter().enumerate();
-    let mut begins =
-        numbered.filter_map(|(i, place)| Some((i, found.get(*place)?.checked_sub(1)? as usize)));
-    begins.find(|(_, at)| {
-        let rest = text.as_bytes().get(*at..).unwrap_or_default();
-        !rest.starts_with(b"null")
-            && !rest.starts_with(b"\"\"")
-            && (missing.is_empty() || !is_one_of(missing, text, *at))
-    })
-}
-
-/// Whether the value that begins at a place is one of some texts.
-fn is_one_of(texts: &[String], record: &str, at: usize) -> bool {
-    let mut reader = Reader::starting(record, at, 1);
-    let mut unescaped = String::new();
-    reader.peek() == b'"'
-        && reader.text(&mut unescaped).is_ok_and(|text| {
-            let text = text.of(record, &unescaped);
-            texts.iter().any(|each| each == text)
-        })
+impl Wanted {
+    /// How one of its values is written.
+    pub fn form(&self, i: usize) -> &Form {
+        self.forms.get(i).unwrap_or(&Form::PLAIN)
+    }
 }
 
 fn kind_named(name: &str) -> Result<EventKind, String> {
     EventKind::of(name).ok_or_else(|| format!("there are no {name:?}"))
 }
 
-/// What stands beside the value of a record: a constant, a header, its key or its timestamp.
+/// What stands beside the value of a record: a constant, a header, its key, its timestamp, or the
+/// name of its schema.
 #[derive(Debug)]
 struct MetaField(MetaFieldSpec);
 
@@ -337,10 +328,11 @@ impl MetaField {
     }
 
     /// Appends JSON of its value; null where a record has none, or no text.
-    fn append(&self, record: &Record, to: &mut String) {
+    fn append(&self, record: &Record, schema: Option<&str>, to: &mut String) {
         let value = match &self.0 {
             MetaFieldSpec::Constant(json) => return to.push_str(json),
             MetaFieldSpec::Timestamp => return to.push_str(&record.timestamp_ms.to_string()),
+            MetaFieldSpec::Schema => schema.map(str::as_bytes),
             MetaFieldSpec::Header(name) => record.header(name.as_bytes()),
             MetaFieldSpec::Key => record.key,
         };
@@ -363,24 +355,4 @@ pub(super) fn push_json(text: &str, to: &mut String) {
         }
     }
     to.push('"');
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn texts_that_stand_for_no_value_are_none() {
-        let record = r#"{"a": "(not set)", "b": "n\/a", "c": "(not set) ", "d": 5}"#;
-        let at = |name: &str| record.find(name).unwrap() as u32 + 5 + 1;
-        let found = vec![at("\"a\""), at("\"b\""), at("\"c\""), at("\"d\"")];
-        let missing = ["(not set)".to_owned(), "n/a".to_owned()];
-        let of = |places: &[usize], missing: &[String]| {
-            first(places, &found, (record, missing)).map(|(i, _)| i)
-        };
-        assert_eq!(of(&[0, 1, 2, 3], &[]), Some(0));
-        assert_eq!(of(&[0, 1, 2, 3], &missing), Some(2));
-        assert_eq!(of(&[0, 1, 3], &missing), Some(2));
-        assert_eq!(of(&[1], &missing), None);
-    }
 }

@@ -67,6 +67,8 @@ pub struct RejectedRecords {
     kept: Vec<Rejected>,
     omitted: u64,
     room: Room,
+    /// Log and offset of the record that came last.
+    last: Option<(usize, i64)>,
 }
 
 impl Default for RejectedRecords {
@@ -75,6 +77,7 @@ impl Default for RejectedRecords {
             kept: Vec::new(),
             omitted: 0,
             room: Room::UNBOUNDED,
+            last: None,
         }
     }
 }
@@ -85,7 +88,12 @@ impl RejectedRecords {
         self.room = room;
     }
 
+    /// Keeps a record, once: of several reasons that it has the first.
     pub fn push(&mut self, log: usize, record: &Record, reason: &'static str) {
+        if self.last == Some((log, record.offset)) {
+            return;
+        }
+        self.last = Some((log, record.offset));
         let of = |bytes: Option<&[u8]>| bytes.map_or(0, <[u8]>::len);
         let bytes = of(record.value) + of(record.key) + record.headers.len();
         let room = &mut self.room;
@@ -111,10 +119,10 @@ impl RejectedRecords {
 mod tests {
     use super::*;
 
-    fn push(records: &mut RejectedRecords, value: &[u8]) {
-        let value = Some(value);
+    fn push(records: &mut RejectedRecords, offset: i64, value: &[u8]) {
         let record = Record {
-            value,
+            value: Some(value),
+            offset,
             ..Record::default()
         };
         records.push(0, &record, "late");
@@ -127,8 +135,9 @@ mod tests {
             records: 3,
             bytes: 5,
         });
-        for value in [b"123".as_slice(), b"456", b"78", b"", b"9"] {
-            push(&mut records, value);
+        for (offset, value) in (0..).zip([b"123".as_slice(), b"456", b"78", b"", b"9"]) {
+            push(&mut records, offset, value);
+            push(&mut records, offset, value); // a second event of the same record
         }
         let (kept, omitted) = records.take();
         let values: Vec<&[u8]> = kept.iter().filter_map(|x| x.value.as_deref()).collect();

@@ -12,7 +12,12 @@ use super::bytes_as_text;
 
 /// A schema of the registry.
 #[derive(Debug)]
-pub struct AvroSchema(serde_avro_fast::Schema);
+pub struct AvroSchema {
+    schema: serde_avro_fast::Schema,
+    /// Full names: of a union of its variants, else the only one.
+    names: Vec<Option<String>>,
+    is_union: bool,
+}
 
 impl AvroSchema {
     /// A schema from its JSON.
@@ -22,16 +27,43 @@ impl AvroSchema {
     pub fn new(text: &str, references: &[(String, String)]) -> Result<Self, String> {
         let schema = with_references(text, references)?;
         require_small(&schema)?;
+        let is_union = schema.is_array();
+        let names = match &schema {
+            Value::Array(variants) => variants.iter().map(own_name).collect(),
+            schema => vec![own_name(schema)],
+        };
         let schema = schema.to_string().parse::<serde_avro_fast::Schema>();
-        schema.map(Self).map_err(|error| error.to_string())
+        let schema = schema.map_err(|error| error.to_string())?;
+        Ok(Self {
+            schema,
+            names,
+            is_union,
+        })
+    }
+
+    /// The full name of the type that a value is.
+    pub fn name(&self, payload: &[u8]) -> Option<&str> {
+        let variant = match self.is_union {
+            true => usize::try_from(payload.first()? / 2).ok()?, // zigzag; of few variants one byte
+            false => 0,
+        };
+        self.names.get(variant)?.as_deref()
     }
 
     /// Writes a value as JSON: the value of a union without its type, times and decimals as the
     /// numbers and texts that they are stored as.
     pub fn write(&self, payload: &[u8], to: &mut impl Write) -> Result<(), ()> {
-        let mut state = DeserializerState::from_slice(payload, &self.0);
+        let mut state = DeserializerState::from_slice(payload, &self.schema);
         let mut json = serde_json::Serializer::with_formatter(to, BytesAsText);
         serde_transcode::transcode(state.deserializer(), &mut json).map_err(|_| ())
+    }
+}
+
+fn own_name(schema: &Value) -> Option<String> {
+    match schema {
+        Value::Object(fields) => Some(full_name(name_of(fields)?, &namespace_of(fields, ""))),
+        Value::String(name) => Some(name.clone()),
+        _ => None,
     }
 }
 

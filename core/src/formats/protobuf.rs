@@ -54,6 +54,12 @@ impl ProtobufSchema {
         JsonMessage(&value).serialize(&mut json).map_err(|_| ())
     }
 
+    /// The full name of the message that a value is.
+    pub fn name(&self, payload: &[u8]) -> Option<String> {
+        let (message, _) = self.message(payload)?;
+        Some(message.full_name().to_owned())
+    }
+
     /// Which message a value is, and its bytes.
     fn message<'a>(&self, payload: &'a [u8]) -> Option<(MessageDescriptor, &'a [u8])> {
         let mut rest = payload;

@@ -17,14 +17,25 @@ use crate::weights::WeighedItem;
 const OWN_SLATE: u64 = 0xA076_1D64_78BD_642F;
 /// Makes what tells anonymous events apart.
 const NOBODY: u64 = 0xE703_7ED1_A0B4_28DB;
-/// Makes what an anonymous click joins its impression by, where one record says both.
+/// Makes what events with an id of joins join by.
+const JOIN: u64 = 0xD6E8_FEB8_6659_FD93;
+/// Makes what events of nobody join by, where one record, or one element of it, says all of them.
 const OWN_RECORD: u64 = 0x8EBC_6AF0_9C88_C6E3;
+
+/// Where an event stands among those of its record.
+#[derive(Clone, Copy, Default)]
+pub(super) struct InRecord {
+    pub number: usize,
+    /// Items that were shown by those before it.
+    pub shown: usize,
+}
 
 /// Where an event stands in its log, and its combination.
 #[derive(Clone, Copy)]
 pub(super) struct At {
     pub arrival_ms: i64,
     pub position: i64,
+    pub place: InRecord,
     pub combination: Combination,
 }
 
@@ -33,37 +44,46 @@ pub(super) struct At {
 pub(super) struct Identity {
     /// The user, or who stands for the anonymous event: see `hash::anonymous`.
     pub user: u64,
-    /// What joins depend on: the user; without one the request, or else the moment, which joins
-    /// nothing as it is another one for each kind of events.
+    /// What joins depend on: the id of joins, else the user; without them the request, or else the
+    /// moment, which joins nothing as it is another one for each kind of events.
     pub apart: u64,
 }
 
 impl Identity {
     pub fn of(event: &Event) -> Self {
-        if event.user != NONE {
+        if event.user == NONE && event.join == NONE {
+            let apart = match event.request {
+                NONE => mix(event.event_ms as u64, NOBODY ^ event.kind() as u64),
+                request => mix(request, NOBODY),
+            };
             return Self {
-                user: event.user,
-                apart: event.user,
+                user: anonymous(apart),
+                apart,
             };
         }
-        let apart = match event.request {
-            NONE => mix(event.event_ms as u64, NOBODY ^ event.kind() as u64),
-            request => mix(request, NOBODY),
+        let apart = match event.join {
+            NONE => event.user,
+            join => mix(join, JOIN),
         };
-        Self {
-            user: anonymous(apart),
-            apart,
-        }
+        let user = match event.user {
+            NONE => anonymous(apart),
+            user => user,
+        };
+        Self { user, apart }
     }
 
-    /// Of an event that stands at a position: its own click joins it, whoever it is of.
+    /// Of an event that stands at a position: those of one element join, whoever they are of.
     fn at(event: &Event, position: i64) -> Self {
         let own = Self::of(event);
-        match (event.click, event.user, event.request) {
-            (Some(_), NONE, NONE) => Self {
-                apart: mix(position as u64, OWN_RECORD),
-                ..own
-            },
+        match (event.shared, event.user, event.join, event.request) {
+            (Some(element), NONE, NONE, NONE) => {
+                let of_record = mix(position as u64, OWN_RECORD);
+                let apart = match element {
+                    0 => of_record,
+                    element => mix(of_record, u64::from(element)),
+                };
+                Self { apart, ..own }
+            }
             _ => own,
         }
     }
@@ -103,12 +123,6 @@ pub(super) fn count(
                 false => EventProbes::default(),
             };
             show(attribution, counting, event, shown, probes, (who, at));
-            if let Some(click) = event.click {
-                let what = (&click.line, click.kind, click.dwell_ms);
-                let feedback = feedback_of(event, what, (who, at));
-                let values = click.custom.as_ref();
-                attribution.give(feedback, values, counting);
-            }
         }
         Body::Click {
             lines,
@@ -159,7 +173,10 @@ fn show(
     (who, at): (Identity, At),
 ) {
     let slate_key = match who.slate_key(event.request) {
-        NONE if is_list => mix(who.apart, at.position as u64 ^ OWN_SLATE),
+        NONE if is_list => match at.place.number {
+            0 => mix(who.apart, at.position as u64 ^ OWN_SLATE),
+            number => mix(mix(who.apart, at.position as u64 ^ OWN_SLATE), number as u64),
+        },
         key => key,
     };
     let category = counting.category_of(event.dimensions.iter());
@@ -172,7 +189,7 @@ fn show(
             event_ms: event.event_ms,
             arrival_ms: at.arrival_ms,
             offset: at.position,
-            index: index as u16,
+            index: (at.place.shown + index) as u16,
             position: item.position as u16,
             combination: at.combination,
             score: item.score,
@@ -224,6 +241,7 @@ fn take_visit(
         views: i64::from(action == Action::View),
         is_end: action == Action::End,
     };
+    // Without an id a visit is the user's: the gap parts one from the next.
     let key = mix(event.user, session);
     sessions.take(key, event.event_ms, visit, |change| {
         counting.session(change)

@@ -3,7 +3,6 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use smallvec::SmallVec;
 
 use super::names::overflow;
 use super::records_from_python::GivenRecords;
@@ -74,9 +73,7 @@ impl<'a> Feeding<'a> {
         if known == 0 {
             return Ok(None);
         }
-        let mut events = SmallVec::new();
-        self.decoder
-            .decode_all(source, &records[..known], &mut events);
+        let events = self.decoder.decode_all(source, &records[..known]);
         self.partition.feed(self.log, records, &events)?;
         self.fed += known as u64;
         Ok(records[..known].last())

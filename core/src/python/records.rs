@@ -8,7 +8,7 @@ use super::names::LogDecoder;
 use crate::changes::{EventKind, Kind};
 use crate::decode::{Body, Decoder, Event, Reason};
 use crate::formats::SchemaText;
-use crate::hash::HashKey;
+use crate::hash::{HashKey, NONE};
 use crate::kafka;
 use crate::spec::records::RecordSettings;
 
@@ -119,8 +119,29 @@ impl RecordDecoder {
         })
     }
 
-    /// The values of an event of a log, or the reason why a record is none. Ids
-    /// are hashes.
+    /// The values of the events of a log in a record, and the reasons why others are none. Ids are
+    /// hashes.
+    #[pyo3(signature = (log, value, key=None, headers=None, timestamp_ms=0))]
+    fn decode_all<'py>(
+        &mut self,
+        py: Python<'py>,
+        log: &str,
+        value: Option<&[u8]>,
+        key: Option<&[u8]>,
+        headers: Option<&[u8]>,
+        timestamp_ms: i64,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let source = self.ready(py, log, value)?;
+        let record = record_of(value, key, headers, timestamp_ms);
+        let decoded = self.logs.decoder.decode_all(source, &[record]);
+        let found = decoded.iter().map(|(_, event)| match event {
+            Ok(event) => Ok(as_dict(py, event)?.into_any()),
+            Err(reason) => Ok(reason.name().into_pyobject(py)?.into_any()),
+        });
+        found.collect()
+    }
+
+    /// Likewise of the first of them.
     #[pyo3(signature = (log, value, key=None, headers=None, timestamp_ms=0))]
     fn decode<'py>(
         &mut self,
@@ -139,13 +160,14 @@ impl RecordDecoder {
         }
     }
 
-    /// Epoch milliseconds of a valid event; None of any other record.
+    /// Epoch milliseconds of the latest event of a record; None of one that has none.
     #[pyo3(signature = (log, value))]
     fn time_of(&mut self, py: Python<'_>, log: &str, value: &[u8]) -> PyResult<Option<i64>> {
         let source = self.ready(py, log, Some(value))?;
         let record = record_of(Some(value), None, None, 0);
-        let event = self.logs.decoder.decode(source, &record);
-        Ok(event.ok().map(|event| event.event_ms))
+        let events = self.logs.decoder.decode_all(source, &[record]);
+        let times = events.iter().filter_map(|(_, event)| event.as_ref().ok());
+        Ok(times.map(|event| event.event_ms).max())
     }
 
     /// Why a record of a log is no event: see `Decoder::explain`.
@@ -236,9 +258,9 @@ fn as_dict<'py>(py: Python<'py>, event: &Event) -> PyResult<Bound<'py, PyDict>> 
     found.set_item("custom", custom.collect::<Vec<_>>())?;
     found.set_item("dimensions", event.dimensions.iter().collect::<Vec<_>>())?;
     found.set_item("cut", event.cut)?;
-    if let Some(click) = event.click {
-        found.set_item("click", (feedback_code(click.kind), click.dwell_ms))?;
-    }
+    found.set_item("join", event.join)?;
+    found.set_item("key", if event.join == NONE { event.user_id } else { event.join_id })?;
+    found.set_item("is_shared", event.shared.is_some())?;
     match event.body {
         Body::Impressions {
             items,

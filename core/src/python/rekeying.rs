@@ -10,9 +10,8 @@ use pyo3::types::PyBytes;
 use super::names::{LogDecoder, RejectedRecord, handed_over};
 use super::records::DecodingSpec;
 use super::records_from_python::{GivenRecords, RecordMeta, make_known};
-use crate::changes::EventKind;
 use crate::decode::rejected::Rejected;
-use crate::decode::{NativeEvent, Reason};
+use crate::decode::Reason;
 use crate::formats::{SchemaText, UnknownSchemas};
 use crate::kafka;
 
@@ -37,7 +36,6 @@ pub struct Rekeyer {
     partitions: u32,
     max_inflated_bytes: usize,
     scratch: kafka::Scratch,
-    event: NativeEvent,
 }
 
 /// Where records come from, and the newest time (epoch ms) of those that are wanted.
@@ -72,7 +70,6 @@ impl Rekeyer {
             partitions: partitions.max(1),
             max_inflated_bytes,
             scratch: kafka::Scratch::default(),
-            event: NativeEvent::default(),
         })
     }
 
@@ -193,31 +190,23 @@ impl Rekeyer {
             return;
         }
         let id = format!("{}/{}/{}", from.topic, from.partition, record.offset);
-        let event = &mut self.event;
-        match self.logs.decoder.rewrite(from.source, record, &id, event) {
-            Ok(kind) => {
-                let partition = match event.key.as_str() {
-                    "" => (record.offset.unsigned_abs() % u64::from(self.partitions)) as u32,
-                    key => kafka::partition_of(key.as_bytes(), self.partitions),
-                };
-                let mut write = |kind: EventKind, json: &str| {
-                    let at = kind as usize * self.partitions as usize + partition as usize;
-                    if found.written.len() <= at {
-                        found.written.resize_with(at + 1, Vec::new);
-                    }
-                    let (key, json) = (event.key.clone(), json.to_owned());
-                    found.written[at].push((record.timestamp_ms, key, json));
-                };
-                write(kind, &event.json);
-                if !event.click.is_empty() {
-                    write(EventKind::Clicks, &event.click);
-                }
+        let (events, reasons) = self.logs.decoder.rewrite(from.source, record, &id);
+        for event in events {
+            let partition = match event.key.as_str() {
+                "" => (record.offset.unsigned_abs() % u64::from(self.partitions)) as u32,
+                key => kafka::partition_of(key.as_bytes(), self.partitions),
+            };
+            let at = event.kind as usize * self.partitions as usize + partition as usize;
+            if found.written.len() <= at {
+                found.written.resize_with(at + 1, Vec::new);
             }
-            Err(Reason::Ignored) => found.ignored += 1,
-            Err(reason) => {
-                let rejected = Rejected::of(from.source, record, reason.name());
-                found.rejected.push(rejected);
-            }
+            found.written[at].push((record.timestamp_ms, event.key, event.json));
+        }
+        let ignored = reasons.iter().filter(|x| **x == Reason::Ignored).count();
+        found.ignored += ignored as u64;
+        if let Some(reason) = reasons.iter().find(|x| **x != Reason::Ignored) {
+            let rejected = Rejected::of(from.source, record, reason.name());
+            found.rejected.push(rejected);
         }
     }
 

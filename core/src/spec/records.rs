@@ -41,6 +41,9 @@ pub struct ValueSettings {
     /// Texts that stand for no value.
     #[serde(default)]
     pub missing: Vec<String>,
+    /// Whether ids are read without decimals that are all 0: 78.0 is 78.
+    #[serde(default)]
+    pub whole_ids: bool,
 }
 
 /// Where the fields of a source stand.
@@ -85,46 +88,89 @@ pub struct RecordLimits {
     pub max_id_bytes: usize,
     /// Of a kind of feedback; values of dimensions are cut there.
     pub max_label_chars: usize,
-    /// Elements of `items` and of `reference`.
+    /// Elements of `items` and of `reference`; events of one record.
     pub max_items: usize,
 }
 
-/// What Python says of a shape. Values are numbered: those of `paths`, then those of `beside`.
+/// What Python says of a shape. Values are numbered through: what stands beside records, then those of
+/// each level.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MappingSpec {
-    pub paths: Vec<Vec<Step>>,
+    /// Texts that are taken apart before anything is looked for, in turn.
+    pub unfold: Vec<UnfoldSpec>,
     pub beside: Vec<MetaFieldSpec>,
+    /// The record, then elements of lists in it, or in their elements.
+    pub levels: Vec<LevelSpec>,
+    /// Levels from the record inwards, where each element of the last is an event; none: the record.
+    pub each: Vec<usize>,
     pub kind: KindSpec,
     /// Kind of events → its fields.
     pub kinds: HashMap<String, FieldsSpec>,
 }
 
-/// What a record is.
+/// A text that holds other values.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum KindSpec {
-    Fixed(KindRuleSpec),
-    /// By the text of the first value that is there.
-    By {
-        values: Vec<usize>,
-        rules: HashMap<String, KindRuleSpec>,
-        ignored: Vec<String>,
-    },
+#[serde(deny_unknown_fields)]
+pub struct UnfoldSpec {
+    pub path: Vec<Step>,
+    /// What parts its pieces, first those of the whole, then those of each piece; none: it is JSON.
+    pub split: Vec<String>,
 }
 
-/// A kind of events, and for clicks the kind of feedback, for sessions the action, where they follow
-/// from it.
+/// What is looked for in a record, or in each element of a list.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LevelSpec {
+    /// The value that is the list; none: the record.
+    pub list: Option<usize>,
+    /// Which elements count: those of which all this is true.
+    pub only: Vec<ConditionSpec>,
+    /// Paths of its values, the empty one for the element itself.
+    pub paths: Vec<Vec<Step>>,
+}
+
+/// What may be true of the first of some values that is there.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ConditionSpec {
+    pub values: Vec<usize>,
+    pub test: TestSpec,
+}
+
+/// What it must be.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TestSpec {
+    /// One of some texts; numbers, true and false as they are written.
+    OneOf(Vec<String>),
+    /// Whether there is one.
+    Is(bool),
+}
+
+/// What a record is: an event of every kind of which a rule is met; without any it is ignored, or
+/// rejected.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KindSpec {
+    /// The value whose text says it, the first of these that is there.
+    pub by: Vec<usize>,
+    pub rules: Vec<KindRuleSpec>,
+}
+
+/// A rule: of several for one kind the first counts that is met.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KindRuleSpec {
-    pub kind: String,
+    /// None: what meets it is ignored.
+    pub kind: Option<String>,
+    /// What the text must be; none: anything, or nothing.
+    pub value: Option<String>,
+    pub when: Vec<ConditionSpec>,
+    /// Of clicks.
     pub feedback: Option<String>,
     /// Of sessions.
     pub action: Option<String>,
-    /// Of clicks: the record is the impression, too.
-    #[serde(default)]
-    pub shown: bool,
 }
 
 /// Where the fields of a kind stand.
@@ -132,17 +178,15 @@ pub struct KindRuleSpec {
 #[serde(deny_unknown_fields)]
 pub struct FieldsSpec {
     pub fields: Vec<FieldSpec>,
-    pub items: Option<ItemsSpec>,
+    /// Lists of items, of which the first counts that is there.
+    pub lists: Vec<ItemsSpec>,
 }
 
-/// A list: where it stands, and the fields of its elements.
+/// A list of items: its levels from the event inwards, and the fields of the elements of the last.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ItemsSpec {
-    pub values: Vec<usize>,
-    /// Into an element.
-    pub paths: Vec<Vec<Step>>,
-    /// Their values are numbered by these paths.
+    pub levels: Vec<usize>,
     pub fields: Vec<FieldSpec>,
 }
 
@@ -154,9 +198,23 @@ pub struct FieldSpec {
     pub values: Vec<usize>,
     #[serde(default)]
     pub times: Vec<usize>,
-    /// Of times: one for each value.
+    /// How each value is written.
     #[serde(default)]
-    pub units: Vec<Unit>,
+    pub forms: Vec<FormSpec>,
+}
+
+/// How a value is written.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct FormSpec {
+    /// Of times.
+    pub unit: Unit,
+    /// Of times in no standard format: as `strptime` takes them.
+    pub format: Option<String>,
+    /// Of times that are numbers: the moment (epoch ms) that they count from; none: 1970.
+    pub from_ms: Option<i64>,
+    /// Of other numbers: what they are multiplied by.
+    pub scale: Option<f64>,
 }
 
 /// A step of a path.
@@ -183,6 +241,8 @@ pub enum MetaFieldSpec {
     Key,
     /// Kafka's time of the record, epoch ms.
     Timestamp,
+    /// The name of the record or message that its schema gives.
+    Schema,
 }
 
 /// How a source writes a time.

@@ -8,7 +8,7 @@ from math import inf
 
 from streamer.ingest.discovery.items import ItemField
 from streamer.ingest.discovery.names import OTHER_NAMES, PIECES, PRICES, is_item, plain, rank
-from streamer.ingest.discovery.profile import Profile, Seen, names_of, text_of
+from streamer.ingest.discovery.profile import Profile, Seen, joined, names_of, text_of
 from streamer.settings.event_fields import (
     ELEMENT_FIELDS,
     FIELDS,
@@ -59,6 +59,8 @@ def _fits(name: str, seen: Seen) -> bool:
     return are_numbers and low <= seen.low and seen.high <= high
 
 
+_TEXTS = ("feedback", "action")
+"""Fields that may hold any text."""
 _FOUND_APART = frozenset(
     {"type", "ts", "user_id", "event_id", "request_id", "item_id", "items", "feedback"}
 )
@@ -108,9 +110,20 @@ def find_fields(profile: Profile, kind: str, item: ItemField | None = None) -> F
             _find_value(profile, fields)
         else:
             _take(fields, name, places(profile, name))
-    by_our_name = {(name,) for name in names if name not in OTHER_NAMES or name == "feedback"}
-    fields.taken |= by_our_name & profile.scalars.keys()
+    _take_our_names(profile, names, fields)
     return fields
+
+
+def _take_our_names(profile: Profile, names: Sequence[str], found: FoundFields) -> None:
+    """Fields that are called as ours are, and have no other names."""
+    for name in names:
+        path = (name,)
+        if (name in OTHER_NAMES and name != "feedback") or name in _FOUND_APART - {"feedback"}:
+            continue
+        seen = profile.id_lists.get(path) if name == "reference" else profile.scalars.get(path)
+        if seen is not None and (name in _TEXTS or _fits(name, seen)):
+            found.taken.add(path)
+            found.fields.setdefault(name, name)
 
 
 def places(profile: Profile, name: str, others: Sequence[str] = ()) -> list[_Place]:
@@ -225,7 +238,7 @@ def _take_item(
     if item is None:
         fields.doubts["item_id"] = "no field looks like the id of an item"
     elif item.path is None:
-        fields.fields["items"] = text_of(item.list or ())
+        fields.fields["item_id"] = joined(f"{text_of(item.list or ())}[]", "")
     elif item.list is not None:
         return _take_list(profile, item.list, item.path, kind, of_kind, fields)
     else:
@@ -251,7 +264,6 @@ def _take_list(
     profile: Profile, path: Path, item: Path, kind: str, of_kind: list[str], fields: FoundFields
 ) -> list[str]:
     inner, own = profile.lists[path], FoundFields()
-    fields.fields["items"] = text_of(path)
     own.taken.add(item)
     own.fields["item_id"] = text_of(item)
     of_element = ELEMENT_FIELDS[LINE_TYPES[kind]]
@@ -260,9 +272,17 @@ def _take_list(
             _find_value(inner, own)
         elif name in of_element:
             _take(own, name, places(inner, name))
-    fields.fields |= own.fields
+    of_each = f"{text_of(path)}[]"
+    fields.fields |= {name: _below(of_each, said) for name, said in own.fields.items()}
     fields.positions_from = own.positions_from
     return [name for name in of_kind if name not in of_element]
+
+
+def _below(outer: str, said: FieldSource) -> FieldSource:
+    """Where a field stands, said from the record instead of from an element."""
+    if isinstance(said, dict) and "product" in said:
+        return {"product": [joined(outer, path) for path in said["product"]]}
+    return joined(outer, said) if isinstance(said, str) else said
 
 
 def _id_list(profile: Profile) -> Path | None:

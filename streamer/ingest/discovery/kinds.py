@@ -55,7 +55,7 @@ class Value:
     kind: str
     records: int
     extra: Mapping[str, str | bool] = field(default_factory=dict)
-    """`feedback`, `action`, `shown`."""
+    """`feedback`, `action`."""
     is_sure: bool = True
 
 
@@ -88,10 +88,7 @@ class Kinds:
         """Kinds of events that a record with a value is; none where it is not to be counted."""
         if self.fixed is not None:
             return (self.fixed,)
-        of = next((value for value in self.values if value.text == text), None)
-        if of is None or not of.kind:
-            return ()
-        return ("impression", "click") if of.extra.get("shown") else (of.kind,)
+        return tuple(value.kind for value in self.values if value.text == text and value.kind)
 
 
 def classified(name: str) -> tuple[str, dict[str, str | bool]]:
@@ -204,8 +201,8 @@ def _click_column(profile: Profile) -> Kinds | None:
     texts = list(seen.values)
     yes = [flag for flag in texts if flag in _YES] or [_opposite(texts[0])]
     no = [flag for flag in texts if flag in _NO] or [_opposite(yes[0])]
-    values = [Value(flag, "impression", seen.values[flag]) for flag in no]
-    values += [Value(flag, "click", seen.values[flag], {"shown": True}) for flag in yes]
+    values = [Value(flag, "impression", seen.values[flag]) for flag in (*no, *yes)]
+    values += [Value(flag, "click", seen.values[flag]) for flag in yes]
     return Kinds(path=path, values=tuple(values), is_sure=rank(names_of(path), _SURE) is not None)
 
 

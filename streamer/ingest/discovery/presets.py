@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 
 from streamer.ingest.discovery.kinds import Kinds, Value, classified, kinds_of_topic
 from streamer.ingest.discovery.profile import Profile, Seen
-from streamer.ingest.mapping import rooted
-from streamer.settings.event_fields import ELEMENT_FIELDS, LINE_TYPES
+from streamer.settings.event_fields import LINE_TYPES
 from streamer.settings.load import parse
-from streamer.settings.paths import Path, path_of
+from streamer.settings.paths import path_of, through_lists
 from streamer.settings.source_rules import forms_of
 from streamer.settings.sources import FieldSource, Source
 
@@ -63,23 +62,25 @@ def _kinds_of(source: Source, profile: Profile) -> Kinds | None:
     """What the records are, where most have a value that the preset knows; it says of the others
     what their names say."""
     paths = (source.kind.field,) if isinstance(source.kind.field, str) else source.kind.field or ()
-    kind_by_value = {value: kind for kind, rules in source.kind.rules.items() for value in rules}
+    rules = [(kind, rule.value) for kind, rule in source.kind.rules if rule.value is not None]
+    kind_by_value = {value: kind for kind, value in rules if kind is not None}
+    left_out = {value for kind, value in rules if kind is None}
     found = {path: profile.scalars[path] for path in map(path_of, paths) if path in profile.scalars}
-    ignored = sum(seen.values[value] for seen in found.values() for value in source.kind.ignored)
+    ignored = sum(seen.values[value] for seen in found.values() for value in left_out)
     for path, seen in found.items():
         of_ours = sum(n for value, n in seen.values.items() if value in kind_by_value)
         of_known = of_ours + ignored
         has_user = supplied(source, "impression", "user_id", profile)
         if of_ours and has_user and of_known >= _LEAST_SHARE * profile.records:
             values = (
-                _value(source, kind_by_value, value, n) for value, n in seen.values.most_common()
+                _value(left_out, kind_by_value, value, n) for value, n in seen.values.most_common()
             )
             return Kinds(path=path, values=tuple(values))
     return None
 
 
-def _value(source: Source, known: Mapping[str, str], text: str, records: int) -> Value:
-    if text in source.kind.ignored:
+def _value(left_out: Set[str], known: Mapping[str, str], text: str, records: int) -> Value:
+    if text in left_out:
         return Value(text, "", records)
     if text in known:
         return Value(text, _RULE_OF_KIND[known[text]], records)
@@ -91,26 +92,23 @@ _RULE_OF_KIND = {kinds: kind for kind, kinds in LINE_TYPES.items()}
 
 def supplied(source: Source, kind: str, name: str, profile: Profile) -> bool:
     """Whether a source reads a field of the records of a kind from where something stands."""
-    sources_of_fields = source.fields_of(LINE_TYPES[kind])
-    own = sources_of_fields.get(name)
-    if own is False:
+    said = source.fields_of(LINE_TYPES[kind]).get(name)
+    if said is False:
         return True
-    paths = set(_paths(source, name, own))
-    if name == "items":
-        return bool(paths & {*profile.lists, *profile.id_lists})
-    items = sources_of_fields.get("items")
-    if name in ELEMENT_FIELDS[LINE_TYPES[kind]] and items not in (None, False):
-        lists = set(_paths(source, "items", items)) & profile.lists.keys()
-        own_paths = {(name,)} if own is None else paths
-        return any(own_paths & profile.lists[path].scalars.keys() for path in lists)
-    return bool(paths & profile.scalars.keys())
+    return said is not None and any(_stands(path, profile) for path in _paths(said))
 
 
-def _paths(source: Source, name: str, said: FieldSource | None) -> Iterator[Path]:
-    if said is None:
-        yield from (path_of(rooted(root, name)) for root in source.roots)
-        return
+def _stands(path: str, profile: Profile) -> bool:
+    lists, rest = through_lists(path_of(path))
+    for at, _ in lists:
+        if not rest and at in profile.id_lists:
+            return True
+        if at not in profile.lists:
+            return False
+        profile = profile.lists[at]
+    return rest in profile.scalars
+
+
+def _paths(said: FieldSource) -> Iterator[str]:
     for form in forms_of(said):
-        for text in form.get("product", (form.get("path"),)):
-            if text is not None:
-                yield path_of(text)
+        yield from (text for text in form.get("product", (form.get("path"),)) if text is not None)

@@ -256,6 +256,15 @@ def text_of(path: Path) -> str:
     return written
 
 
+def joined(outer: str, inner: str) -> str:
+    """The path of what stands at ``inner`` below ``outer``.
+
+    >>> joined("recs[]", "id"), joined("recs[]", '["item.id"]'), joined("recs[]", "")
+    ('recs[].id', 'recs[]["item.id"]', 'recs[]')
+    """
+    return f"{outer}.{inner}" if inner and not inner.startswith("[") else f"{outer}{inner}"
+
+
 def _written(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"

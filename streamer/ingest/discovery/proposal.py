@@ -39,9 +39,9 @@ class Tried:
 
     records: int = 0
     total: int = 0
-    """Records that are events."""
+    """Records with events."""
     accepted: Counter[str] = field(default_factory=Counter)
-    """Kind → events; a record that is an impression and its click is two."""
+    """Kind → events; a record may be several."""
     ignored: int = 0
     refused: list[tuple[str, bytes, str]] = field(default_factory=list)
     """(log, record, reason) of each that is none."""
@@ -128,24 +128,23 @@ def tried(settings: Settings, samples: Sequence[SampledTopic]) -> Tried:
     """What the settings make of the records of topics that they read. Of files without sources the
     log is what `type` says, as it is when they are replayed."""
     made = Tried()
-    for log, record, event in decoded_samples(of_texts(settings), samples):
+    for log, record, events in decoded_samples(of_texts(settings), samples):
         made.records += 1
-        if event == IGNORED:
-            made.ignored += 1
-        elif isinstance(event, str):
-            made.refused.append((log, record.value, event))
-        else:
-            made.total += 1
-            made.accepted[event["kind"]] += 1
-            made.accepted["clicks"] += "click" in event
+        reasons = [event for event in events if isinstance(event, str)]
+        refused = next((reason for reason in reasons if reason != IGNORED), None)
+        if refused is not None:
+            made.refused.append((log, record.value, refused))
+        made.ignored += len(reasons) == len(events) and refused is None
+        made.total += len(reasons) < len(events)
+        made.accepted.update(event["kind"] for event in events if not isinstance(event, str))
     return made
 
 
 def decoded_samples(
     settings: Settings, samples: Sequence[SampledTopic]
-) -> Iterator[tuple[str, FoundRecord, dict[str, Any] | str]]:
-    """(log, record, its event or the reason why it is none) of the records of topics that are read,
-    which are texts."""
+) -> Iterator[tuple[str, FoundRecord, list[Any]]]:
+    """(log, record, its events, each a dict or the reason why it is none) of the records of topics
+    that are read, which are texts."""
     decoder = record_decoder(settings)
     for sample in samples:
         if settings.reads_sources and sample.topic not in settings.logs:
@@ -153,9 +152,9 @@ def decoded_samples(
         logs = (sample.topic,) if settings.reads_sources else KINDS
         for record in sample.records:
             beside = (record.key, record.encoded_headers, record.timestamp_ms)
-            answers = [(log, decoder.decode(log, record.value, *beside)) for log in logs]
-            log, event = next((x for x in answers if not isinstance(x[1], str)), answers[0])
-            yield log, record, event
+            answers = [(log, decoder.decode_all(log, record.value, *beside)) for log in logs]
+            log, events = next((x for x in answers if not isinstance(x[1][0], str)), answers[0])
+            yield log, record, events
 
 
 def hints(samples: Sequence[SampledTopic]) -> Iterator[str]:

@@ -97,7 +97,7 @@ def _doubt_floats(shapes: Sequence[Shape], chosen: Mapping[tuple[int, str], Item
             (i, kind): profile.scalars[path_of(path)]
             for i, shape in enumerate(shapes)
             for kind, profile in shape.profiles.items()
-            if isinstance(path := shape.fields[kind].get(name), str)
+            if isinstance(path := shape.fields[kind].get(name), str) and "[]" not in path
         }
     for name, by_kind in ids.items():
         floats = [at for at, seen in by_kind.items() if items.are_floats(seen)]

@@ -54,7 +54,8 @@ def written(shapes: Sequence[Shape], dimensions: Sequence[Dimensions]) -> str:
             lines += ["", comment(f"{', '.join(shape.topics)}: streamer's own events")]
         else:
             lines += ["", *_source(shape, of_shape)]
-    lines += _dimensions(dimensions)
+    ours = [of for shape, of in zip(shapes, dimensions, strict=True) if shape.is_ours]
+    lines += _dimensions(dimensions, ours)
     return "\n".join(lines).lstrip("\n") + "\n"
 
 
@@ -82,35 +83,15 @@ def _source(shape: Shape, dimensions: Dimensions) -> Iterator[str]:
     for kind in _KINDS:
         for name, field_source in shape.fields.get(kind, {}).items():
             is_only = all(kind == k or name not in f for k, f in shape.fields.items())
-            if is_only and name not in ("items", "item_id"):
+            if is_only and name != "item_id":
                 base.setdefault(name, field_source)
     for one in dimensions.chosen:
-        if one.path != (one.name,) or shape.preset is not None:
-            base[one.name] = text_of(one.path)
-    is_plain = shape.preset is None
-    fields_here = {
-        n: field_source for n, field_source in base.items() if field_source != n or not is_plain
-    }
-    yield from _table("sources.fields", fields_here, dimensions.variant_doubts)
+        base[one.name] = text_of(one.path)
+    yield from _table("sources.fields", base, dimensions.variant_doubts)
     for kind in _KINDS:
         if kind != first and kind in shape.fields:
-            yield from _table(f"sources.{kind}.fields", _overrides(shape, kind, base))
-
-
-def _overrides(shape: Shape, kind: str, base: Mapping[str, FieldSource]) -> dict[str, FieldSource]:
-    """What is different in one kind."""
-    own = shape.fields[kind]
-    is_plain = shape.preset is None
-    before = {name: base.get(name, name if is_plain else None) for name in own}
-    overrides = {
-        name: field_source for name, field_source in own.items() if before[name] != field_source
-    }
-    is_single = "items" not in own and kind != "session" and (is_plain or "item_id" in own)
-    if is_single and base.get("items", "items") != "items":
-        overrides = {"items": False, **overrides}
-    if kind == "session" and "item_id" in base:
-        overrides.setdefault("item_id", False)
-    return overrides
+            own = {n: said for n, said in shape.fields[kind].items() if base.get(n) != said}
+            yield from _table(f"sources.{kind}.fields", own)
 
 
 def _table(
@@ -132,24 +113,21 @@ def _kind(shape: Shape) -> Iterator[str]:
         yield _line(f"fixed = {toml_value(kinds.fixed)}", "all records of the topic")
         return
     source = None if shape.preset is None else source_of(shape.preset)
-    rules = {} if source is None else source.kind.rules
     if source is None or shape.preset in ("cloudevents", "debezium"):
-        rules = {}
+        source = None
         if kinds.header is not None:
             yield f"header = {toml_value(kinds.header)}"
         elif kinds.path is not None:
             yield f"field = {toml_value(text_of(kinds.path))}"
+    rules = [] if source is None else source.kind.rules
     values_of = kinds.known
-    for kind in _KINDS:
-        before = rules.get(LINE_TYPES[kind], {})
-        new = [value for value in values_of.get(kind, []) if value.text not in before]
+    for kind in (*_KINDS, ""):
+        before = [rule for its, rule in rules if its == (LINE_TYPES[kind] if kind else None)]
+        known = {rule.value for rule in before}
+        new = [value for value in values_of.get(kind, []) if value.text not in known]
         if new:
-            yield from _values(kind, [_rule(rule) for rule in before.values()], new)
-    before_ignored = [] if source is None else list(source.kind.ignored)
-    new = [value for value in values_of.get("", []) if value.text not in before_ignored]
-    if new:
-        yield from _values("ignored", before_ignored, new)
-    if source is not None and rules:
+            yield from _values(kind or "ignored", [_rule(rule) for rule in before], new)
+    if rules:
         counted = [v for kind in _KINDS for v in values_of.get(kind, [])]
         yield comment("seen: " + ", ".join(f"{v.text} {v.records:,}" for v in counted))
 
@@ -166,18 +144,21 @@ def _values(name: str, before: Sequence[Any], new: Sequence[Value]) -> Iterator[
 
 
 def _rule(rule: KindValue) -> Any:
-    said = {"feedback": rule.feedback, "action": rule.action}
-    extra = {key: value for key, value in said.items() if value is not None}
+    names = ("where", "has", "lacks", "feedback", "action")
+    extra = {name: said for name in names if (said := getattr(rule, name))}
     return {"value": rule.value, **extra} if extra else rule.value
 
 
-def _dimensions(of_shapes: Sequence[Dimensions]) -> Iterator[str]:
+def _dimensions(
+    of_shapes: Sequence[Dimensions], ours: Sequence[Dimensions]
+) -> Iterator[str]:
+    """``ours``: of shapes without a source, where no line says where the arm stands."""
     chosen: dict[str, ProposedDimension] = {}
     others: dict[str, ProposedDimension] = {}
     for of_shape in of_shapes:
         chosen |= {one.name: one for one in of_shape.chosen if one.name not in chosen}
         others |= {one.name: one for one in of_shape.others if one.name not in others}
-    doubts = [d for of in of_shapes if _is_bare(of) for d in of.variant_doubts]
+    doubts = [d for of in ours for d in of.variant_doubts]
     for one in chosen.values():
         yield from ("", "[[dimensions]]")
         if one.name == VARIANT:
@@ -193,8 +174,3 @@ def _dimensions(of_shapes: Sequence[Dimensions]) -> Iterator[str]:
         for one in left[:_MOST_OTHERS]:
             line = f"# {one.name} = {toml_value(text_of(one.path))}"
             yield _line(line, f"{one.seen.distinct} values: {one.values}")
-
-
-def _is_bare(found: Dimensions) -> bool:
-    """Whether the arm stands under our name, so that no line of a source says where."""
-    return any(one.name == VARIANT and one.path == (VARIANT,) for one in found.chosen)

@@ -7,31 +7,31 @@
 
 use std::fmt::Write;
 
-use super::{Action, Click, Draft, EventKind, Head, Kind, Place, Reading, Shown, times};
-use crate::decode::mapping::{Fields, Found, MappedItems, Wanted, first, push_json};
+use super::values::whole;
+use super::{Action, Draft, EventKind, Kind, Place, Reading, Shown, times};
+use crate::decode::fields::Holds;
+use crate::decode::mapping::{Fields, Levels, MappedList, Scope, Wanted, push_json};
 use crate::decode::{Field, Reason};
 use crate::hash::NONE;
 use crate::json::Reader;
 
-/// An event in our shape, and the buffers that writing it needs.
-#[derive(Debug, Default)]
+/// An event in our shape.
+#[derive(Debug)]
 pub struct NativeEvent {
+    pub kind: EventKind,
     /// A JSON object.
     pub json: String,
-    /// The id of its user, else that of its request, else "".
+    /// The id that its joins depend on, else that of its user or request, else "".
     pub key: String,
-    /// The click that stands in the record of the event, as another object; "" where there is none.
-    pub click: String,
-    unescaped: String,
-    found: Vec<u32>,
 }
 
 impl NativeEvent {
-    fn clear(&mut self) {
-        self.json.clear();
-        self.key.clear();
-        self.click.clear();
-        self.unescaped.clear();
+    pub fn new(kind: EventKind) -> Self {
+        Self {
+            kind,
+            json: String::new(),
+            key: String::new(),
+        }
     }
 
     /// Appends `,"name":`, which begins a field; without the comma where it is the first.
@@ -40,26 +40,24 @@ impl NativeEvent {
         self.json.push_str(&key[usize::from(is_first)..]);
     }
 
-    /// Copies the value that begins at a place.
-    fn copy(&mut self, key: &str, at: usize, reading: &Reading) {
-        let mut reader = reader_at(at, reading);
-        if reader.skip(1).is_ok() {
-            self.push_key(key);
-            self.json.push_str(&reading.record[at..reader.at()]);
+    /// Copies a value that begins at a place: one of ids as it is read, a number as it is scaled.
+    fn copy(&mut self, wanted: &Wanted, (i, at): (usize, usize), reading: &Reading) {
+        let mut reader = reader_at(number_at(wanted.field, at, reading), reading);
+        let start = reader.at();
+        if let Some(scale) = wanted.form(i).scale {
+            if let Ok(number) = reader.number() {
+                self.push_key(&wanted.key);
+                let _ = write!(self.json, "{:?}", number.double().unwrap_or(0.0) * scale);
+            }
+        } else if reader.skip(1).is_ok() {
+            self.push_key(&wanted.key);
+            let (json, mut value) = (&mut self.json, reader_at(start, reading));
+            match wanted.field.declared().holds {
+                Holds::Id if reading.values.whole_ids => push_id(&mut value, reading.record, json),
+                Holds::Ids if reading.values.whole_ids => push_ids(&mut value, reading.record, json),
+                _ => json.push_str(&reading.record[start..reader.at()]),
+            }
         }
-    }
-
-    /// Finds the fields of an object in a list: their places are in `found`.
-    fn find(
-        &mut self,
-        items: &MappedItems,
-        reader: &mut Reader,
-        reading: &Reading,
-    ) -> Result<(), Reason> {
-        self.found.clear();
-        self.found.resize(items.paths.count, 0);
-        let source = (reading.record, &mut self.unescaped);
-        items.paths.find(reader, 2, source, &mut self.found)
     }
 
     /// Makes an id that was read the key.
@@ -68,8 +66,14 @@ impl NativeEvent {
         if reader.peek() != b'"' {
             let number = reader.number();
             self.key = number.map_or_else(|_| String::new(), |number| number.text().to_owned());
-        } else if let Ok(text) = reader.text(&mut self.unescaped) {
-            self.key = text.of(reading.record, &self.unescaped).to_owned();
+        } else {
+            let mut unescaped = String::new();
+            if let Ok(text) = reader.text(&mut unescaped) {
+                self.key = text.of(reading.record, &unescaped).to_owned();
+            }
+        }
+        if reading.values.whole_ids {
+            self.key.truncate(whole(&self.key).len());
         }
     }
 }
@@ -80,53 +84,63 @@ impl Draft {
         (self.head.feedback_kind, self.head.action) = (feedback, action);
     }
 
-    /// Reads all fields of a kind.
+    /// Reads all fields of a kind. Without an item, or with an empty list, an event is ignored that
+    /// is not `needed`.
     pub fn read_mapped(
         &mut self,
-        fields: &Fields,
-        found: &Found,
+        (fields, levels): (&Fields, &Levels),
+        scope: &mut Scope,
         reading: &Reading,
+        is_needed: bool,
     ) -> Result<(), Reason> {
+        let mut lists = fields.lists.iter();
+        let list = lists.find_map(|list| Some((list, levels.list_at(list.levels[0], scope)?)));
         for wanted in &fields.fields {
             if !wanted.times.is_empty() {
-                let value = self.product(wanted, found, reading)?;
+                let value = self.product(wanted, scope, reading)?;
                 self.head.shown.value = value.or(self.head.shown.value);
+            } else if wanted.field == Field::ItemId && list.is_some() {
+                continue;
             } else if wanted.field != Field::Value || self.head.shown.value.is_none() {
-                self.read_wanted(wanted, found, reading)?;
+                self.read_wanted(wanted, scope, reading)?;
             }
         }
-        match &fields.items {
-            Some(items) => self.read_mapped_items(items, found, reading),
-            None => Ok(()),
+        if let Some((list, at)) = list {
+            return self.read_mapped_items((list, levels), at, scope, reading, is_needed);
+        }
+        let wants_item = matches!(reading.kind, EventKind::Clicks | EventKind::Conversions);
+        match wants_item && !is_needed && self.head.shown.item == NONE {
+            true => Err(Reason::Ignored),
+            false => Ok(()),
         }
     }
 
     /// Reads a field from the first of its places that has a value.
-    pub(super) fn read_wanted(
+    fn read_wanted(
         &mut self,
         wanted: &Wanted,
-        found: &Found,
+        scope: &Scope,
         reading: &Reading,
     ) -> Result<(), Reason> {
-        let Some((i, at)) = first(&wanted.values, found, reading.texts()) else {
+        let Some((i, at)) = scope.first(&wanted.values) else {
             return Ok(());
         };
         let mut reader = reader_at(number_at(wanted.field, at, reading), reading);
-        let unit = wanted.units.get(i).copied().unwrap_or_default();
-        self.read(wanted.field, &mut reader, &Reading { unit, ..*reading })
+        let form = wanted.form(i);
+        self.read(wanted.field, &mut reader, &Reading { form, ..*reading })
     }
 
     /// A price times a number of pieces, in the bounds of a value; None where either is missing.
     fn product(
         &mut self,
         wanted: &Wanted,
-        found: &Found,
+        scope: &Scope,
         reading: &Reading,
     ) -> Result<Option<f64>, Reason> {
         let is_right = |value| reading.rules.ranges.contain(Field::Value, value);
-        let mut value = 1.0;
+        let mut value = wanted.form(0).scale.unwrap_or(1.0);
         for places in [&wanted.values, &wanted.times] {
-            let Some((_, at)) = first(places, found, reading.texts()) else {
+            let Some((_, at)) = scope.first(places) else {
                 return Ok(None);
             };
             self.place = Place {
@@ -146,228 +160,98 @@ impl Draft {
 
     fn read_mapped_items(
         &mut self,
-        items: &MappedItems,
-        found: &Found,
+        (list, levels): (&MappedList, &Levels),
+        at: usize,
+        scope: &mut Scope,
         reading: &Reading,
+        is_needed: bool,
     ) -> Result<(), Reason> {
-        let Some((_, at)) = first(&items.values, found, reading.texts()) else {
-            return Ok(());
-        };
         self.place = Place::value(Field::Items, at);
-        let mut list = reader_at(at, reading);
-        if list.peek() != b'[' {
+        if reader_at(at, reading).peek() != b'[' {
             return Err(Reason::Of(Field::Items));
         }
         self.clear_list();
         self.head.has_list = true;
         self.head.list_at = at as u32;
-        let mut found = std::mem::take(&mut self.found_in_element);
-        let count = list.list(|reader, i| {
-            if i >= reading.rules.limits.max_items {
+        let mut count = 0;
+        levels.walk(&list.levels, scope, &mut |scope, at| {
+            if count >= reading.rules.limits.max_items {
                 return Err(Reason::Of(Field::Items));
             }
-            self.place = Place::element(i, reader.at());
-            let shown = self.read_mapped_element(items, reader, &mut found, reading)?;
+            self.place = Place::element(count, at);
+            count += 1;
+            let shown = self.read_mapped_element(&list.fields, scope, reading)?;
             self.push_element(reading.kind, shown)
-        });
-        self.found_in_element = found;
-        match count? {
-            0 => Err(Reason::Of(Field::Items)),
+        })?;
+        let may_be_empty = !is_needed || levels.choose(&list.levels);
+        match (count, may_be_empty) {
+            (0, true) => Err(Reason::Ignored),
+            (0, false) => Err(Reason::Of(Field::Items)),
             _ => Ok(()),
         }
     }
 
-    /// An object, or the id alone.
     fn read_mapped_element(
         &mut self,
-        items: &MappedItems,
-        reader: &mut Reader,
-        found: &mut Vec<u32>,
+        fields: &[Wanted],
+        scope: &Scope,
         reading: &Reading,
     ) -> Result<Shown, Reason> {
         let mut shown = Shown::default();
-        if reader.peek() != b'{' {
-            shown.item = self.read_id(reader, reading, Reason::Of(Field::Items))?;
-            return Ok(shown);
-        }
-        found.clear();
-        found.resize(items.paths.count, 0);
-        let source = (reading.record, &mut self.unescaped);
-        items.paths.find(reader, 2, source, found)?;
-        for wanted in &items.fields {
+        for wanted in fields {
             if !wanted.times.is_empty() {
-                shown.value = self.product(wanted, found, reading)?.or(shown.value);
+                shown.value = self.product(wanted, scope, reading)?.or(shown.value);
             } else if wanted.field == Field::Value && shown.value.is_some() {
                 continue;
-            } else if let Some((_, at)) = first(&wanted.values, found, reading.texts()) {
+            } else if let Some((i, at)) = scope.first(&wanted.values) {
                 let at = number_at(wanted.field, at, reading);
                 let mut reader = reader_at(at, reading);
-                self.read_shown(wanted.field, true, &mut reader, reading, &mut shown)?;
+                let form = wanted.form(i);
+                let reading = Reading { form, ..*reading };
+                self.read_shown(wanted.field, true, &mut reader, &reading, &mut shown)?;
             }
         }
         Ok(shown)
     }
 
-    // The click that stands in the record of its impression
-
-    /// Reads what a click has besides its impression, which is read and checked: time, user,
-    /// request, item and position are the impression's.
-    pub fn read_click(
-        &mut self,
-        fields: &Fields,
-        feedback: Option<Kind>,
-        found: &Found,
-        reading: &Reading,
-    ) -> Result<(), Reason> {
-        let [item] = self.items[..] else {
-            self.place = Place::value(Field::Items, self.head.list_at as usize);
-            return Err(Reason::Of(Field::Items));
-        };
-        let own = || Box::new(Self::new(0, false, &reading.rules.custom));
-        let mut click = self.clicked.take().unwrap_or_else(own);
-        click.clear();
-        click.head = Head {
-            ts: self.head.ts,
-            feedback_kind: feedback,
-            shown: Shown {
-                item: item.item,
-                position: item.position,
-                ..Shown::default()
-            },
-            ..Head::default()
-        };
-        let read = click.read_alone(fields, found, reading);
-        if read.is_err() {
-            self.place = click.place;
-        } else if let Some(line) = click.lines.first() {
-            let custom = click.custom.as_ref();
-            self.click = Click {
-                line: *line,
-                kind: click.head.feedback_kind.unwrap_or(Kind::Other),
-                dwell_ms: click.head.dwell_ms,
-                custom: custom.and_then(|custom| custom.values.first().copied()),
-            };
-            self.has_click = true;
-        }
-        self.clicked = Some(click);
-        read
-    }
-
-    fn read_alone(
-        &mut self,
-        fields: &Fields,
-        found: &Found,
-        reading: &Reading,
-    ) -> Result<(), Reason> {
-        let reading = Reading {
-            kind: EventKind::Clicks,
-            ..*reading
-        };
-        let own = fields.fields.iter().filter(|x| x.field.is_of_click_alone());
-        for wanted in own {
-            self.read_wanted(wanted, found, &reading)?;
-        }
-        self.check(&reading)
-    }
-
     // Events in our own shape
 
-    /// Writes the event. `id`: its id where it has none of its own; `has_shown`: where an impression
-    /// has neither user nor request, this is its request, too, for its click may stand in its record.
+    /// Writes the event. `id`: its id where it has none of its own; `shared`: the request of one that
+    /// has neither user nor request, where others stand in the same record.
     pub fn write_native(
         &self,
-        fields: &Fields,
-        reading: &Reading,
-        (id, has_shown): (&str, bool),
+        (fields, levels): (&Fields, &Levels),
+        (id, shared): (&str, Option<&str>),
+        (scope, reading): (&mut Scope, &Reading),
         to: &mut NativeEvent,
-    ) -> Result<(), Reason> {
-        to.clear();
+    ) {
         self.write_checked(reading, to);
-        self.write_ids(id, has_shown && reading.kind == EventKind::Impressions, to);
+        self.write_ids(id, shared, to);
         for wanted in &fields.fields {
-            if let Some((_, at)) = first(&wanted.values, &self.found, reading.texts()) {
-                self.write_field(wanted, at, reading, to);
+            if let Some(place) = scope.first(&wanted.values) {
+                self.write_field(wanted, place, reading, to);
             }
         }
-        if let Some(items) = fields.items.as_ref().filter(|_| self.head.has_list) {
-            self.write_items(items, reading, to)?;
+        if self.head.has_list {
+            let mut lists = fields.lists.iter();
+            if let Some(list) = lists.find(|x| levels.list_at(x.levels[0], scope).is_some()) {
+                self.write_items((list, levels), (scope, reading), to);
+            }
         }
         to.json.push('}');
-        Ok(())
     }
 
-    /// Writes the click that stands in the record of an impression, whose ids it has.
-    pub fn write_click(
-        &self,
-        (fields, clicks): (&Fields, &Fields),
-        reading: &Reading,
-        id: &str,
-        to: &mut NativeEvent,
-    ) -> Result<(), Reason> {
-        let Some(click) = &self.clicked else {
-            return Ok(());
-        };
-        let impression = std::mem::take(&mut to.json);
-        let of_click = Reading {
-            kind: EventKind::Clicks,
-            ..*reading
-        };
-        click.write_checked(&of_click, to);
-        self.write_ids(id, true, to);
-        let shared = fields.fields.iter().filter(|x| x.field.is_of_every_event());
-        let own = clicks.fields.iter();
-        let own = own.filter(|x| matches!(x.field, Field::Custom(_)));
-        for wanted in shared.chain(own) {
-            if let Some((_, at)) = first(&wanted.values, &self.found, reading.texts()) {
-                self.write_field(wanted, at, reading, to);
-            }
-        }
-        if let Some(items) = fields.items.as_ref().filter(|_| self.head.has_list) {
-            self.write_only_item(items, reading, to)?;
-        }
-        to.json.push('}');
-        to.click = std::mem::replace(&mut to.json, impression);
-        Ok(())
-    }
-
-    /// The id of a list's only item.
-    fn write_only_item(
-        &self,
-        items: &MappedItems,
-        reading: &Reading,
-        to: &mut NativeEvent,
-    ) -> Result<(), Reason> {
-        let Some((_, at)) = first(&items.values, &self.found, reading.texts()) else {
-            return Ok(());
-        };
-        reader_at(at, reading).list(|reader, _| {
-            let at = reader.at();
-            if reader.peek() != b'{' {
-                to.copy(",\"item_id\":", at, reading);
-                return reader.skip(2);
-            }
-            to.find(items, reader, reading)?;
-            let wanted = items.fields.iter().find(|x| x.field == Field::ItemId);
-            let place = wanted.and_then(|x| first(&x.values, &to.found, reading.texts()));
-            if let Some((_, at)) = place {
-                to.copy(",\"item_id\":", at, reading);
-            }
-            Ok(())
-        })?;
-        Ok(())
-    }
-
-    /// Ids that a record lacks, made of `id`: its own, and where it is asked for the request of
-    /// nobody's.
-    fn write_ids(&self, id: &str, with_request: bool, to: &mut NativeEvent) {
+    /// Ids that a record lacks.
+    fn write_ids(&self, id: &str, shared: Option<&str>, to: &mut NativeEvent) {
         if self.head.event_id == NONE {
             to.json.push_str(",\"event_id\":");
             push_json(id, &mut to.json);
         }
-        if with_request && self.head.user == NONE && self.head.request == NONE {
+        let is_nobodys = self.head.user == NONE && self.head.request == NONE;
+        if let Some(request) = shared.filter(|_| is_nobodys && self.head.join == NONE) {
             to.json.push_str(",\"request_id\":");
-            push_json(id, &mut to.json);
-            id.clone_into(&mut to.key);
+            push_json(request, &mut to.json);
+            request.clone_into(&mut to.key);
         }
     }
 
@@ -403,17 +287,25 @@ impl Draft {
         }
     }
 
-    fn write_field(&self, wanted: &Wanted, at: usize, reading: &Reading, to: &mut NativeEvent) {
+    fn write_field(
+        &self,
+        wanted: &Wanted,
+        (i, at): (usize, usize),
+        reading: &Reading,
+        to: &mut NativeEvent,
+    ) {
         match wanted.field {
             Field::Type | Field::Items | Field::Ts | Field::StartTs | Field::EndTs => {}
             Field::Feedback | Field::Action | Field::DwellMs => {}
             Field::Position | Field::Value => {}
+            Field::ItemId if self.head.has_list => {}
             Field::Dimension(_) if reading.record[at..].starts_with(['{', '[']) => {}
             field => {
-                to.copy(&wanted.key, number_at(field, at, reading), reading);
+                to.copy(wanted, (i, at), reading);
                 let is_key = match field {
-                    Field::UserId => true,
-                    Field::RequestId => self.head.user == NONE,
+                    Field::JoinId => true,
+                    Field::UserId => self.head.join == NONE,
+                    Field::RequestId => self.head.join == NONE && self.head.user == NONE,
                     _ => false,
                 };
                 if is_key {
@@ -425,47 +317,34 @@ impl Draft {
 
     fn write_items(
         &self,
-        items: &MappedItems,
-        reading: &Reading,
+        (list, levels): (&MappedList, &Levels),
+        (scope, reading): (&mut Scope, &Reading),
         to: &mut NativeEvent,
-    ) -> Result<(), Reason> {
-        let Some((_, at)) = first(&items.values, &self.found, reading.texts()) else {
-            return Ok(());
-        };
+    ) {
         to.json.push_str(",\"items\":[");
-        reader_at(at, reading).list(|reader, i| {
-            if i > 0 {
+        let mut count = 0;
+        let walked = levels.walk(&list.levels, scope, &mut |scope, _| {
+            if count > 0 {
                 to.json.push(',');
             }
-            self.write_element(items, (reader, i), reading, to)
-        })?;
+            self.write_element(&list.fields, (scope, count), reading, to);
+            count += 1;
+            Ok(())
+        });
+        debug_assert!(walked.is_ok(), "it was gone over before");
         to.json.push(']');
-        Ok(())
     }
 
-    /// An object, or the id alone.
     fn write_element(
         &self,
-        items: &MappedItems,
-        (reader, i): (&mut Reader, usize),
+        fields: &[Wanted],
+        (scope, i): (&Scope, usize),
         reading: &Reading,
         to: &mut NativeEvent,
-    ) -> Result<(), Reason> {
-        let value = self.values.get(i).copied().flatten();
-        if reader.peek() != b'{' {
-            let at = reader.at();
-            reader.skip(2)?;
-            let id = &reading.record[at..reader.at()];
-            let _ = match value {
-                Some(value) => write!(to.json, "{{\"item_id\":{id},\"value\":{value:?}}}"),
-                None => write!(to.json, "{id}"),
-            };
-            return Ok(());
-        }
-        to.find(items, reader, reading)?;
+    ) {
         to.json.push('{');
-        for wanted in &items.fields {
-            let Some((_, at)) = first(&wanted.values, &to.found, reading.texts()) else {
+        for wanted in fields {
+            let Some(place) = scope.first(&wanted.values) else {
                 continue;
             };
             match wanted.field {
@@ -476,15 +355,40 @@ impl Draft {
                     to.push_key(&wanted.key);
                     let _ = write!(to.json, "{}", position.unwrap_or_default());
                 }
-                field => to.copy(&wanted.key, number_at(field, at, reading), reading),
+                _ => to.copy(wanted, place, reading),
             }
         }
-        if let Some(value) = value {
+        if let Some(value) = self.values.get(i).copied().flatten() {
             let _ = write!(to.json, ",\"value\":{value:?}");
         }
         to.json.push('}');
-        Ok(())
     }
+}
+
+/// Appends the id that comes next, without decimals that are all 0.
+fn push_id(reader: &mut Reader, record: &str, to: &mut String) {
+    let (start, mut unescaped) = (reader.at(), String::new());
+    if reader.peek() == b'"' {
+        if let Ok(text) = reader.text(&mut unescaped) {
+            push_json(whole(text.of(record, &unescaped)), to);
+        }
+    } else if reader.skip(1).is_ok() {
+        to.push_str(whole(record[start..reader.at()].trim()));
+    }
+}
+
+/// Likewise a list of them.
+fn push_ids(reader: &mut Reader, record: &str, to: &mut String) {
+    to.push('[');
+    let walked = reader.list(|reader, i| {
+        if i > 0 {
+            to.push(',');
+        }
+        push_id(reader, record, to);
+        Ok(())
+    });
+    debug_assert!(walked.is_ok(), "it was read before");
+    to.push(']');
 }
 
 /// Where the value of a field begins: behind the quotation mark, where it is a number that is written

@@ -15,6 +15,16 @@ pub(super) struct Moment {
     pub at: u32,
 }
 
+impl Moment {
+    fn of_text(ms: i64, at: u32) -> Self {
+        Self {
+            ms,
+            is_number: false,
+            at,
+        }
+    }
+}
+
 impl Unit {
     /// Which power of ten milliseconds are of it.
     fn exponent(self) -> i32 {
@@ -77,6 +87,11 @@ impl Draft {
                 return Err(reason);
             }
             self.head.id = text;
+            if reading.values.whole_ids {
+                let id = whole(id);
+                self.head.id = text.cut(id.len());
+                return Ok(reading.rules.key.of(id.as_bytes()));
+            }
             return Ok(reading.rules.key.of(id.as_bytes()));
         }
         let start = reader.at();
@@ -84,11 +99,14 @@ impl Draft {
             return Err(reader.refusal(reason));
         }
         let number = reader.number()?;
-        let is_right =
-            number.is_integer() && number.text().len() <= reading.rules.limits.max_id_bytes;
-        self.head.id = reader.raw_since(start);
-        match is_right {
-            true => Ok(reading.rules.key.of(number.text().as_bytes())),
+        let id = match reading.values.whole_ids {
+            true => whole(number.text()),
+            false => number.text(),
+        };
+        let is_whole = number.is_integer() || id.len() < number.text().len();
+        self.head.id = reader.raw_since(start).cut(id.len());
+        match is_whole && id.len() <= reading.rules.limits.max_id_bytes {
+            true => Ok(reading.rules.key.of(id.as_bytes())),
             false => Err(reason),
         }
     }
@@ -203,12 +221,22 @@ impl Draft {
         let at = reader.at() as u32;
         match reader.peek() {
             b'-' | b'0'..=b'9' => {
-                let ms = reader.number()?.scaled(reading.unit.exponent());
+                let found = reader.number()?;
+                if let Some(format) = &reading.form.format {
+                    let ms = format.epoch_ms(found.text(), &reading.values.zone);
+                    return ms.map(|ms| Moment::of_text(ms, at)).ok_or(reason);
+                }
+                let ms = found.scaled(reading.form.unit.exponent());
                 number(ms, at, reading).ok_or(reason)
             }
             b'"' => {
                 let text = reader.text(&mut self.unescaped)?;
                 let found = text.of(reading.record, &self.unescaped);
+                let zone = &reading.values.zone;
+                if let Some(format) = &reading.form.format {
+                    let ms = format.epoch_ms(found, zone);
+                    return ms.map(|ms| Moment::of_text(ms, at)).ok_or(reason);
+                }
                 if found
                     .bytes()
                     .all(|byte| byte.is_ascii_digit() || byte == b'.')
@@ -216,18 +244,17 @@ impl Draft {
                     let mut digits = Reader::new(found, 0);
                     let scaled = digits.number().ok().and_then(|number| {
                         let is_whole = digits.is_at_end();
-                        number.scaled(reading.unit.exponent()).filter(|_| is_whole)
+                        number
+                            .scaled(reading.form.unit.exponent())
+                            .filter(|_| is_whole)
                     });
                     return number(scaled, at, reading).ok_or(reason);
                 }
-                if !matches!(reading.unit, Unit::Any | Unit::Iso) {
+                if !matches!(reading.form.unit, Unit::Any | Unit::Iso) {
                     return Err(reason);
                 }
-                let zone = &reading.values.zone;
                 let ms = times::epoch_ms(found.as_bytes(), !text.is_unescaped(), zone);
-                let is_number = false;
-                let moment = |ms| Moment { ms, is_number, at };
-                ms.map(moment).ok_or(reason)
+                ms.map(|ms| Moment::of_text(ms, at)).ok_or(reason)
             }
             _ => Err(reader.refusal(reason)),
         }
@@ -387,18 +414,22 @@ pub(super) fn read_position(
     Ok(position.map_or(0, |position| position - from + 1) as u32)
 }
 
-/// An integer within the range of a field, or null.
+/// An integer within the range of a field, or null; a scaled number is rounded.
 #[inline]
 pub(super) fn read_integer(
     field: Field,
     reader: &mut Reader,
     reading: &Reading,
 ) -> Result<Option<i64>, Reason> {
+    if reading.form.scale.is_some() {
+        let scaled = read_number(field, reader, reading, Reason::Of(field))?;
+        return Ok(scaled.map(|number| number.round() as i64));
+    }
     let (low, high) = reading.rules.ranges.of(field);
     reader.integer(low as i64, high as i64, Reason::Of(field))
 }
 
-/// A number within the range of a field, or null.
+/// A number within the range of a field once it is scaled, or null.
 #[inline]
 pub(super) fn read_number(
     field: Field,
@@ -407,7 +438,28 @@ pub(super) fn read_number(
     reason: Reason,
 ) -> Result<Option<f64>, Reason> {
     let ranges = &reading.rules.ranges;
-    reader.double(|number| ranges.contain(field, number), reason)
+    match reading.form.scale {
+        None => reader.double(|number| ranges.contain(field, number), reason),
+        Some(scale) => {
+            let is_right = |number| ranges.contain(field, number * scale);
+            let number = reader.double(is_right, reason)?;
+            Ok(number.map(|number| number * scale))
+        }
+    }
+}
+
+/// An id without decimals that are all 0: 78.0 is 78.
+pub(super) fn whole(id: &str) -> &str {
+    let Some((number, decimals)) = id.split_once('.') else {
+        return id;
+    };
+    let digits = number.strip_prefix('-').unwrap_or(number);
+    let is_digit = |byte: u8| byte.is_ascii_digit();
+    let is_whole = !digits.is_empty()
+        && digits.bytes().all(is_digit)
+        && !decimals.is_empty()
+        && decimals.bytes().all(|byte| byte == b'0');
+    if is_whole { number } else { id }
 }
 
 /// Whether a text has characters, and at most so many.
@@ -419,9 +471,12 @@ fn has_chars(text: &str, most: usize) -> bool {
 /// A time that is a number; none where it is plainly in another unit.
 fn number(ms: Option<i64>, at: u32, reading: &Reading) -> Option<Moment> {
     let limits = &reading.rules.limits;
+    if let Some(from_ms) = reading.form.from_ms {
+        return Some(Moment::of_text(ms?.checked_add(from_ms)?, at));
+    }
     let ms = ms.filter(|ms| (0..=limits.max_event_ms).contains(ms))?;
     let is_number = true;
-    let is_right = match reading.unit {
+    let is_right = match reading.form.unit {
         Unit::Iso => false,
         Unit::Any => true,
         _ => ms >= limits.min_seconds * 1000,

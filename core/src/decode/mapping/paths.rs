@@ -5,15 +5,15 @@ use crate::decode::names::Names;
 use crate::json::{Reader, Text};
 use crate::spec::records::Step;
 
-/// Where values were found: the place of each path in the record, one more than where it begins;
-/// 0: nowhere.
-pub(in crate::decode) type Found = [u32];
+use super::levels::Found;
 
 /// All paths into records of one shape; each has its place in the order in which they are given.
 #[derive(Debug, Default)]
-pub(in crate::decode) struct Paths {
+pub(super) struct Paths {
     nodes: Vec<Node>,
     pub count: usize,
+    /// The empty one: the value itself.
+    own: Option<usize>,
 }
 
 /// What is looked at within one value.
@@ -33,14 +33,15 @@ struct Target {
 }
 
 impl Paths {
-    /// Compiles paths; none is empty.
     pub fn new(paths: &[Vec<Step>]) -> Self {
         let mut made = Self {
             nodes: Vec::new(),
             count: paths.len(),
+            own: paths.iter().position(Vec::is_empty),
         };
-        let all: Vec<(usize, &[Step])> = paths.iter().map(Vec::as_slice).enumerate().collect();
-        made.add(&all);
+        let all = paths.iter().map(Vec::as_slice).enumerate();
+        let longer: Vec<(usize, &[Step])> = all.filter(|(_, path)| !path.is_empty()).collect();
+        made.add(&longer);
         made
     }
 
@@ -101,6 +102,10 @@ impl Paths {
         found: &mut Found,
     ) -> Result<(), Reason> {
         let (record, unescaped) = source;
+        if let Some(own) = self.own {
+            reader.peek();
+            found[own] = reader.at() as u32 + 1;
+        }
         let mut search = Search {
             paths: self,
             record,

@@ -1,0 +1,34 @@
+//! How a value of a mapped field is written.
+
+use super::times::TimeFormat;
+use crate::spec::records::{FormSpec, Unit};
+
+/// Of times their unit, their format, and what they count from; of other numbers a factor.
+#[derive(Debug)]
+pub(in crate::decode) struct Form {
+    pub unit: Unit,
+    pub format: Option<TimeFormat>,
+    /// Epoch ms.
+    pub from_ms: Option<i64>,
+    pub scale: Option<f64>,
+}
+
+impl Form {
+    /// As fields are written in our own shape.
+    pub const PLAIN: Self = Self {
+        unit: Unit::Any,
+        format: None,
+        from_ms: None,
+        scale: None,
+    };
+
+    /// An error where the format is none.
+    pub fn new(spec: &FormSpec) -> Result<Self, String> {
+        Ok(Self {
+            unit: spec.unit,
+            format: spec.format.as_deref().map(TimeFormat::new).transpose()?,
+            from_ms: spec.from_ms,
+            scale: spec.scale,
+        })
+    }
+}

@@ -1,0 +1,140 @@
+//! The events of some records while they are read: drafts, and what became of each.
+
+use super::draft::{CustomFields, Draft, NativeEvent, Reading};
+use super::mapping::{Fields, Levels, Scope};
+use super::{EventKind, Reason};
+
+/// Drafts whose memory is kept from one call to the next.
+const KEPT: usize = 256;
+
+/// What an event is, once it is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Said {
+    pub kind: EventKind,
+    /// The number of the element that it stands in, where that says other events, too.
+    pub shared: Option<u32>,
+}
+
+/// What became of a draft.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct End {
+    /// Place of its record among those that are read together.
+    pub record: usize,
+    pub draft: usize,
+    pub read: Result<Said, Reason>,
+}
+
+/// The drafts of some records.
+#[derive(Debug)]
+pub(super) struct Drafts {
+    dimensions: usize,
+    has_policies: bool,
+    custom: CustomFields,
+    drafts: Vec<Draft>,
+    used: usize,
+    record: usize,
+    pub ends: Vec<End>,
+    /// Where events are written in our own shape.
+    pub native: Option<Native>,
+}
+
+/// Events in our own shape, of one record.
+#[derive(Debug, Default)]
+pub(super) struct Native {
+    /// Makes ids of those that have none.
+    pub id: String,
+    pub events: Vec<NativeEvent>,
+}
+
+impl Drafts {
+    pub fn new(dimensions: usize, has_policies: bool, custom: &CustomFields) -> Self {
+        Self {
+            dimensions,
+            has_policies,
+            custom: custom.clone(),
+            drafts: Vec::new(),
+            used: 0,
+            record: 0,
+            ends: Vec::new(),
+            native: None,
+        }
+    }
+
+    /// Forgets all but the memory.
+    pub fn clear(&mut self) {
+        self.drafts.truncate(KEPT);
+        (self.used, self.record) = (0, 0);
+        self.ends.clear();
+    }
+
+    /// What is begun from here on is of a record.
+    pub fn set_record(&mut self, record: usize) {
+        self.record = record;
+    }
+
+    /// Begins an event.
+    pub fn begin(&mut self) -> &mut Draft {
+        if self.used == self.drafts.len() {
+            let made = Draft::new(self.dimensions, self.has_policies, &self.custom);
+            self.drafts.push(made);
+        }
+        self.drafts[self.used].clear();
+        self.used += 1;
+        self.last()
+    }
+
+    /// The one that was begun last.
+    pub fn last(&mut self) -> &mut Draft {
+        &mut self.drafts[self.used - 1]
+    }
+
+    /// Notes what became of it.
+    pub fn end(&mut self, read: Result<Said, Reason>) {
+        self.ends.push(End {
+            record: self.record,
+            draft: self.used - 1,
+            read,
+        });
+    }
+
+    /// There is no such event.
+    pub fn take_back(&mut self) {
+        self.used -= 1;
+    }
+
+    /// Whether something became of the record that is read.
+    pub fn has_ends(&self) -> bool {
+        self.ends.last().is_some_and(|end| end.record == self.record)
+    }
+
+    pub fn get(&self, draft: usize) -> &Draft {
+        &self.drafts[draft]
+    }
+
+    /// Writes the event that was read and checked in our own shape, where that is asked for.
+    pub fn rewrite(
+        &mut self,
+        mapped: (&Fields, &Levels),
+        said: Said,
+        scope: &mut Scope,
+        reading: &Reading,
+    ) {
+        let Some(native) = &mut self.native else {
+            return;
+        };
+        let id = match native.events.len() {
+            0 => native.id.clone(),
+            number => format!("{}/{number}", native.id),
+        };
+        // Events of one element join each other: where they have neither user nor request, its id is
+        // the request of all.
+        let shared = said.shared.map(|element| match element {
+            0 => native.id.clone(),
+            element => format!("{}/{element}", native.id),
+        });
+        let mut event = NativeEvent::new(said.kind);
+        let draft = &self.drafts[self.used - 1];
+        draft.write_native(mapped, (&id, shared.as_deref()), (scope, reading), &mut event);
+        native.events.push(event);
+    }
+}

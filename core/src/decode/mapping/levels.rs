@@ -1,0 +1,196 @@
+//! The levels of a record: itself, elements of lists in it, and elements of lists in those. Values of
+//! the elements that are gone over take the places of those before.
+
+use super::kinds::Condition;
+use super::paths::Paths;
+use crate::decode::Reason;
+use crate::json::Reader;
+use crate::spec::records::LevelSpec;
+
+/// Where values were found, by number: one more than where each begins; 0: nowhere.
+pub(in crate::decode) type Found = [u32];
+
+/// A record, or an element of one, while it is looked at.
+pub(in crate::decode) struct Scope<'a> {
+    pub text: &'a str,
+    pub found: &'a mut Found,
+    pub unescaped: &'a mut String,
+    /// Texts that stand for no value.
+    pub missing: &'a [String],
+    pub max_depth: usize,
+}
+
+impl<'a> Scope<'a> {
+    /// Which of some values is the first that is neither missing, null nor an empty text, and where
+    /// it begins.
+    pub fn first(&self, places: &[usize]) -> Option<(usize, usize)> {
+        let numbered = places.iter().enumerate();
+        let mut begins = numbered
+            .filter_map(|(i, place)| Some((i, self.found.get(*place)?.checked_sub(1)? as usize)));
+        begins.find(|(_, at)| {
+            let rest = self.text.as_bytes().get(*at..).unwrap_or_default();
+            !rest.starts_with(b"null")
+                && !rest.starts_with(b"\"\"")
+                && (self.missing.is_empty() || !self.is_missing(*at))
+        })
+    }
+
+    /// Whether the value that begins at a place is a text that stands for none.
+    fn is_missing(&self, at: usize) -> bool {
+        let mut reader = Reader::starting(self.text, at, 1);
+        let mut unescaped = String::new();
+        reader.peek() == b'"'
+            && reader.text(&mut unescaped).is_ok_and(|text| {
+                let text = text.of(self.text, &unescaped);
+                self.missing.iter().any(|each| each == text)
+            })
+    }
+
+    /// The text of the value that begins at a place; of another as it is written.
+    pub fn text_at(&mut self, at: usize) -> Result<&str, Reason> {
+        let mut reader = self.reader_at(at);
+        let text = match reader.peek() {
+            b'"' => reader.text(self.unescaped)?,
+            _ => {
+                reader.skip(1)?;
+                reader.raw_since(at)
+            }
+        };
+        Ok(text.of(self.text, self.unescaped))
+    }
+
+    pub fn reader_at(&self, at: usize) -> Reader<'a> {
+        Reader::starting(self.text, at, self.max_depth)
+    }
+}
+
+/// All levels of records of one shape.
+#[derive(Debug)]
+pub(in crate::decode) struct Levels {
+    levels: Vec<Level>,
+    /// How many values there are, with those that stand beside records.
+    pub values: usize,
+}
+
+#[derive(Debug)]
+struct Level {
+    /// The value that is the list; none: the record.
+    list: Option<usize>,
+    only: Vec<Condition>,
+    paths: Paths,
+    /// The number of its first value.
+    first: usize,
+}
+
+impl Levels {
+    /// Compiles levels; `beside`: how many values come before theirs.
+    pub fn new(specs: &[LevelSpec], beside: usize) -> Self {
+        let mut values = beside;
+        let levels = specs.iter().map(|spec| {
+            let first = values;
+            values += spec.paths.len();
+            Level {
+                list: spec.list,
+                only: spec.only.iter().map(Condition::new).collect(),
+                paths: Paths::new(&spec.paths),
+                first,
+            }
+        });
+        let levels = levels.collect();
+        Self { levels, values }
+    }
+
+    /// Finds the values of a record, which ends at a place of the text.
+    pub fn open(&self, scope: &mut Scope, end: usize, may_be_list: bool) -> Result<(), Reason> {
+        let record = scope.text.get(..end).unwrap_or_default();
+        let mut reader = Reader::new(record, scope.max_depth);
+        let first = reader.peek();
+        let is_right = first == b'{' || (may_be_list && first == b'[');
+        self.levels[0].find(&mut reader, 0, scope)?;
+        match (reader.is_at_end(), is_right) {
+            (false, _) => Err(Reason::Json),
+            (true, false) => Err(Reason::Object),
+            (true, true) => Ok(()),
+        }
+    }
+
+    /// Where the list of a level begins, or what stands in its place.
+    pub fn list_at(&self, level: usize, scope: &Scope) -> Option<usize> {
+        let list = self.levels[level].list?;
+        scope.first(&[list]).map(|(_, at)| at)
+    }
+
+    /// Whether elements of some levels may not count.
+    pub fn choose(&self, levels: &[usize]) -> bool {
+        levels.iter().any(|level| !self.levels[*level].only.is_empty())
+    }
+
+    /// Calls `on` with each element of the last of some levels, and where it begins; values of the
+    /// levels are then its own. What is no list has no elements.
+    pub fn walk(
+        &self,
+        levels: &[usize],
+        scope: &mut Scope,
+        on: &mut dyn FnMut(&mut Scope, usize) -> Result<(), Reason>,
+    ) -> Result<(), Reason> {
+        let Some((level, inner)) = levels.split_first() else {
+            return Ok(());
+        };
+        let Some(at) = self.list_at(*level, scope) else {
+            return Ok(());
+        };
+        let mut reader = scope.reader_at(at);
+        if reader.peek() != b'[' {
+            return Ok(());
+        }
+        let level = &self.levels[*level];
+        let walked = reader.list(|reader, _| {
+            reader.peek();
+            let at = reader.at();
+            level.find(reader, 1, scope)?;
+            match level.only.iter().all(|each| each.holds(scope)) {
+                false => Ok(()),
+                true if inner.is_empty() => on(scope, at),
+                true => self.walk(inner, scope, on),
+            }
+        });
+        walked.map(|_| ())
+    }
+}
+
+impl Level {
+    /// Finds its values in the one that comes next.
+    fn find(&self, reader: &mut Reader, depth: usize, scope: &mut Scope) -> Result<(), Reason> {
+        let found = &mut scope.found[self.first..self.first + self.paths.count];
+        found.fill(0);
+        self.paths
+            .find(reader, depth, (scope.text, scope.unescaped), found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_that_stand_for_no_value_are_none() {
+        let record = r#"{"a": "(not set)", "b": "n\/a", "c": "(not set) ", "d": 5}"#;
+        let at = |name: &str| record.find(name).unwrap() as u32 + 5 + 1;
+        let mut found = [at("\"a\""), at("\"b\""), at("\"c\""), at("\"d\"")];
+        let words = ["(not set)".to_owned(), "n/a".to_owned()];
+        let mut of = |places: &[usize], missing: &[String]| {
+            let scope = Scope {
+                text: record,
+                found: &mut found,
+                unescaped: &mut String::new(),
+                missing,
+                max_depth: 8,
+            };
+            scope.first(places).map(|(i, _)| i)
+        };
+        assert_eq!(of(&[0, 1, 2, 3], &[]), Some(0));
+        assert_eq!(of(&[0, 1, 2, 3], &words), Some(2));
+        assert_eq!(of(&[0, 1, 3], &words), Some(2));
+        assert_eq!(of(&[1], &words), None);
+    }
+}
