@@ -86,7 +86,11 @@ impl Partition {
                 false => place = InRecord::default(),
             }
             self.take(log, (&records[*at], place), event)?;
-            if let Ok(Event { body: Body::Impressions { items, .. }, .. }) = event {
+            if let Ok(Event {
+                body: Body::Impressions { items, .. },
+                ..
+            }) = event
+            {
                 place.shown += items.len();
             }
         }

@@ -149,7 +149,10 @@ impl Slates {
             found.latest_arrival_ms = found.latest_arrival_ms.max(arrival_ms);
             return newest.unwrap_or(NO_SLATE);
         }
-        self.open(key, user, arrival_ms)
+        // Later than the one before, which may be closed: slates of a key are told apart by it.
+        let after_ms = newest.and_then(|slate| Some(self.get(slate)?.opened_ms + 1));
+        let opened_ms = after_ms.map_or(arrival_ms, |after_ms| after_ms.max(arrival_ms));
+        self.open(key, user, opened_ms)
     }
 
     /// The slate of a key that was opened at a time, made if need be: when rows are loaded.
@@ -161,9 +164,19 @@ impl Slates {
         found.unwrap_or_else(|| self.open(key, user, opened_ms))
     }
 
-    /// Opens a slate.
-    pub fn open(&mut self, key: u64, user: u64, opened_ms: i64) -> u32 {
-        let older = self.newest(key);
+    /// Opens a slate, behind those of its key that were opened later: rows are not loaded in the order
+    /// in which they came.
+    fn open(&mut self, key: u64, user: u64, opened_ms: i64) -> u32 {
+        let opened_of = |slate: &u32| self.get(*slate).map_or(i64::MIN, |found| found.opened_ms);
+        let later = self
+            .of_key(key)
+            .take_while(|slate| opened_of(slate) > opened_ms);
+        let newer = later.last();
+        let older = match newer {
+            Some(newer) => self.get(newer).map(|found| found.older),
+            None => self.newest(key),
+        };
+        let older = older.filter(|slate| *slate != NO_SLATE);
         let slate = Slate {
             key,
             user,
@@ -186,6 +199,10 @@ impl Slates {
             probes: None,
         };
         let at = self.add(slate);
+        if let Some(newer) = newer.and_then(|newer| self.get_mut(newer)) {
+            newer.older = at;
+            return at;
+        }
         match older {
             Some(older) => {
                 if let Some(head) = self.by_key.find_mut(key, |slate| *slate == older) {
@@ -374,5 +391,39 @@ mod tests {
         assert_eq!(slates.of_key(5).collect::<Vec<_>>(), [second]);
         slates.release(second);
         assert!(slates.len() == 0 && slates.newest(5).is_none());
+    }
+
+    #[test]
+    fn slates_of_a_key_are_loaded_in_any_order() {
+        let mut slates = Slates::default();
+        let [second, fourth, first, third] =
+            [20, 40, 10, 30].map(|opened_ms| slates.of_opening(5, 1, opened_ms));
+        assert_eq!(
+            slates.of_key(5).collect::<Vec<_>>(),
+            [fourth, third, second, first]
+        );
+        assert_eq!(slates.of_opening(5, 1, 30), third);
+        assert_eq!(slates.of_arrival(5, 1, 41, 100), fourth);
+        for slate in [second, fourth, first, third] {
+            slates.hold(slate);
+        }
+        slates.release(third);
+        assert_eq!(
+            slates.of_key(5).collect::<Vec<_>>(),
+            [fourth, second, first]
+        );
+        slates.release(fourth);
+        assert_eq!(slates.newest(5), Some(second));
+    }
+
+    #[test]
+    fn a_slate_behind_a_closed_one_is_newer() {
+        let mut slates = Slates::default();
+        let closed = slates.of_arrival(5, 1, 100, 100);
+        slates.get_mut(closed).unwrap().is_closed = true;
+        let open = slates.of_arrival(5, 1, 100, 100);
+        assert!(open != closed && slates.of_arrival(5, 1, 90, 100) == open);
+        let opened_ms = slates.get(open).unwrap().opened_ms;
+        assert_eq!(slates.of_opening(5, 1, opened_ms), open);
     }
 }

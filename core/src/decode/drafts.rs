@@ -104,7 +104,9 @@ impl Drafts {
 
     /// Whether something became of the record that is read.
     pub fn has_ends(&self) -> bool {
-        self.ends.last().is_some_and(|end| end.record == self.record)
+        self.ends
+            .last()
+            .is_some_and(|end| end.record == self.record)
     }
 
     pub fn get(&self, draft: usize) -> &Draft {
@@ -134,7 +136,12 @@ impl Drafts {
         });
         let mut event = NativeEvent::new(said.kind);
         let draft = &self.drafts[self.used - 1];
-        draft.write_native(mapped, (&id, shared.as_deref()), (scope, reading), &mut event);
+        draft.write_native(
+            mapped,
+            (&id, shared.as_deref()),
+            (scope, reading),
+            &mut event,
+        );
         native.events.push(event);
     }
 }

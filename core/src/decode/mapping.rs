@@ -13,17 +13,15 @@ mod levels;
 mod paths;
 mod unfold;
 
+use super::draft::Place;
 use super::draft::{Form, Reading};
 use super::drafts::{Drafts, Said};
 use super::fields::Field;
-use super::draft::Place;
 use super::{EventKind, Reason, Rules};
 use crate::kafka::Record;
-use crate::spec::records::{
-    FieldSpec, FieldsSpec, MappingSpec, MetaFieldSpec, ValueSettings,
-};
-use kinds::Kinds;
+use crate::spec::records::{FieldSpec, FieldsSpec, MappingSpec, MetaFieldSpec, ValueSettings};
 pub(super) use kinds::KindRule;
+use kinds::Kinds;
 pub(super) use levels::{Found, Levels, Scope};
 use unfold::Unfold;
 
@@ -134,7 +132,11 @@ impl Mapping {
         for unfold in &self.unfold {
             let current = if own.is_empty() { text } else { own.as_str() };
             let max_bytes = rules.limits.max_record_bytes;
-            if unfold.take_apart(current, (rules.limits.max_depth, max_bytes), &mut opened.spare) {
+            if unfold.take_apart(
+                current,
+                (rules.limits.max_depth, max_bytes),
+                &mut opened.spare,
+            ) {
                 std::mem::swap(&mut own, &mut opened.spare);
             }
         }

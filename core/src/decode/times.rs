@@ -144,8 +144,18 @@ enum Piece {
 /// Directives that a format may have; `T`, `D` and `F` stand for several.
 const DIRECTIVES: &[u8] = b"YymdeHIMSfpbBaAzZ";
 const MONTHS: [&str; 12] = [
-    "january", "february", "march", "april", "may", "june", "july", "august", "september",
-    "october", "november", "december",
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
 ];
 
 impl TimeFormat {
@@ -185,7 +195,11 @@ impl TimeFormat {
                     b'Y' => year = digits(&mut rest, 4)?,
                     b'y' => {
                         let short = digits(&mut rest, 2)?;
-                        year = if short < 69 { 2000 + short } else { 1900 + short };
+                        year = if short < 69 {
+                            2000 + short
+                        } else {
+                            1900 + short
+                        };
                     }
                     b'm' => month = digits(&mut rest, 2)?,
                     b'd' | b'e' => {
@@ -260,7 +274,10 @@ fn digits(rest: &mut &[u8], most: usize) -> Option<i64> {
 
 /// The letters that come next.
 fn word<'a>(rest: &mut &'a [u8]) -> &'a str {
-    let count = rest.iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
+    let count = rest
+        .iter()
+        .take_while(|byte| byte.is_ascii_alphabetic())
+        .count();
     let (word, after) = rest.split_at(count);
     *rest = after;
     std::str::from_utf8(word).unwrap_or_default()
@@ -293,14 +310,41 @@ mod tests {
     #[test]
     fn formats_are_those_of_strptime() {
         let cases = [
-            ("%m/%d/%Y %I:%M:%S %p", "11/24/2026 7:00:01 AM", Some("2026-11-24T07:00:01Z")),
-            ("%m/%d/%Y %I:%M:%S %p", "11/24/2026 12:00:01 AM", Some("2026-11-24T00:00:01Z")),
-            ("%m/%d/%Y %I:%M:%S %p", "1/4/2026 12:30:00 pm", Some("2026-01-04T12:30:00Z")),
-            ("%d/%b/%Y:%T %z", "04/Nov/2026:23:59:59 +0130", Some("2026-11-04T22:29:59Z")),
-            ("%a, %e %B %Y %H:%M:%S GMT", "Wed,  4 November 2026 01:02:03 GMT",
-                Some("2026-11-04T01:02:03Z")),
-            ("%F %T.%f", "2026-11-04 01:02:03.123987", Some("2026-11-04T01:02:03.123Z")),
-            ("%Y%m%d%H%M%S", "20261104010203", Some("2026-11-04T01:02:03Z")),
+            (
+                "%m/%d/%Y %I:%M:%S %p",
+                "11/24/2026 7:00:01 AM",
+                Some("2026-11-24T07:00:01Z"),
+            ),
+            (
+                "%m/%d/%Y %I:%M:%S %p",
+                "11/24/2026 12:00:01 AM",
+                Some("2026-11-24T00:00:01Z"),
+            ),
+            (
+                "%m/%d/%Y %I:%M:%S %p",
+                "1/4/2026 12:30:00 pm",
+                Some("2026-01-04T12:30:00Z"),
+            ),
+            (
+                "%d/%b/%Y:%T %z",
+                "04/Nov/2026:23:59:59 +0130",
+                Some("2026-11-04T22:29:59Z"),
+            ),
+            (
+                "%a, %e %B %Y %H:%M:%S GMT",
+                "Wed,  4 November 2026 01:02:03 GMT",
+                Some("2026-11-04T01:02:03Z"),
+            ),
+            (
+                "%F %T.%f",
+                "2026-11-04 01:02:03.123987",
+                Some("2026-11-04T01:02:03.123Z"),
+            ),
+            (
+                "%Y%m%d%H%M%S",
+                "20261104010203",
+                Some("2026-11-04T01:02:03Z"),
+            ),
             ("%D", "02/29/24", Some("2024-02-29T00:00:00Z")),
             ("%D", "02/29/23", None),
             ("%F", "2026-11-04 ", Some("2026-11-04T00:00:00Z")),

@@ -175,7 +175,10 @@ fn show(
     let slate_key = match who.slate_key(event.request) {
         NONE if is_list => match at.place.number {
             0 => mix(who.apart, at.position as u64 ^ OWN_SLATE),
-            number => mix(mix(who.apart, at.position as u64 ^ OWN_SLATE), number as u64),
+            number => mix(
+                mix(who.apart, at.position as u64 ^ OWN_SLATE),
+                number as u64,
+            ),
         },
         key => key,
     };

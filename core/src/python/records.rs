@@ -259,7 +259,14 @@ fn as_dict<'py>(py: Python<'py>, event: &Event) -> PyResult<Bound<'py, PyDict>> 
     found.set_item("dimensions", event.dimensions.iter().collect::<Vec<_>>())?;
     found.set_item("cut", event.cut)?;
     found.set_item("join", event.join)?;
-    found.set_item("key", if event.join == NONE { event.user_id } else { event.join_id })?;
+    found.set_item(
+        "key",
+        if event.join == NONE {
+            event.user_id
+        } else {
+            event.join_id
+        },
+    )?;
     found.set_item("is_shared", event.shared.is_some())?;
     match event.body {
         Body::Impressions {

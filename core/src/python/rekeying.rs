@@ -10,8 +10,8 @@ use pyo3::types::PyBytes;
 use super::names::{LogDecoder, RejectedRecord, handed_over};
 use super::records::DecodingSpec;
 use super::records_from_python::{GivenRecords, RecordMeta, make_known};
-use crate::decode::rejected::Rejected;
 use crate::decode::Reason;
+use crate::decode::rejected::Rejected;
 use crate::formats::{SchemaText, UnknownSchemas};
 use crate::kafka;
 

@@ -54,7 +54,9 @@ impl NativeEvent {
             let (json, mut value) = (&mut self.json, reader_at(start, reading));
             match wanted.field.declared().holds {
                 Holds::Id if reading.values.whole_ids => push_id(&mut value, reading.record, json),
-                Holds::Ids if reading.values.whole_ids => push_ids(&mut value, reading.record, json),
+                Holds::Ids if reading.values.whole_ids => {
+                    push_ids(&mut value, reading.record, json)
+                }
                 _ => json.push_str(&reading.record[start..reader.at()]),
             }
         }

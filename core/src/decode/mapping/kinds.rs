@@ -1,7 +1,7 @@
 //! What a record is: which kinds of events, by its values.
 
-use super::levels::Scope;
 use super::kind_named;
+use super::levels::Scope;
 use crate::changes::{EventKind, Kind};
 use crate::decode::draft::Place;
 use crate::decode::names::Names;

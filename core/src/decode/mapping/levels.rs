@@ -122,7 +122,9 @@ impl Levels {
 
     /// Whether elements of some levels may not count.
     pub fn choose(&self, levels: &[usize]) -> bool {
-        levels.iter().any(|level| !self.levels[*level].only.is_empty())
+        levels
+            .iter()
+            .any(|level| !self.levels[*level].only.is_empty())
     }
 
     /// Calls `on` with each element of the last of some levels, and where it begins; values of the

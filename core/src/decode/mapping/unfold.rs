@@ -107,8 +107,16 @@ mod tests {
     fn json_in_a_text_becomes_the_value() {
         let record = r#"{"a": {"b": "{\"c\": [1, \"x\\u00e9\"]}"}, "d": 1}"#;
         let expected = r#"{"a": {"b": {"c": [1, "x\u00e9"]}}, "d": 1}"#;
-        assert_eq!(apart(r#"["a", "b"]"#, &[], record).as_deref(), Some(expected));
-        for other in [r#"{"a": "5"}"#, r#"{"a": "{]"}"#, r#"{"a": 5}"#, r#"{"b": 1}"#] {
+        assert_eq!(
+            apart(r#"["a", "b"]"#, &[], record).as_deref(),
+            Some(expected)
+        );
+        for other in [
+            r#"{"a": "5"}"#,
+            r#"{"a": "{]"}"#,
+            r#"{"a": 5}"#,
+            r#"{"b": 1}"#,
+        ] {
             assert_eq!(apart(r#"["a"]"#, &[], other), None, "{other}");
         }
     }
