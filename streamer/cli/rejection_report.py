@@ -22,6 +22,11 @@ _ADVICE = {
     "late": "sort the lines by time, or raise time.max_lateness",
     "future": "correct the clock that it is from, or raise time.max_skew",
     "kind": "name it in [sources.kind], under `ignored` if it is not to be counted",
+    "json": "write one JSON object in each line",
+    "object": 'write one JSON object in each line; for lists of events set each = "[]"',
+    "too_large": "leave out of it what is not read",
+    "too_deep": "leave out of it what is not read",
+    "schema": "correct format and registry of its source",
 }
 """Reason → what to do."""
 _NAMES, _GROUPS = 20, 10
@@ -100,10 +105,13 @@ class RejectionReport:
         at = f" at {refusal.field}" if refusal.field not in ("", refusal.reason) else ""
         what = f"{group.count:,} {refusal.reason}{at}: "
         what += f"found {refusal.found}; expected {refusal.expected}"
-        advice = _ADVICE.get(refusal.reason, "see docs/events.md")
+        advice = self._advice(refusal)
         if refusal.found == NOTHING and refusal.field:
             names = [printable(name, 50) for name in group.names][:_NAMES]
-            what += f"; fields seen: {', '.join(names) or 'none'}; sample: {group.sample}"
+            what += f"; fields seen: {', '.join(names) or 'none'}"
+            if refusal.near:
+                what += f"; at {refusal.near}: {', '.join(refusal.names) or 'no fields'}"
+            what += f"; sample: {group.sample}"
             nearest = self._explainer.nearest(group.names)
             if refusal.field == self._type and "type" not in nearest:
                 advice = "these are not streamer's own events: see below"
@@ -116,6 +124,16 @@ class RejectionReport:
                 )
                 advice = f"map their names in [events.fields], e.g. {pairs}"
         return what, advice
+
+    def _advice(self, refusal: Refusal) -> str:
+        """What to do, by the reason and the place."""
+        if refusal.field.startswith("header ") or refusal.field == "the key":
+            return "files have no headers and no keys: name a field, or read the topic itself"
+        if refusal.reason in _ADVICE:
+            return _ADVICE[refusal.reason]
+        if self._reads_sources:
+            return f"correct where it stands in [[sources]]: {refusal.reason}"
+        return f"send {refusal.field or refusal.reason} so, or map another in [events.fields]"
 
     def report(self, lines: int, accepted: int, is_strict: bool, files: Sequence[str] = ()) -> int:
         """Print to stderr how many lines of the files were late or rejected, and why. Returns the

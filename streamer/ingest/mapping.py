@@ -1,5 +1,5 @@
-"""Compiles where the fields of a source stand to what the core reads: values by number, on levels of
-the record, and offsets of the time zone of times without one."""
+"""Compiles where the fields of a source stand to what the core reads: values by number, on levels
+of the record, and offsets of the time zone of times without one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from streamer.settings.logs import Log
 from streamer.settings.model import Settings
 from streamer.settings.paths import Lists, Path, Step, Where, path_of, through_lists
 from streamer.settings.source_rules import forms_of
-from streamer.settings.sources import FieldSource, KindValue, Source
+from streamer.settings.sources import KindValue, Source
 
 _FIRST_DAY, _LAST_DAY = datetime(1970, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
 """Offsets of zones are known between them."""
@@ -41,8 +41,8 @@ class _Level:
 
 @dataclass
 class Values:
-    """The values that are looked at: what stands beside records, and those of each level: the record,
-    and elements of lists."""
+    """The values that are looked at: what stands beside records, and those of each level: the
+    record, and elements of lists."""
 
     beside: list[Any] = field(default_factory=list)
     levels: list[_Level] = field(default_factory=lambda: [_Level()])
@@ -100,7 +100,11 @@ class Values:
     def spec(self) -> dict[str, Any]:
         """The core's spec of all of them."""
         levels = [
-            {"list": level.within, "only": level.only, "paths": [_steps(path) for path in level.paths]}
+            {
+                "list": level.within,
+                "only": level.only,
+                "paths": [_steps(path) for path in level.paths],
+            }
             for level in self.levels
         ]
         return {"beside": self.beside, "levels": self.numbered(levels)}
@@ -237,7 +241,7 @@ class _Kind:
 
 def _how(form: dict[str, Any]) -> dict[str, Any]:
     """How a value is written."""
-    said = {name: form[name] for name in ("unit", "format", "scale") if name in form}
+    said: dict[str, Any] = {n: form[n] for n in ("unit", "format", "scale") if n in form}
     return {**said, "from_ms": moment_of(form["from"], "from")} if "from" in form else said
 
 
@@ -255,7 +259,7 @@ def fields_of(settings: Settings, kind: str) -> tuple[str, ...]:
 
 
 def said_of(source: Source, kind: str, name: str) -> str:
-    """Where a field stands in the events of a kind of a source, in full; "" where it is not read."""
+    """Where a field stands in the events of a kind of a source, in full."""
     said = source.fields_of(kind).get(name, name if source.is_own else False)
     places = [form["path"] if form.keys() == {"path"} else form for form in forms_of(said)]
     is_path = len(places) == 1 and isinstance(places[0], str)
@@ -276,7 +280,8 @@ def place_of(
         return f"{items}[{element}]" if name == "items" else f"{items}[{element}].{shown}"
     if name == "type":
         field = source.kind.field
-        return source.kind.header or log.plain if field is None else _first_text(field)
+        header = f"header {source.kind.header}" if source.kind.header else log.plain
+        return header if field is None else _first_text(field)
     if name == "items" and (kind is None or element is None):
         item = place_of(settings, log, kind, "item_id")
         return source.each or item.rpartition("[]")[0] or item
@@ -284,7 +289,42 @@ def place_of(
     form = next(iter(forms_of(said)), {})
     if "product" in form:
         return " × ".join(_numbered(path, element) for path in form["product"])
-    return _numbered(str(form.get("path") or form.get("header") or name), element)
+    if "header" in form or "key" in form:
+        return f"header {form['header']}" if "header" in form else "the key"
+    return _numbered(str(form.get("path") or name), element)
+
+
+def path_said(source: Source, kind: str, name: str) -> str | None:
+    """The first path of a field of a kind of events, or of what says the kind; None where it is no
+    path."""
+    if name == "type":
+        return None if source.kind.field is None else _first_text(source.kind.field)
+    said = source.fields_of(kind).get("item_id" if name == "items" else name, False)
+    paths = (form.get("product", (form.get("path"),))[0] for form in forms_of(said))
+    return next((path for path in paths if path is not None), None)
+
+
+_UNITS = {"ms": "milliseconds", "s": "seconds", "us": "microseconds", "ns": "nanoseconds"}
+
+
+def how_written(source: Source, kind: str, name: str) -> str | None:
+    """What a time of a source must look like, where that is said.
+
+    >>> from streamer.settings.load import parse
+    >>> fields = {"item_id": "i", "ts": {"path": "t", "unit": "s"}}
+    >>> one = {"topics": ["a"], "kind": {"fixed": "click"}, "fields": fields}
+    >>> how_written(parse({"sources": [one]}).sources[0], "clicks", "ts")
+    'epoch seconds, as unit = "s" says'
+    """
+    form = next(iter(forms_of(source.fields_of(kind).get(name, False))), {})
+    if "format" in form:
+        return f"a time like {form['format']}, as format says"
+    unit = form.get("unit")
+    if "from" in form:
+        return f"{_UNITS.get(str(unit), 'milliseconds')} from {form['from']} on, as from says"
+    if unit == "iso":
+        return 'RFC 3339 text, as unit = "iso" says'
+    return None if unit is None else f'epoch {_UNITS[unit]}, as unit = "{unit}" says'
 
 
 def _own_name(settings: Settings, name: str) -> str:
@@ -294,8 +334,8 @@ def _own_name(settings: Settings, name: str) -> str:
 def _numbered(path: str, element: int | None) -> str:
     """A path to a field of an element.
 
-    >>> _numbered("recs[].id", 1), _numbered("shelves[].recs[].id", 1), _numbered("recs[a=1][].id", 1)
-    ('recs[1].id', 'shelves[].recs[].id (item 1)', 'recs[a=1][].id (item 1)')
+    >>> _numbered("recs[].id", 1), _numbered("shelves[].recs[].id", 1), _numbered("a[b=c][].id", 1)
+    ('recs[1].id', 'shelves[].recs[].id (item 1)', 'a[b=c][].id (item 1)')
     """
     if element is None or "[]" not in path:
         return path

@@ -11,12 +11,15 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from streamer.ingest.lookup import FieldsSeen
 from streamer.ingest.record import IGNORED
 from streamer.settings.model import Settings
 
 MOST_EVENTS = 20_000
 _MOST_SHOWN = 400_000
 """Items of impressions that are held."""
+_LONG_MS = 300_000
+"""Between impressions of one request: longer than a list is looked at."""
 _LOOKED_INTO = 50
 """Records of impressions in which fields are looked for that say what was clicked."""
 _CLICKED = re.compile(r"(is_?)?clicked(_?\w+)?|(has|is)_click", re.IGNORECASE)
@@ -55,6 +58,8 @@ class KindRead:
     """Feedback, conversions: those whose impression could have been read."""
     joined: int = 0
     """Of those: with an impression of the item before it."""
+    at_once: int = 0
+    """Of those that joined: at the very time of the impression."""
     misses: Counter[str] = field(default_factory=Counter)
     """Of the others: field → those with a value that no impression has."""
     valued: int = 0
@@ -103,6 +108,9 @@ class ReadSample:
         """Times of impressions."""
         self._feedback: list[_Feedback] = []
         self._looked_into = 0
+        self.fields_seen = FieldsSeen(settings)
+        self._spans: dict[tuple[int, int], tuple[int, int]] = {}
+        """(user or request, request) → times of its first and its last impression."""
         names = settings.dimension_names
         self._arms = {e.dimension: names.index(e.dimension) for e in settings.experiments}
 
@@ -134,6 +142,8 @@ class ReadSample:
             topic.duplicates += 1
             return
         topic.accepted += 1
+        if raw:
+            self.fields_seen.add(log, kind.kind, raw)
         kind.with_user += bool(decoded["user_id"])
         kind.with_request += bool(decoded["request"])
         topic.anonymous += not decoded["user_id"]
@@ -160,6 +170,9 @@ class ReadSample:
         apart = _apart(event)
         self._users.add(apart)
         self._requests.add(request)
+        if request:
+            low, high = self._spans.get((apart, request), (event_ms, event_ms))
+            self._spans[apart, request] = min(low, event_ms), max(high, event_ms)
         self._first_ms = min(self._first_ms, event_ms)
         self._last_ms = max(self._last_ms, event_ms)
         for item, *_ in event["items"]:
@@ -195,6 +208,7 @@ class ReadSample:
         """What was read of each kind, with what feedback joined."""
         for kind in self._kinds.values():
             kind.compared = kind.joined = kind.within
+            kind.at_once = 0
             kind.misses = Counter()
         for one in self._feedback:
             if one.event_ms < self._first_ms or (self.is_partial and one.event_ms > self._last_ms):
@@ -203,9 +217,17 @@ class ReadSample:
             kind.compared += 1
             missed = list(self._missed(one))
             kind.joined += not missed
+            shown = self._shown.get((one.user, one.item), ())
+            kind.at_once += not missed and one.event_ms in shown
             kind.misses.update(missed)
         order = ("impressions", "clicks", "conversions", "sessions")
         return [self._kinds[name] for name in order if name in self._kinds]
+
+    @property
+    def long_requests(self) -> tuple[int, int]:
+        """Requests with impressions far apart, and all requests."""
+        spans = self._spans.values()
+        return sum(high - low > _LONG_MS for low, high in spans), len(spans)
 
     def _missed(self, one: _Feedback) -> Iterator[str]:
         """Why feedback joins nothing: fields with a value that no impression has; where each has

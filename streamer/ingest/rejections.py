@@ -15,7 +15,8 @@ import msgspec
 import numpy as np
 
 from streamer.ingest.discovery.names import OTHER_NAMES, alike
-from streamer.ingest.mapping import place_of
+from streamer.ingest.lookup import names_near, unfolded
+from streamer.ingest.mapping import how_written, path_said, place_of
 from streamer.ingest.record import record_decoder
 from streamer.settings import limits
 from streamer.settings.event_fields import (
@@ -25,6 +26,7 @@ from streamer.settings.event_fields import (
     NAMED_BY_SETTINGS,
 )
 from streamer.settings.model import Settings
+from streamer.settings.paths import path_of
 
 NOTHING = "nothing"
 """What is found where a field is missing."""
@@ -59,6 +61,10 @@ class Refusal:
     field: str
     found: str
     expected: str
+    near: str = ""
+    """Where nothing stands at a path of a mapping: how far it leads,"""
+    names: tuple[str, ...] = ()
+    """and the names that stand there."""
 
 
 class Explainer:
@@ -101,12 +107,31 @@ class Explainer:
             kind, field, element = None, "type", None
             value_text = self._text(raw or b"", self._name("type"))
         name = self._place(log, kind, field, element)
+        found = self._found(field, value_text, hides_values)
+        near, names = self._near(log, raw, kind, field) if found == NOTHING else ("", [])
         return Refusal(
             reason,
             printable(name),
-            self._found(field, value_text, hides_values),
+            found,
             self._expectation(log, reason, kind, field),
+            printable(near),
+            tuple(printable(each, 50) for each in names),
         )
+
+    def _near(
+        self, log: str, raw: bytes | None, kind: str | None, field: str
+    ) -> tuple[str, list[str]]:
+        """How far the first path of a mapped field leads into a record, and what stands there."""
+        known = self._settings.logs.get(log)
+        if known is None or not self._settings.reads_sources:
+            return "", []
+        source = self._settings.sources[known.source]
+        path = path_said(source, kind or known.kinds[0], field)
+        try:
+            record = msgspec.json.decode(self.text_of(log, raw))
+        except (ValueError, RecursionError):
+            return "", []
+        return ("", []) if path is None else names_near(unfolded(source, record), path_of(path))
 
     def shape(self, log: str, raw: bytes | None) -> str:
         """The fields of a record and what each holds, without the values themselves."""
@@ -201,6 +226,11 @@ class Explainer:
         if field == "type":
             mine = [line for line, its in LINE_TYPES.items() if its == kind]
             return mine[0] if mine else f"one of {', '.join(LINE_TYPES)}"
+        known_log = self._settings.logs.get(log)
+        if field in MOMENTS and known_log is not None and self._settings.reads_sources:
+            source = self._settings.sources[known_log.source]
+            if how := how_written(source, kind or known_log.kinds[0], field):
+                return how
         known = self._fields.get(field)
         return "a value that can be read" if known is None else known.expected
 

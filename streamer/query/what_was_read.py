@@ -207,10 +207,39 @@ def _of_kinds(
         yield from _without_value(settings, list(conversions.logs), conversions.counted)
     if shown is not None:
         yield from _of_arms(settings, shown, sample.last_ms)
+    yield from _of_fields(settings, sample, by_kind)
     if shown is not None and clicks is None and sample.clicked_at:
         places = ", ".join(sorted(sample.clicked_at)[:_MOST_VALUES])
         what = f"no click was read, but impressions have {places}"
-        fix = "clicks are records of their own, or impressions of one item with shown = true"
+        fix = 'a record may be both: fixed = ["impression", "click"] in [sources.kind]'
+        yield Implausible(what, fix)
+
+
+def _of_fields(
+    settings: Settings, sample: ReadSample, by_kind: Mapping[str, KindRead]
+) -> Iterator[Implausible]:
+    """Fields that no event has, and those that hold something else."""
+    for one in sample.fields_seen.never():
+        if one.records < _LEAST_COMPARED:
+            continue
+        there = ", ".join(one.names) or "no fields"
+        what = f"{one.name}: none of {one.records:,} {one.kind} has it, nothing is at {one.path}"
+        where = f"at {one.near} there are" if one.near else "there are"
+        yield Implausible(f"{what}; {where} {there}", f"correct or remove {one.name}")
+    clicks = by_kind.get("clicks")
+    if clicks is not None and clicks.within < clicks.joined:
+        apart = clicks.joined - clicks.within
+        if apart >= _LEAST_OF_PART and clicks.at_once > _HALF * apart:
+            where = _place(settings, list(clicks.logs), "clicks", "ts")
+            what = f"{clicks.at_once:,} of {apart:,} clicks are at the very time of the impression"
+            fix = f"is {where} the time of the click? Correct ts in {_section(settings)}"
+            yield Implausible(what, fix)
+    long, requests = sample.long_requests
+    shown = by_kind.get("impressions")
+    if shown is not None and requests >= _LEAST_COMPARED and long > _FEW * requests:
+        where = _place(settings, list(shown.logs), "impressions", "request_id")
+        what = f"{long:,} of {requests:,} requests have impressions more than 5 minutes apart"
+        fix = f"is {where} the id of a session? Correct request_id in {_section(settings)}"
         yield Implausible(what, fix)
 
 

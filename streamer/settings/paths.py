@@ -1,8 +1,8 @@
 """Paths into records: ``properties.products[].id``.
 
-A step is a name, ``["odd.name"]``, the number of an element from 0, ``[key=text]``, the element of a
-list of objects whose field ``key`` is that text, or ``[]``, each element. ``[key=text][]`` is each
-element of which that is true; where elements are lists, ``key`` is a number: ``[1=yes][]``.
+A step is a name, ``["odd.name"]``, the number of an element from 0, ``[key=text]``, the element of
+a list of objects whose field ``key`` is that text, or ``[]``, each element. ``[key=text][]`` is
+each element of which that is true; where elements are lists, ``key`` is a number: ``[1=yes][]``.
 """
 
 from __future__ import annotations
@@ -62,9 +62,11 @@ def path_of(path: str) -> Path:
     while at < len(rest):
         token = _TOKEN.match(rest, at)
         if token is None:
+            hint = "write [] for each element, not [*]" if "*" in path[-3:] or "[*]" in path else ""
             raise SettingsError(
-                f"{path!r} is no path: write it like properties.products[].id, with "
-                '["odd.name"] for a name with dots'
+                f"{path!r} is no path: "
+                + (hint or "write it like properties.products[].id, with ")
+                + ("" if hint else '["odd.name"] for a name with dots')
             )
         if token["number"] is not None:
             steps.append(int(token["number"]))
@@ -103,3 +105,24 @@ def path_to(name: str) -> str:
     ('sku', '["item.id"]')
     """
     return name if re.fullmatch(r'[^.\[\]"$]+', name) else f'["{name}"]'
+
+
+def text_of(path: Path) -> str:
+    """A path as settings write it.
+
+    >>> text_of(path_of('a["b.c"][].d[k=v][]'))
+    'a["b.c"][].d[k=v][]'
+    """
+    text = ""
+    for step in path:
+        if isinstance(step, int):
+            text += f"[{step}]"
+        elif isinstance(step, Where):
+            text += f"[{step.key}={step.equals}]"
+        elif isinstance(step, Each):
+            text += f"[{step.only.key}={step.only.equals}][]" if step.only else "[]"
+        elif re.search(r'[.\[\]"]', step):
+            text += f'["{step}"]'
+        else:
+            text += f".{step}" if text else step
+    return text

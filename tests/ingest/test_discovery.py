@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from streamer.ingest.discovery.fields import find_fields
 from streamer.ingest.discovery.kinds import classified
-from streamer.ingest.discovery.profile import profile_of, text_of
+from streamer.ingest.discovery.profile import profile_of
 from streamer.ingest.discovery.proposal import propose, tried
 from streamer.ingest.discovery.shapes import FoundRecord, SampledTopic, find_shapes
 from streamer.settings.load import parse
-from streamer.settings.paths import path_of
+from streamer.settings.paths import path_of, text_of
 
 MS = 1_793_527_200_000
 NAMES = st.sampled_from(

@@ -7,10 +7,10 @@ from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
 from streamer.ingest.discovery.names import EXPERIMENTS, OTHER_NAMES, VARIANT, rank, words
-from streamer.ingest.discovery.profile import Profile, Seen, names_of, text_of
+from streamer.ingest.discovery.profile import Profile, Seen, names_of
 from streamer.settings.event_fields import KINDS, field_names
 from streamer.settings.labels import RESERVED
-from streamer.settings.paths import Path, Where
+from streamer.settings.paths import Path, Where, text_of
 
 _SURFACES = (
     *("surface", "placement", "page_type", "platform", "device", "device_type", "campaign"),

@@ -8,7 +8,7 @@ from math import inf
 
 from streamer.ingest.discovery.items import ItemField
 from streamer.ingest.discovery.names import OTHER_NAMES, PIECES, PRICES, is_item, plain, rank
-from streamer.ingest.discovery.profile import Profile, Seen, joined, names_of, text_of
+from streamer.ingest.discovery.profile import Profile, Seen, joined, names_of
 from streamer.settings.event_fields import (
     ELEMENT_FIELDS,
     FIELDS,
@@ -16,7 +16,7 @@ from streamer.settings.event_fields import (
     MOMENTS,
     field_names,
 )
-from streamer.settings.paths import Path
+from streamer.settings.paths import Path, text_of
 from streamer.settings.sources import FieldSource
 
 _LEAST_SHARE = 0.5

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from streamer.ingest.discovery.names import CLICK_COLUMNS, OTHER_NAMES, rank, words
-from streamer.ingest.discovery.profile import Profile, Seen, names_of, text_of
-from streamer.settings.paths import Path
+from streamer.ingest.discovery.profile import Profile, Seen, names_of
+from streamer.settings.paths import Path, text_of
 
 _MOST_VALUES = 100
 _LEAST_SHARE = 0.6

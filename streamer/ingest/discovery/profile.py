@@ -11,7 +11,7 @@ from typing import Any
 from streamer.ingest.discovery.names import EXPERIMENTS, OTHER_NAMES, VARIANT, rank, words
 from streamer.ingest.rejections import unit_of
 from streamer.settings import limits
-from streamer.settings.paths import Path, Where
+from streamer.settings.paths import Path, Where, text_of
 
 _RFC_3339 = re.compile(r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}")
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
@@ -235,25 +235,6 @@ def names_of(path: Path) -> list[str]:
         elif isinstance(step, str) and not (is_keyed and step in _GENERIC):
             names.append(step)
     return names
-
-
-def text_of(path: Path) -> str:
-    """A path as settings write it.
-
-    >>> text_of(("a.b", "c", 0, Where("key", "x"), "d"))
-    '["a.b"].c[0][key=x].d'
-    """
-    written = ""
-    for step in path:
-        if isinstance(step, int):
-            written += f"[{step}]"
-        elif isinstance(step, Where):
-            written += f"[{step.key}={step.equals}]"
-        elif re.search(r'[.\[\]"]', step) or step.startswith("$"):
-            written += f'["{step}"]'
-        else:
-            written += f".{step}" if written else step
-    return written
 
 
 def joined(outer: str, inner: str) -> str:

@@ -10,9 +10,9 @@ from streamer.ingest.discovery.dimensions import Dimensions, ProposedDimension
 from streamer.ingest.discovery.kinds import Value
 from streamer.ingest.discovery.names import VARIANT
 from streamer.ingest.discovery.presets import source_of
-from streamer.ingest.discovery.profile import text_of
 from streamer.ingest.discovery.shapes import Shape
 from streamer.settings.event_fields import LINE_TYPES
+from streamer.settings.paths import text_of
 from streamer.settings.sources import FieldSource, KindValue
 
 _WIDTH = 40
@@ -149,9 +149,7 @@ def _rule(rule: KindValue) -> Any:
     return {"value": rule.value, **extra} if extra else rule.value
 
 
-def _dimensions(
-    of_shapes: Sequence[Dimensions], ours: Sequence[Dimensions]
-) -> Iterator[str]:
+def _dimensions(of_shapes: Sequence[Dimensions], ours: Sequence[Dimensions]) -> Iterator[str]:
     """``ours``: of shapes without a source, where no line says where the arm stands."""
     chosen: dict[str, ProposedDimension] = {}
     others: dict[str, ProposedDimension] = {}
