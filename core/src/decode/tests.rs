@@ -366,3 +366,144 @@ fn no_bytes_make_it_panic() {
     }
     assert!((tries / 10..tries * 3 / 4).contains(&events), "{events}");
 }
+
+// Records of other shapes
+
+/// A decoder of one source with such a mapping.
+fn mapped(mapping: &str) -> Decoder {
+    decoder_of(&[format!(
+        r#"{{"values": {{"positions_from": 1, "zone": [], "whole_ids": true}},
+            "layout": {{"mapped": {mapping}}}}}"#
+    )])
+}
+
+/// Kind and items of each event of a record, or the reason why it is none.
+fn events(decoder: &mut Decoder, record: &str) -> Vec<String> {
+    let key = HashKey(1, 2);
+    let known: Vec<(u64, String)> = ('a'..='z')
+        .map(|c| c.to_string())
+        .chain((0..100).map(|n| n.to_string()))
+        .map(|text| (key.of(text.as_bytes()), text))
+        .collect();
+    let name = |item: u64| {
+        let found = known.iter().find(|(hash, _)| *hash == item);
+        found.map_or("?".to_owned(), |(_, text)| text.clone())
+    };
+    let decoded = decoder.decode_all(0, &[of(record.as_bytes())]);
+    let shown = decoded.iter().map(|(_, event)| match event {
+        Err(reason) => reason.name().to_owned(),
+        Ok(event) => {
+            let ids: Vec<String> = match event.body {
+                Body::Impressions { items, .. } => {
+                    let of = |i: &Item| format!("{}@{}", name(i.item), i.position);
+                    items.iter().map(of).collect()
+                }
+                Body::Click { lines, .. } | Body::Conversion { lines } => {
+                    lines.iter().map(|x| name(x.item)).collect()
+                }
+                Body::Session { .. } => Vec::new(),
+            };
+            let user = name(event.user);
+            format!("{} {user} {}", event.kind().event_type(), ids.join(","))
+        }
+    });
+    shown.collect()
+}
+
+const TIME: &str = r#"{"field": "ts", "values": [0]}, {"field": "user_id", "values": [1]}"#;
+
+#[test]
+fn a_record_may_be_events_of_several_kinds() {
+    let list = |levels: &str, place: usize| {
+        format!(
+            r#"{{"fields": [{TIME}], "lists": [{{"levels": [{levels}],
+                "fields": [{{"field": "item_id", "values": [{place}]}}]}}]}}"#
+        )
+    };
+    let mut decoder = mapped(&format!(
+        r#"{{"unfold": [], "beside": [], "each": [], "levels": [
+                {{"list": null, "only": [], "paths": [["ts"], ["u"], ["items"]]}},
+                {{"list": 2, "only": [], "paths": [["id"]]}},
+                {{"list": 2, "only": [{{"values": [5], "test": {{"one_of": ["true", "1"]}}}}],
+                  "paths": [["id"], ["hit"]]}}],
+            "kind": {{"by": [], "rules": [
+                {{"kind": "impressions", "value": null, "when": [], "feedback": null, "action": null}},
+                {{"kind": "clicks", "value": null, "when": [], "feedback": null, "action": null}}]}},
+            "kinds": {{"impressions": {}, "clicks": {}}}}}"#,
+        list("1", 3),
+        list("2", 4)
+    ));
+    let record = |items: &str| format!(r#"{{"ts": 1700000000000, "u": "u", "items": [{items}]}}"#);
+    let found = events(
+        &mut decoder,
+        &record(r#"{"id": "a", "hit": true}, {"id": 7.0}, {"hit": "1", "id": "c"}"#),
+    );
+    assert_eq!(found, ["impression u a@1,7@2,c@3", "click u a,c"]);
+    let found = events(&mut decoder, &record(r#"{"id": "a", "hit": false}"#));
+    assert_eq!(
+        found,
+        ["impression u a@1"],
+        "nothing was clicked: there is no click"
+    );
+    assert_eq!(events(&mut decoder, &record("")), ["items"]);
+    let found = events(
+        &mut decoder,
+        &record(r#"{"id": "a", "hit": 1}, {"id": null}"#),
+    );
+    assert_eq!(found, ["items", "click u a"], "each event is judged alone");
+}
+
+#[test]
+fn a_record_may_hold_events_in_lists_in_lists() {
+    let mut decoder = mapped(&format!(
+        r#"{{"unfold": [{{"path": ["in"], "split": []}}], "beside": ["timestamp"], "each": [1],
+            "levels": [
+                {{"list": null, "only": [], "paths": [["in", "batch"], ["u"]]}},
+                {{"list": 1, "only": [], "paths": [["what"], ["rows"], ["id"]]}},
+                {{"list": 4, "only": [], "paths": [[]]}},
+                {{"list": 6, "only": [], "paths": [[]]}}],
+            "kind": {{"by": [3], "rules": [
+                {{"kind": "impressions", "value": "show", "when": [], "feedback": null, "action": null}},
+                {{"kind": "clicks", "value": null, "when": [{{"values": [5], "test": {{"is": true}}}}],
+                  "feedback": null, "action": null}},
+                {{"kind": null, "value": "page", "when": [], "feedback": null, "action": null}}]}},
+            "kinds": {{
+                "impressions": {{"fields": [{{"field": "ts", "values": [0]}}, {{"field": "user_id", "values": [2]}}],
+                    "lists": [{{"levels": [2, 3], "fields": [{{"field": "item_id", "values": [7]}}]}}]}},
+                "clicks": {{"fields": [{{"field": "ts", "values": [0]}}, {{"field": "user_id", "values": [2]}},
+                    {{"field": "item_id", "values": [5]}}], "lists": []}}}}}}"#
+    ));
+    let batch = r#"{"what": "show", "rows": [["a"], [], ["b", 3]]}, {"what": "page"},
+        {"id": "a"}, 5, {"what": "show"}"#;
+    let inner = format!(r#"{{"batch": [{batch}]}}"#)
+        .replace('"', r#"\""#)
+        .replace('\n', " ");
+    let record = format!(r#"{{"u": 5, "in": "{inner}"}}"#);
+    let value = of(record.as_bytes());
+    let kinds: Vec<_> = {
+        let at = Record {
+            timestamp_ms: 1_700_000_000_000,
+            ..value
+        };
+        let found = decoder.decode_all(0, &[at]);
+        let shown = found.iter().map(|(_, event)| match event {
+            Ok(event) => event.kind().event_type(),
+            Err(reason) => reason.name(),
+        });
+        shown.collect()
+    };
+    assert_eq!(kinds, ["impression", "ignored", "click", "kind", "item_id"]);
+    let explained = decoder.explain(0, &value);
+    assert_eq!(
+        explained.reason,
+        Some(Reason::Kind),
+        "the first that is wrong"
+    );
+    for other in [r#"{"u": 5}"#, r#"{"in": {"batch": 5}}"#] {
+        assert_eq!(events(&mut decoder, other), ["items"], "{other}");
+    }
+    assert_eq!(
+        events(&mut decoder, r#"{"in": {"batch": []}}"#),
+        ["ignored"]
+    );
+}

@@ -44,7 +44,7 @@ impl AvroSchema {
     /// The full name of the type that a value is.
     pub fn name(&self, payload: &[u8]) -> Option<&str> {
         let variant = match self.is_union {
-            true => usize::try_from(payload.first()? / 2).ok()?, // zigzag; of few variants one byte
+            true => usize::from(payload.first()? / 2), // zigzag; of few variants one byte
             false => 0,
         };
         self.names.get(variant)?.as_deref()

@@ -49,9 +49,12 @@ pub(super) struct Kinds {
     by: Vec<usize>,
     /// Text → the kinds that it says; none of them where it is ignored.
     known: Names<Said>,
-    /// Rules that look at other values, too; no kind: what is ignored.
-    others: Vec<(Vec<Condition>, Option<(EventKind, KindRule)>)>,
+    /// Rules that look at other values, too.
+    others: Vec<(Vec<Condition>, Rule)>,
 }
+
+/// What follows from conditions; no kind: the record is ignored.
+type Rule = Option<(EventKind, KindRule)>;
 
 impl Kinds {
     pub fn new(spec: &KindSpec, feedback: &[String]) -> Result<Self, String> {
@@ -120,10 +123,7 @@ impl Kinds {
     }
 }
 
-fn said_by(
-    spec: &KindRuleSpec,
-    feedback: &[String],
-) -> Result<Option<(EventKind, KindRule)>, String> {
+fn said_by(spec: &KindRuleSpec, feedback: &[String]) -> Result<Rule, String> {
     let Some(kind) = &spec.kind else {
         return Ok(None);
     };
