@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 import tomllib
 import zoneinfo
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,15 @@ if TYPE_CHECKING:
     from streamer.settings.model import Settings
     from streamer.settings.sources import Source
 
-PRESETS = ("segment", "ga4", "snowplow", "cloudevents", "debezium")
+_SAME_AS = {"rudderstack": "segment"}
+"""Presets that are others, under a name of their own."""
+PRESETS = (
+    *("amplitude", "braze", "cloudevents", "debezium", "ga4", "heap", "matomo", "mixpanel", "otel"),
+    *("otlp", "posthog", "rudderstack", "segment", "snowplow", "snowplow-tsv", "xdm"),
+    *("criteo-attribution", "eb-nerd", "mind", "open-bandit", "outbrain", "retailrocket"),
+    *("trivago", "yoochoose-buys", "yoochoose-clicks"),
+)
+"""Of products, then of data sets."""
 UNITS = ("ms", "s", "us", "ns", "iso")
 _FORMS = ("path", "constant", "header", "key", "timestamp", "product")
 _HOW = ("unit", "format", "from", "scale")
@@ -54,8 +62,44 @@ def _with_preset(source: Any) -> Any:
     name = source.get("preset") if isinstance(source, dict) else None
     if name not in PRESETS:
         return source  # refused with a place by the rules
-    text = resources.files("streamer.settings").joinpath(f"presets/{name}.toml").read_text("utf-8")
-    return laid_over(tomllib.loads(text), source)
+    file = f"presets/{_SAME_AS.get(name, name)}.toml"
+    text = resources.files("streamer.settings").joinpath(file).read_text("utf-8")
+    preset = tomllib.loads(text)
+    made = laid_over(preset, source)
+    kind, own = preset.get("kind"), source.get("kind")
+    return made | {"kind": _kinds(kind, own)} if kind and isinstance(own, dict) else made
+
+
+def _kinds(preset: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """[sources.kind] over that of a preset: what the preset ignores stays ignored where it is not
+    counted here, and what is ignored here is not counted.
+
+    >>> _kinds({"click": ["a", "b"], "ignored": ["c", "d"]}, {"ignored": ["a", "e"], "session": ["c"]})
+    {'click': ['b'], 'ignored': ['d', 'a', 'e'], 'session': ['c']}
+    """
+    ignored = own.get("ignored", [])
+    listed = [one for key in LINE_TYPES for one in _listed(own.get(key))]
+    counted = [_value_of(one) for one in listed if not _has_conditions(one)]
+    left_out = [_value_of(one) for one in _listed(ignored)]
+    below = {key: value for key, value in preset.items() if key not in LINE_TYPES}
+    for key in LINE_TYPES.keys() & preset.keys():
+        below[key] = [one for one in preset[key] if _value_of(one) not in left_out]
+    below["ignored"] = [one for one in preset.get("ignored", ()) if _value_of(one) not in counted]
+    made = laid_over(below, own)
+    return made | {"ignored": [*below["ignored"], *ignored] if isinstance(ignored, list) else ignored}
+
+
+def _listed(values: Any) -> Sequence[Any]:
+    return values if isinstance(values, list) else ()
+
+
+def _has_conditions(rule: Any) -> bool:
+    return isinstance(rule, dict) and not rule.keys().isdisjoint(("where", "has", "lacks"))
+
+
+def _value_of(rule: Any) -> Any:
+    """The value that a rule is of; a rule without one is none that another can mean."""
+    return rule.get("value", rule) if isinstance(rule, dict) else rule
 
 
 def laid_over(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
