@@ -176,8 +176,8 @@ class _Kind:
         self.names = fields_of(settings, kind)
 
     def spec(self) -> dict[str, Any]:
-        """Where they stand: in the event, and in the elements of its lists of items, where events of
-        the kind have any."""
+        """Where they stand: in the event, and in the elements of its lists of items, where its kind
+        has any."""
         items = self.said.get("item_id", False) if "items" in self.names else False
         lists = dict.fromkeys(
             of for form in forms_of(items) if len(of := _lists_of(form)) > len(self.events)

@@ -74,19 +74,21 @@ def _kinds(preset: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     """[sources.kind] over that of a preset: what the preset ignores stays ignored where it is not
     counted here, and what is ignored here is not counted.
 
-    >>> _kinds({"click": ["a", "b"], "ignored": ["c", "d"]}, {"ignored": ["a", "e"], "session": ["c"]})
+    >>> own = {"ignored": ["a", "e"], "session": ["c"]}
+    >>> _kinds({"click": ["a", "b"], "ignored": ["c", "d"]}, own)
     {'click': ['b'], 'ignored': ['d', 'a', 'e'], 'session': ['c']}
     """
     ignored = own.get("ignored", [])
     listed = [one for key in LINE_TYPES for one in _listed(own.get(key))]
     counted = [_value_of(one) for one in listed if not _has_conditions(one)]
     left_out = [_value_of(one) for one in _listed(ignored)]
-    below = {key: value for key, value in preset.items() if key not in LINE_TYPES}
-    for key in LINE_TYPES.keys() & preset.keys():
-        below[key] = [one for one in preset[key] if _value_of(one) not in left_out]
-    below["ignored"] = [one for one in preset.get("ignored", ()) if _value_of(one) not in counted]
-    made = laid_over(below, own)
-    return made | {"ignored": [*below["ignored"], *ignored] if isinstance(ignored, list) else ignored}
+    below = {
+        key: [one for one in said if _value_of(one) not in left_out] if key in LINE_TYPES else said
+        for key, said in preset.items()
+    }
+    still = [one for one in preset.get("ignored", ()) if _value_of(one) not in counted]
+    is_list = isinstance(ignored, list)
+    return laid_over(below, own) | {"ignored": [*still, *ignored] if is_list else ignored}
 
 
 def _listed(values: Any) -> Sequence[Any]:

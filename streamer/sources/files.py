@@ -53,9 +53,9 @@ def topic_of(path: str | Path) -> str:
 
 
 def opened(path: str | Path, settings: Settings, columns: Sequence[str] = ()) -> LineFile:
-    """A file of the format that its name ends with: ``.csv``, ``.tsv``, and with any other name where
-    its columns are named (also ``.gz`` and ``.zst``), ``.parquet``; else JSON. ``columns``: of a
-    table without a header row; else those of its source. SourceError where it cannot be read."""
+    """A file of the format that its name ends with: ``.csv``, ``.tsv`` (also ``.gz`` and ``.zst``),
+    ``.parquet``; else a table where its columns are named, or JSON. ``columns``: of a table without
+    a header row; else those of its source. SourceError where it cannot be read."""
     if str(path).endswith(".parquet"):
         return ParquetFile(path)
     name = str(path).removesuffix(".gz").removesuffix(".zst")

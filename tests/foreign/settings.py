@@ -1,8 +1,11 @@
-"""Settings that read each foreign shape: a preset, where there is one, and the fewest lines besides."""
+"""Settings that read each foreign shape: a preset, where there is one, and few lines besides."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
+
+from tests.foreign.world import words
 
 _KINDS = """
 kind.field = "event_type"
@@ -239,3 +242,39 @@ fields.variant = "variant"
 """,
 }
 """Shape → what is written of its source below `topics`."""
+
+LINES: Mapping[str, int] = {
+    **dict.fromkeys(words("segment rudderstack braze_http criteo mind ebnerd retailrocket"), 0),
+    **dict.fromkeys(words("yoochoose trivago open_bandit"), 0),
+    **dict.fromkeys(words("ga4 ga4_not_set snowplow_json snowplow_tsv braze_storage matomo"), 1),
+    **dict.fromkeys(words("amplitude amplitude_device_event_id adobe_xdm"), 1),
+    "mixpanel": 3,
+    **dict.fromkeys(words("posthog_webhook posthog_batch"), 4),
+    "heap": 5,
+    **dict.fromkeys(words("otel_log otlp_json"), 6),
+    **dict.fromkeys(words("debezium_schema debezium"), 7),
+    **dict.fromkeys(words("clicked_flag slate_flags slate_clicked_ids"), 7),
+    "cloudevents": 8,
+    **dict.fromkeys(words("connect_envelope recs_by_order ndjson_bom_crlf_gz"), 10),
+    **dict.fromkeys(words("shelves_of_items shelves_of_lists"), 10),
+    **dict.fromkeys(words("batches arrays pretty_array csv_plain csv_seconds_gz"), 11),
+    **dict.fromkeys(words("csv_microseconds csv_bom_crlf csv_offset csv_postgres csv_tab"), 11),
+    **dict.fromkeys(words("csv_semicolon csv_pipe csv_utf16 parquet_decimal"), 11),
+    **dict.fromkeys(words("csv_float_ids csv_local_time parquet_float_ids"), 12),
+}
+"""Shape → how many lines that are besides `topics` and `preset`."""
+NOT_READ: Mapping[str, str] = {
+    "outbrain": "it has no time and no user: the preset reads it joined with events.csv",
+}
+"""Shape → why no settings read it."""
+NO_VALUE: Mapping[str, str] = {
+    "debezium_schema": "decimals are bytes in base64, unless decimal.handling.mode says otherwise",
+}
+"""Shape → why all is read but the value of orders."""
+
+
+def document(name: str, topics: Iterable[str]) -> str:
+    """Settings that read a shape from topics."""
+    below = SETTINGS[name]
+    own = [topic for topic in topics if f'topics = ["{topic}"]' not in below]
+    return f"[[sources]]\ntopics = {json.dumps(own)}\n{below}"
