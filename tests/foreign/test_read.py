@@ -1,4 +1,4 @@
-"""Each shape is read as it says: with a preset or a few lines of settings, files of it count what its
+"""Each shape is read as it says: with a preset or few lines of settings, files of it count what its
 truth says, and nothing is rejected."""
 
 from __future__ import annotations
