@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,7 +34,8 @@ def replayed(name: str, shape: Shape, folder: Path) -> Counts:
     replay.finish()
     assert [(one.reason, one.value) for one in dead] == []
     found: Counts = {}
-    for reading in replay.readout().as_json()["readings"]:
+    readings: Any = replay.readout().as_json()["readings"]
+    for reading in readings:
         labels = reading["labels"]
         if labels.get("window") == "24h" and labels.get("surface") == "all":
             found[reading["name"], labels["variant"]] = reading["value"]
