@@ -7,6 +7,7 @@ import re
 import tomllib
 import zoneinfo
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
@@ -62,12 +63,24 @@ def _with_preset(source: Any) -> Any:
     name = source.get("preset") if isinstance(source, dict) else None
     if name not in PRESETS:
         return source  # refused with a place by the rules
-    file = f"presets/{_SAME_AS.get(name, name)}.toml"
-    text = resources.files("streamer.settings").joinpath(file).read_text("utf-8")
-    preset = tomllib.loads(text)
+    preset = _preset(name)
     made = laid_over(preset, source)
     kind, own = preset.get("kind"), source.get("kind")
     return made | {"kind": _kinds(kind, own)} if kind and isinstance(own, dict) else made
+
+
+@cache
+def _preset(name: str) -> Mapping[str, Any]:
+    file = f"presets/{_SAME_AS.get(name, name)}.toml"
+    return tomllib.loads(resources.files("streamer.settings").joinpath(file).read_text("utf-8"))
+
+
+def says_itself(source: Source, name: str) -> bool:
+    """Whether a source says where a field stands, otherwise than its preset does."""
+    said = source.fields.get(name, False)
+    below = {} if source.preset not in PRESETS else _preset(source.preset).get("fields", {})
+    of_preset = below.get(name, False)
+    return said not in (False, tuple(of_preset) if isinstance(of_preset, list) else of_preset)
 
 
 def _kinds(preset: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:

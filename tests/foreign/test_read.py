@@ -3,16 +3,13 @@ truth says, and nothing is rejected."""
 
 from __future__ import annotations
 
-import tomllib
+import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from streamer.ingest.record import of_texts
-from streamer.settings.load import parse
-from streamer.sources.files import FileSource, topic_of
-from streamer.sources.replay import Dead, Replay
+from streamer.cli.main import main
+from streamer.sources.files import topic_of
 from tests.foreign.settings import LINES, NO_VALUE, NOT_READ, SETTINGS, document
 from tests.foreign.shapes import SHAPES
 from tests.foreign.world import Shape
@@ -21,21 +18,18 @@ Counts = dict[tuple[str, str], float]
 """(metric, arm) → its value over 24 hours; of all arms: "all"."""
 
 
-def replayed(name: str, shape: Shape, folder: Path) -> Counts:
-    """What is counted of the files of a shape."""
+def replayed(name: str, shape: Shape, folder: Path, capsys: pytest.CaptureFixture[str]) -> Counts:
+    """What is counted of the files of a shape: all of it is read, and nothing looks wrong."""
     paths = [folder / file for file in shape.files]
     for path, data in zip(paths, shape.files.values(), strict=True):
         path.write_bytes(data)
-    settings = of_texts(parse(tomllib.loads(document(name, map(topic_of, paths)))))
-    dead: list[Dead] = []
-    replay = Replay(settings, on_dead=dead.append)
-    for lines in FileSource(paths, settings):
-        replay.feed(lines)
-    replay.finish()
-    assert [(one.reason, one.value) for one in dead] == []
+    settings = folder / "streamer.toml"
+    settings.write_text(document(name, map(topic_of, paths)), encoding="utf-8")
+    code = main(["replay", *map(str, paths), "-c", str(settings), "--json", "--strict"])
+    out, err = capsys.readouterr()
+    assert (code, err) == (0, "")
     found: Counts = {}
-    readings: Any = replay.readout().as_json()["readings"]
-    for reading in readings:
+    for reading in json.loads(out)["readings"]:
         labels = reading["labels"]
         if labels.get("window") == "24h" and labels.get("surface") == "all":
             found[reading["name"], labels["variant"]] = reading["value"]
@@ -43,9 +37,11 @@ def replayed(name: str, shape: Shape, folder: Path) -> Counts:
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-def test_shape_counts_its_truth(name: str, tmp_path: Path) -> None:
+def test_shape_counts_its_truth(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     shape = SHAPES[name]
-    truth, found = shape.truth, replayed(name, shape, tmp_path)
+    truth, found = shape.truth, replayed(name, shape, tmp_path, capsys)
 
     def count(metric: str, arm: str = "all") -> float:
         return found.get((f"streamer_window_{metric}", arm), 0)
