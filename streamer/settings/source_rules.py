@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 import tomllib
 import zoneinfo
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -42,6 +42,8 @@ PRESETS = (
     *("trivago", "yoochoose-buys", "yoochoose-clicks"),
 )
 """Of products, then of data sets."""
+_DIMENSIONS = ("variant", "surface")
+"""Those that presets know."""
 UNITS = ("ms", "s", "us", "ns", "iso")
 _FORMS = ("path", "constant", "header", "key", "timestamp", "product")
 _HOW = ("unit", "format", "from", "scale")
@@ -56,14 +58,22 @@ def with_presets(data: Mapping[str, Any]) -> Mapping[str, Any]:
     sources = data.get("sources")
     if not isinstance(sources, list):
         return data
-    return {**data, "sources": [_with_preset(source) for source in sources]}
+    dimensions = data.get("dimensions")
+    left_out = set()
+    if isinstance(dimensions, list):
+        names = [one.get("name") for one in dimensions if isinstance(one, dict)]
+        left_out = {name for name in _DIMENSIONS if name not in names}
+    return {**data, "sources": [_with_preset(source, left_out) for source in sources]}
 
 
-def _with_preset(source: Any) -> Any:
+def _with_preset(source: Any, left_out: Set[str]) -> Any:
+    """``left_out``: fields of the preset that the settings have no dimension for."""
     name = source.get("preset") if isinstance(source, dict) else None
     if name not in PRESETS:
         return source  # refused with a place by the rules
-    preset = _preset(name)
+    preset = dict(_preset(name))
+    fields = preset.get("fields", {}).items()
+    preset["fields"] = {ours: said for ours, said in fields if ours not in left_out}
     made = laid_over(preset, source)
     kind, own = preset.get("kind"), source.get("kind")
     return made | {"kind": _kinds(kind, own)} if kind and isinstance(own, dict) else made

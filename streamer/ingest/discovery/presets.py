@@ -18,9 +18,9 @@ _BY_FIELDS: Sequence[tuple[str, Sequence[str]]] = (
     ("amplitude", ("event_type", "amplitude_id")),
     ("mixpanel", ("event", "properties.distinct_id", "properties.time")),
     ("posthog", ("event.event", "event.distinct_id", "event.uuid")),
-    ("posthog", ("event", "distinct_id", "uuid", "properties")),
+    ("posthog", ("event", "distinct_id", "uuid")),
     ("heap", ("event", "app_id", "idempotency_key")),
-    ("otel", ("EventName", "Timestamp", "SeverityNumber")),
+    ("otel", ("EventName", "Timestamp")),
 )
 """Presets whose events have names of the team's own, and the paths that tell them, first that of
 the names."""
@@ -59,9 +59,9 @@ def find_preset(
         if all(_is_there(path, profile) for path in paths):
             return preset, Kinds()
     for preset, paths in _BY_FIELDS:
-        if all(_is_there(path, profile) for path in paths):
-            name = path_of(paths[0])
-            return preset, _kinds_by(source_of(preset), name, scalars[name])
+        names = scalars.get(path_of(paths[0]))
+        if names is not None and all(_is_there(path, profile) for path in paths):
+            return preset, _kinds_by(source_of(preset), path_of(paths[0]), names)
     for preset in _BY_NAMES:
         if kinds := _kinds_of(source_of(preset), profile):
             return preset, kinds

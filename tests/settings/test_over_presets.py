@@ -1,4 +1,4 @@
-"""Kinds of events over those of a preset."""
+"""What settings say over a preset."""
 
 from __future__ import annotations
 
@@ -44,3 +44,15 @@ def test_what_is_ignored_is_counted_no_more() -> None:
 def test_a_name_in_two_of_its_lists_is_refused_still() -> None:
     with pytest.raises(SettingsError, match="'a' is both ignored and clicks"):
         judged({"click": ["a"], "ignored": ["a"]}, "a")
+
+
+@pytest.mark.parametrize("names", [["country"], ["country", "variant"]])
+def test_what_no_dimension_is_for_is_not_read(names: list[str]) -> None:
+    source = {"topics": ["web"], "preset": "segment", "fields": {"country": "context.country"}}
+    dimensions = [{"name": name} for name in names]
+    settings = parse({"sources": [source], "dimensions": dimensions})
+    fields = settings.sources[0].fields
+    assert ("variant" in fields, "surface" in fields) == ("variant" in names, False)
+    with pytest.raises(SettingsError, match="surface: no event field or dimension"):
+        source["fields"] = {"surface": "context.page"}
+        parse({"sources": [source], "dimensions": dimensions})
