@@ -180,11 +180,11 @@ class _Kind:
         self.names = fields_of(settings, kind)
 
     def spec(self) -> dict[str, Any]:
-        """Where they stand: in the event, and in the elements of its lists of items."""
+        """Where they stand: in the event, and in the elements of its lists of items, where its kind
+        has any."""
+        items = self.said.get("item_id", False) if "items" in self.names else False
         lists = dict.fromkeys(
-            of
-            for form in forms_of(self.said.get("item_id", False))
-            if len(of := _lists_of(form)) > len(self.events)
+            of for form in forms_of(items) if len(of := _lists_of(form)) > len(self.events)
         )
         return {
             "fields": self._fields(lambda own: len(own) <= len(self.events)),

@@ -17,6 +17,7 @@ from streamer.metrics.catalogue import PREFIX
 from streamer.query.readings import Reading, Readout
 from streamer.settings.labels import UNKNOWN
 from streamer.settings.model import Settings
+from streamer.settings.source_rules import says_itself
 
 LEAST_DUPLICATES = 10
 """Fewer may be records that were sent twice."""
@@ -370,9 +371,10 @@ def _unknown(settings: Settings, result: Readout) -> Iterator[Implausible]:
 
 
 def _is_said(settings: Settings, dimension: str) -> bool:
-    """Whether somebody wrote the dimension into the settings."""
+    """Whether somebody wrote the dimension into the settings: not a preset."""
     is_default = dimension in {own.name for own in Settings().dimensions}
-    return not is_default or _is_mapped(settings, dimension)
+    is_mapped = any(says_itself(source, dimension) for source in settings.sources)
+    return not is_default or is_mapped or dimension in settings.events.fields
 
 
 def _is_mapped(settings: Settings, name: str) -> bool:

@@ -6,7 +6,8 @@ from __future__ import annotations
 import re
 import tomllib
 import zoneinfo
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence, Set
+from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +35,17 @@ if TYPE_CHECKING:
     from streamer.settings.model import Settings
     from streamer.settings.sources import Source
 
-PRESETS = ("segment", "ga4", "snowplow", "cloudevents", "debezium")
+_SAME_AS = {"rudderstack": "segment"}
+"""Presets that are others, under a name of their own."""
+PRESETS = (
+    *("amplitude", "braze", "cloudevents", "debezium", "ga4", "heap", "matomo", "mixpanel", "otel"),
+    *("otlp", "posthog", "rudderstack", "segment", "snowplow", "snowplow-tsv", "xdm"),
+    *("criteo-attribution", "eb-nerd", "mind", "open-bandit", "outbrain", "retailrocket"),
+    *("trivago", "yoochoose-buys", "yoochoose-clicks"),
+)
+"""Of products, then of data sets."""
+_DIMENSIONS = ("variant", "surface")
+"""Those that presets know."""
 UNITS = ("ms", "s", "us", "ns", "iso")
 _FORMS = ("path", "constant", "header", "key", "timestamp", "product")
 _HOW = ("unit", "format", "from", "scale")
@@ -49,15 +60,73 @@ def with_presets(data: Mapping[str, Any]) -> Mapping[str, Any]:
     sources = data.get("sources")
     if not isinstance(sources, list):
         return data
-    return {**data, "sources": [_with_preset(source) for source in sources]}
+    dimensions = data.get("dimensions")
+    left_out = set()
+    if isinstance(dimensions, list):
+        names = [one.get("name") for one in dimensions if isinstance(one, dict)]
+        left_out = {name for name in _DIMENSIONS if name not in names}
+    return {**data, "sources": [_with_preset(source, left_out) for source in sources]}
 
 
-def _with_preset(source: Any) -> Any:
+def _with_preset(source: Any, left_out: Set[str]) -> Any:
+    """``left_out``: fields of the preset that the settings have no dimension for."""
     name = source.get("preset") if isinstance(source, dict) else None
     if name not in PRESETS:
         return source  # refused with a place by the rules
-    text = resources.files("streamer.settings").joinpath(f"presets/{name}.toml").read_text("utf-8")
-    return laid_over(tomllib.loads(text), source)
+    preset = dict(_preset(name))
+    fields = preset.get("fields", {}).items()
+    preset["fields"] = {ours: said for ours, said in fields if ours not in left_out}
+    made = laid_over(preset, source)
+    kind, own = preset.get("kind"), source.get("kind")
+    return made | {"kind": _kinds(kind, own)} if kind and isinstance(own, dict) else made
+
+
+@cache
+def _preset(name: str) -> Mapping[str, Any]:
+    file = f"presets/{_SAME_AS.get(name, name)}.toml"
+    return tomllib.loads(resources.files("streamer.settings").joinpath(file).read_text("utf-8"))
+
+
+def says_itself(source: Source, name: str) -> bool:
+    """Whether a source says where a field stands, otherwise than its preset does."""
+    said = source.fields.get(name, False)
+    below = {} if source.preset not in PRESETS else _preset(source.preset).get("fields", {})
+    of_preset = below.get(name, False)
+    return said not in (False, tuple(of_preset) if isinstance(of_preset, list) else of_preset)
+
+
+def _kinds(preset: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """[sources.kind] over that of a preset: what the preset ignores stays ignored where it is not
+    counted here, and what is ignored here is not counted.
+
+    >>> own = {"ignored": ["a", "e"], "session": ["c"]}
+    >>> _kinds({"click": ["a", "b"], "ignored": ["c", "d"]}, own)
+    {'click': ['b'], 'ignored': ['d', 'a', 'e'], 'session': ['c']}
+    """
+    ignored = own.get("ignored", [])
+    listed = [one for key in LINE_TYPES for one in _listed(own.get(key))]
+    counted = [_value_of(one) for one in listed if not _has_conditions(one)]
+    left_out = [_value_of(one) for one in _listed(ignored)]
+    below = {
+        key: [one for one in said if _value_of(one) not in left_out] if key in LINE_TYPES else said
+        for key, said in preset.items()
+    }
+    still = [one for one in preset.get("ignored", ()) if _value_of(one) not in counted]
+    is_list = isinstance(ignored, list)
+    return laid_over(below, own) | {"ignored": [*still, *ignored] if is_list else ignored}
+
+
+def _listed(values: Any) -> Sequence[Any]:
+    return values if isinstance(values, list) else ()
+
+
+def _has_conditions(rule: Any) -> bool:
+    return isinstance(rule, dict) and not rule.keys().isdisjoint(("where", "has", "lacks"))
+
+
+def _value_of(rule: Any) -> Any:
+    """The value that a rule is of; a rule without one is none that another can mean."""
+    return rule.get("value", rule) if isinstance(rule, dict) else rule
 
 
 def preset_of(source: Source) -> Source | None:

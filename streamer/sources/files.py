@@ -24,7 +24,7 @@ from streamer.ingest.record import IGNORED, record_decoder
 from streamer.settings import limits
 from streamer.settings.event_fields import LINE_TYPES
 from streamer.settings.model import Settings
-from streamer.settings.sources import is_pattern
+from streamer.settings.sources import Source, is_pattern
 from streamer.sources.csv_rows import CsvFile, numeric_columns
 from streamer.sources.lines import STDIN, LineFile
 from streamer.sources.parquet_rows import ParquetFile
@@ -33,7 +33,8 @@ NO_TOPIC = ""
 """Log of a line that belongs to no topic: it cannot be read, or has no known ``type``."""
 BATCH_LINES = 2000
 
-_ENDINGS = re.compile(r"(\.(gz|zst|csv|tsv|parquet|ndjson|jsonl|json|txt|log))+$")
+_ENDINGS = re.compile(r"(\.(gz|zst|csv|tsv|parquet|ndjson|jsonl|json|txt|log|dat))+$")
+_JSON = (".ndjson", ".jsonl", ".json")
 
 Line = tuple[str, int, bytes]
 """(log, record_ms, the line as it stands in the file, without its newline)."""
@@ -53,22 +54,25 @@ def topic_of(path: str | Path) -> str:
 
 def opened(path: str | Path, settings: Settings, columns: Sequence[str] = ()) -> LineFile:
     """A file of the format that its name ends with: ``.csv``, ``.tsv`` (also ``.gz`` and ``.zst``),
-    ``.parquet``; else JSON. ``columns``: of a table without a header row; else those of its source.
-    SourceError where it cannot be read."""
+    ``.parquet``; else a table where its columns are named, or JSON. ``columns``: of a table without
+    a header row; else those of its source. SourceError where it cannot be read."""
+    if str(path).endswith(".parquet"):
+        return ParquetFile(path)
     name = str(path).removesuffix(".gz").removesuffix(".zst")
-    if name.endswith((".csv", ".tsv")):
-        return CsvFile(path, numeric_columns(settings), columns or _columns_of(path, settings))
-    return ParquetFile(path) if str(path).endswith(".parquet") else LineFile(path)
+    source = _source_of(path, settings)
+    columns = columns or (() if source is None else source.columns)
+    if name.endswith((".csv", ".tsv")) or (columns and not name.endswith(_JSON)):
+        return CsvFile(path, numeric_columns(settings), columns)
+    return LineFile(path, holds_lists=source is not None and (source.each or "").startswith("[]"))
 
 
-def _columns_of(path: str | Path, settings: Settings) -> Sequence[str]:
-    """The columns that the source of a file names: the one with a topic that is called like it, or
-    the only one."""
+def _source_of(path: str | Path, settings: Settings) -> Source | None:
+    """The source of a file: the one with a topic that is called like it, or the only one."""
     topic, sources = topic_of(path), settings.sources
     for source in sources:
         if any(re.match(t, topic) if is_pattern(t) else t == topic for t in source.topics):
-            return source.columns
-    return sources[0].columns if len(sources) == 1 else ()
+            return source
+    return sources[0] if len(sources) == 1 else None
 
 
 class FileSource:

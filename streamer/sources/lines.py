@@ -30,6 +30,8 @@ _SIGNATURES = {
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _VALUES = re.compile(rb"\s*(\[\s*[{\n]|\{[ \t]*\r?\n)")
 """How a file begins whose values are not one a line: an array, or an object over several lines."""
+_ARRAY_LINE = re.compile(rb"\s*\[.*\][ \t\r]*(\n|$)")
+"""An array on one line."""
 _AFTER = re.compile(r"[\s,\]]")
 _VALUE = re.compile(r"[^\s,\]]")
 _OBJECT = re.compile(rb"\s*\{\s*[\"}]")
@@ -40,14 +42,16 @@ class LineFile:
     """One input: plain, ``.gz`` or ``.zst``, in UTF-8 or UTF-16; ``-`` is standard input.
 
     Iterating gives lists of lines without their newline; of JSON whose values are not one a line,
-    as of an array, each value is a line. Of a line longer than
-    ``limits.MAX_LINE_BYTES`` only that many bytes are kept, which is enough to reject it.
+    as of an array, each value is a line. ``holds_lists``: an array that is a line by itself is one
+    value. Of a line longer than ``limits.MAX_LINE_BYTES`` only that many bytes are kept, which is
+    enough to reject it.
     """
 
     is_table = False
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, *, holds_lists: bool = False) -> None:
         self.path = str(path)
+        self._holds_lists = holds_lists
         self.total_bytes: int | None = None
         """Size on disk; None where it is not known (standard input, a pipe)."""
         self.read_bytes = 0
@@ -74,7 +78,8 @@ class LineFile:
 
     def _lines(self, blocks: Iterator[bytes]) -> Iterator[list[bytes]]:
         first = next(blocks, b"")
-        split = split_values if _VALUES.match(first) else split_lines
+        is_line = self._holds_lists and _ARRAY_LINE.match(first)
+        split = split_values if _VALUES.match(first) and not is_line else split_lines
         return split(chain([first], blocks))
 
     def _checked(self, blocks: Iterator[bytes]) -> Iterator[bytes]:

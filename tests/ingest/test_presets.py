@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 
@@ -12,13 +12,11 @@ from streamer.kafka.chunk import encoded_headers
 from streamer.settings.load import parse
 from streamer.settings.source_rules import PRESETS
 from streamer.testing import Engines, LogRecord, chunks_of
+from tests.support import documented
 from tests.support.agreement import read_engines
+from tests.support.documented import MS, Case, Object
 
-Object = dict[str, Any]
-MS = 1_793_527_200_000
-"""2026-11-01 10:00:00 UTC."""
-
-SEGMENT: list[tuple[Object, Object | str]] = [
+SEGMENT: list[Case] = [
     (
         {
             "anonymousId": "507f191e810c19729de860ea",
@@ -66,14 +64,33 @@ SEGMENT: list[tuple[Object, Object | str]] = [
         },
         {"lines": [("a", 38_000_000), ("b", 3_500_000)], "user": "17"},
     ),
+    (
+        {
+            "event": "Order Completed",
+            "userId": "u",
+            "timestamp": "2026-11-01T10:00:00.000Z",
+            "properties": {"total": 30, "revenue": 25, "products": [{"sku": "a"}, {"sku": "b"}]},
+        },
+        {"lines": [("a", 25_000_000), ("b", 0)], "user": "u"},
+    ),
     ({"event": "Product Added", "userId": "u"}, "ignored"),
-    ({"event": "Signed Up", "userId": "u"}, "kind"),
+    ({"event": "Coffee Brewed", "userId": "u"}, "kind"),
     ({"type": "identify", "userId": "u"}, "ignored"),
-    ({"type": "page", "name": "Home", "event": None, "userId": "u"}, "ignored"),
+    ({"event": "Products Searched", "userId": "u", "properties": {"query": "tea"}}, "ignored"),
+    (
+        {
+            "type": "page",
+            "name": "Home",
+            "event": None,
+            "userId": "u",
+            "timestamp": "2026-11-01T10:00:00.000Z",
+        },
+        {"action": 1, "user": "u"},
+    ),
     ({"type": "track", "userId": "u"}, "kind"),
 ]
 
-GA4: list[tuple[Object, Object | str]] = [
+GA4: list[Case] = [
     (
         {  # a row of the BigQuery export
             "event_date": "20261101",
@@ -85,9 +102,12 @@ GA4: list[tuple[Object, Object | str]] = [
             ],
             "user_id": None,
             "user_pseudo_id": "1234567.1793527100",
-            "items": [{"item_id": "a", "index": 1}, {"item_id": "b", "index": 2}],
+            "items": [
+                {"item_id": "a", "item_list_index": "1"},
+                {"item_id": "b", "item_list_index": "(not set)"},
+            ],
         },
-        {"items": [("a", 1), ("b", 2)], "user": "1234567.1793527100", "dimensions": ["B", ""]},
+        {"items": [("a", 1), ("b", 0)], "join": "1234567.1793527100", "dimensions": ["B", ""]},
     ),
     (
         {  # an event of the Measurement Protocol
@@ -104,9 +124,17 @@ GA4: list[tuple[Object, Object | str]] = [
             "event_name": "purchase",
             "user_id": "u7",
             "ecommerce": {"transaction_id": "T_12345", "purchase_revenue": 72.05},
-            "items": [{"item_id": "a", "price": 10.01, "quantity": 3}, {"item_id": "b"}],
+            "items": [
+                {"item_id": "a", "price": 10.01, "quantity": 3},
+                {"item_id": "b", "price": 2.5, "quantity": None},
+                {"item_id": "c", "price": "(not set)", "quantity": 1},
+            ],
         },
-        {"lines": [("a", 30_030_000), ("b", 0)], "user": "u7", "event_id": "T_12345"},
+        {
+            "lines": [("a", 30_030_000), ("b", 2_500_000), ("c", 0)],
+            "user": "u7",
+            "event_id": "T_12345",
+        },
     ),
     (
         {
@@ -125,15 +153,17 @@ GA4: list[tuple[Object, Object | str]] = [
             "event_name": "page_view",
             "user_pseudo_id": "p",
             "event_params": [{"key": "ga_session_id", "value": {"int_value": 5}}],
+            "items": [],
         },
         {"session": "5", "action": 1, "user": "p"},
     ),
+    ({"event_name": "view_search_results", "items": []}, "ignored"),
     ({"event_name": "scroll"}, "ignored"),
 ]
 
 _ACTION = "unstruct_event_com_snowplowanalytics_snowplow_ecommerce_snowplow_ecommerce_action_1"
 _PRODUCTS = "contexts_com_snowplowanalytics_snowplow_ecommerce_product_1"
-SNOWPLOW: list[tuple[Object, Object | str]] = [
+SNOWPLOW: list[Case] = [
     (
         {
             "app_id": "shop",
@@ -172,7 +202,7 @@ SNOWPLOW: list[tuple[Object, Object | str]] = [
     ({"event": "page_ping"}, "ignored"),
 ]
 
-CLOUDEVENTS: list[tuple[Object, Object | str]] = [
+CLOUDEVENTS: list[Case] = [
     (
         {  # structured
             "specversion": "1.0",
@@ -202,7 +232,7 @@ HEADERS = encoded_headers(
     ]
 )
 
-DEBEZIUM: list[tuple[Object, Object | str]] = [
+DEBEZIUM: list[Case] = [
     (
         {
             "before": None,
@@ -227,13 +257,15 @@ DEBEZIUM: list[tuple[Object, Object | str]] = [
     ({"before": {"user_id": 1}, "after": None, "op": "d"}, "ignored"),
 ]
 
-DOCUMENTED: dict[str, tuple[Object, list[tuple[Object, Object | str]]]] = {
+DOCUMENTED: dict[str, tuple[Object, list[Case]]] = {
+    **documented.DOCUMENTED,
     "segment": ({}, SEGMENT),
     "ga4": ({}, GA4),
     "snowplow": ({}, SNOWPLOW),
     "cloudevents": ({"kind": {"click": ["com.example.click.v1"]}}, CLOUDEVENTS),
     "debezium": ({"kind": {"click": ["c"]}}, DEBEZIUM),
 }
+_IDS = ("user", "join", "request", "event_id", "session")
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -241,26 +273,32 @@ def test_documented_records_are_events(preset: str) -> None:
     more, cases = DOCUMENTED[preset]
     settings = parse({"sources": [{"topics": ["web"], "preset": preset, **more}]})
     decoder = record_decoder(settings)
-    hashed = decoder.hash
     for record, expected in cases:
         is_binary = preset == "cloudevents" and "type" not in record
-        found = decoder.decode(
+        found = decoder.decode_all(
             "web", json.dumps(record).encode(), headers=HEADERS if is_binary else None
         )
         if isinstance(expected, str):
-            assert found == expected, record
+            assert found == [expected], record
             continue
-        assert isinstance(found, dict), (record, found)
-        assert found["event_ms"] == MS
-        for name, value in expected.items():
-            if name == "items":
-                assert [(i[0], i[1]) for i in found["items"]] == [(hashed(i), p) for i, p in value]
-            elif name == "lines":
-                assert found["lines"] == [(hashed(i), v) for i, v in value]
-            elif name in ("user", "event_id", "session"):
-                assert found[name] == (0 if value is None else hashed(value)), name
-            else:
-                assert found[name] == value, name
+        events = expected if isinstance(expected, list) else [expected]
+        assert len(found) == len(events), (record, found)
+        for event, of_event in zip(found, events, strict=True):
+            assert isinstance(event, dict), (record, event)
+            _compare(event, of_event, decoder.hash)
+
+
+def _compare(found: Object, expected: Object, hashed: Callable[[str], int]) -> None:
+    assert found["event_ms"] == MS
+    for name, value in expected.items():
+        if name == "items":
+            assert [(i[0], i[1]) for i in found["items"]] == [(hashed(i), p) for i, p in value]
+        elif name == "lines":
+            assert found["lines"] == [(hashed(i), v) for i, v in value]
+        elif name in _IDS:
+            assert found[name] == (0 if value is None else hashed(value)), name
+        else:
+            assert found[name] == value, name
 
 
 def test_one_topic_of_nested_events_gives_rates_by_variant() -> None:

@@ -2,18 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 
 from streamer.ingest.discovery.kinds import Kinds, Value, classified, kinds_of_topic
 from streamer.ingest.discovery.profile import Profile, Seen
 from streamer.settings.event_fields import LINE_TYPES
 from streamer.settings.load import parse
-from streamer.settings.paths import path_of, through_lists
+from streamer.settings.paths import Path, path_of, through_lists
 from streamer.settings.source_rules import forms_of
 from streamer.settings.sources import FieldSource, Source
 
-_BY_EVENTS = ("segment", "ga4", "snowplow")
-"""Presets that know names of events."""
+_BY_NAMES = ("segment", "ga4", "snowplow", "braze", "xdm")
+"""Presets that the names of most events tell."""
+_BY_FIELDS: Sequence[tuple[str, Sequence[str]]] = (
+    ("amplitude", ("event_type", "amplitude_id")),
+    ("mixpanel", ("event", "properties.distinct_id", "properties.time")),
+    ("posthog", ("event.event", "event.distinct_id", "event.uuid")),
+    ("posthog", ("event", "distinct_id", "uuid")),
+    ("heap", ("event", "app_id", "idempotency_key")),
+    ("otel", ("EventName", "Timestamp")),
+)
+"""Presets whose events have names of the team's own, and the paths that tell them, first that of
+the names."""
+_WHOLE: Mapping[str, Sequence[str]] = {
+    "otlp": ("resourceLogs",),
+    "matomo": ("idsite", "c_n", "c_p"),
+    "eb-nerd": ("impression_time", "article_ids_inview"),
+    "retailrocket": ("visitorid", "event", "itemid"),
+    "trivago": ("action_type", "reference", "impressions"),
+    "criteo-attribution": ("uid", "campaign", "conversion_id", "attribution"),
+    "outbrain": ("display_id", "uuid", "ad_id", "clicked"),
+    "open-bandit": ("propensity_score", "click", "item_id", "user_feature_0"),
+}
+"""Presets that know what each record is without names of events, or (otlp) events that stand in
+lists of it, and the paths that tell them."""
+_WITHOUT_NAMES = ("cloudevents", "debezium")
+"""Presets that know neither."""
 _LEAST_SHARE = 0.5
 _INSERTED = ("c", "r")
 """What Debezium calls rows that are new, or were there."""
@@ -21,18 +45,26 @@ _INSERTED = ("c", "r")
 
 def source_of(preset: str) -> Source:
     """A source with a preset alone."""
-    kind = {} if preset in _BY_EVENTS else {"impression": ["x"]}
+    kind = {"impression": ["x"]} if preset in _WITHOUT_NAMES else {}
     return parse({"sources": [{"topics": ["x"], "preset": preset, "kind": kind}]}).sources[0]
 
 
 def find_preset(
     profile: Profile, headers: Mapping[str, Seen], topic: str
 ) -> tuple[str, Kinds] | None:
-    """The preset that fits, and what its records are; None where none does."""
-    for preset in _BY_EVENTS:
+    """The preset that fits, and what its records are, as far as the preset does not say it; None
+    where none does."""
+    scalars = profile.scalars
+    for preset, paths in _WHOLE.items():
+        if all(_is_there(path, profile) for path in paths):
+            return preset, Kinds()
+    for preset, paths in _BY_FIELDS:
+        names = scalars.get(path_of(paths[0]))
+        if names is not None and all(_is_there(path, profile) for path in paths):
+            return preset, _kinds_by(source_of(preset), path_of(paths[0]), names)
+    for preset in _BY_NAMES:
         if kinds := _kinds_of(source_of(preset), profile):
             return preset, kinds
-    scalars = profile.scalars
     if ("specversion",) in scalars and ("type",) in scalars:
         return "cloudevents", Kinds(path=("type",), values=_classified(scalars["type",]))
     if "ce_type" in headers:
@@ -62,28 +94,42 @@ def _kinds_of(source: Source, profile: Profile) -> Kinds | None:
     """What the records are, where most have a value that the preset knows; it says of the others
     what their names say."""
     paths = (source.kind.field,) if isinstance(source.kind.field, str) else source.kind.field or ()
-    rules = [(kind, rule.value) for kind, rule in source.kind.rules if rule.value is not None]
-    kind_by_value = {value: kind for kind, value in rules if kind is not None}
-    left_out = {value for kind, value in rules if kind is None}
+    known, left_out = _names_of(source)
     found = {path: profile.scalars[path] for path in map(path_of, paths) if path in profile.scalars}
     ignored = sum(seen.values[value] for seen in found.values() for value in left_out)
     for path, seen in found.items():
-        of_ours = sum(n for value, n in seen.values.items() if value in kind_by_value)
+        of_ours = sum(n for value, n in seen.values.items() if value in known)
         of_known = of_ours + ignored
         has_user = supplied(source, "impression", "user_id", profile)
         if of_ours and has_user and of_known >= _LEAST_SHARE * profile.records:
-            values = (
-                _value(left_out, kind_by_value, value, n) for value, n in seen.values.most_common()
-            )
-            return Kinds(path=path, values=tuple(values))
+            return _kinds_by(source, path, seen)
     return None
 
 
+def _names_of(source: Source) -> tuple[dict[str, str], Set[str]]:
+    """Name of events → kind, as a source knows them, and the names that it ignores."""
+    rules = [(kind, rule.value) for kind, rule in source.kind.rules if rule.value is not None]
+    known = {value: kind for kind, value in rules if kind is not None}
+    return known, {value for kind, value in rules if kind is None}
+
+
+def _kinds_by(source: Source, path: Path, seen: Seen) -> Kinds:
+    """What the names at a path say: as a source knows them, of others what they sound like."""
+    known, left_out = _names_of(source)
+    values = (_value(left_out, known, value, n) for value, n in seen.values.most_common())
+    return Kinds(path=path, values=tuple(values))
+
+
+def _is_there(path: str, profile: Profile) -> bool:
+    at = path_of(path)
+    return at in profile.scalars or at in profile.lists or at in profile.id_lists
+
+
 def _value(left_out: Set[str], known: Mapping[str, str], text: str, records: int) -> Value:
-    if text in left_out:
-        return Value(text, "", records)
     if text in known:
         return Value(text, _RULE_OF_KIND[known[text]], records)
+    if text in left_out:
+        return Value(text, "", records)
     return Value(text, *_kind(text, records))
 
 

@@ -1,0 +1,71 @@
+"""Each shape is read as it says: with a preset or few lines of settings, files of it count what its
+truth says, and nothing is rejected."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from streamer.cli.main import main
+from streamer.sources.files import topic_of
+from tests.foreign.settings import LINES, NO_VALUE, NOT_READ, SETTINGS, document
+from tests.foreign.shapes import SHAPES
+from tests.foreign.world import Shape
+
+Counts = dict[tuple[str, str], float]
+"""(metric, arm) → its value over 24 hours; of all arms: "all"."""
+
+
+def replayed(name: str, shape: Shape, folder: Path, capsys: pytest.CaptureFixture[str]) -> Counts:
+    """What is counted of the files of a shape: all of it is read, and nothing looks wrong."""
+    paths = [folder / file for file in shape.files]
+    for path, data in zip(paths, shape.files.values(), strict=True):
+        path.write_bytes(data)
+    settings = folder / "streamer.toml"
+    settings.write_text(document(name, map(topic_of, paths)), encoding="utf-8")
+    code = main(["replay", *map(str, paths), "-c", str(settings), "--json", "--strict"])
+    out, err = capsys.readouterr()
+    assert (code, err) == (0, "")
+    found: Counts = {}
+    for reading in json.loads(out)["readings"]:
+        labels = reading["labels"]
+        if labels.get("window") == "24h" and labels.get("surface") == "all":
+            found[reading["name"], labels["variant"]] = reading["value"]
+    return found
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_shape_counts_its_truth(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shape = SHAPES[name]
+    truth, found = shape.truth, replayed(name, shape, tmp_path, capsys)
+
+    def count(metric: str, arm: str = "all") -> float:
+        return found.get((f"streamer_window_{metric}", arm), 0)
+
+    for arm in ("A", "B") if shape.has_arm else ():
+        assert count("impressions", arm) == truth.impressions[arm]
+        assert count("clicks", arm) == truth.clicks[arm]
+    assert count("impressions") == truth.impressions.total()
+    assert count("clicks") == truth.clicks.total()
+    assert count("conversions") == truth.conversions
+    value = 0 if name in NO_VALUE else truth.value
+    assert count("conversion_value") == pytest.approx(value, abs=1e-6)
+    assert count("users") == truth.users
+    assert count("ctr_attributed_clicked") == truth.joined_clicks
+
+
+def test_nearly_all_shapes_are_read() -> None:
+    assert SETTINGS.keys() | NOT_READ.keys() == set(SHAPES)
+    assert SETTINGS.keys() & NOT_READ.keys() == set()
+    assert len(SETTINGS.keys() - NO_VALUE.keys()) >= 50
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_settings_are_as_short_as_they_say(name: str) -> None:
+    lines = document(name, ["x"]).split("\n")
+    own = [line for line in lines if line and not line.startswith(("[[", "topics", "preset"))]
+    assert len(own) == LINES[name]

@@ -1,0 +1,74 @@
+"""Which preset is found for which records."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from streamer.ingest.discovery.presets import find_preset
+from streamer.ingest.discovery.profile import profile_of
+from streamer.settings.model import Settings
+from streamer.sources.files import opened
+from tests.foreign.shapes import SHAPES
+
+FOUND = {
+    "segment": "segment",
+    "rudderstack": "segment",
+    "ga4": "ga4",
+    "ga4_not_set": "ga4",
+    "snowplow_json": "snowplow",
+    "amplitude": "amplitude",
+    "amplitude_device_event_id": "amplitude",
+    "mixpanel": "mixpanel",
+    "posthog_webhook": "posthog",
+    "posthog_batch": "posthog",
+    "adobe_xdm": "xdm",
+    "braze_http": "braze",
+    "heap": "heap",
+    "matomo": "matomo",
+    "cloudevents": "cloudevents",
+    "debezium_schema": "debezium",
+    "debezium": "debezium",
+    "otel_log": "otel",
+    "otlp_json": "otlp",
+    "criteo": "criteo-attribution",
+    "ebnerd": "eb-nerd",
+    "retailrocket": "retailrocket",
+    "trivago": "trivago",
+    "open_bandit": "open-bandit",
+}
+"""Shape → its preset."""
+WITHOUT_HEADER = ("snowplow_tsv", "mind", "yoochoose")
+SAYS_ITS_KIND = "braze_storage"
+"""A file of it is of one kind, and nothing in it says so."""
+
+
+@pytest.mark.parametrize("name", [n for n in SHAPES if n not in (*WITHOUT_HEADER, SAYS_ITS_KIND)])
+def test_a_shape_has_the_preset_of_its_product(name: str, tmp_path: Path) -> None:
+    (file, data), *_ = SHAPES[name].files.items()
+    path = tmp_path / file
+    path.write_bytes(data)
+    lines = [json.loads(line) for batch in opened(path, Settings()) for line in batch]
+    found = find_preset(profile_of(lines[:400]), {}, "events")
+    assert (found and found[0]) == FOUND.get(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "kinds"),
+    [
+        ("amplitude", {"impression": 1, "click": 1, "conversion": 1, "session": 1}),
+        ("mixpanel", {"impression": 1, "click": 1, "conversion": 1, "session": 1}),
+        ("braze_http", {"impression": 1, "click": 1, "conversion": 1, "session": 1}),
+        ("otel_log", {"impression": 1, "click": 1}),
+    ],
+)
+def test_names_of_events_are_known_or_sound_like_something(
+    name: str, kinds: dict[str, int]
+) -> None:
+    (data,) = SHAPES[name].files.values()
+    found = find_preset(profile_of(map(json.loads, data.splitlines())), {}, "events")
+    assert found is not None
+    known = {kind: len(values) for kind, values in found[1].known.items() if kind}
+    assert {kind: known.get(kind) for kind in kinds} == kinds
