@@ -53,6 +53,6 @@ def test_what_no_dimension_is_for_is_not_read(names: list[str]) -> None:
     settings = parse({"sources": [source], "dimensions": dimensions})
     fields = settings.sources[0].fields
     assert ("variant" in fields, "surface" in fields) == ("variant" in names, False)
+    own = {**source, "fields": {"surface": "context.page"}}
     with pytest.raises(SettingsError, match="surface: no event field or dimension"):
-        source["fields"] = {"surface": "context.page"}
-        parse({"sources": [source], "dimensions": dimensions})
+        parse({"sources": [own], "dimensions": dimensions})
