@@ -133,7 +133,7 @@ def preset_of(source: Source) -> Source | None:
     """The source that the preset of one is alone; None where it has none."""
     if source.preset not in PRESETS:
         return None
-    alone = _with_preset({"preset": source.preset, "topics": ["x"]})
+    alone = _with_preset({"preset": source.preset, "topics": ["x"]}, frozenset())
     return msgspec.convert(alone, type(source), strict=False)
 
 
