@@ -218,7 +218,8 @@ class ReadSample:
             missed = list(self._missed(one))
             kind.joined += not missed
             shown = self._shown.get((one.user, one.item), ())
-            kind.at_once += not missed and one.event_ms in shown
+            is_exact = one.event_ms % 1000 != 0  # of whole seconds many are the same
+            kind.at_once += not missed and is_exact and one.event_ms in shown
             kind.misses.update(missed)
         order = ("impressions", "clicks", "conversions", "sessions")
         return [self._kinds[name] for name in order if name in self._kinds]
