@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from streamer.ingest.discovery.names import VARIANT
 from streamer.ingest.discovery.presets import source_of
 from streamer.ingest.discovery.shapes import Shape
 from streamer.settings.event_fields import LINE_TYPES
-from streamer.settings.paths import text_of
+from streamer.settings.paths import Path, text_of
 from streamer.settings.sources import FieldSource, KindValue
 
 _WIDTH = 40
@@ -35,10 +36,15 @@ def toml_value(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{k} = {toml_value(v)}" for k, v in value.items()) + " }"
+        return "{ " + ", ".join(f"{_key(k)} = {toml_value(v)}" for k, v in value.items()) + " }"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(toml_value, value)) + "]"
     return repr(value)
+
+
+def _key(name: str) -> str:
+    """A key as TOML writes it."""
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else toml_value(name)
 
 
 def comment(text: str) -> str:
@@ -74,6 +80,14 @@ def _source(shape: Shape, dimensions: Dimensions) -> Iterator[str]:
         yield f"preset = {toml_value(shape.preset)}"
     if shape.columns:
         yield f"columns = {toml_value(shape.columns)}"
+    if (each := shape.opening.each_text) is not None and shape.preset is None:
+        yield f"each = {toml_value(each)}"
+    if shape.opening.json and shape.preset is None:
+        yield f"json = {toml_value(shape.opening.json)}"
+    if shape.opening.split and shape.preset is None:
+        yield f"split = {toml_value(shape.opening.split)}"
+    if shape.whole_ids:
+        yield "whole_ids = true"
     if shape.positions_from == 0:
         yield "positions_from = 0"
     yield from (comment(f"? {doubt}") for doubt in dict.fromkeys(shape.doubts))
@@ -110,7 +124,8 @@ def _kind(shape: Shape) -> Iterator[str]:
     kinds = shape.kinds
     yield from ("", "[sources.kind]")
     if kinds.fixed is not None:
-        yield _line(f"fixed = {toml_value(kinds.fixed)}", "all records of the topic")
+        fixed = kinds.fixed[0] if len(kinds.fixed) == 1 else kinds.fixed
+        yield _line(f"fixed = {toml_value(fixed)}", "all records of the topic")
         return
     source = None if shape.preset is None else source_of(shape.preset)
     if source is None or shape.preset in ("cloudevents", "debezium"):
@@ -126,18 +141,24 @@ def _kind(shape: Shape) -> Iterator[str]:
         known = {rule.value for rule in before}
         new = [value for value in values_of.get(kind, []) if value.text not in known]
         if new:
-            yield from _values(kind or "ignored", [_rule(rule) for rule in before], new)
+            rules_before = [_rule(rule) for rule in before]
+            yield from _values(kind or "ignored", rules_before, new, kinds.where)
     if rules:
         counted = [v for kind in _KINDS for v in values_of.get(kind, [])]
         yield comment("seen: " + ", ".join(f"{v.text} {v.records:,}" for v in counted))
 
 
-def _values(name: str, before: Sequence[Any], new: Sequence[Value]) -> Iterator[str]:
+def _values(
+    name: str, before: Sequence[Any], new: Sequence[Value], where: Path | None
+) -> Iterator[str]:
     yield f"{name} = ["
     if before:
         yield from (f"    {toml_value(one)}," for one in before)
     for value in new:
-        said = {"value": value.text, **value.extra} if value.extra else value.text
+        said: Any = {"value": value.text, **value.extra} if value.extra else value.text
+        if where is not None and value.there is not None:
+            there: Any = {text_of(where): value.there}
+            said = {"value": value.text, "where": there, **value.extra}
         is_seen = f"{value.records:,} records" if value.records else "not seen"
         yield _line(f"    {toml_value(said)},", is_seen if value.is_sure else f"? {is_seen}")
     yield "]"
