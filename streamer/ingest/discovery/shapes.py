@@ -14,6 +14,7 @@ from streamer.ingest.discovery.marked import with_marked
 from streamer.ingest.discovery.opening import Opening, find_opening, parsed, written
 from streamer.ingest.discovery.presets import find_preset, source_of, supplied
 from streamer.ingest.discovery.profile import Profile, Seen, profile_of
+from streamer.ingest.discovery.tables import preset_of_columns
 from streamer.ingest.lookup import values_at
 from streamer.settings import limits
 from streamer.settings.event_fields import LINE_TYPES
@@ -153,11 +154,20 @@ def _likeness(
     """What topics have in common whose records are one shape."""
     profile = profile_of((value for _, value in objects), opening.each)
     headers = headers_of(objects)
-    preset, kinds = find_preset(profile, headers, sample.topic) or (None, None)
+    preset, kinds = _preset(profile, headers, sample) or (None, None)
     kinds = kinds or find_kinds(profile, headers, sample.topic)
     of_topic = sample.topic if kinds.path is None and kinds.header is None else None
     of_opening = (opening.each, opening.json, *opening.split.items())
     return preset, kinds.path, kinds.header, of_topic, sample.format, of_opening
+
+
+def _preset(
+    profile: Profile, headers: Mapping[str, Seen], sample: SampledTopic
+) -> tuple[str, Kinds] | None:
+    """The preset that fits: of a table without a header row by its columns."""
+    if sample.columns and (preset := preset_of_columns(sample.columns)):
+        return preset, Kinds()
+    return find_preset(profile, headers, sample.topic)
 
 
 def headers_of(objects: Sequence[tuple[FoundRecord, Any]]) -> dict[str, Seen]:
@@ -175,7 +185,7 @@ def _shape(samples: Sequence[SampledTopic]) -> Shape:
     objects = [one for sample in samples for one in objects_of(sample, opening)]
     profile = profile_of((value for _, value in objects), opening.each)
     headers, topic = headers_of(objects), samples[0].topic
-    preset, kinds = find_preset(profile, headers, topic) or (None, None)
+    preset, kinds = _preset(profile, headers, samples[0]) or (None, None)
     kinds = kinds or find_kinds(profile, headers, topic)
     made = Shape([sample.topic for sample in samples], kinds, preset, records=len(objects))
     made.format, made.registry = samples[0].format, samples[0].registry

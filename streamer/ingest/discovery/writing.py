@@ -78,7 +78,7 @@ def _source(shape: Shape, dimensions: Dimensions) -> Iterator[str]:
         yield f"registry = {toml_value(shape.registry)}"
     if shape.preset is not None:
         yield f"preset = {toml_value(shape.preset)}"
-    if shape.columns:
+    if shape.columns and shape.preset is None:
         yield f"columns = {toml_value(shape.columns)}"
     if (each := shape.opening.each_text) is not None and shape.preset is None:
         yield f"each = {toml_value(each)}"
@@ -167,7 +167,9 @@ def _values(
 def _rule(rule: KindValue) -> Any:
     names = ("where", "has", "lacks", "feedback", "action")
     extra = {name: said for name in names if (said := getattr(rule, name))}
-    return {"value": rule.value, **extra} if extra else rule.value
+    if not extra:
+        return rule.value
+    return {"value": rule.value, **extra} if rule.value is not None else extra
 
 
 def _dimensions(of_shapes: Sequence[Dimensions], ours: Sequence[Dimensions]) -> Iterator[str]:
