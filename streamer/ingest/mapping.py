@@ -17,7 +17,7 @@ from streamer.settings.logs import Log
 from streamer.settings.model import Settings
 from streamer.settings.paths import Lists, Path, Step, Where, path_of, through_lists
 from streamer.settings.source_rules import forms_of
-from streamer.settings.sources import FieldSource, KindValue, Source
+from streamer.settings.sources import KindValue, Source
 
 _FIRST_DAY, _LAST_DAY = datetime(1970, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
 """Offsets of zones are known between them."""

@@ -68,6 +68,6 @@ def field_names(kind: str) -> tuple[str, ...]:
     """Our names of all fields of a kind of events, without those that the settings add.
 
     >>> field_names("conversions")
-    ('ts', 'user_id', 'event_id', 'request_id', 'type', 'item_id', 'items', 'value')
+    ('ts', 'user_id', 'join_id', 'event_id', 'request_id', 'type', 'item_id', 'items', 'value')
     """
     return tuple(field.name for field in FIELDS.values() if kind in field.kinds)

@@ -22,10 +22,10 @@ from streamer.settings.event_fields import (
     MOMENTS,
     field_names,
 )
+from streamer.settings.logs import kinds_of
 from streamer.settings.names import nearest
 from streamer.settings.paths import Lists, path_of, through_lists
 from streamer.settings.registry import validate_registry
-from streamer.settings.logs import kinds_of
 from streamer.settings.sources import FieldSource, KindValue, full_name, is_pattern
 
 if TYPE_CHECKING:
@@ -242,14 +242,15 @@ def _validate_kind_of_events(s: Settings, source: Source, kind: str, at: str) ->
             )
     events = () if source.each is None else through_lists(path_of(source.each))[0]
     of_items = [lists for lists in lists_of(said.get("item_id", False), events) if lists]
-    of_element = {*ELEMENT_FIELDS[kind], *s.policy_fields, *s.custom_fields[kind]}
+    of_policies = s.policy_fields if kind == "impressions" else ()
+    of_element = {*ELEMENT_FIELDS[kind], *of_policies, *s.custom_fields[kind]}
+    known = {*field_names(kind), *s.dimension_names, *of_element}
     for name, field_source in said.items():
         for lists in lists_of(field_source, events):
             is_of_items = any(lists == own[: len(lists)] for own in of_items)
             if not lists or (name in of_element and is_of_items):
                 continue
-            is_of_others = name in FIELDS and kind not in FIELDS[name].kinds
-            if is_of_others or (kind, name) == ("sessions", "item_id"):
+            if name not in known or (kind, name) == ("sessions", "item_id"):
                 continue  # said of the source, for other kinds
             what = "no list that item_id passes through" if name in of_element else "a list"
             raise SettingsError(
