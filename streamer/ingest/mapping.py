@@ -258,6 +258,8 @@ def said_of(source: Source, kind: str, name: str) -> str:
     """Where a field stands in the events of a kind of a source, in full; "" where it is not read."""
     said = source.fields_of(kind).get(name, name if source.is_own else False)
     places = [form["path"] if form.keys() == {"path"} else form for form in forms_of(said)]
+    if not places:
+        return ""
     is_path = len(places) == 1 and isinstance(places[0], str)
     return str(places[0]) if is_path else json.dumps(places, sort_keys=True, default=str)
 

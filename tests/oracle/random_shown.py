@@ -27,6 +27,8 @@ def random_shown(seed: int, lines: int, *, topic: str = SHOWN) -> list[Record]:
         value = _event(random, i, now_ms)
         if not is_beside:
             value |= _shown(random, of_records)
+            if not value.get("items") and value["item_id"] is None:
+                value |= {"position": None, "dwell_ms": None}  # one defect is enough
         raw = json.dumps({name: x for name, x in value.items() if x is not None}).encode()
         if random.random() < 0.01:
             raw = raw[: len(raw) // 2]
@@ -67,5 +69,4 @@ def _shown(random: Random, topic: str) -> dict[str, Any]:
     if random.random() < 0.15:
         ids = random.sample("abcd", random.choice([0, 1, 1, 2]))
         said |= {"item_id": None, "items": [{"item_id": x, "score": 0.5, "value": 2} for x in ids]}
-        said["dwell_ms"] = said["dwell_ms"] if ids else None
     return said

@@ -1,4 +1,4 @@
-"""Fields of sources whose records have our own names, items at the top or in `items`."""
+"""Fields of sources whose records have our own names."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ Object = dict[str, Any]
 DEFAULTS = parse({})
 
 
-def own_names(settings: Settings = DEFAULTS, **others: Any) -> Object:
-    """`[sources.fields]` of all fields of all kinds; ``others``: what stands elsewhere."""
+def own_names(settings: Settings = DEFAULTS, *, lists: bool = True, **others: Any) -> Object:
+    """`[sources.fields]` of all fields of all kinds, at the top; where there are ``lists``, those of
+    items in `items`, too. ``others``: what stands elsewhere."""
     customs = [name for names in settings.custom_fields.values() for name in names]
     of_items = {name for names in ELEMENT_FIELDS.values() for name in names}
     of_items |= {*settings.policy_fields, *customs}
     names = [name for kind in LINE_TYPES.values() for name in field_names(kind)]
     names += [*settings.dimension_names, *settings.policy_fields, *customs]
     fields: Object = {name: name for name in names if name not in ("type", "items")}
-    fields |= {name: [f"items[].{name}", name] for name in fields if name in of_items}
-    fields["item_id"] = ["items[].item_id", "items[]", "item_id"]
+    if lists:
+        fields |= {name: [f"items[].{name}", name] for name in fields if name in of_items}
+        fields["item_id"] = ["items[].item_id", "items[]", "item_id"]
     return fields | others
