@@ -50,6 +50,7 @@ class Forms:
         self.joins = other.choice((0.0, 0.0, 0.3, 1.0))
         self.unnamed = other.choice((0.0, 0.0, 0.3, 1.0))
         self.devices: dict[str, str] = {}
+        self.is_joined: dict[str | None, bool] = {}
 
     def user(self, user: str) -> str:
         """The user of an episode, "" for nobody."""
@@ -87,13 +88,18 @@ class Forms:
                 payload["session_id"] = dice.choice(("", None))
                 if dice.random() < 0.5:
                     del payload["session_id"]
-        elif dice.random() < self.joins:
+        elif self.has_join(payload.get("request_id")):
             payload["join_id"] = self.devices.setdefault(user, f"d{dice.randrange(40)}")
             if payload["type"] == "impression" and dice.random() < 0.3:
                 payload["user_id"] = ""
         elif dice.random() < 0.02:
             payload["join_id"] = dice.choice(("", None))
         return payload
+
+    def has_join(self, request: str | None) -> bool:
+        """Whether an event has an id of joins: all of a request, or none."""
+        drawn = self.other_dice.random() < self.joins
+        return drawn if request is None else self.is_joined.setdefault(request, drawn)
 
     def shorter(self, time: str) -> str:
         """A time whose offset of whole hours may have no minutes."""

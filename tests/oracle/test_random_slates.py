@@ -33,7 +33,7 @@ Logs = list[tuple[Acceptance, Joins, list[Slate]]]
 def logs() -> Logs:
     """A few logs of the size that engines are compared on."""
     found = []
-    for seed in range(8):
+    for seed in range(10):
         lines = random_log(seed, SETTINGS, 800)
         verdict = accept(records_of_log(lines, SETTINGS, partitions=1 + seed % 3), SETTINGS)
         joins = join(verdict, SETTINGS)
