@@ -14,10 +14,10 @@ Payload = dict[str, Any]
 ABSENT = object()
 POLICY_FIELDS = {"p_new": "propensity", "q_new": "reward_estimate"}
 """Those that the wrong values below are of; settings may call theirs otherwise."""
-OF_LISTS = {"slate": "impression", "clicks": "click", "order": "conversion"}
-"""What stands in for a type of a line: events without an item of their own."""
 STRANGER = "stranger"
-"""A session of nobody."""
+OF_LISTS = {"slate": "impression", "clicks": "click", "order": "conversion", STRANGER: "session"}
+"""What stands in for a type of a line: events without an item of their own, and sessions of
+nobody."""
 
 WRONG: dict[str, list[tuple[str, str, list[Any]]]] = {
     # reason: (line type, field, values that are wrong there)

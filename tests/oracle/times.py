@@ -22,7 +22,7 @@ RFC_3339 = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt ]([0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]+))?"
     r"(?:([Zz]| UTC)|([+-])([0-9]{2})(?::?([0-9]{2}))?)?"
 )
-"""Other forms, too: a space (RFC 3339 allows it), an offset like +0100 or +01, and none: in a zone."""
+"""Other forms, too: a space (RFC 3339 allows it), an offset like +0100 or +01, none: in a zone."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 

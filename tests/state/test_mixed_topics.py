@@ -38,8 +38,8 @@ def document(name: str, topics: tuple[str, ...] = TOPICS) -> dict[str, Any]:
 
 
 def mixed(name: str, seed: int, lines: int = 900) -> list[LogRecord]:
-    """A log in two topics. Impressions of a user, or id of joins, are in one of them: which slate an
-    item belongs to goes by the clock of its topic."""
+    """A log in two topics. Impressions of a user, or id of joins, are in one of them: which slate
+    an item belongs to goes by the clock of its topic."""
     records = log_records(seed, name, lines, 2)
     dice, offsets = random.Random(seed), Counter[tuple[str, int]]()
     key_of = {kind: key for key, kind in LINE_TYPES.items()}

@@ -13,8 +13,8 @@ DEFAULTS = parse({})
 
 
 def own_names(settings: Settings = DEFAULTS, *, lists: bool = True, **others: Any) -> Object:
-    """`[sources.fields]` of all fields of all kinds, at the top; where there are ``lists``, those of
-    items in `items`, too. ``others``: what stands elsewhere."""
+    """`[sources.fields]` of all fields of all kinds, at the top; with ``lists`` those of items in
+    `items`, too. ``others``: what stands elsewhere."""
     customs = [name for names in settings.custom_fields.values() for name in names]
     of_items = {name for names in ELEMENT_FIELDS.values() for name in names}
     of_items |= {*settings.policy_fields, *customs}

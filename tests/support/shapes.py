@@ -53,7 +53,7 @@ def _sources_of(shape: str, settings: Settings) -> list[Object]:
     customs = {name for names in settings.custom_fields.values() for name in names}
     others = (*settings.policy_fields, *customs)
     fields: Object
-    every = ["ts", "event_id", "user_id", "request_id", "join_id", "reference", "held_out"]
+    every = ["ts", "event_id", "user_id", "join_id", "request_id", "reference", "held_out"]
     every += ("feedback", "dwell_ms", "start_ts", "end_ts", "session_id", "action")
     if shape == "flat":
         fields = {name: f"x_{name}" for name in (*every, *settings.dimension_names)}
