@@ -12,13 +12,19 @@ from streamer.encoding.arrays import I64
 from streamer.ingest.record import record_decoder, rekeyer
 from streamer.settings.load import parse
 from tests.support.own_names import own_names
-from tests.support.shapes import NAMES, SHAPES, counted, shaped
+from tests.support.shapes import NAMES, SHAPES, batched, counted, shaped
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_another_shape_counts_the_same(shape: str, name: str) -> None:
     log = shaped(7, name, shape)
+    assert counted(log.mapped, log.theirs) == counted(log.settings, log.ours)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_events_of_one_record_count_as_if_each_had_its_own(name: str) -> None:
+    log = batched(7, name)
     assert counted(log.mapped, log.theirs) == counted(log.settings, log.ours)
 
 

@@ -56,7 +56,13 @@ def test_missing_has_short_texts(text: str) -> None:
         {"kind": {"impression": [{"where": {"op": ["c", "r"]}, "has": "recs", "lacks": "gone"}]}},
         {"fields": {**FIELDS, "position": "recs[].at", "score": ["recs[].s", "s"]}},
         {"fields": {"ts": "at", "item_id": ["ids[]", "recs[].id", "id"], "position": "ids[]"}},
-        {"fields": {"ts": "at", "item_id": "shelves[].recs[clicked=yes][].id", "score": "shelves[].s"}},
+        {
+            "fields": {
+                "ts": "at",
+                "item_id": "shelves[].recs[clicked=yes][].id",
+                "score": "shelves[].s",
+            }
+        },
         {"each": "batch[]", "fields": {"ts": "sent", "item_id": "batch[].recs[].id"}},
         {"each": "[]", "fields": {"ts": "[].at", "item_id": "[].id", "user_id": "[].who"}},
         {"json": ["payload"], "split": {"ids": [" ", "-"]}, "whole_ids": True},
@@ -79,7 +85,10 @@ def fields(**more: Any) -> dict[str, Any]:
         ({"fields": {"item_id": "id"}}, "ts: impressions need it, and only fields that are named"),
         ({"fields": {"ts": "at"}}, "write where it stands, like item_id = 'path.to.it', in"),
         (fields(item_id=False), "item_id: impressions need it"),
-        (fields(user_id="recs[].user"), "user_id: its path passes through a list: name one element"),
+        (
+            fields(user_id="recs[].user"),
+            "user_id: its path passes through a list: name one element",
+        ),
         (fields(score="others[].s"), "passes through no list that item_id passes through"),
         (fields(positon="recs[].at"), "did you mean 'position'?"),
         (fields(score=True), "score = true: a path, a table, a list of them, or false"),
