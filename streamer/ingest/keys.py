@@ -17,13 +17,13 @@ _M, _MASK = 0x5BD1E995, 0xFFFFFFFF
 
 
 class KeyReader:
-    """Reads what a line is keyed by, its ``join_id``, else its ``user_id``: of our own shape if it can
-    be read whatever else is wrong, of others where the line is an event."""
+    """Reads what a line is keyed by, its ``join_id``, else its ``user_id``: of our own shape if it
+    can be read whatever else is wrong, of others where the line is an event."""
 
     def __init__(self, settings: Settings) -> None:
         self._decoder = record_decoder(settings) if settings.reads_sources else None
         names = settings.events.fields
-        fields: list[Any] = [("user_id", str | int | None, None), ("join_id", str | int | None, None)]
+        fields: list[Any] = [(name, str | int | None, None) for name in ("user_id", "join_id")]
         key = msgspec.defstruct("Key", fields, rename=names, gc=False)
         self._quick: msgspec.json.Decoder[Any] = msgspec.json.Decoder(key)
 

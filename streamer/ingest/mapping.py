@@ -1,5 +1,5 @@
-"""Compiles where the fields of a source stand to what the core reads: values by number, on levels of
-the record, and offsets of the time zone of times without one."""
+"""Compiles where the fields of a source stand to what the core reads: values by number, on levels
+of the record, and offsets of the time zone of times without one."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class _Level:
 
 @dataclass
 class Values:
-    """The values that are looked at: what stands beside records, and those of each level: the record,
-    and elements of lists."""
+    """The values that are looked at: what stands beside records, and those of each level: the
+    record, and elements of lists."""
 
     beside: list[Any] = field(default_factory=list)
     levels: list[_Level] = field(default_factory=lambda: [_Level()])
@@ -100,7 +100,7 @@ class Values:
     def spec(self) -> dict[str, Any]:
         """The core's spec of all of them."""
         levels = [
-            {"list": level.within, "only": level.only, "paths": [_steps(path) for path in level.paths]}
+            {"list": level.within, "only": level.only, "paths": list(map(_steps, level.paths))}
             for level in self.levels
         ]
         return {"beside": self.beside, "levels": self.numbered(levels)}
@@ -255,7 +255,8 @@ def fields_of(settings: Settings, kind: str) -> tuple[str, ...]:
 
 
 def said_of(source: Source, kind: str, name: str) -> str:
-    """Where a field stands in the events of a kind of a source, in full; "" where it is not read."""
+    """Where a field stands in the events of a kind of a source, in full; "" where it is not
+    read."""
     said = source.fields_of(kind).get(name, name if source.is_own else False)
     places = [form["path"] if form.keys() == {"path"} else form for form in forms_of(said)]
     if not places:
@@ -296,8 +297,10 @@ def _own_name(settings: Settings, name: str) -> str:
 def _numbered(path: str, element: int | None) -> str:
     """A path to a field of an element.
 
-    >>> _numbered("recs[].id", 1), _numbered("shelves[].recs[].id", 1), _numbered("recs[a=1][].id", 1)
-    ('recs[1].id', 'shelves[].recs[].id (item 1)', 'recs[a=1][].id (item 1)')
+    >>> _numbered("recs[].id", 1), _numbered("shelves[].recs[].id", 1)
+    ('recs[1].id', 'shelves[].recs[].id (item 1)')
+    >>> _numbered("recs[a=1][].id", 1)
+    'recs[a=1][].id (item 1)'
     """
     if element is None or "[]" not in path:
         return path

@@ -136,7 +136,7 @@ def ranks_after(settings: Settings, before: Mapping[str, int]) -> dict[str, int]
     the next ones for logs that are new.
 
     >>> from streamer.settings.load import parse
-    >>> web = {"kind": {"fixed": "click"}}
+    >>> web = {"kind": {"fixed": "click"}, "fields": {"ts": "at", "item_id": "id"}}
     >>> settings = parse({"sources": [{"topics": ["a", "b"], **web}]})
     >>> ranks_after(settings, {}), ranks_after(settings, {"b": 1, "c": 2})
     ({'a': 1, 'b': 2}, {'b': 1, 'c': 2, 'a': 3})

@@ -1,8 +1,8 @@
 """Paths into records: ``properties.products[].id``.
 
-A step is a name, ``["odd.name"]``, the number of an element from 0, ``[key=text]``, the element of a
-list of objects whose field ``key`` is that text, or ``[]``, each element. ``[key=text][]`` is each
-element of which that is true; where elements are lists, ``key`` is a number: ``[1=yes][]``.
+A step is a name, ``["odd.name"]``, the number of an element from 0, ``[key=text]``, the element of
+a list of objects whose field ``key`` is that text, or ``[]``, each element. ``[key=text][]`` is
+each element of which that is true; where elements are lists, ``key`` is a number: ``[1=yes][]``.
 """
 
 from __future__ import annotations

@@ -236,8 +236,8 @@ def _validate_kind_of_events(s: Settings, source: Source, kind: str, at: str) ->
     for name in needed:
         if said.get(name, False) is False:
             raise SettingsError(
-                f"{name}: {kind} need it, and only fields that are named here are read: write where "
-                f"it stands, like {name} = 'path.to.it', in [sources.fields] or "
+                f"{name}: {kind} need it, and only fields that are named here are read: write "
+                f"where it stands, like {name} = 'path.to.it', in [sources.fields] or "
                 f"[sources.{key}.fields]; {at}"
             )
     events = () if source.each is None else through_lists(path_of(source.each))[0]
@@ -313,11 +313,13 @@ def _refuse_old_fields(fields: Mapping[str, Any], general: Mapping[str, Any], at
     if "items" in fields:
         items, item = fields["items"], fields.get("item_id", general.get("item_id", "item_id"))
         if items is False:
-            raise SettingsError(f"items = false: remove it, item_id alone says where it stands; {at}")
+            raise SettingsError(
+                f"items = false: remove it, item_id alone says where it stands; {at}"
+            )
         path = f"{items}[].{item}" if isinstance(item, str) else f"{items}[].item_id"
         raise SettingsError(
-            f"items = {items!r}: write item_id = {path!r} (or {items}[] for a list of ids), and the "
-            f"other fields of an item likewise; {at}"
+            f"items = {items!r}: write item_id = {path!r} (or {items}[] for a list of ids), and "
+            f"the other fields of an item likewise; {at}"
         )
     for ours, said in fields.items():
         for text in said if isinstance(said, list) else (said,):
@@ -374,8 +376,8 @@ def _validate_how(ours: str, form: dict[str, Any], at: str) -> None:
     text = form.get("format", "%Y")
     if not isinstance(text, str) or _DIRECTIVES.fullmatch(text) is None:
         raise SettingsError(
-            f"format = {text!r}: like '%m/%d/%Y %I:%M:%S %p', with %Y %y %m %b %d %e %H %I %M %S %f "
-            f"%p %a %z %Z %F %T %D and %%; {at}"
+            f"format = {text!r}: like '%m/%d/%Y %I:%M:%S %p', with %Y %y %m %b %d %e %H %I %M %S "
+            f"%f %p %a %z %Z %F %T %D and %%; {at}"
         )
     if "from" in form:
         moment_of(form["from"], f"from; {at}")
@@ -384,7 +386,9 @@ def _validate_how(ours: str, form: dict[str, Any], at: str) -> None:
     is_scalable = field is None or (field.low is not None and ours not in _UNSCALED)
     is_number = isinstance(scale, int | float) and not isinstance(scale, bool)
     if "scale" in form and not (is_scalable and is_number and 0 < scale < float("inf")):
-        raise SettingsError(f"scale = {scale!r}: a number above 0, of fields that are numbers; {at}")
+        raise SettingsError(
+            f"scale = {scale!r}: a number above 0, of fields that are numbers; {at}"
+        )
 
 
 def _validate_path(path: Any, at: str) -> None:

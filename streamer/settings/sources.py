@@ -48,7 +48,7 @@ class KindValue(Section, frozen=True):
 
     value: str | None = None
     where: dict[str, Texts] = msgspec.field(default_factory=dict)
-    """Path = the text that stands there, or one of several: `{ op = ["c", "r"], table = "shown" }`."""
+    """Path = the text that stands there, or one of several: `{ op = ["c", "r"], of = "shown" }`."""
     has: Texts = ()
     """Paths at which there must be a value."""
     lacks: Texts = ()
@@ -71,9 +71,9 @@ def _several(one: Texts) -> tuple[str, ...]:
 
 
 class SourceKind(Section, frozen=True):
-    """[sources.kind]: what a record is. Without `field`, `header`, `schema` and `fixed` the values are
-    names of topics, or patterns that begin with `^`. A record that is of several kinds is an event of
-    each."""
+    """[sources.kind]: what a record is. Without `field`, `header`, `schema` and `fixed` the values
+    are names of topics, or patterns that begin with `^`. A record that is of several kinds is an
+    event of each."""
 
     field: Texts | None = None
     """Path of the field that says it; of several the first that is there."""
@@ -152,7 +152,8 @@ class Source(Section, frozen=True):
     cluster: str | None = None
     """The cluster of its topics, of those of `[clusters.NAME]`. Default: that of `[kafka]`."""
     preset: str | None = None
-    """A shape to start from, of which each key here overrides its own; see [presets](PRESETS)."""
+    """A shape to start from, of which each key here overrides its own: `segment`, `ga4`,
+    `snowplow`, `cloudevents` or `debezium`."""
     format: str = "json"
     """How values are written: `json`; or in Confluent's wire format, behind the id of their schema,
     `avro`, `protobuf` or `json-schema`."""
@@ -160,7 +161,7 @@ class Source(Section, frozen=True):
     """Schema registry of `avro` and `protobuf`: its address, or a table."""
     kind: SourceKind = SourceKind()
     each: str | None = None
-    """Path to each event of a record that holds several: `"batch[]"`, or `"[]"` where it is a list."""
+    """Path to each event of a record that holds several: `"batch[]"`; `"[]"` where it is a list."""
     json: tuple[str, ...] = ()
     """Paths of texts that hold JSON; paths into one go on behind its name."""
     split: dict[str, Texts] = msgspec.field(default_factory=dict)

@@ -149,9 +149,7 @@ def _rule(rule: KindValue) -> Any:
     return {"value": rule.value, **extra} if extra else rule.value
 
 
-def _dimensions(
-    of_shapes: Sequence[Dimensions], ours: Sequence[Dimensions]
-) -> Iterator[str]:
+def _dimensions(of_shapes: Sequence[Dimensions], ours: Sequence[Dimensions]) -> Iterator[str]:
     """``ours``: of shapes without a source, where no line says where the arm stands."""
     chosen: dict[str, ProposedDimension] = {}
     others: dict[str, ProposedDimension] = {}
