@@ -237,7 +237,7 @@ class _Kind:
 
 def _how(form: dict[str, Any]) -> dict[str, Any]:
     """How a value is written."""
-    said = {name: form[name] for name in ("unit", "format", "scale") if name in form}
+    said: dict[str, Any] = {n: form[n] for n in ("unit", "format", "scale") if n in form}
     return {**said, "from_ms": moment_of(form["from"], "from")} if "from" in form else said
 
 
