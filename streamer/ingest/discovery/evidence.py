@@ -17,8 +17,6 @@ _UNITS |= {"ns": (1e9, "nanoseconds")}
 _SHARED = ("user_id", "item_id", "request_id")
 """Ids by which feedback finds its impression."""
 _FEEDBACK = ("click", "conversion")
-_OFFSET_LEAST = 6
-"""Characters from the end in which an offset begins."""
 
 
 class Evidence:
@@ -214,4 +212,4 @@ def _lacks_offset(text: str) -> bool:
     [True, False, False]
     """
     _, _, clock = text.strip().replace("T", " ").partition(" ")
-    return bool(clock) and clock[-1].isdigit() and not {"+", "-"} & set(clock[-_OFFSET_LEAST:])
+    return bool(clock) and clock[-1].isdigit() and not {"+", "-"} & set(clock[-6:])

@@ -1,0 +1,142 @@
+"""What will be written of one shape: what was found, with what was corrected since."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from streamer.ingest.discovery.dimensions import Dimensions
+from streamer.ingest.discovery.kinds import Value
+from streamer.ingest.discovery.shapes import Shape
+from streamer.settings.event_fields import FIELDS, LINE_TYPES
+from streamer.settings.paths import Each, path_of, text_of
+from streamer.settings.source_rules import forms_of, preset_of
+from streamer.settings.sources import FieldSource, Source
+
+Fields = dict[str, FieldSource]
+PRESETS_WITHOUT_NAMES = ("cloudevents", "debezium")
+"""Presets that leave it to the settings what their records are."""
+
+
+@dataclass
+class Draft:
+    """A shape, its dimensions, and what was corrected."""
+
+    shape: Shape
+    dimensions: Dimensions = field(default_factory=lambda: Dimensions((), ()))
+    zone: str | None = None
+    ignored: list[Value] = field(default_factory=list)
+    """Values of what says the kind that are ignored beside those of the shape."""
+    left_out: dict[tuple[str, str], str] = field(default_factory=dict)
+    """(kind, field) → where it would stand, and why it is not read."""
+
+    @property
+    def knows_kinds(self) -> bool:
+        """Whether what each record is was found, rather than said by the preset alone."""
+        kinds = self.shape.kinds
+        return bool(kinds.path or kinds.header or kinds.fixed or kinds.values)
+
+    @property
+    def names_by_preset(self) -> bool:
+        """Whether the preset says what records of some names are."""
+        return self.shape.preset not in (None, *PRESETS_WITHOUT_NAMES)
+
+    def of_preset(self, kind: str) -> Mapping[str, FieldSource]:
+        """What the preset says of a kind."""
+        if self.shape.preset is None:
+            return {}
+        alone = preset_of(Source(topics=("x",), preset=self.shape.preset))
+        return {} if alone is None else alone.fields_of(LINE_TYPES[kind])
+
+    def said(self, kind: str) -> Fields:
+        """Where the fields of a kind stand, those of the preset with them."""
+        return {**self.of_preset(kind), **self.shape.fields.get(kind, {})}
+
+    def leave_out(self, kind: str, name: str, why: str) -> None:
+        """Stop reading a field of a kind."""
+        said = self.said(kind)[name]
+        where = next((text for text in paths_of(said)), name)
+        self.left_out[kind, name] = f"{where}: {why}"
+        own = self.shape.fields.setdefault(kind, {})
+        own[name] = False
+        is_free = name not in self.of_preset(kind) and not any(
+            fields.get(name, False) for fields in self.shape.fields.values()
+        )
+        if is_free:
+            for fields in self.shape.fields.values():
+                fields.pop(name, None)
+
+    def ignore(self, kind: str, texts: Sequence[str] | None = None) -> int:
+        """Count the records of a kind no longer, or those with some values; how many there are of
+        them."""
+        kinds, values, records = self.shape.kinds, list[Value](), 0
+        for value in kinds.values:
+            if value.kind != kind or (texts is not None and value.text not in texts):
+                values.append(value)
+                continue
+            records += value.records
+            is_other = any(v.text == value.text and v.kind != kind for v in kinds.values)
+            if not is_other:
+                values.append(replace(value, kind="", extra={}, is_sure=False))
+        self.shape.kinds = replace(kinds, values=tuple(values))
+        if not any(value.kind == kind for value in values):
+            self.shape.fields.pop(kind, None)
+            self.shape.profiles.pop(kind, None)
+            marks = (f"({kind})",)
+            self.shape.doubts = [d for d in self.shape.doubts if not d.endswith(marks)]
+        return records
+
+
+def paths_of(said: FieldSource) -> Iterator[str]:
+    """All paths of a field."""
+    for form in forms_of(said):
+        yield from (text for text in form.get("product", (form.get("path"),)) if text is not None)
+
+
+def through(said: FieldSource) -> list[str]:
+    """The list that each path of a field passes through; "" where it passes through none."""
+    found = []
+    for text in paths_of(said):
+        path = path_of(text)
+        last = max((i for i, step in enumerate(path) if isinstance(step, Each)), default=-1)
+        found.append(text_of(path[: last + 1]))
+    return found
+
+
+def tables(draft: Draft) -> dict[str, Fields]:
+    """Kind → the lines of its table; "" → those of all kinds. A field of the elements of a list
+    stands with all kinds only where all have it."""
+    fields = draft.shape.fields
+    kinds = [kind for kind in LINE_TYPES if kind in fields]
+    first = next(iter(kinds), None)
+    base: Fields = {}
+    for kind in kinds:
+        for name, said in fields[kind].items():
+            is_only = all(kind == k or name not in fields[k] for k in kinds)
+            of_all = not any(through(said)) or all(
+                fields[k].get(name) == said or k not in _kinds_with(name) for k in kinds
+            )
+            if name == "item_id":
+                if kind == first:
+                    base[name] = said
+            elif of_all and (kind == first or is_only) and said is not False:
+                base.setdefault(name, said)
+    found = {"": base}
+    for kind in kinds:
+        own = {n: said for n, said in fields[kind].items() if base.get(n) != said}
+        needless = {
+            n
+            for n, said in own.items()
+            if said is False and n not in base and n not in draft.of_preset(kind)
+        }
+        found[kind] = {n: said for n, said in own.items() if n not in needless}
+    for one in draft.dimensions.chosen:
+        if one.path:
+            base[one.name] = text_of(one.path)
+    return found
+
+
+def _kinds_with(name: str) -> list[str]:
+    """The kinds that have a field; all where it is none of ours."""
+    field = FIELDS.get(name)
+    return [k for k, of in LINE_TYPES.items() if field is None or of in field.kinds]
