@@ -129,7 +129,7 @@ def find_dimensions(profile: Profile, taken: Container[Path]) -> Dimensions:
 
 
 def with_preset(own: Dimensions, read: Mapping[str, Seen]) -> Dimensions:
-    """Dimensions with those that a preset reads: where none is found, the preset's counts. ``read``:
+    """Dimensions with those that a preset reads and that were not found elsewhere. ``read``:
     dimension → its values in shown records."""
     names = {one.name for one in own.chosen}
     added = [

@@ -305,4 +305,3 @@ def _place(drafts: Sequence[Draft], cause: Cause) -> str:
     path = next(paths_of(draft.said(cause.kind).get(name, False)), None)
     at = f"{LINE_TYPES[cause.kind]}, {path}" if path else LINE_TYPES[cause.kind]
     return f"{cause.reason} ({at})"
-
