@@ -50,7 +50,7 @@ def _seen(name: str, place: int, events: Sequence[Mapping[str, Any]]) -> Seen | 
     """The values of a dimension, where often enough there is one."""
     seen = Seen()
     for event in events:
-        if (value := event["dimensions"][place]) != UNKNOWN:
+        if (value := event["dimensions"][place]) not in ("", UNKNOWN):
             seen.add(value)
     return seen if seen.count and seen.count >= _LEAST_SHARE[name] * len(events) else None
 

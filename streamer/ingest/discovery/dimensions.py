@@ -98,6 +98,7 @@ def find_dimensions(profile: Profile, taken: Container[Path]) -> Dimensions:
         for path, seen in profile.scalars.items()
         if path not in taken and _is_label(seen) and profile.share(path) >= _least(path)
     ]
+    often = [(path, seen) for path, seen in often if not _is_of_item(profile, path)]
     few = [
         (path, seen)
         for path, seen in often
@@ -141,6 +142,12 @@ def with_preset(own: Dimensions, read: Mapping[str, Seen]) -> Dimensions:
     said = [one.seen.values for one in added]
     others = tuple(one for one in own.others if one.seen.values not in said)
     return replace(own, chosen=tuple(chosen), others=others)
+
+
+def _is_of_item(profile: Profile, path: Path) -> bool:
+    """Whether a field is one of an element of a list of items, like the colour of a product."""
+    lists = [path[:at] for at, step in enumerate(path) if isinstance(step, Where | int)]
+    return any(one in profile.lists and _are_items(profile.lists[one]) for one in lists)
 
 
 def _are_items(elements: Profile) -> bool:

@@ -17,6 +17,8 @@ _UNITS |= {"ns": (1e9, "nanoseconds")}
 _SHARED = ("user_id", "item_id", "request_id")
 """Ids by which feedback finds its impression."""
 _FEEDBACK = ("click", "conversion")
+_FEW = 2
+"""Kinds that are named, where all are alike."""
 
 
 class Evidence:
@@ -46,10 +48,10 @@ class Evidence:
         if name == "event_id":
             return _unique(values)
         if name not in (*_SHARED, "join_id", "session_id"):
-            return f"{_counted(len(set(map(as_text, flat))), 'value')}"
+            return _counted(len(set(map(as_text, flat))), "value")
         said = [_counted(len(set(map(as_text, flat))), "value")]
         if name != "item_id":
-            said[0] += f", in {_shares(values)}"
+            said[0] += f", in {_shares(values, self.kinds(number))}"
         return "; ".join([*said, *self._common(name, values)])
 
     def lacks_offset(self, number: int) -> bool:
@@ -133,12 +135,14 @@ def _percent(part: int, whole: int) -> int:
     return min(99, max(1, round(100 * part / whole)))
 
 
-def _shares(values: Mapping[str, Sequence[list[Any]]]) -> str:
-    """In how many of the records of each kind there is a value."""
+def _shares(values: Mapping[str, Sequence[list[Any]]], kinds: Sequence[str]) -> str:
+    """In how many of the records of each kind there is a value. ``kinds``: all there are."""
     shares: dict[int, list[str]] = {}
     for kind, of_kind in values.items():
         share = _percent(sum(map(bool, of_kind)), len(of_kind))
         shares.setdefault(share, []).append(LINE_TYPES[kind])
+    if len(shares) == 1 and len(kinds) == len(values) > _FEW:
+        return f"{next(iter(shares))} % of all events"
     return ", ".join(f"{share} % of {_listed(names)}" for share, names in shares.items())
 
 

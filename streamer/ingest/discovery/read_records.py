@@ -69,12 +69,10 @@ def kinds_said(
 
 
 def _text_of_kind(source: Source, record: FoundRecord, value: Any) -> str | None:
-    if source.kind.header is not None:
-        return record.headers.get(source.kind.header)
     for path in several(source.kind.field or ()):
         for found in values_at(value, path_of(path)):
             return as_text(found)
-    return None
+    return record.headers.get(source.kind.header) if source.kind.header else None
 
 
 def _meets(rule: KindValue, value: Any) -> bool:

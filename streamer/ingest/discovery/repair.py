@@ -101,12 +101,13 @@ def _leave_out_unreadable(draft: Draft, drafts: Sequence[Draft]) -> None:
 def _ignore(
     draft: Draft, drafts: Sequence[Draft], kind: str, texts: Sequence[str] | None, why: str
 ) -> bool:
-    """Ignores the records of a kind, or those with some values; whether something useful is left,
-    else nothing is done."""
+    """Ignores the records of a kind, or those with some values. Where nothing useful is left, or no
+    impression of those there are, nothing is done, and the answer is no."""
     values = [v for v in draft.shape.kinds.values if v.kind == kind]
     going = [v for v in values if texts is None or v.text in texts]
     left = {k for d in drafts for k in (d.shape.profiles if d is not draft else _kinds(d, going))}
-    if not going or not left & _USEFUL or (draft.knows_kinds and not _kinds(draft, going)):
+    needed = {kind} if kind == "impression" else _USEFUL
+    if not going or not left & needed or not _kinds(draft, going):
         return False
     records = draft.ignore(kind, [v.text for v in going])
     shown = ", ".join(repr(v.text) for v in going)
