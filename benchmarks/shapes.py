@@ -21,6 +21,7 @@ from benchmarks.side_by_side import compare
 from streamer.kafka.chunk import Records
 from streamer.settings.event_fields import LINE_TYPES
 from streamer.sources.synthetic import SyntheticTraffic, generate
+from tests.support.own_names import own_names
 
 LINES = 20_000
 Object = dict[str, Any]
@@ -47,13 +48,18 @@ def nested(kind: str, event: Object) -> Object:
     return {"event": KEYS[kind], **head, "context": context, "properties": event}
 
 
+FIELDS: Object = {
+    name: f"properties.{said}" if isinstance(said, str) else [f"properties.{x}" for x in said]
+    for name, said in own_names().items()
+}
+FIELDS |= {"ts": "timestamp", "user_id": "userId"}
+FIELDS |= {"variant": "context.experiment.variant", "surface": "context.page.surface"}
 SOURCES: Object = {
     "sources": [
         {
             "topics": [kind],
             "kind": {"field": "event", key: [key]},
-            "roots": ["properties", "context.experiment", "context.page"],
-            "fields": {"ts": "timestamp", "user_id": "userId"},
+            "fields": FIELDS,
         }
         for key, kind in LINE_TYPES.items()
     ]

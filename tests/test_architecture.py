@@ -20,7 +20,7 @@ FLOORS = (
 """From the ground up: a room may import from itself and from lower floors. Every folder and every
 file of the package's root is named here."""
 BESIDE_THE_PACKAGE = {"core", "deploy", "docs"}
-WHOLE_SYSTEM = {"conformance", "oracle", "simulation", "system"}
+WHOLE_SYSTEM = {"conformance", "foreign", "oracle", "simulation", "system"}
 """Rooms of tests that are about more than one room."""
 PURE = ("encoding", "stats", "metrics", "query")
 """Rooms that do no I/O and have no clock; of others, these files:"""

@@ -14,9 +14,10 @@ import numpy as np
 
 from streamer.cli.read_table import console_of, looked_at, print_read
 from streamer.cli.wizard import Wizard, can_ask
-from streamer.errors import ProposalError, StreamerError, UsageError
+from streamer.errors import ProposalError, SourceError, StreamerError, UsageError
 from streamer.ingest.discovery.proposal import Proposal, propose
 from streamer.ingest.discovery.shapes import FoundRecord, SampledTopic
+from streamer.ingest.discovery.tables import columns_of
 from streamer.ingest.discovery.trying import Tried, decoded_samples, tried
 from streamer.ingest.encoded_samples import as_texts
 from streamer.ingest.read_sample import ReadSample
@@ -190,11 +191,28 @@ def _sample_files(
 ) -> list[SampledTopic]:
     """Some lines of each file; SourceError where one cannot be read."""
     found: dict[str, list[FoundRecord]] = {}
+    columns_by_topic: dict[str, tuple[str, ...]] = {}
     for path in paths:
         most = limits.DISCOVERED_BYTES // len(paths)
-        lines = found.setdefault(topic_of(path), [])
-        lines += (FoundRecord(line) for line in _bounded(_spread(path, settings, columns), most))
-    return [SampledTopic(topic, records, columns=columns) for topic, records in found.items()]
+        topic = topic_of(path)
+        known = columns_by_topic.setdefault(topic, columns or _columns_of(path, settings))
+        lines = found.setdefault(topic, [])
+        lines += (FoundRecord(line) for line in _bounded(_spread(path, settings, known), most))
+    return [
+        SampledTopic(topic, records, columns=columns_by_topic[topic])
+        for topic, records in found.items()
+    ]
+
+
+def _columns_of(path: str, settings: Settings) -> tuple[str, ...]:
+    """The columns of a table without a header row, where a preset knows them."""
+    if path == STDIN or settings.sources:
+        return ()
+    try:
+        first = next(iter(_spread(path, settings, ())), b"")
+    except SourceError:
+        return columns_of(path)
+    return () if first.lstrip().startswith((b"{", b"[")) else columns_of(path)
 
 
 def _spread(path: str, settings: Settings, columns: Sequence[str]) -> Iterator[bytes]:

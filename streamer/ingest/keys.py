@@ -23,10 +23,7 @@ class KeyReader:
     def __init__(self, settings: Settings) -> None:
         self._decoder = record_decoder(settings) if settings.reads_sources else None
         names = settings.events.fields
-        fields: list[Any] = [
-            ("user_id", str | int | None, None),
-            ("join_id", str | int | None, None),
-        ]
+        fields: list[Any] = [(name, str | int | None, None) for name in ("user_id", "join_id")]
         key = msgspec.defstruct("Key", fields, rename=names, gc=False)
         self._quick: msgspec.json.Decoder[Any] = msgspec.json.Decoder(key)
 

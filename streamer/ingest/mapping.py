@@ -100,11 +100,7 @@ class Values:
     def spec(self) -> dict[str, Any]:
         """The core's spec of all of them."""
         levels = [
-            {
-                "list": level.within,
-                "only": level.only,
-                "paths": [_steps(path) for path in level.paths],
-            }
+            {"list": level.within, "only": level.only, "paths": list(map(_steps, level.paths))}
             for level in self.levels
         ]
         return {"beside": self.beside, "levels": self.numbered(levels)}
@@ -259,9 +255,12 @@ def fields_of(settings: Settings, kind: str) -> tuple[str, ...]:
 
 
 def said_of(source: Source, kind: str, name: str) -> str:
-    """Where a field stands in the events of a kind of a source, in full."""
+    """Where a field stands in the events of a kind of a source, in full; "" where it is not
+    read."""
     said = source.fields_of(kind).get(name, name if source.is_own else False)
     places = [form["path"] if form.keys() == {"path"} else form for form in forms_of(said)]
+    if not places:
+        return ""
     is_path = len(places) == 1 and isinstance(places[0], str)
     return str(places[0]) if is_path else json.dumps(places, sort_keys=True, default=str)
 
@@ -334,8 +333,10 @@ def _own_name(settings: Settings, name: str) -> str:
 def _numbered(path: str, element: int | None) -> str:
     """A path to a field of an element.
 
-    >>> _numbered("recs[].id", 1), _numbered("shelves[].recs[].id", 1), _numbered("a[b=c][].id", 1)
-    ('recs[1].id', 'shelves[].recs[].id (item 1)', 'a[b=c][].id (item 1)')
+    >>> _numbered("recs[].id", 1), _numbered("shelves[].recs[].id", 1)
+    ('recs[1].id', 'shelves[].recs[].id (item 1)')
+    >>> _numbered("recs[a=1][].id", 1)
+    'recs[a=1][].id (item 1)'
     """
     if element is None or "[]" not in path:
         return path

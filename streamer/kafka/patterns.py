@@ -119,7 +119,9 @@ def resolved(
     (cluster → why), and is a BrokerError otherwise.
 
     >>> from streamer.settings.load import parse
-    >>> some = parse({"sources": [{"topics": ["^web-"], "kind": {"fixed": "click"}}]})
+    >>> fields = {"ts": "at", "item_id": "id"}
+    >>> some = {"topics": ["^web-"], "kind": {"fixed": "click"}, "fields": fields}
+    >>> some = parse({"sources": [some]})
     >>> resolved(some, {None: ["__web-", "web-a", "web-b", "x-web-"]}).sources[0].topics
     ('web-a', 'web-b')
     """

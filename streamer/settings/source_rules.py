@@ -315,26 +315,37 @@ def _validate_kind_of_events(s: Settings, source: Source, kind: str, at: str) ->
     for name in needed:
         if said.get(name, False) is False:
             raise SettingsError(
-                f"{name}: {kind} need it, and only fields that are named are read: write where it "
-                f"stands, like {name} = 'path.to.it', in [sources.fields] or "
+                f"{name}: {kind} need it, and only fields that are named here are read: write "
+                f"where it stands, like {name} = 'path.to.it', in [sources.fields] or "
                 f"[sources.{key}.fields]; {at}"
             )
     events = () if source.each is None else through_lists(path_of(source.each))[0]
     of_items = [lists for lists in lists_of(said.get("item_id", False), events) if lists]
-    of_element = {*ELEMENT_FIELDS[kind], *s.policy_fields, *s.custom_fields[kind]}
+    of_policies = s.policy_fields if kind == "impressions" else ()
+    of_element = {*ELEMENT_FIELDS[kind], *of_policies, *s.custom_fields[kind]}
+    known = {*field_names(kind), *s.dimension_names, *of_element}
     for name, field_source in said.items():
-        for lists in lists_of(field_source, events):
-            is_of_items = any(lists == own[: len(lists)] for own in of_items)
-            if not lists or (name in of_element and is_of_items):
-                continue
-            is_of_others = name in FIELDS and kind not in FIELDS[name].kinds
-            if is_of_others or (kind, name) == ("sessions", "item_id"):
-                continue  # said of the source, for other kinds
-            what = "no list that item_id passes through" if name in of_element else "a list"
-            raise SettingsError(
-                f"{name}: its path passes through {what}: name one element, like [0] or "
-                f"[key=text], instead of []; {at}"
-            )
+        if name not in known or (kind, name) == ("sessions", "item_id"):
+            continue  # said of the source, for other kinds
+        found = lists_of(field_source, events)
+        read = [
+            not lists
+            or (name in of_element and any(lists == own[: len(lists)] for own in of_items))
+            for lists in found
+        ]
+        if all(read) or (name in of_element and (any(read) or _is_of_preset(source, name, kind))):
+            continue
+        what = "no list that item_id passes through" if name in of_element else "a list"
+        raise SettingsError(
+            f"{name}: its path passes through {what}: name one element, like [0] or [key=text], "
+            f"instead of []; {at}"
+        )
+
+
+def _is_of_preset(source: Source, name: str, kind: str) -> bool:
+    """Whether a field is what the preset says of it, whose items may stand elsewhere here."""
+    preset = preset_of(source)
+    return preset is not None and source.fields_of(kind)[name] == preset.fields_of(kind).get(name)
 
 
 def lists_of(said: FieldSource, events: Lists) -> list[Lists]:
@@ -454,7 +465,7 @@ def _validate_how(ours: str, form: dict[str, Any], at: str) -> None:
     text = form.get("format", "%Y")
     if not isinstance(text, str) or _DIRECTIVES.fullmatch(text) is None:
         raise SettingsError(
-            f"format = {text!r}: like '%m/%d/%Y %I:%M:%S %p', of %Y %y %m %b %d %e %H %I %M %S "
+            f"format = {text!r}: like '%m/%d/%Y %I:%M:%S %p', with %Y %y %m %b %d %e %H %I %M %S "
             f"%f %p %a %z %Z %F %T %D and %%; {at}"
         )
     if "from" in form:

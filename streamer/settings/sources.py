@@ -48,7 +48,7 @@ class KindValue(Section, frozen=True):
 
     value: str | None = None
     where: dict[str, Texts] = msgspec.field(default_factory=dict)
-    """Path = the text that stands there, or one of several: `{ op = ["c", "r"], table = "a" }`."""
+    """Path = the text that stands there, or one of several: `{ op = ["c", "r"], of = "shown" }`."""
     has: Texts = ()
     """Paths at which there must be a value."""
     lacks: Texts = ()
@@ -152,7 +152,8 @@ class Source(Section, frozen=True):
     cluster: str | None = None
     """The cluster of its topics, of those of `[clusters.NAME]`. Default: that of `[kafka]`."""
     preset: str | None = None
-    """A shape to start from, of which each key here overrides its own; see [presets](PRESETS)."""
+    """A shape to start from, of which each key here overrides its own: `segment`, `ga4`,
+    `snowplow`, `cloudevents` or `debezium`."""
     format: str = "json"
     """How values are written: `json`; or in Confluent's wire format, behind the id of their schema,
     `avro`, `protobuf` or `json-schema`."""

@@ -172,7 +172,7 @@ def _fields_in(settings: Settings, log: Log) -> dict[str, str]:
         f"{name} of {kind}": said_of(source, kind, name)
         for kind in log.kinds
         for name in fields_of(settings, kind)
-        if name != "type"
+        if name != "type" and (source.is_own or name != "items")
     }
     missing = json.dumps(source.missing)
     return {**fields, "positions_from": str(source.positions_from), "missing": missing}

@@ -121,12 +121,15 @@ def test_a_mapping_that_joins_nothing_is_named(
             at = partition_of(key, PARTITIONS)
             records.append((topic, at, key, json.dumps(value).encode()))
     send(kafka, records)
+    fields = 'ts = "ts", user_id = "user_id"'
     for item, is_wrong in (("item_id", False), ("named", True)):
         path = tmp_path / f"{item}.toml"
         path.write_text(
             f'[kafka]\nbrokers = "{kafka}"\n[redis]\nurl = "{redis_url}"\n[[sources]]\n'
-            f'topics = ["{made.impressions}"]\nkind.fixed = "impression"\n[[sources]]\n'
-            f'topics = ["{made.clicks}"]\nkind.fixed = "click"\nfields.item_id = "{item}"\n'
+            f'topics = ["{made.impressions}"]\nkind.fixed = "impression"\n'
+            f'fields = {{ {fields}, item_id = "item_id" }}\n[[sources]]\n'
+            f'topics = ["{made.clicks}"]\nkind.fixed = "click"\n'
+            f'fields = {{ {fields}, item_id = "{item}" }}\n'
         )
         code = main.main(["check", "--strict", "-c", str(path)])
         lines = capsys.readouterr().out.splitlines()

@@ -12,7 +12,7 @@ from streamer.settings import limits
 from streamer.settings.event_fields import LINE_TYPES
 from streamer.settings.load import parse
 from tests.core.decoders import REASONS, decoder_of
-from tests.oracle.broken_lines import ABSENT, OF_LISTS, POLICY_FIELDS, WRONG
+from tests.oracle.broken_lines import ABSENT, OF_LISTS, POLICY_FIELDS, STRANGER, WRONG
 from tests.oracle.oracle import run
 from tests.support.agreement import SETTINGS, log_records
 
@@ -81,6 +81,7 @@ WRONG_FIELDS = [
 def test_a_wrong_field_has_its_reason(reason: str, line_type: str, field: str, value: Any) -> None:
     kind = LINE_TYPES[OF_LISTS.get(line_type, line_type)]
     fields: dict[str, Any] = {"item_id": ABSENT} if line_type in OF_LISTS else {}
+    fields |= {"user_id": ABSENT} if line_type == STRANGER else {}
     if field == "span":
         fields |= {"start_ts": value[0], "end_ts": value[1]}
     else:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from streamer.ingest.discovery.opening import find_opening
 from streamer.ingest.discovery.presets import find_preset
 from streamer.ingest.discovery.profile import profile_of
 from streamer.settings.model import Settings
@@ -51,7 +52,9 @@ def test_a_shape_has_the_preset_of_its_product(name: str, tmp_path: Path) -> Non
     path = tmp_path / file
     path.write_bytes(data)
     lines = [json.loads(line) for batch in opened(path, Settings()) for line in batch]
-    found = find_preset(profile_of(lines[:400]), {}, "events")
+    opening = find_opening(lines[:400])
+    events = [event for line in lines[:400] for event in opening.events(line)]
+    found = find_preset(profile_of(events, opening.each), {}, "events")
     assert (found and found[0]) == FOUND.get(name)
 
 

@@ -89,10 +89,12 @@ def test_other_ids_are_refused_and_missing_ones_where_they_are_required(wrong: A
         shown(user_id="u", item_id=wrong),
         clicked(user_id="u", item_id=wrong),
         ("session", {"user_id": "u", "session_id": wrong, "action": "view"}),
+        ("session", {"session_id": wrong, "action": "view"}),
         shown(user_id=wrong, item_id="i"),
+        clicked(join_id=wrong, item_id="i"),
     )
-    users = [] if wrong in (None, "") else ["user_id"]
-    assert sorted(read.reasons) == sorted(["item_id", "item_id", "session_id", *users])
+    others = [] if wrong in (None, "") else ["user_id", "join_id", "session_id"]
+    assert sorted(read.reasons) == sorted(["item_id", "item_id", "session_id", *others])
 
 
 # Nobody ----------------------------------------------------------------------------------------

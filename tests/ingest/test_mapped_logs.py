@@ -11,13 +11,20 @@ import pytest
 from streamer.encoding.arrays import I64
 from streamer.ingest.record import record_decoder, rekeyer
 from streamer.settings.load import parse
-from tests.support.shapes import NAMES, SHAPES, counted, shaped
+from tests.support.own_names import own_names
+from tests.support.shapes import NAMES, SHAPES, batched, counted, shaped
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_another_shape_counts_the_same(shape: str, name: str) -> None:
     log = shaped(7, name, shape)
+    assert counted(log.mapped, log.theirs) == counted(log.settings, log.ours)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_events_of_one_record_count_as_if_each_had_its_own(name: str) -> None:
+    log = batched(7, name)
     assert counted(log.mapped, log.theirs) == counted(log.settings, log.ours)
 
 
@@ -39,7 +46,8 @@ def test_another_shape_counts_the_same(shape: str, name: str) -> None:
 )
 def test_numbers_may_be_written_as_texts(field: str, text: str, is_read: bool) -> None:
     kind = "conversion" if field == "value" else "click"
-    source = {"topics": ["web"], "kind": {"fixed": kind}, "fields": {"item_id": "it", field: "n"}}
+    fields = {"ts": "ts", "user_id": "user_id", "item_id": "it", field: "n"}
+    source = {"topics": ["web"], "kind": {"fixed": kind}, "fields": fields}
     settings = parse({"sources": [source]})
     decoder = record_decoder(settings)
     event = {"it": "a", "ts": 1_700_000_000_000, "user_id": "u"}
@@ -57,7 +65,8 @@ def test_numbers_may_be_written_as_texts(field: str, text: str, is_read: bool) -
 
 
 def test_numbers_of_items_may_be_written_as_texts() -> None:
-    source = {"topics": ["web"], "kind": {"fixed": "impression"}, "positions_from": 0}
+    shown = {"topics": ["web"], "kind": {"fixed": "impression"}, "fields": own_names()}
+    source = {**shown, "positions_from": 0}
     settings = parse({"sources": [source]})
     event = {"ts": 1_700_000_000_000, "user_id": "u", "request_id": "r"}
     items = [{"item_id": "a", "position": "0", "score": "0.25"}, {"item_id": "b", "score": "-1e-2"}]

@@ -14,7 +14,7 @@ from streamer.ingest.rejections import Explainer, Refusal
 from streamer.settings import limits
 from streamer.settings.event_fields import LINE_TYPES
 from streamer.settings.load import parse
-from tests.oracle.broken_lines import ABSENT, OF_LISTS, POLICY_FIELDS, WRONG
+from tests.oracle.broken_lines import ABSENT, OF_LISTS, POLICY_FIELDS, STRANGER, WRONG
 from tests.oracle.fuzzed import Fuzzer
 from tests.support.agreement import SETTINGS, log_records
 
@@ -69,7 +69,7 @@ def explained(kind: str, settings: Any = None, **fields: Any) -> Refusal:
         ("conversions", {"value": 1e12 + 1}, "value", "1000000000001", "1e+12"),
         ("sessions", {"action": "stop"}, "action", '"stop"', "start, view, dwell, end"),
         ("sessions", {"action": "dwell", "item_id": ABSENT}, "item_id", "nothing", "text"),
-        ("sessions", {"session_id": ""}, "session_id", "nothing", "text"),
+        ("sessions", {"session_id": "", "user_id": ABSENT}, "session_id", "nothing", "text"),
     ],
 )
 def test_a_refusal_names_the_field_what_it_held_and_what_is_expected(
@@ -147,6 +147,7 @@ def test_every_wrong_field_is_explained() -> None:
             kind = LINE_TYPES[OF_LISTS.get(line_type, line_type)]
             for value in values:
                 fields: dict[str, Any] = {"item_id": ABSENT} if line_type in OF_LISTS else {}
+                fields |= {"user_id": ABSENT} if line_type == STRANGER else {}
                 if field == "span":
                     fields |= {"start_ts": value[0], "end_ts": value[1]}
                 else:

@@ -81,10 +81,13 @@ SOURCE: Mapping[str, Any] = {
     "fields": {
         "user_id": ["user.id", "user.cookie"],
         "ts": {"path": "at", "unit": "s"},
-        "items": "cart.lines",
-        "item_id": ["sku", "$.item_id"],
-        "value": {"product": ["price", "pieces"]},
+        "item_id": ["cart.lines[].sku", "cart.lines[]", "item_id"],
+        "position": "cart.lines[].position",
+        "score": "cart.lines[].score",
+        "value": {"product": ["cart.lines[].price", "cart.lines[].pieces"]},
         "request_id": {"header": "request"},
+        "event_id": "event_id",
+        "session_id": "session_id",
         "variant": "arms[key=ranker].arm",
     },
 }
@@ -114,7 +117,11 @@ def test_an_event_has_our_names_and_is_keyed_by_its_user() -> None:
             "user_id": 17,
             "request_id": "r1",
             "variant": 'the "B"',
-            "items": [{"item_id": "a", "position": 1}, "b\u00e9", {"item_id": 5, "score": 0.001}],
+            "items": [
+                {"item_id": "a", "position": 1},
+                {"item_id": "b\u00e9"},
+                {"item_id": 5, "score": 0.001},
+            ],
         },
     )
 

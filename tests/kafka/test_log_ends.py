@@ -127,9 +127,10 @@ async def test_one_cluster_that_is_away_does_not_hide_the_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(limits, "ENDS_SECONDS", 0.01)
+    web = {"topics": ["web"], "fields": {"ts": "at", "item_id": "item"}}
     sources = [
-        {"topics": ["web"], "kind": {"fixed": "impression"}},
-        {"topics": ["web"], "kind": {"fixed": "click"}, "cluster": "eu"},
+        {**web, "kind": {"fixed": "impression"}},
+        {**web, "kind": {"fixed": "click"}, "cluster": "eu"},
     ]
     brokers = {None: Broker(), "eu": Broker()}
     brokers["eu"].error = KafkaConnectionError("away")

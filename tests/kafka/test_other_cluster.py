@@ -23,14 +23,14 @@ AWAY = "127.0.0.1:1"
 
 
 def settings_of(names: Topics, main: str, other: str) -> Settings:
+    fields = {"ts": "at", "item_id": "item"}
+    shown = {"topics": [names.impressions], "kind": {"fixed": "impression"}, "fields": fields}
+    clicked = {"topics": [names.clicks], "kind": {"fixed": "click"}, "fields": fields}
     return parse(
         {
             "kafka": {"brokers": main},
             "clusters": {"eu": {"brokers": other}},
-            "sources": [
-                {"topics": [names.impressions], "kind": {"fixed": "impression"}},
-                {"topics": [names.clicks], "kind": {"fixed": "click"}, "cluster": "eu"},
-            ],
+            "sources": [shown, clicked | {"cluster": "eu"}],
         }
     )
 

@@ -16,9 +16,10 @@ from tests.support.fixtures import MakeTopics
 
 def reading(brokers: str, shown: str, clicked: str) -> Settings:
     """Impressions of the cluster at these brokers, and clicks of one that is away."""
+    fields = {"ts": "at", "item_id": "item"}
     sources: list[dict[str, Any]] = [
-        {"topics": [f"^{shown}$"], "kind": {"fixed": "impression"}},
-        {"topics": [f"^{clicked}"], "kind": {"fixed": "click"}, "cluster": "eu"},
+        {"topics": [f"^{shown}$"], "kind": {"fixed": "impression"}, "fields": fields},
+        {"topics": [f"^{clicked}"], "kind": {"fixed": "click"}, "fields": fields, "cluster": "eu"},
     ]
     away = {"eu": {"brokers": f"127.0.0.1:{free_port()}"}}
     return parse({"kafka": {"brokers": brokers}, "clusters": away, "sources": sources})

@@ -23,7 +23,8 @@ from streamer.settings.registry import Registry
 from tests.support.registries import PlainRegistry, register
 from tests.support.secured import Certificates
 
-SOURCE = {"topics": ["web"], "kind": {"fixed": "click"}}
+FIELDS = {"ts": "at", "item_id": "item"}
+SOURCE = {"topics": ["web"], "kind": {"fixed": "click"}, "fields": FIELDS}
 
 
 def test_a_schema_is_asked_for_once_with_all_it_refers_to() -> None:

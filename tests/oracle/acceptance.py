@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from streamer.ingest.hash_key import FIXED_KEY, HashKey
 from streamer.settings.model import Settings
 
-from .decoding import decode
+from .decoding import decode_all
 from .parsing import BrokenError
 from .shape import KINDS, KINDS_OF, Event, Place, Record
 
@@ -67,7 +67,7 @@ def judge(
 ) -> None:
     """One topic-partition from its first record to its last."""
     arrival_ms: int | None = None
-    first_seen_ms: dict[str, int] = {}
+    seen = Seen(settings)
     for record in log:
         arrival_ms = record.record_ms if arrival_ms is None else max(arrival_ms, record.record_ms)
         for kind in KINDS_OF[record.topic]:
@@ -76,26 +76,42 @@ def judge(
             out.ignored[kind] += record.raw is None
         if record.raw is None:
             continue
-        try:
-            lines = decode(record.topic, record.raw, settings)
-            event = lines[0]
-            if event.event_ms - arrival_ms > settings.time.max_skew_ms:
-                raise BrokenError("future")
-        except BrokenError as reason:
-            out.rejects.append((*record.address, str(reason)))
-            dead_letters.append((record, str(reason)))
-            continue
-        if arrival_ms - event.event_ms > settings.time.max_lateness_ms:
-            out.late.append(record.address)
-            dead_letters.append((record, "late"))
-            continue
-        if event.event_id is not None:
-            first_ms = first_seen_ms.get(event.event_id)
-            if first_ms is not None and arrival_ms - first_ms <= settings.time.dedup_horizon_ms:
+        for found in decode_all(record.topic, record.raw, settings):
+            said = (
+                str(found) if isinstance(found, BrokenError) else seen.judge(found[0], arrival_ms)
+            )
+            if said == "duplicate":
                 out.duplicates.append(record.address)
-                continue
-            first_seen_ms[event.event_id] = arrival_ms
-        for line in lines:
-            line.partition, line.offset = record.partition, record.offset
-            line.arrival_ms = arrival_ms
-        out.events += lines
+            elif said == "late":
+                out.late.append(record.address)
+                dead_letters.append((record, "late"))
+            elif said is not None and said != "ignored":
+                out.rejects.append((*record.address, said))
+                dead_letters.append((record, said))
+            elif not isinstance(found, BrokenError):
+                for line in found:
+                    line.partition, line.offset = record.partition, record.offset
+                    line.arrival_ms = arrival_ms
+                out.events += found
+
+
+@dataclass
+class Seen:
+    """When which events came, by kind and id."""
+
+    settings: Settings
+    first_ms: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def judge(self, event: Event, arrival_ms: int) -> str | None:
+        """Why an event does not count; None where it does."""
+        time = self.settings.time
+        if event.event_ms - arrival_ms > time.max_skew_ms:
+            return "future"
+        if arrival_ms - event.event_ms > time.max_lateness_ms:
+            return "late"
+        if event.event_id is not None:
+            key = (event.topic, event.event_id)
+            if key in self.first_ms and arrival_ms - self.first_ms[key] <= time.dedup_horizon_ms:
+                return "duplicate"
+            self.first_ms[key] = arrival_ms
+        return None

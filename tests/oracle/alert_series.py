@@ -12,7 +12,7 @@ from streamer.settings.model import Settings
 from .acceptance import accept
 from .dimensions import Kept
 from .experiment_metrics import parts_of, ratio_of
-from .hashing import NOBODY, digest, mix
+from .hashing import JOIN, NOBODY, digest, mix
 from .joining import join
 from .shape import KINDS, Record
 from .user_days import Fact, facts_of
@@ -28,6 +28,8 @@ def group_of(who: str, key: HashKey) -> int:
     what, _, name = who.partition(" ")
     if what == "user":
         known = digest(name, key)
+    elif what == "join":
+        known = mix(digest(name, key), JOIN)
     elif what == "request":
         known = mix(digest(name, key), NOBODY)
     else:

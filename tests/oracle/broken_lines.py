@@ -14,8 +14,10 @@ Payload = dict[str, Any]
 ABSENT = object()
 POLICY_FIELDS = {"p_new": "propensity", "q_new": "reward_estimate"}
 """Those that the wrong values below are of; settings may call theirs otherwise."""
-OF_LISTS = {"slate": "impression", "clicks": "click", "order": "conversion"}
-"""What stands in for a type of a line: events without an item of their own."""
+STRANGER = "stranger"
+OF_LISTS = {"slate": "impression", "clicks": "click", "order": "conversion", STRANGER: "session"}
+"""What stands in for a type of a line: events without an item of their own, and sessions of
+nobody."""
 
 WRONG: dict[str, list[tuple[str, str, list[Any]]]] = {
     # reason: (line type, field, values that are wrong there)
@@ -28,6 +30,8 @@ WRONG: dict[str, list[tuple[str, str, list[Any]]]] = {
                             "2016-12-31T23:59:60+01:00", "2016-13-31T23:59:60Z",
                             "2016-12-31T23:59:61Z"])],
     "user_id": [("click", "user_id", [1.5, True, "u" * 513, "é" * 257, ["u1"]])],
+    "join_id": [("click", "join_id", [1.5, True, "j" * 513, ["j1"]]),
+                ("impression", "join_id", [0.5, {}])],
     "event_id": [("impression", "event_id", [1.0, False, {}, "e" * 513])],
     "item_id": [
         ("impression", "item_id", [ABSENT, None, "", 5.5, "i" * 513]),
@@ -64,7 +68,8 @@ WRONG: dict[str, list[tuple[str, str, list[Any]]]] = {
               ("click", "span", [(2000, 1000), (0, 86_400_001), ("x", 5), (-1, 5),
                                   (1_700_000_000, 1_700_000_009)])],
     "value": [("conversion", "value", [-0.01, 1e12 + 0.5, "5", True])],
-    "session_id": [("session", "session_id", [ABSENT, None, "", 1.5, "s" * 513])],
+    "session_id": [("session", "session_id", [1.5, "s" * 513]),
+                   ("stranger", "session_id", [ABSENT, None, ""])],
     "action": [("session", "action", [ABSENT, "stop", "", 1])],
 }  # fmt: skip
 
@@ -103,8 +108,14 @@ def custom_fields(settings: Settings) -> list[tuple[str, str]]:
 
 def _valid(line_type: str, user: str, at_ms: int, name: str) -> Payload:
     payload: Payload = {"type": line_type, "ts": at_ms, "user_id": user, "request_id": name}
-    if line_type == "session":
-        return payload | {"session_id": name, "action": "view"}
+    if line_type in ("session", STRANGER):
+        user_id = user if line_type == "session" else ""
+        return payload | {
+            "type": "session",
+            "user_id": user_id,
+            "session_id": name,
+            "action": "view",
+        }
     if line_type in OF_LISTS:
         return payload | {"type": OF_LISTS[line_type]}
     return payload | {"item_id": "i1"}

@@ -9,8 +9,8 @@ from typing import Any
 from streamer.settings.model import Settings
 
 from .overwritten import ACTIONS, check_element, check_overwritten
-from .parsing import MAX_DEPTH, Object, broken, depth, parse
-from .shape import LINE_TYPES, SHOWN, Event, Line, Shown
+from .parsing import MAX_DEPTH, BrokenError, Object, broken, depth, parse
+from .shape import LINE_TYPES, SHOWN, SOLD, Event, Line, Shown
 from .times import DAY_MS, moment_ms
 from .values import (
     MAX_ITEMS,
@@ -32,35 +32,61 @@ from .values import (
     worth,
 )
 
+SAID: dict[str, dict[str, tuple[str, ...]]] = {
+    SHOWN: {
+        "0": ("impressions",),
+        "1": ("impressions", "clicks"),
+        "2": ("impressions", "clicks"),
+    },
+    SOLD: {
+        "0": ("impressions",),
+        "1": ("impressions", "clicks"),
+        "2": ("impressions", "clicks"),
+        "sold": ("impressions", "clicks", "conversions"),
+        "order": ("clicks", "conversions"),
+        "later": ("conversions",),
+    },
+}
+"""Topic → what `click` says → the kinds of events that the record is; the click of 2 is a like."""
+
 
 def decode(topic: str, raw: bytes | None, settings: Settings) -> list[Event]:
     """The event of a record, one for each line, or BrokenError."""
     value = parse(raw)
     if depth(value) > MAX_DEPTH:
         broken("too_deep")
-    if topic == SHOWN:
-        return shown_and_clicked(value, settings)
     check_overwritten(topic, value, settings, read_items)
     return lines_of(event_of(topic, value, settings))
 
 
-def shown_and_clicked(value: Mapping[str, Any], settings: Settings) -> list[Event]:
-    """The impression of one item, and where `click` is more than 0 the click on it: 2 is a like."""
-    if str(value.get("click")) not in ("0", "1", "2"):
-        broken("kind")
-    said = {name: x for name, x in value.items() if name != "type"}
-    events = [event_of("impressions", said, settings)]
-    if str(value["click"]) != "0":
-        if len(events[0].shown) != 1:
-            broken("items")
-        (shown,) = events[0].shown
-        own = {"item_id": shown.item_id, "items": None, "position": None}
-        liked = {"feedback": "like" if str(value["click"]) == "2" else said.get("feedback")}
-        clicked = event_of("clicks", said | own | liked, settings)
-        events.append(replace(clicked, position=shown.position))
-    for event in events:
-        event.is_of_shown = True
-    return events
+def decode_all(
+    topic: str, raw: bytes | None, settings: Settings
+) -> list[list[Event] | BrokenError]:
+    """What each event of a record is, one for each line, or the reason why it is none."""
+    try:
+        if topic not in SAID:
+            return [decode(topic, raw, settings)]
+        value = parse(raw)
+        if depth(value) > MAX_DEPTH:
+            broken("too_deep")
+        said = SAID[topic].get(str(value.get("click")))
+        if said is None:
+            broken("kind")
+    except BrokenError as reason:
+        return [reason]
+    found: list[list[Event] | BrokenError] = []
+    for kind in said:
+        has_item = value.get("items") or value.get("item_id") not in (None, "")
+        if len(said) > 1 and kind != "impressions" and not has_item:
+            continue
+        liked = {"feedback": "like"} if str(value["click"]) == "2" and kind == "clicks" else {}
+        try:
+            event = event_of(kind, {**value, "type": None, **liked}, settings)
+            event.is_shared = len(said) > 1
+            found.append(lines_of(event))
+        except BrokenError as reason:
+            found.append(reason)
+    return found or [BrokenError("ignored")]
 
 
 def lines_of(event: Event) -> list[Event]:
@@ -103,6 +129,7 @@ def event_of(topic: str, value: Mapping[str, Any], settings: Settings) -> Event:
         dims=tuple(dimension(get(d.name)) for d in settings.dimensions),
         cut=sum(is_cut(get(d.name)) for d in settings.dimensions),
         topic=topic,
+        join_id=None if topic == "sessions" else optional_identity(get("join_id"), "join_id"),
         numbers=numbers(get, fields_of_custom(settings, topic), "custom"),
     )
     {
@@ -230,7 +257,9 @@ def conversion(event: Event, get: Get, settings: Settings) -> None:
 
 
 def session(event: Event, get: Get, settings: Settings) -> None:
-    event.session_id = identity(get("session_id"), "session_id")
+    event.session_id = optional_identity(get("session_id"), "session_id")
+    if event.session_id is None and event.user_id is None:
+        broken("session_id")
     if get("action") not in ACTIONS:
         broken("action")
     event.action = get("action")

@@ -55,7 +55,7 @@ def dwells_of(events: list[Event], joins: Joins, settings: Settings) -> list[Dwe
         if event.request_id is None:
             counted.append(winner([report]))
         else:
-            named[event.partition, event.who, event.request_id, event.item_id].append(report)
+            named[event.partition, event.joins_as, event.request_id, event.item_id].append(report)
     for reports in named.values():
         counted += [winner(viewing) for viewing in viewings(reports, gap_ms)]
     return counted

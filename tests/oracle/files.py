@@ -35,12 +35,12 @@ def records_of_file(
     records = []
     for line in lines:
         raw = line.removesuffix(b"\n")
-        topic, ts, user_id = fields_of(raw, settings)
+        topic, ts, key_id = fields_of(raw, settings)
         if topic is not None and ts is not None and running_ms < ts <= now_ms:
             running_ms = ts if is_event(topic, raw, settings) else running_ms
         if (topic or strays) is None:
             continue
-        key = (topic or strays or "", partition_of(user_id, partitions))
+        key = (topic or strays or "", partition_of(key_id, partitions))
         records.append(Record(*key, offsets[key], running_ms, raw))
         offsets[key] += 1
     return records
@@ -81,14 +81,14 @@ def strays_of_file(lines: Iterable[bytes], settings: Settings) -> list[tuple[byt
 
 
 def fields_of(raw: bytes, settings: Settings) -> tuple[str | None, int | None, str | None]:
-    """(kind, event_ms, user_id) of a line, each None where it cannot be read."""
+    """(kind, event_ms, what it is keyed by) of a line, each None where it cannot be read."""
     names = settings.events.fields
     try:
         value = parse(raw)
     except BrokenError:
         return None, None, None
     line_type = value.get(names.get("type", "type"))
-    user_id = value.get(names.get("user_id", "user_id"))
+    ids = [value.get(names.get(name, name)) for name in ("join_id", "user_id")]
     try:
         event_ms = moment_ms(value.get(names.get("ts", "ts")), "ts", settings)
     except BrokenError:
@@ -96,21 +96,23 @@ def fields_of(raw: bytes, settings: Settings) -> tuple[str | None, int | None, s
     return (
         LINE_TYPES.get(line_type) if isinstance(line_type, str) else None,
         event_ms,
-        user_key(user_id),
+        key_of(ids),
     )
 
 
-def user_key(user_id: Any) -> str | None:
-    """The key of a user's records."""
-    key = user_id.text if isinstance(user_id, Whole) else user_id
-    return key if isinstance(key, str) and key else None
+def key_of(ids: Iterable[Any]) -> str | None:
+    """The first id that a record has; None where one that is no text or integer stands there."""
+    texts = [found.text if isinstance(found, Whole) else found for found in ids]
+    if any(text is not None and not isinstance(text, str) for text in texts):
+        return None
+    return next((text for text in texts if text), None)
 
 
-def partition_of(user_id: str | None, partitions: int) -> int:
+def partition_of(key: str | None, partitions: int) -> int:
     """Kafka's default partitioner (Java's): murmur2 of the key; without a key partition 0."""
-    if user_id is None:
+    if key is None:
         return 0
-    return (murmur2(user_id.encode()) & 0x7FFFFFFF) % partitions
+    return (murmur2(key.encode()) & 0x7FFFFFFF) % partitions
 
 
 def murmur2(data: bytes) -> int:

@@ -9,6 +9,7 @@ from streamer.ingest.hash_key import HashKey
 from .siphash import siphash13
 
 NOBODY = 0xE7037ED1A0B428DB
+JOIN = 0xD6E8FEB86659FD93
 _MIX, _MASK = 0x9E3779B97F4A7C15, 2**64 - 1
 
 

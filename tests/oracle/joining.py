@@ -69,7 +69,7 @@ def make_rows(events: list[Event], settings: Settings) -> list[Row]:
     for event in sorted((e for e in events if e.topic == "impressions"), key=lambda e: e.offset):
         items: set[str] = set()
         if event.request_id is not None:
-            key = (event.partition, event.who, event.request_id)
+            key = (event.partition, event.joins_as, event.request_id)
             if key not in opened or event.arrival_ms - opened[key] > window_ms:
                 opened[key], shown_in[key] = event.arrival_ms, set()
             items = shown_in[key]
@@ -86,7 +86,8 @@ def window_of_slates_ms(settings: Settings) -> int:
 
 
 def candidates(event: Event, index: RowIndex, horizon_ms: int) -> list[Row]:
-    """Rows of the same user and item (and request, if named) within the horizon before it."""
+    """Rows of the same user, or id of joins, and item (and request, if named) within the horizon
+    before it."""
     rows = index.get((event.partition, event.joins_as, event.item_id or ""), [])
     start = bisect_left(rows, event.event_ms - horizon_ms, key=event_time)
     end = bisect_right(rows, event.event_ms, key=event_time)

@@ -32,7 +32,10 @@ ODD_VALUES: tuple[Any, ...] = (
 ODD_FEEDBACK = ("sha re ✓", 'like "it"\n', "x" * 128, "")
 _ID = re.compile(r"[a-z]+([0-9]*[05])")
 """Of such an id only the number is written, now as a text and then as an integer."""
-_IDS = ("user_id", "item_id", "event_id", "request_id", "session_id", "held_out", "item_category")
+_IDS = (
+    *("user_id", "item_id", "event_id", "request_id", "session_id", "held_out", "item_category"),
+    "join_id",
+)
 
 
 class Forms:
@@ -43,6 +46,11 @@ class Forms:
         self.settings = settings
         self.items = items
         self.zone = ZoneInfo(settings.events.zone)
+        self.other_dice = other = Random(f"ids {seed}")
+        self.joins = other.choice((0.0, 0.0, 0.3, 1.0))
+        self.unnamed = other.choice((0.0, 0.0, 0.3, 1.0))
+        self.devices: dict[str, str] = {}
+        self.is_joined: dict[str | None, bool] = {}
 
     def user(self, user: str) -> str:
         """The user of an episode, "" for nobody."""
@@ -55,7 +63,7 @@ class Forms:
     def event(self, payload: Payload, is_in_time: bool) -> Payload:
         """An event; its time is left alone where it is not in time."""
         dice = self.dice
-        payload = dict(payload)
+        payload = self.with_ids(payload)
         if payload["type"] == "click" and "feedback" in payload and dice.random() < 0.02:
             payload["feedback"] = dice.choice(ODD_FEEDBACK)
         if payload["type"] in ("click", "conversion") and dice.random() < 0.1:
@@ -70,6 +78,33 @@ class Forms:
         if payload["user_id"] == "" or dice.random() < 0.01:
             self.nobody(payload)
         return self.written(payload)
+
+    def with_ids(self, payload: Payload) -> Payload:
+        """An event with an id of joins, which some share, before a login without a user; or one of
+        a session without an id."""
+        dice, user, payload = self.other_dice, payload["user_id"], dict(payload)
+        if payload["type"] == "session":
+            if dice.random() < self.unnamed:
+                payload["session_id"] = dice.choice(("", None))
+                if dice.random() < 0.5:
+                    del payload["session_id"]
+        elif self.has_join(payload.get("request_id")):
+            payload["join_id"] = self.devices.setdefault(user, f"d{dice.randrange(40)}")
+            if payload["type"] == "impression" and dice.random() < 0.3:
+                payload["user_id"] = ""
+        elif dice.random() < 0.02:
+            payload["join_id"] = dice.choice(("", None))
+        return payload
+
+    def has_join(self, request: str | None) -> bool:
+        """Whether an event has an id of joins: all of a request, or none."""
+        drawn = self.other_dice.random() < self.joins
+        return drawn if request is None else self.is_joined.setdefault(request, drawn)
+
+    def shorter(self, time: str) -> str:
+        """A time whose offset of whole hours may have no minutes."""
+        is_whole = time.endswith(":00") and time[-6] in "+-"
+        return time[:-3] if is_whole and self.other_dice.random() < 0.5 else time
 
     def into_lines(self, payload: Payload) -> None:
         """Feedback on several items, or an order: the item, again perhaps, and others."""

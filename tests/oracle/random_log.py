@@ -248,7 +248,8 @@ class _Log:
         is_in_time = payload["ts"] < FAR_MS
         payload = self.forms.event(payload, is_in_time)
         if r.random() < 0.1 and isinstance(payload["ts"], int) and is_in_time:
-            payload["ts"] = time_text(payload["ts"], r.choice(("Z", "+00:00", "+05:30", "-03:00")))
+            zone = r.choice(("Z", "+00:00", "+05:30", "-03:00"))
+            payload["ts"] = self.forms.shorter(time_text(payload["ts"], zone))
         return encode_line(payload, self.settings, r)
 
 

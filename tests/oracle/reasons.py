@@ -30,6 +30,7 @@ _SOUND: dict[str, dict[str, Any]] = {
     "request_id": {"request_id": None},
     "ts": {"ts": 0},
     "user_id": {"user_id": "u"},
+    "join_id": {"join_id": None},
     "item_id": {"item_id": "i"},
     "session_id": {"session_id": "s"},
     "action": {"action": "view"},

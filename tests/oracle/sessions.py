@@ -1,4 +1,5 @@
-"""Visits: events of one (user, session_id), less than the gap apart; nobody is a user, too."""
+"""Visits: events of one (user, session_id), less than the gap apart; nobody is a user, too. A
+user's events without a session_id are of one."""
 
 from __future__ import annotations
 

@@ -14,7 +14,13 @@ Readings = dict[tuple[str, Labels], int | float]
 KINDS = ("impressions", "clicks", "conversions", "sessions")
 SHOWN = "shown"
 """Topic of records that are an impression and, where `click` says so, the click on it."""
-KINDS_OF = {SHOWN: ("impressions", "clicks")} | {kind: (kind,) for kind in KINDS}
+SOLD = "sold"
+"""Topic of such records that may be orders, too, or a click and its order."""
+KINDS_OF = {
+    SHOWN: ("impressions", "clicks"),
+    SOLD: ("impressions", "clicks", "conversions"),
+    **{kind: (kind,) for kind in KINDS},
+}
 """Topic → kinds of the events that stand in it."""
 LINE_TYPES = {
     "impression": "impressions",
@@ -73,6 +79,7 @@ class Event:
     request_id: str | None
     dims: tuple[str | None, ...]
     cut: int = 0
+    join_id: str | None = None
     item_id: str | None = None
     position: int | None = None
     shown: list[Shown] = field(default_factory=list)
@@ -88,8 +95,8 @@ class Event:
     numbers: dict[str, float] = field(default_factory=dict)
     session_id: str | None = None
     action: str | None = None
-    is_of_shown: bool = False
-    """Whether the impression and its click are one record."""
+    is_shared: bool = False
+    """Whether its record is other events, too."""
     # Where it stands; filled at acceptance.
     topic: str = ""
     partition: int = 0
@@ -104,19 +111,24 @@ class Event:
 
     @property
     def who(self) -> str:
-        """Whose event it is: an anonymous one is its request's, or its own."""
+        """Whose event it is: an anonymous one is that of its id of joins, of its request, or its
+        own."""
         if self.user_id is not None:
             return f"user {self.user_id}"
+        if self.join_id is not None:
+            return f"join {self.join_id}"
         if self.request_id is not None:
             return f"request {self.request_id}"
-        return f"{'impressions' if self.is_of_shown else self.topic} {self.event_ms}"
+        return f"{self.topic} {self.event_ms}"
 
     @property
     def joins_as(self) -> str:
-        """Who it joins others as: nobody's impression and click that are one record join each
-        other alone."""
+        """Who it joins others as: as its user only where it has no id for that; nobody's events
+        that are one record join each other alone."""
+        if self.join_id is not None:
+            return f"join {self.join_id}"
         is_nobodys = self.user_id is None and self.request_id is None
-        return f"record {self.offset}" if self.is_of_shown and is_nobodys else self.who
+        return f"record {self.offset}" if self.is_shared and is_nobodys else self.who
 
 
 @dataclass(eq=False)

@@ -108,9 +108,9 @@ def rows_of_requests(joins: Joins) -> Iterator[tuple[tuple[int, str, str | int],
         if row.repeat:
             continue
         if event.request_id is not None:
-            yield (event.partition, event.who, event.request_id), row
+            yield (event.partition, event.joins_as, event.request_id), row
         elif event.is_list:
-            yield (event.partition, event.who, event.offset), row
+            yield (event.partition, event.joins_as, event.offset), row
 
 
 def shown_order(row: Row) -> tuple[bool, int, tuple[int, int, int]]:

@@ -110,7 +110,8 @@ def test_dead_letters_are_rejects_and_late_ones() -> None:
         ("impressions", {"item_id": None, "items": []}, "items"),
         ("impressions", {"item_id": None, "items": [{"item_id": "x", "position": 0}]}, "items"),
         ("conversions", {"value": -1}, "value"),
-        ("sessions", {"session_id": None}, "session_id"),
+        ("sessions", {"session_id": None, "user_id": None}, "session_id"),
+        ("conversions", {"join_id": 1.5}, "join_id"),
         ("sessions", {"action": "stop"}, "action"),
         ("sessions", {"action": "dwell", "item_id": None}, "item_id"),
         ("clicks", {"x": nested(64)}, "too_deep"),
@@ -137,6 +138,7 @@ def test_times() -> None:
     assert moment("2023-03-26T02:30:00", "Europe/Berlin") == moment("2023-03-26T01:30:00Z")
     assert moment("2023-11-14T22:14:00.5Z") == T0 + 500
     assert moment("2023-11-15T03:44:00.0019+05:30") == T0 + 1
+    assert moment("2023-11-14 23:14:00+01") == moment("2023-11-14T20:14:00-02") == T0
     following_ms = 1_483_228_800_000  # 2017-01-01
     for leap in ("2016-12-31T23:59:60Z", "2017-01-01t00:59:60+0100", "2016-12-31 15:59:60-08:00"):
         assert moment(leap) == following_ms
@@ -208,8 +210,8 @@ def test_random_logs_have_every_complication() -> None:
             "events": {"fields": {"item_id": "sku", "ts": "time"}},
         }
     )
-    lines = random_log(6, settings, 6000)
-    assert lines == random_log(6, settings, 6000)
+    lines = random_log(8, settings, 6000)
+    assert lines == random_log(8, settings, 6000)
     assert len(lines) == 6000
     result = run(records_of_log(lines, settings, partitions=3), settings)
     reasons = {r[3] for r in result.rejects}
@@ -217,7 +219,7 @@ def test_random_logs_have_every_complication() -> None:
         *("json", "object", "too_large", "too_deep", "type", "ts", "user_id", "event_id"),
         *("item_id", "request_id", "position", "score", "propensity", "items", "feedback"),
         *("dwell", "value", "session_id", "action", "future", "reference", "held_out"),
-        *("reward_estimate", "item_category"),
+        *("reward_estimate", "item_category", "join_id"),
     }
     assert len(result.rejects) < 1000
     events = accept(records_of_log(lines, settings, partitions=3), settings).events

@@ -36,6 +36,34 @@ def test_request_id_restricts_and_its_lack_does_not() -> None:
     assert joins(log.run()) == [(0, 0), (2, 0), None]
 
 
+def test_an_id_of_joins_stands_for_the_user() -> None:
+    # the user is unknown before the login, and another device has an id of its own
+    log = Log().shown(0, join_id="d", user_id=None).shown(1 * M, join_id="e").shown(2 * M)
+    log.click(3 * M, join_id="d").click(3 * M, join_id="e").click(3 * M).click(3 * M, join_id="f")
+    result = log.run()
+    assert joins(result) == [(0, 0), (1, 0), (2, 0), None]
+    assert value(result, "anonymous_total", topic="impressions") == 1
+    assert value(result, "window_users", window="1h") is None  # fewer than are shown
+
+
+def test_without_a_user_an_id_of_joins_makes_none() -> None:
+    log = Log().shown(0, join_id="d", user_id=None).click(1 * M, join_id="d", user_id=None)
+    log.bought(2 * M, join_id="d", user_id=None, request_id=None)
+    result = log.run()
+    assert (joins(result), joins(result, "conversions")) == ([(0, 0)], [(0, 0)])
+    anonymous = [
+        value(result, "anonymous_total", topic=f"{kind}s") for kind in ("click", "conversion")
+    ]
+    assert anonymous == [1, 1]
+
+
+def test_a_slate_is_that_of_an_id_of_joins() -> None:
+    log = Log().shown(0, join_id="d", request_id="r", user_id=None).shown(1, request_id="r")
+    log.shown(2, join_id="d", request_id="r")  # a repeat of the first
+    log.click(1 * M, join_id="d", request_id="r").click(1 * M, request_id="r")
+    assert joins(log.run()) == [(0, 0), (1, 0)]
+
+
 def test_repeats_count_and_never_join() -> None:
     # request r: x at 0, again at 1 min (a repeat, newer), and a list that has y twice
     log = Log().shown(0, request_id="r").shown(1 * M, request_id="r")

@@ -42,7 +42,7 @@ SETTINGS = {
         }
     ),
 }
-CASES = [(name, seed) for name in SETTINGS for seed in range(8)]
+CASES = [(name, seed) for name in SETTINGS for seed in range(12)]
 
 
 class Case(NamedTuple):
@@ -74,12 +74,13 @@ def test_everybody_who_saw_an_arm_is_in_one_or_in_several(name: str, seed: int) 
     kept = Kept(events, settings)
     for experiment in settings.experiments:
         i = settings.dimension_names.index(experiment.dimension)
-        first: dict[str, int] = {}
+        first: dict[tuple[int, str], int] = {}
         for event in events:
             day = event.event_ms // DAY_MS
             is_in_arm = kept.shown(event.dims)[i] in experiment.arms
-            user = event.user_id if event.topic == "impressions" else None
-            if user is not None and is_in_arm and day in experiment.days:
+            is_shown = event.topic == "impressions" and event.user_id is not None
+            if is_shown and is_in_arm and day in experiment.days:
+                user = (event.partition, event.user_id or "")
                 first[user] = min(day, first.get(user, day))
         for (of, metric, arm, day), sums in truth.sums.items():
             if of == experiment.name and arm == experiment.control:

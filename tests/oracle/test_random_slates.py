@@ -33,7 +33,7 @@ Logs = list[tuple[Acceptance, Joins, list[Slate]]]
 def logs() -> Logs:
     """A few logs of the size that engines are compared on."""
     found = []
-    for seed in range(8):
+    for seed in range(10):
         lines = random_log(seed, SETTINGS, 800)
         verdict = accept(records_of_log(lines, SETTINGS, partitions=1 + seed % 3), SETTINGS)
         joins = join(verdict, SETTINGS)
@@ -131,7 +131,7 @@ def test_requests_are_used_again(logs: Logs) -> None:
         seen: dict[tuple[int, str, str | None], list[Slate]] = {}
         for slate in slates:
             if slate.event.request_id is not None:
-                key = (slate.event.partition, slate.event.who, slate.event.request_id)
+                key = (slate.event.partition, slate.event.joins_as, slate.event.request_id)
                 seen.setdefault(key, []).append(slate)
         for found in seen.values():
             again += len(found) > 1

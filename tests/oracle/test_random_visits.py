@@ -105,7 +105,7 @@ def test_dwell(logs: Logs) -> None:
             if e.request_id is None:
                 without += 1
             else:
-                by_key[number, e.partition, e.who, e.request_id, e.item_id].append(report)
+                by_key[number, e.partition, e.joins_as, e.request_id, e.item_id].append(report)
     assert without > 100
     assert sum(len(viewings(reports, GAP_MS)) > 1 for reports in by_key.values()) > 5
     found = [v for reports in by_key.values() for v in viewings(reports, GAP_MS)]

@@ -49,6 +49,16 @@ def test_the_gap_is_counted_from_the_last_event() -> None:
     assert ended(log, 117 * M - 1) == NONE
 
 
+def test_without_an_id_the_gap_alone_parts_a_users_sessions() -> None:
+    log = Log().visited(0, session_id=None).visited(29 * M, session_id="").visited(59 * M)
+    log.visited(59 * M, session_id=None).visited(10 * M, user_id="v", session_id=None)
+    log.visited(10 * M, user_id="", session_id=None)
+    result = log.shown(90 * M).run()
+    assert visits(result, "1h")[0] == 4
+    assert [reject[0] for reject in result.rejects] == ["sessions"]
+    assert result.rejects[0][3] == "session_id"
+
+
 def test_the_gap_is_a_setting() -> None:
     settings = parse(
         {

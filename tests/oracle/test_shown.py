@@ -1,4 +1,4 @@
-"""Records that are an impression and its click, against the oracle, and by hand."""
+"""Records that are an impression, its click and its order, against the oracle, and by hand."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamer.errors import SettingsError
 from streamer.ingest.record import record_decoder, rekeyer
 from streamer.settings.event_fields import KINDS
 from streamer.settings.load import parse
@@ -17,9 +16,10 @@ from streamer.settings.model import Settings
 from streamer.testing import LogRecord
 from tests.oracle.oracle import Record, run
 from tests.oracle.random_shown import random_shown
-from tests.oracle.shape import SHOWN, Readings
+from tests.oracle.shape import KINDS_OF, SHOWN, SOLD, Readings
 from tests.support.agreement import (
     DOCUMENTS,
+    SETTINGS,
     differences,
     read_engines,
     run_engines,
@@ -27,12 +27,16 @@ from tests.support.agreement import (
     to_log,
 )
 from tests.support.lanes import shortened
+from tests.support.own_names import DEFAULTS, own_names
 
-CLICK = [{"value": "1", "shown": True}, {"value": "2", "shown": True, "feedback": "like"}]
-SOURCES = [
-    {"topics": [SHOWN], "kind": {"field": "click", "impression": ["0"], "click": CLICK}},
-    {"topics": ["conversions"], "kind": {"fixed": "conversion"}},
-]
+CLICKS = ["1", {"value": "2", "feedback": "like"}]
+KIND = {"field": "click", "impression": ["0", "1", "2"], "click": CLICKS}
+KIND_OF_SOLD = {
+    "field": "click",
+    "impression": ["0", "1", "2", "sold"],
+    "click": [*CLICKS, "sold", "order"],
+    "conversion": ["sold", "order", "later"],
+}
 NAMES = ("defaults", "few values", "no dimensions, short times")
 OF_TOPICS = (
     "accepted",
@@ -46,11 +50,32 @@ OF_TOPICS = (
 )
 """Counters by topic: the oracle has one for each kind."""
 WHOLE = 1_000_000
-BY_HAND = parse({"sources": SOURCES, "metrics": {"detailed": [[], ["variant"]]}})
 
 
-def mapped(name: str) -> Settings:
-    return parse({**DOCUMENTS[name], "sources": SOURCES})
+def sources(settings: Settings = DEFAULTS) -> list[dict[str, Any]]:
+    fields = own_names(settings)
+    return [
+        {"topics": [SHOWN], "kind": KIND, "fields": fields},
+        {"topics": [SOLD], "kind": KIND_OF_SOLD, "fields": fields},
+        {"topics": ["conversions"], "kind": {"fixed": "conversion"}, "fields": fields},
+    ]
+
+
+BY_HAND = parse({"sources": sources(), "metrics": {"detailed": [[], ["variant"]]}})
+
+
+def mapped(name: str, topic: str = SHOWN) -> Settings:
+    wanted = ([SHOWN], ["conversions"]) if topic == SHOWN else ([SOLD],)
+    made = [source for source in sources(SETTINGS[name]) if source["topics"] in wanted]
+    return parse({**DOCUMENTS[name], "sources": made})
+
+
+def sums(readings: Readings) -> list[float]:
+    """How many events were accepted, rejected, copies and late, in all topics together."""
+    return [
+        sum(x for (of, _), x in readings.items() if of == f"streamer_{name}_total")
+        for name in ("accepted", "rejected", "duplicates", "late")
+    ]
 
 
 def without_topics(readings: Readings) -> Readings:
@@ -66,16 +91,19 @@ def counted(settings: Settings, log: Iterable[LogRecord]) -> Readings:
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("topic", [SHOWN, SOLD])
 @pytest.mark.parametrize("seed", shortened(list(range(6))))
-def test_engine_equals_oracle_whatever_the_cuts(seed: int, name: str) -> None:
-    settings, records = mapped(name), random_shown(seed, 900)
-    expected = without_topics(run(records, settings).readings)
-    reference = None
+def test_engine_equals_oracle_whatever_the_cuts(seed: int, topic: str, name: str) -> None:
+    settings, records = mapped(name, topic), random_shown(seed, 900, topic=topic)
+    truth = run(records, settings)
+    expected, reference = without_topics(truth.readings), None
+    judged = [len(x) for x in (truth.accepted, truth.rejects, truth.duplicates, truth.late)]
     for size, dice in ((WHOLE, None), (7, 1), (1, seed)):
         engines = run_engines(settings, 1, to_log(records), size, dice)
         readings = read_engines(engines)
         found = differences(without_topics(readings), expected)
         assert not found, (size, dice, found[:8])
+        assert sums(readings) == judged, (size, dice)
         state = (states(engines), readings)
         reference = reference or state
         assert state == reference, (size, dice)
@@ -88,18 +116,21 @@ def rekeyed(settings: Settings, records: Iterable[Record]) -> list[LogRecord]:
         numbers, times, place = np.array([r.offset]), np.array([r.record_ms]), ("web", 0)
         written, *_ = made.records(r.topic, place, numbers, times, [r.raw], [], 0, 2**62)
         events = {KINDS[kind]: value for kind, _, ((_, _, value),) in written}
-        for kind in ("impressions", "clicks") if r.topic == SHOWN else ("conversions",):
+        for kind in KINDS_OF[r.topic]:
             log.append(LogRecord(kind, 0, r.offset, r.record_ms, events.get(kind, b"{")))
     return log
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_rekeyed_they_count_the_same(name: str) -> None:
-    """But for slates: a record of nobody gets a request, so it is one. Here all have a user, and
-    no record has another one's id, which would be a copy though its click is none."""
-    records = random_shown(1, 900, copies=False)
-    records = [r for r in records if b'"user_id"' in (r.raw or b"")]
-    settings = mapped(name)
+@pytest.mark.parametrize("topic", [SHOWN, SOLD])
+def test_rekeyed_they_count_the_same(topic: str, name: str) -> None:
+    """But for slates: a record of nobody gets a request, so it is one. Here all have a user, or an
+    id of joins."""
+    records = random_shown(1, 900, topic=topic)
+    records = [
+        r for r in records if b'"user_id"' in (r.raw or b"") or b'"join_id"' in (r.raw or b"")
+    ]
+    settings = mapped(name, topic)
     log = rekeyed(settings, records)
     assert sum(r.kind == "clicks" and r.value != b"{" for r in log) > 150
     ours = parse(DOCUMENTS[name])
@@ -125,10 +156,9 @@ def test_by_hand() -> None:
         shown(click=True, variant="B"),
         shown(click=1, variant="B", items=["b", "c"], item_id=None),
     )
-    assert found["streamer_accepted_total", SHOWN] == 3
+    assert found["streamer_accepted_total", SHOWN] == 7
     assert found["streamer_rejected_total", "kind", SHOWN] == 1
-    assert found["streamer_rejected_total", "items", SHOWN] == 1
-    assert by_variant(found, "streamer_window_impressions") == {"A": 2, "B": 1}
+    assert by_variant(found, "streamer_window_impressions") == {"A": 2, "B": 3}
     assert by_variant(found, "streamer_ctr_ratio") == {"A": 0.5, "B": 1}
     assert by_variant(found, "streamer_ctr_attributed_ratio") == {"A": 0.5, "B": 1}
 
@@ -154,23 +184,31 @@ def test_nobodys_clicks_join_their_own_records() -> None:
     assert by_variant(found, "streamer_ctr_attributed_ratio") == {"A": 1, "B": 0.5}
 
 
-def test_a_record_counts_once_and_whole() -> None:
+def test_each_event_of_a_record_is_judged_on_its_own() -> None:
     found = values(
         mapped("defaults"),
         shown(click=1, event_id="e"),
         shown(click=1, event_id="e"),
         shown(click=1, dwell_ms="long"),
     )
-    assert found["streamer_accepted_total", SHOWN] == 1
-    assert found["streamer_duplicates_total", SHOWN] == 1
+    assert found["streamer_accepted_total", SHOWN] == 3
+    assert found["streamer_duplicates_total", SHOWN] == 2
     assert found["streamer_rejected_total", "dwell", SHOWN] == 1
-    assert found["streamer_window_impressions", "1h", "all", "all"] == 1
+    assert found["streamer_window_impressions", "1h", "all", "all"] == 2
+
+
+@pytest.mark.parametrize("fields", [{"item_id": None}, {"item_id": None, "items": []}])
+def test_without_an_item_only_the_impression_is_missed(fields: dict[str, Any]) -> None:
+    log = [LogRecord(SOLD, 0, 0, 1, shown(click=said, **fields)) for said in ("sold", "order")]
+    decoder = record_decoder(mapped("defaults", SOLD))
+    reason = "items" if "items" in fields else "item_id"
+    assert [decoder.decode_all(SOLD, r.value) for r in log] == [[reason], ["ignored"]]
 
 
 @pytest.mark.parametrize(("value", "text"), [("true", True), ("false", False), ("1.0", 1.0)])
 def test_kinds_by_numbers_and_booleans_are_compared_as_written(value: str, text: Any) -> None:
     kind = {"field": "click", "impression": [value]}
-    settings = parse({"sources": [{"topics": ["web"], "kind": kind}]})
+    settings = parse({"sources": [{"topics": ["web"], "kind": kind, "fields": own_names()}]})
     found = record_decoder(settings).decode("web", shown(click=text))
     assert not isinstance(found, str)
     assert found["kind"] == "impressions"
@@ -178,12 +216,12 @@ def test_kinds_by_numbers_and_booleans_are_compared_as_written(value: str, text:
 
 def test_the_click_is_said_beside_the_impression() -> None:
     decoder = record_decoder(mapped("few values"))
-    found = decoder.decode(SHOWN, shown(click=2, dwell_ms=7))
-    assert not isinstance(found, str)
-    assert (found["kind"], found["click"]) == ("impressions", (1, 7))
-    plain = decoder.decode(SHOWN, shown(click=0))
-    assert not isinstance(plain, str)
-    assert "click" not in plain
+    impression, click = decoder.decode_all(SHOWN, shown(click=2, dwell_ms=7))
+    assert (impression["kind"], impression["is_shared"]) == ("impressions", True)
+    said = [click[name] for name in ("kind", "is_shared", "feedback", "dwell_ms")]
+    assert said == ["clicks", True, 1, 7]
+    (plain,) = decoder.decode_all(SHOWN, shown(click=0))
+    assert not plain["is_shared"]
 
 
 def test_two_records_are_written_of_one() -> None:
@@ -194,15 +232,10 @@ def test_two_records_are_written_of_one() -> None:
     (one, two) = (
         (KINDS[kind], at, ms, key, json.loads(value)) for kind, at, ((ms, key, value),) in written
     )
-    ids = {"ts": 1_700_000_000_000, "event_id": "web/3/5", "request_id": "web/3/5", "variant": "A"}
-    assert one[4] == {"type": "impression", **ids, "items": [{"item_id": 7}]}
-    more = {"feedback": "like", "dwell_ms": 9, "position": 1, "item_id": 7}
-    assert two[4] == {"type": "click", **ids, **more}
+    both = {"ts": 1_700_000_000_000, "request_id": "web/3/5", "variant": "A"}
+    both |= {"items": [{"item_id": 7}]}
+    assert one[4] == {"type": "impression", "event_id": "web/3/5", **both}
+    more = {"feedback": "like", "dwell_ms": 9}
+    assert two[4] == {"type": "click", "event_id": "web/3/5/1", **both, **more}
     assert one[:4] == ("impressions", two[1], 1, b"web/3/5")
     assert two[:4] == ("clicks", one[1], 1, b"web/3/5")
-
-
-def test_only_clicks_are_shown() -> None:
-    kind = {"field": "click", "conversion": [{"value": "1", "shown": True}]}
-    with pytest.raises(SettingsError, match="'1': only clicks have shown; at sources"):
-        parse({"sources": [{"topics": ["web"], "kind": kind}]})

@@ -20,9 +20,9 @@ DAY_MS = 24 * 3600 * 1000
 DECIMAL = re.compile(r"(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
 RFC_3339 = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt ]([0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]+))?"
-    r"(?:([Zz]| UTC)|([+-])([0-9]{2}):?([0-9]{2}))?"
+    r"(?:([Zz]| UTC)|([+-])([0-9]{2})(?::?([0-9]{2}))?)?"
 )
-"""Other forms, too: a space (RFC 3339 allows it), an offset like +0100, and none: in a zone."""
+"""Other forms, too: a space (RFC 3339 allows it), an offset like +0100 or +01, none: in a zone."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -65,6 +65,7 @@ def text_ms(value: str, reason: str, settings: Settings) -> int:
     if sign is None and utc is None:
         offset_ms = in_zone(moment, settings.events.zone)
     if sign is not None:
+        minutes = minutes or "00"
         if int(hours) > 23 or int(minutes) > 59:
             broken(reason)
         offset_ms = (int(hours) * 60 + int(minutes)) * (60_000 if sign == "+" else -60_000)

@@ -6,7 +6,6 @@ slates by their number.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
@@ -91,15 +90,12 @@ def attributed(joins: Joins) -> Iterator[Fact]:
 
 
 def dwelt(events: list[Event], joins: Joins, settings: Settings) -> Iterator[Fact]:
-    """The times on items that count; those of one user depend on nobody else."""
-    by_user: dict[User, list[Event]] = defaultdict(list)
-    for event in events:
-        by_user[user_of(event)].append(event)
-    for user, own in by_user.items():
-        for dwell in dwells_of(own, joins, settings):
-            yield Fact(user, dwell.event_ms, dwell.dims, "viewings")
-            yield Fact(user, dwell.event_ms, dwell.dims, "outcomes")
-            yield Fact(user, dwell.event_ms, dwell.dims, "dwell", dwell.dwell_ms)
+    """The times on items that count, for whoever reported them last."""
+    for dwell in dwells_of(events, joins, settings):
+        user = user_of(max(dwell.reports, key=lambda e: e.offset))
+        yield Fact(user, dwell.event_ms, dwell.dims, "viewings")
+        yield Fact(user, dwell.event_ms, dwell.dims, "outcomes")
+        yield Fact(user, dwell.event_ms, dwell.dims, "dwell", dwell.dwell_ms)
 
 
 def visited(events: list[Event], settings: Settings) -> Iterator[Fact]:

@@ -13,8 +13,9 @@ from streamer.kafka.patterns import resolved
 from streamer.settings.load import load, parse
 from streamer.settings.model import Settings
 
-WEB: dict[str, Any] = {"topics": ["web"], "kind": {"fixed": "impression"}}
-APP: dict[str, Any] = {"topics": ["web"], "kind": {"fixed": "click"}, "cluster": "eu"}
+FIELDS = {"ts": "at", "item_id": "item"}
+WEB: dict[str, Any] = {"topics": ["web"], "kind": {"fixed": "impression"}, "fields": FIELDS}
+APP: dict[str, Any] = {**WEB, "kind": {"fixed": "click"}, "cluster": "eu"}
 EU: dict[str, Any] = {"eu": {"brokers": "eu:9092"}}
 SECRET = "s3cret"
 
@@ -44,7 +45,7 @@ def test_each_cluster_has_its_own_topics_that_fit_a_pattern() -> None:
 
 
 def test_kinds_go_by_the_plain_name() -> None:
-    source = {"topics": ["taps"], "kind": {"click": ["taps"]}, "cluster": "eu"}
+    source = {**APP, "topics": ["taps"], "kind": {"click": ["taps"]}}
     assert parse(document(sources=[WEB, source])).logs["taps@eu"].kinds == ("clicks",)
 
 
@@ -69,9 +70,10 @@ def test_what_does_not_fit_is_refused(changes: dict[str, Any], said: str) -> Non
 
 
 def test_the_environment_names_clusters_in_capitals() -> None:
+    fields = 'fields = { ts = "at", item_id = "item" }'
     sources = (
-        '[{ topics = ["web"], kind = { fixed = "impression" } }, '
-        '{ topics = ["web"], kind = { fixed = "click" }, cluster = "eu" }]'
+        f'[{{ topics = ["web"], kind = {{ fixed = "impression" }}, {fields} }}, '
+        f'{{ topics = ["web"], kind = {{ fixed = "click" }}, cluster = "eu", {fields} }}]'
     )
     environ = {
         "STREAMER_SOURCES": sources,

@@ -11,19 +11,31 @@ from streamer.errors import SettingsError
 from streamer.ingest.record import record_decoder
 from streamer.kafka.patterns import resolved
 from streamer.settings.load import parse
+from streamer.settings.model import Settings
+
+FIELDS: dict[str, Any] = {"ts": "at", "item_id": "recs[].id"}
+WEB: dict[str, Any] = {"topics": ["web"], "kind": {"fixed": "impression"}, "fields": FIELDS}
 
 
-def test_kinds_by_topic_need_names_of_topics() -> None:
-    source = {"topics": ["shown", "^click"], "kind": {"impression": ["shown"], "click": ["clicks"]}}
-    said = "what the records of the topics that fit '^click' are: name each of them in `topics`"
-    with pytest.raises(SettingsError, match=re.escape(said)) as refused:
-        parse({"sources": [source]})
-    assert str(refused.value).endswith("set field, header or fixed; at sources[0].kind")
+def read(**changes: Any) -> Settings:
+    return parse({"sources": [{**WEB, **changes}]})
+
+
+def test_kinds_may_go_by_patterns_of_topics() -> None:
+    kind = {"impression": ["^shown-"], "click": ["^click", "shown-and-clicked"]}
+    settings = read(topics=["^shown-", "^click"], kind=kind)
+    found = resolved(settings, {None: ["shown-a", "clicks", "shown-and-clicked", "other"]})
+    assert {log.name: log.kinds for log in found.logs.values()} == {
+        "shown-a": ("impressions",),
+        "clicks": ("clicks",),
+        "shown-and-clicked": ("impressions", "clicks"),
+    }
+    record_decoder(found)
 
 
 @pytest.mark.parametrize("kind", [{"fixed": "click"}, {"field": "event", "click": ["clicked"]}])
 def test_other_kinds_hold_for_topics_of_a_pattern(kind: dict[str, Any]) -> None:
-    settings = parse({"sources": [{"topics": ["^click"], "kind": kind}]})
+    settings = read(topics=["^click"], kind=kind)
     found = resolved(settings, {None: ["clicks-a", "clicks-b", "other"]})
     assert [log.kinds for log in found.logs.values()] == [("clicks",)] * 2
     record_decoder(found)
@@ -31,7 +43,94 @@ def test_other_kinds_hold_for_topics_of_a_pattern(kind: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("text", ["", "x" * 129])
 def test_missing_has_short_texts(text: str) -> None:
-    source = {"topics": ["web"], "kind": {"fixed": "click"}, "missing": [text]}
     said = f"missing has {text[:20]!r}: texts of 1 to 128 characters; at sources[0]"
     with pytest.raises(SettingsError, match=re.escape(said)):
-        parse({"sources": [source]})
+        read(missing=[text])
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"kind": {"fixed": ["impression", "click"]}},
+        {"kind": {"fixed": "session"}, "fields": {"ts": "at", "item_id": "recs[].id"}},
+        {"kind": {"impression": [{"where": {"op": ["c", "r"]}, "has": "recs", "lacks": "gone"}]}},
+        {"fields": {**FIELDS, "position": "recs[].at", "score": ["recs[].s", "s"]}},
+        {"fields": {"ts": "at", "item_id": ["ids[]", "recs[].id", "id"], "position": "ids[]"}},
+        {
+            "fields": {
+                "ts": "at",
+                "item_id": "shelves[].recs[clicked=yes][].id",
+                "score": "shelves[].s",
+            }
+        },
+        {"each": "batch[]", "fields": {"ts": "sent", "item_id": "batch[].recs[].id"}},
+        {"each": "[]", "fields": {"ts": "[].at", "item_id": "[].id", "user_id": "[].who"}},
+        {"json": ["payload"], "split": {"ids": [" ", "-"]}, "whole_ids": True},
+        {"fields": {**FIELDS, "ts": {"path": "at", "format": "%d/%m/%Y %H:%M"}}},
+        {"fields": {**FIELDS, "ts": {"path": "at", "unit": "s", "from": "2020-01-01T00:00:00Z"}}},
+        {"fields": {**FIELDS, "score": {"path": "recs[].percent", "scale": 0.01}}},
+    ],
+)
+def test_what_fits_is_read(changes: dict[str, Any]) -> None:
+    record_decoder(read(**changes))
+
+
+def fields(**more: Any) -> dict[str, Any]:
+    return {"fields": {**FIELDS, **more}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"fields": {"item_id": "id"}}, "ts: impressions need it, and only fields that are named"),
+        ({"fields": {"ts": "at"}}, "write where it stands, like item_id = 'path.to.it', in"),
+        (fields(item_id=False), "item_id: impressions need it"),
+        (
+            fields(user_id="recs[].user"),
+            "user_id: its path passes through a list: name one element",
+        ),
+        (fields(score="others[].s"), "passes through no list that item_id passes through"),
+        (fields(positon="recs[].at"), "did you mean 'position'?"),
+        (fields(score=True), "score = true: a path, a table, a list of them, or false"),
+        (fields(score={"path": "s", "header": "s"}), "exactly one of path, constant, header, key"),
+        (fields(score={"path": "s", "unit": "s"}), "unit = 's': of ts, start_ts, end_ts one of"),
+        (fields(score={"path": "s", "scale": 0}), "scale = 0: a number above 0"),
+        (fields(position={"path": "p", "scale": 2}), "scale = 2: a number above 0, of fields"),
+        (fields(ts={"path": "at", "format": "%Q"}), "format = '%Q': like '%m/%d/%Y"),
+        (fields(ts={"path": "at", "format": "%Y", "unit": "s"}), "a format, or a unit"),
+        (fields(ts={"path": "at", "from": "soon"}), "'soon' is no time: write it like"),
+        (fields(value={"product": ["recs[].price", "n"]}), "both stand in one list, or in none"),
+        ({"each": "batch"}, "each = 'batch': it ends with [], like 'batch[]'"),
+        ({"json": ["a[].b"]}, "'a[].b': no list may be on the way"),
+        ({"kind": {"fixed": "view"}}, "fixed = 'view': one of impression, click"),
+        ({"kind": {"impression": [{}]}}, "a rule without value, where, has and lacks is met by"),
+        ({"kind": {"impression": [{"value": "x", "action": "view"}]}}, "of sessions one of"),
+        (
+            {"kind": {"field": "e", "impression": ["x"], "ignored": ["x"]}},
+            "'x' is both ignored and impressions",
+        ),
+        ({"kind": {"schema": True, "impression": ["x"]}}, "schema = true: of format avro or"),
+    ],
+)
+def test_what_does_not_fit_is_refused(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(SettingsError, match=re.escape(said)):
+        read(**changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"roots": ["geo"]}, "write each that you need in [sources.fields], like country ="),
+        (fields(items="recs", item_id="id"), "items = 'recs': write item_id = 'recs[].id' (or"),
+        ({"click": {"fields": {"items": "hits", "item_id": "id"}}}, "item_id = 'hits[].id'"),
+        (fields(items=False), "items = false: remove it, item_id alone says where it stands"),
+        (fields(user_id="$.user"), "user_id = '$.user': leave out `$.`"),
+        (
+            {"kind": {"field": "c", "click": [{"value": "1", "shown": True}]}},
+            "shown: list '1' in impression, too",
+        ),
+    ],
+)
+def test_earlier_forms_are_refused_with_what_to_write(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(SettingsError, match=re.escape(said)):
+        read(**changes)

@@ -121,7 +121,7 @@ def test_dead_letters_of_sources_name_their_topic(
     path, letters, config = (tmp_path / name for name in ("web.ndjson", "dead", "streamer.toml"))
     config.write_text(
         '[[sources]]\ntopics = ["web"]\n[sources.kind]\nfixed = "click"\n'
-        '[sources.fields]\nitem_id = "sku"\n'
+        '[sources.fields]\nts = "ts"\nuser_id = "user_id"\nitem_id = "sku"\n'
     )
     good = b'{"ts":1700000000000,"user_id":"u1","sku":"i1"}'
     path.write_bytes(b"\n".join([good, b'{"ts":1700000000000}', b"not json"]))
@@ -321,7 +321,7 @@ def test_fields_that_no_event_has_are_named(
     arm, user = ("test.amr", "whom") if is_wrong else ("test.arm", "who")
     settings.write_text(
         '[[sources]]\ntopics = ["log"]\nkind.fixed = "impression"\n'
-        f'fields = {{ item_id = "item", user_id = "{user}", variant = "{arm}" }}\n'
+        f'fields = {{ ts = "ts", item_id = "item", user_id = "{user}", variant = "{arm}" }}\n'
     )
     assert main.main(["replay", str(path), "-c", str(settings)]) == 0
     err = capsys.readouterr().err
@@ -353,6 +353,7 @@ def test_a_kind_that_is_not_named_is_said_with_those_that_are(
     path.write_bytes(b'{"ts": 1700000000000, "what": "card_tapped", "item_id": "i"}\n')
     settings.write_text(
         '[[sources]]\ntopics = ["log"]\nkind = { field = "what", click = ["card_taped"] }\n'
+        'fields = { ts = "ts", item_id = "item_id" }\n'
     )
     assert main.main(["replay", str(path), "-c", str(settings)]) == 1
     err = capsys.readouterr().err

@@ -105,7 +105,7 @@ def test_a_source_names_the_columns_of_a_table_without_a_header(tmp_path: Path) 
         "topics": ["other"],
         "columns": HEADER.strip().split(","),
         "kind": {"field": "type", "impression": ["impression"], "click": ["click"]},
-        "fields": {"position": "position"},
+        "fields": {"ts": "ts", "item_id": "item_id", "position": "position"},
     }
     settings = parse({"sources": [source]})
     path.write_text(TABLE)
@@ -151,11 +151,11 @@ def test_headers_and_separators_are_found(
 def test_columns_say_where_cells_end(tmp_path: Path) -> None:
     path = tmp_path / "movies.csv"
     path.write_text("1,Toy Story,Adventure|Animation|Children|Comedy\n")
-    kind = {"fixed": "impression"}
+    each = {"kind": {"fixed": "impression"}, "fields": {"ts": "at", "item_id": "id"}}
     sources = [
-        {"topics": ["others"], "columns": ["x"], "kind": kind},
-        {"topics": ["^mov"], "columns": ["id", "title", "genres"], "kind": kind},
-        {"topics": ["plain"], "kind": kind},
+        {"topics": ["others"], "columns": ["x"], **each},
+        {"topics": ["^mov"], "columns": ["id", "title", "genres"], **each},
+        {"topics": ["plain"], **each},
     ]
     settings = parse({"sources": sources})
     assert list(rows_of(path, settings)[0]) == ["id", "title", "genres"]
@@ -212,7 +212,7 @@ def test_mapped_columns_are_numbers_where_their_fields_are(tmp_path: Path) -> No
     source = {
         "topics": ["web"],
         "kind": {"fixed": "impression"},
-        "fields": {"item_id": "position", "position": "rank", "score": ["p", "q"]},
+        "fields": {"ts": "at", "item_id": "position", "position": "rank", "score": ["p", "q"]},
         "conversion": {"fields": {"value": {"product": ["price", "pieces"]}}},
     }
     expected = {"rank": 1, "price": 2.5, "pieces": 3, "position": "4", "q": 0.5}

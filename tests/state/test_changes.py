@@ -21,6 +21,7 @@ from streamer.state.memory import MemoryStore
 from streamer.state.reader import Reader
 from streamer.testing import LogChunk, LogRecord
 from tests.support.journals import Run, commit, start
+from tests.support.own_names import own_names
 
 T0 = 1_700_000_000_000
 
@@ -158,14 +159,15 @@ async def test_a_reader_does_not_show_state_of_other_settings() -> None:
 
 
 async def test_a_reader_shows_state_that_has_another_topic_of_a_pattern_too() -> None:
-    web = {"topics": ["web-1"], "kind": {"fixed": "impression"}}
-    taps = {"topics": ["taps"], "kind": {"fixed": "click"}}
+    fields = own_names(lists=False)
+    web = {"topics": ["web-1"], "kind": {"fixed": "impression"}, "fields": fields}
+    taps = {"topics": ["taps"], "kind": {"fixed": "click"}, "fields": fields}
     store, run = await stored(parse({"sources": [web | {"topics": ["web-1", "web-2"]}, taps]}))
     await commit(store, run, 0)
     fewer = Reader(store, made(sources=[web, taps]))
     await fewer.refresh()
     assert (fewer.damaged, len(fewer.views)) == ({}, 1)
-    elsewhere = Reader(store, made(sources=[web | {"fields": {"user_id": "who"}}, taps]))
+    elsewhere = Reader(store, made(sources=[web | {"fields": fields | {"user_id": "who"}}, taps]))
     with pytest.raises(CodecError, match="user_id in 'web-1': is who, was user_id"):
         await elsewhere.refresh()
     strangers = Reader(store, made(sources=[web | {"topics": ["web-3"]}]))

@@ -20,6 +20,7 @@ from streamer.state.partition import Partition
 from streamer.state.restore import load_partition
 from streamer.state.store import Answer
 from streamer.testing import LogChunk, LogRecord, records_of
+from tests.support.own_names import own_names
 
 Object = dict[str, Any]
 OURS: ClusterIds = {None: "kafka-1"}
@@ -29,8 +30,10 @@ BROKERS = {"main": {"brokers": "localhost:1"}}
 T0 = 1_700_000_000_000
 
 
-def source(topic: str, kind: str, **more: Any) -> Object:
-    return {"topics": [topic], "kind": {"fixed": kind}, **more}
+def source(topic: str, kind: str, fields: Object | None = None, **more: Any) -> Object:
+    """A source of our own names, but for those of ``fields``."""
+    named = own_names(lists=False, **(fields or {}))
+    return {"topics": [topic], "kind": {"fixed": kind}, "fields": named, **more}
 
 
 def sources(**more: Any) -> list[Object]:

@@ -15,9 +15,17 @@ from streamer.settings.event_fields import LINE_TYPES
 from streamer.settings.load import parse
 from streamer.state.memory import MemoryStore
 from streamer.testing import LogRecord
-from tests.support.agreement import DOCUMENTS, log_records, read_engines, run_engines, states
+from tests.support.agreement import (
+    DOCUMENTS,
+    SETTINGS,
+    log_records,
+    read_engines,
+    run_engines,
+    states,
+)
 from tests.support.journals import feed_with_restarts, finish, start, take_over
 from tests.support.lanes import shortened
+from tests.support.own_names import own_names
 
 TOPICS = ("app", "web")
 
@@ -25,14 +33,13 @@ TOPICS = ("app", "web")
 def document(name: str, topics: tuple[str, ...] = TOPICS) -> dict[str, Any]:
     """Settings that read these topics, of events whose kind is said by a field."""
     kinds = {key: [key] for key in LINE_TYPES}
-    fields = {"items": False} if name == "without lists" else {}
-    source = {"kind": {"field": "what", **kinds}, "fields": fields}
+    source = {"kind": {"field": "what", **kinds}, "fields": own_names(SETTINGS[name])}
     return {**DOCUMENTS[name], "sources": [{"topics": [topic], **source} for topic in topics]}
 
 
 def mixed(name: str, seed: int, lines: int = 900) -> list[LogRecord]:
-    """A log in two topics. Impressions of a user are in one of them: which slate an item belongs to
-    goes by the clock of its topic."""
+    """A log in two topics. Impressions of a user, or id of joins, are in one of them: which slate
+    an item belongs to goes by the clock of its topic."""
     records = log_records(seed, name, lines, 2)
     dice, offsets = random.Random(seed), Counter[tuple[str, int]]()
     key_of = {kind: key for key, kind in LINE_TYPES.items()}
@@ -45,7 +52,8 @@ def mixed(name: str, seed: int, lines: int = 900) -> list[LogRecord]:
             event = None
         if isinstance(event, dict):
             if record.topic == "impressions":
-                topic = TOPICS[sum(str(event.get("user_id")).encode()) % 2]
+                who = event.get("join_id") or event.get("user_id")
+                topic = TOPICS[sum(str(who).encode()) % 2]
             value = json.dumps(event | {"what": key_of[record.topic]}).encode()
         place = topic, record.partition
         log.append(LogRecord(*place, offsets[place], record.record_ms, value))

@@ -64,8 +64,8 @@ SOURCE: Object = {
     "fields": {
         "ts": "at",
         "user_id": "who.id",
-        "items": "what",
-        "item_id": "sku",
+        "item_id": "what[].sku",
+        "score": "what[].score",
         "variant": "arm",
     },
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,8 @@ from streamer.settings.event_fields import field_names
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from streamer.testing import Engines, LogRecord, chunks_of
+from tests.oracle.parsing import MAX_DEPTH, BrokenError, depth
+from tests.oracle.parsing import parse as parse_record
 from tests.oracle.shape import Readings
 from tests.support.agreement import DOCUMENTS, SETTINGS, log_records, read_engines, to_log
 
@@ -48,17 +51,51 @@ def flat(kind: str, event: Object, dimensions: tuple[str, ...]) -> Object:
     return {f"x_{name}": value for name, value in event.items()}
 
 
+def in_text(kind: str, event: Object, dimensions: tuple[str, ...]) -> Object:
+    """JSON in a text, and in that the dimensions in another one; items on shelves of two."""
+    named = {name: event[name] for name in event if name in dimensions}
+    rest = {name: value for name, value in event.items() if name not in dimensions}
+    if isinstance(rest.get("items"), list) and rest["items"]:
+        items = rest.pop("items")
+        rest["shelves"] = [{"on": items[i : i + 2]} for i in range(0, len(items), 2)]
+        rest["shelves"].insert(len(rest["shelves"]) // 2, {"on": [], "off": ["x"]})
+    return {"payload": json.dumps({**rest, "named": json.dumps(named)})}
+
+
 def _sources_of(shape: str, settings: Settings) -> list[Object]:
     """Settings that read a shape."""
     customs = {name for names in settings.custom_fields.values() for name in names}
     others = (*settings.policy_fields, *customs)
     fields: Object
-    every = ["ts", "event_id", "user_id", "request_id", "join_id", "reference", "held_out"]
+    more: Object = {}
+    every = ["ts", "event_id", "user_id", "join_id", "request_id", "reference", "held_out"]
     every += ("feedback", "dwell_ms", "start_ts", "end_ts", "session_id", "action")
     if shape == "flat":
         fields = {name: f"x_{name}" for name in (*every, *settings.dimension_names)}
         of_items: Object = {n: [f"x_items[].{n}", f"x_{n}"] for n in (*OF_ITEM, *others, "value")}
         of_items["item_id"] = ["x_items[].item_id", "x_items[]", "x_item_id"]
+    elif shape == "in a text":
+        fields = {name: f"payload.{name}" for name in every}
+        fields |= {name: f"payload.named.{name}" for name in settings.dimension_names}
+        of_items = {
+            n: [f"payload.shelves[].on[].{n}", f"payload.items[].{n}", f"payload.{n}"]
+            for n in (*OF_ITEM, *others, "value")
+        }
+        ids = ["payload.shelves[].on[].item_id", "payload.shelves[].on[]"]
+        of_items["item_id"] = [
+            *ids,
+            "payload.items[].item_id",
+            "payload.items[]",
+            "payload.item_id",
+        ]
+        more = {"json": ["payload.named", "payload"]}
+    elif shape == "batched":
+        fields = {name: f"batch[].{name}" for name in (*every, *settings.dimension_names)}
+        of_items = {
+            n: [f"batch[].items[].{n}", f"batch[].{n}"] for n in (*OF_ITEM, *others, "value")
+        }
+        of_items["item_id"] = ["batch[].items[].item_id", "batch[].items[]", "batch[].item_id"]
+        more = {"each": "batch[]"}
     else:
         fields = {name: f"body.{name}" for name in every}
         fields |= {name: f"context[key={name}].value.text" for name in settings.dimension_names}
@@ -75,7 +112,7 @@ def _sources_of(shape: str, settings: Settings) -> list[Object]:
         own = {name: of_items[name] for name in of_items if name in known}
         if kind == "sessions":
             own = {name: said[-1] for name, said in own.items()}
-        source: Object = {"topics": [kind], "kind": {"fixed": key}, key: {"fields": own}}
+        source: Object = {"topics": [kind], "kind": {"fixed": key}, key: {"fields": own}, **more}
         source["fields"] = {name: fields[name] for name in fields if name in known}
         made.append(source)
     return made
@@ -100,7 +137,10 @@ def counted(settings: Settings, log: list[LogRecord]) -> Readings:
 SHAPES: dict[str, Callable[[str, Object, tuple[str, ...]], Object]] = {
     "flat": flat,
     "nested": nested,
+    "in a text": in_text,
 }
+"""Those of which each record is one event."""
+BATCH = 5
 
 
 @dataclass(frozen=True)
@@ -124,6 +164,37 @@ def shaped(seed: int, name: str, shape: str) -> Shaped:
     )
     mapped = parse({**DOCUMENTS[name], "sources": _sources_of(shape, settings)})
     return Shaped(settings, ours, mapped, theirs)
+
+
+def batched(seed: int, name: str) -> Shaped:
+    """A random log of objects of a usual size and depth, and the same in records that hold several
+    of them each: all came when the last one did."""
+    settings = SETTINGS[name]
+    customs = {field for names in settings.custom_fields.values() for field in names}
+    numbers = {*OF_NUMBERS, *settings.policy_fields, *customs}
+    records = to_log(log_records(seed, name, 1500, 2))
+    events, _ = _rewritten(records, lambda kind, event: event, numbers)
+    logs: dict[tuple[str, int], list[LogRecord]] = defaultdict(list)
+    for record in events:
+        if _is_usual(record.value or b""):
+            logs[record.kind, record.partition].append(record)
+    ours, theirs = [], []
+    for place, log in logs.items():
+        for first in range(0, len(log), BATCH):
+            some = [record.value or b"" for record in log[first : first + BATCH]]
+            at_ms = log[first : first + BATCH][-1].record_ms
+            ours += [LogRecord(*place, first + i, at_ms, value) for i, value in enumerate(some)]
+            batch = b'{"batch": [' + b", ".join(some) + b"]}"
+            theirs.append(LogRecord(*place, first // BATCH, at_ms, batch))
+    mapped = parse({**DOCUMENTS[name], "sources": _sources_of("batched", settings)})
+    return Shaped(settings, ours, mapped, theirs)
+
+
+def _is_usual(value: bytes) -> bool:
+    try:
+        return len(value) < 50_000 and depth(parse_record(value)) < MAX_DEPTH - 2
+    except BrokenError:
+        return False
 
 
 def _without_texts(value: Any, numbers: set[str]) -> Any:

@@ -23,6 +23,7 @@ from streamer.sources.replay import Replay
 from streamer.testing.embedded import create_topics
 from tests.support.fixtures import MakeTopics
 from tests.support.lanes import long
+from tests.support.own_names import own_names
 from tests.support.required import require
 from tests.support.servers import KafkaServer
 from tests.support.workers import Bench, bench, document_of, until
@@ -32,7 +33,7 @@ USERS = 60
 LIMIT_SECONDS = 200
 COMMAND = [sys.executable, "-m", "streamer", "run"]
 AWAY = "Kafka cluster 'eu'"
-SHOWN: dict[str, Any] = {"kind": {"fixed": "impression"}}
+SHOWN: dict[str, Any] = {"kind": {"fixed": "impression"}, "fields": own_names()}
 """Impressions, on the cluster of ``[kafka]``: in our own shape."""
 TAPPED: dict[str, Any] = {
     "cluster": "eu",

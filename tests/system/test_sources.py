@@ -19,6 +19,7 @@ from streamer.server.exporter import Exporter
 from streamer.settings.model import Topics
 from tests.support.fixtures import MakeTopics
 from tests.support.lanes import long
+from tests.support.own_names import own_names
 from tests.support.workers import Bench, bench, document_of, read_topic, until
 
 PARTITIONS = 2
@@ -141,7 +142,11 @@ async def test_topics_that_become_sources_go_on_where_they_stood(
     names = topics(partitions=PARTITIONS)
     kinds = {"impressions": "impression", "clicks": "click", "conversions": "conversion"}
     as_sources = [
-        {"topics": [getattr(names, topic)], "kind": {"fixed": kind}}
+        {
+            "topics": [getattr(names, topic)],
+            "kind": {"fixed": kind},
+            "fields": own_names(lists=False),
+        }
         for topic, kind in (kinds | {"sessions": "session"}).items()
     ]
     in_cluster = [as_sources[0], {**as_sources[1], "cluster": "eu"}, *as_sources[2:]]

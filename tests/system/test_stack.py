@@ -37,7 +37,7 @@ NEVER_HERE = ("What has been counted for a shorter time?-A",)
 """Queries of panels without data: no setting was changed while state was kept."""
 ONLY_WHAT_IS_WRONG = (
     "What is firing?-A",
-    *(f"What is left out, or counted as other?-{ref}" for ref in "ABCDE"),
+    *(f"What is left out, or counted as other?-{ref}" for ref in "ABCDEF"),
 )
 """Queries that have data only while something is."""
 

@@ -23,11 +23,12 @@ from streamer.worker.partition_task import PartitionTask, Phase
 from tests.support.scripted import ScriptedLog
 
 SHOWN, TAPPED = "shown", "taps@eu"
+FIELDS = {"ts": "ts", "user_id": "user_id", "item_id": "item_id"}
 SETTINGS: Settings = parse(
     {
         "sources": [
-            {"topics": ["shown"], "kind": {"fixed": "impression"}},
-            {"topics": ["taps"], "kind": {"fixed": "click"}, "cluster": "eu"},
+            {"topics": ["shown"], "kind": {"fixed": "impression"}, "fields": FIELDS},
+            {"topics": ["taps"], "kind": {"fixed": "click"}, "fields": FIELDS, "cluster": "eu"},
         ],
         "clusters": {"eu": {"brokers": "127.0.0.1:1"}},
     }

@@ -40,8 +40,8 @@ def read_by_preset(shape: Shape, samples: Sequence[SampledTopic]) -> Mapping[str
             found.setdefault(kind, []).append(record)
     if not Draft(shape).knows_kinds:
         for kind, records in found.items():
-            objects = objects_of(SampledTopic(own[0].topic, records))
-            shape.profiles[kind] = profile_of(value for _, value in objects)
+            opened = objects_of(SampledTopic(own[0].topic, records), shape.opening)
+            shape.profiles[kind] = profile_of((value for _, value in opened), shape.opening.each)
     shown = [one for one in events if one["kind"] == "impressions"] or events
     return {name: seen for i, name in enumerate(_DIMENSIONS) if (seen := _seen(name, i, shown))}
 

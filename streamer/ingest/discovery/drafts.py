@@ -75,7 +75,8 @@ class Draft:
                 values.append(value)
                 continue
             records += value.records
-            is_other = any(v.text == value.text and v.kind != kind for v in kinds.values)
+            here = (value.text, value.there)
+            is_other = any((v.text, v.there) == here and v.kind != kind for v in kinds.values)
             if not is_other:
                 values.append(replace(value, kind="", extra={}, is_sure=False))
         self.shape.kinds = replace(kinds, values=tuple(values))

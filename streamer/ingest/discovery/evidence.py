@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from streamer.ingest.discovery.items import whole
 from streamer.ingest.discovery.read_records import as_text, number_of, read_at, records_of
 from streamer.ingest.discovery.shapes import SampledTopic
 from streamer.settings.event_fields import FIELDS, LINE_TYPES, MOMENTS
@@ -57,9 +58,7 @@ class Evidence:
     def lacks_offset(self, number: int) -> bool:
         """Whether a time of a source is a text that has no offset."""
         return any(
-            form.get("unit", "iso") == "iso"
-            and "%z" not in form.get("format", "").lower()
-            and any(isinstance(one, str) and _lacks_offset(one) for one in found)
+            _may_lack_offset(form) and any(_lacks_offset(form, one) for one in found)
             for kind in self.kinds(number)
             for form, found in self._read(number, kind, "ts")
         )
@@ -92,9 +91,8 @@ class Evidence:
                         units.append(unit)
                     if at is not None:
                         seconds.append(at)
-        if not seconds:
-            return " or ".join(units)
-        return f"{' or '.join(units)}, {_between(min(seconds), max(seconds))}"
+        between = [_between(min(seconds), max(seconds))] if seconds else []
+        return ", ".join([*filter(None, [" or ".join(filter(None, units))]), *between])
 
     def _values(self, number: int, kind: str, name: str) -> list[list[Any]]:
         """The values of a field of each record."""
@@ -105,9 +103,11 @@ class Evidence:
     ) -> Iterator[tuple[Mapping[str, Any], list[Any]]]:
         source: Source = self._sources[number]
         said = source.fields_of(LINE_TYPES[kind]).get(name, False)
+        is_whole = source.whole_ids and name in _SHARED
         for record in self._records.get((number, kind), ()):
             form, found = read_at(said, record)
-            yield form, [_scaled(form, one) for one in found if one not in source.missing]
+            found = [_scaled(form, one) for one in found if one not in source.missing]
+            yield form, [whole(as_text(x)) for x in found] if is_whole else found
 
 
 def _scaled(form: Mapping[str, Any], value: Any) -> Any:
@@ -181,7 +181,7 @@ def _range(values: Sequence[Any]) -> str:
 def _moment(form: Mapping[str, Any], value: Any) -> tuple[str, float | None]:
     """How a time is written, and when it is."""
     if "format" in form:
-        return "as the format says", None
+        return "", _by_format(form["format"], value)
     number = number_of(value)
     if number is not None:
         per_second, name = _UNITS.get(form.get("unit", "ms"), _UNITS["ms"])
@@ -193,6 +193,14 @@ def _moment(form: Mapping[str, Any], value: Any) -> tuple[str, float | None]:
     if at.tzinfo is None:
         return "without an offset", at.replace(tzinfo=UTC).timestamp()
     return "RFC 3339", at.timestamp()
+
+
+def _by_format(how: str, value: Any) -> float | None:
+    try:
+        at = datetime.strptime(value, how.replace("%e", "%d").replace("%F", "%Y-%m-%d"))
+    except (ValueError, TypeError):
+        return None
+    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
 
 
 def _between(low: float, high: float) -> str:
@@ -209,11 +217,22 @@ def _between(low: float, high: float) -> str:
     return f"{first:%Y-%m-%d %H:%M} to {end}"
 
 
-def _lacks_offset(text: str) -> bool:
-    """Whether a text is a time of a day without an offset.
+def _may_lack_offset(form: Mapping[str, Any]) -> bool:
+    """Whether times that are written so may have no offset."""
+    if "format" in form:
+        how = str(form["format"])
+        return "%z" not in how.lower() and "GMT" not in how
+    return form.get("unit", "iso") == "iso"
 
-    >>> [_lacks_offset(x) for x in ("2026-11-01 10:00:00", "2026-11-01T10:00:00Z", "17:00+01:00")]
+
+def _lacks_offset(form: Mapping[str, Any], value: Any) -> bool:
+    """Whether a time of a day is a text without an offset.
+
+    >>> some = ("2026-11-01 10:00:00", "2026-11-01T10:00:00Z", "2026-11-01 17:00+01:00")
+    >>> [_lacks_offset({}, text) for text in some]
     [True, False, False]
     """
-    _, _, clock = text.strip().replace("T", " ").partition(" ")
+    if "format" in form or not isinstance(value, str):
+        return "format" in form
+    _, _, clock = value.strip().replace("T", " ").partition(" ")
     return bool(clock) and clock[-1].isdigit() and not {"+", "-"} & set(clock[-6:])

@@ -7,7 +7,15 @@ from dataclasses import dataclass, field
 from math import inf
 
 from streamer.ingest.discovery.items import ItemField
-from streamer.ingest.discovery.names import OTHER_NAMES, PIECES, PRICES, is_item, plain, rank
+from streamer.ingest.discovery.names import (
+    OTHER_NAMES,
+    PIECES,
+    PRICES,
+    is_item,
+    plain,
+    rank,
+    words,
+)
 from streamer.ingest.discovery.profile import Profile, Seen, joined, names_of
 from streamer.settings.event_fields import (
     ELEMENT_FIELDS,
@@ -29,6 +37,8 @@ _NOBODY = (
     "device_id",
     "client_id",
     "guest_id",
+    "cookie",
+    "visitor",
 )
 """What stands for users who are not known."""
 _ENVELOPES = ("", "meta", "metadata", "event", "header", "message", "envelope")
@@ -59,6 +69,12 @@ def _fits(name: str, seen: Seen) -> bool:
     return are_numbers and low <= seen.low and seen.high <= high
 
 
+_MINOR = {"cents", "cent", "pence", "minor"}
+_MONEY = {
+    *("eur", "usd", "gbp", "chf", "jpy", "inr", "euro", "euros", "dollars", "money", "paid"),
+    *("sum", "turnover", "gmv", "sales", "revenue", "total", "amount", "price"),
+}
+"""Words in names of what something is worth."""
 _TEXTS = ("feedback", "action")
 """Fields that may hold any text."""
 _FOUND_APART = frozenset(
@@ -165,6 +181,12 @@ def _find_time(profile: Profile, fields: FoundFields) -> None:
         fields.doubts["ts"] = "no field looks like the time of the event"
         return
     unit = best.seen.unit
+    if unit == "format":
+        form, *others = best.seen.formats
+        fields.fields["ts"] = {"path": text_of(best.path), "format": form}
+        if others:
+            fields.doubts["ts"] = f"its format may be {others[0]}, too"
+        return
     if unit not in ("ms", "iso"):
         fields.fields["ts"] = {"path": text_of(best.path), "unit": unit}
     others = [text_of(p.path) for p in candidates[1:4]]
@@ -206,7 +228,7 @@ def item_fields(profile: Profile, kind: str) -> list[ItemField]:
     in_lists = [
         ItemField(path, own.path, own.seen)
         for _, path in lists
-        for own in _of_elements(profile.lists[path])
+        for own in _of_elements(profile, path)
     ]
     ids = _id_list(profile)
     alone = [] if ids is None else [ItemField(ids, None, profile.id_lists[ids])]
@@ -252,8 +274,8 @@ def _take_item(
 
 def _lists(profile: Profile) -> Iterator[tuple[tuple[int, int, int], Path]]:
     """Lists whose elements have ids of items: how good they are, and where they stand."""
-    for path, inner in profile.lists.items():
-        own = _of_elements(inner)
+    for path in profile.lists:
+        own = _of_elements(profile, path)
         if own and own[0].share > _LEAST_SHARE:
             place = rank(names_of(path), ("items", *OTHER_NAMES["items"]))
             has_name = rank(names_of(own[0].path), ("id",)) is None
@@ -296,9 +318,16 @@ def _id_list(profile: Profile) -> Path | None:
     return min(found, key=lambda path: (found[path], len(path)), default=None)
 
 
-def _of_elements(inner: Profile) -> list[_Place]:
-    """Ids of items in elements of a list, the best first."""
-    return places(inner, "item_id") or _ids(inner, 1)
+def _of_elements(profile: Profile, path: Path) -> list[_Place]:
+    """Ids of items in elements of a list, the best first; the only value of each, where the list is
+    called like one of items."""
+    inner = profile.lists[path]
+    found = places(inner, "item_id") or _ids(inner, 1)
+    is_list = rank(names_of(path), ("items", *OTHER_NAMES["items"])) is not None
+    if found or not is_list or len(inner.scalars) != 1:
+        return found
+    ((own, seen),) = inner.scalars.items()
+    return [_Place(own, seen, 0, inner.share(own))] if seen.is_id else []
 
 
 def _ids(profile: Profile, least: int) -> list[_Place]:
@@ -307,7 +336,8 @@ def _ids(profile: Profile, least: int) -> list[_Place]:
     return [
         p
         for p in places(profile, "", ("id",))
-        if len(p.path) >= least and (len(p.path) == 1 or any(map(is_item, names_of(p.path)[-2:-1])))
+        if (depth := len(p.path) - len(profile.within)) >= least
+        and (depth == 1 or any(map(is_item, names_of(p.path)[-2:-1])))
     ]
 
 
@@ -320,5 +350,21 @@ def _find_value(profile: Profile, fields: FoundFields) -> None:
     if price is not None and pieces is not None and not is_exact:
         fields.taken.add(price.path)
         fields.fields["value"] = {"product": [text_of(price.path), text_of(pieces.path)]}
-    else:
-        _take(fields, "value", candidates)
+    elif _take(fields, "value", candidates) is None:
+        _take_money(profile, fields)
+
+
+def _take_money(profile: Profile, fields: FoundFields) -> None:
+    """A number that is called like money: of minor units, such as cents, a hundredth of it."""
+    for path, seen in profile.scalars.items():
+        own = words(names_of(path)[-1])
+        if path in fields.taken or not own or not _fits("value", seen):
+            continue
+        if {*own} & _MINOR:
+            fields.fields["value"] = {"path": text_of(path), "scale": 0.01}
+        elif {*own} & _MONEY:
+            fields.fields["value"] = text_of(path)
+        else:
+            continue
+        fields.taken.add(path)
+        return

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from streamer.ingest.discovery.names import CLICK_COLUMNS, OTHER_NAMES, rank, words
 from streamer.ingest.discovery.profile import Profile, Seen, names_of
+from streamer.ingest.lookup import values_at
 from streamer.settings.paths import Path, text_of
 
 _MOST_VALUES = 100
 _LEAST_SHARE = 0.6
 """Of the records that have the field."""
-_NO, _YES = ("0", "false", "False", "no", "0.0"), ("1", "true", "True", "yes", "1.0")
+NO, YES = ("0", "false", "False", "no", "0.0"), ("1", "true", "True", "yes", "1.0")
 _OTHERS = frozenset(
     words(
         "add added remove removed cart basket wishlist refund refunded cancel cancelled canceled "
@@ -57,6 +59,8 @@ class Value:
     extra: Mapping[str, str | bool] = field(default_factory=dict)
     """`feedback`, `action`."""
     is_sure: bool = True
+    there: str | None = None
+    """What must stand at `Kinds.where`, besides."""
 
 
 @dataclass(frozen=True)
@@ -65,9 +69,11 @@ class Kinds:
 
     path: Path | None = None
     header: str | None = None
-    fixed: str | None = None
+    fixed: tuple[str, ...] | None = None
     values: tuple[Value, ...] = ()
     is_sure: bool = True
+    where: Path | None = None
+    """A second field that tells kinds apart."""
 
     @property
     def at(self) -> str:
@@ -84,10 +90,18 @@ class Kinds:
             found.setdefault(value.kind, []).append(value)
         return found
 
-    def kinds_of(self, text: str | None) -> tuple[str, ...]:
+    def kinds_of(self, text: str | None, record: Mapping[str, Any]) -> tuple[str, ...]:
         """Kinds of events that a record with a value is; none where it is not to be counted."""
         if self.fixed is not None:
-            return (self.fixed,)
+            return self.fixed
+        if self.where is not None:
+            found = {str(each) for each in values_at(record, self.where)}
+            text_there = next(iter(found), None)
+            return tuple(
+                value.kind
+                for value in self.values
+                if value.text == text and value.kind and value.there == text_there
+            )
         return tuple(value.kind for value in self.values if value.text == text and value.kind)
 
 
@@ -137,10 +151,10 @@ def find_kinds(profile: Profile, headers: Mapping[str, Seen], topic: str) -> Kin
         return shown
     fixed = kinds_of_topic(topic)
     if fixed is not None and fixed != "session":
-        return Kinds(fixed=fixed)
+        return Kinds(fixed=(fixed,))
     if best is not None:
         return best[1]
-    return Kinds(fixed="impression", is_sure=False)
+    return Kinds(fixed=("impression",), is_sure=False)
 
 
 def _judge(
@@ -192,15 +206,15 @@ def _click_column(profile: Profile) -> Kinds | None:
     columns: list[tuple[int, Path, Seen]] = []
     for path, seen in profile.scalars.items():
         rank_of_name = rank(names_of(path), CLICK_COLUMNS)
-        is_flag = set(seen.values) <= {*_NO, *_YES}
+        is_flag = set(seen.values) <= {*NO, *YES}
         if rank_of_name is not None and is_flag and profile.share(path) > _LEAST_SHARE:
             columns.append((rank_of_name, path, seen))
     if not columns:
         return None
     _, path, seen = min(columns, key=lambda one: (one[0], len(one[1])))
     texts = list(seen.values)
-    yes = [flag for flag in texts if flag in _YES] or [_opposite(texts[0])]
-    no = [flag for flag in texts if flag in _NO] or [_opposite(yes[0])]
+    yes = [flag for flag in texts if flag in YES] or [_opposite(texts[0])]
+    no = [flag for flag in texts if flag in NO] or [_opposite(yes[0])]
     values = [Value(flag, "impression", seen.values[flag]) for flag in (*no, *yes)]
     values += [Value(flag, "click", seen.values[flag]) for flag in yes]
     return Kinds(path=path, values=tuple(values), is_sure=rank(names_of(path), _SURE) is not None)
@@ -210,5 +224,5 @@ _SURE: Sequence[str] = CLICK_COLUMNS[:5]
 
 
 def _opposite(text: str) -> str:
-    pairs = dict(zip(_NO, _YES, strict=True))
+    pairs = dict(zip(NO, YES, strict=True))
     return pairs.get(text) or next(no for no, yes in pairs.items() if yes == text)

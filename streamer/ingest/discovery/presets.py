@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import replace
 
-from streamer.ingest.discovery.kinds import Kinds, Value, classified, kinds_of_topic
+from streamer.ingest.discovery.kinds import Kinds, Value, classified, find_kinds, kinds_of_topic
 from streamer.ingest.discovery.profile import Profile, Seen
 from streamer.settings.event_fields import LINE_TYPES
 from streamer.settings.load import parse
@@ -21,11 +22,11 @@ _BY_FIELDS: Sequence[tuple[str, Sequence[str]]] = (
     ("posthog", ("event", "distinct_id", "uuid")),
     ("heap", ("event", "app_id", "idempotency_key")),
     ("otel", ("EventName", "Timestamp")),
+    ("otlp", ("resourceLogs[].scopeLogs[].logRecords[].eventName",)),
 )
 """Presets whose events have names of the team's own, and the paths that tell them, first that of
 the names."""
 _WHOLE: Mapping[str, Sequence[str]] = {
-    "otlp": ("resourceLogs",),
     "matomo": ("idsite", "c_n", "c_p"),
     "eb-nerd": ("impression_time", "article_ids_inview"),
     "retailrocket": ("visitorid", "event", "itemid"),
@@ -72,6 +73,8 @@ def find_preset(
     for root in ((), ("payload",)):
         is_change = any(path[: len(root) + 1] == (*root, "after") for path in scalars)
         if is_change and (op := scalars.get((*root, "op"))) is not None:
+            if kinds := _of_column(profile, (*root, "after"), (*root, "op"), op):
+                return "debezium", kinds
             kind = kinds_of_topic(topic)
             values = (
                 Value(operation, kind or "impression" if operation in _INSERTED else "", n)
@@ -79,6 +82,23 @@ def find_preset(
             )
             return "debezium", Kinds((*root, "op"), values=tuple(values), is_sure=kind is not None)
     return None
+
+
+def _of_column(profile: Profile, row: Path, op_at: Path, op: Seen) -> Kinds | None:
+    """The kinds of inserted rows of a table that has events of several, by a column of it."""
+    columns = {path: seen for path, seen in profile.scalars.items() if path[: len(row)] == row}
+    found = find_kinds(Profile(profile.records, scalars=columns), {}, "")
+    if found.path is None or not found.is_sure:
+        return None
+    inserted = [text for text in op.values if text in _INSERTED]
+    values = [
+        replace(value, text=text, there=value.text)
+        for text in inserted
+        for value in found.values
+        if value.kind
+    ]
+    left_out = [Value(text, "", n) for text, n in op.values.items()]
+    return Kinds(op_at, values=(*values, *left_out), where=found.path)
 
 
 def _classified(seen: Seen) -> tuple[Value, ...]:

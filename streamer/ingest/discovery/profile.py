@@ -6,12 +6,13 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from streamer.ingest.discovery.names import EXPERIMENTS, OTHER_NAMES, VARIANT, rank, words
 from streamer.ingest.rejections import unit_of
 from streamer.settings import limits
-from streamer.settings.paths import Path, Where, text_of
+from streamer.settings.paths import Each, Path, Where, text_of
 
 _RFC_3339 = re.compile(r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}")
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
@@ -19,11 +20,26 @@ _KEYS = ("key", "name", "experiment", "experiment_id", "test")
 """Fields by which elements of a list may be told apart, whatever else they hold."""
 _LIKE_KEYS = ("name", "id", "key", "slug")
 """Last words of other names of fields that tell apart experiments: ``test_name``."""
+_NESTED = 4
+"""How deep a list may stand in an element of another."""
 _MOST_KEYS = 20
 """Values of such a field."""
+_WHOLE = re.compile(r"-?\d+\.0+")
+_FORMATS = (
+    *("%m/%d/%Y %I:%M:%S %p", "%d/%m/%Y %I:%M:%S %p", "%m/%d/%Y %H:%M:%S", "%d/%m/%Y %H:%M:%S"),
+    *("%m/%d/%Y %H:%M", "%d/%m/%Y %H:%M", "%d.%m.%Y %H:%M:%S", "%d.%m.%Y %H:%M"),
+    *("%Y/%m/%d %H:%M:%S", "%Y-%m-%d %H:%M", "%Y%m%d%H%M%S", "%d/%b/%Y:%H:%M:%S %z"),
+    *("%a, %d %b %Y %H:%M:%S GMT", "%d %b %Y %H:%M:%S"),
+)
+"""Formats of times that are looked for, beside RFC 3339."""
+_MAY_BE_TIME = re.compile(r"\d{1,4}[/.-]|\d{14}$|[A-Z][a-z]{2}, \d|\d{1,2} [A-Z][a-z]{2} ")
 _UNITS = {"seconds": "s", "microseconds": "us", "nanoseconds": "ns"}
 _GENERIC = frozenset(
-    {"value", "string_value", "int_value", "float_value", "double_value", "text", "string", "int"}
+    {
+        *("value", "string_value", "int_value", "float_value", "double_value", "text", "string"),
+        *("int", "stringValue", "intValue", "doubleValue", "boolValue", "arrayValue", "values"),
+        *("kvlistValue",),
+    }
 )
 
 
@@ -36,6 +52,8 @@ class Seen:
     numeric: int = 0
     """Numbers, and texts that are some."""
     whole: int = 0
+    whole_floats: int = 0
+    """Numbers with decimals that are all 0, like 78.0."""
     units: Counter[str] = field(default_factory=Counter)
     """Units in which they would be times."""
     values: Counter[str] = field(default_factory=Counter)
@@ -53,7 +71,9 @@ class Seen:
         if not isinstance(value, bool) and _NUMBER.fullmatch(written):
             magnitude = float(written)
             self.numeric += 1
-            self.whole += magnitude.is_integer() and "." not in written
+            is_whole = magnitude.is_integer()
+            self.whole += is_whole and "." not in written
+            self.whole_floats += is_whole and _WHOLE.fullmatch(written) is not None
             self.low, self.high = min(self.low, magnitude), max(self.high, magnitude)
         if unit := time_unit(value):
             self.units[unit] += 1
@@ -75,14 +95,24 @@ class Seen:
 
     @property
     def is_id(self) -> bool:
-        """Whether they may be ids: texts, or integers."""
-        return self.texts == self.count or self.whole == self.count
+        """Whether they may be ids: texts, or whole numbers."""
+        return self.texts == self.count or self.whole + self.whole_floats == self.count
 
     @property
     def unit(self) -> str | None:
-        """In which unit they are times, where all are; `iso` for texts."""
+        """In which unit they are times, where all are; `iso` for texts, `format` for those of
+        another one."""
         ((unit, count),) = self.units.most_common(1) or (("", -1),)
-        return unit if count == self.count else None
+        if count == self.count:
+            return unit
+        return "format" if self.formats else None
+
+    @property
+    def formats(self) -> list[str]:
+        """The formats of times that all of them have, the likeliest first."""
+        if self.texts < self.count or not _MAY_BE_TIME.match(next(iter(self.values), "")):
+            return []
+        return [each for each in _FORMATS if all(_has(each, text) for text in self.values)]
 
 
 @dataclass
@@ -97,6 +127,8 @@ class Profile:
     """Of lists of objects: their elements."""
     id_lists: dict[Path, Seen] = field(default_factory=dict)
     """Of lists of texts or numbers: their elements."""
+    within: Path = ()
+    """The path to the objects, where they are elements of records."""
 
     def share(self, path: Path) -> float:
         """The share of objects that have a value at a path."""
@@ -104,22 +136,25 @@ class Profile:
         return seen.count / self.records if seen and self.records else 0.0
 
 
-def profile_of(objects: Iterable[Mapping[str, Any]]) -> Profile:
-    """A profile of parsed objects."""
+def profile_of(objects: Iterable[Mapping[str, Any]], within: Path = ()) -> Profile:
+    """A profile of parsed objects. ``within``: the path to them, where they are elements of
+    records."""
     objects, keys = list(objects), dict[Path, str]()
-    made = _profile(objects, keys)
+    made = _profile(objects, keys, within)
     for path, elements in made.lists.items():
         if key := _key_of_experiments(path, elements):
             keys[path] = key
-    return _profile(objects, keys) if keys else made
+    return _profile(objects, keys, within) if keys else made
 
 
-def _profile(objects: Iterable[Mapping[str, Any]], keys: Mapping[Path, str]) -> Profile:
+def _profile(
+    objects: Iterable[Mapping[str, Any]], keys: Mapping[Path, str], within: Path
+) -> Profile:
     """``keys``: list → the field that tells its elements apart, where it is none of ``_KEYS``."""
-    made = Profile()
+    made = Profile(within=within)
     for one in objects:
         made.records += 1
-        _add(made, (), one, keys)
+        _add(made, within, one, keys)
     return made
 
 
@@ -168,9 +203,15 @@ def _add(to: Profile, path: Path, value: Any, keys: Mapping[Path, str]) -> None:
         seen.add(value)
 
 
-def _add_list(to: Profile, path: Path, values: list[Any], keys: Mapping[Path, str]) -> None:
+def _add_list(
+    to: Profile, path: Path, values: list[Any], keys: Mapping[Path, str], is_nested: bool = False
+) -> None:
+    """``is_nested``: in elements of another list, so that no path leads to one of its values."""
     elements = values[: limits.DISCOVERED_ELEMENTS]
     objects = [x for x in elements if isinstance(x, Mapping)]
+    for one in elements:
+        for nested, found in _lists_in(one, ()):
+            _add_list(to, (*path, Each(), *nested), found, {}, is_nested=True)
     if not objects:
         if len(to.id_lists) < limits.DISCOVERED_PATHS:
             seen = to.id_lists.setdefault(path, Seen())
@@ -183,12 +224,22 @@ def _add_list(to: Profile, path: Path, values: list[Any], keys: Mapping[Path, st
         for one in objects:
             inner.records += 1
             _add(inner, (), one, {})
-    for one in objects:
+    for one in objects if not is_nested else ():
         for step in _steps_of(one, [keys[path]] if path in keys else _KEYS):
             own = {name: x for name, x in one.items() if name != step.key}
             _add(to, (*path, step), own, keys)
-    if len(values) == 1:
+    if len(values) == 1 and not is_nested:
         _add(to, (*path, 0), objects[0], keys)
+
+
+def _lists_in(value: Any, path: Path) -> Iterator[tuple[Path, list[Any]]]:
+    """The lists in an element of a list, which may be one itself, and where they stand."""
+    if isinstance(value, list):
+        yield path, value
+    elif isinstance(value, Mapping) and len(path) < _NESTED:
+        for name, inner in value.items():
+            if name and '"' not in name:
+                yield from _lists_in(inner, (*path, name))
 
 
 def _steps_of(element: Mapping[str, Any], keys: Iterable[str]) -> Iterator[Where]:
@@ -198,6 +249,14 @@ def _steps_of(element: Mapping[str, Any], keys: Iterable[str]) -> Iterator[Where
         if isinstance(value, str) and 0 < len(value) <= limits.MAX_LABEL_CHARS and "]" not in value:
             yield Where(key, value)
             return
+
+
+def _has(form: str, text: str) -> bool:
+    try:
+        datetime.strptime(text.strip(), form)
+    except ValueError:
+        return False
+    return True
 
 
 def time_unit(value: Any) -> str | None:
@@ -220,7 +279,8 @@ def time_unit(value: Any) -> str | None:
 
 
 def names_of(path: Path) -> list[str]:
-    """The names along a path: of elements that are told apart by a key that key.
+    """The names along a path, their parts where they have dots: of elements that are told apart by
+    a key that key.
 
     >>> from streamer.settings.paths import path_of
     >>> names_of(path_of("params[key=page].value.string_value")), names_of(path_of("a[0].b"))
@@ -234,7 +294,7 @@ def names_of(path: Path) -> list[str]:
             is_keyed = True
         elif isinstance(step, str) and not (is_keyed and step in _GENERIC):
             names.append(step)
-    return names
+    return [part for name in names for part in name.split(".") if part]
 
 
 def joined(outer: str, inner: str) -> str:

@@ -59,7 +59,8 @@ def ask_kind(drafts: Sequence[Draft], asker: Asker | None) -> None:
         kinds, topic = draft.shape.kinds, draft.shape.topics[0]
         if kinds.is_sure or kinds.fixed is None:
             continue
-        if asker.confirm(f"Is each record of {topic} {_A.get(kinds.fixed, kinds.fixed)}?"):
+        what = " and ".join(_A.get(kind, kind) for kind in kinds.fixed)
+        if asker.confirm(f"Is each record of {topic} {what}?"):
             draft.shape.kinds = replace(kinds, is_sure=True)
             doubt = "kind: nothing says for sure"
             draft.shape.doubts = [d for d in draft.shape.doubts if not d.startswith(doubt)]

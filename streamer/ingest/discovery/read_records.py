@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from streamer.ingest.discovery.shapes import FoundRecord, SampledTopic, objects_of
+from streamer.ingest.discovery.opening import parsed
+from streamer.ingest.discovery.shapes import FoundRecord, SampledTopic
 from streamer.ingest.lookup import unfolded, values_at
 from streamer.settings.event_fields import LINE_TYPES
 from streamer.settings.model import Settings
@@ -27,8 +28,9 @@ def records_of(
         if log is None or not settings.reads_sources:
             continue
         source = settings.sources[log.source]
-        for record, value in objects_of(sample):
-            for one in events_of(source, unfolded(source, value)):
+        for record in sample.records:
+            value = parsed(record.value)
+            for one in events_of(source, unfolded(source, value)) if value else ():
                 kinds, _ = kinds_said(source, sample.topic, record, one)
                 for kind in kinds:
                     found.setdefault((log.source, kind), []).append(one)

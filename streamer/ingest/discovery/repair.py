@@ -7,13 +7,14 @@ import tomllib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from streamer.errors import ProposalError
 from streamer.ingest.discovery.drafts import Draft, paths_of, through
 from streamer.ingest.discovery.kinds import Value
+from streamer.ingest.discovery.opening import parsed
 from streamer.ingest.discovery.read_records import kinds_said, read_at
 from streamer.ingest.discovery.shapes import FoundRecord, SampledTopic
 from streamer.ingest.discovery.trying import Tried, tried
@@ -126,9 +127,9 @@ def _kinds(draft: Draft, going: Sequence[Value]) -> set[str]:
 def _causes(settings: Settings, made: Tried) -> _Causes:
     found: _Causes = {}
     for topic, record, reason in made.refused:
-        source, value = _source(settings, topic), _parsed(record)
+        source, value = _source(settings, topic), parsed(record.value)
         kinds, text = list[str](), None
-        if source is not None and isinstance(value, dict):
+        if source is not None and source.each is None and isinstance(value, dict):
             kinds, text = kinds_said(source, topic, record, unfolded(source, value))
         cause = Cause(topic, reason, next(iter(kinds), None), text)
         found.setdefault(cause, []).append(record)
@@ -137,13 +138,6 @@ def _causes(settings: Settings, made: Tried) -> _Causes:
 
 def _source(settings: Settings, topic: str) -> Source | None:
     return settings.sources[settings.logs[topic].source] if settings.reads_sources else None
-
-
-def _parsed(record: FoundRecord) -> Any:
-    try:
-        return msgspec.json.decode(record.value)
-    except (ValueError, RecursionError):
-        return None
 
 
 def _correct(drafts: Sequence[Draft], settings: Settings, cause: Cause, causes: _Causes) -> bool:
@@ -257,13 +251,15 @@ def _path_in_record(draft: Draft, kind: str, name: str) -> str | None:
 
 def _lacks(source: Source, cause: Cause, name: str, record: FoundRecord) -> bool:
     said = source.fields_of(LINE_TYPES[str(cause.kind)]).get(name, False)
-    return not read_at(said, unfolded(source, _parsed(record)))[1]
+    return not read_at(said, unfolded(source, parsed(record.value)))[1]
 
 
 def _split(draft: Draft, cause: Cause, path: str, whole: int, lacking: int) -> bool:
     """Counts the records of a value that have a field, and ignores the others."""
     kinds, kind, text = draft.shape.kinds, str(cause.kind), cause.text or ""
     values = kinds.values
+    if kinds.fixed is not None and len(kinds.fixed) > 1:
+        return False
     if kinds.fixed is not None:
         kinds, text = replace(kinds, fixed=None), ""
         values = (Value(text, kind, whole),)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-
-import msgspec
 
 from streamer.ingest.discovery import items
 from streamer.ingest.discovery.fields import find_fields, item_fields, unnamed_items
 from streamer.ingest.discovery.items import ItemField
 from streamer.ingest.discovery.kinds import Kinds, find_kinds
+from streamer.ingest.discovery.marked import with_marked
+from streamer.ingest.discovery.opening import Opening, find_opening, parsed, written
 from streamer.ingest.discovery.presets import find_preset, source_of, supplied
 from streamer.ingest.discovery.profile import Profile, Seen, profile_of
+from streamer.ingest.discovery.tables import preset_of_columns
+from streamer.ingest.lookup import values_at
 from streamer.settings import limits
 from streamer.settings.event_fields import LINE_TYPES
 from streamer.settings.paths import Path, path_of
@@ -64,6 +66,9 @@ class Shape:
     format: str = "json"
     registry: str | None = None
     columns: tuple[str, ...] = ()
+    opening: Opening = field(default_factory=Opening)
+    whole_ids: bool = False
+    """Whether ids are written with decimals that are 0."""
     taken: set[Path] = field(default_factory=set)
 
     def said_of(self, kind: str) -> dict[str, FieldSource]:
@@ -75,37 +80,33 @@ def find_shapes(samples: Sequence[SampledTopic]) -> list[Shape]:
     """What the records of some topics look like; of those with objects only."""
     groups: dict[Any, list[SampledTopic]] = {}
     for sample in samples:
-        objects = objects_of(sample)
+        opening = opening_of(sample)
+        objects = objects_of(sample, opening)
         if objects:
-            groups.setdefault(_likeness(sample, objects), []).append(sample)
+            likeness = _likeness(sample, objects, opening)
+            groups.setdefault(likeness, []).append(sample)
     shapes = [_shape(group) for group in groups.values()]
     chosen = _items(shapes)
     for i, shape in enumerate(shapes):
-        _fill_all(shape, {kind: item for (at, kind), item in chosen.items() if at == i})
-    _doubt_floats(shapes, chosen)
+        of_shape = {kind: item for (at, kind), item in chosen.items() if at == i}
+        _fill_all(shape, of_shape)
+        shape.kinds = with_marked(shape.kinds, shape.profiles, shape.fields)
+        shape.whole_ids = any(map(items.are_floats, _ids_of(shape, of_shape)))
     return shapes
 
 
-def _doubt_floats(shapes: Sequence[Shape], chosen: Mapping[tuple[int, str], ItemField]) -> None:
-    """Ids that are whole numbers in some kinds, and have decimals in others, where a column has
-    gaps: they are texts, and never equal."""
-    ids: dict[str, dict[tuple[int, str], Seen]] = {
-        "item_id": {at: item.seen for at, item in chosen.items()}
-    }
-    for name in ("user_id", "request_id"):
-        ids[name] = {
-            (i, kind): profile.scalars[path_of(path)]
-            for i, shape in enumerate(shapes)
-            for kind, profile in shape.profiles.items()
-            if isinstance(path := shape.fields[kind].get(name), str) and "[]" not in path
-        }
-    for name, by_kind in ids.items():
-        floats = [at for at, seen in by_kind.items() if items.are_floats(seen)]
-        if len(floats) in (0, len(by_kind)):
-            continue
-        for i, kind in floats:
-            what = "whole numbers with decimals, like 1.0, which equal no id without them"
-            shapes[i].doubts.append(f"{name}: {what} ({kind})")
+def _ids_of(shape: Shape, chosen: Mapping[str, ItemField]) -> Iterator[Seen]:
+    """The values of all fields of a shape that are ids."""
+    yield from (item.seen for item in chosen.values())
+    for kind, profile in shape.profiles.items():
+        for name in ("user_id", "request_id", "event_id", "session_id"):
+            said = shape.fields.get(kind, {}).get(name, ())
+            for text in (
+                (said,) if isinstance(said, str) else said if isinstance(said, tuple) else ()
+            ):
+                seen = profile.scalars.get(path_of(text)) if isinstance(text, str) else None
+                if seen is not None:
+                    yield seen
 
 
 def _items(shapes: Sequence[Shape]) -> dict[tuple[int, str], ItemField]:
@@ -128,26 +129,45 @@ def _items(shapes: Sequence[Shape]) -> dict[tuple[int, str], ItemField]:
     return {at: item for at, item in chosen.items() if item is not None}
 
 
-def objects_of(sample: SampledTopic) -> list[tuple[FoundRecord, Mapping[str, Any]]]:
-    """The records that are objects, parsed."""
-    objects: list[tuple[FoundRecord, Mapping[str, Any]]] = []
-    for record in sample.records:
-        try:
-            value = msgspec.json.decode(record.value)
-        except (ValueError, RecursionError):  # msgspec's and Unicode's errors are ValueErrors
-            continue
-        if isinstance(value, dict):
-            objects.append((record, value))
-    return objects
+def objects_of(
+    sample: SampledTopic, opening: Opening
+) -> list[tuple[FoundRecord, Mapping[str, Any]]]:
+    """The events of records, parsed, each with its record."""
+    values = ((record, parsed(record.value)) for record in sample.records)
+    return [
+        (record, event)
+        for record, value in values
+        if isinstance(value, dict | list)
+        for event in opening.events(value)
+    ]
 
 
-def _likeness(sample: SampledTopic, objects: Sequence[tuple[FoundRecord, Any]]) -> Any:
+def opening_of(sample: SampledTopic) -> Opening:
+    """How the records of a topic are opened."""
+    values = [parsed(record.value) for record in sample.records]
+    return find_opening([value for value in values if isinstance(value, dict | list)])
+
+
+def _likeness(
+    sample: SampledTopic, objects: Sequence[tuple[FoundRecord, Any]], opening: Opening
+) -> Any:
     """What topics have in common whose records are one shape."""
-    profile, headers = profile_of(value for _, value in objects), headers_of(objects)
-    preset, kinds = find_preset(profile, headers, sample.topic) or (None, None)
+    profile = profile_of((value for _, value in objects), opening.each)
+    headers = headers_of(objects)
+    preset, kinds = _preset(profile, headers, sample) or (None, None)
     kinds = kinds or find_kinds(profile, headers, sample.topic)
     of_topic = sample.topic if kinds.path is None and kinds.header is None else None
-    return preset, kinds.path, kinds.header, of_topic, sample.format
+    of_opening = (opening.each, opening.json, *opening.split.items())
+    return preset, kinds.path, kinds.header, of_topic, sample.format, of_opening
+
+
+def _preset(
+    profile: Profile, headers: Mapping[str, Seen], sample: SampledTopic
+) -> tuple[str, Kinds] | None:
+    """The preset that fits: of a table without a header row by its columns."""
+    if sample.columns and (preset := preset_of_columns(sample.columns)):
+        return preset, Kinds()
+    return find_preset(profile, headers, sample.topic)
 
 
 def headers_of(objects: Sequence[tuple[FoundRecord, Any]]) -> dict[str, Seen]:
@@ -161,19 +181,21 @@ def headers_of(objects: Sequence[tuple[FoundRecord, Any]]) -> dict[str, Seen]:
 
 
 def _shape(samples: Sequence[SampledTopic]) -> Shape:
-    objects = [one for sample in samples for one in objects_of(sample)]
-    profile, headers = profile_of(value for _, value in objects), headers_of(objects)
-    topic = samples[0].topic
-    preset, kinds = find_preset(profile, headers, topic) or (None, None)
+    opening = opening_of(samples[0])
+    objects = [one for sample in samples for one in objects_of(sample, opening)]
+    profile = profile_of((value for _, value in objects), opening.each)
+    headers, topic = headers_of(objects), samples[0].topic
+    preset, kinds = _preset(profile, headers, samples[0]) or (None, None)
     kinds = kinds or find_kinds(profile, headers, topic)
     made = Shape([sample.topic for sample in samples], kinds, preset, records=len(objects))
     made.format, made.registry = samples[0].format, samples[0].registry
-    made.columns = samples[0].columns
+    made.columns, made.opening = samples[0].columns, opening
     for kind in LINE_TYPES:
-        own = [one for one in objects if kind in _kinds_of(kinds, *one)]
+        own = [one for one in objects if kind in _kinds_of(kinds, *one, len(opening.each))]
         if own:
-            made.profiles[kind] = profile_of(value for _, value in own)
-            made.profiles[kind].copies = len(own) - len({record.value for record, _ in own})
+            made.profiles[kind] = profile_of((value for _, value in own), opening.each)
+            distinct = {written(value) for _, value in own}
+            made.profiles[kind].copies = len(own) - len(distinct)
     made.is_ours = preset is None and not made.columns and _is_ours(made)
     return made
 
@@ -193,18 +215,18 @@ def _fill_all(shape: Shape, chosen: Mapping[str, ItemField]) -> None:
             shape.doubts.append(f"kind: {value.text!r} is taken for an {value.kind}")
 
 
-def _kinds_of(kinds: Kinds, record: FoundRecord, value: Mapping[str, Any]) -> tuple[str, ...]:
+def _kinds_of(
+    kinds: Kinds, record: FoundRecord, value: Mapping[str, Any], within: int
+) -> tuple[str, ...]:
+    """``within``: steps of paths that lead to the event."""
     if kinds.header is not None:
-        return kinds.kinds_of(record.headers.get(kinds.header))
+        return kinds.kinds_of(record.headers.get(kinds.header), value)
     if kinds.path is None:
-        return kinds.kinds_of(None)
-    at: Any = value
-    for step in kinds.path:
-        at = at.get(step) if isinstance(at, Mapping) else None
+        return kinds.kinds_of(None, value)
     seen = Seen()
-    if at is not None:
+    for at in values_at(value, kinds.path[within:]):
         seen.add(at)
-    return kinds.kinds_of(next(iter(seen.values), None))
+    return kinds.kinds_of(next(iter(seen.values), None), value)
 
 
 def _is_ours(shape: Shape) -> bool:

@@ -14,7 +14,7 @@ from streamer.ingest.discovery.kinds import Value
 from streamer.ingest.discovery.names import VARIANT
 from streamer.ingest.discovery.presets import source_of
 from streamer.settings.event_fields import LINE_TYPES
-from streamer.settings.paths import text_of
+from streamer.settings.paths import Path, text_of
 from streamer.settings.sources import FieldSource, KindValue
 
 _WIDTH = 40
@@ -107,8 +107,10 @@ class _Writer:
             yield f"registry = {toml_value(shape.registry)}"
         if shape.preset is not None:
             yield f"preset = {toml_value(shape.preset)}"
-        if shape.columns:
-            yield f"columns = {toml_value(shape.columns)}"
+        if shape.preset is None:
+            yield from self._opening()
+        if shape.whole_ids:
+            yield "whole_ids = true"
         if shape.positions_from == 0:
             yield "positions_from = 0"
         if self._draft.zone is not None:
@@ -123,6 +125,17 @@ class _Writer:
         for (kind, name), why in self._draft.left_out.items():
             if kind not in by_kind:
                 yield comment(f"? {kind}.{name} is not read: {why}")
+
+    def _opening(self) -> Iterator[str]:
+        """How records are taken apart."""
+        opening = self._shape.opening
+        said = {
+            "columns": self._shape.columns,
+            "each": opening.each_text,
+            "json": opening.json,
+            "split": opening.split,
+        }
+        yield from (f"{key} = {toml_value(value)}" for key, value in said.items() if value)
 
     def _of_preset(self, by_kind: Mapping[str, Fields]) -> Iterator[str]:
         """What speaks for the ids that the preset reads."""
@@ -164,7 +177,8 @@ class _Writer:
         shape, kinds = self._shape, self._shape.kinds
         yield from ("", "[sources.kind]")
         if kinds.fixed is not None:
-            yield _line(f"fixed = {toml_value(kinds.fixed)}", "all records of the topic")
+            fixed = kinds.fixed[0] if len(kinds.fixed) == 1 else kinds.fixed
+            yield _line(f"fixed = {toml_value(fixed)}", "all records of the topic")
             return
         source = None
         if self._draft.names_by_preset and shape.preset is not None:
@@ -184,19 +198,26 @@ class _Writer:
             new = [value for value in values_of.get(kind, []) if value.text not in known]
             kept = [rule for rule in before if not kind or rule.value not in ignored]
             if new:
-                yield from _values(kind or "ignored", [_rule(rule) for rule in kept], new)
+                yield from _values(
+                    kind or "ignored", [_rule(rule) for rule in kept], new, kinds.where
+                )
         counted = [v for kind in LINE_TYPES for v in values_of.get(kind, [])]
         if rules and counted:
             yield comment("seen: " + ", ".join(f"{v.text} {v.records:,}" for v in counted))
 
 
-def _values(name: str, before: Sequence[Any], new: Sequence[Value]) -> Iterator[str]:
+def _values(
+    name: str, before: Sequence[Any], new: Sequence[Value], where: Path | None
+) -> Iterator[str]:
     yield f"{name} = ["
     if before:
         yield from (f"    {toml_value(one)}," for one in before)
     for value in new:
-        of_value = {"value": value.text} if value.text else {}
-        said = {**of_value, **value.extra} if value.extra else value.text
+        table: dict[str, Any] = {"value": value.text} if value.text else {}
+        if where is not None and value.there is not None:
+            table["where"] = {text_of(where): value.there}
+        table |= value.extra
+        said = value.text if table == {"value": value.text} else table
         is_seen = f"{value.records:,} records" if value.records else "not seen"
         yield _line(f"    {toml_value(said)},", is_seen if value.is_sure else f"? {is_seen}")
     yield "]"

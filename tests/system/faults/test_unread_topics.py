@@ -15,6 +15,7 @@ from streamer.testing import LogRecord
 from streamer.testing.embedded import create_topics
 from tests.support.fixtures import MakeTopics
 from tests.support.lanes import long
+from tests.support.own_names import own_names
 from tests.support.workers import Bench, bench, delete_topics, document_of, produce, until
 from tests.system.faults.test_kafka import impressions
 
@@ -119,7 +120,7 @@ async def test_a_topic_that_is_gone_is_named_and_counted_once_it_is_back(
         await made.stop_workers()
 
 
-SOURCE: dict[str, Any] = {"kind": {"fixed": "impression"}}
+SOURCE: dict[str, Any] = {"kind": {"fixed": "impression"}, "fields": own_names()}
 
 
 @pytest.mark.parametrize("is_running", [False, pytest.param(True, marks=long)])

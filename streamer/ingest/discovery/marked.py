@@ -1,0 +1,79 @@
+"""Lists that were shown in whose records stands what was clicked or bought: a flag of each item, or
+a list of ids."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from streamer.ingest.discovery.kinds import NO, YES, Kinds, Value, classified
+from streamer.ingest.discovery.names import CLICK_COLUMNS, rank
+from streamer.ingest.discovery.profile import Profile, Seen, joined, names_of
+from streamer.settings.event_fields import ELEMENT_FIELDS
+from streamer.settings.paths import Each, Path, Where, path_of, text_of, through_lists
+from streamer.settings.sources import FieldSource
+
+Fields = dict[str, FieldSource]
+
+
+def with_marked(kinds: Kinds, profiles: Mapping[str, Profile], fields: dict[str, Fields]) -> Kinds:
+    """The kinds of records that hold lists, with those of what is marked in them; fields of such
+    kinds are added."""
+    shown, profile = fields.get("impression"), profiles.get("impression")
+    item = None if shown is None else shown.get("item_id")
+    if shown is None or profile is None or not isinstance(item, str) or "[]" not in item:
+        return kinds
+    for kind in ("click", "conversion"):
+        marked = None if kind in profiles else _marked(profile, item, kind)
+        if marked is None:
+            continue
+        of_items = {*ELEMENT_FIELDS["impressions"], "position"}
+        own: Fields = {name: said for name, said in shown.items() if name not in of_items}
+        if kind == "click" and "position" in shown:
+            own["position"] = _of_marked(shown["position"], item, marked)
+        fields[kind] = {**own, "item_id": marked}
+        kinds = _with(kinds, kind)
+    return kinds
+
+
+def _of_marked(said: FieldSource, item: str, marked: str) -> FieldSource:
+    """Where another field of marked items stands; false where they are ids alone."""
+    every, own = (text.rpartition("[]")[0] for text in (item, marked))
+    if not isinstance(said, str) or not said.startswith(f"{every}[]"):
+        return said
+    return own + said.removeprefix(every) if own.startswith(every) else False
+
+
+def _with(kinds: Kinds, kind: str) -> Kinds:
+    """Records of impressions are of another kind, too."""
+    if kinds.fixed is not None:
+        return replace(kinds, fixed=(*kinds.fixed, kind))
+    shown = [value for value in kinds.values if value.kind == "impression"]
+    more = [Value(value.text, kind, value.records, there=value.there) for value in shown]
+    return replace(kinds, values=(*kinds.values, *more))
+
+
+def _marked(profile: Profile, item: str, kind: str) -> str | None:
+    """The path of the items of a list that are marked so."""
+    lists, rest = through_lists(path_of(item))
+    steps: list[Path] = [(*at, Each()) for at, _ in lists]
+    elements = profile.lists.get(sum(steps, ())[:-1])
+    for path, seen in elements.scalars.items() if elements is not None else ():
+        if len(path) == 1 and isinstance(path[0], str) and _is_flag(path, seen, kind):
+            yes = next((text for text in seen.values if text in YES), "true")
+            *outer, (*last, _) = steps
+            of_those = (*sum(outer, ()), *last, Each(Where(path[0], yes)))
+            return joined(text_of(of_those), text_of(rest))
+    for path, seen in profile.id_lists.items():
+        said = classified(names_of(path)[-1])[0] if names_of(path) else ""
+        if said == kind and seen.is_id and text_of(path) + "[]" != item:
+            return f"{text_of(path)}[]"
+    return None
+
+
+def _is_flag(path: Path, seen: Seen, kind: str) -> bool:
+    """Whether a field of an item says that it was clicked, or bought."""
+    if not set(seen.values) <= {*YES, *NO}:
+        return False
+    is_click = rank(names_of(path), CLICK_COLUMNS) is not None
+    return classified(names_of(path)[-1])[0] == kind or (kind == "click" and is_click)

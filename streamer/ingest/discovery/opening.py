@@ -1,0 +1,117 @@
+"""What has to be taken apart before records can be looked at: several events in one record, JSON in
+texts, and several values in one text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from streamer.ingest.discovery.kinds import find_kinds
+from streamer.ingest.discovery.names import OTHER_NAMES, rank
+from streamer.ingest.discovery.profile import Profile, Seen, names_of, profile_of
+from streamer.ingest.lookup import unfolded, values_at
+from streamer.settings.paths import Each, Path, text_of
+from streamer.settings.sources import Source, SourceKind
+
+_MOST = 0.9
+_SEPARATORS = ("|", ",", ";", " ")
+_LEAST_KINDS = 2
+"""Kinds of events that elements of a list must say to be taken for events."""
+
+
+@dataclass(frozen=True)
+class Opening:
+    """How records are opened, as settings say it."""
+
+    each: Path = ()
+    """The path to each event, which ends with `Each`; empty where a record is one."""
+    json: tuple[str, ...] = ()
+    split: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def each_text(self) -> str | None:
+        """As a setting."""
+        return text_of(self.each) if self.each else None
+
+    def events(self, record: Any) -> list[Mapping[str, Any]]:
+        """The events of a record that was parsed."""
+        source = Source(topics=("x",), kind=SourceKind(), json=self.json, split=dict(self.split))
+        opened = unfolded(source, record) if self.json or self.split else record
+        return [each for each in values_at(opened, self.each) if isinstance(each, dict)]
+
+
+def find_opening(records: Sequence[Any]) -> Opening:
+    """How some parsed records are to be opened."""
+    if records and sum(isinstance(one, list) for one in records) > _MOST * len(records):
+        return Opening(each=(Each(),))
+    profile = profile_of(one for one in records if isinstance(one, dict))
+    texts = tuple(text_of(path) for path, seen in profile.scalars.items() if _is_json(seen))
+    split = {
+        text_of(path): by
+        for path, seen in profile.scalars.items()
+        if (by := _separator(path, seen)) is not None
+    }
+    return Opening(_events_within(profile), texts, split)
+
+
+def _events_within(profile: Profile) -> Path:
+    """The path to events that stand in a list of each record, where the record is none itself."""
+    if len({value.kind for value in find_kinds(profile, {}, "").values if value.kind}) > 1:
+        return ()
+    best: tuple[int, int, Path] | None = None
+    for path, elements in profile.lists.items():
+        kinds = find_kinds(elements, {}, "")
+        of_kinds = {value.kind for value in kinds.values if value.kind and value.is_sure}
+        has_time = any(seen.unit is not None for seen in elements.scalars.values())
+        if kinds.path is None or len(of_kinds) < _LEAST_KINDS or not has_time:
+            continue
+        worth = (len(of_kinds), -len(path), path)
+        if best is None or worth[:2] > best[:2]:
+            best = worth
+    return () if best is None else (*best[2], Each())
+
+
+def _is_json(seen: Seen) -> bool:
+    texts = [text for text in seen.values if text.startswith(("{", "["))]
+    return seen.texts == seen.count and len(texts) > _MOST * len(seen.values) and _parse(texts)
+
+
+def _parse(texts: Sequence[str]) -> bool:
+    for text in texts[:20]:
+        try:
+            found = msgspec.json.decode(text)
+        except (ValueError, RecursionError):
+            return False
+        if not isinstance(found, dict | list):
+            return False
+    return bool(texts)
+
+
+def _separator(path: Path, seen: Seen) -> str | None:
+    """What stands between the ids in texts that are called like a list of items."""
+    wanted = ("items", "impressions", "impression", *OTHER_NAMES["items"])
+    if seen.texts < seen.count or rank(names_of(path), wanted) is None:
+        return None
+    for by in _SEPARATORS:
+        pieces = [text.split(by) for text in seen.values]
+        is_list = sum(len(some) > 1 for some in pieces) > len(pieces) / 2
+        if is_list and not any("-" in x or ":" in x for some in pieces[:5] for x in some):
+            return by
+    return None
+
+
+def parsed(value: bytes) -> Any:
+    """A record that is JSON; None where it is none."""
+    try:
+        return msgspec.json.decode(value)
+    except (ValueError, RecursionError):  # msgspec's and Unicode's errors are ValueErrors
+        return None
+
+
+def written(event: Mapping[str, Any]) -> bytes:
+    """An event of a record as a record of its own."""
+    return json.dumps(event, separators=(",", ":")).encode()
