@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 from streamer.ingest.discovery.dimensions import Dimensions
 from streamer.ingest.discovery.kinds import Value
 from streamer.ingest.discovery.shapes import Shape
 from streamer.settings.event_fields import FIELDS, LINE_TYPES
-from streamer.settings.paths import Each, path_of, text_of
+from streamer.settings.paths import Each, Path, path_of, text_of
 from streamer.settings.source_rules import forms_of, preset_of
 from streamer.settings.sources import FieldSource, Source
 
 Fields = dict[str, FieldSource]
+_NEEDED = ("ts", "user_id")
+"""Fields that each event has, most likely in one place."""
 PRESETS_WITHOUT_NAMES = ("cloudevents", "debezium")
 """Presets that leave it to the settings what their records are."""
 
@@ -41,11 +44,17 @@ class Draft:
         """Whether the preset says what records of some names are."""
         return self.shape.preset not in (None, *PRESETS_WITHOUT_NAMES)
 
+    @property
+    def each(self) -> Path:
+        """The path to each event of a record."""
+        preset = None if self.shape.preset is None else _preset(self.shape.preset)
+        if preset is not None and preset.each is not None:
+            return path_of(preset.each)
+        return self.shape.opening.each
+
     def of_preset(self, kind: str) -> Mapping[str, FieldSource]:
         """What the preset says of a kind."""
-        if self.shape.preset is None:
-            return {}
-        alone = preset_of(Source(topics=("x",), preset=self.shape.preset))
+        alone = None if self.shape.preset is None else _preset(self.shape.preset)
         return {} if alone is None else alone.fields_of(LINE_TYPES[kind])
 
     def said(self, kind: str) -> Fields:
@@ -88,53 +97,64 @@ class Draft:
         return records
 
 
+@cache
+def _preset(name: str) -> Source | None:
+    """A preset as a source, with the dimensions that it knows."""
+    return preset_of(Source(topics=("x",), preset=name))
+
+
 def paths_of(said: FieldSource) -> Iterator[str]:
     """All paths of a field."""
     for form in forms_of(said):
         yield from (text for text in form.get("product", (form.get("path"),)) if text is not None)
 
 
-def through(said: FieldSource) -> list[str]:
-    """The list that each path of a field passes through; "" where it passes through none."""
+def through(said: FieldSource, each: Path = ()) -> list[str]:
+    """The list that each path of a field passes through, from an event that stands at ``each``; ""
+    where it passes through none."""
     found = []
     for text in paths_of(said):
         path = path_of(text)
+        path = path[len(each) :] if path[: len(each)] == each else path
         last = max((i for i, step in enumerate(path) if isinstance(step, Each)), default=-1)
         found.append(text_of(path[: last + 1]))
     return found
 
 
 def tables(draft: Draft) -> dict[str, Fields]:
-    """Kind → the lines of its table; "" → those of all kinds. A field of the elements of a list
-    stands with all kinds only where all have it."""
+    """Kind → the lines of its table; "" → those of all kinds."""
     fields = draft.shape.fields
     kinds = [kind for kind in LINE_TYPES if kind in fields]
-    first = next(iter(kinds), None)
     base: Fields = {}
     for kind in kinds:
         for name, said in fields[kind].items():
-            is_only = all(kind == k or name not in fields[k] for k in kinds)
-            of_all = not any(through(said)) or all(
-                fields[k].get(name) == said or k not in _kinds_with(name) for k in kinds
-            )
-            if name == "item_id":
-                if kind == first:
-                    base[name] = said
-            elif of_all and (kind == first or is_only) and said is not False:
-                base.setdefault(name, said)
+            if name not in base and said is not False and _is_of_all(draft, kinds, name, said):
+                base[name] = said
     found = {"": base}
     for kind in kinds:
-        own = {n: said for n, said in fields[kind].items() if base.get(n) != said}
-        needless = {
-            n
-            for n, said in own.items()
-            if said is False and n not in base and n not in draft.of_preset(kind)
+        of_preset = draft.of_preset(kind)
+        found[kind] = {
+            name: said
+            for name, said in fields[kind].items()
+            if base.get(name) != said and (said is not False or name in {*base, *of_preset})
         }
-        found[kind] = {n: said for n, said in own.items() if n not in needless}
     for one in draft.dimensions.chosen:
         if one.path:
             base[one.name] = text_of(one.path)
     return found
+
+
+def _is_of_all(draft: Draft, kinds: Sequence[str], name: str, said: FieldSource) -> bool:
+    """Whether a field stands in the table of all kinds: where no other that may have it would look
+    for it in vain, or in a list that is none of its items."""
+    may = [kind for kind in kinds if kind in _kinds_with(name)]
+    own = {kind: draft.shape.fields[kind].get(name) for kind in may}
+    if name == "item_id":
+        return not any(one is None and name in draft.of_preset(kind) for kind, one in own.items())
+    if any(through(said, draft.each)):
+        return all(one == said for one in own.values())
+    is_free = name in _NEEDED and not any(name in draft.of_preset(kind) for kind in may)
+    return is_free or all(one not in (None, False) for one in own.values())
 
 
 def _kinds_with(name: str) -> list[str]:

@@ -222,7 +222,7 @@ def _may_lack_offset(form: Mapping[str, Any]) -> bool:
     if "format" in form:
         how = str(form["format"])
         return "%z" not in how.lower() and "GMT" not in how
-    return form.get("unit", "iso") == "iso"
+    return str(form.get("unit", "iso")) == "iso"
 
 
 def _lacks_offset(form: Mapping[str, Any], value: Any) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from streamer.errors import ProposalError
 from streamer.ingest.discovery.drafts import Draft, paths_of, through
 from streamer.ingest.discovery.kinds import Value
 from streamer.ingest.discovery.opening import parsed
-from streamer.ingest.discovery.read_records import kinds_said, read_at
+from streamer.ingest.discovery.read_records import events_of, kinds_said, read_at
 from streamer.ingest.discovery.shapes import FoundRecord, SampledTopic
 from streamer.ingest.discovery.trying import Tried, tried
 from streamer.ingest.lookup import unfolded
@@ -88,9 +88,9 @@ def _leave_out_unreadable(draft: Draft, drafts: Sequence[Draft]) -> None:
             raise ProposalError(f"{what}; in {', '.join(topics)}", topics)
     for kind in draft.shape.profiles:
         said = draft.said(kind)
-        within = [path for path in through(said.get("item_id", False)) if path]
+        within = [path for path in through(said.get("item_id", False), draft.each) if path]
         for name in list(draft.shape.fields.get(kind, {})):
-            lists = [path for path in through(said[name]) if path]
+            lists = [path for path in through(said[name], draft.each) if path]
             if name == "item_id" or not lists:
                 continue
             is_of_element = name in ELEMENT_FIELDS[LINE_TYPES[kind]]
@@ -126,14 +126,27 @@ def _kinds(draft: Draft, going: Sequence[Value]) -> set[str]:
 
 def _causes(settings: Settings, made: Tried) -> _Causes:
     found: _Causes = {}
-    for topic, record, reason in made.refused:
+    for topic, record, reason in _events(settings, made):
         source, value = _source(settings, topic), parsed(record.value)
         kinds, text = list[str](), None
-        if source is not None and source.each is None and isinstance(value, dict):
+        if source is not None and value is not None:
             kinds, text = kinds_said(source, topic, record, unfolded(source, value))
         cause = Cause(topic, reason, next(iter(kinds), None), text)
         found.setdefault(cause, []).append(record)
     return found
+
+
+def _events(settings: Settings, made: Tried) -> Iterator[tuple[str, FoundRecord, str]]:
+    """The records that are refused; of those that hold several events a record of each of these."""
+    for topic, record, reason in made.refused:
+        source = _source(settings, topic)
+        if source is None or source.each is None:
+            yield topic, record, reason
+            continue
+        events = events_of(source, parsed(record.value))
+        alone = [replace(record, value=msgspec.json.encode(event)) for event in events]
+        refused = tried(settings, [SampledTopic(topic, alone)]).refused
+        yield from refused or [(topic, record, reason)]
 
 
 def _source(settings: Settings, topic: str) -> Source | None:
