@@ -36,10 +36,11 @@ class Wizard:
     def choose(self, question: str, choices: Sequence[str]) -> int:
         """The number of the choice, from 0."""
         if question not in self._given:
+            self._console.print(Text(question))
             for number, choice in enumerate(choices, 1):
                 self._console.print(Text(f"  {number}  {choice}"), soft_wrap=True)
             numbers = [str(number) for number in range(1, len(choices) + 1)]
-            self._given[question] = int(self._ask(question, "1", numbers)) - 1
+            self._given[question] = int(self._ask("Number", "1", numbers)) - 1
         return int(self._given[question])
 
     def confirm(self, question: str) -> bool:

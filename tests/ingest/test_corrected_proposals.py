@@ -24,8 +24,8 @@ def sample(records: list[Any], topic: str = "web") -> SampledTopic:
 def shop(
     change: Callable[[int, Record], Mapping[str, Any] | None] = lambda n, one: {},
 ) -> list[Any]:
-    """100 impressions, clicks and purchases each. ``change``: what is different in the n-th; a field
-    that is None is not there."""
+    """100 impressions, clicks and purchases each. ``change``: what is different in the n-th; what
+    is None is not there."""
     records = []
     for n in range(100):
         common = {"ts": MS + n, "uid": f"u{n % 7}", "sku": f"i{n % 30}"}
@@ -144,7 +144,7 @@ def test_records_that_lack_the_item_are_ignored_alone() -> None:
 
 
 def test_impressions_are_never_left_out() -> None:
-    with pytest.raises(ProposalError, match="impressions need item_id, .* in web") as error:
+    with pytest.raises(ProposalError, match=r"impressions need item_id, .* in web") as error:
         propose([sample(shop(of("shown", sku=None)))], "a test")
     assert (error.value.exit_code, error.value.topics) == (1, ("web",))
 

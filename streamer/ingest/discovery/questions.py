@@ -82,7 +82,8 @@ def ask_arm(drafts: Sequence[Draft], asker: Asker | None) -> None:
         may = [one for one in (*own.chosen, *own.arms) if one.name == VARIANT]
         arm = [one for one in may if one.path == path]
         others = [one for one in own.chosen if one.name != VARIANT]
-        draft.dimensions = replace(own, chosen=(*arm, *others), arms=(), is_asked=True)
+        left = tuple(one for one in own.others if one.path != path)
+        draft.dimensions = replace(own, chosen=(*arm, *others), others=left, arms=(), is_asked=True)
 
 
 def _called(arm: ProposedDimension) -> str:
