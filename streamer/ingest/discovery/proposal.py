@@ -129,7 +129,7 @@ def _doubts(shapes: Sequence[Shape]) -> Iterator[str]:
     for shape in shapes:
         yield from dict.fromkeys(shape.doubts)
     for kind in ("impression", "click"):
-        if not any(kind in shape.profiles for shape in shapes):
+        if not any(kind in {*shape.profiles, *shape.fields} for shape in shapes):
             yield f"kind: no record looks like {_A[kind]}"
 
 
