@@ -19,6 +19,8 @@ Each message is one line: what, the value, the rule, where.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class StreamerError(Exception):
     """Base of every error that streamer raises on purpose."""
@@ -36,6 +38,16 @@ class SettingsError(StreamerError):
     """A setting is unknown, of the wrong type, or contradicts another one."""
 
     exit_code = 2
+
+
+class ProposalError(SettingsError):
+    """No settings can be proposed that read the records of some topics."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, topics: Sequence[str]) -> None:
+        super().__init__(message)
+        self.topics = tuple(topics)
 
 
 class SourceError(StreamerError):

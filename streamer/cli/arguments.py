@@ -128,6 +128,9 @@ def _add_init(add: _Add) -> None:
     init.add_argument(
         "--strict", action="store_true", help="exit 1 if what was read is implausible"
     )
+    init.add_argument(
+        "--no-input", action="store_true", help="ask nothing, also where a terminal could answer"
+    )
 
 
 def _add_live(add: _Add) -> None:

@@ -13,10 +13,12 @@ import msgspec
 import numpy as np
 
 from streamer.cli.read_table import console_of, looked_at, print_read
-from streamer.errors import SourceError, StreamerError, UsageError
-from streamer.ingest.discovery.proposal import Proposal, Tried, decoded_samples, propose, tried
+from streamer.cli.wizard import Wizard, can_ask
+from streamer.errors import ProposalError, SourceError, StreamerError, UsageError
+from streamer.ingest.discovery.proposal import Proposal, propose
 from streamer.ingest.discovery.shapes import FoundRecord, SampledTopic
 from streamer.ingest.discovery.tables import columns_of
+from streamer.ingest.discovery.trying import Tried, decoded_samples, tried
 from streamer.ingest.encoded_samples import as_texts
 from streamer.ingest.read_sample import ReadSample
 from streamer.ingest.record import of_texts, record_decoder, rekeyer
@@ -61,10 +63,16 @@ def main(args: argparse.Namespace) -> int:
         brokers = settings.kafka.brokers
         samples = as_texts(asyncio.run(sample_last(settings, args.topic or ())), args.registry)
         origin = ", ".join(sample.topic for sample in samples)
-    proposal = propose(samples, origin, brokers)
+    asks = can_ask() and not args.no_input and STDIN not in args.files
+    wizard = Wizard(console_of(is_stderr=True)) if asks else None
+    proposal = propose(samples, origin, brokers, wizard)
     if args.files and STDIN not in args.files:  # the settings say which cells are numbers
         samples = _sample_files(args.files, proposal.settings, columns)
     made = tried(proposal.settings, samples)
+    if made.are_too_many_refused:
+        reasons = ", ".join(f"{n:,} {reason}" for reason, n in made.reasons.most_common(_REASONS))
+        what = f"settings would refuse {len(made.refused):,} of {made.records:,} records"
+        raise ProposalError(f"{what}: {reasons}; nothing is written", ())
     _write(proposal, out)
     for line in _report(proposal, made, samples):
         print(f"streamer: {line}", file=sys.stderr)

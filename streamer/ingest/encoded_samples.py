@@ -36,7 +36,12 @@ def _as_texts(sample: SampledTopic, url: str | None) -> SampledTopic:
     if data_format is None:
         data_format = _format_of(sample, url)
     registry = {"registry": url} if data_format != "json-schema" else {}
-    source = {"topics": [sample.topic], "kind": {"fixed": "click"}, "format": data_format}
+    source = {
+        "topics": [sample.topic],
+        "kind": {"fixed": "click"},
+        "fields": {"ts": "ts", "item_id": "item_id"},
+        "format": data_format,
+    }
     decoder = record_decoder(parse({"sources": [{**source, **registry}]}))
     texts = [(record, decoder.text(sample.topic, record.value)) for record in sample.records]
     return SampledTopic(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from streamer.ingest.discovery.names import EXPERIMENTS, OTHER_NAMES, VARIANT, rank, words
 from streamer.ingest.discovery.profile import Profile, Seen, names_of
@@ -43,6 +43,7 @@ class ProposedDimension:
 
     name: str
     path: Path
+    """() where the preset says where it stands."""
     seen: Seen
 
     @property
@@ -62,10 +63,14 @@ class Dimensions:
     """Others that may say the arm of an experiment."""
     unkeyed: tuple[str, ...] = ()
     """Lists whose elements say arms, and nothing says of which experiment."""
+    is_asked: bool = False
+    """Whether somebody said which is the arm."""
 
     @property
     def variant_doubts(self) -> tuple[str, ...]:
         """What is not sure about the experiment that was taken, or why none was."""
+        if self.is_asked:
+            return ()
         taken = next((one for one in self.chosen if one.name == VARIANT), None)
         if taken is None:
             lists = ", ".join(self.unkeyed)
@@ -93,6 +98,7 @@ def find_dimensions(profile: Profile, taken: Container[Path]) -> Dimensions:
         for path, seen in profile.scalars.items()
         if path not in taken and _is_label(seen) and profile.share(path) >= _least(path)
     ]
+    often = [(path, seen) for path, seen in often if not _is_of_item(profile, path)]
     few = [
         (path, seen)
         for path, seen in often
@@ -121,6 +127,27 @@ def find_dimensions(profile: Profile, taken: Container[Path]) -> Dimensions:
         if not _are_items(elements) and _arms(elements.scalars.items())
     ]
     return Dimensions(tuple(chosen), tuple(others), left, tuple(unkeyed))
+
+
+def with_preset(own: Dimensions, read: Mapping[str, Seen]) -> Dimensions:
+    """Dimensions with those that a preset reads and that were not found elsewhere. ``read``:
+    dimension → its values in shown records."""
+    names = {one.name for one in own.chosen}
+    added = [
+        ProposedDimension(name, (), seen)
+        for name, seen in read.items()
+        if name not in names and seen.distinct <= (_MOST_ARMS if name == VARIANT else _MOST_VALUES)
+    ]
+    chosen = sorted([*added, *own.chosen], key=lambda one: one.name != VARIANT)
+    said = [one.seen.values for one in added]
+    others = tuple(one for one in own.others if one.seen.values not in said)
+    return replace(own, chosen=tuple(chosen), others=others)
+
+
+def _is_of_item(profile: Profile, path: Path) -> bool:
+    """Whether a field is one of an element of a list of items, like the colour of a product."""
+    lists = [path[:at] for at, step in enumerate(path) if isinstance(step, Where | int)]
+    return any(one in profile.lists and _are_items(profile.lists[one]) for one in lists)
 
 
 def _are_items(elements: Profile) -> bool:

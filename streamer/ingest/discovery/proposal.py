@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import tomllib
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from streamer.errors import SettingsError
-from streamer.ingest.discovery.dimensions import Dimensions, find_dimensions
+from streamer.errors import ProposalError, SettingsError
+from streamer.ingest.discovery.by_preset import read_by_preset
+from streamer.ingest.discovery.dimensions import Dimensions, find_dimensions, with_preset
+from streamer.ingest.discovery.drafts import Draft
+from streamer.ingest.discovery.evidence import Evidence
 from streamer.ingest.discovery.names import VARIANT
-from streamer.ingest.discovery.profile import Profile
-from streamer.ingest.discovery.shapes import FoundRecord, SampledTopic, Shape, find_shapes
+from streamer.ingest.discovery.profile import Profile, Seen
+from streamer.ingest.discovery.questions import Asker, ask_arm, ask_kind, ask_zone
+from streamer.ingest.discovery.repair import corrected
+from streamer.ingest.discovery.shapes import SampledTopic, Shape, find_shapes
+from streamer.ingest.discovery.trying import decoded_samples, tried
 from streamer.ingest.discovery.writing import comment, toml_value, written
-from streamer.ingest.record import IGNORED, of_texts, record_decoder
-from streamer.settings.event_fields import KINDS
+from streamer.settings.event_fields import LINE_TYPES
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
+
+__all__ = ["Proposal", "decoded_samples", "hints", "propose", "tried"]
 
 _MOST_DIMENSIONS = 4
 """Of all topics together: every one multiplies series."""
@@ -33,44 +38,38 @@ class Proposal:
     doubts: tuple[str, ...]
 
 
-@dataclass
-class Tried:
-    """What the records are under some settings."""
-
-    records: int = 0
-    total: int = 0
-    """Records with events."""
-    accepted: Counter[str] = field(default_factory=Counter)
-    """Kind → events; a record may be several."""
-    ignored: int = 0
-    refused: list[tuple[str, bytes, str]] = field(default_factory=list)
-    """(log, record, reason) of each that is none."""
-
-    @property
-    def reasons(self) -> Counter[str]:
-        """Reason → records refused for it."""
-        return Counter(reason for _, _, reason in self.refused)
-
-
-def propose(samples: Sequence[SampledTopic], origin: str, brokers: str | None = None) -> Proposal:
-    """Settings that read the records of some files, or topics at ``brokers``, without those of
-    which none would count. ``origin``: where they come from, for the first comment. SettingsError
-    where nothing can be proposed."""
-    made = _proposed(samples, origin, brokers)
-    if brokers is None:
-        return made
-    useful = [sample for sample in samples if tried(made.settings, [sample]).total]
-    left = [sample.topic for sample in samples if sample not in useful]
-    if not useful or not left:
-        return made
-    return _proposed(useful, origin, brokers, [f"topics: left out {', '.join(left)}"])
+def propose(
+    samples: Sequence[SampledTopic],
+    origin: str,
+    brokers: str | None = None,
+    asker: Asker | None = None,
+) -> Proposal:
+    """Settings that read the records of some files, or topics at ``brokers``, without those topics
+    of which none would count. ``origin``: where they come from, for the first comment. ``asker``:
+    whoever answers questions. SettingsError where nothing can be proposed."""
+    left, useful = list[str](), list(samples)
+    while True:
+        before = [f"topics: left out {', '.join(left)}"] if left else []
+        try:
+            made = _proposed(useful, origin, brokers, before, asker)
+        except ProposalError as error:
+            kept = [sample for sample in useful if sample.topic not in error.topics]
+            if brokers is None or not kept or len(kept) == len(useful):
+                raise
+        else:
+            kept = [sample for sample in useful if tried(made.settings, [sample]).total]
+            if brokers is None or not kept or len(kept) == len(useful):
+                return made
+        left += [sample.topic for sample in useful if sample not in kept]
+        useful = kept
 
 
 def _proposed(
     samples: Sequence[SampledTopic],
     origin: str,
     brokers: str | None,
-    doubts_before: Sequence[str] = (),
+    doubts_before: Sequence[str],
+    asker: Asker | None,
 ) -> Proposal:
     shapes = find_shapes(samples)
     if not shapes:
@@ -78,7 +77,27 @@ def _proposed(
     if brokers is not None or not all(shape.is_ours for shape in shapes):
         for shape in shapes:
             shape.is_ours = False
-    dimensions = _dimensions(shapes)
+    drafts = [Draft(shape) for shape in shapes]
+    ask_kind(drafts, asker)
+    arms = {id(shape): read_by_preset(shape, samples) for shape in shapes}
+    for draft, of in zip(drafts, _dimensions(shapes, arms), strict=True):
+        draft.dimensions = of
+    ask_arm(drafts, asker)
+    settings = corrected(drafts, samples, lambda: written(drafts))
+    evidence = Evidence(settings, samples)
+    ask_zone(drafts, evidence, asker)
+    return _written(drafts, evidence, origin, brokers, doubts_before)
+
+
+def _written(
+    drafts: Sequence[Draft],
+    evidence: Evidence,
+    origin: str,
+    brokers: str | None,
+    doubts_before: Sequence[str],
+) -> Proposal:
+    """The proposal of drafts that are corrected, with what is not sure."""
+    shapes, dimensions = [d.shape for d in drafts], [d.dimensions for d in drafts]
     doubts = [*doubts_before, *_doubts(shapes)]
     with_variant = [of for of in dimensions if any(one.name == VARIANT for one in of.chosen)]
     of_variant = [doubt for of in with_variant or dimensions for doubt in of.variant_doubts]
@@ -89,14 +108,19 @@ def _proposed(
     in_source = {doubt for shape in shapes for doubt in shape.doubts}
     doubts += [] if with_variant else of_variant
     head += [comment(f"? {doubt}") for doubt in doubts if doubt not in in_source]
+    of_fields = [
+        f"{name}: not read of {LINE_TYPES[kind]}, {why}"
+        for draft in drafts
+        for (kind, name), why in draft.left_out.items()
+    ]
     if brokers is not None:
         head += ["", "[kafka]", f"brokers = {toml_value(brokers)}"]
-    toml = "\n".join(head) + "\n\n" + written(shapes, dimensions)
+    toml = "\n".join(head) + "\n\n" + written(drafts, evidence)
     return Proposal(
         toml,
         parse(tomllib.loads(toml)),
         tuple(shapes),
-        (*doubts, *(of_variant if with_variant else ())),
+        (*doubts, *of_fields, *(of_variant if with_variant else ())),
     )
 
 
@@ -105,56 +129,27 @@ def _doubts(shapes: Sequence[Shape]) -> Iterator[str]:
     for shape in shapes:
         yield from dict.fromkeys(shape.doubts)
     for kind in ("impression", "click"):
-        if not any(kind in shape.profiles for shape in shapes):
+        if not any(kind in {*shape.profiles, *shape.fields} for shape in shapes):
             yield f"kind: no record looks like {_A[kind]}"
 
 
 _A = {"impression": "an impression", "click": "a click"}
 
 
-def _dimensions(shapes: Sequence[Shape]) -> list[Dimensions]:
-    """Those of each shape. The names are those of shown records; where there are none, of all."""
+def _dimensions(
+    shapes: Sequence[Shape], by_preset: Mapping[int, Mapping[str, Seen]]
+) -> list[Dimensions]:
+    """Those of each shape, with those that its preset reads. The names are those of shown records;
+    where there are none, of all."""
     found = []
     for shape in shapes:
         profile = shape.profiles.get("impression") or next(iter(shape.profiles.values()), None)
-        found.append(find_dimensions(profile or Profile(), shape.taken))
+        own = find_dimensions(profile or Profile(), shape.taken)
+        found.append(with_preset(own, by_preset[id(shape)]))
     shown = [of for of, shape in zip(found, shapes, strict=True) if "impression" in shape.profiles]
     names = [one.name for of in shown or found for one in of.chosen]
     kept = sorted(dict.fromkeys(names), key=lambda name: name != VARIANT)[:_MOST_DIMENSIONS]
     return [replace(of, chosen=tuple(x for x in of.chosen if x.name in kept)) for of in found]
-
-
-def tried(settings: Settings, samples: Sequence[SampledTopic]) -> Tried:
-    """What the settings make of the records of topics that they read. Of files without sources the
-    log is what `type` says, as it is when they are replayed."""
-    made = Tried()
-    for log, record, events in decoded_samples(of_texts(settings), samples):
-        made.records += 1
-        reasons = [event for event in events if isinstance(event, str)]
-        refused = next((reason for reason in reasons if reason != IGNORED), None)
-        if refused is not None:
-            made.refused.append((log, record.value, refused))
-        made.ignored += len(reasons) == len(events) and refused is None
-        made.total += len(reasons) < len(events)
-        made.accepted.update(event["kind"] for event in events if not isinstance(event, str))
-    return made
-
-
-def decoded_samples(
-    settings: Settings, samples: Sequence[SampledTopic]
-) -> Iterator[tuple[str, FoundRecord, list[Any]]]:
-    """(log, record, its events, each a dict or the reason why it is none) of the records of topics
-    that are read, which are texts."""
-    decoder = record_decoder(settings)
-    for sample in samples:
-        if settings.reads_sources and sample.topic not in settings.logs:
-            continue
-        logs = (sample.topic,) if settings.reads_sources else KINDS
-        for record in sample.records:
-            beside = (record.key, record.encoded_headers, record.timestamp_ms)
-            answers = [(log, decoder.decode_all(log, record.value, *beside)) for log in logs]
-            log, events = next((x for x in answers if not isinstance(x[1][0], str)), answers[0])
-            yield log, record, events
 
 
 def hints(samples: Sequence[SampledTopic]) -> Iterator[str]:

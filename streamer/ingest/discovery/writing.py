@@ -8,18 +8,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from streamer.ingest.discovery.dimensions import Dimensions, ProposedDimension
+from streamer.ingest.discovery.drafts import Draft, Fields, tables
+from streamer.ingest.discovery.evidence import Evidence
 from streamer.ingest.discovery.kinds import Value
 from streamer.ingest.discovery.names import VARIANT
 from streamer.ingest.discovery.presets import source_of
-from streamer.ingest.discovery.shapes import Shape
 from streamer.settings.event_fields import LINE_TYPES
 from streamer.settings.paths import Path, text_of
 from streamer.settings.sources import FieldSource, KindValue
 
 _WIDTH = 40
 """Column in which comments begin."""
+_MOST_CHARS = 100
+"""Of a line with a comment behind it."""
 _MOST_OTHERS = 10
-_KINDS = ("impression", "click", "conversion", "session")
 
 
 def toml_value(value: Any) -> str:
@@ -42,9 +44,13 @@ def toml_value(value: Any) -> str:
     return repr(value)
 
 
-def _key(name: str) -> str:
-    """A key as TOML writes it."""
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else toml_value(name)
+def _key(key: str) -> str:
+    """A key as TOML writes it.
+
+    >>> _key("op"), _key('Attributes["a.b"]')
+    ('op', '"Attributes[\\\\"a.b\\\\"]"')
+    """
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else toml_value(key)
 
 
 def comment(text: str) -> str:
@@ -52,16 +58,18 @@ def comment(text: str) -> str:
     return "# " + "".join(c if c.isprintable() else " " for c in text)
 
 
-def written(shapes: Sequence[Shape], dimensions: Sequence[Dimensions]) -> str:
-    """The tables of all that was found; ``dimensions``: of each shape."""
+def written(drafts: Sequence[Draft], evidence: Evidence | None = None) -> str:
+    """The tables of all that was found, with what speaks for it where that is known."""
     lines: list[str] = []
-    for shape, of_shape in zip(shapes, dimensions, strict=True):
-        if shape.is_ours:
-            lines += ["", comment(f"{', '.join(shape.topics)}: streamer's own events")]
+    number = 0
+    for draft in drafts:
+        if draft.shape.is_ours:
+            lines += ["", comment(f"{', '.join(draft.shape.topics)}: streamer's own events")]
         else:
-            lines += ["", *_source(shape, of_shape)]
-    ours = [of for shape, of in zip(shapes, dimensions, strict=True) if shape.is_ours]
-    lines += _dimensions(dimensions, ours)
+            lines += ["", *_Writer(draft, evidence, number).source()]
+            number += 1
+    ours = [draft.dimensions for draft in drafts if draft.shape.is_ours]
+    lines += _dimensions([draft.dimensions for draft in drafts], ours)
     return "\n".join(lines).lstrip("\n") + "\n"
 
 
@@ -69,83 +77,133 @@ def _line(text: str, note: str = "") -> str:
     return f"{text:<{_WIDTH - 1}} {comment(note)}" if note else text
 
 
-def _source(shape: Shape, dimensions: Dimensions) -> Iterator[str]:
-    yield "[[sources]]"
-    yield _line(f"topics = {toml_value(shape.topics)}", f"{shape.records:,} records looked at")
-    if shape.format != "json":
-        yield f"format = {toml_value(shape.format)}"
-    if shape.registry is not None:
-        yield f"registry = {toml_value(shape.registry)}"
-    if shape.preset is not None:
-        yield f"preset = {toml_value(shape.preset)}"
-    if shape.columns and shape.preset is None:
-        yield f"columns = {toml_value(shape.columns)}"
-    if (each := shape.opening.each_text) is not None and shape.preset is None:
-        yield f"each = {toml_value(each)}"
-    if shape.opening.json and shape.preset is None:
-        yield f"json = {toml_value(shape.opening.json)}"
-    if shape.opening.split and shape.preset is None:
-        yield f"split = {toml_value(shape.opening.split)}"
-    if shape.whole_ids:
-        yield "whole_ids = true"
-    if shape.positions_from == 0:
-        yield "positions_from = 0"
-    yield from (comment(f"? {doubt}") for doubt in dict.fromkeys(shape.doubts))
-    yield from _kind(shape)
-    first, *_ = [*(kind for kind in _KINDS if kind in shape.fields), "impression"]
-    base = dict(shape.fields.get(first, {}))
-    for kind in _KINDS:
-        for name, field_source in shape.fields.get(kind, {}).items():
-            is_only = all(kind == k or name not in f for k, f in shape.fields.items())
-            if is_only and name != "item_id":
-                base.setdefault(name, field_source)
-    for one in dimensions.chosen:
-        base[one.name] = text_of(one.path)
-    yield from _table("sources.fields", base, dimensions.variant_doubts)
-    for kind in _KINDS:
-        if kind != first and kind in shape.fields:
-            own = {n: said for n, said in shape.fields[kind].items() if base.get(n) != said}
-            yield from _table(f"sources.{kind}.fields", own)
+def _noted(text: str, note: str) -> Iterator[str]:
+    """A line with a comment behind it, or before it where both are too long."""
+    line = _line(text, note)
+    if note and len(line) > _MOST_CHARS:
+        yield comment(note)
+        line = text
+    yield line
 
 
-def _table(
-    name: str, fields: Mapping[str, FieldSource], of_variant: Sequence[str] = ()
-) -> Iterator[str]:
-    """``of_variant``: what is not sure about the arm."""
-    if fields:
-        yield from ("", f"[{name}]")
-    for ours, said in fields.items():
-        if ours == VARIANT:
-            yield from (comment(f"? {doubt}") for doubt in of_variant)
-        yield f"{ours} = {toml_value(said)}"
+class _Writer:
+    """Writes one source."""
 
+    def __init__(self, draft: Draft, evidence: Evidence | None, number: int) -> None:
+        self._draft = draft
+        self._shape = draft.shape
+        self._evidence = evidence
+        self._number = number
+        """Of the source in the settings."""
 
-def _kind(shape: Shape) -> Iterator[str]:
-    kinds = shape.kinds
-    yield from ("", "[sources.kind]")
-    if kinds.fixed is not None:
-        fixed = kinds.fixed[0] if len(kinds.fixed) == 1 else kinds.fixed
-        yield _line(f"fixed = {toml_value(fixed)}", "all records of the topic")
-        return
-    source = None if shape.preset is None else source_of(shape.preset)
-    if source is None or shape.preset in ("cloudevents", "debezium"):
+    def source(self) -> Iterator[str]:
+        """Its lines."""
+        shape = self._shape
+        yield "[[sources]]"
+        yield _line(f"topics = {toml_value(shape.topics)}", f"{shape.records:,} records looked at")
+        if shape.format != "json":
+            yield f"format = {toml_value(shape.format)}"
+        if shape.registry is not None:
+            yield f"registry = {toml_value(shape.registry)}"
+        if shape.preset is not None:
+            yield f"preset = {toml_value(shape.preset)}"
+        if shape.preset is None:
+            yield from self._opening()
+        if shape.whole_ids:
+            yield "whole_ids = true"
+        if shape.positions_from == 0:
+            yield "positions_from = 0"
+        if self._draft.zone is not None:
+            yield _line(f"zone = {toml_value(self._draft.zone)}", "of times without an offset")
+        yield from (comment(f"? {doubt}") for doubt in dict.fromkeys(shape.doubts))
+        by_kind = tables(self._draft)
+        yield from self._of_preset(by_kind)
+        if self._draft.knows_kinds or self._draft.ignored:
+            yield from self._kind()
+        for kind, fields in by_kind.items():
+            yield from self._table(kind, fields, by_kind)
+        for (kind, name), why in self._draft.left_out.items():
+            if kind not in by_kind:
+                yield comment(f"? {kind}.{name} is not read: {why}")
+
+    def _opening(self) -> Iterator[str]:
+        """How records are taken apart."""
+        opening = self._shape.opening
+        said = {
+            "columns": self._shape.columns,
+            "each": opening.each_text,
+            "json": opening.json,
+            "split": opening.split,
+        }
+        yield from (f"{key} = {toml_value(value)}" for key, value in said.items() if value)
+
+    def _of_preset(self, by_kind: Mapping[str, Fields]) -> Iterator[str]:
+        """What speaks for the ids that the preset reads."""
+        if self._shape.preset is None or self._evidence is None:
+            return
+        for name in ("user_id", "item_id"):
+            if not any(name in fields for fields in by_kind.values()):
+                kinds = self._evidence.kinds(self._number)
+                if note := self._evidence.of(self._number, name, kinds):
+                    yield comment(f"{name} of the preset: {note}")
+
+    def _table(
+        self, kind: str, fields: Mapping[str, FieldSource], by_kind: Mapping[str, Fields]
+    ) -> Iterator[str]:
+        left_out = {n: why for (of, n), why in self._draft.left_out.items() if of == kind}
+        if fields or left_out:
+            yield from ("", f"[sources.{kind}.fields]" if kind else "[sources.fields]")
+        for name, said in fields.items():
+            if name == VARIANT:
+                doubts = self._draft.dimensions.variant_doubts
+                yield from (comment(f"? {doubt}") for doubt in doubts)
+            line = f"{name} = {toml_value(said)}"
+            if name in left_out:
+                yield from _noted(line, f"? {left_out.pop(name)}")
+            else:
+                yield from _noted(line, self._note(kind, name, by_kind))
+        for name, why in left_out.items():
+            yield comment(f"? {name} is not read: {why}")
+
+    def _note(self, kind: str, name: str, by_kind: Mapping[str, Fields]) -> str:
+        """What speaks for a field of a table, of the kinds that are read by its line."""
+        if self._evidence is None or any(name == d.name for d in self._draft.dimensions.chosen):
+            return ""
+        kinds = self._evidence.kinds(self._number)
+        of_table = [k for k in kinds if (name not in by_kind.get(k, {}) if not kind else k == kind)]
+        return self._evidence.of(self._number, name, of_table)
+
+    def _kind(self) -> Iterator[str]:
+        shape, kinds = self._shape, self._shape.kinds
+        yield from ("", "[sources.kind]")
+        if kinds.fixed is not None:
+            fixed = kinds.fixed[0] if len(kinds.fixed) == 1 else kinds.fixed
+            yield _line(f"fixed = {toml_value(fixed)}", "all records of the topic")
+            return
         source = None
-        if kinds.header is not None:
+        if self._draft.names_by_preset and shape.preset is not None:
+            source = source_of(shape.preset)
+        elif kinds.header is not None:
             yield f"header = {toml_value(kinds.header)}"
         elif kinds.path is not None:
             yield f"field = {toml_value(text_of(kinds.path))}"
-    rules = [] if source is None else source.kind.rules
-    values_of = kinds.known
-    for kind in (*_KINDS, ""):
-        before = [rule for its, rule in rules if its == (LINE_TYPES[kind] if kind else None)]
-        known = {rule.value for rule in before}
-        new = [value for value in values_of.get(kind, []) if value.text not in known]
-        if new:
-            rules_before = [_rule(rule) for rule in before]
-            yield from _values(kind or "ignored", rules_before, new, kinds.where)
-    if rules:
-        counted = [v for kind in _KINDS for v in values_of.get(kind, [])]
-        yield comment("seen: " + ", ".join(f"{v.text} {v.records:,}" for v in counted))
+        rules = [] if source is None else source.kind.rules
+        values_of = dict(kinds.known)
+        if self._draft.ignored:
+            values_of[""] = [*values_of.get("", []), *self._draft.ignored]
+        ignored = {value.text for value in values_of.get("", []) if not value.extra}
+        for kind in (*LINE_TYPES, ""):
+            before = [rule for its, rule in rules if its == (LINE_TYPES[kind] if kind else None)]
+            known = {rule.value for rule in before}
+            new = [value for value in values_of.get(kind, []) if value.text not in known]
+            kept = [rule for rule in before if not kind or rule.value not in ignored]
+            if new:
+                yield from _values(
+                    kind or "ignored", [_rule(rule) for rule in kept], new, kinds.where
+                )
+        counted = [v for kind in LINE_TYPES for v in values_of.get(kind, [])]
+        if rules and counted:
+            yield comment("seen: " + ", ".join(f"{v.text} {v.records:,}" for v in counted))
 
 
 def _values(
@@ -155,10 +213,11 @@ def _values(
     if before:
         yield from (f"    {toml_value(one)}," for one in before)
     for value in new:
-        said: Any = {"value": value.text, **value.extra} if value.extra else value.text
+        table: dict[str, Any] = {"value": value.text} if value.text else {}
         if where is not None and value.there is not None:
-            there: Any = {text_of(where): value.there}
-            said = {"value": value.text, "where": there, **value.extra}
+            table["where"] = {text_of(where): value.there}
+        table |= value.extra
+        said = value.text if table == {"value": value.text} else table
         is_seen = f"{value.records:,} records" if value.records else "not seen"
         yield _line(f"    {toml_value(said)},", is_seen if value.is_sure else f"? {is_seen}")
     yield "]"
@@ -167,9 +226,8 @@ def _values(
 def _rule(rule: KindValue) -> Any:
     names = ("where", "has", "lacks", "feedback", "action")
     extra = {name: said for name in names if (said := getattr(rule, name))}
-    if not extra:
-        return rule.value
-    return {"value": rule.value, **extra} if rule.value is not None else extra
+    of_value = {} if rule.value is None else {"value": rule.value}
+    return {**of_value, **extra} if extra else rule.value
 
 
 def _dimensions(of_shapes: Sequence[Dimensions], ours: Sequence[Dimensions]) -> Iterator[str]:

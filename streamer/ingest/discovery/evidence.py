@@ -1,0 +1,238 @@
+"""What speaks for each field that is proposed: counts, ranges and shares, never an id."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from streamer.ingest.discovery.items import whole
+from streamer.ingest.discovery.read_records import as_text, number_of, read_at, records_of
+from streamer.ingest.discovery.shapes import SampledTopic
+from streamer.settings.event_fields import FIELDS, LINE_TYPES, MOMENTS
+from streamer.settings.model import Settings
+from streamer.settings.sources import Source
+
+_UNITS = {"ms": (1e3, "milliseconds"), "s": (1, "seconds"), "us": (1e6, "microseconds")}
+_UNITS |= {"ns": (1e9, "nanoseconds")}
+_SHARED = ("user_id", "item_id", "request_id")
+"""Ids by which feedback finds its impression."""
+_FEEDBACK = ("click", "conversion")
+_FEW = 2
+"""Kinds that are named, where all are alike."""
+
+
+class Evidence:
+    """What the records of samples hold where settings say that fields stand."""
+
+    def __init__(self, settings: Settings, samples: Sequence[SampledTopic]) -> None:
+        self._sources = settings.sources
+        self._records = records_of(settings, samples)
+
+    def kinds(self, number: int) -> list[str]:
+        """The kinds of which a source has records."""
+        return [kind for kind in LINE_TYPES if (number, kind) in self._records]
+
+    def of(self, number: int, name: str, kinds: Sequence[str]) -> str:
+        """What is known of a field of the records of some kinds of a source, in short; "" where
+        nothing is."""
+        values = {kind: self._values(number, kind, name) for kind in kinds}
+        values = {kind: of_kind for kind, of_kind in values.items() if any(of_kind)}
+        flat = [one for of_kind in values.values() for found in of_kind for one in found]
+        if not flat:
+            return ""
+        field = FIELDS.get(name)
+        if name in MOMENTS:
+            return self._times(number, name, values)
+        if field is not None and field.low is not None:
+            return _range(flat)
+        if name == "event_id":
+            return _unique(values)
+        if name not in (*_SHARED, "join_id", "session_id"):
+            return _counted(len(set(map(as_text, flat))), "value")
+        said = [_counted(len(set(map(as_text, flat))), "value")]
+        if name != "item_id":
+            said[0] += f", in {_shares(values, self.kinds(number))}"
+        return "; ".join([*said, *self._common(name, values)])
+
+    def lacks_offset(self, number: int) -> bool:
+        """Whether a time of a source is a text that has no offset."""
+        return any(
+            _may_lack_offset(form) and any(_lacks_offset(form, one) for one in found)
+            for kind in self.kinds(number)
+            for form, found in self._read(number, kind, "ts")
+        )
+
+    def _common(self, name: str, values: Mapping[str, Sequence[list[Any]]]) -> Iterator[str]:
+        """How many values of feedback are those of impressions, wherever these come from."""
+        if name not in _SHARED:
+            return
+        shown = {
+            as_text(one)
+            for i in range(len(self._sources))
+            for found in self._values(i, "impression", name)
+            for one in found
+        }
+        shares: dict[int, list[str]] = {}
+        for kind in _FEEDBACK:
+            own = {as_text(one) for found in values.get(kind, ()) for one in found}
+            if own and shown:
+                shares.setdefault(_percent(len(own & shown), len(own)), []).append(LINE_TYPES[kind])
+        for share, names in shares.items():
+            yield f"{share} % of those of {' and '.join(names)} are of impressions"
+
+    def _times(self, number: int, name: str, values: Mapping[str, Any]) -> str:
+        units, seconds = list[str](), list[float]()
+        for kind in values:
+            for form, found in self._read(number, kind, name):
+                for one in found:
+                    unit, at = _moment(form, one)
+                    if unit not in units:
+                        units.append(unit)
+                    if at is not None:
+                        seconds.append(at)
+        between = [_between(min(seconds), max(seconds))] if seconds else []
+        return ", ".join([*filter(None, [" or ".join(filter(None, units))]), *between])
+
+    def _values(self, number: int, kind: str, name: str) -> list[list[Any]]:
+        """The values of a field of each record."""
+        return [found for _, found in self._read(number, kind, name)]
+
+    def _read(
+        self, number: int, kind: str, name: str
+    ) -> Iterator[tuple[Mapping[str, Any], list[Any]]]:
+        source: Source = self._sources[number]
+        said = source.fields_of(LINE_TYPES[kind]).get(name, False)
+        is_whole = source.whole_ids and name in _SHARED
+        for record in self._records.get((number, kind), ()):
+            form, found = read_at(said, record)
+            found = [_scaled(form, one) for one in found if one not in source.missing]
+            yield form, [whole(as_text(x)) for x in found] if is_whole else found
+
+
+def _scaled(form: Mapping[str, Any], value: Any) -> Any:
+    number = number_of(value) if "scale" in form else None
+    return value if number is None else number * form["scale"]
+
+
+def _counted(n: int, what: str) -> str:
+    """A number of things.
+
+    >>> _counted(1, "value"), _counted(1200, "value")
+    ('1 value', '1,200 values')
+    """
+    return f"{n:,} {what}{'' if n == 1 else 's'}"
+
+
+def _percent(part: int, whole: int) -> int:
+    """A share in percent: 0 and 100 only where it is none and all.
+
+    >>> _percent(999, 1000), _percent(1, 1000), _percent(7, 7)
+    (99, 1, 100)
+    """
+    if part in (0, whole):
+        return 100 if part else 0
+    return min(99, max(1, round(100 * part / whole)))
+
+
+def _shares(values: Mapping[str, Sequence[list[Any]]], kinds: Sequence[str]) -> str:
+    """In how many of the records of each kind there is a value. ``kinds``: all there are."""
+    shares: dict[int, list[str]] = {}
+    for kind, of_kind in values.items():
+        share = _percent(sum(map(bool, of_kind)), len(of_kind))
+        shares.setdefault(share, []).append(LINE_TYPES[kind])
+    if len(shares) == 1 and len(kinds) == len(values) > _FEW:
+        return f"{next(iter(shares))} % of all events"
+    return ", ".join(f"{share} % of {_listed(names)}" for share, names in shares.items())
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Names in a sentence.
+
+    >>> _listed(["impressions"]), _listed(["impressions", "clicks", "sessions"])
+    ('impressions', 'impressions, clicks and sessions')
+    """
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _unique(values: Mapping[str, Sequence[list[Any]]]) -> str:
+    """Whether ids of events are different; a record may be events of several kinds."""
+    most = 0.0
+    for of_kind in values.values():
+        own = [as_text(one) for found in of_kind for one in found]
+        repeated = len(own) - len(set(own))
+        most = max(most, repeated / len(own) if own else 0)
+    if not most:
+        return "different in each record"
+    return f"{_percent(round(most * 10_000), 10_000)} % are those of records before"
+
+
+def _range(values: Sequence[Any]) -> str:
+    """The lowest and the highest number."""
+    numbers = [one for one in map(number_of, values) if one is not None]
+    if not numbers:
+        return ""
+    low, high = min(numbers), max(numbers)
+    digits = 0 if all(one.is_integer() for one in numbers) else 2
+    return f"{low:,.{digits}f} to {high:,.{digits}f}" if low < high else f"{low:,.{digits}f}"
+
+
+def _moment(form: Mapping[str, Any], value: Any) -> tuple[str, float | None]:
+    """How a time is written, and when it is."""
+    if "format" in form:
+        return "", _by_format(form["format"], value)
+    number = number_of(value)
+    if number is not None:
+        per_second, name = _UNITS.get(form.get("unit", "ms"), _UNITS["ms"])
+        return name, None if "from" in form else number / per_second
+    try:
+        at = datetime.fromisoformat(value.strip())
+    except (ValueError, AttributeError):
+        return "RFC 3339", None
+    if at.tzinfo is None:
+        return "without an offset", at.replace(tzinfo=UTC).timestamp()
+    return "RFC 3339", at.timestamp()
+
+
+def _by_format(how: str, value: Any) -> float | None:
+    try:
+        at = datetime.strptime(value, how.replace("%e", "%d").replace("%F", "%Y-%m-%d"))
+    except (ValueError, TypeError):
+        return None
+    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+
+
+def _between(low: float, high: float) -> str:
+    """A span of time.
+
+    >>> _between(1_793_527_200, 1_793_527_800), _between(1_793_527_200, 1_793_700_000)
+    ('2026-11-01 10:00 to 10:10', '2026-11-01 10:00 to 2026-11-03 10:00')
+    """
+    try:
+        first, last = (datetime.fromtimestamp(at, UTC) for at in (low, high))
+    except (ValueError, OverflowError, OSError):
+        return "of no time there is"
+    end = f"{last:%H:%M}" if first.date() == last.date() else f"{last:%Y-%m-%d %H:%M}"
+    return f"{first:%Y-%m-%d %H:%M} to {end}"
+
+
+def _may_lack_offset(form: Mapping[str, Any]) -> bool:
+    """Whether times that are written so may have no offset."""
+    if "format" in form:
+        how = str(form["format"])
+        return "%z" not in how.lower() and "GMT" not in how
+    return str(form.get("unit", "iso")) == "iso"
+
+
+def _lacks_offset(form: Mapping[str, Any], value: Any) -> bool:
+    """Whether a time of a day is a text without an offset.
+
+    >>> some = ("2026-11-01 10:00:00", "2026-11-01T10:00:00Z", "2026-11-01 17:00+01:00")
+    >>> [_lacks_offset({}, text) for text in some]
+    [True, False, False]
+    """
+    if "format" in form or not isinstance(value, str):
+        return "format" in form
+    _, _, clock = value.strip().replace("T", " ").partition(" ")
+    return bool(clock) and clock[-1].isdigit() and not {"+", "-"} & set(clock[-6:])
