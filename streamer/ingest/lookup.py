@@ -154,12 +154,19 @@ class FieldsSeen:
                 looked.seen.add(name)
 
     def never(self) -> Iterator[NeverSeen]:
-        """The fields that no record has, though settings say where they stand."""
+        """The fields that no record of any kind has where settings say that they stand."""
+        seen = {
+            (log, name, path)
+            for (log, kind), looked in self._looked.items()
+            for name in looked.seen
+            for path in self._paths_of(log, kind)[name]
+        }
         for (log, kind), looked in self._looked.items():
             for name, paths in self._paths_of(log, kind).items() if looked.records else ():
-                if name not in looked.seen:
-                    near, names = names_near(looked.first, paths[0])
-                    path = text_of(paths[0])
+                near, names = names_near(looked.first, paths[0])
+                path = text_of(paths[0])
+                is_there = name in looked.seen or near == path
+                if not is_there and not any((log, name, each) in seen for each in paths):
                     yield NeverSeen(kind, name, looked.records, path, near, names)
 
     def _source(self, log: str) -> Source:

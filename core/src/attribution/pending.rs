@@ -22,6 +22,8 @@ pub struct Feedback {
     pub slate_key: u64,
     pub event_ms: i64,
     pub offset: i64,
+    /// Of its event among those of its record.
+    pub number: u32,
     pub kind: Kind,
     pub value_micros: i64,
     pub dwell_ms: Option<i64>,

@@ -21,6 +21,7 @@ impl Counting {
             dwell_ms,
             event_ms: feedback.event_ms,
             offset: feedback.offset,
+            number: feedback.number,
             combination: feedback.combination,
             user: feedback.user,
         };
@@ -46,10 +47,10 @@ impl Counting {
         }
         let key = viewing_key(feedback.slate_key, feedback.pair);
         let mut changes = Vec::new();
-        let (offset, combination) = (feedback.offset, feedback.combination);
-        let dimensions = &mut self.dimensions;
+        let at = (feedback.offset, feedback.number);
+        let (combination, dimensions) = (feedback.combination, &mut self.dimensions);
         self.viewings
-            .move_feedback(key, offset, combination, dimensions, |_, dwell| {
+            .move_feedback(key, at, combination, dimensions, |_, dwell| {
                 changes.push(*dwell);
             });
         for change in &changes {

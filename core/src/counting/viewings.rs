@@ -16,6 +16,8 @@ pub struct Report {
     pub dwell_ms: i64,
     pub event_ms: i64,
     pub offset: i64,
+    /// Of the event among those of its record.
+    pub number: u32,
     pub combination: Combination,
     pub user: u64,
 }
@@ -28,9 +30,13 @@ pub struct Viewing {
 }
 
 fn longer(a: Option<Report>, b: Option<Report>) -> Option<Report> {
-    let rank = |report: &Report| (-report.dwell_ms, report.event_ms, report.offset);
-    // Of reports of one record the first is the older row, which comes second here.
-    [b, a].into_iter().flatten().min_by_key(rank)
+    let rank = |report: &Report| {
+        let Report {
+            event_ms, offset, ..
+        } = *report;
+        (-report.dwell_ms, event_ms, offset, report.number)
+    };
+    [a, b].into_iter().flatten().min_by_key(rank)
 }
 
 impl Summary for Viewing {
@@ -87,7 +93,7 @@ impl Viewings {
     pub fn move_feedback(
         &mut self,
         key: u64,
-        offset: i64,
+        (offset, number): (i64, u32),
         combination: Combination,
         dimensions: &mut Dimensions,
         mut emit: impl FnMut(&mut Dimensions, &Dwell),
@@ -95,7 +101,7 @@ impl Viewings {
         let changed = self
             .rows
             .change(key, |viewing| match &mut viewing.by_feedback {
-                Some(report) if report.offset == offset => {
+                Some(report) if (report.offset, report.number) == (offset, number) => {
                     report.combination = combination;
                     true
                 }
@@ -144,6 +150,7 @@ fn change_of(row: &Row<Viewing>, dimensions: &mut Dimensions, sign: i64) -> Dwel
         dwell_ms: 0,
         event_ms: row.low_ms,
         offset: 0,
+        number: 0,
         combination: 0,
         user: NONE,
     };

@@ -216,6 +216,7 @@ fn feedback_of(
         slate_key: who.slate_key(event.request),
         event_ms: event.event_ms,
         offset: at.position,
+        number: at.place.number as u32,
         kind,
         value_micros: line.value_micros,
         dwell_ms,
@@ -272,6 +273,7 @@ fn view(
                 dwell_ms,
                 event_ms,
                 offset: at.position,
+                number: at.place.number as u32,
                 combination,
                 user,
             };

@@ -267,6 +267,7 @@ impl Partition {
                 slate_key: stored.slate,
                 event_ms: stored.event_ms,
                 offset: stored.offset,
+                number: stored.number as u32,
                 kind: kind_of(stored.kind),
                 value_micros: stored.value_micros,
                 dwell_ms: (stored.dwell_ms >= 0).then_some(stored.dwell_ms),
@@ -376,6 +377,7 @@ fn viewings(columns: &Columns) -> Result<Vec<Viewing>, LoadError> {
             dwell_ms: row.click_dwell_ms,
             event_ms: row.click_event_ms,
             offset: row.click_offset,
+            number: row.click_number as u32,
             combination: row.click_combination as Combination,
             user: row.click_user,
         };
@@ -383,6 +385,7 @@ fn viewings(columns: &Columns) -> Result<Vec<Viewing>, LoadError> {
             dwell_ms: row.session_dwell_ms,
             event_ms: row.session_event_ms,
             offset: row.session_offset,
+            number: row.session_number as u32,
             combination: row.session_combination as Combination,
             user: row.session_user,
         };

@@ -8,7 +8,10 @@ from collections.abc import Mapping, Sequence
 
 VARIANT = "variant"
 EXPERIMENTS = frozenset(
-    {"experiment", "experiments", "exp", "ab", "abtest", "abtests", "test", "tests"}
+    {
+        *("experiment", "experiments", "exp", "ab", "abtest", "abtests", "test", "tests"),
+        *("feature", "features", "flag", "flags"),
+    }
 )
 """Words in names around the arm of an experiment."""
 OTHER_NAMES: Mapping[str, tuple[str, ...]] = {

@@ -54,7 +54,7 @@ def propose(
             made = _proposed(useful, origin, brokers, before, asker)
         except ProposalError as error:
             kept = [sample for sample in useful if sample.topic not in error.topics]
-            if brokers is None or not kept or len(kept) == len(useful):
+            if not kept or len(kept) == len(useful):
                 raise
         else:
             kept = [sample for sample in useful if tried(made.settings, [sample]).total]
