@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from streamer.errors import SettingsError
 from streamer.ingest.discovery.fields import find_fields
 from streamer.ingest.discovery.kinds import classified
 from streamer.ingest.discovery.profile import profile_of
@@ -55,7 +56,10 @@ def sample(*values: Any, topic: str = "web") -> SampledTopic:
 @example([{"event": False}, {"event": []}, {"event": "click"}])
 def test_whatever_comes_the_proposal_is_valid(records: list[dict[str, Any]]) -> None:
     one = sample(*records)
-    proposal = propose([one], "a test")
+    try:
+        proposal = propose([one], "a test")
+    except SettingsError:
+        return  # nothing in them may be the time, or the item
     assert parse(tomllib.loads(proposal.toml)) == proposal.settings
     made = tried(proposal.settings, [one])
     assert made.total + made.ignored + len(made.refused) == len(records)
@@ -153,8 +157,8 @@ def test_0_and_1_say_whether_an_impression_was_clicked() -> None:
     rows = [{"time": MS, "sku": n, "clicked": n % 5 == 0, "policy": "ab"[n % 2]} for n in range(50)]
     proposal = propose([sample(*rows)], "a test")
     (source,) = proposal.settings.sources
-    assert source.kind.impression == ("false",)
-    assert source.kind.rules["clicks"]["true"].shown
+    assert source.kind.impression == ("false", "true")
+    assert source.kind.click == ("true",)
     made = tried(proposal.settings, [sample(*rows)])
     assert (made.total, made.accepted) == (50, {"impressions": 50, "clicks": 10})
 
@@ -169,7 +173,7 @@ def test_presets_that_know_no_kinds_get_them(preset: str) -> None:
     samples = [sample(made[preset], topic="shop.impressions")]
     proposal = propose(samples, "a test")
     assert proposal.settings.sources[0].preset == preset
-    assert tried(proposal.settings, samples).accepted == {"impressions": 1, "clicks": 0}
+    assert tried(proposal.settings, samples).accepted == {"impressions": 1}
 
 
 def _in_experiments(lists: list[list[dict[str, str]]]) -> list[dict[str, Any]]:
@@ -229,9 +233,7 @@ def item_fields_of(*samples: SampledTopic) -> dict[str, Any]:
     """Kind → where the item stands in what is proposed for some topics."""
     shapes = find_shapes(samples)
     return {
-        kind: (fields.get("items"), fields.get("item_id"))
-        for shape in shapes
-        for kind, fields in shape.fields.items()
+        kind: fields.get("item_id") for shape in shapes for kind, fields in shape.fields.items()
     }
 
 
@@ -242,14 +244,14 @@ def test_items_are_the_fields_with_common_values_not_the_ones_with_likely_names(
     ]
     clicked = [{"event": "clicked", "ts": MS, "product_id": n} for n in range(9)]
     found = item_fields_of(sample(*shown, *clicked))
-    assert found == {"impression": ("recs", "product_id"), "click": (None, "product_id")}
+    assert found == {"impression": "recs[].product_id", "click": "product_id"}
     shown = [{"time": MS, "content_id": "home", "sku": n} for n in range(50)]
     clicked = [{"time": MS, "content_id": n} for n in range(9)]
     topics = sample(*shown, topic="impressions"), sample(*clicked, topic="clicks")
-    assert item_fields_of(*topics) == {"impression": (None, "sku"), "click": (None, "content_id")}
+    assert item_fields_of(*topics) == {"impression": "sku", "click": "content_id"}
     same = [{"time": MS, "item_id": n, "content_id": n} for n in range(9)]
     topics = sample(*same, topic="impressions"), sample(*same, topic="clicks")
-    assert item_fields_of(*topics) == {"impression": (None, "item_id"), "click": (None, "item_id")}
+    assert item_fields_of(*topics) == {"impression": "item_id", "click": "item_id"}
 
 
 def test_ids_of_anything_are_no_items() -> None:
@@ -261,7 +263,7 @@ def test_ids_of_anything_are_no_items() -> None:
     ]
     proposal = propose([sample(*shown, *clicked)], "a test")
     (source,) = proposal.settings.sources
-    assert source.fields["item_id"] == "id"
+    assert source.fields["item_id"] == "recs[].id"
     assert source.click.fields["item_id"] == "rec"
     doubt = (
         "item_id: rec has no name of an item, but the values of the items of impressions (click)"
@@ -274,14 +276,12 @@ def test_ids_of_anything_are_no_items() -> None:
     assert product.fields["item_id"] == "clickedProduct.id"
 
 
-def test_whole_numbers_with_decimals_are_doubted() -> None:
+def test_ids_with_decimals_that_are_0_are_read_without() -> None:
     shown = [{"time": MS, "user_id": str(n), "sku": str(n)} for n in range(9)]
     clicked = [{"time": MS, "user_id": f"{n}.0", "sku": str(n)} for n in range(9)]
     topics = sample(*shown, topic="impressions"), sample(*clicked, topic="clicks")
-    what = "whole numbers with decimals, like 1.0, which equal no id without them"
-    assert f"user_id: {what} (click)" in propose(topics, "a test").doubts
-    topics = sample(*clicked, topic="impressions"), sample(*clicked, topic="clicks")
-    assert not any("decimals" in doubt for doubt in propose(topics, "a test").doubts)
+    sources = propose(topics, "a test").settings.sources
+    assert [source.whole_ids for source in sources] == [False, True]
 
 
 def test_an_event_id_is_different_in_every_record() -> None:

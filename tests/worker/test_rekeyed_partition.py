@@ -58,9 +58,9 @@ class Producer:
 @pytest.mark.parametrize(
     ("what", "key", "reason", "field", "found"),
     [
-        (b"closed", b"i", b"kind", b"what", b"closed"),
-        (b"clicked", b"", b"item_id", b"item_id", b"nothing"),
-        (b"clicked", b"x" * 600, b"item_id", b"item_id", b"xxx"),
+        (b"closed", b"i", b"kind", b"header what", b"closed"),
+        (b"clicked", b"", b"item_id", b"the key", b"nothing"),
+        (b"clicked", b"x" * 600, b"item_id", b"the key", b"xxx"),
     ],
 )
 async def test_dead_letters_say_what_stood_beside_the_record(

@@ -1,0 +1,92 @@
+"""``streamer init`` reads foreign shapes: nearly all at once, others once a line is edited."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from streamer.cli.main import main
+from tests.foreign.settings import NO_VALUE
+from tests.foreign.shapes import SHAPES
+from tests.foreign.world import Shape
+
+EDITS = {
+    # a custom dimension of Matomo has a number, no name
+    "matomo": ("[sources.fields]", '[sources.fields]\nvariant = "dimension1"'),
+    # an entity of one's own
+    "snowplow_tsv": (
+        "preset = ",
+        'fields.variant = "contexts.data[schema=iglu:com.acme/experiment/jsonschema/1-0-0]'
+        '.data.variant"\npreset = ',
+    ),
+}
+"""Shape → what is replaced in the proposal, and by what: one line more."""
+NOT_READ = {
+    "outbrain": "it has no time",
+    "braze_storage": "only the names of files say what records are",
+}
+
+
+def written(shape: Shape, folder: Path) -> list[str]:
+    paths = [folder / name for name in shape.files]
+    for path, data in zip(paths, shape.files.values(), strict=True):
+        path.write_bytes(data)
+    return [str(path) for path in paths]
+
+
+@pytest.mark.parametrize("name", [name for name in SHAPES if name not in NOT_READ])
+def test_a_proposal_counts_the_truth(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shape, settings = SHAPES[name], tmp_path / "streamer.toml"
+    files = written(shape, tmp_path)
+    assert main(["init", *files, "-o", str(settings)]) == 0
+    if name in EDITS:
+        text = settings.read_text(encoding="utf-8")
+        old, new = EDITS[name]
+        assert old in text
+        settings.write_text(text.replace(old, new, 1), encoding="utf-8")
+    capsys.readouterr()
+    assert main(["replay", *files, "-c", str(settings), "--json"]) == 0
+    readings = json.loads(capsys.readouterr().out)["readings"]
+    found: dict[tuple[str, str], float] = {}
+    for reading in readings:
+        labels = dict(reading["labels"])
+        arm = labels.pop("variant", "all")
+        if labels.pop("window", "") == "24h":
+            others = {x for n, x in labels.items() if n not in ("maturity", "feedback")}
+            if others <= {"all"}:
+                found[reading["name"], arm] = reading["value"]
+
+    def count(metric: str, arm: str = "all") -> float:
+        return found.get((f"streamer_window_{metric}", arm), 0)
+
+    truth = shape.truth
+    for arm in ("A", "B") if shape.has_arm else ():
+        assert (count("impressions", arm), count("clicks", arm)) == (
+            truth.impressions[arm],
+            truth.clicks[arm],
+        )
+    assert count("impressions") == truth.impressions.total()
+    assert count("clicks") == truth.clicks.total()
+    assert not shape.has_conversions or count("conversions") == truth.conversions
+    if shape.has_value and name not in NO_VALUE:
+        assert count("conversion_value") == pytest.approx(truth.value, abs=1e-6)
+    assert count("ctr_attributed_clicked") == truth.joined_clicks
+    assert not truth.users or count("users") in (truth.users, truth.people)
+
+
+def test_most_shapes_are_right_at_once() -> None:
+    assert len(SHAPES) - len(EDITS) - len(NOT_READ) >= 50
+
+
+def test_a_shape_without_times_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = written(SHAPES["outbrain"], tmp_path)
+    out = tmp_path / "streamer.toml"
+    assert main(["init", *files, "-o", str(out)]) == 1
+    assert not out.exists()
+    assert "impressions need ts, and no field looks like it" in capsys.readouterr().err
