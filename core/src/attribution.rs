@@ -178,7 +178,11 @@ impl Attribution {
 
     /// Adds an impression, to its slate if it has one.
     fn place(&mut self, item: &ShownItem, slate: u32, sink: &mut impl Sink) -> u32 {
-        let mut row = Impression::new(item.pair, (item.event_ms, item.offset, item.index));
+        let mut row = Impression::new(
+            item.pair,
+            item.user,
+            (item.event_ms, item.offset, item.index),
+        );
         (row.position, row.combination) = (item.position, item.combination);
         (row.score, row.slate) = (item.score, slate);
         let weights = item.weights.map(|of| of.map(|weighed| weighed.weight));
@@ -221,7 +225,7 @@ impl Attribution {
                 .get(slate)
                 .is_some_and(|x| x.last_retained != NO_ROW);
             if has_feedback && self.rules.grades_conversions {
-                self.retain_member(added, item.user);
+                self.retain_member(added);
             }
         }
         added
@@ -245,7 +249,7 @@ impl Attribution {
                 sign: -1,
             }));
         }
-        found.learn_earliest(age, item.combination);
+        found.learn_earliest(age, item.combination, item.user);
         let (event_ms, combination) = (item.event_ms, item.combination);
         sink.emit(Emitted::Slate(SlateChange {
             event_ms,
@@ -266,7 +270,7 @@ impl Attribution {
             let fits = !feedback.has_request() || feedback.slate_key == item.slate_key;
             let joined = self.retained.get(feedback.joined).map(Retained::age);
             if fits && joined.is_none_or(|joined| joined < age) {
-                let retained = self.retain(row, item.user);
+                let retained = self.retain(row);
                 self.rejoin(place, retained, sink);
             }
         }
@@ -292,7 +296,7 @@ impl Attribution {
                         .is_some_and(|slate| slate.key == key)
             });
         if let Some(row) = row {
-            feedback.joined = self.retain(row, feedback.user);
+            feedback.joined = self.retain(row);
         }
         self.take_in(feedback, values, sink);
     }
@@ -341,7 +345,7 @@ impl Attribution {
 
     /// What is retained of an open impression; its slate's other members are retained with the first
     /// one, where conversions may grade them when their impressions have left.
-    pub(super) fn retain(&mut self, row: u32, user: u64) -> u32 {
+    pub(super) fn retain(&mut self, row: u32) -> u32 {
         let Some(open) = self.impressions.log.get(row) else {
             return NO_ROW;
         };
@@ -353,7 +357,7 @@ impl Attribution {
             .slates
             .get(slate)
             .is_some_and(|found| found.last_retained == NO_ROW);
-        let added = self.retain_row(row, user);
+        let added = self.retain_row(row);
         if is_first && self.rules.grades_conversions {
             let mut member = self
                 .slates
@@ -362,7 +366,7 @@ impl Attribution {
             while let Some(open) = self.impressions.log.get(member) {
                 let (before, is_open) = (open.prev_in_slate, open.retained == NO_ROW);
                 if is_open {
-                    self.retain_member(member, user);
+                    self.retain_member(member);
                 }
                 member = before;
             }
@@ -371,19 +375,19 @@ impl Attribution {
     }
 
     /// Retains a member without feedback, within the bound.
-    pub(super) fn retain_member(&mut self, row: u32, user: u64) {
+    pub(super) fn retain_member(&mut self, row: u32) {
         if self.retained.rows.log.len() < self.rules.max_open {
-            self.retain_row(row, user);
+            self.retain_row(row);
         } else {
             self.evicted_early.retained += 1;
         }
     }
 
-    pub(super) fn retain_row(&mut self, row: u32, user: u64) -> u32 {
+    pub(super) fn retain_row(&mut self, row: u32) -> u32 {
         let Some(open) = self.impressions.log.get(row).copied() else {
             return NO_ROW;
         };
-        let mut made = Retained::new(open.pair, user, open.age());
+        let mut made = Retained::new(open.pair, open.user, open.age());
         (made.position, made.combination) = (open.position, open.combination);
         (made.score, made.open) = (open.score, row);
         if let Some(found) = self.slates.get(open.slate) {

@@ -35,6 +35,7 @@ pub struct EmittedLosses {
 pub struct Slate {
     /// Hash of its user and request.
     pub key: u64,
+    /// That of the earliest member.
     pub user: u64,
     /// Arrival of its first row, of its last, and the latest event time of its rows.
     pub opened_ms: i64,
@@ -87,9 +88,10 @@ impl Slate {
     }
 
     /// A member was loaded: the slate counts under its earliest one.
-    pub fn learn_earliest(&mut self, age: Age, combination: Combination) {
+    pub fn learn_earliest(&mut self, age: Age, combination: Combination, user: u64) {
         if age < self.earliest {
             (self.earliest, self.earliest_combination) = (age, combination);
+            self.user = user;
         }
     }
 }

@@ -324,6 +324,7 @@ def _validate_kind_of_events(s: Settings, source: Source, kind: str, at: str) ->
     of_policies = s.policy_fields if kind == "impressions" else ()
     of_element = {*ELEMENT_FIELDS[kind], *of_policies, *s.custom_fields[kind]}
     known = {*field_names(kind), *s.dimension_names, *of_element}
+    own_fields = getattr(source, key).fields
     for name, field_source in said.items():
         if name not in known or (kind, name) == ("sessions", "item_id"):
             continue  # said of the source, for other kinds
@@ -333,7 +334,9 @@ def _validate_kind_of_events(s: Settings, source: Source, kind: str, at: str) ->
             or (name in of_element and any(lists == own[: len(lists)] for own in of_items))
             for lists in found
         ]
-        if all(read) or (name in of_element and (any(read) or _is_of_preset(source, name, kind))):
+        is_general = name not in own_fields and "item_id" in own_fields
+        may_be_unread = any(read) or is_general or _is_of_preset(source, name, kind)
+        if all(read) or (name in of_element and may_be_unread):
             continue
         what = "no list that item_id passes through" if name in of_element else "a list"
         raise SettingsError(

@@ -175,7 +175,9 @@ def _fields_in(settings: Settings, log: Log) -> dict[str, str]:
         if name != "type" and (source.is_own or name != "items")
     }
     missing = json.dumps(source.missing)
-    return {**fields, "positions_from": str(source.positions_from), "missing": missing}
+    opened = json.dumps([source.each, source.json, source.split, source.whole_ids])
+    said = {"positions_from": str(source.positions_from), "missing": missing}
+    return {**fields, **said, "each, json, split and whole_ids": opened}
 
 
 def _listed(settings: Settings, catalogue: Catalogue) -> dict[str, Listed]:

@@ -129,7 +129,7 @@ def event_of(topic: str, value: Mapping[str, Any], settings: Settings) -> Event:
         dims=tuple(dimension(get(d.name)) for d in settings.dimensions),
         cut=sum(is_cut(get(d.name)) for d in settings.dimensions),
         topic=topic,
-        join_id=None if topic == "sessions" else optional_identity(get("join_id"), "join_id"),
+        join_id=optional_identity(get("join_id"), "join_id"),
         numbers=numbers(get, fields_of_custom(settings, topic), "custom"),
     )
     {

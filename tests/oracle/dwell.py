@@ -36,13 +36,18 @@ class Report:
 
 @dataclass(frozen=True)
 class Dwell:
-    """A time that counts; ``upper_ms``: the end of the viewing, ``reports``: all that is said."""
+    """A time that counts; ``event``: what reports it, ``upper_ms``: the end of the viewing,
+    ``reports``: all that is said."""
 
-    event_ms: int
+    event: Event
     dwell_ms: int
     dims: Dims
     upper_ms: int
     reports: tuple[Event, ...]
+
+    @property
+    def event_ms(self) -> int:
+        return self.event.event_ms
 
 
 def dwells_of(events: list[Event], joins: Joins, settings: Settings) -> list[Dwell]:
@@ -103,7 +108,7 @@ def winner(viewing: list[Report]) -> Dwell:
         dims = tuple(theirs if own is None else own for own, theirs in pairs)
     upper_ms = max(r.upper_ms for r in viewing)
     reports = tuple(r.event for r in viewing)
-    return Dwell(first.event.event_ms, first.dwell_ms, dims, upper_ms, reports)
+    return Dwell(first.event, first.dwell_ms, dims, upper_ms, reports)
 
 
 def is_settled(dwell: Dwell, verdict: Acceptance, joins: Joins, settings: Settings) -> bool:

@@ -40,7 +40,9 @@ FIELDS = {
         *("item_id", "position", "items", "feedback", "dwell_ms", "start_ts", "end_ts", "join_id"),
     ),
     "conversions": ("item_id", "items", "value", "join_id"),
-    "sessions": ("session_id", "action", "item_id", "dwell_ms", "start_ts", "end_ts"),
+    "sessions": (
+        *("session_id", "action", "item_id", "dwell_ms", "start_ts", "end_ts", "join_id"),
+    ),
 }
 REQUIRED = ("ts",)
 REASONS = {"dwell_ms": "dwell", "start_ts": "dwell", "end_ts": "dwell"}

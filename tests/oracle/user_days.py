@@ -90,9 +90,9 @@ def attributed(joins: Joins) -> Iterator[Fact]:
 
 
 def dwelt(events: list[Event], joins: Joins, settings: Settings) -> Iterator[Fact]:
-    """The times on items that count, for whoever reported them last."""
+    """The times on items that count, for whoever reported them."""
     for dwell in dwells_of(events, joins, settings):
-        user = user_of(max(dwell.reports, key=lambda e: e.offset))
+        user = user_of(dwell.event)
         yield Fact(user, dwell.event_ms, dwell.dims, "viewings")
         yield Fact(user, dwell.event_ms, dwell.dims, "outcomes")
         yield Fact(user, dwell.event_ms, dwell.dims, "dwell", dwell.dwell_ms)

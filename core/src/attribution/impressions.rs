@@ -5,10 +5,12 @@ use crate::changes::{Age, Combination};
 use crate::log::{Log, NO_ROW};
 use crate::slates::NO_SLATE;
 
-/// One shown item: 56 bytes, and 5 to 12 in the table that finds it.
+/// One shown item: 64 bytes, and 5 to 12 in the table that finds it.
 #[derive(Clone, Copy, Debug)]
 pub struct Impression {
     pub pair: u64,
+    /// Who was shown it: of one pair not always the same, where joins have ids of their own.
+    pub user: u64,
     /// NaN: none.
     pub score: f64,
     pub event_ms: i64,
@@ -33,9 +35,10 @@ const INDEX: u16 = MEMBER - 1;
 
 impl Impression {
     /// An impression that is linked to nothing yet.
-    pub fn new(pair: u64, (event_ms, offset, index): Age) -> Self {
+    pub fn new(pair: u64, user: u64, (event_ms, offset, index): Age) -> Self {
         Self {
             pair,
+            user,
             score: f64::NAN,
             event_ms,
             offset,
@@ -87,7 +90,7 @@ impl OfPair for Impression {
 /// The open impressions of one partition.
 pub type Impressions = PairLog<Impression>;
 
-const _: () = assert!(size_of::<Impression>() == 56);
+const _: () = assert!(size_of::<Impression>() == 64);
 
 /// What some metrics need of impressions, kept only where it is asked for: two logs whose rows have the numbers of the impressions.
 #[derive(Debug)]

@@ -20,7 +20,8 @@ pub struct Visit {
 
 impl Summary for Visit {
     fn join(&mut self, mine: (i64, i64), other: &Self, theirs: (i64, i64)) {
-        if (theirs.0, other.offset) < (mine.0, self.offset) {
+        // Of one record the older row, which is the other here, is the first.
+        if (theirs.0, other.offset) <= (mine.0, self.offset) {
             (self.user, self.offset, self.combination) =
                 (other.user, other.offset, other.combination);
         }

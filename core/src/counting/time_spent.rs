@@ -22,9 +22,9 @@ impl Counting {
             event_ms: feedback.event_ms,
             offset: feedback.offset,
             combination: feedback.combination,
+            user: feedback.user,
         };
         let viewing = Viewing {
-            user: feedback.user,
             by_feedback: Some(report),
             by_session: None,
         };

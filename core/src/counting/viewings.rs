@@ -7,6 +7,7 @@
 
 use crate::changes::{Combination, Dwell};
 use crate::counting::intervals::{Intervals, Row, Summary};
+use crate::hash::NONE;
 use crate::panes::dimensions::Dimensions;
 
 /// The longest report of one source; of equal ones the earliest.
@@ -16,19 +17,20 @@ pub struct Report {
     pub event_ms: i64,
     pub offset: i64,
     pub combination: Combination,
+    pub user: u64,
 }
 
 /// What is said of a viewing: by feedback, and by session events.
 #[derive(Clone, Copy, Debug)]
 pub struct Viewing {
-    pub user: u64,
     pub by_feedback: Option<Report>,
     pub by_session: Option<Report>,
 }
 
 fn longer(a: Option<Report>, b: Option<Report>) -> Option<Report> {
     let rank = |report: &Report| (-report.dwell_ms, report.event_ms, report.offset);
-    [a, b].into_iter().flatten().min_by_key(rank)
+    // Of reports of one record the first is the older row, which comes second here.
+    [b, a].into_iter().flatten().min_by_key(rank)
 }
 
 impl Summary for Viewing {
@@ -143,6 +145,7 @@ fn change_of(row: &Row<Viewing>, dimensions: &mut Dimensions, sign: i64) -> Dwel
         event_ms: row.low_ms,
         offset: 0,
         combination: 0,
+        user: NONE,
     };
     let best = best.unwrap_or(none);
     let combination = other.map_or(best.combination, |found| {
@@ -151,7 +154,7 @@ fn change_of(row: &Row<Viewing>, dimensions: &mut Dimensions, sign: i64) -> Dwel
     Dwell {
         event_ms: best.event_ms,
         combination,
-        user: row.summary.user,
+        user: best.user,
         dwell_ms: best.dwell_ms,
         sign,
     }

@@ -106,7 +106,7 @@ fields! {
     UserId = "user_id", Event(ALL), Id;
     /// What feedback joins its impression by, in place of `user_id`: an id that stays at
     /// [login](#login).
-    JoinId = "join_id", Event(WITH_ITEMS), Id;
+    JoinId = "join_id", Event(ALL), Id;
     /// A second event with it on the same topic within `time.dedup_horizon` is a duplicate.
     EventId = "event_id", Event(ALL), Id;
     /// With `user_id`, the [slate](ranking.md#a-slate).

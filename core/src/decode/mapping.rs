@@ -257,7 +257,8 @@ impl Mapping {
             form: &Form::PLAIN,
         };
         draft.set_by_kind(rule.feedback, rule.action);
-        let is_needed = said.shared.is_none() || said.kind == EventKind::Impressions;
+        let is_feedback = matches!(said.kind, EventKind::Clicks | EventKind::Conversions);
+        let is_needed = said.shared.is_none() || !is_feedback;
         let read = draft
             .read_mapped((fields, &self.levels), scope, &reading, is_needed)
             .and_then(|()| draft.check(&reading));

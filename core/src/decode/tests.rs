@@ -455,24 +455,24 @@ fn a_record_may_be_events_of_several_kinds() {
 
 #[test]
 fn a_record_may_hold_events_in_lists_in_lists() {
-    let mut decoder = mapped(&format!(
-        r#"{{"unfold": [{{"path": ["in"], "split": []}}], "beside": ["timestamp"], "each": [1],
+    let mut decoder = mapped(
+        r#"{"unfold": [{"path": ["in"], "split": []}], "beside": ["timestamp"], "each": [1],
             "levels": [
-                {{"list": null, "only": [], "paths": [["in", "batch"], ["u"]]}},
-                {{"list": 1, "only": [], "paths": [["what"], ["rows"], ["id"]]}},
-                {{"list": 4, "only": [], "paths": [[]]}},
-                {{"list": 6, "only": [], "paths": [[]]}}],
-            "kind": {{"by": [3], "rules": [
-                {{"kind": "impressions", "value": "show", "when": [], "feedback": null, "action": null}},
-                {{"kind": "clicks", "value": null, "when": [{{"values": [5], "test": {{"is": true}}}}],
-                  "feedback": null, "action": null}},
-                {{"kind": null, "value": "page", "when": [], "feedback": null, "action": null}}]}},
-            "kinds": {{
-                "impressions": {{"fields": [{{"field": "ts", "values": [0]}}, {{"field": "user_id", "values": [2]}}],
-                    "lists": [{{"levels": [2, 3], "fields": [{{"field": "item_id", "values": [7]}}]}}]}},
-                "clicks": {{"fields": [{{"field": "ts", "values": [0]}}, {{"field": "user_id", "values": [2]}},
-                    {{"field": "item_id", "values": [5]}}], "lists": []}}}}}}"#
-    ));
+                {"list": null, "only": [], "paths": [["in", "batch"], ["u"]]},
+                {"list": 1, "only": [], "paths": [["what"], ["rows"], ["id"]]},
+                {"list": 4, "only": [], "paths": [[]]},
+                {"list": 6, "only": [], "paths": [[]]}],
+            "kind": {"by": [3], "rules": [
+                {"kind": "impressions", "value": "show", "when": [], "feedback": null, "action": null},
+                {"kind": "clicks", "value": null, "when": [{"values": [5], "test": {"is": true}}],
+                  "feedback": null, "action": null},
+                {"kind": null, "value": "page", "when": [], "feedback": null, "action": null}]},
+            "kinds": {
+                "impressions": {"fields": [{"field": "ts", "values": [0]}, {"field": "user_id", "values": [2]}],
+                    "lists": [{"levels": [2, 3], "fields": [{"field": "item_id", "values": [7]}]}]},
+                "clicks": {"fields": [{"field": "ts", "values": [0]}, {"field": "user_id", "values": [2]},
+                    {"field": "item_id", "values": [5]}], "lists": []}}}"#,
+    );
     let batch = r#"{"what": "show", "rows": [["a"], [], ["b", 3]]}, {"what": "page"},
         {"id": "a"}, 5, {"what": "show"}"#;
     let inner = format!(r#"{{"batch": [{batch}]}}"#)

@@ -273,9 +273,9 @@ fn view(
                 event_ms,
                 offset: at.position,
                 combination,
+                user,
             };
             let viewing = Viewing {
-                user,
                 by_feedback: None,
                 by_session: Some(report),
             };

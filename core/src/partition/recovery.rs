@@ -139,7 +139,7 @@ impl Partition {
             self.attribution.items.load_open(item_at(at));
             self.attribution.weights.load_open(weights_at(at));
             let age = (stored.event_ms, stored.offset, stored.index as u16);
-            let mut row = Impression::new(stored.pair, age);
+            let mut row = Impression::new(stored.pair, stored.user, age);
             (row.position, row.combination) =
                 (stored.position as u16, stored.combination as Combination);
             row.score = stored.score;
@@ -160,7 +160,7 @@ impl Partition {
             found.placed = found.placed.max(stored.placed as u32);
             found.is_closed |= stored.is_closed;
             if stored.is_member {
-                found.learn_earliest(row.age(), row.combination);
+                found.learn_earliest(row.age(), row.combination, row.user);
             }
             let added = self.attribution.impressions.push(row);
             let slates = &mut self.attribution.slates;
@@ -219,11 +219,11 @@ impl Partition {
                 let slates = &mut attribution.slates;
                 row.slate = slates.of_opening(stored.slate, stored.user, stored.opened_ms);
             }
-            let (slate, age, row_open) = (row.slate, row.age(), row.open);
+            let (slate, age, row_open, user) = (row.slate, row.age(), row.open, row.user);
             if let Some(found) = attribution.slates.get_mut(slate) {
                 row.prev_in_slate = found.last_retained;
                 if stored.is_member && row_open == NO_ROW {
-                    found.learn_earliest(age, row.combination);
+                    found.learn_earliest(age, row.combination, user);
                 }
             }
             let counted: Vec<u32> = counts.iter().map(|of_kind| of_kind[at] as u32).collect();
@@ -371,28 +371,25 @@ fn visits(columns: &Columns) -> Result<Vec<Visit>, LoadError> {
 }
 
 fn viewings(columns: &Columns) -> Result<Vec<Viewing>, LoadError> {
-    let report = |dwell_ms: i64, event_ms: i64, offset: i64, combination: i32| {
-        (dwell_ms >= 0).then_some(Report {
-            dwell_ms,
-            event_ms,
-            offset,
-            combination: combination as Combination,
-        })
-    };
-    let viewing = |row: ViewingRow| Viewing {
-        user: row.user,
-        by_feedback: report(
-            row.click_dwell_ms,
-            row.click_event_ms,
-            row.click_offset,
-            row.click_combination,
-        ),
-        by_session: report(
-            row.session_dwell_ms,
-            row.session_event_ms,
-            row.session_offset,
-            row.session_combination,
-        ),
+    let viewing = |row: ViewingRow| {
+        let by_feedback = Report {
+            dwell_ms: row.click_dwell_ms,
+            event_ms: row.click_event_ms,
+            offset: row.click_offset,
+            combination: row.click_combination as Combination,
+            user: row.click_user,
+        };
+        let by_session = Report {
+            dwell_ms: row.session_dwell_ms,
+            event_ms: row.session_event_ms,
+            offset: row.session_offset,
+            combination: row.session_combination as Combination,
+            user: row.session_user,
+        };
+        Viewing {
+            by_feedback: Some(by_feedback).filter(|report| report.dwell_ms >= 0),
+            by_session: Some(by_session).filter(|report| report.dwell_ms >= 0),
+        }
     };
     Ok(ViewingRow::rows(columns)?.map(viewing).collect())
 }

@@ -203,7 +203,7 @@ impl Partition {
                 combination: row.combination as i32,
                 score: row.score,
                 is_member: row.is_member(),
-                user: slate.map_or(NONE, |x| x.user),
+                user: row.user,
                 slate: slate.map_or(NONE, |x| x.key),
                 opened_ms: slate.map_or(NEVER, |x| x.opened_ms),
                 arrival_ms: slate.map_or(NEVER, |x| x.latest_arrival_ms),
@@ -346,15 +346,16 @@ impl Partition {
             let click = row.summary.by_feedback.unwrap_or(NO_REPORT);
             let session = row.summary.by_session.unwrap_or(NO_REPORT);
             ViewingRow {
-                user: row.summary.user,
                 click_dwell_ms: click.dwell_ms,
                 click_event_ms: click.event_ms,
                 click_offset: click.offset,
                 click_combination: click.combination as i32,
+                click_user: click.user,
                 session_dwell_ms: session.dwell_ms,
                 session_event_ms: session.event_ms,
                 session_offset: session.offset,
                 session_combination: session.combination as i32,
+                session_user: session.user,
             }
         });
         ViewingRow::store(viewings, &mut columns);
@@ -367,6 +368,7 @@ const NO_REPORT: Report = Report {
     event_ms: 0,
     offset: 0,
     combination: 0,
+    user: NONE,
 };
 
 fn intervals<S: Summary>(rows: &[&Row<S>]) -> Columns {

@@ -223,15 +223,16 @@ stored_row! {
 stored_row! {
     /// What is said of a viewing, beside its interval. `dwell_ms`: -1 where nobody said it.
     pub struct ViewingRow {
-        user: u64,
         click_dwell_ms: i64,
         click_event_ms: i64,
         click_offset: i64,
         click_combination: i32,
+        click_user: u64,
         session_dwell_ms: i64,
         session_event_ms: i64,
         session_offset: i64,
         session_combination: i32,
+        session_user: u64,
     }
 }
 

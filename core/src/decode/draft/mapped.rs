@@ -86,8 +86,7 @@ impl Draft {
         (self.head.feedback_kind, self.head.action) = (feedback, action);
     }
 
-    /// Reads all fields of a kind. Without an item, or with an empty list, an event is ignored that
-    /// is not `needed`.
+    /// Reads all fields of a kind. An event that is not `needed` is ignored where it has no item.
     pub fn read_mapped(
         &mut self,
         (fields, levels): (&Fields, &Levels),
@@ -97,6 +96,9 @@ impl Draft {
     ) -> Result<(), Reason> {
         let mut lists = fields.lists.iter();
         let list = lists.find_map(|list| Some((list, levels.list_at(list.levels[0], scope)?)));
+        if !is_needed && !has_item(fields, levels, list.map(|(list, _)| list), scope)? {
+            return Err(Reason::Ignored);
+        }
         for wanted in &fields.fields {
             if !wanted.times.is_empty() {
                 let value = self.product(wanted, scope, reading)?;
@@ -107,13 +109,9 @@ impl Draft {
                 self.read_wanted(wanted, scope, reading)?;
             }
         }
-        if let Some((list, at)) = list {
-            return self.read_mapped_items((list, levels), at, scope, reading, is_needed);
-        }
-        let wants_item = matches!(reading.kind, EventKind::Clicks | EventKind::Conversions);
-        match wants_item && !is_needed && self.head.shown.item == NONE {
-            true => Err(Reason::Ignored),
-            false => Ok(()),
+        match list {
+            Some((list, at)) => self.read_mapped_items((list, levels), at, scope, reading),
+            None => Ok(()),
         }
     }
 
@@ -166,7 +164,6 @@ impl Draft {
         at: usize,
         scope: &mut Scope,
         reading: &Reading,
-        is_needed: bool,
     ) -> Result<(), Reason> {
         self.place = Place::value(Field::Items, at);
         if reader_at(at, reading).peek() != b'[' {
@@ -185,8 +182,7 @@ impl Draft {
             let shown = self.read_mapped_element(&list.fields, scope, reading)?;
             self.push_element(reading.kind, shown)
         })?;
-        let may_be_empty = !is_needed || levels.choose(&list.levels);
-        match (count, may_be_empty) {
+        match (count, levels.choose(&list.levels)) {
             (0, true) => Err(Reason::Ignored),
             (0, false) => Err(Reason::Of(Field::Items)),
             _ => Ok(()),
@@ -365,6 +361,25 @@ impl Draft {
         }
         to.json.push('}');
     }
+}
+
+/// Whether an event has an item, or one at least in its list.
+fn has_item(
+    fields: &Fields,
+    levels: &Levels,
+    list: Option<&MappedList>,
+    scope: &mut Scope,
+) -> Result<bool, Reason> {
+    let Some(list) = list else {
+        let mut items = fields.fields.iter().filter(|x| x.field == Field::ItemId);
+        return Ok(items.any(|wanted| scope.first(&wanted.values).is_some()));
+    };
+    let mut has_some = false;
+    levels.walk(&list.levels, scope, &mut |_, _| {
+        has_some = true;
+        Ok(())
+    })?;
+    Ok(has_some || !levels.is_list(list.levels[0], scope))
 }
 
 /// Appends the id that comes next, without decimals that are all 0.

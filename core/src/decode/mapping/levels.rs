@@ -120,6 +120,12 @@ impl Levels {
         scope.first(&[list]).map(|(_, at)| at)
     }
 
+    /// Whether a list stands where that of a level does.
+    pub fn is_list(&self, level: usize, scope: &Scope) -> bool {
+        let at = self.list_at(level, scope);
+        at.is_some_and(|at| scope.reader_at(at).peek() == b'[')
+    }
+
     /// Whether elements of some levels may not count.
     pub fn choose(&self, levels: &[usize]) -> bool {
         levels
