@@ -6,7 +6,7 @@ import json
 import tomllib
 from typing import Any
 
-from streamer.ingest.discovery.evidence import Evidence
+from streamer.ingest.discovery.evidence import FieldEvidence
 from streamer.ingest.discovery.proposal import propose
 from streamer.ingest.discovery.shapes import FoundRecord, SampledTopic
 from streamer.settings.load import parse
@@ -74,9 +74,9 @@ def test_ids_of_a_preset_have_evidence_too() -> None:
     assert "# item_id of the preset: 2 values; 100 % of those of clicks are of impressions" in toml
 
 
-def evidence(source: dict[str, Any], records: list[Any]) -> Evidence:
+def evidence(source: dict[str, Any], records: list[Any]) -> FieldEvidence:
     settings = parse({"sources": [{"topics": ["web"], "kind": {"fixed": "impression"}, **source}]})
-    return Evidence(settings, [sample(records)])
+    return FieldEvidence(settings, [sample(records)])
 
 
 def test_values_are_read_as_settings_say() -> None:

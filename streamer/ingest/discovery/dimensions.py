@@ -24,6 +24,14 @@ _CHOSEN = 2
 _MOST_VALUES, _MOST_ARMS = 50, 10
 _LEAST_SHARE, _LEAST_EXPERIMENT = 0.3, 0.05
 """Of the records; of one of several experiments in a list."""
+_NEAR, _BY_VALUES = 100, 200
+"""How likely, after likely names: what stands near an experiment, and what has values of arms."""
+_FLAG = "$feature/"
+"""What PostHog writes before the names of flags."""
+_ARMS = frozenset(
+    {"a", "b", "c", "d", "control", "treatment", "baseline", "challenger", "variant", "holdout"}
+)
+"""What arms are often called."""
 _NUMBERS = ("two", "three", "four", "five")
 _OURS = frozenset(name for kind in KINDS for name in field_names(kind))
 
@@ -80,6 +88,8 @@ class Dimensions:
         index = next((step for step in taken.path if isinstance(step, int)), None)
         if index is not None:
             doubts.append(f"element [{index}] of a list: another order gives another experiment")
+        if _is_by_values(taken):
+            doubts.append(f"no name of {text_of(taken.path)} says so, but its values")
         if self.arms:
             all_keyed = all(_experiment(one.path) for one in (taken, *self.arms))
             what = "experiments" if all_keyed else "fields may be it"
@@ -130,8 +140,11 @@ def find_dimensions(profile: Profile, taken: Container[Path]) -> Dimensions:
 
 
 def with_preset(own: Dimensions, read: Mapping[str, Seen]) -> Dimensions:
-    """Dimensions with those that a preset reads and that were not found elsewhere. ``read``:
-    dimension → its values in shown records."""
+    """Dimensions with those that a preset reads and that were not found elsewhere; an arm that is
+    one by its values alone gives way. ``read``: dimension → its values in shown records."""
+    if VARIANT in read and any(map(_is_by_values, own.chosen)):
+        kept = tuple(one for one in own.chosen if not _is_by_values(one))
+        own = replace(own, chosen=kept, arms=())
     names = {one.name for one in own.chosen}
     added = [
         ProposedDimension(name, (), seen)
@@ -180,6 +193,8 @@ def _arms(candidates: Iterable[tuple[Path, Seen]]) -> list[tuple[Path, Seen]]:
         for p, s in candidates
         if (rank_of_name := _arm(p, s)) is not None
     ]
+    if any(one[0] < _BY_VALUES for one in ranked):
+        ranked = [one for one in ranked if one[0] < _BY_VALUES]
     keyed = {
         path[: path.index(step)]
         for *_, path, _ in ranked
@@ -211,8 +226,26 @@ def _arm(path: Path, seen: Seen) -> int | None:
     place = rank(names_of(path), (VARIANT, *OTHER_NAMES[VARIANT]))
     if place is not None:
         return place
-    is_near = any(EXPERIMENTS & set(words(name)) for name in names_of(path))
-    return 100 if is_near and not seen.is_numeric and _is_dimension(seen) else None
+    if seen.is_numeric or not _is_dimension(seen):
+        return None
+    has_arms = _ARMS.issuperset(text.lower() for text in seen.values)
+    if _is_near_experiment(path):
+        return _NEAR if has_arms else _NEAR + 1
+    return _BY_VALUES if has_arms else None
+
+
+def _is_by_values(one: ProposedDimension) -> bool:
+    """Whether only its values say that a field is the arm."""
+    is_arm = one.name == VARIANT and bool(one.path)
+    is_named = rank(names_of(one.path), (VARIANT, *OTHER_NAMES[VARIANT])) is not None
+    return is_arm and not is_named and not _is_near_experiment(one.path)
+
+
+def _is_near_experiment(path: Path) -> bool:
+    """Whether a name of a path is one of experiments or flags."""
+    names = names_of(path)
+    is_flag = any(name.startswith(_FLAG) for name in names)
+    return is_flag or any(EXPERIMENTS & set(words(name)) for name in names)
 
 
 def _surface(path: Path) -> int | None:

@@ -22,7 +22,7 @@ _FEW = 2
 """Kinds that are named, where all are alike."""
 
 
-class Evidence:
+class FieldEvidence:
     """What the records of samples hold where settings say that fields stand."""
 
     def __init__(self, settings: Settings, samples: Sequence[SampledTopic]) -> None:

@@ -10,7 +10,7 @@ from streamer.errors import ProposalError, SettingsError
 from streamer.ingest.discovery.by_preset import read_by_preset
 from streamer.ingest.discovery.dimensions import Dimensions, find_dimensions, with_preset
 from streamer.ingest.discovery.drafts import Draft
-from streamer.ingest.discovery.evidence import Evidence
+from streamer.ingest.discovery.evidence import FieldEvidence
 from streamer.ingest.discovery.names import VARIANT
 from streamer.ingest.discovery.profile import Profile, Seen
 from streamer.ingest.discovery.questions import Asker, ask_arm, ask_kind, ask_zone
@@ -84,14 +84,14 @@ def _proposed(
         draft.dimensions = of
     ask_arm(drafts, asker)
     settings = corrected(drafts, samples, lambda: written(drafts))
-    evidence = Evidence(settings, samples)
+    evidence = FieldEvidence(settings, samples)
     ask_zone(drafts, evidence, asker)
     return _written(drafts, evidence, origin, brokers, doubts_before)
 
 
 def _written(
     drafts: Sequence[Draft],
-    evidence: Evidence,
+    evidence: FieldEvidence,
     origin: str,
     brokers: str | None,
     doubts_before: Sequence[str],

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from streamer.ingest.discovery.dimensions import ProposedDimension
 from streamer.ingest.discovery.drafts import Draft
-from streamer.ingest.discovery.evidence import Evidence
+from streamer.ingest.discovery.evidence import FieldEvidence
 from streamer.ingest.discovery.names import VARIANT
 from streamer.settings.paths import text_of
 
@@ -90,7 +90,7 @@ def _called(arm: ProposedDimension) -> str:
     return text_of(arm.path) if arm.path else "that of the preset"
 
 
-def ask_zone(drafts: Sequence[Draft], evidence: Evidence, asker: Asker | None) -> None:
+def ask_zone(drafts: Sequence[Draft], evidence: FieldEvidence, asker: Asker | None) -> None:
     """The time zone of times without an offset; without an answer it is not sure."""
     zone = None
     number = 0

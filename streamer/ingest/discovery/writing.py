@@ -9,7 +9,7 @@ from typing import Any
 
 from streamer.ingest.discovery.dimensions import Dimensions, ProposedDimension
 from streamer.ingest.discovery.drafts import Draft, Fields, tables
-from streamer.ingest.discovery.evidence import Evidence
+from streamer.ingest.discovery.evidence import FieldEvidence
 from streamer.ingest.discovery.kinds import Value
 from streamer.ingest.discovery.names import VARIANT
 from streamer.ingest.discovery.presets import source_of
@@ -58,7 +58,7 @@ def comment(text: str) -> str:
     return "# " + "".join(c if c.isprintable() else " " for c in text)
 
 
-def written(drafts: Sequence[Draft], evidence: Evidence | None = None) -> str:
+def written(drafts: Sequence[Draft], evidence: FieldEvidence | None = None) -> str:
     """The tables of all that was found, with what speaks for it where that is known."""
     lines: list[str] = []
     number = 0
@@ -89,7 +89,7 @@ def _noted(text: str, note: str) -> Iterator[str]:
 class _Writer:
     """Writes one source."""
 
-    def __init__(self, draft: Draft, evidence: Evidence | None, number: int) -> None:
+    def __init__(self, draft: Draft, evidence: FieldEvidence | None, number: int) -> None:
         self._draft = draft
         self._shape = draft.shape
         self._evidence = evidence
