@@ -17,7 +17,6 @@ from streamer.cli.wizard import Wizard, can_ask
 from streamer.errors import ProposalError, SourceError, StreamerError, UsageError
 from streamer.ingest.discovery.proposal import Proposal, propose
 from streamer.ingest.discovery.shapes import FoundRecord, SampledTopic
-from streamer.ingest.discovery.tables import columns_of
 from streamer.ingest.discovery.trying import Tried, decoded_samples, tried
 from streamer.ingest.encoded_samples import as_texts
 from streamer.ingest.read_sample import ReadSample
@@ -30,6 +29,7 @@ from streamer.settings.event_fields import KINDS
 from streamer.settings.load import load
 from streamer.settings.model import Settings
 from streamer.sources.files import FileSource, opened, topic_of
+from streamer.sources.headerless import columns_of
 from streamer.sources.lines import STDIN
 
 _SHOWN = 5

@@ -13,16 +13,15 @@ from tests.foreign.shapes import SHAPES
 from tests.foreign.world import Shape
 
 EDITS = {
-    # a custom dimension of Matomo has a number, no name
-    "matomo": ("[sources.fields]", '[sources.fields]\nvariant = "dimension1"'),
-    # an entity of one's own
+    # an entity of one's own, which has no name beside its schema
     "snowplow_tsv": (
-        "preset = ",
-        'fields.variant = "contexts.data[schema=iglu:com.acme/experiment/jsonschema/1-0-0]'
-        '.data.variant"\npreset = ',
+        "[[dimensions]]",
+        '[sources.fields]\nvariant = "contexts.data'
+        '[schema=iglu:com.acme/experiment/jsonschema/1-0-0].data.variant"\n\n'
+        '[[dimensions]]\nname = "variant"\n\n[[dimensions]]',
     ),
 }
-"""Shape → what is replaced in the proposal, and by what: one line more."""
+"""Shape → what is replaced in the proposal, and by what: two lines more."""
 NOT_READ = {
     "outbrain": "it has no time",
     "braze_storage": "only the names of files say what records are",

@@ -9,8 +9,9 @@ from streamer.ingest.discovery.kinds import Kinds, Value, classified, find_kinds
 from streamer.ingest.discovery.profile import Profile, Seen
 from streamer.settings.event_fields import LINE_TYPES
 from streamer.settings.load import parse
+from streamer.settings.model import Settings
 from streamer.settings.paths import Path, path_of, through_lists
-from streamer.settings.source_rules import forms_of
+from streamer.settings.source_rules import PRESETS, forms_of
 from streamer.settings.sources import FieldSource, Source
 
 _BY_NAMES = ("segment", "ga4", "snowplow", "braze", "xdm")
@@ -178,3 +179,19 @@ def _stands(path: str, profile: Profile) -> bool:
 def _paths(said: FieldSource) -> Iterator[str]:
     for form in forms_of(said):
         yield from (text for text in form.get("product", (form.get("path"),)) if text is not None)
+
+
+def presets_of_tables() -> dict[str, Settings]:
+    """Preset of tables without a header row → settings with it alone."""
+    made = {
+        name: parse({"sources": [{"topics": ["x"], "preset": name}]})
+        for name in PRESETS
+        if name not in _WITHOUT_NAMES
+    }
+    return {name: settings for name, settings in made.items() if settings.sources[0].columns}
+
+
+def preset_of_columns(columns: Sequence[str]) -> str | None:
+    """The preset whose table has such columns."""
+    known = presets_of_tables().items()
+    return next((name for name, s in known if s.sources[0].columns == tuple(columns)), None)

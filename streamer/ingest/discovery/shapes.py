@@ -12,9 +12,8 @@ from streamer.ingest.discovery.items import ItemField
 from streamer.ingest.discovery.kinds import Kinds, find_kinds
 from streamer.ingest.discovery.marked import with_marked
 from streamer.ingest.discovery.opening import Opening, find_opening, parsed, written
-from streamer.ingest.discovery.presets import find_preset, source_of, supplied
+from streamer.ingest.discovery.presets import find_preset, preset_of_columns, source_of, supplied
 from streamer.ingest.discovery.profile import Profile, Seen, profile_of
-from streamer.ingest.discovery.tables import preset_of_columns
 from streamer.ingest.lookup import values_at
 from streamer.settings import limits
 from streamer.settings.event_fields import LINE_TYPES

@@ -15,6 +15,8 @@ from streamer.settings.model import Settings
 MOST_REFUSED = 0.01
 """Share of the records that are not ignored of which settings are proposed still."""
 
+_UNREADABLE = ("json", "too_large", "too_deep")
+
 
 @dataclass
 class Tried:
@@ -36,8 +38,11 @@ class Tried:
 
     @property
     def are_too_many_refused(self) -> bool:
-        """Whether more are refused than settings may refuse of their own sample."""
-        return len(self.refused) > MOST_REFUSED * (self.records - self.ignored)
+        """Whether more are refused than settings may refuse of their own sample; what cannot be
+        read under any settings is not theirs."""
+        broken = sum(self.reasons[reason] for reason in _UNREADABLE)
+        most = MOST_REFUSED * (self.records - self.ignored - broken)
+        return len(self.refused) - broken > most
 
 
 def tried(settings: Settings, samples: Sequence[SampledTopic]) -> Tried:

@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import chain, islice
 from pathlib import Path
 
 from streamer.errors import SourceError
+from streamer.ingest.discovery.presets import presets_of_tables
 from streamer.ingest.record import IGNORED, record_decoder
-from streamer.settings.load import parse
 from streamer.settings.model import Settings
-from streamer.settings.source_rules import PRESETS
 from streamer.sources.csv_rows import CsvFile, numeric_columns
 
 _ROWS = 200
 """Rows that are looked at."""
 _MOST = 0.99
 """Share of them, the first among them, that a preset must read."""
-
-
-def presets_of_tables() -> dict[str, Settings]:
-    """Preset of tables without a header row → settings with it alone."""
-    made = {name: parse({"sources": [{"topics": ["x"], "preset": name}]}) for name in _named()}
-    return {name: settings for name, settings in made.items() if settings.sources[0].columns}
-
-
-def _named() -> list[str]:
-    needs_kinds = ("cloudevents", "debezium")
-    return [name for name in PRESETS if name not in needs_kinds]
 
 
 def columns_of(path: str | Path) -> tuple[str, ...]:
@@ -53,9 +41,3 @@ def _reads(settings: Settings, rows: Iterable[bytes]) -> bool:
         refused += is_refused
         counted += any(not isinstance(one, str) for one in events)
     return counted > 0 and refused <= (1 - _MOST) * (counted + refused)
-
-
-def preset_of_columns(columns: Sequence[str]) -> str | None:
-    """The preset whose table has such columns."""
-    known = presets_of_tables().items()
-    return next((name for name, s in known if s.sources[0].columns == tuple(columns)), None)
