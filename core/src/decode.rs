@@ -12,7 +12,7 @@ pub mod rejected;
 mod times;
 
 pub use draft::NativeEvent;
-use draft::{CustomFields, Draft, Form, Reading};
+use draft::{CustomFields, Form, Reading};
 use drafts::{Drafts, End, Native, Said};
 pub use event::{Action, Body, Event, Item, Line};
 use fields::{Field, Ranges};

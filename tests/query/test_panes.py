@@ -55,7 +55,7 @@ def test_commits_change_what_is_kept(name: str) -> None:
 
 def test_what_did_not_change_is_not_merged_again(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = parse({"windows": {"lengths": ["1h"]}})
-    records = log_records(7, "defaults", 500, 2)
+    records = log_records(8, "defaults", 500, 2)
     engines, reader, merged_panes = Engines(settings, 2), PaneReader(), list[int]()
     *chunks, last = chunks_of(to_log(records), 100)
     for chunk in chunks:

@@ -124,7 +124,7 @@ class ReaderSuite:
         self, store: Store
     ) -> None:
         run = await start(store, SETTINGS["defaults"], 2)
-        records = log_records(2, "defaults", 400, 2)
+        records = log_records(3, "defaults", 400, 2)
         chunks = list(chunks_of(to_log(records), 50, 1))
         late = chunks[len(chunks) // 2 :]
         assert {chunk.partition for chunk in late} == {0}

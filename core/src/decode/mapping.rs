@@ -22,7 +22,7 @@ use crate::kafka::Record;
 use crate::spec::records::{FieldSpec, FieldsSpec, MappingSpec, MetaFieldSpec, ValueSettings};
 pub(super) use kinds::KindRule;
 use kinds::Kinds;
-pub(super) use levels::{Found, Levels, Scope};
+pub(super) use levels::{Levels, Scope};
 use unfold::Unfold;
 
 /// A shape, compiled.
