@@ -9,6 +9,7 @@ import zoneinfo
 from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import cache
 from importlib import resources
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -83,8 +84,20 @@ def _with_preset(source: Any, left_out: Set[str]) -> Any:
 
 @cache
 def _preset(name: str) -> Mapping[str, Any]:
+    return tomllib.loads(_text(name))
+
+
+def _text(name: str) -> str:
     file = f"presets/{_SAME_AS.get(name, name)}.toml"
-    return tomllib.loads(resources.files("streamer.settings").joinpath(file).read_text("utf-8"))
+    return resources.files("streamer.settings").joinpath(file).read_text("utf-8")
+
+
+def comment_of(preset: str) -> str:
+    """What a preset reads, as it says itself: the comment at its head."""
+    if preset in _SAME_AS:
+        return f"the same as `{_SAME_AS[preset]}`"
+    lines = takewhile(lambda line: line.startswith("#"), _text(preset).splitlines())
+    return " ".join(line.removeprefix("#").strip() for line in lines)
 
 
 def says_itself(source: Source, name: str) -> bool:
