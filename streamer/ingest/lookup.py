@@ -3,6 +3,7 @@ for those who explain."""
 
 from __future__ import annotations
 
+import base64
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -69,7 +70,20 @@ def unfolded(source: Source, record: Any) -> Any:
         for at in list(values_at(record, tuple(outer))):
             if isinstance(at, dict) and isinstance(last, str) and last in at:
                 at[last] = _apart(at[last], split)
+    for path, digits in source.decimals.items():
+        *outer, last = path_of(path)
+        for at in list(values_at(record, tuple(outer))):
+            if isinstance(at, dict) and isinstance(last, str) and isinstance(at.get(last), str):
+                at[last] = _decimal(at[last], digits)
     return record
+
+
+def _decimal(text: str, digits: int) -> Any:
+    try:
+        whole = base64.b64decode(text, validate=True)
+    except ValueError:
+        return text
+    return int.from_bytes(whole, signed=True) / 10**digits
 
 
 def _apart(value: Any, split: Sequence[str]) -> Any:

@@ -127,12 +127,16 @@ def _unfold(source: Source) -> list[dict[str, Any]]:
     texts: dict[str, list[str]] = {path: [] for path in source.json}
     for path, by in source.split.items():
         texts[path] = [by] if isinstance(by, str) else list(by)
-    steps = sorted(((path_of(path), split) for path, split in texts.items()), key=_depth)
-    return [{"path": _steps(path), "split": split} for path, split in steps]
+    found: list[dict[str, Any]] = [
+        {"path": _steps(path_of(path)), "split": split} for path, split in texts.items()
+    ]
+    for path, digits in source.decimals.items():
+        found.append({"path": _steps(path_of(path)), "decimals": digits})
+    return sorted(found, key=_depth)
 
 
-def _depth(text: tuple[Path, list[str]]) -> int:
-    return len(text[0])
+def _depth(text: dict[str, Any]) -> int:
+    return len(text["path"])
 
 
 def value_settings(source: Source) -> dict[str, Any]:

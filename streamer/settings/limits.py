@@ -69,6 +69,8 @@ MAX_THRESHOLDS = 5
 MAX_POLICIES = 4
 """Policies that are estimated: weights are kept with every impression, 16 bytes where there are any
 policies, and four are stored for each."""
+MAX_DECIMALS = 30
+"""Digits behind the point of a number that is written as bytes."""
 MAX_SOURCES = 64
 """Sources: each topic of one has a log in every partition."""
 MAX_CLUSTERS = 16

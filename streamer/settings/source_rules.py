@@ -308,7 +308,11 @@ def _validate_fields(s: Settings, source: Source, at: str) -> None:
             _validate_field(ours, field_source, names, f"{at}.{key}.fields")
     for ours, field_source in source.fields.items():
         _validate_field(ours, field_source, every, f"{at}.fields")
-    for path in (*source.json, *source.split):
+    for path, digits in source.decimals.items():
+        if not 0 <= digits <= limits.MAX_DECIMALS:
+            most = limits.MAX_DECIMALS
+            raise SettingsError(f"decimals: {path!r} = {digits}: digits from 0 to {most}; {at}")
+    for path in (*source.json, *source.split, *source.decimals):
         _validate_path(path, at)
         if through_lists(path_of(path))[0]:
             raise SettingsError(f"{path!r}: no list may be on the way; {at}")

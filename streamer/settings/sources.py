@@ -167,6 +167,9 @@ class Source(Section, frozen=True):
     split: dict[str, Texts] = msgspec.field(default_factory=dict)
     """Path of a text = what stands between its parts, which become a list: `"|"`. Of several the
     second parts each of them: `[" ", "-"]`."""
+    decimals: dict[str, int] = msgspec.field(default_factory=dict)
+    """Path of a decimal that is written as bytes in base64, as Debezium and Kafka Connect do = its
+    digits behind the point."""
     fields: dict[str, FieldSource] = msgspec.field(default_factory=dict)
     """Our name of a field or dimension = where it stands; nothing else is read. An `item_id` behind
     `[]` makes a list of items, whose other fields stand behind the same `[]`."""

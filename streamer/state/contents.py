@@ -175,9 +175,10 @@ def _fields_in(settings: Settings, log: Log) -> dict[str, str]:
         if name != "type" and (source.is_own or name != "items")
     }
     missing = json.dumps(source.missing)
-    opened = json.dumps([source.each, source.json, source.split, source.whole_ids])
+    texts = [source.json, source.split, source.decimals]
+    opened = json.dumps([source.each, *texts, source.whole_ids])
     said = {"positions_from": str(source.positions_from), "missing": missing}
-    return {**fields, **said, "each, json, split and whole_ids": opened}
+    return {**fields, **said, "each, json, split, decimals and whole_ids": opened}
 
 
 def _listed(settings: Settings, catalogue: Catalogue) -> dict[str, Listed]:

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from streamer.cli.main import main
 from streamer.settings.source_rules import PRESETS, comment_of
-from tests.foreign.settings import LINES, NO_VALUE
+from tests.foreign.settings import LINES
 from tests.foreign.shapes import SHAPES
-from tests.foreign.test_init import EDITS, NOT_READ
+from tests.foreign.test_init import EDITS, NO_VALUE, NOT_READ
 from tests.foreign.world import Shape
 
 PAGE = Path(__file__).parents[2] / "docs" / "shapes.md"

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from streamer.cli.main import main
-from tests.foreign.settings import NO_VALUE
 from tests.foreign.shapes import SHAPES
 from tests.foreign.world import Shape
 
@@ -22,6 +21,8 @@ EDITS = {
     ),
 }
 """Shape → what is replaced in the proposal, and by what: two lines more."""
+NO_VALUE = {"debezium_schema"}
+"""Shapes with decimals as bytes, whose digits behind the point are to be written by hand."""
 NOT_READ = {
     "outbrain": "it has no time",
     "braze_storage": "only the names of files say what records are",

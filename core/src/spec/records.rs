@@ -114,8 +114,13 @@ pub struct MappingSpec {
 #[serde(deny_unknown_fields)]
 pub struct UnfoldSpec {
     pub path: Vec<Step>,
-    /// What parts its pieces, first those of the whole, then those of each piece; none: it is JSON.
+    /// What parts its pieces, first those of the whole, then those of each piece.
+    #[serde(default)]
     pub split: Vec<String>,
+    /// Of a decimal, as Kafka Connect writes it (base64 of an integer): digits behind the point.
+    /// Without it and without pieces the text is JSON.
+    #[serde(default)]
+    pub decimals: Option<u32>,
 }
 
 /// What is looked for in a record, or in each element of a list.

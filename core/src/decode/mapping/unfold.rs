@@ -1,4 +1,8 @@
-//! Texts that hold other values: JSON in a text, or several values with something between them.
+//! Texts that hold other values: JSON in a text, several values with something between them, or a
+//! decimal number as bytes.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 
 use super::paths::Paths;
 use super::push_json;
@@ -10,6 +14,7 @@ use crate::spec::records::UnfoldSpec;
 pub(super) struct Unfold {
     paths: Paths,
     split: Vec<String>,
+    decimals: Option<u32>,
 }
 
 impl Unfold {
@@ -17,6 +22,7 @@ impl Unfold {
         Self {
             paths: Paths::new(std::slice::from_ref(&spec.path)),
             split: spec.split.clone(),
+            decimals: spec.decimals,
         }
     }
 
@@ -53,6 +59,12 @@ impl Unfold {
         to.push_str(&record[..start]);
         if !self.split.is_empty() {
             push_pieces(text, &self.split, to);
+        } else if let Some(decimals) = self.decimals {
+            let Some(number) = decimal(text, decimals) else {
+                to.clear();
+                return false;
+            };
+            to.push_str(&number);
         } else if is_json(text, max_depth) {
             to.push_str(text);
         } else {
@@ -62,6 +74,29 @@ impl Unfold {
         to.push_str(&record[reader.at()..]);
         to.len() <= max_bytes
     }
+}
+
+/// The number that base64 of an integer stands for, most significant byte first, with so many
+/// digits behind the point.
+fn decimal(text: &str, decimals: u32) -> Option<String> {
+    let bytes = STANDARD.decode(text).ok()?;
+    let first = *bytes.first()?;
+    if bytes.len() > size_of::<i128>() {
+        return None;
+    }
+    let sign = if first >= 0x80 { -1 } else { 0 };
+    let whole = bytes
+        .iter()
+        .fold(sign, |n: i128, byte| n << 8 | i128::from(*byte));
+    let digits = format!(
+        "{:0>width$}",
+        whole.unsigned_abs(),
+        width = decimals as usize + 1
+    );
+    let (before, behind) = digits.split_at(digits.len() - decimals as usize);
+    let point = if decimals > 0 { "." } else { "" };
+    let minus = if whole < 0 { "-" } else { "" };
+    Some(format!("{minus}{before}{point}{behind}"))
 }
 
 /// Whether a text is a JSON object or list.
@@ -97,6 +132,7 @@ mod tests {
         let spec = UnfoldSpec {
             path: serde_json::from_str(path).unwrap(),
             split: split.iter().map(|by| (*by).to_owned()).collect(),
+            decimals: None,
         };
         let mut to = String::new();
         let is_written = Unfold::new(&spec).take_apart(record, (8, 100), &mut to);
@@ -118,6 +154,22 @@ mod tests {
             r#"{"b": 1}"#,
         ] {
             assert_eq!(apart(r#"["a"]"#, &[], other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn bytes_of_decimals_are_numbers() {
+        for (text, decimals, expected) in [
+            ("DmI=", 2, "36.82"),
+            ("/w==", 2, "-0.01"),
+            ("AA==", 0, "0"),
+            ("AIA=", 3, "0.128"),
+            ("gA==", 0, "-128"),
+        ] {
+            assert_eq!(decimal(text, decimals).as_deref(), Some(expected), "{text}");
+        }
+        for text in ["", "DmI", "36.82", "AAAAAAAAAAAAAAAAAAAAAAAAAAA="] {
+            assert_eq!(decimal(text, 2), None, "{text}");
         }
     }
 
