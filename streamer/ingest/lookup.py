@@ -14,7 +14,7 @@ import msgspec
 
 from streamer.ingest.mapping import fields_of
 from streamer.settings.model import Settings
-from streamer.settings.paths import Path, Step, Where, path_of, text_of
+from streamer.settings.paths import Path, Step, Where, path_of, step_of, text_of
 from streamer.settings.source_rules import forms_of, preset_of
 from streamer.settings.sources import Source
 
@@ -53,8 +53,8 @@ def _stepped(value: Any, step: Step) -> list[Any]:
 
 
 def _is(element: Any, where: Where) -> bool:
-    step: Step = int(where.key) if where.key.isdigit() else where.key
-    return any(_text(found) == where.equals for found in _stepped(element, step))
+    steps = _stepped(element, step_of(where.key))
+    return any(_text(found) == where.equals for found in steps)
 
 
 def _text(value: Any) -> str:

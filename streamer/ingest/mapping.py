@@ -15,7 +15,7 @@ from streamer.settings.durations import moment_of
 from streamer.settings.event_fields import ELEMENT_FIELDS, field_names
 from streamer.settings.logs import Log
 from streamer.settings.model import Settings
-from streamer.settings.paths import Lists, Path, Step, Where, path_of, through_lists
+from streamer.settings.paths import Lists, Path, Step, Where, path_of, step_of, through_lists
 from streamer.settings.source_rules import forms_of
 from streamer.settings.sources import KindValue, Source
 
@@ -68,7 +68,7 @@ class Values:
         self.levels.append(level)
         number = self._by_lists[lists] = len(self.levels) - 1
         if only is not None:
-            step: Step = int(only.key) if only.key.isdigit() else only.key
+            step: Step = step_of(only.key)
             value = self._at(number, (step,))
             level.only.append({"values": [value], "test": {"one_of": [only.equals]}})
         return number

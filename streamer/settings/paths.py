@@ -15,7 +15,7 @@ from streamer.errors import SettingsError
 _TOKEN = re.compile(
     r"""
     \.(?P<name>[^.\[\]"]+)
-    | \[(?P<number>\d+)\]
+    | \[(?P<number>[0-9]{1,9})\]
     | (\[(?P<only>[^\]="]+)=(?P<is>[^\]]+)\])?\[(?P<each>)\]
     | \["(?P<quoted>[^"]+)"\]
     | \[(?P<key>[^\]="]+)=(?P<equals>[^\]]+)\]
@@ -96,6 +96,15 @@ def through_lists(path: Path) -> tuple[Lists, Path]:
         else:
             steps.append(step)
     return tuple(lists), tuple(steps)
+
+
+def step_of(key: str) -> Step:
+    """The key of `[key=text][]` as a step: of elements that are lists a number.
+
+    >>> step_of("1"), step_of("clicked")
+    (1, 'clicked')
+    """
+    return int(key) if re.fullmatch("[0-9]{1,9}", key) else key
 
 
 def path_to(name: str) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import cache
 from importlib import resources
 from itertools import takewhile
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -272,8 +273,18 @@ def _validate_kind(source: Source, at: str) -> None:
         before = where.setdefault(rule.value, events)
         if None in (before, events) and before != events:
             raise SettingsError(f"{rule.value!r} is both ignored and {before or events}; {at}")
-    for path in _several(kind.field or ()):
-        _validate_path(path, at)
+    outer = () if source.each is None else _lists_in(source.each, at)
+    paths = (
+        *_several(kind.field or ()),
+        *(path for _, rule in kind.rules for path, _ in rule.conditions),
+    )
+    for path in paths:
+        lists = _lists_in(path, at)
+        if lists != outer[: len(lists)]:
+            raise SettingsError(
+                f"{path!r} passes through a list that `each` does not: name one element, like [0] "
+                f"or [key=text], instead of []; {at}"
+            )
     if kind.schema and source.format not in ("avro", "protobuf"):
         raise SettingsError(f"schema = true: of format avro or protobuf; {at}")
 
@@ -288,8 +299,12 @@ def _validate_rule(events: str | None, rule: KindValue, is_fixed: bool, at: str)
         )
     if rule.value is None and not rule.conditions and not is_fixed:
         raise SettingsError(f"a rule without value, where, has and lacks is met by none; {at}")
-    for path, _ in rule.conditions:
-        _validate_path(path, at)
+
+
+def _lists_in(path: str, at: str) -> Lists:
+    """The lists that a path passes through; SettingsError where it is none."""
+    _validate_path(path, at)
+    return through_lists(path_of(path))[0]
 
 
 def _several(one: str | tuple[str, ...]) -> tuple[str, ...]:
@@ -308,6 +323,9 @@ def _validate_fields(s: Settings, source: Source, at: str) -> None:
             _validate_field(ours, field_source, names, f"{at}.{key}.fields")
     for ours, field_source in source.fields.items():
         _validate_field(ours, field_source, every, f"{at}.fields")
+    for path, by in source.split.items():
+        if "" in _several(by) or not by:
+            raise SettingsError(f"split: {path!r} = {by!r}: a text, or several, none empty; {at}")
     for path, digits in source.decimals.items():
         if not 0 <= digits <= limits.MAX_DECIMALS:
             most = limits.MAX_DECIMALS
@@ -346,6 +364,11 @@ def _validate_kind_of_events(s: Settings, source: Source, kind: str, at: str) ->
         if name not in known or (kind, name) == ("sessions", "item_id"):
             continue  # said of the source, for other kinds
         found = lists_of(field_source, events)
+        if any(not _are_in_line(lists, events) for lists in _whole_lists(field_source)):
+            raise SettingsError(
+                f"{name}: its path passes through a list beside {source.each}, which `each` names: "
+                f"name one element, like [0] or [key=text], instead of []; {at}"
+            )
         read = [
             not lists
             or (name in of_element and any(lists == own[: len(lists)] for own in of_items))
@@ -368,14 +391,28 @@ def _is_of_preset(source: Source, name: str, kind: str) -> bool:
     return preset is not None and source.fields_of(kind)[name] == preset.fields_of(kind).get(name)
 
 
+def _whole_lists(said: FieldSource) -> Iterator[Lists]:
+    """The lists that forms of a field pass through, of those that pass through any."""
+    for form in forms_of(said):
+        for path in form.get("product", (form.get("path"),)):
+            if path is not None and (lists := through_lists(path_of(path))[0]):
+                yield lists
+
+
 def lists_of(said: FieldSource, events: Lists) -> list[Lists]:
     """The lists that each form of a field passes through, within those of a record's events."""
     found = []
     for form in forms_of(said):
         for path in form.get("product", (form.get("path"),)):
             lists = () if path is None else through_lists(path_of(path))[0]
-            found.append(lists[len(events) :] if lists[: len(events)] == events else lists)
+            found.append(lists[len(events) :] if _are_in_line(lists, events) else lists)
     return found
+
+
+def _are_in_line(lists: Lists, events: Lists) -> bool:
+    """Whether a path leads to the events, or on from them."""
+    both = min(len(lists), len(events))
+    return lists[:both] == events[:both]
 
 
 def _validate_field(ours: str, said: FieldSource, known: tuple[str, ...], at: str) -> None:
@@ -462,7 +499,9 @@ def _validate_form(ours: str, form: dict[str, Any], at: str) -> None:
             _validate_path(path, at)
         if len({through_lists(path_of(path))[0] for path in value}) > 1:
             raise SettingsError(f"product = {value!r}: both stand in one list, or in none; {at}")
-    elif name == "constant" and not isinstance(value, str | int | float | bool):
+    elif name == "constant" and not (
+        isinstance(value, str | int | bool) or (isinstance(value, float) and isfinite(value))
+    ):
         raise SettingsError(f"constant = {value!r}: a text, a number, or true or false; {at}")
     elif name == "header" and not isinstance(value, str):
         raise SettingsError(f"header = {value!r}: the name of a Kafka header; {at}")

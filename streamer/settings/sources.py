@@ -44,7 +44,7 @@ Texts = str | tuple[str, ...]
 
 class KindValue(Section, frozen=True):
     """What a record may be, with what follows from it: one whose value is `value`, or of which all
-    that is said here is true."""
+    that is said here is true. Of several for one kind those with conditions come first."""
 
     value: str | None = None
     where: dict[str, Texts] = msgspec.field(default_factory=dict)
@@ -96,7 +96,8 @@ class SourceKind(Section, frozen=True):
     session: tuple[str | KindValue, ...] = ()
     """Values of sessions: `{ value = "page", action = "view" }`."""
     ignored: tuple[str | KindValue, ...] = ()
-    """Values that are known and not counted. All others are rejected as `kind`."""
+    """Values that are known and not counted, unless a kind has them, too. All others are rejected
+    as `kind`."""
 
     @property
     def by_topic(self) -> bool:

@@ -23,7 +23,7 @@ def counted(fields: dict[str, Any]) -> dict[str, float]:
         "fields": {"ts": "ts", "item_id": "item", **fields},
     }
     settings = parse({"sources": [source], "windows": {"lengths": ["1h"]}, "dimensions": []})
-    log = []
+    log: list[LogRecord] = []
     for n in range(100):
         shown = {"event": "shown", "ts": MS + 20 * n, "item": n % 7, "device": f"d{n}"}
         clicked = {**shown, "event": "clicked", "ts": MS + 20 * n + 10, "user": f"u{n}"}

@@ -84,3 +84,30 @@ def test_numbers_of_items_may_be_written_as_texts() -> None:
 
 def columns() -> tuple[I64, I64]:
     return np.array([0]), np.array([1_700_000_000_000])
+
+
+def test_a_record_shows_as_many_items_as_can_be_told_apart() -> None:
+    fields = {"ts": "b[].t", "item_id": "b[].ids[]"}
+    one = {"topics": ["web"], "each": "b[]", "kind": {"fixed": "impression"}, "fields": fields}
+    settings = parse({"sources": [one]})
+    batch = [{"t": 1_700_000_000_000, "ids": list(range(1000))} for _ in range(17)]
+    record = json.dumps({"b": batch}).encode()
+    decoded = record_decoder(settings).decode_all("web", record)
+    assert [x if isinstance(x, str) else "" for x in decoded] == [""] * 16 + ["too_large"]
+    written, *_ = rekeyer(settings, 1).records(
+        "web", ("web", 0), *columns(), [record], [], 0, 2**62
+    )
+    assert sum(len(events) for *_, events in written) == 16
+
+
+def test_events_of_nobody_in_one_record_count_as_they_do_when_rekeyed() -> None:
+    fields = {"ts": "t", "item_id": "it", "position": "p"}
+    one = {"topics": ["web"], "kind": {"fixed": ["impression", "click"]}, "fields": fields}
+    settings = parse({"sources": [one]})
+    record = json.dumps({"t": 1_700_000_000_000, "it": "a", "p": 3}).encode()
+    written, *_ = rekeyer(settings, 1).records(
+        "web", ("web", 0), *columns(), [record], [], 0, 2**62
+    )
+    events = [json.loads(value) for *_, some in written for _, _, value in some]
+    assert {event["join_id"] for event in events} == {"web/0/0"}
+    assert not any("request_id" in event for event in events)

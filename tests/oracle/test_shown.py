@@ -232,7 +232,7 @@ def test_two_records_are_written_of_one() -> None:
     (one, two) = (
         (KINDS[kind], at, ms, key, json.loads(value)) for kind, at, ((ms, key, value),) in written
     )
-    both = {"ts": 1_700_000_000_000, "request_id": "web/3/5", "variant": "A"}
+    both = {"ts": 1_700_000_000_000, "join_id": "web/3/5", "variant": "A"}
     both |= {"items": [{"item_id": 7}]}
     assert one[4] == {"type": "impression", "event_id": "web/3/5", **both}
     more = {"feedback": "like", "dwell_ms": 9}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -134,3 +135,43 @@ def test_what_does_not_fit_is_refused(changes: dict[str, Any], said: str) -> Non
 def test_earlier_forms_are_refused_with_what_to_write(changes: dict[str, Any], said: str) -> None:
     with pytest.raises(SettingsError, match=re.escape(said)):
         read(**changes)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ({"kind": {"field": "items[].type", "click": ["c"]}}, "a list that `each` does not"),
+        ({"kind": {"click": [{"has": "items[].x"}]}}, "a list that `each` does not"),
+        ({"kind": {"fixed": "click"}, "split": {"x": ""}}, "split: 'x' = ''"),
+        ({"kind": {"fixed": "click"}, "split": {"x": ["|", ""]}}, "none empty"),
+        ({"kind": {"fixed": "click"}, "decimals": {"x": 31}}, "digits from 0 to 30"),
+        (
+            {"kind": {"fixed": "click"}, "each": "b[]", "fields": {"ts": "t", "item_id": "p[].i"}},
+            "a list beside b[]",
+        ),
+        (
+            {
+                "kind": {"fixed": "click"},
+                "fields": {"ts": "t", "item_id": "i", "event_id": {"constant": float("nan")}},
+            },
+            "constant = nan",
+        ),
+        (
+            {"kind": {"fixed": "click"}, "fields": {"ts": "t", "item_id": "i[9999999999]"}},
+            "no path",
+        ),
+    ],
+)
+def test_what_could_not_be_read_is_refused(source: dict[str, Any], message: str) -> None:
+    one = {"topics": ["web"], "fields": {"ts": "t", "item_id": "i"}, **source}
+    with pytest.raises(SettingsError, match=re.escape(message)):
+        parse({"sources": [one]})
+
+
+def test_fields_may_stand_on_the_way_to_the_events() -> None:
+    fields = {"ts": "a[].b[].t", "item_id": "a[].b[].items[].id", "user_id": "a[].user"}
+    one = {"topics": ["web"], "each": "a[].b[]", "kind": {"fixed": "click"}, "fields": fields}
+    decoder = record_decoder(parse({"sources": [one]}))
+    record = {"a": [{"user": "u", "b": [{"t": 1_700_000_000_000, "items": [{"id": "x"}]}]}]}
+    (event,) = decoder.decode_all("web", json.dumps(record).encode())
+    assert (event["user_id"], len(event["lines"])) == ("u", 1)

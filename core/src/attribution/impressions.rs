@@ -34,6 +34,9 @@ const MEMBER: u16 = 1 << 14;
 const INDEX: u16 = MEMBER - 1;
 
 impl Impression {
+    /// How many of one record can be told apart.
+    pub const MOST_OF_RECORD: usize = INDEX as usize;
+
     /// An impression that is linked to nothing yet.
     pub fn new(pair: u64, user: u64, (event_ms, offset, index): Age) -> Self {
         Self {

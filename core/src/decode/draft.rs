@@ -21,6 +21,9 @@ pub(super) use metric_fields::CustomFields;
 use metric_fields::{CustomValues, NumberFrom, PolicyFields};
 use values::{Moment, read_integer, read_number, read_position};
 
+/// Of texts with escapes, whose memory is kept from one record to the next.
+const KEPT_BYTES: usize = 1 << 16;
+
 /// What reading needs besides the record.
 #[derive(Clone, Copy)]
 pub(super) struct Reading<'a> {
@@ -183,7 +186,13 @@ impl Draft {
             custom.clear();
         }
         self.unescaped.clear();
+        self.unescaped.shrink_to(KEPT_BYTES);
         (self.place, self.kind) = (Place::default(), None);
+    }
+
+    /// How many items an impression shows.
+    pub fn shown_items(&self) -> usize {
+        self.items.len()
     }
 
     /// The event that was read, once it is checked; `record` is what it was read from.
@@ -290,7 +299,7 @@ impl Draft {
                 self.head.session = self.read_optional_id(reader, reading, reason)?
             }
             Field::Action => self.head.action = self.read_action(reader, reading)?,
-            Field::Dimension(i) => self.read_dimension(usize::from(i), reader)?,
+            Field::Dimension(i) => self.read_dimension(usize::from(i), reader, reading)?,
         }
         Ok(())
     }

@@ -3,9 +3,14 @@
 use super::draft::{CustomFields, Draft, NativeEvent, Reading};
 use super::mapping::{Fields, Levels, Scope};
 use super::{EventKind, Reason};
+use crate::attribution::impressions::Impression;
 
 /// Drafts whose memory is kept from one call to the next.
 const KEPT: usize = 256;
+/// Items that all events of one record may show: as many as an impression can be numbered by.
+const MOST_SHOWN: usize = Impression::MOST_OF_RECORD;
+/// What the events of one record may be written as, in records of the largest size.
+const MOST_WRITTEN: usize = 64;
 
 /// What an event is, once it is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +38,8 @@ pub(super) struct Drafts {
     drafts: Vec<Draft>,
     used: usize,
     record: usize,
+    /// Items that events of the record show.
+    shown: usize,
     pub ends: Vec<End>,
     /// Where events are written in our own shape.
     pub native: Option<Native>,
@@ -55,6 +62,7 @@ impl Drafts {
             drafts: Vec::new(),
             used: 0,
             record: 0,
+            shown: 0,
             ends: Vec::new(),
             native: None,
         }
@@ -69,7 +77,28 @@ impl Drafts {
 
     /// What is begun from here on is of a record.
     pub fn set_record(&mut self, record: usize) {
-        self.record = record;
+        (self.record, self.shown) = (record, 0);
+    }
+
+    /// An event shows so many items.
+    ///
+    /// # Errors
+    /// `TooLarge` where all of the record are too many.
+    pub fn show(&mut self, items: usize) -> Result<(), Reason> {
+        self.shown += items;
+        match self.shown > MOST_SHOWN {
+            true => Err(Reason::TooLarge),
+            false => Ok(()),
+        }
+    }
+
+    /// Notes why a record as a whole is none, in a draft of its own where the last one is an event's.
+    pub fn end_record(&mut self, reason: Reason) {
+        let last = self.ends.last().map(|end| end.draft);
+        if self.used == 0 || last == Some(self.used - 1) {
+            self.begin();
+        }
+        self.end(Err(reason));
     }
 
     /// Begins an event.
@@ -114,22 +143,29 @@ impl Drafts {
     }
 
     /// Writes the event that was read and checked in our own shape, where that is asked for.
+    ///
+    /// # Errors
+    /// `TooLarge` where those of the record are too long together.
     pub fn rewrite(
         &mut self,
         mapped: (&Fields, &Levels),
         said: Said,
         scope: &mut Scope,
         reading: &Reading,
-    ) {
+    ) -> Result<(), Reason> {
         let Some(native) = &mut self.native else {
-            return;
+            return Ok(());
         };
+        let written: usize = native.events.iter().map(|event| event.json.len()).sum();
+        if written > MOST_WRITTEN * reading.rules.limits.max_record_bytes {
+            return Err(Reason::TooLarge);
+        }
         let id = match native.events.len() {
             0 => native.id.clone(),
             number => format!("{}/{number}", native.id),
         };
         // Events of one element join each other: where they have neither user nor request, its id is
-        // the request of all.
+        // what all of them join by.
         let shared = said.shared.map(|element| match element {
             0 => native.id.clone(),
             element => format!("{}/{element}", native.id),
@@ -143,5 +179,6 @@ impl Drafts {
             &mut event,
         );
         native.events.push(event);
+        Ok(())
     }
 }

@@ -166,7 +166,7 @@ impl Mapping {
             max_depth: rules.limits.max_depth,
         };
         if let Err(reason) = self.read_from(&mut scope, end, (rules, values), drafts) {
-            drafts.end(Err(reason));
+            drafts.end_record(reason);
         }
         (opened.found, opened.text, opened.has_own_text) = (found, own, has_own);
     }
@@ -259,15 +259,17 @@ impl Mapping {
         draft.set_by_kind(rule.feedback, rule.action);
         let is_feedback = matches!(said.kind, EventKind::Clicks | EventKind::Conversions);
         let is_needed = said.shared.is_none() || !is_feedback;
+        let mapped = (fields, &self.levels);
         let read = draft
-            .read_mapped((fields, &self.levels), scope, &reading, is_needed)
+            .read_mapped(mapped, scope, &reading, is_needed)
             .and_then(|()| draft.check(&reading));
         if read == Err(Reason::Ignored) && said.shared.is_some() {
             return drafts.take_back();
         }
-        if read.is_ok() {
-            drafts.rewrite((fields, &self.levels), said, scope, &reading);
-        }
+        let shown = draft.shown_items();
+        let read = read
+            .and_then(|()| drafts.show(shown))
+            .and_then(|()| drafts.rewrite(mapped, said, scope, &reading));
         drafts.end(read.map(|()| said));
     }
 }

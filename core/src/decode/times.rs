@@ -216,12 +216,14 @@ impl TimeFormat {
                             false => 0,
                         };
                         ms = (0..3).fold(0, |ms, i| ms * 10 + thousandth(i));
-                        rest = rest.get(count.max(1)..)?;
+                        rest = rest.get(count..).filter(|_| count > 0)?;
                     }
                     b'p' => {
                         let (half, after) = rest.split_at_checked(2)?;
                         is_afternoon = Some(half.eq_ignore_ascii_case(b"pm"));
-                        (half[1].eq_ignore_ascii_case(&b'm')).then_some(())?;
+                        let is_half =
+                            is_afternoon == Some(true) || half.eq_ignore_ascii_case(b"am");
+                        is_half.then_some(())?;
                         rest = after;
                     }
                     b'b' | b'B' => {
@@ -352,6 +354,8 @@ mod tests {
             ("%I %p", "13 PM", None),
             ("%F %T", "2026-11-04 24:00:00", None),
             ("%f", "", None),
+            ("%F %T.%f", "2026-11-04 01:02:03.x", None),
+            ("%I %p", "01 XM", None),
         ];
         for (format, text, expected) in cases {
             let found = TimeFormat::new(format).unwrap().epoch_ms(text, &[]);

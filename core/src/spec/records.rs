@@ -163,7 +163,8 @@ pub struct KindSpec {
     pub rules: Vec<KindRuleSpec>,
 }
 
-/// A rule: of several for one kind the first counts that is met.
+/// A rule: of several for one kind the first counts that is met, those with conditions before those
+/// of a value alone.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KindRuleSpec {

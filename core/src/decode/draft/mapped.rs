@@ -214,7 +214,7 @@ impl Draft {
 
     // Events in our own shape
 
-    /// Writes the event. `id`: its id where it has none of its own; `shared`: the request of one that
+    /// Writes the event. `id`: its id where it has none of its own; `shared`: what one joins by that
     /// has neither user nor request, where others stand in the same record.
     pub fn write_native(
         &self,
@@ -247,7 +247,7 @@ impl Draft {
         }
         let is_nobodys = self.head.user == NONE && self.head.request == NONE;
         if let Some(request) = shared.filter(|_| is_nobodys && self.head.join == NONE) {
-            to.json.push_str(",\"request_id\":");
+            to.json.push_str(",\"join_id\":");
             push_json(request, &mut to.json);
             request.clone_into(&mut to.key);
         }

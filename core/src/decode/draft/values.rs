@@ -174,11 +174,19 @@ impl Draft {
     }
 
     /// Texts, numbers and booleans as they are written; anything else is no value.
-    pub(super) fn read_dimension(&mut self, i: usize, reader: &mut Reader) -> Result<(), Reason> {
+    pub(super) fn read_dimension(
+        &mut self,
+        i: usize,
+        reader: &mut Reader,
+        reading: &Reading,
+    ) -> Result<(), Reason> {
         let first = reader.peek();
         let start = reader.at();
         let text = match first {
-            b'"' => reader.text(&mut self.unescaped)?,
+            b'"' => {
+                let text = reader.text(&mut self.unescaped)?;
+                self.shortened(text, reading)
+            }
             _ => {
                 reader.skip(1)?;
                 let is_value = matches!(first, b'-' | b'0'..=b'9' | b't' | b'f');
@@ -193,6 +201,20 @@ impl Draft {
             *value = text;
         }
         Ok(())
+    }
+
+    /// Gives back the memory of what of a text with escapes is cut anyway: all but the characters that
+    /// a label may have, and one more.
+    fn shortened(&mut self, text: Text, reading: &Reading) -> Text {
+        let whole = text.of(reading.record, &self.unescaped);
+        let most = reading.rules.limits.max_label_chars + 1;
+        let end = whole.char_indices().nth(most).map(|(end, _)| end);
+        let Some(end) = end.filter(|_| text.is_unescaped()) else {
+            return text;
+        };
+        let unused = whole.len() - end;
+        self.unescaped.truncate(self.unescaped.len() - unused);
+        text.cut(end)
     }
 
     // Times: numbers in a unit, and RFC 3339 texts

@@ -14,6 +14,7 @@ pub(in crate::decode) type Found = [u32];
 pub(in crate::decode) struct Scope<'a> {
     pub text: &'a str,
     pub found: &'a mut Found,
+    /// Of the text that is looked at.
     pub unescaped: &'a mut String,
     /// Texts that stand for no value.
     pub missing: &'a [String],
@@ -48,6 +49,7 @@ impl<'a> Scope<'a> {
 
     /// The text of the value that begins at a place; of another as it is written.
     pub fn text_at(&mut self, at: usize) -> Result<&str, Reason> {
+        self.unescaped.clear();
         let mut reader = self.reader_at(at);
         let text = match reader.peek() {
             b'"' => reader.text(self.unescaped)?,
@@ -171,6 +173,7 @@ impl Level {
     fn find(&self, reader: &mut Reader, depth: usize, scope: &mut Scope) -> Result<(), Reason> {
         let found = &mut scope.found[self.first..self.first + self.paths.count];
         found.fill(0);
+        scope.unescaped.clear();
         self.paths
             .find(reader, depth, (scope.text, scope.unescaped), found)
     }
