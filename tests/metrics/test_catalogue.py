@@ -111,7 +111,7 @@ def readings() -> dict[str, list[tuple[dict[str, str], float]]]:
     monkeypatch.setattr(score_drift, "LEAST_SCORES", 20)
     cases = [(seed + 41, SETTINGS[name], 1500) for seed, name in enumerate(DOCUMENTS)]
     cases.append((24, OF_TWO_DAYS, 4000))
-    many_users = 42
+    many_users = 48
     cases += [(many_users, each, 15_000) for each in SETTINGS.values() if each.policies]
     for seed, settings, lines in cases:
         records = records_of_log(random_log(seed, settings, lines), settings)
@@ -155,10 +155,13 @@ def has_user(line: bytes) -> bool:
 @pytest.mark.parametrize("seed", range(3))
 def test_merging_partitions_changes_no_reading(seed: int) -> None:
     # The same users' events on 1, 2 or 5 partitions, without event ids: a copy is one only in the
-    # same log. All have a user: others are told apart by where they stand.
+    # same log. All have a user: others are told apart by where they stand. None has an id of joins,
+    # by which a user's events would be in several partitions.
     settings = SETTINGS["few values"]
     log = [line for line in random_log(seed, settings, 1500) if has_user(line)]
-    lines = [line.replace(b'"event_id"', b'"another"') for line in log]
+    lines = [
+        line.replace(b'"event_id"', b'"another"').replace(b'"join_id"', b'"device"') for line in log
+    ]
     results: list[Readings] = []
     for partitions in (1, 2, 5):
         records = records_of_log(lines, settings, partitions=partitions)

@@ -73,7 +73,13 @@ def test_there_are_four_with_few_panels_each() -> None:
 def sourced() -> Settings:
     return parse(
         {
-            "sources": [{"topics": ["shown"], "kind": {"fixed": "impression"}}],
+            "sources": [
+                {
+                    "topics": ["shown"],
+                    "kind": {"fixed": "impression"},
+                    "fields": {"ts": "ts", "item_id": "item_id"},
+                }
+            ],
             "metrics": {"conventions": {"ndcg_ratio": ["jurity"]}},
         }
     )

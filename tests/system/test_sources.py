@@ -57,7 +57,7 @@ async def produce(brokers: str, web: str, ui: str) -> None:
                     ui, json.dumps(click).encode(), partition=place, headers=headers
                 )
         await producer.send(web, b'{"event": "Product Viewed"}', partition=0, timestamp_ms=ms)
-        await producer.send(web, b'{"event": "Signed Up"}', partition=0, timestamp_ms=ms)
+        await producer.send(web, b'{"event": "Plan Upgraded"}', partition=0, timestamp_ms=ms)
         wrong = shown_to(1, ms) | {"properties": {"products": [{"product_id": {"id": 5}}]}}
         await producer.send(web, json.dumps(wrong).encode(), partition=0, timestamp_ms=ms)
     finally:

@@ -163,7 +163,8 @@ async def read_letters(brokers: str, topics: Topics) -> Letters:
         key = (address[0], int(address[1]), int(address[2]))
         assert letter.key == "/".join(address).encode()
         cut = headers.pop("streamer.cut", None)
-        why = Refusal(*(headers.pop(f"streamer.{x}") for x in Refusal.__slots__))
+        said = ("reason", "field", "found", "expected")
+        why = Refusal(*(headers.pop(f"streamer.{name}") for name in said))
         content = (why, letter.value, cut)
         assert headers == {}
         assert found.setdefault(key, content) == content, "two letters of one record differ"
