@@ -109,7 +109,7 @@ async def test_sources_of_two_shapes_count_together(
         letters = await read_topic(kafka, names.dead_letters, PARTITIONS)
         said = {dict(x.headers)["streamer.field"]: dict(x.headers) for x in letters}
         assert said.keys() == {b"event", b"properties.products[0].product_id"}
-        assert said[b"event"]["streamer.found"] == b'"Signed Up"'
+        assert said[b"event"]["streamer.found"] == b'"Plan Upgraded"'
         assert said[b"properties.products[0].product_id"]["streamer.found"] == b'{"id": 5}'
         check = [sys.executable, "-m", "streamer", "check", "-c", str(made.config)]
         checked = await asyncio.to_thread(
