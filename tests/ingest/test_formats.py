@@ -107,3 +107,48 @@ def test_a_record_of_a_refused_schema_is_rejected() -> None:
         for _ in range(3):
             assert decoder.decode("web", wire(7, as_avro(event))) == "schema"
         assert registry.asked == ["/schemas/ids/7"]
+
+
+def of_named_types(url: str, data_format: str, shown: str, clicked: str) -> Settings:
+    """Kinds by the names that schemas give."""
+    kind = {"schema": True, "impression": [shown], "click": [clicked]}
+    fields = {"ts": {"constant": AT_MS}, "item_id": "sku"}
+    source = {"topics": ["web"], "format": data_format, "registry": url, "fields": fields}
+    return parse({"sources": [{**source, "kind": kind}]})
+
+
+def record_named(name: str) -> dict[str, Any]:
+    fields = [{"name": "sku", "type": "string"}]
+    return {"type": "record", "name": name, "namespace": "shop", "fields": fields}
+
+
+def test_names_of_records_say_what_they_are() -> None:
+    names = ("Shown", "Clicked", "Left")
+    with PlainRegistry() as registry:
+        decoder = record_decoder(of_named_types(registry.url, "avro", "shop.Shown", "shop.Clicked"))
+        found = []
+        for name in names:
+            schema = record_named(name)
+            number = register(registry.url, name, json.dumps(schema), "AVRO")
+            found.append(decoder.decode("web", wire(number, as_avro({"sku": "a"}, schema))))
+        union = [record_named(name) for name in names]
+        number = register(registry.url, "all", json.dumps(union), "AVRO")
+        for branch, schema in enumerate(union):
+            payload = bytes([2 * branch]) + as_avro({"sku": "a"}, schema)  # zigzag
+            found.append(decoder.decode("web", wire(number, payload)))
+    kinds = [one if isinstance(one, str) else one["kind"] for one in found]
+    assert kinds == 2 * ["impressions", "clicks", "kind"]
+
+
+def test_names_of_messages_say_what_they_are() -> None:
+    messages = "message Shown { string sku = 1; } message Clicked { string sku = 1; }"
+    text = f'syntax = "proto3"; package shop; {messages}'
+    with PlainRegistry() as registry:
+        number = register(registry.url, "web", text, "PROTOBUF")
+        decoder = record_decoder(
+            of_named_types(registry.url, "protobuf", "shop.Shown", "shop.Clicked")
+        )
+        sku = b"\x0a\x01a"
+        indexes = (b"\0", b"\x02\x02")  # the first message, and the path to the second: one step
+        found = [decoder.decode("web", wire(number, each + sku)) for each in indexes]
+    assert [one["kind"] for one in found] == ["impressions", "clicks"]
