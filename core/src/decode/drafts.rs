@@ -127,7 +127,7 @@ impl Drafts {
     }
 
     /// There is no such event.
-    pub fn take_back(&mut self) {
+    pub fn discard(&mut self) {
         self.used -= 1;
     }
 

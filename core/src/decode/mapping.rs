@@ -264,7 +264,7 @@ impl Mapping {
             .read_mapped(mapped, scope, &reading, is_needed)
             .and_then(|()| draft.check(&reading));
         if read == Err(Reason::Ignored) && said.shared.is_some() {
-            return drafts.take_back();
+            return drafts.discard();
         }
         let shown = draft.shown_items();
         let read = read
