@@ -31,6 +31,7 @@ class TopicRead:
 
     topic: str
     records: int = 0
+    """Events, of which a record may hold several."""
     accepted: int = 0
     duplicates: int = 0
     late: int | None = None
@@ -121,7 +122,7 @@ class ReadSample:
 
     def add(self, log: str, raw: bytes | None, decoded: Sequence[dict[str, Any] | str]) -> None:
         """Take in a record of a log, and the events that the decoder makes of it."""
-        self.topics[log].records += 1
+        self.topics[log].records += len(decoded)
         for event in decoded:
             self._add(log, raw, event)
 
