@@ -282,7 +282,13 @@ async def test_a_silent_pipe_keeps_nobody_from_stopping_it(
 ) -> None:
     config = settings_file(tmp_path, kafka, topics(PARTITIONS))
     command = [sys.executable, "-m", "streamer", "produce", "-", "-c", str(config)]
-    process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stderr=PIPE)
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        stdin=PIPE,
+        stderr=PIPE,
+        # Shells ignore it for what they run in the background, and so would the process.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     await asyncio.sleep(4)
     process.send_signal(signal.SIGINT)
     await asyncio.wait_for(process.wait(), 60)  # of a busy machine
