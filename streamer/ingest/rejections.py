@@ -24,6 +24,7 @@ from streamer.settings.event_fields import (
     LINE_TYPES,
     MOMENTS,
     NAMED_BY_SETTINGS,
+    TYPE_OF_KIND,
 )
 from streamer.settings.model import Settings
 from streamer.settings.paths import path_of
@@ -224,8 +225,7 @@ class Explainer:
         if reason == "kind":
             return f"a value that [sources.kind] names: {self._kinds(log)}"
         if field == "type":
-            mine = [line for line, its in LINE_TYPES.items() if its == kind]
-            return mine[0] if mine else f"one of {', '.join(LINE_TYPES)}"
+            return TYPE_OF_KIND[kind] if kind in TYPE_OF_KIND else f"one of {', '.join(LINE_TYPES)}"
         known_log = self._settings.logs.get(log)
         if field in MOMENTS and known_log is not None and self._settings.reads_sources:
             source = self._settings.sources[known_log.source]

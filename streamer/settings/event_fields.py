@@ -10,6 +10,7 @@ from streamer.settings import limits
 
 LINE_TYPES = {line: kind for kind, line in _core.EVENT_KINDS}
 """``type`` of a line in a file, and key of ``[sources.kind]`` → kind."""
+TYPE_OF_KIND = {kind: line for line, kind in LINE_TYPES.items()}
 KINDS = tuple(LINE_TYPES.values())
 """The kinds of events; the four topics by their role."""
 ACTIONS = tuple(_core.ACTIONS)

@@ -25,6 +25,7 @@ from streamer.settings.event_fields import (
     FIELDS,
     LINE_TYPES,
     MOMENTS,
+    TYPE_OF_KIND,
     field_names,
 )
 from streamer.settings.logs import kinds_of
@@ -344,7 +345,7 @@ def _validate_fields(s: Settings, source: Source, at: str) -> None:
 
 def _validate_kind_of_events(s: Settings, source: Source, kind: str, at: str) -> None:
     """What is needed is there, and what passes through a list belongs to its items."""
-    key = next(key for key, of in LINE_TYPES.items() if of == kind)
+    key = TYPE_OF_KIND[kind]
     said = source.fields_of(kind)
     needed = ("ts",) if kind == "sessions" else ("ts", "item_id")
     for name in needed:

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from streamer.settings.event_fields import LINE_TYPES
+from streamer.settings.event_fields import LINE_TYPES, TYPE_OF_KIND
 from streamer.settings.paths import path_to
 from streamer.settings.registry import Registry
 from streamer.settings.section import Section
@@ -206,8 +206,7 @@ class Source(Section, frozen=True):
 
     def fields_of(self, kind: str) -> dict[str, FieldSource]:
         """Where the fields of a kind of events stand, as far as that is said."""
-        key = next(key for key, its in LINE_TYPES.items() if its == kind)
-        own: KindFields = getattr(self, key)
+        own: KindFields = getattr(self, TYPE_OF_KIND[kind])
         return self.fields | own.fields
 
 
@@ -220,13 +219,12 @@ def own_source(
     >>> own_source("shown", "impressions", {"item_id": "sku"}, 1, "UTC").kind.fixed
     'impression'
     """
-    key = next(key for key, of in LINE_TYPES.items() if of == kind)
     fields: dict[str, FieldSource] = {ours: path_to(theirs) for ours, theirs in names.items()}
     return Source(
         topics=(topic,),
         name=kind,
         preset=OWN,
-        kind=SourceKind(fixed=key),
+        kind=SourceKind(fixed=TYPE_OF_KIND[kind]),
         fields=fields,
         positions_from=positions_from,
         zone=zone,

@@ -18,7 +18,7 @@ from streamer.cli.check_topics import topic_findings
 from streamer.cli.finding import ERROR, OK, WARN, Finding
 from streamer.ingest.keys import partition_of
 from streamer.kafka.admin import TopicDescription
-from streamer.settings.event_fields import KINDS, LINE_TYPES
+from streamer.settings.event_fields import KINDS, TYPE_OF_KIND
 from streamer.settings.load import parse
 from streamer.settings.model import Topics
 from streamer.testing.embedded import create_topics
@@ -72,9 +72,8 @@ def send(brokers: str, records: list[tuple[str, int, bytes, bytes]]) -> None:
 
 def event(kind: str, user: str) -> bytes:
     fields = {"user_id": user, "ts": 1_700_000_000_000, "item_id": "i"}
-    line_type = next(line for line, k in LINE_TYPES.items() if k == kind)
     extra = {"session_id": "s", "action": "view"} if kind == "sessions" else {}
-    return json.dumps({"type": line_type, **fields, **extra}).encode()
+    return json.dumps({"type": TYPE_OF_KIND[kind], **fields, **extra}).encode()
 
 
 def events(topics: Topics, partitioner: dict[str, str]) -> list[tuple[str, int, bytes, bytes]]:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from streamer.settings import limits
-from streamer.settings.event_fields import LINE_TYPES
+from streamer.settings.event_fields import LINE_TYPES, TYPE_OF_KIND
 from streamer.settings.load import parse
 from streamer.state.memory import MemoryStore
 from streamer.testing import LogRecord
@@ -42,7 +42,6 @@ def mixed(name: str, seed: int, lines: int = 900) -> list[LogRecord]:
     an item belongs to goes by the clock of its topic."""
     records = log_records(seed, name, lines, 2)
     dice, offsets = random.Random(seed), Counter[tuple[str, int]]()
-    key_of = {kind: key for key, kind in LINE_TYPES.items()}
     log = []
     for record in sorted(records, key=lambda r: r.record_ms):
         topic, value = dice.choice(TOPICS), record.raw or b""
@@ -54,7 +53,7 @@ def mixed(name: str, seed: int, lines: int = 900) -> list[LogRecord]:
             if record.topic == "impressions":
                 who = event.get("join_id") or event.get("user_id")
                 topic = TOPICS[sum(str(who).encode()) % 2]
-            value = json.dumps(event | {"what": key_of[record.topic]}).encode()
+            value = json.dumps(event | {"what": TYPE_OF_KIND[record.topic]}).encode()
         place = topic, record.partition
         log.append(LogRecord(*place, offsets[place], record.record_ms, value))
         offsets[place] += 1

@@ -12,12 +12,11 @@ from streamer.ingest.discovery.profile import Seen, profile_of
 from streamer.ingest.discovery.shapes import FoundRecord, SampledTopic, Shape, objects_of
 from streamer.ingest.discovery.trying import decoded_samples
 from streamer.ingest.discovery.writing import written
-from streamer.settings.event_fields import LINE_TYPES
+from streamer.settings.event_fields import TYPE_OF_KIND
 from streamer.settings.labels import UNKNOWN
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
 
-_KEYS = {kind: key for key, kind in LINE_TYPES.items()}
 _DIMENSIONS = ("variant", "surface")
 """Those that presets know, as far as they know one."""
 _LEAST_SHARE = {"variant": 0.05, "surface": 0.3}
@@ -36,7 +35,7 @@ def read_by_preset(shape: Shape, samples: Sequence[SampledTopic]) -> Mapping[str
     for _, record, read in decoded_samples(settings, own):
         of_record = [one for one in read if not isinstance(one, str)]
         events += of_record
-        for kind in dict.fromkeys(_KEYS[one["kind"]] for one in of_record):
+        for kind in dict.fromkeys(TYPE_OF_KIND[one["kind"]] for one in of_record):
             found.setdefault(kind, []).append(record)
     if not Draft(shape).knows_kinds:
         for kind, records in found.items():

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from streamer.ingest.discovery.kinds import Kinds, Value, classified, find_kinds, kinds_of_topic
 from streamer.ingest.discovery.profile import Profile, Seen
-from streamer.settings.event_fields import LINE_TYPES
+from streamer.settings.event_fields import LINE_TYPES, TYPE_OF_KIND
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from streamer.settings.paths import Path, path_of, through_lists
@@ -148,13 +148,10 @@ def _is_there(path: str, profile: Profile) -> bool:
 
 def _value(left_out: Set[str], known: Mapping[str, str], text: str, records: int) -> Value:
     if text in known:
-        return Value(text, _RULE_OF_KIND[known[text]], records)
+        return Value(text, TYPE_OF_KIND[known[text]], records)
     if text in left_out:
         return Value(text, "", records)
     return Value(text, *_kind(text, records))
-
-
-_RULE_OF_KIND = {kinds: kind for kind, kinds in LINE_TYPES.items()}
 
 
 def supplied(source: Source, kind: str, name: str, profile: Profile) -> bool:

@@ -9,13 +9,11 @@ from typing import Any
 from streamer.ingest.discovery.opening import parsed
 from streamer.ingest.discovery.shapes import FoundRecord, SampledTopic
 from streamer.ingest.lookup import unfolded, values_at
-from streamer.settings.event_fields import LINE_TYPES
+from streamer.settings.event_fields import TYPE_OF_KIND
 from streamer.settings.model import Settings
 from streamer.settings.paths import Each, Path, path_of
 from streamer.settings.source_rules import forms_of
 from streamer.settings.sources import FieldSource, KindValue, Source, Texts
-
-_KEYS = {kind: key for key, kind in LINE_TYPES.items()}
 
 
 def records_of(
@@ -66,7 +64,7 @@ def kinds_said(
     for kind, rule in source.kind.rules_of_topic(topic):
         is_met = rule.value is None or rule.value == text
         if kind is not None and is_met and _meets(rule, value):
-            found.append(_KEYS[kind])
+            found.append(TYPE_OF_KIND[kind])
     return list(dict.fromkeys(found)), text
 
 
