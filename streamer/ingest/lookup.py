@@ -63,26 +63,22 @@ def _text(value: Any) -> str:
 
 def unfolded(source: Source, record: Any) -> Any:
     """A record whose texts that hold other values are taken apart, as a source says."""
-    texts: dict[str, list[str]] = {path: [] for path in source.json}
-    texts |= {path: [by] if isinstance(by, str) else list(by) for path, by in source.split.items()}
-    for path, split in sorted(texts.items(), key=lambda text: len(path_of(text[0]))):
-        *outer, last = path_of(path)
+    for path, split, decimals in source.texts:
+        *outer, last = path
         for at in list(values_at(record, tuple(outer))):
             if isinstance(at, dict) and isinstance(last, str) and last in at:
-                at[last] = _apart(at[last], split)
-    for path, digits in source.decimals.items():
-        *outer, last = path_of(path)
-        for at in list(values_at(record, tuple(outer))):
-            if isinstance(at, dict) and isinstance(last, str) and isinstance(at.get(last), str):
-                at[last] = _decimal(at[last], digits)
+                held = at[last]
+                at[last] = _apart(held, split) if decimals is None else _decimal(held, decimals)
     return record
 
 
-def _decimal(text: str, digits: int) -> Any:
+def _decimal(value: Any, digits: int) -> Any:
+    if not isinstance(value, str):
+        return value
     try:
-        whole = base64.b64decode(text, validate=True)
+        whole = base64.b64decode(value, validate=True)
     except ValueError:
-        return text
+        return value
     return int.from_bytes(whole, signed=True) / 10**digits
 
 
@@ -199,12 +195,8 @@ class FieldsSeen:
                 is_apart = name in _APART or name in self._settings.dimension_names
                 if is_apart or said == usual.get(name, False) or not forms:
                     continue
-                paths = [path for form in forms for path in _paths(form)]
+                paths = [path_of(form["path"]) for form in forms if "path" in form]
                 if len(paths) == len(forms):
                     found[name] = paths
             self._paths[log, kind] = found
         return self._paths[log, kind]
-
-
-def _paths(form: Mapping[str, Any]) -> list[Path]:
-    return [path_of(form["path"])] if "path" in form else []

@@ -15,9 +15,18 @@ from streamer.settings.durations import moment_of
 from streamer.settings.event_fields import ELEMENT_FIELDS, field_names
 from streamer.settings.logs import Log
 from streamer.settings.model import Settings
-from streamer.settings.paths import Lists, Path, Step, Where, path_of, step_of, through_lists
-from streamer.settings.source_rules import forms_of
-from streamer.settings.sources import KindValue, Source
+from streamer.settings.paths import (
+    Lists,
+    Path,
+    Step,
+    Where,
+    lists_in,
+    path_of,
+    step_of,
+    through_lists,
+)
+from streamer.settings.source_rules import forms_of, paths_in, paths_of
+from streamer.settings.sources import KindValue, Source, several
 
 _FIRST_DAY, _LAST_DAY = datetime(1970, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
 """Offsets of zones are known between them."""
@@ -119,24 +128,15 @@ def mapped_layout(settings: Settings, source: Source, log: Log) -> dict[str, Any
 
 def events_of(source: Source) -> Lists:
     """The lists whose elements are events."""
-    return () if source.each is None else through_lists(path_of(source.each))[0]
+    return () if source.each is None else lists_in(source.each)
 
 
 def _unfold(source: Source) -> list[dict[str, Any]]:
-    """Texts that are taken apart: first those that others stand in."""
-    texts: dict[str, list[str]] = {path: [] for path in source.json}
-    for path, by in source.split.items():
-        texts[path] = [by] if isinstance(by, str) else list(by)
-    found: list[dict[str, Any]] = [
-        {"path": _steps(path_of(path)), "split": split} for path, split in texts.items()
+    """How the texts are taken apart that hold other values."""
+    return [
+        {"path": _steps(path), **({"split": split} if decimals is None else {"decimals": decimals})}
+        for path, split, decimals in source.texts
     ]
-    for path, digits in source.decimals.items():
-        found.append({"path": _steps(path_of(path)), "decimals": digits})
-    return sorted(found, key=_depth)
-
-
-def _depth(text: dict[str, Any]) -> int:
-    return len(text["path"])
 
 
 def value_settings(source: Source) -> dict[str, Any]:
@@ -152,8 +152,7 @@ def value_settings(source: Source) -> dict[str, Any]:
 def _kind(source: Source, log: Log, values: Values, events: Lists) -> dict[str, Any]:
     """What a record, or each of its events, is."""
     kind = source.kind
-    paths = (kind.field,) if isinstance(kind.field, str) else kind.field or ()
-    by = [values.path(path_of(path)) for path in paths]
+    by = [values.path(path_of(path)) for path in several(kind.field or ())]
     if kind.header is not None:
         by.append(values.aside({"header": kind.header}))
     if kind.schema:
@@ -247,8 +246,7 @@ def _how(form: dict[str, Any]) -> dict[str, Any]:
 
 def _lists_of(form: dict[str, Any]) -> Lists:
     """The lists that a form passes through."""
-    path = form.get("product", (form.get("path"),))[0]
-    return () if path is None else through_lists(path_of(path))[0]
+    return next(map(lists_in, paths_in(form)), ())
 
 
 def fields_of(settings: Settings, kind: str) -> tuple[str, ...]:
@@ -282,9 +280,9 @@ def place_of(
         items = _own_name(settings, "items")
         return f"{items}[{element}]" if name == "items" else f"{items}[{element}].{shown}"
     if name == "type":
-        field = source.kind.field
+        fields = several(source.kind.field or ())
         header = f"header {source.kind.header}" if source.kind.header else log.plain
-        return header if field is None else _first_text(field)
+        return next(iter(fields), header)
     if name == "items" and (kind is None or element is None):
         item = place_of(settings, log, kind, "item_id")
         return source.each or item.rpartition("[]")[0] or item
@@ -301,10 +299,9 @@ def path_said(source: Source, kind: str, name: str) -> str | None:
     """The first path of a field of a kind of events, or of what says the kind; None where it is no
     path."""
     if name == "type":
-        return None if source.kind.field is None else _first_text(source.kind.field)
+        return next(iter(several(source.kind.field or ())), None)
     said = source.fields_of(kind).get("item_id" if name == "items" else name, False)
-    paths = (form.get("product", (form.get("path"),))[0] for form in forms_of(said))
-    return next((path for path in paths if path is not None), None)
+    return next(paths_of(said), None)
 
 
 _UNITS = {"ms": "milliseconds", "s": "seconds", "us": "microseconds", "ns": "nanoseconds"}
@@ -346,10 +343,6 @@ def _numbered(path: str, element: int | None) -> str:
         return path
     is_plain = path.count("[]") == 1 and "][]" not in path
     return path.replace("[]", f"[{element}]") if is_plain else f"{path} (item {element})"
-
-
-def _first_text(field: str | tuple[str, ...]) -> str:
-    return field if isinstance(field, str) else field[0]
 
 
 def _steps(path: Path) -> list[Any]:

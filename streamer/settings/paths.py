@@ -98,6 +98,11 @@ def through_lists(path: Path) -> tuple[Lists, Path]:
     return tuple(lists), tuple(steps)
 
 
+def lists_in(path: str) -> Lists:
+    """The lists that a path goes through, as settings write it; SettingsError where it is none."""
+    return through_lists(path_of(path))[0]
+
+
 def step_of(key: str) -> Step:
     """The key of `[key=text][]` as a step: of elements that are lists a number.
 

@@ -30,9 +30,9 @@ from streamer.settings.event_fields import (
 )
 from streamer.settings.logs import kinds_of
 from streamer.settings.names import nearest
-from streamer.settings.paths import Lists, path_of, through_lists
+from streamer.settings.paths import Lists, lists_in, path_of
 from streamer.settings.registry import validate_registry
-from streamer.settings.sources import FieldSource, KindValue, full_name, is_pattern
+from streamer.settings.sources import FieldSource, KindValue, full_name, is_pattern, several
 
 if TYPE_CHECKING:
     from streamer.settings.model import Settings
@@ -262,7 +262,7 @@ def validate_zone(name: str, at: str) -> None:
 
 def _validate_kind(source: Source, at: str) -> None:
     kind, at = source.kind, f"{at}.kind"
-    fixed = () if kind.fixed is None else _several(kind.fixed)
+    fixed = () if kind.fixed is None else several(kind.fixed)
     for one in fixed:
         if one not in LINE_TYPES:
             raise SettingsError(f"fixed = {one!r}: one of {', '.join(LINE_TYPES)}; {at}")
@@ -274,13 +274,13 @@ def _validate_kind(source: Source, at: str) -> None:
         before = where.setdefault(rule.value, events)
         if None in (before, events) and before != events:
             raise SettingsError(f"{rule.value!r} is both ignored and {before or events}; {at}")
-    outer = () if source.each is None else _lists_in(source.each, at)
+    outer = () if source.each is None else _valid_lists(source.each, at)
     paths = (
-        *_several(kind.field or ()),
+        *several(kind.field or ()),
         *(path for _, rule in kind.rules for path, _ in rule.conditions),
     )
     for path in paths:
-        lists = _lists_in(path, at)
+        lists = _valid_lists(path, at)
         if lists != outer[: len(lists)]:
             raise SettingsError(
                 f"{path!r} passes through a list that `each` does not: name one element, like [0] "
@@ -302,14 +302,10 @@ def _validate_rule(events: str | None, rule: KindValue, is_fixed: bool, at: str)
         raise SettingsError(f"a rule without value, where, has and lacks is met by none; {at}")
 
 
-def _lists_in(path: str, at: str) -> Lists:
+def _valid_lists(path: str, at: str) -> Lists:
     """The lists that a path passes through; SettingsError where it is none."""
     _validate_path(path, at)
-    return through_lists(path_of(path))[0]
-
-
-def _several(one: str | tuple[str, ...]) -> tuple[str, ...]:
-    return (one,) if isinstance(one, str) else one
+    return lists_in(path)
 
 
 def _validate_fields(s: Settings, source: Source, at: str) -> None:
@@ -325,15 +321,14 @@ def _validate_fields(s: Settings, source: Source, at: str) -> None:
     for ours, field_source in source.fields.items():
         _validate_field(ours, field_source, every, f"{at}.fields")
     for path, by in source.split.items():
-        if "" in _several(by) or not by:
+        if "" in several(by) or not by:
             raise SettingsError(f"split: {path!r} = {by!r}: a text, or several, none empty; {at}")
     for path, digits in source.decimals.items():
         if not 0 <= digits <= limits.MAX_DECIMALS:
             most = limits.MAX_DECIMALS
             raise SettingsError(f"decimals: {path!r} = {digits}: digits from 0 to {most}; {at}")
     for path in (*source.json, *source.split, *source.decimals):
-        _validate_path(path, at)
-        if through_lists(path_of(path))[0]:
+        if _valid_lists(path, at):
             raise SettingsError(f"{path!r}: no list may be on the way; {at}")
     if source.each is not None:
         _validate_path(source.each, at)
@@ -355,7 +350,7 @@ def _validate_kind_of_events(s: Settings, source: Source, kind: str, at: str) ->
                 f"where it stands, like {name} = 'path.to.it', in [sources.fields] or "
                 f"[sources.{key}.fields]; {at}"
             )
-    events = () if source.each is None else through_lists(path_of(source.each))[0]
+    events = () if source.each is None else lists_in(source.each)
     of_items = [lists for lists in lists_of(said.get("item_id", False), events) if lists]
     of_policies = s.policy_fields if kind == "impressions" else ()
     of_element = {*ELEMENT_FIELDS[kind], *of_policies, *s.custom_fields[kind]}
@@ -365,7 +360,7 @@ def _validate_kind_of_events(s: Settings, source: Source, kind: str, at: str) ->
         if name not in known or (kind, name) == ("sessions", "item_id"):
             continue  # said of the source, for other kinds
         found = lists_of(field_source, events)
-        if any(not _are_in_line(lists, events) for lists in _whole_lists(field_source)):
+        if not all(_are_in_line(lists_in(path), events) for path in paths_of(field_source)):
             raise SettingsError(
                 f"{name}: its path passes through a list beside {source.each}, which `each` names: "
                 f"name one element, like [0] or [key=text], instead of []; {at}"
@@ -392,20 +387,11 @@ def _is_of_preset(source: Source, name: str, kind: str) -> bool:
     return preset is not None and source.fields_of(kind)[name] == preset.fields_of(kind).get(name)
 
 
-def _whole_lists(said: FieldSource) -> Iterator[Lists]:
-    """The lists that forms of a field pass through, of those that pass through any."""
-    for form in forms_of(said):
-        for path in form.get("product", (form.get("path"),)):
-            if path is not None and (lists := through_lists(path_of(path))[0]):
-                yield lists
-
-
 def lists_of(said: FieldSource, events: Lists) -> list[Lists]:
     """The lists that each form of a field passes through, within those of a record's events."""
     found = []
     for form in forms_of(said):
-        for path in form.get("product", (form.get("path"),)):
-            lists = () if path is None else through_lists(path_of(path))[0]
+        for lists in [lists_in(path) for path in paths_in(form)] or [()]:
             found.append(lists[len(events) :] if _are_in_line(lists, events) else lists)
     return found
 
@@ -482,6 +468,17 @@ def forms_of(said: FieldSource) -> Iterator[dict[str, Any]]:
         yield {"path": one} if isinstance(one, str) else one
 
 
+def paths_in(form: Mapping[str, Any]) -> Sequence[str]:
+    """The paths of one form of a field; none of one that stands beside the value of a record."""
+    return (form["path"],) if "path" in form else form.get("product", ())
+
+
+def paths_of(said: FieldSource) -> Iterator[str]:
+    """All paths of a field."""
+    for form in forms_of(said):
+        yield from paths_in(form)
+
+
 def _validate_form(ours: str, form: dict[str, Any], at: str) -> None:
     given = [name for name in _FORMS if name in form]
     others = form.keys() - {*_FORMS, *_HOW}
@@ -496,9 +493,7 @@ def _validate_form(ours: str, form: dict[str, Any], at: str) -> None:
     elif name == "product":
         if ours != "value" or not isinstance(value, list) or len(value) != 2:
             raise SettingsError(f"product = {value!r}: two paths, of `value` only; {at}")
-        for path in value:
-            _validate_path(path, at)
-        if len({through_lists(path_of(path))[0] for path in value}) > 1:
+        if len({_valid_lists(path, at) for path in value}) > 1:
             raise SettingsError(f"product = {value!r}: both stand in one list, or in none; {at}")
     elif name == "constant" and not (
         isinstance(value, str | int | bool) or (isinstance(value, float) and isfinite(value))

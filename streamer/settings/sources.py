@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import msgspec
 
 from streamer.settings.event_fields import LINE_TYPES, TYPE_OF_KIND
-from streamer.settings.paths import path_to
+from streamer.settings.paths import Path, path_of, path_to
 from streamer.settings.registry import Registry
 from streamer.settings.section import Section
 
@@ -42,6 +43,11 @@ def full_name(topic: str, cluster: str | None) -> str:
 Texts = str | tuple[str, ...]
 
 
+def several(one: Texts) -> tuple[str, ...]:
+    """One text or several, as several."""
+    return (one,) if isinstance(one, str) else one
+
+
 class KindValue(Section, frozen=True):
     """What a record may be, with what follows from it: one whose value is `value`, or of which all
     that is said here is true. Of several for one kind those with conditions come first."""
@@ -61,13 +67,9 @@ class KindValue(Section, frozen=True):
     @property
     def conditions(self) -> list[tuple[str, tuple[str, ...] | bool]]:
         """Path → the texts of which one must stand there, or whether there must be a value."""
-        texts = [(path, _several(wanted)) for path, wanted in self.where.items()]
-        there = [(path, True) for path in _several(self.has)]
-        return [*texts, *there, *((path, False) for path in _several(self.lacks))]
-
-
-def _several(one: Texts) -> tuple[str, ...]:
-    return (one,) if isinstance(one, str) else one
+        texts = [(path, several(wanted)) for path, wanted in self.where.items()]
+        there = [(path, True) for path in several(self.has)]
+        return [*texts, *there, *((path, False) for path in several(self.lacks))]
 
 
 class SourceKind(Section, frozen=True):
@@ -108,7 +110,7 @@ class SourceKind(Section, frozen=True):
     def rules(self) -> list[tuple[str | None, KindValue]]:
         """(kind of events, None where it is ignored; what a record must be), in order."""
         found: list[tuple[str | None, KindValue]] = []
-        fixed = () if self.fixed is None else _several(self.fixed)
+        fixed = () if self.fixed is None else several(self.fixed)
         for key, kind in (*LINE_TYPES.items(), ("ignored", None)):
             found += [(kind, KindValue()) for _ in range(key in fixed)]
             for value in getattr(self, key):
@@ -141,6 +143,15 @@ class KindFields(Section, frozen=True):
 
     fields: dict[str, FieldSource] = msgspec.field(default_factory=dict)
     """As `fields` of the source, which they override."""
+
+
+class HeldText(NamedTuple):
+    """A text in a record that holds other values: parts that stand between those of ``split``, a
+    number with ``decimals`` digits behind its point, and JSON without either."""
+
+    path: Path
+    split: tuple[str, ...] = ()
+    decimals: int | None = None
 
 
 class Source(Section, frozen=True):
@@ -198,6 +209,14 @@ class Source(Section, frozen=True):
     def called(self) -> str:
         """Its name in messages."""
         return self.name or full_name(self.topics[0], self.cluster)
+
+    @cached_property
+    def texts(self) -> list[HeldText]:
+        """The texts that hold other values, first those that others stand in."""
+        split = dict.fromkeys(self.json, ()) | {at: several(by) for at, by in self.split.items()}
+        texts = [HeldText(path_of(path), split=by) for path, by in split.items()]
+        texts += (HeldText(path_of(path), decimals=n) for path, n in self.decimals.items())
+        return sorted(texts, key=lambda text: len(text.path))
 
     @property
     def schemas(self) -> Registry | None:

@@ -17,7 +17,7 @@ from streamer.settings import limits
 from streamer.settings.event_fields import KINDS, NUMBERS
 from streamer.settings.model import Settings
 from streamer.settings.paths import path_of
-from streamer.settings.source_rules import forms_of
+from streamer.settings.source_rules import paths_of
 from streamer.sources.lines import BLOCK_BYTES, LineFile, split_lines
 
 _BOM = b"\xef\xbb\xbf"
@@ -202,7 +202,5 @@ def _mapped(settings: Settings) -> Iterator[tuple[str, str]]:
     for source in settings.read_sources:
         fields = [field for kind in KINDS for field in source.fields_of(kind).items()]
         for ours, said in fields:
-            for form in forms_of(said):
-                for path in form.get("product", (form.get("path"),)):
-                    if path is not None and isinstance(step := path_of(path)[0], str):
-                        yield ours, step
+            steps = (path_of(path)[0] for path in paths_of(said))
+            yield from ((ours, step) for step in steps if isinstance(step, str))

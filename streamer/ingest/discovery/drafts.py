@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
@@ -11,7 +11,7 @@ from streamer.ingest.discovery.kinds import Value
 from streamer.ingest.discovery.shapes import Shape
 from streamer.settings.event_fields import FIELDS, LINE_TYPES
 from streamer.settings.paths import Each, Path, path_of, text_of
-from streamer.settings.source_rules import forms_of, preset_of
+from streamer.settings.source_rules import paths_of, preset_of
 from streamer.settings.sources import FieldSource, Source
 
 Fields = dict[str, FieldSource]
@@ -101,12 +101,6 @@ class Draft:
 def _preset(name: str) -> Source | None:
     """A preset as a source, with the dimensions that it knows."""
     return preset_of(Source(topics=("x",), preset=name))
-
-
-def paths_of(said: FieldSource) -> Iterator[str]:
-    """All paths of a field."""
-    for form in forms_of(said):
-        yield from (text for text in form.get("product", (form.get("path"),)) if text is not None)
 
 
 def through(said: FieldSource, each: Path = ()) -> list[str]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -15,7 +16,7 @@ from streamer.ingest.discovery.names import OTHER_NAMES, rank
 from streamer.ingest.discovery.profile import Profile, Seen, names_of, profile_of
 from streamer.ingest.lookup import unfolded, values_at
 from streamer.settings.paths import Each, Path, text_of
-from streamer.settings.sources import Source, SourceKind
+from streamer.settings.sources import Source
 
 _MOST = 0.9
 _SEPARATORS = ("|", ",", ";", " ")
@@ -39,9 +40,12 @@ class Opening:
 
     def events(self, record: Any) -> list[Mapping[str, Any]]:
         """The events of a record that was parsed."""
-        source = Source(topics=("x",), kind=SourceKind(), json=self.json, split=dict(self.split))
-        opened = unfolded(source, record) if self.json or self.split else record
+        opened = unfolded(self._source, record)
         return [each for each in values_at(opened, self.each) if isinstance(each, dict)]
+
+    @cached_property
+    def _source(self) -> Source:
+        return Source(topics=("x",), json=self.json, split=dict(self.split))
 
 
 def find_opening(records: Sequence[Any]) -> Opening:

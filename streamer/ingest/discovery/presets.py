@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
 from streamer.ingest.discovery.kinds import Kinds, Value, classified, find_kinds, kinds_of_topic
@@ -11,8 +11,8 @@ from streamer.settings.event_fields import LINE_TYPES, TYPE_OF_KIND
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from streamer.settings.paths import Path, path_of, through_lists
-from streamer.settings.source_rules import PRESETS, forms_of
-from streamer.settings.sources import FieldSource, Source
+from streamer.settings.source_rules import PRESETS, paths_of
+from streamer.settings.sources import Source, several
 
 _BY_NAMES = ("segment", "ga4", "snowplow", "braze", "xdm")
 """Presets that the names of most events tell."""
@@ -114,7 +114,7 @@ def _kind(text: str, records: int) -> tuple[str, int, Mapping[str, str | bool]]:
 def _kinds_of(source: Source, profile: Profile) -> Kinds | None:
     """What the records are, where most have a value that the preset knows; it says of the others
     what their names say."""
-    paths = (source.kind.field,) if isinstance(source.kind.field, str) else source.kind.field or ()
+    paths = several(source.kind.field or ())
     known, left_out = _names_of(source)
     found = {path: profile.scalars[path] for path in map(path_of, paths) if path in profile.scalars}
     ignored = sum(seen.values[value] for seen in found.values() for value in left_out)
@@ -159,7 +159,7 @@ def supplied(source: Source, kind: str, name: str, profile: Profile) -> bool:
     said = source.fields_of(LINE_TYPES[kind]).get(name)
     if said is False:
         return True
-    return said is not None and any(_stands(path, profile) for path in _paths(said))
+    return said is not None and any(_stands(path, profile) for path in paths_of(said))
 
 
 def _stands(path: str, profile: Profile) -> bool:
@@ -171,11 +171,6 @@ def _stands(path: str, profile: Profile) -> bool:
             return False
         profile = profile.lists[at]
     return rest in profile.scalars
-
-
-def _paths(said: FieldSource) -> Iterator[str]:
-    for form in forms_of(said):
-        yield from (text for text in form.get("product", (form.get("path"),)) if text is not None)
 
 
 def presets_of_tables() -> dict[str, Settings]:

@@ -13,7 +13,7 @@ from streamer.settings.event_fields import TYPE_OF_KIND
 from streamer.settings.model import Settings
 from streamer.settings.paths import Each, Path, path_of
 from streamer.settings.source_rules import forms_of
-from streamer.settings.sources import FieldSource, KindValue, Source, Texts
+from streamer.settings.sources import FieldSource, KindValue, Source, several
 
 
 def records_of(
@@ -84,11 +84,6 @@ def _meets(rule: KindValue, value: Any) -> bool:
         elif not any(as_text(one) in wanted for one in found):
             return False
     return True
-
-
-def several(one: Texts) -> tuple[str, ...]:
-    """One text or several, as several."""
-    return (one,) if isinstance(one, str) else one
 
 
 def as_text(value: Any) -> str:

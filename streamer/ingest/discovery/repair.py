@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from streamer.errors import ProposalError
-from streamer.ingest.discovery.drafts import Draft, paths_of, through
+from streamer.ingest.discovery.drafts import Draft, through
 from streamer.ingest.discovery.kinds import Value
 from streamer.ingest.discovery.opening import parsed
 from streamer.ingest.discovery.read_records import events_of, kinds_said, read_at
@@ -23,6 +23,7 @@ from streamer.settings.event_fields import ELEMENT_FIELDS, FIELDS, LINE_TYPES
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from streamer.settings.paths import Each, path_of, text_of
+from streamer.settings.source_rules import paths_of
 from streamer.settings.sources import KindFields, Source
 
 _MOST = 10

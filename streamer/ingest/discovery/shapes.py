@@ -18,6 +18,7 @@ from streamer.ingest.lookup import values_at
 from streamer.settings import limits
 from streamer.settings.event_fields import LINE_TYPES
 from streamer.settings.paths import Path, path_of
+from streamer.settings.source_rules import paths_of
 from streamer.settings.sources import FieldSource
 
 
@@ -99,13 +100,8 @@ def _ids_of(shape: Shape, chosen: Mapping[str, ItemField]) -> Iterator[Seen]:
     yield from (item.seen for item in chosen.values())
     for kind, profile in shape.profiles.items():
         for name in ("user_id", "request_id", "event_id", "session_id"):
-            said = shape.fields.get(kind, {}).get(name, ())
-            for text in (
-                (said,) if isinstance(said, str) else said if isinstance(said, tuple) else ()
-            ):
-                seen = profile.scalars.get(path_of(text)) if isinstance(text, str) else None
-                if seen is not None:
-                    yield seen
+            paths = map(path_of, paths_of(shape.fields.get(kind, {}).get(name, False)))
+            yield from (profile.scalars[path] for path in paths if path in profile.scalars)
 
 
 def _items(shapes: Sequence[Shape]) -> dict[tuple[int, str], ItemField]:
