@@ -32,11 +32,10 @@ from streamer.settings.logs import kinds_of
 from streamer.settings.names import nearest
 from streamer.settings.paths import Lists, lists_in, path_of
 from streamer.settings.registry import validate_registry
-from streamer.settings.sources import FieldSource, KindValue, full_name, is_pattern, several
+from streamer.settings.sources import FieldSource, KindValue, Source, full_name, is_pattern, several
 
 if TYPE_CHECKING:
     from streamer.settings.model import Settings
-    from streamer.settings.sources import Source
 
 _SAME_AS = {"rudderstack": "segment"}
 """Presets that are others, under a name of their own."""
@@ -104,10 +103,9 @@ def comment_of(preset: str) -> str:
 
 def says_itself(source: Source, name: str) -> bool:
     """Whether a source says where a field stands, otherwise than its preset does."""
-    said = source.fields.get(name, False)
-    below = {} if source.preset not in PRESETS else _preset(source.preset).get("fields", {})
-    of_preset = below.get(name, False)
-    return said not in (False, tuple(of_preset) if isinstance(of_preset, list) else of_preset)
+    preset = preset_of(source)
+    of_preset = False if preset is None else preset.fields.get(name, False)
+    return source.fields.get(name, False) not in (False, of_preset)
 
 
 def _kinds(preset: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
@@ -146,10 +144,14 @@ def _value_of(rule: Any) -> Any:
 
 def preset_of(source: Source) -> Source | None:
     """The source that the preset of one is alone; None where it has none."""
-    if source.preset not in PRESETS:
-        return None
-    alone = _with_preset({"preset": source.preset, "topics": ["x"]}, frozenset())
-    return msgspec.convert(alone, type(source), strict=False)
+    return preset_alone(source.preset) if source.preset in PRESETS else None
+
+
+@cache
+def preset_alone(name: str) -> Source:
+    """A preset as a source, with the dimensions that it knows."""
+    alone = _with_preset({"preset": name, "topics": ["x"]}, frozenset())
+    return msgspec.convert(alone, Source, strict=False)
 
 
 def laid_over(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
@@ -371,8 +373,9 @@ def _validate_kind_of_events(s: Settings, source: Source, kind: str, at: str) ->
             for lists in found
         ]
         is_general = name not in own_fields and "item_id" in own_fields
-        may_be_unread = any(read) or is_general or _is_of_preset(source, name, kind)
-        if all(read) or (name in of_element and may_be_unread):
+        if all(read) or (
+            name in of_element and (any(read) or is_general or _is_of_preset(source, name, kind))
+        ):
             continue
         what = "no list that item_id passes through" if name in of_element else "a list"
         raise SettingsError(

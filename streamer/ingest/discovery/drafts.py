@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 
 from streamer.ingest.discovery.dimensions import Dimensions
 from streamer.ingest.discovery.kinds import Value
 from streamer.ingest.discovery.shapes import Shape
 from streamer.settings.event_fields import FIELDS, LINE_TYPES
 from streamer.settings.paths import Each, Path, path_of, text_of
-from streamer.settings.source_rules import paths_of, preset_of
-from streamer.settings.sources import FieldSource, Source
+from streamer.settings.source_rules import paths_of, preset_alone
+from streamer.settings.sources import FieldSource, KindValue, Source
 
 Fields = dict[str, FieldSource]
 _NEEDED = ("ts", "user_id")
 """Fields that each event has, most likely in one place."""
-PRESETS_WITHOUT_NAMES = ("cloudevents", "debezium")
-"""Presets that leave it to the settings what their records are."""
 
 
 @dataclass
@@ -40,22 +37,26 @@ class Draft:
         return bool(kinds.path or kinds.header or kinds.fixed or kinds.values)
 
     @property
-    def names_by_preset(self) -> bool:
-        """Whether the preset says what records of some names are."""
-        return self.shape.preset not in (None, *PRESETS_WITHOUT_NAMES)
+    def preset(self) -> Source | None:
+        """The preset as a source."""
+        return None if self.shape.preset is None else preset_alone(self.shape.preset)
+
+    @property
+    def rules_of_preset(self) -> Sequence[tuple[str | None, KindValue]]:
+        """As `SourceKind.rules`; none where the preset leaves it to the settings what counts."""
+        rules = [] if self.preset is None else self.preset.kind.rules
+        return rules if any(kind is not None for kind, _ in rules) else ()
 
     @property
     def each(self) -> Path:
         """The path to each event of a record."""
-        preset = None if self.shape.preset is None else _preset(self.shape.preset)
-        if preset is not None and preset.each is not None:
-            return path_of(preset.each)
+        if self.preset is not None and self.preset.each is not None:
+            return path_of(self.preset.each)
         return self.shape.opening.each
 
     def of_preset(self, kind: str) -> Mapping[str, FieldSource]:
         """What the preset says of a kind."""
-        alone = None if self.shape.preset is None else _preset(self.shape.preset)
-        return {} if alone is None else alone.fields_of(LINE_TYPES[kind])
+        return {} if self.preset is None else self.preset.fields_of(LINE_TYPES[kind])
 
     def said(self, kind: str) -> Fields:
         """Where the fields of a kind stand, those of the preset with them."""
@@ -95,12 +96,6 @@ class Draft:
             marks = (f"({kind})",)
             self.shape.doubts = [d for d in self.shape.doubts if not d.endswith(marks)]
         return records
-
-
-@cache
-def _preset(name: str) -> Source | None:
-    """A preset as a source, with the dimensions that it knows."""
-    return preset_of(Source(topics=("x",), preset=name))
 
 
 def through(said: FieldSource, each: Path = ()) -> list[str]:

@@ -11,7 +11,7 @@ from streamer.settings.event_fields import LINE_TYPES, TYPE_OF_KIND
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from streamer.settings.paths import Path, path_of, through_lists
-from streamer.settings.source_rules import PRESETS, paths_of
+from streamer.settings.source_rules import PRESETS, paths_of, preset_alone
 from streamer.settings.sources import Source, several
 
 _BY_NAMES = ("segment", "ga4", "snowplow", "braze", "xdm")
@@ -36,19 +36,10 @@ _WHOLE: Mapping[str, Sequence[str]] = {
     "outbrain": ("display_id", "uuid", "ad_id", "clicked"),
     "open-bandit": ("propensity_score", "click", "item_id", "user_feature_0"),
 }
-"""Presets that know what each record is without names of events, or (otlp) events that stand in
-lists of it, and the paths that tell them."""
-_WITHOUT_NAMES = ("cloudevents", "debezium")
-"""Presets that know neither."""
+"""Presets that know what each record is without names of events, and the paths that tell them."""
 _LEAST_SHARE = 0.5
 _INSERTED = ("c", "r")
 """What Debezium calls rows that are new, or were there."""
-
-
-def source_of(preset: str) -> Source:
-    """A source with a preset alone."""
-    kind = {"impression": ["x"]} if preset in _WITHOUT_NAMES else {}
-    return parse({"sources": [{"topics": ["x"], "preset": preset, "kind": kind}]}).sources[0]
 
 
 def find_preset(
@@ -63,9 +54,9 @@ def find_preset(
     for preset, paths in _BY_FIELDS:
         names = scalars.get(path_of(paths[0]))
         if names is not None and all(_is_there(path, profile) for path in paths):
-            return preset, _kinds_by(source_of(preset), path_of(paths[0]), names)
+            return preset, _kinds_by(preset_alone(preset), path_of(paths[0]), names)
     for preset in _BY_NAMES:
-        if kinds := _kinds_of(source_of(preset), profile):
+        if kinds := _kinds_of(preset_alone(preset), profile):
             return preset, kinds
     if ("specversion",) in scalars and ("type",) in scalars:
         return "cloudevents", Kinds(path=("type",), values=_classified(scalars["type",]))
@@ -175,15 +166,13 @@ def _stands(path: str, profile: Profile) -> bool:
 
 def presets_of_tables() -> dict[str, Settings]:
     """Preset of tables without a header row → settings with it alone."""
-    made = {
+    return {
         name: parse({"sources": [{"topics": ["x"], "preset": name}]})
         for name in PRESETS
-        if name not in _WITHOUT_NAMES
+        if preset_alone(name).columns
     }
-    return {name: settings for name, settings in made.items() if settings.sources[0].columns}
 
 
 def preset_of_columns(columns: Sequence[str]) -> str | None:
     """The preset whose table has such columns."""
-    known = presets_of_tables().items()
-    return next((name for name, s in known if s.sources[0].columns == tuple(columns)), None)
+    return next((name for name in PRESETS if preset_alone(name).columns == tuple(columns)), None)

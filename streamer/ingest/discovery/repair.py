@@ -258,7 +258,7 @@ def _without(
 def _path_in_record(draft: Draft, kind: str, name: str) -> str | None:
     """Where a field must stand in a record, of lists in their first element."""
     paths = list(paths_of(draft.said(kind).get(name, False)))
-    if len(paths) != 1 or draft.names_by_preset:
+    if len(paths) != 1 or draft.rules_of_preset:
         return None
     return text_of(tuple(0 if isinstance(step, Each) else step for step in path_of(paths[0])))
 

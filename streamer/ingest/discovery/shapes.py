@@ -12,13 +12,13 @@ from streamer.ingest.discovery.items import ItemField
 from streamer.ingest.discovery.kinds import Kinds, find_kinds
 from streamer.ingest.discovery.marked import with_marked
 from streamer.ingest.discovery.opening import Opening, find_opening, parsed, written
-from streamer.ingest.discovery.presets import find_preset, preset_of_columns, source_of, supplied
+from streamer.ingest.discovery.presets import find_preset, preset_of_columns, supplied
 from streamer.ingest.discovery.profile import Profile, Seen, profile_of
 from streamer.ingest.lookup import values_at
 from streamer.settings import limits
 from streamer.settings.event_fields import LINE_TYPES
 from streamer.settings.paths import Path, path_of
-from streamer.settings.source_rules import paths_of
+from streamer.settings.source_rules import paths_of, preset_alone
 from streamer.settings.sources import FieldSource
 
 
@@ -243,7 +243,7 @@ def _fill(shape: Shape, kind: str, profile: Profile, item: ItemField | None) -> 
     shape.taken |= of_kind.taken | {shape.kinds.path or ()}
     fields = dict(of_kind.fields)
     if shape.preset is not None:
-        source = source_of(shape.preset)
+        source = preset_alone(shape.preset)
         fields = {n: s for n, s in fields.items() if not supplied(source, kind, n, profile)}
         for name in of_kind.doubts.keys() - fields.keys():
             if name == "user_id" or supplied(source, kind, name, profile):

@@ -12,7 +12,6 @@ from streamer.ingest.discovery.drafts import Draft, Fields, tables
 from streamer.ingest.discovery.evidence import FieldEvidence
 from streamer.ingest.discovery.kinds import Value
 from streamer.ingest.discovery.names import VARIANT
-from streamer.ingest.discovery.presets import source_of
 from streamer.settings.event_fields import LINE_TYPES
 from streamer.settings.paths import Path, text_of
 from streamer.settings.sources import FieldSource, KindValue
@@ -174,20 +173,17 @@ class _Writer:
         return self._evidence.of(self._number, name, of_table)
 
     def _kind(self) -> Iterator[str]:
-        shape, kinds = self._shape, self._shape.kinds
+        kinds = self._shape.kinds
         yield from ("", "[sources.kind]")
         if kinds.fixed is not None:
             fixed = kinds.fixed[0] if len(kinds.fixed) == 1 else kinds.fixed
             yield _line(f"fixed = {toml_value(fixed)}", "all records of the topic")
             return
-        source = None
-        if self._draft.names_by_preset and shape.preset is not None:
-            source = source_of(shape.preset)
-        elif kinds.header is not None:
+        rules = self._draft.rules_of_preset
+        if kinds.header is not None and not rules:
             yield f"header = {toml_value(kinds.header)}"
-        elif kinds.path is not None:
+        elif kinds.path is not None and not rules:
             yield f"field = {toml_value(text_of(kinds.path))}"
-        rules = [] if source is None else source.kind.rules
         values_of = dict(kinds.known)
         if self._draft.ignored:
             values_of[""] = [*values_of.get("", []), *self._draft.ignored]
