@@ -26,6 +26,27 @@ _APART = ("type", "ts", "user_id", "item_id", "value")
 """Fields about which something else is said where no event has them."""
 
 
+def parsed(value: bytes | str) -> Any:
+    """What a JSON text holds; None where it is none.
+
+    >>> parsed(b'{"a": 1}'), parsed("{")
+    ({'a': 1}, None)
+    """
+    try:
+        return msgspec.json.decode(value)
+    except (ValueError, RecursionError):  # msgspec's and Unicode's errors are ValueErrors
+        return None
+
+
+def as_text(value: Any) -> str:
+    """A value as kinds and ids are compared.
+
+    >>> as_text("a"), as_text(7), as_text(True)
+    ('a', '7', 'true')
+    """
+    return value if isinstance(value, str) else json.dumps(value)
+
+
 def values_at(value: Any, path: Path) -> Iterator[Any]:
     """All values at a path that are neither null nor an empty text.
 
@@ -54,11 +75,7 @@ def _stepped(value: Any, step: Step) -> list[Any]:
 
 def _is(element: Any, where: Where) -> bool:
     steps = _stepped(element, step_of(where.key))
-    return any(_text(found) == where.equals for found in steps)
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
+    return any(as_text(found) == where.equals for found in steps)
 
 
 def unfolded(source: Source, record: Any) -> Any:
@@ -90,7 +107,7 @@ def _apart(value: Any, split: Sequence[str]) -> Any:
             return value
     if not isinstance(value, str | int | float):
         return value
-    pieces = [piece.strip() for piece in _text(value).split(split[0])]
+    pieces = [piece.strip() for piece in as_text(value).split(split[0])]
     return [_apart(x, split[1:]) if split[1:] else x for x in pieces if x]
 
 
@@ -149,12 +166,9 @@ class FieldsSeen:
         looked = self._looked.setdefault((log, kind), _Looked())
         if looked.records >= _LOOKED_INTO or not self._settings.reads_sources:
             return
-        try:
-            record = msgspec.json.decode(raw)
-        except (ValueError, RecursionError):
+        record = unfolded(self._source(log), parsed(raw))
+        if record is None:
             return
-        source = self._source(log)
-        record = unfolded(source, record)
         looked.records += 1
         looked.first = looked.first or record
         for name, paths in self._paths_of(log, kind).items():

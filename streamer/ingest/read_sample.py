@@ -9,9 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import msgspec
-
-from streamer.ingest.lookup import FieldsSeen
+from streamer.ingest.lookup import FieldsSeen, parsed
 from streamer.ingest.record import IGNORED
 from streamer.settings.model import Settings
 
@@ -267,11 +265,7 @@ def _apart(event: Mapping[str, Any]) -> int:
 
 def _clicked_in(raw: bytes) -> Iterator[str]:
     """Paths of fields of a record that are called `clicked`, or the like."""
-    try:
-        value = msgspec.json.decode(raw)
-    except (ValueError, RecursionError):
-        return
-    waiting: list[tuple[str, Any]] = [("", value)]
+    waiting: list[tuple[str, Any]] = [("", parsed(raw))]
     for at, each in waiting:
         if isinstance(each, dict):
             for name, inner in each.items():

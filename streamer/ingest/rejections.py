@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from streamer.ingest.discovery.names import OTHER_NAMES, alike
-from streamer.ingest.lookup import names_near, unfolded
+from streamer.ingest.lookup import names_near, parsed, unfolded
 from streamer.ingest.mapping import how_written, path_said, place_of
 from streamer.ingest.record import record_decoder
 from streamer.settings import limits
@@ -128,11 +128,9 @@ class Explainer:
             return "", []
         source = self._settings.sources[known.source]
         path = path_said(source, kind or known.kinds[0], field)
-        try:
-            record = msgspec.json.decode(self.text_of(log, raw))
-        except (ValueError, RecursionError):
+        if path is None:
             return "", []
-        return ("", []) if path is None else names_near(unfolded(source, record), path_of(path))
+        return names_near(unfolded(source, parsed(self.text_of(log, raw))), path_of(path))
 
     def shape(self, log: str, raw: bytes | None) -> str:
         """The fields of a record and what each holds, without the values themselves."""

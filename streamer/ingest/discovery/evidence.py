@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from streamer.ingest.discovery.items import whole
-from streamer.ingest.discovery.read_records import as_text, number_of, read_at, records_of
+from streamer.ingest.discovery.read_records import number_of, read_at, records_of
 from streamer.ingest.discovery.shapes import SampledTopic
+from streamer.ingest.lookup import as_text
 from streamer.settings.event_fields import FIELDS, LINE_TYPES, MOMENTS
 from streamer.settings.model import Settings
 from streamer.settings.sources import Source

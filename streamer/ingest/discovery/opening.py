@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-import msgspec
-
 from streamer.ingest.discovery.kinds import find_kinds
 from streamer.ingest.discovery.names import OTHER_NAMES, rank
 from streamer.ingest.discovery.profile import Profile, Seen, names_of, profile_of
-from streamer.ingest.lookup import unfolded, values_at
+from streamer.ingest.lookup import parsed, unfolded, values_at
 from streamer.settings.paths import Each, Path, text_of
 from streamer.settings.sources import Source
 
 _MOST = 0.9
+_PARSED = 20
+"""Texts that are parsed to see whether they hold JSON."""
 _SEPARATORS = ("|", ",", ";", " ")
 _LEAST_KINDS = 2
 """Kinds of events that elements of a list must say to be taken for events."""
@@ -81,18 +81,9 @@ def _events_within(profile: Profile) -> Path:
 
 def _is_json(seen: Seen) -> bool:
     texts = [text for text in seen.values if text.startswith(("{", "["))]
-    return seen.texts == seen.count and len(texts) > _MOST * len(seen.values) and _parse(texts)
-
-
-def _parse(texts: Sequence[str]) -> bool:
-    for text in texts[:20]:
-        try:
-            found = msgspec.json.decode(text)
-        except (ValueError, RecursionError):
-            return False
-        if not isinstance(found, dict | list):
-            return False
-    return bool(texts)
+    if seen.texts < seen.count or not len(texts) > _MOST * len(seen.values):
+        return False
+    return all(isinstance(parsed(text), dict | list) for text in texts[:_PARSED])
 
 
 def _separator(path: Path, seen: Seen) -> str | None:
@@ -106,14 +97,6 @@ def _separator(path: Path, seen: Seen) -> str | None:
         if is_list and not any("-" in x or ":" in x for some in pieces[:5] for x in some):
             return by
     return None
-
-
-def parsed(value: bytes) -> Any:
-    """A record that is JSON; None where it is none."""
-    try:
-        return msgspec.json.decode(value)
-    except (ValueError, RecursionError):  # msgspec's and Unicode's errors are ValueErrors
-        return None
 
 
 def written(event: Mapping[str, Any]) -> bytes:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from streamer.ingest.discovery.opening import parsed
 from streamer.ingest.discovery.shapes import FoundRecord, SampledTopic
-from streamer.ingest.lookup import unfolded, values_at
+from streamer.ingest.lookup import as_text, parsed, unfolded, values_at
 from streamer.settings.event_fields import TYPE_OF_KIND
 from streamer.settings.model import Settings
 from streamer.settings.paths import Each, Path, path_of
@@ -84,15 +82,6 @@ def _meets(rule: KindValue, value: Any) -> bool:
         elif not any(as_text(one) in wanted for one in found):
             return False
     return True
-
-
-def as_text(value: Any) -> str:
-    """A value as kinds and ids are compared.
-
-    >>> as_text("a"), as_text(7), as_text(True)
-    ('a', '7', 'true')
-    """
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 def read_at(said: FieldSource, record: Any) -> tuple[Mapping[str, Any], list[Any]]:

@@ -14,11 +14,10 @@ import msgspec
 from streamer.errors import ProposalError
 from streamer.ingest.discovery.drafts import Draft, through
 from streamer.ingest.discovery.kinds import Value
-from streamer.ingest.discovery.opening import parsed
 from streamer.ingest.discovery.read_records import events_of, kinds_said, read_at
 from streamer.ingest.discovery.shapes import FoundRecord, SampledTopic
 from streamer.ingest.discovery.trying import Tried, tried
-from streamer.ingest.lookup import unfolded
+from streamer.ingest.lookup import parsed, unfolded
 from streamer.settings.event_fields import ELEMENT_FIELDS, FIELDS, LINE_TYPES
 from streamer.settings.load import parse
 from streamer.settings.model import Settings

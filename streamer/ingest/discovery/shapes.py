@@ -11,10 +11,10 @@ from streamer.ingest.discovery.fields import find_fields, item_fields, unnamed_i
 from streamer.ingest.discovery.items import ItemField
 from streamer.ingest.discovery.kinds import Kinds, find_kinds
 from streamer.ingest.discovery.marked import with_marked
-from streamer.ingest.discovery.opening import Opening, find_opening, parsed, written
+from streamer.ingest.discovery.opening import Opening, find_opening, written
 from streamer.ingest.discovery.presets import find_preset, preset_of_columns, supplied
 from streamer.ingest.discovery.profile import Profile, Seen, profile_of
-from streamer.ingest.lookup import values_at
+from streamer.ingest.lookup import parsed, values_at
 from streamer.settings import limits
 from streamer.settings.event_fields import LINE_TYPES
 from streamer.settings.paths import Path, path_of
