@@ -14,8 +14,9 @@ from streamer.errors import SettingsError
 from streamer.ingest.discovery.fields import find_fields
 from streamer.ingest.discovery.kinds import classified
 from streamer.ingest.discovery.profile import profile_of
-from streamer.ingest.discovery.proposal import propose, tried
+from streamer.ingest.discovery.proposal import propose
 from streamer.ingest.discovery.shapes import FoundRecord, SampledTopic, find_shapes
+from streamer.ingest.discovery.trying import tried
 from streamer.settings.load import parse
 from streamer.settings.paths import path_of, text_of
 

@@ -9,7 +9,13 @@ from typing import Any
 from streamer.errors import SettingsError
 from streamer.ingest.discovery.drafts import Draft
 from streamer.ingest.discovery.profile import Seen, profile_of
-from streamer.ingest.discovery.shapes import FoundRecord, SampledTopic, Shape, objects_of
+from streamer.ingest.discovery.shapes import (
+    FoundRecord,
+    SampledTopic,
+    Shape,
+    objects_of,
+    parsed_records,
+)
 from streamer.ingest.discovery.trying import decoded_samples
 from streamer.ingest.discovery.writing import written
 from streamer.settings.event_fields import TYPE_OF_KIND
@@ -39,7 +45,7 @@ def read_by_preset(shape: Shape, samples: Sequence[SampledTopic]) -> Mapping[str
             found.setdefault(kind, []).append(record)
     if not Draft(shape).knows_kinds:
         for kind, records in found.items():
-            opened = objects_of(SampledTopic(own[0].topic, records), shape.opening)
+            opened = objects_of(parsed_records(records), shape.opening)
             shape.profiles[kind] = profile_of((value for _, value in opened), shape.opening.each)
     shown = [one for one in events if one["kind"] == "impressions"] or events
     return {name: seen for i, name in enumerate(_DIMENSIONS) if (seen := _seen(name, i, shown))}

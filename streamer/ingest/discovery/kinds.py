@@ -48,6 +48,15 @@ _VIEWS = frozenset(words("view viewed views seen"))
 _ENDS = {"start": "start", "started": "start", "begin": "start", "end": "end", "ended": "end"}
 
 
+def with_article(kind: str) -> str:
+    """What a record of a kind is called in a sentence.
+
+    >>> with_article("impression"), with_article("click")
+    ('an impression', 'a click')
+    """
+    return f"an {kind}" if kind == "impression" else f"a {kind}"
+
+
 @dataclass(frozen=True, slots=True)
 class Value:
     """A value that says what a record is. ``kind``: impression, click, conversion or session; ""

@@ -11,18 +11,17 @@ from streamer.ingest.discovery.by_preset import read_by_preset
 from streamer.ingest.discovery.dimensions import Dimensions, find_dimensions, with_preset
 from streamer.ingest.discovery.drafts import Draft
 from streamer.ingest.discovery.evidence import FieldEvidence
+from streamer.ingest.discovery.kinds import with_article
 from streamer.ingest.discovery.names import VARIANT
 from streamer.ingest.discovery.profile import Profile, Seen
 from streamer.ingest.discovery.questions import Asker, ask_arm, ask_kind, ask_zone
 from streamer.ingest.discovery.repair import corrected
 from streamer.ingest.discovery.shapes import SampledTopic, Shape, find_shapes
-from streamer.ingest.discovery.trying import decoded_samples, tried
+from streamer.ingest.discovery.trying import tried
 from streamer.ingest.discovery.writing import comment, toml_value, written
 from streamer.settings.event_fields import LINE_TYPES
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
-
-__all__ = ["Proposal", "decoded_samples", "hints", "propose", "tried"]
 
 _MOST_DIMENSIONS = 4
 """Of all topics together: every one multiplies series."""
@@ -130,10 +129,7 @@ def _doubts(shapes: Sequence[Shape]) -> Iterator[str]:
         yield from dict.fromkeys(shape.doubts)
     for kind in ("impression", "click"):
         if not any(kind in {*shape.profiles, *shape.fields} for shape in shapes):
-            yield f"kind: no record looks like {_A[kind]}"
-
-
-_A = {"impression": "an impression", "click": "a click"}
+            yield f"kind: no record looks like {with_article(kind)}"
 
 
 def _dimensions(

@@ -9,11 +9,11 @@ from typing import Protocol
 from streamer.ingest.discovery.dimensions import ProposedDimension
 from streamer.ingest.discovery.drafts import Draft
 from streamer.ingest.discovery.evidence import FieldEvidence
+from streamer.ingest.discovery.kinds import with_article
 from streamer.ingest.discovery.names import VARIANT
 from streamer.settings.paths import text_of
 
 _MOST_ARMS = 9
-_A = {"impression": "an impression", "click": "a click", "conversion": "a conversion"}
 NO_ZONE = "ts has no time zone: taken as UTC; set zone"
 
 
@@ -46,7 +46,7 @@ def ask_kind(drafts: Sequence[Draft], asker: Asker | None) -> None:
     if guesses:
         _, draft, value = max(guesses, key=lambda guess: guess[0])
         what = f"{value.text!r} ({value.records:,} records)"
-        if asker.confirm(f"Is {what} {_A.get(value.kind, value.kind)}?"):
+        if asker.confirm(f"Is {what} {with_article(value.kind)}?"):
             kinds = draft.shape.kinds
             values = tuple(replace(v, is_sure=True) if v == value else v for v in kinds.values)
             draft.shape.kinds = replace(kinds, values=values)
@@ -59,7 +59,7 @@ def ask_kind(drafts: Sequence[Draft], asker: Asker | None) -> None:
         kinds, topic = draft.shape.kinds, draft.shape.topics[0]
         if kinds.is_sure or kinds.fixed is None:
             continue
-        what = " and ".join(_A.get(kind, kind) for kind in kinds.fixed)
+        what = " and ".join(map(with_article, kinds.fixed))
         if asker.confirm(f"Is each record of {topic} {what}?"):
             draft.shape.kinds = replace(kinds, is_sure=True)
             doubt = "kind: nothing says for sure"

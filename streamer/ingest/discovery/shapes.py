@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from streamer.ingest.discovery import items
 from streamer.ingest.discovery.fields import find_fields, item_fields, unnamed_items
 from streamer.ingest.discovery.items import ItemField
-from streamer.ingest.discovery.kinds import Kinds, find_kinds
+from streamer.ingest.discovery.kinds import Kinds, find_kinds, with_article
 from streamer.ingest.discovery.marked import with_marked
 from streamer.ingest.discovery.opening import Opening, find_opening, written
 from streamer.ingest.discovery.presets import find_preset, preset_of_columns, supplied
@@ -31,6 +31,10 @@ class FoundRecord:
     headers: Mapping[str, str] = field(default_factory=dict)
     encoded_headers: bytes = b""
     timestamp_ms: int = 0
+
+
+_Objects = list[tuple[FoundRecord, Mapping[str, Any]]]
+"""Events, each with its record."""
 
 
 @dataclass(frozen=True)
@@ -78,14 +82,14 @@ class Shape:
 
 def find_shapes(samples: Sequence[SampledTopic]) -> list[Shape]:
     """What the records of some topics look like; of those with objects only."""
-    groups: dict[Any, list[SampledTopic]] = {}
+    groups: dict[Any, list[_Looked]] = {}
     for sample in samples:
-        opening = opening_of(sample)
-        objects = objects_of(sample, opening)
-        if objects:
-            likeness = _likeness(sample, objects, opening)
-            groups.setdefault(likeness, []).append(sample)
-    shapes = [_shape(group) for group in groups.values()]
+        records = parsed_records(sample.records)
+        opening = find_opening([value for _, value in records])
+        if objects := objects_of(records, opening):
+            looked = _Looked([sample], opening, objects)
+            groups.setdefault(looked.likeness, []).append(looked)
+    shapes = [_shape(_together(group)) for group in groups.values()]
     chosen = _items(shapes)
     for i, shape in enumerate(shapes):
         of_shape = {kind: item for (at, kind), item in chosen.items() if at == i}
@@ -124,36 +128,43 @@ def _items(shapes: Sequence[Shape]) -> dict[tuple[int, str], ItemField]:
     return {at: item for at, item in chosen.items() if item is not None}
 
 
-def objects_of(
-    sample: SampledTopic, opening: Opening
-) -> list[tuple[FoundRecord, Mapping[str, Any]]]:
-    """The events of records, parsed, each with its record."""
-    values = ((record, parsed(record.value)) for record in sample.records)
-    return [
-        (record, event)
-        for record, value in values
-        if isinstance(value, dict | list)
-        for event in opening.events(value)
-    ]
+def parsed_records(records: Sequence[FoundRecord]) -> list[tuple[FoundRecord, Any]]:
+    """Those records that hold an object or a list, each with that."""
+    values = ((record, parsed(record.value)) for record in records)
+    return [(record, value) for record, value in values if isinstance(value, dict | list)]
 
 
-def opening_of(sample: SampledTopic) -> Opening:
-    """How the records of a topic are opened."""
-    values = [parsed(record.value) for record in sample.records]
-    return find_opening([value for value in values if isinstance(value, dict | list)])
+def objects_of(records: Iterable[tuple[FoundRecord, Any]], opening: Opening) -> _Objects:
+    """The events of parsed records, each with its record."""
+    return [(record, event) for record, value in records for event in opening.events(value)]
 
 
-def _likeness(
-    sample: SampledTopic, objects: Sequence[tuple[FoundRecord, Any]], opening: Opening
-) -> Any:
-    """What topics have in common whose records are one shape."""
-    profile = profile_of((value for _, value in objects), opening.each)
-    headers = headers_of(objects)
-    preset, kinds = _preset(profile, headers, sample) or (None, None)
-    kinds = kinds or find_kinds(profile, headers, sample.topic)
-    of_topic = sample.topic if kinds.path is None and kinds.header is None else None
-    of_opening = (opening.each, opening.json, *opening.split.items())
-    return preset, kinds.path, kinds.header, of_topic, sample.format, of_opening
+class _Looked:
+    """Topics whose records are opened alike, the events of these, and what they are."""
+
+    def __init__(self, samples: list[SampledTopic], opening: Opening, objects: _Objects) -> None:
+        self.samples, self.opening, self.objects = samples, opening, objects
+        self.profile = profile_of((value for _, value in objects), opening.each)
+        headers, first = _headers_of(objects), samples[0]
+        preset, kinds = _preset(self.profile, headers, first) or (None, None)
+        self.preset = preset
+        self.kinds = kinds or find_kinds(self.profile, headers, first.topic)
+
+    @property
+    def likeness(self) -> Any:
+        """What topics have in common whose records are one shape."""
+        kinds, opening, first = self.kinds, self.opening, self.samples[0]
+        of_topic = first.topic if kinds.path is None and kinds.header is None else None
+        of_opening = (opening.each, opening.json, *opening.split.items())
+        return self.preset, kinds.path, kinds.header, of_topic, first.format, of_opening
+
+
+def _together(group: Sequence[_Looked]) -> _Looked:
+    """Topics of one likeness as one."""
+    if len(group) == 1:
+        return group[0]
+    samples = [sample for each in group for sample in each.samples]
+    return _Looked(samples, group[0].opening, [one for each in group for one in each.objects])
 
 
 def _preset(
@@ -165,7 +176,7 @@ def _preset(
     return find_preset(profile, headers, sample.topic)
 
 
-def headers_of(objects: Sequence[tuple[FoundRecord, Any]]) -> dict[str, Seen]:
+def _headers_of(objects: _Objects) -> dict[str, Seen]:
     """What headers say."""
     found: dict[str, Seen] = {}
     for record, _ in objects:
@@ -175,23 +186,19 @@ def headers_of(objects: Sequence[tuple[FoundRecord, Any]]) -> dict[str, Seen]:
     return found
 
 
-def _shape(samples: Sequence[SampledTopic]) -> Shape:
-    opening = opening_of(samples[0])
-    objects = [one for sample in samples for one in objects_of(sample, opening)]
-    profile = profile_of((value for _, value in objects), opening.each)
-    headers, topic = headers_of(objects), samples[0].topic
-    preset, kinds = _preset(profile, headers, samples[0]) or (None, None)
-    kinds = kinds or find_kinds(profile, headers, topic)
-    made = Shape([sample.topic for sample in samples], kinds, preset, records=len(objects))
-    made.format, made.registry = samples[0].format, samples[0].registry
-    made.columns, made.opening = samples[0].columns, opening
+def _shape(looked: _Looked) -> Shape:
+    opening, objects, kinds = looked.opening, looked.objects, looked.kinds
+    topics, first = [sample.topic for sample in looked.samples], looked.samples[0]
+    made = Shape(topics, kinds, looked.preset, records=len(objects))
+    made.format, made.registry = first.format, first.registry
+    made.columns, made.opening = first.columns, opening
     for kind in LINE_TYPES:
         own = [one for one in objects if kind in _kinds_of(kinds, *one, len(opening.each))]
         if own:
             made.profiles[kind] = profile_of((value for _, value in own), opening.each)
             distinct = {written(value) for _, value in own}
             made.profiles[kind].copies = len(own) - len(distinct)
-    made.is_ours = preset is None and not made.columns and _is_ours(made)
+    made.is_ours = made.preset is None and not made.columns and _is_ours(made)
     return made
 
 
@@ -207,7 +214,7 @@ def _fill_all(shape: Shape, chosen: Mapping[str, ItemField]) -> None:
         shape.doubts.append(f"kind: nothing says for sure what the records of {topic} are")
     for value in shape.kinds.values:
         if not value.is_sure:
-            shape.doubts.append(f"kind: {value.text!r} is taken for an {value.kind}")
+            shape.doubts.append(f"kind: {value.text!r} is taken for {with_article(value.kind)}")
 
 
 def _kinds_of(
