@@ -311,8 +311,7 @@ impl Source {
             drafts.end(Err(reason));
         }
         let ends = &mut drafts.ends[first..];
-        let is_wrong = |end: &End| end.read.is_err_and(|reason| reason != Reason::Ignored);
-        if ends.iter().any(is_wrong) {
+        if ends.iter().any(End::is_refused) {
             let text = self.text_here(record);
             if json::depth(opened.text_of(text).as_bytes()) > rules.limits.max_depth {
                 for end in ends {
@@ -395,9 +394,10 @@ impl Decoder {
     /// Why a record is no event, for people; of several that are none the first.
     pub fn explain(&mut self, source: usize, record: &Record) -> Explained {
         self.decode_all(source, std::slice::from_ref(record));
-        let is_wrong = |end: &&End| end.read.is_err_and(|reason| reason != Reason::Ignored);
         let mut ends = self.drafts.ends.iter();
-        let end = ends.find(is_wrong).or(self.drafts.ends.first());
+        let end = ends
+            .find(|end| end.is_refused())
+            .or(self.drafts.ends.first());
         let (reason, draft) = end.map_or((None, self.drafts.get(0)), |end| {
             (end.read.err(), self.drafts.get(end.draft))
         });

@@ -29,6 +29,13 @@ pub(super) struct End {
     pub read: Result<Said, Reason>,
 }
 
+impl End {
+    /// Whether it is no event, and not to be ignored.
+    pub fn is_refused(&self) -> bool {
+        self.read.is_err_and(|reason| reason != Reason::Ignored)
+    }
+}
+
 /// The drafts of some records.
 #[derive(Debug)]
 pub(super) struct Drafts {

@@ -30,6 +30,14 @@ pub(super) struct InRecord {
     pub shown: usize,
 }
 
+/// A hash of a record as that of its first part, and another one for each further part.
+fn numbered(of_record: u64, part: u64) -> u64 {
+    match part {
+        0 => of_record,
+        part => mix(of_record, part),
+    }
+}
+
 /// Where an event stands in its log, and its combination.
 #[derive(Clone, Copy)]
 pub(super) struct At {
@@ -77,11 +85,7 @@ impl Identity {
         let own = Self::of(event);
         match (event.shared, event.user, event.join, event.request) {
             (Some(element), NONE, NONE, NONE) => {
-                let of_record = mix(position as u64, OWN_RECORD);
-                let apart = match element {
-                    0 => of_record,
-                    element => mix(of_record, u64::from(element)),
-                };
+                let apart = numbered(mix(position as u64, OWN_RECORD), u64::from(element));
                 Self { apart, ..own }
             }
             _ => own,
@@ -173,13 +177,10 @@ fn show(
     (who, at): (Identity, At),
 ) {
     let slate_key = match who.slate_key(event.request) {
-        NONE if is_list => match at.place.number {
-            0 => mix(who.apart, at.position as u64 ^ OWN_SLATE),
-            number => mix(
-                mix(who.apart, at.position as u64 ^ OWN_SLATE),
-                number as u64,
-            ),
-        },
+        NONE if is_list => numbered(
+            mix(who.apart, at.position as u64 ^ OWN_SLATE),
+            at.place.number as u64,
+        ),
         key => key,
     };
     let category = counting.category_of(event.dimensions.iter());

@@ -6,7 +6,7 @@ use pyo3::types::{PyBytes, PyDict};
 
 use super::names::LogDecoder;
 use crate::changes::{EventKind, Kind};
-use crate::decode::{Body, Decoder, Event, Reason};
+use crate::decode::{Body, Decoded, Decoder, Event, Reason};
 use crate::formats::SchemaText;
 use crate::hash::{HashKey, NONE};
 use crate::kafka;
@@ -134,11 +134,7 @@ impl RecordDecoder {
         let source = self.ready(py, log, value)?;
         let record = record_of(value, key, headers, timestamp_ms);
         let decoded = self.logs.decoder.decode_all(source, &[record]);
-        let found = decoded.iter().map(|(_, event)| match event {
-            Ok(event) => Ok(as_dict(py, event)?.into_any()),
-            Err(reason) => Ok(reason.name().into_pyobject(py)?.into_any()),
-        });
-        found.collect()
+        decoded.iter().map(|(_, event)| said(py, event)).collect()
     }
 
     /// Likewise of the first of them.
@@ -154,10 +150,7 @@ impl RecordDecoder {
     ) -> PyResult<Bound<'py, PyAny>> {
         let source = self.ready(py, log, value)?;
         let record = record_of(value, key, headers, timestamp_ms);
-        match self.logs.decoder.decode(source, &record) {
-            Ok(event) => Ok(as_dict(py, &event)?.into_any()),
-            Err(reason) => Ok(reason.name().into_pyobject(py)?.into_any()),
-        }
+        said(py, &self.logs.decoder.decode(source, &record))
     }
 
     /// Epoch milliseconds of the latest event of a record; None of one that has none.
@@ -243,6 +236,14 @@ fn feedback_code(kind: Kind) -> i16 {
     match kind {
         Kind::Configured(i) => i16::from(i),
         Kind::Other | Kind::Gone | Kind::Conversion => -1,
+    }
+}
+
+/// The values of an event, or the name of the reason why it is none.
+fn said<'py>(py: Python<'py>, event: &Decoded) -> PyResult<Bound<'py, PyAny>> {
+    match event {
+        Ok(event) => Ok(as_dict(py, event)?.into_any()),
+        Err(reason) => Ok(reason.name().into_pyobject(py)?.into_any()),
     }
 }
 

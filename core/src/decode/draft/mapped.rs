@@ -74,9 +74,7 @@ impl NativeEvent {
                 self.key = text.of(reading.record, &unescaped).to_owned();
             }
         }
-        if reading.values.whole_ids {
-            self.key.truncate(whole(&self.key).len());
-        }
+        self.key.truncate(reading.id_of(&self.key).len());
     }
 }
 

@@ -25,6 +25,17 @@ impl Moment {
     }
 }
 
+impl Reading<'_> {
+    /// An id as it is compared: where ids are whole without decimals that are all 0.
+    #[inline]
+    pub(super) fn id_of<'a>(&self, text: &'a str) -> &'a str {
+        match self.values.whole_ids {
+            true => whole(text),
+            false => text,
+        }
+    }
+}
+
 impl Unit {
     /// Which power of ten milliseconds are of it.
     fn exponent(self) -> i32 {
@@ -86,12 +97,8 @@ impl Draft {
             if id.len() > reading.rules.limits.max_id_bytes {
                 return Err(reason);
             }
-            self.head.id = text;
-            if reading.values.whole_ids {
-                let id = whole(id);
-                self.head.id = text.cut(id.len());
-                return Ok(reading.rules.key.of(id.as_bytes()));
-            }
+            let id = reading.id_of(id);
+            self.head.id = text.cut(id.len());
             return Ok(reading.rules.key.of(id.as_bytes()));
         }
         let start = reader.at();
@@ -99,10 +106,7 @@ impl Draft {
             return Err(reader.refusal(reason));
         }
         let number = reader.number()?;
-        let id = match reading.values.whole_ids {
-            true => whole(number.text()),
-            false => number.text(),
-        };
+        let id = reading.id_of(number.text());
         let is_whole = number.is_integer() || id.len() < number.text().len();
         self.head.id = reader.raw_since(start).cut(id.len());
         match is_whole && id.len() <= reading.rules.limits.max_id_bytes {
