@@ -26,101 +26,29 @@ from tests.foreign.world import (
     words,
 )
 
+_XDM_TYPES = {
+    "visit": "web.webpagedetails.pageViews",
+    "shown": "decisioning.propositionDisplay",
+    "click": "decisioning.propositionInteract",
+    "order": "commerce.purchases",
+}
+
 
 def adobe_xdm() -> Shape:
     """Experience events: propositions with items in lists within lists, deep down."""
-    types = {
-        "visit": "web.webpagedetails.pageViews",
-        "shown": "decisioning.propositionDisplay",
-        "click": "decisioning.propositionInteract",
-        "order": "commerce.purchases",
-    }
 
     def event(one: Happening) -> Object | None:
         page = one.page
         if one.kind == "login":
             return None
-        ecid = str(10**37 + page.user)
-        identities: Object = {
-            "ECID": [
-                {
-                    "id": ecid,
-                    "authenticatedState": "ambiguous",
-                    "primary": not page.is_signed_in,
-                }
-            ]
-        }
-        if page.is_signed_in:
-            identities["crmId"] = [
-                {"id": user_of(page), "authenticatedState": "authenticated", "primary": True}
-            ]
-        made: Object = {
-            "_id": one.id,
-            "timestamp": iso(one.at_ms),
-            "eventType": types[one.kind],
-            "identityMap": identities,
-            "endUserIDs": {"_experience": {"mcid": {"id": ecid, "namespace": {"code": "ECID"}}}},
-            "web": {
-                "webPageDetails": {
-                    "URL": f"https://shop.example/{page.surface}",
-                    "name": page.surface,
-                    "pageViews": {"value": 1 if one.kind == "visit" else 0},
-                }
-            },
-            "device": {"screenHeight": 1080, "screenWidth": 1920, "type": "desktop"},
-            "environment": {"type": "browser", "browserDetails": {"userAgent": AGENT}},
-            "placeContext": {"geo": {"countryCode": page.country}, "localTimezoneOffset": -60},
-            "implementationDetails": {
-                "name": "https://ns.adobe.com/experience/alloy",
-                "version": "2.29.0",
-                "environment": "browser",
-            },
-        }
         experience: Object = {
             "analytics": {"customDimensions": {"eVars": {"eVar12": page.arm, "eVar3": "de"}}}
         }
+        made = _xdm_visit(one)
         if one.kind in ("shown", "click"):
-            shown = page.slate if one.kind == "shown" else [(one.position, one.item)]
-            done = "display" if one.kind == "shown" else "interact"
-            experience["decisioning"] = {
-                "propositionEventType": {done: 1},
-                "propositions": [
-                    {
-                        "id": name_of("proposition", page.number),
-                        "scope": f"web://shop.example/{page.surface}#recs",
-                        "scopeDetails": {
-                            "decisionProvider": "EXD",
-                            "correlationID": name_of("correlation", page.number),
-                            "activity": {"id": "dps:activity:17", "priority": 0},
-                            "experience": {"id": page.arm},
-                            "strategies": [{"step": "entry", "trafficType": "0"}],
-                            "characteristics": {"eventToken": hex_of(40, "token", page.number)},
-                        },
-                        "items": [_offer(page, position, item) for position, item in shown],
-                    }
-                ],
-            }
-            if one.kind == "click":
-                action = {"id": f"personalized-offer:{one.item}", "label": "more"}
-                experience["decisioning"]["propositionAction"] = action
+            experience["decisioning"] = _decisioning(one)
         if one.kind == "order":
-            made["commerce"] = {
-                "purchases": {"value": 1},
-                "order": {
-                    "purchaseID": f"o-{page.number}",
-                    "priceTotal": page.value,
-                    "currencyCode": "EUR",
-                },
-            }
-            made["productListItems"] = [
-                {
-                    "SKU": f"personalized-offer:{one.item}",
-                    "name": f"Shirt {one.item}",
-                    "quantity": page.quantity,
-                    "priceTotal": page.value,
-                    "currencyCode": "EUR",
-                }
-            ]
+            made |= _commerce(one)
         return made | {"_experience": experience}
 
     return Shape(
@@ -128,6 +56,99 @@ def adobe_xdm() -> Shape:
         truth(anonymous=True),
         note="13 levels deep; priceTotal is of the line, not of a piece; users are in identityMap",
     )
+
+
+def _xdm_visit(one: Happening) -> Object:
+    """What events of all types say."""
+    page = one.page
+    ecid = str(10**37 + page.user)
+    return {
+        "_id": one.id,
+        "timestamp": iso(one.at_ms),
+        "eventType": _XDM_TYPES[one.kind],
+        "identityMap": _identities(page, ecid),
+        "endUserIDs": {"_experience": {"mcid": {"id": ecid, "namespace": {"code": "ECID"}}}},
+        "web": {
+            "webPageDetails": {
+                "URL": f"https://shop.example/{page.surface}",
+                "name": page.surface,
+                "pageViews": {"value": 1 if one.kind == "visit" else 0},
+            }
+        },
+        "device": {"screenHeight": 1080, "screenWidth": 1920, "type": "desktop"},
+        "environment": {"type": "browser", "browserDetails": {"userAgent": AGENT}},
+        "placeContext": {"geo": {"countryCode": page.country}, "localTimezoneOffset": -60},
+        "implementationDetails": {
+            "name": "https://ns.adobe.com/experience/alloy",
+            "version": "2.29.0",
+            "environment": "browser",
+        },
+    }
+
+
+def _identities(page: Page, ecid: str) -> Object:
+    by_device = {
+        "id": ecid,
+        "authenticatedState": "ambiguous",
+        "primary": not page.is_signed_in,
+    }
+    if not page.is_signed_in:
+        return {"ECID": [by_device]}
+    by_login = {"id": user_of(page), "authenticatedState": "authenticated", "primary": True}
+    return {"ECID": [by_device], "crmId": [by_login]}
+
+
+def _decisioning(one: Happening) -> Object:
+    """What was shown or clicked."""
+    page = one.page
+    shown = page.slate if one.kind == "shown" else [(one.position, one.item)]
+    done = "display" if one.kind == "shown" else "interact"
+    made: Object = {
+        "propositionEventType": {done: 1},
+        "propositions": [
+            {
+                "id": name_of("proposition", page.number),
+                "scope": f"web://shop.example/{page.surface}#recs",
+                "scopeDetails": {
+                    "decisionProvider": "EXD",
+                    "correlationID": name_of("correlation", page.number),
+                    "activity": {"id": "dps:activity:17", "priority": 0},
+                    "experience": {"id": page.arm},
+                    "strategies": [{"step": "entry", "trafficType": "0"}],
+                    "characteristics": {"eventToken": hex_of(40, "token", page.number)},
+                },
+                "items": [_offer(page, position, item) for position, item in shown],
+            }
+        ],
+    }
+    if one.kind == "click":
+        action = {"id": f"personalized-offer:{one.item}", "label": "more"}
+        made["propositionAction"] = action
+    return made
+
+
+def _commerce(one: Happening) -> Object:
+    """What was bought."""
+    page = one.page
+    return {
+        "commerce": {
+            "purchases": {"value": 1},
+            "order": {
+                "purchaseID": f"o-{page.number}",
+                "priceTotal": page.value,
+                "currencyCode": "EUR",
+            },
+        },
+        "productListItems": [
+            {
+                "SKU": f"personalized-offer:{one.item}",
+                "name": f"Shirt {one.item}",
+                "quantity": page.quantity,
+                "priceTotal": page.value,
+                "currencyCode": "EUR",
+            }
+        ],
+    }
 
 
 def _offer(page: Page, position: int, item: int) -> Object:

@@ -139,14 +139,14 @@ def ga4_not_set() -> Shape:
     )
 
 
-def _ga4(one: Happening) -> Object:
+def _ga4_param(key: str, **value: Any) -> Object:
+    empty = dict.fromkeys(("string_value", "int_value", "float_value", "double_value"))
+    return {"key": key, "value": empty | value}
+
+
+def _ga4_items(one: Happening) -> list[Object]:
     page = one.page
-
-    def param(key: str, **value: Any) -> Object:
-        empty = dict.fromkeys(("string_value", "int_value", "float_value", "double_value"))
-        return {"key": key, "value": empty | value}
-
-    items = [
+    items: list[Object] = [
         {
             "item_id": f"SKU_{item}",
             "item_name": f"Shirt {item}",
@@ -159,32 +159,49 @@ def _ga4(one: Happening) -> Object:
         }
         for position, item in page.slate
     ]
-    name, listed = {
-        "visit": ("page_view", []),
-        "login": ("login", []),
-        "shown": ("view_item_list", items),
-        "click": ("select_item", items[one.position - 1 : one.position]),
-    }.get(one.kind, ("purchase", items[one.position - 1 : one.position]))
+    match one.kind:
+        case "shown":
+            return items
+        case "click":
+            return [items[one.position - 1]]
+        case "order":
+            bought = {"quantity": page.quantity, "item_revenue": page.value}
+            return [items[one.position - 1] | bought]
+        case _:
+            return []
+
+
+_GA4_NAMES = {
+    "visit": "page_view",
+    "login": "login",
+    "shown": "view_item_list",
+    "click": "select_item",
+    "order": "purchase",
+}
+
+
+def _ga4(one: Happening) -> Object:
+    page, listed = one.page, _ga4_items(one)
     ecommerce: Object = {"unique_items": len(listed), "transaction_id": "(not set)"}
     params = [
-        param("ga_session_id", int_value=str((SESSION_MS + page.user * 1000) // 1000)),
-        param("ga_session_number", int_value=str(1 + page.user % 4)),
-        param("page_location", string_value=f"https://shop.example/{page.surface}"),
-        param("experiment_arm", string_value=page.arm),
+        _ga4_param("ga_session_id", int_value=str((SESSION_MS + page.user * 1000) // 1000)),
+        _ga4_param("ga_session_number", int_value=str(1 + page.user % 4)),
+        _ga4_param("page_location", string_value=f"https://shop.example/{page.surface}"),
+        _ga4_param("experiment_arm", string_value=page.arm),
     ]
     if one.kind == "order":
-        listed = [listed[0] | {"quantity": page.quantity, "item_revenue": page.value}]
         ecommerce = {
             "total_item_quantity": page.quantity,
             "purchase_revenue": page.value,
             "unique_items": 1,
             "transaction_id": f"T{page.number}",
         }
-        params += [param("currency", string_value="EUR"), param("value", double_value=page.value)]
+        params.append(_ga4_param("currency", string_value="EUR"))
+        params.append(_ga4_param("value", double_value=page.value))
     return {
         "event_date": "20261101",
         "event_timestamp": str(one.at_ms * 1000),
-        "event_name": name,
+        "event_name": _GA4_NAMES[one.kind],
         "event_params": params,
         "event_previous_timestamp": None,
         "event_bundle_sequence_id": str(page.number),
@@ -216,36 +233,41 @@ def amplitude_device_event_id() -> Shape:
     )
 
 
+_AMPLITUDE_NAMES = {
+    "visit": "[Amplitude] Page Viewed",
+    "login": "$identify",
+    "shown": "Product List Viewed",
+    "click": "Product Clicked",
+    "order": "Order Completed",
+}
+
+
+def _amplitude_properties(one: Happening) -> Object:
+    page = one.page
+    products = [
+        {"product_id": str(item), "position": at, "price": cents_of(item) / 100}
+        for at, item in page.slate
+    ]
+    match one.kind:
+        case "visit":
+            return {"[Amplitude] Page Path": f"/{page.surface}"}
+        case "login":
+            return {}
+        case "shown":
+            return {"list": page.surface, "request_id": page.number, "products": products}
+        case "click":
+            return {"list": page.surface, "request_id": page.number, **products[one.position - 1]}
+        case _:
+            line = products[one.position - 1] | {"quantity": page.quantity}
+            return {"order_id": f"o{page.number}", "revenue": page.value, "products": [line]}
+
+
 def _amplitude(*, per_device: bool) -> list[Object]:
-    names = {
-        "visit": "[Amplitude] Page Viewed",
-        "login": "$identify",
-        "shown": "Product List Viewed",
-        "click": "Product Clicked",
-        "order": "Order Completed",
-    }
     counters: Counter[int] = Counter()
     made = []
     for number, one in enumerate(happenings()):
         page = one.page
         counters[page.user] += 1
-        products = [
-            {"product_id": str(item), "position": at, "price": cents_of(item) / 100}
-            for at, item in page.slate
-        ]
-        match one.kind:
-            case "visit":
-                about: Object = {"[Amplitude] Page Path": f"/{page.surface}"}
-            case "login":
-                about = {}
-            case "shown":
-                about = {"list": page.surface, "request_id": page.number, "products": products}
-            case "click":
-                about = {"list": page.surface, "request_id": page.number}
-                about |= products[one.position - 1]
-            case _:
-                line = products[one.position - 1] | {"quantity": page.quantity}
-                about = {"order_id": f"o{page.number}", "revenue": page.value, "products": [line]}
         made.append(
             {
                 "$insert_id": None if per_device else name_of("insert", one.id),
@@ -261,9 +283,9 @@ def _amplitude(*, per_device: bool) -> list[Object]:
                 "device_id": browser_of(page),
                 "device_type": None,
                 "event_id": counters[page.user] if per_device else 500_000 + number,
-                "event_properties": about,
+                "event_properties": _amplitude_properties(one),
                 "event_time": plain_time(one.at_ms, 6),
-                "event_type": names[one.kind],
+                "event_type": _AMPLITUDE_NAMES[one.kind],
                 "groups": {},
                 "ip_address": f"192.0.2.{page.user}",
                 "language": "German",

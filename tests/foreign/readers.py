@@ -8,7 +8,7 @@ import gzip
 import io
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -53,19 +53,48 @@ def parquet_rows(files: Files) -> list[dict[str, Any]]:
     return found
 
 
+@dataclass(frozen=True)
+class Names:
+    """Events that have a name each: those of what is counted, and where an event says its arm, how
+    many items it shows, and what it is worth. One item is clicked at a time."""
+
+    shown: str
+    clicked: str
+    bought: str
+    arm: Callable[[Any], str]
+    items: Callable[[Any], int]
+    worth: Callable[[Any], float | str]
+
+    def count(self, events: Iterable[tuple[str | None, Any]]) -> Count:
+        count = Count()
+        for name, event in events:
+            if name == self.shown:
+                count.impressions[self.arm(event)] += self.items(event)
+            elif name == self.clicked:
+                count.clicks[self.arm(event)] += 1
+            elif name == self.bought:
+                count.order(self.worth(event))
+        return count
+
+
+def single(_: Any) -> int:
+    return 1
+
+
 def track_calls(files: Files) -> Count:
-    count = Count()
-    for call in records(files):
-        arm = call["context"]["experiment"]["variant"]
-        match call["type"], call.get("event"):
-            case "track", "Product List Viewed":
-                count.impressions[arm] += len(call["properties"]["products"])
-            case "track", "Product Clicked":
-                count.clicks[arm] += 1
-            case "track", "Order Completed":
-                (line,) = call["properties"]["products"]
-                count.order(line["price"] * line["quantity"])
-    return count
+    def worth(call: Any) -> float:
+        (line,) = call["properties"]["products"]
+        total: float = line["price"] * line["quantity"]
+        return total
+
+    names = Names(
+        *("Product List Viewed", "Product Clicked", "Order Completed"),
+        arm=lambda call: call["context"]["experiment"]["variant"],
+        items=lambda call: len(call["properties"]["products"]),
+        worth=worth,
+    )
+    calls = (call for call in records(files) if call["type"] == "track")
+    return names.count((call["event"], call) for call in calls)
 
 
 def ga4(files: Files) -> Count:
@@ -123,54 +152,41 @@ def snowplow_tsv(files: Files) -> Count:
 
 
 def amplitude(files: Files) -> Count:
-    count = Count()
-    for event in records(files):
-        arm, about = event["user_properties"]["[Experiment] ranker"], event["event_properties"]
-        match event["event_type"]:
-            case "Product List Viewed":
-                count.impressions[arm] += len(about["products"])
-            case "Product Clicked":
-                count.clicks[arm] += 1
-            case "Order Completed":
-                count.order(about["revenue"])
-    return count
+    names = Names(
+        *("Product List Viewed", "Product Clicked", "Order Completed"),
+        arm=lambda event: event["user_properties"]["[Experiment] ranker"],
+        items=lambda event: len(event["event_properties"]["products"]),
+        worth=lambda event: event["event_properties"]["revenue"],
+    )
+    return names.count((event["event_type"], event) for event in records(files))
 
 
 def mixpanel(files: Files) -> Count:
-    count = Count()
-    for event in records(files):
-        about = event["properties"]
-        match event["event"]:
-            case "Recommendations Shown":
-                count.impressions[about["Variant name"]] += len(about["items"])
-            case "Recommendation Clicked":
-                count.clicks[about["Variant name"]] += 1
-            case "Purchase":
-                count.order(about["revenue"])
-    return count
+    names = Names(
+        *("Recommendations Shown", "Recommendation Clicked", "Purchase"),
+        arm=lambda about: about["Variant name"],
+        items=lambda about: len(about["items"]),
+        worth=lambda about: about["revenue"],
+    )
+    return names.count((event["event"], event["properties"]) for event in records(files))
 
 
-def posthog(events: Iterator[tuple[str, Any]]) -> Count:
-    count = Count()
-    for name, about in events:
-        arm = about["$feature/ranker"]
-        match name:
-            case "recs shown":
-                count.impressions[arm] += len(about["products"])
-            case "rec clicked":
-                count.clicks[arm] += 1
-            case "order completed":
-                count.order(about["revenue"])
-    return count
+POSTHOG = Names(
+    *("recs shown", "rec clicked", "order completed"),
+    arm=lambda about: about["$feature/ranker"],
+    items=lambda about: len(about["products"]),
+    worth=lambda about: about["revenue"],
+)
 
 
 def posthog_webhook(files: Files) -> Count:
     events = (body["event"] for body in records(files))
-    return posthog((event["event"], event["properties"]) for event in events)
+    return POSTHOG.count((event["event"], event["properties"]) for event in events)
 
 
 def posthog_batch(files: Files) -> Count:
-    return posthog((row["event"], json.loads(row["properties"])) for row in parquet_rows(files))
+    table = parquet_rows(files)
+    return POSTHOG.count((row["event"], json.loads(row["properties"])) for row in table)
 
 
 def adobe_xdm(files: Files) -> Count:
@@ -190,25 +206,21 @@ def adobe_xdm(files: Files) -> Count:
     return count
 
 
-def braze(events: Iterator[tuple[str, Any]]) -> Count:
-    count = Count()
-    for kind, about in events:
-        match kind:
-            case "users.messages.contentcard.Impression":
-                count.impressions[about["message_variation_name"]] += 1
-            case "users.messages.contentcard.Click":
-                count.clicks[about["message_variation_name"]] += 1
-            case "users.behaviors.Purchase":
-                count.order(about["price"])
-    return count
+BRAZE = Names(
+    *("users.messages.contentcard.Impression", "users.messages.contentcard.Click"),
+    "users.behaviors.Purchase",
+    arm=lambda about: about["message_variation_name"],
+    items=single,
+    worth=lambda about: about["price"],
+)
 
 
 def braze_http(files: Files) -> Count:
-    return braze((event["event_type"], event["properties"]) for event in records(files))
+    return BRAZE.count((event["event_type"], event["properties"]) for event in records(files))
 
 
 def braze_storage(files: Files) -> Count:
-    return braze(
+    return BRAZE.count(
         (name.removesuffix(".ndjson"), json.loads(line))
         for name, data in files.items()
         for line in data.splitlines()
@@ -216,17 +228,13 @@ def braze_storage(files: Files) -> Count:
 
 
 def heap(files: Files) -> Count:
-    count = Count()
-    for call in records(files):
-        about = call["properties"]
-        match call["event"]:
-            case "Recommendation Shown":
-                count.impressions[about["ab_variant"]] += 1
-            case "Recommendation Clicked":
-                count.clicks[about["ab_variant"]] += 1
-            case "Purchase Completed":
-                count.order(about["price"] * about["quantity"])
-    return count
+    names = Names(
+        *("Recommendation Shown", "Recommendation Clicked", "Purchase Completed"),
+        arm=lambda about: about["ab_variant"],
+        items=single,
+        worth=lambda about: about["price"] * about["quantity"],
+    )
+    return names.count((call["event"], call["properties"]) for call in records(files))
 
 
 def matomo(files: Files) -> Count:
@@ -242,17 +250,14 @@ def matomo(files: Files) -> Count:
 
 
 def cloudevents(files: Files) -> Count:
-    count = Count()
-    for event in records(files):
-        data = event["data"]
-        match event["type"]:
-            case "com.example.recs.shown.v1":
-                count.impressions[data["variant"]] += len(data["slots"])
-            case "com.example.recs.clicked.v1":
-                count.clicks[data["variant"]] += 1
-            case "com.example.orders.placed.v1":
-                count.order(data["orderTotal"])
-    return count
+    names = Names(
+        *("com.example.recs.shown.v1", "com.example.recs.clicked.v1"),
+        "com.example.orders.placed.v1",
+        arm=lambda data: data["variant"],
+        items=lambda data: len(data["slots"]),
+        worth=lambda data: data["orderTotal"],
+    )
+    return names.count((event["type"], event["data"]) for event in records(files))
 
 
 def debezium(files: Files) -> Count:
@@ -275,22 +280,16 @@ def debezium(files: Files) -> Count:
     return count
 
 
-def telemetry(events: Iterator[tuple[str | None, Any]]) -> Count:
-    count = Count()
-    for name, attributes in events:
-        arm = attributes["feature_flag.result.variant"]
-        match name:
-            case "app.recs.shown":
-                count.impressions[arm] += len(attributes["recs.item_ids"])
-            case "app.recs.clicked":
-                count.clicks[arm] += 1
-            case "app.order.placed":
-                count.order(attributes["order.revenue"])
-    return count
+TELEMETRY = Names(
+    *("app.recs.shown", "app.recs.clicked", "app.order.placed"),
+    arm=lambda attributes: attributes["feature_flag.result.variant"],
+    items=lambda attributes: len(attributes["recs.item_ids"]),
+    worth=lambda attributes: attributes["order.revenue"],
+)
 
 
 def otel_log(files: Files) -> Count:
-    return telemetry((one.get("EventName"), one["Attributes"]) for one in records(files))
+    return TELEMETRY.count((one.get("EventName"), one["Attributes"]) for one in records(files))
 
 
 def otlp_json(files: Files) -> Count:
@@ -298,7 +297,7 @@ def otlp_json(files: Files) -> Count:
         ((kind, inner),) = value.items()
         return [value_of(one) for one in inner["values"]] if kind == "arrayValue" else inner
 
-    return telemetry(
+    return TELEMETRY.count(
         (log.get("eventName"), {one["key"]: value_of(one["value"]) for one in log["attributes"]})
         for request in records(files)
         for resource in request["resourceLogs"]
@@ -307,38 +306,34 @@ def otlp_json(files: Files) -> Count:
     )
 
 
-def app_events(events: Iterator[Any]) -> Count:
-    count = Count()
-    for event in events:
-        match event["name"]:
-            case "recommendations_shown":
-                count.impressions[event["variant"]] += len(event["items"])
-            case "recommendation_clicked":
-                count.clicks[event["variant"]] += 1
-            case "purchase":
-                count.order(event["revenue"])
-    return count
+APP = Names(
+    *("recommendations_shown", "recommendation_clicked", "purchase"),
+    arm=lambda event: event["variant"],
+    items=lambda event: len(event["items"]),
+    worth=lambda event: event["revenue"],
+)
 
 
 def batches(files: Files) -> Count:
-    return app_events(event for record in records(files) for event in record["batch"])
+    events = (event for record in records(files) for event in record["batch"])
+    return APP.count((event["name"], event) for event in events)
 
 
 def arrays(files: Files) -> Count:
-    return app_events(event for record in records(files) for event in record)
+    events = (event for record in records(files) for event in record)
+    return APP.count((event["name"], event) for event in events)
 
 
-def by_order(events: Iterator[Any]) -> Count:
-    count = Count()
-    for event in events:
-        match event["what"]:
-            case "recs_shown":
-                count.impressions[event["ab"]["ranker"]] += len(event["recs"])
-            case "rec_clicked":
-                count.clicks[event["ab"]["ranker"]] += 1
-            case "order_paid":
-                count.order(event["eur"])
-    return count
+BY_ORDER = Names(
+    *("recs_shown", "rec_clicked", "order_paid"),
+    arm=lambda event: event["ab"]["ranker"],
+    items=lambda event: len(event["recs"]),
+    worth=lambda event: event["eur"],
+)
+
+
+def by_order(events: Iterable[Any]) -> Count:
+    return BY_ORDER.count((event["what"], event) for event in events)
 
 
 def connect_envelope(files: Files) -> Count:
@@ -368,16 +363,13 @@ def shelves(files: Files) -> Count:
 
 
 def pretty_array(files: Files) -> Count:
-    count = Count()
-    for event in json.loads(only(files)):
-        match event["type"]:
-            case "impression":
-                count.impressions[event["variant"]] += len(event["items"])
-            case "click":
-                count.clicks[event["variant"]] += 1
-            case "purchase":
-                count.order(event["revenue"])
-    return count
+    names = Names(
+        *("impression", "click", "purchase"),
+        arm=lambda event: event["variant"],
+        items=lambda event: len(event["items"]),
+        worth=lambda event: event["revenue"],
+    )
+    return names.count((event["type"], event) for event in json.loads(only(files)))
 
 
 def criteo(files: Files) -> Count:
@@ -464,18 +456,15 @@ def slate_clicked_ids(files: Files) -> Count:
     return count
 
 
-def of_table(table: Iterator[dict[str, Any]]) -> Count:
+def of_table(table: Iterable[dict[str, Any]]) -> Count:
     """Of the columns that tables without a product have."""
-    count = Count()
-    for row in table:
-        match row["event_type"]:
-            case "impression":
-                count.impressions[row["variant"]] += 1
-            case "click":
-                count.clicks[row["variant"]] += 1
-            case "purchase":
-                count.order(row["revenue"])
-    return count
+    names = Names(
+        *("impression", "click", "purchase"),
+        arm=lambda row: row["variant"],
+        items=single,
+        worth=lambda row: row["revenue"],
+    )
+    return names.count((row["event_type"], row) for row in table)
 
 
 def csv_of(separator: str = ",", encoding: str = "utf-8") -> Callable[[Files], Count]:
@@ -530,8 +519,8 @@ READERS: Mapping[str, Callable[[Files], Count]] = {
     "csv_pipe": csv_of("|"),
     "csv_tab": csv_of("\t"),
     "csv_utf16": csv_of(encoding="utf-16"),
-    "parquet_decimal": lambda files: of_table(iter(parquet_rows(files))),
-    "parquet_float_ids": lambda files: of_table(iter(parquet_rows(files))),
+    "parquet_decimal": lambda files: of_table(parquet_rows(files)),
+    "parquet_float_ids": lambda files: of_table(parquet_rows(files)),
     "recs_by_order": lambda files: by_order(records(files)),
     "ndjson_bom_crlf_gz": ndjson_bom_crlf_gz,
     "shelves_of_items": shelves,
