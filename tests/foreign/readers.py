@@ -112,43 +112,43 @@ def ga4(files: Files) -> Count:
     return count
 
 
+def snowplow(actions: Iterable[tuple[str, str, list[Any]]]) -> Count:
+    """``actions``: what was done in which arm, and its products."""
+    count = Count()
+    for action, arm, products in actions:
+        match action:
+            case "list_view":
+                count.impressions[arm] += len(products)
+            case "list_click":
+                count.clicks[arm] += len(products)
+            case "transaction":
+                count.order(products[0]["price"] * products[0]["quantity"])
+    return count
+
+
 def snowplow_json(files: Files) -> Count:
     vendor = "com_snowplowanalytics_snowplow_ecommerce"
-    count = Count()
-    for event in records(files):
-        if event["event_name"] != "snowplow_ecommerce_action":
-            continue
-        arm = event["contexts_com_acme_experiment_1"][0]["variant"]
-        listed = event[f"contexts_{vendor}_product_1"]
-        match event[f"unstruct_event_{vendor}_snowplow_ecommerce_action_1"]["type"]:
-            case "list_view":
-                count.impressions[arm] += len(listed)
-            case "list_click":
-                count.clicks[arm] += len(listed)
-            case "transaction":
-                count.order(listed[0]["price"] * listed[0]["quantity"])
-    return count
+    return snowplow(
+        (
+            event[f"unstruct_event_{vendor}_snowplow_ecommerce_action_1"]["type"],
+            event["contexts_com_acme_experiment_1"][0]["variant"],
+            event[f"contexts_{vendor}_product_1"],
+        )
+        for event in records(files)
+        if event["event_name"] == "snowplow_ecommerce_action"
+    )
 
 
 def snowplow_tsv(files: Files) -> Count:
-    count = Count()
-    for line in only(files).decode().splitlines():
-        cells = line.split("\t")
-        assert len(cells) == 131
-        contexts, unstruct, name = cells[52], cells[58], cells[126]
-        if name != "snowplow_ecommerce_action":
-            continue
+    def action(contexts: str, unstruct: str) -> tuple[str, str, list[Any]]:
         entities = json.loads(contexts)["data"]
-        listed = [one["data"] for one in entities if "/product/" in one["schema"]]
+        products = [one["data"] for one in entities if "/product/" in one["schema"]]
         (arm,) = (one["data"]["variant"] for one in entities if "/experiment/" in one["schema"])
-        match json.loads(unstruct)["data"]["data"]["type"]:
-            case "list_view":
-                count.impressions[arm] += len(listed)
-            case "list_click":
-                count.clicks[arm] += len(listed)
-            case "transaction":
-                count.order(listed[0]["price"] * listed[0]["quantity"])
-    return count
+        return json.loads(unstruct)["data"]["data"]["type"], arm, products
+
+    rows = [line.split("\t") for line in only(files).decode().splitlines()]
+    assert {len(row) for row in rows} == {131}
+    return snowplow(action(x[52], x[58]) for x in rows if x[126] == "snowplow_ecommerce_action")
 
 
 def amplitude(files: Files) -> Count:
