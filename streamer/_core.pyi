@@ -182,14 +182,24 @@ class Core:
     def user_groups(self) -> list[list[int]]:
         """The value codes of each segment group (-1: outside the rollup)."""
 
-    def take_changed_experiments(self) -> list[int]:
-        """The experiments whose sums changed since the last call."""
+    def take_changed_experiment_days(self) -> list[int]:
+        """The days on which sums of experiments changed since the last call."""
 
-    def experiment_sums(self, experiment: int) -> _Columns | None: ...
+    def experiment_days(self) -> list[int]:
+        """The days that have sums of experiments."""
+
+    def experiment_keys(self) -> list[int]:
+        """The first key that each experiment has on a day."""
+
+    def experiment_day(self, day: int) -> _Columns:
+        """The sums of all experiments on a day: columns `key` and `limb_0`, …. Under key 0 stand
+        the outcomes of all users."""
+
     def experiment_sums_of_days(
         self, experiment: int, days: tuple[int, int], by: int | None
     ) -> dict[str, _Columns] | None:
-        """Likewise over the days [from, to), computed from the rows."""
+        """The sums of an experiment over the days [from, to), computed from the rows, by value of a
+        dimension: columns with one key of arm, day and statistic."""
 
     def experiment_sums_before_start(self, experiment: int) -> _Columns | None:
         """Likewise over the days of its covariates, as those of an experiment without covariates in

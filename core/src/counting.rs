@@ -206,6 +206,8 @@ impl Counting {
     }
 
     fn shown(&mut self, change: &ImpressionChange) {
+        let place = (change.user, change.event_ms, change.combination);
+        self.experiments.expose(&self.dimensions, place);
         self.settle(&Change::Shown(*change));
         if let Some(users) = &mut self.users
             && !is_anonymous(change.user)
@@ -321,7 +323,7 @@ impl Counting {
         if let Some(users) = &mut self.users {
             users.refresh(stream_ms, &self.dimensions, &mut self.panes.segments);
         }
-        self.experiments.refresh(&self.dimensions, final_ms)
+        self.experiments.refresh(final_ms)
     }
 
     /// Whether something changed that the sums over users do not show yet.

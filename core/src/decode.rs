@@ -1,6 +1,7 @@
 //! One record → a typed event, or the reason why it is none. A record is gone over once; nothing is
 //! allocated for an event, as all buffers are the decoder's.
 
+mod arms;
 mod draft;
 mod drafts;
 mod event;
@@ -11,6 +12,8 @@ pub mod reason;
 pub mod rejected;
 mod times;
 
+use arms::ArmFields;
+pub use arms::ArmTexts;
 pub use draft::NativeEvent;
 use draft::{CustomFields, Form, Reading};
 use drafts::{Drafts, End, Native, Said};
@@ -86,6 +89,7 @@ struct Rules {
     ranges: Ranges,
     policies: Policies,
     custom: CustomFields,
+    arms: ArmFields,
     no_names: Names<Field>,
 }
 
@@ -112,6 +116,7 @@ impl Decoder {
             dimensions,
             settings,
             custom: CustomFields::new(&settings.custom),
+            arms: ArmFields::new(&settings.arms)?,
         };
         let mut sources = Vec::new();
         for source in &settings.sources {
@@ -142,7 +147,7 @@ impl Decoder {
         let names = names
             .map(|(name, field)| (name.to_owned(), field))
             .collect();
-        let custom = known.custom;
+        let (custom, arms) = (known.custom, known.arms);
         Ok(Self {
             sources,
             names,
@@ -155,6 +160,7 @@ impl Decoder {
                 ranges: Ranges::new(&settings.bounds)?,
                 policies: settings.policies.clone(),
                 custom,
+                arms,
                 no_names: Names::new([]),
             },
         })
@@ -245,6 +251,7 @@ struct KnownFields<'a> {
     dimensions: &'a [&'a str],
     settings: &'a RecordSettings,
     custom: CustomFields,
+    arms: ArmFields,
 }
 
 impl KnownFields<'_> {
@@ -281,7 +288,11 @@ impl KnownFields<'_> {
     fn find(&self, kind: EventKind, name: &str) -> Option<Field> {
         let fields = self.of_event(kind);
         let found = fields.into_iter().find(|(ours, _)| *ours == name);
-        found.map(|(_, field)| field)
+        let mut arms = self.arms.mapped.iter();
+        found.map(|(_, field)| field).or_else(|| {
+            let (_, place) = arms.find(|(ours, _)| ours == name)?;
+            Some(Field::Arms(*place))
+        })
     }
 }
 
@@ -292,9 +303,11 @@ impl Flat {
             let named = fields.into_iter();
             Names::new(named.map(|(ours, field)| (spec.name_of(ours), field)))
         };
+        let arms = known.arms.flat.iter();
+        let arms = arms.map(|(name, place)| (name.as_str(), Field::Arms(*place)));
         Ok(Self {
             kind,
-            fields: table(known.of_event(kind)),
+            fields: table(known.of_event(kind).into_iter().chain(arms).collect()),
             items: table(known.of_element(kind)),
         })
     }

@@ -1,15 +1,19 @@
 //! Experiments: arms compared by sums over users, which follow every event of a user.
 //!
-//! Events add to the user's day, or where it is open whether they count (see `exposures`) to their
-//! time. When a user is touched first since the last refresh, what he contributes to the sums is
-//! retracted and he is dirty; a refresh adds what dirty users contribute then.
+//! What a user does is kept once, by slot: a day, or the part of it from a first exposure of the user
+//! to the next, so that a slot counts whole towards an experiment, or not at all. As long as an
+//! exposure before it may come, an event is kept under its own time. When a user is touched first
+//! since the last refresh, what the user contributes to the sums from that day on is retracted; a
+//! refresh adds what the users who were touched contribute then.
 
 pub mod arms;
+mod assignments;
 pub mod caps;
 pub mod exposures;
 mod from_spec;
 mod history;
 mod layout;
+mod spans;
 mod stored;
 pub mod sums;
 #[cfg(test)]
@@ -20,42 +24,38 @@ pub mod user_state;
 
 pub use stored::ExperimentTable;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use hashbrown::HashTable;
-use hashbrown::hash_table::Entry;
+use ethnum::I256;
+use hashbrown::HashMap;
+use hashbrown::hash_map::Entry;
 
-use crate::changes::UserAt;
+use crate::changes::{Combination, UserAt};
 use crate::columns::Columns;
-use crate::experiments::arms::Arms;
-use crate::experiments::sums::ArmSums;
-use crate::experiments::trial::{SHOWN, Trial, Work};
+use crate::decode::ArmTexts;
+use crate::experiments::arms::{ArmsByDimension, ArmsByField, ArmsOfLabels};
+use crate::experiments::exposures::{ArmOf, SaidBy};
+use crate::experiments::spans::Spans;
+use crate::experiments::sums::Sums;
+use crate::experiments::trial::{Trial, Wanted, Work};
 use crate::experiments::user_days::UserDayKey;
-use crate::hash::{in_sample, is_anonymous};
+use crate::hash::{in_sample, is_anonymous, mix};
 use crate::panes::Overflow;
 use crate::panes::dimensions::Dimensions;
 use crate::panes::labels::Labels;
 use crate::spec::experiments::ExposureSpec;
-use crate::users::rows::spread;
 use history::{Person, UserTables};
 
 const MAX_SAMPLE_BITS: u32 = 63;
 
 pub const DAY_MS: i64 = 86_400_000;
-/// How far the time moves before which no impression comes, until rows are settled.
+/// How far the time moves before which no exposure comes, until rows are settled.
 const SETTLE_MS: i64 = 60_000;
 /// Dirty users for whom room is kept.
 const DIRTY_USERS: usize = 1 << 16;
-
-/// What exposes users.
-#[derive(Debug)]
-struct Exposure {
-    spec: ExposureSpec,
-    days: Range<i64>,
-    /// Place of its arms.
-    arms: usize,
-}
+/// The key of the outcomes of all users on a day.
+const ALL_OUTCOMES: i64 = 0;
 
 /// The experiments of one partition.
 #[derive(Debug)]
@@ -64,27 +64,31 @@ pub struct Experiments {
     /// Of each column whether loaded rows have it: else nothing was ever added to it.
     is_stored: Vec<bool>,
     limit: usize,
-    exposures: Vec<Exposure>,
-    /// Each with the place of its arms.
-    trials: Vec<(Trial, usize)>,
-    arms: Vec<Arms>,
-    /// From the first to the last day that anything wants.
-    every_day: Range<i64>,
+    exposures: Vec<ExposureSpec>,
+    spans: Spans,
+    trials: Vec<Trial>,
+    /// The first day of any.
+    first_day: i64,
+    /// The trials of each exposure, by their places.
+    trials_of: Vec<Vec<usize>>,
+    by_dimension: ArmsByDimension,
+    by_field: ArmsByField,
+    /// Of trials whose events count towards their own arm.
+    of_labels: Vec<ArmsOfLabels>,
     pub labels: Labels,
-    /// Of the dimensions' values, when arms were looked at last.
-    looked_at: u64,
     tables: UserTables,
-    /// No impression before this time can come any more, as of the last settling.
+    /// No exposure before this time can come any more, as of the last settling.
     final_ms: i64,
     sample_bits: u32,
     /// As of the last refresh.
-    sums: Vec<ArmSums>,
+    sums: Sums,
     /// What is different since then.
-    delta: Vec<ArmSums>,
-    is_changed: Vec<bool>,
-    /// Users whose contribution is not in the sums.
-    dirty: HashTable<u64>,
-    last_dirty: Option<u64>,
+    delta: Sums,
+    /// The days whose sums changed since they were taken.
+    changed: BTreeSet<i64>,
+    /// Users, and the day from which on their contribution is not in the sums.
+    dirty: HashMap<u64, i64>,
+    last_dirty: Option<(u64, i64)>,
     is_stale: bool,
     person: Person,
     work: Work,
@@ -98,6 +102,66 @@ impl Experiments {
 
     // Events ----------------------------------------------------------------------------------------
 
+    /// An impression exposes its user to the arms that its dimensions say.
+    pub fn expose(&mut self, dimensions: &Dimensions, (user, event_ms, combination): UserAt) {
+        if self.by_dimension.is_empty() || !self.is_wanted(user, event_ms) {
+            return;
+        }
+        let said = self.by_dimension.of(dimensions, combination);
+        if said.arms.is_empty() {
+            return;
+        }
+        let (hash, arms) = (said.hash, said.arms.clone());
+        self.see(user, event_ms, SaidBy::Dimensions, hash, |_| arms);
+    }
+
+    /// An event of any kind exposes its user to the arms that its fields say.
+    pub fn expose_by_fields(&mut self, user: u64, event_ms: i64, said: ArmTexts<'_>) {
+        if said.is_empty() || self.by_field.is_empty() || !self.is_wanted(user, event_ms) {
+            return;
+        }
+        let hash = said.iter().fold(1, |all, (path, hash, _)| mix(all ^ path as u64, hash));
+        self.see(user, event_ms, SaidBy::Fields, hash, |own| {
+            let mut found = Vec::new();
+            for (path, _, json) in said.iter() {
+                own.by_field.read(path, json, &mut found);
+            }
+            found.into()
+        });
+    }
+
+    /// A user sees arms. `hash`: equal where the arms are, which are looked at where it is new.
+    fn see(
+        &mut self,
+        user: u64,
+        event_ms: i64,
+        by: SaidBy,
+        hash: u64,
+        arms: impl FnOnce(&mut Self) -> Box<[ArmOf]>,
+    ) {
+        let day = event_ms.div_euclid(DAY_MS);
+        let hash = mix(hash, u64::from(self.spans.of(day).number));
+        if self.tables.exposures.is_repeated(user, by, hash, event_ms) {
+            return;
+        }
+        for of in arms(self) {
+            let exposure = &self.exposures[of.exposure as usize];
+            let is_open = (exposure.first_day..exposure.days.1).contains(&day);
+            if is_open && self.tables.exposures.is_new(user, of, event_ms) {
+                self.mark_dirty(user, i64::MIN);
+                self.tables.exposures.set(user, of, event_ms);
+            }
+        }
+        self.tables.exposures.note(user, by, hash, event_ms);
+    }
+
+    /// Whether anything wants to know what a user does at a time.
+    fn is_wanted(&self, user: u64, event_ms: i64) -> bool {
+        !is_anonymous(user)
+            && in_sample(user, self.sample_bits)
+            && self.spans.of(event_ms.div_euclid(DAY_MS)).is_wanted
+    }
+
     /// Add an amount of one sum.
     pub fn add(
         &mut self,
@@ -106,68 +170,37 @@ impl Experiments {
         (user, event_ms, combination): UserAt,
         amount: i64,
     ) -> Result<(), Overflow> {
-        let day = event_ms.div_euclid(DAY_MS);
-        let is_wanted = amount != 0 && sum < self.columns.len() && !is_anonymous(user);
-        if !is_wanted || !self.every_day.contains(&day) || !in_sample(user, self.sample_bits) {
+        let is_known = amount != 0 && sum < self.columns.len();
+        if !is_known || !self.is_wanted(user, event_ms) {
             return Ok(());
         }
-        self.look(dimensions);
-        let label = self.labels.of(dimensions, combination);
-        for arms in &mut self.arms {
-            arms.learn(&self.labels);
+        let key = UserDayKey {
+            user,
+            at: event_ms,
+            label: self.label(dimensions, combination),
+        };
+        let day = event_ms.div_euclid(DAY_MS);
+        self.mark_dirty(user, day);
+        let (span, exposures) = (self.spans.of(day), &mut self.tables.exposures);
+        let is_settled = event_ms < self.final_ms
+            || exposures.is_whole(user, (span.number, &span.open), event_ms);
+        if is_settled {
+            let slotted = self.tables.slotted(&key);
+            self.tables.days.add(&slotted, sum, amount)
+        } else {
+            self.tables.pending.add(&key, sum, amount)
         }
-        for place in 0..self.exposures.len() {
-            if self.exposures[place].days.contains(&day) {
-                self.mark_dirty(user);
-                let key = UserDayKey {
-                    user,
-                    at: event_ms,
-                    label,
-                    part: 2 * place as u32,
-                };
-                self.take(place, key, sum, amount)?;
-            }
-        }
-        Ok(())
     }
 
-    /// Add to the day where it is known for good whether it counts, else to the time.
-    fn take(
-        &mut self,
-        place: usize,
-        key: UserDayKey,
-        sum: usize,
-        amount: i64,
-    ) -> Result<(), Overflow> {
-        let Exposure { spec, arms, .. } = &self.exposures[place];
-        let (number, first_ms) = (place as u32, spec.first_day * DAY_MS);
-        let UserTables {
-            days,
-            pending,
-            exposures,
-            ..
-        } = &mut self.tables;
-        let is_exposed = if spec.is_attributed {
-            true
-        } else {
-            let is_shown = sum == SHOWN && amount > 0 && key.at >= first_ms;
-            if is_shown && self.arms[*arms].of(key.label) > 0 {
-                exposures.see(key.user, number, key.at);
-                true
-            } else {
-                exposures.is_exposed(key.user, number, key.at)
+    fn label(&mut self, dimensions: &Dimensions, combination: Combination) -> u32 {
+        let known = self.labels.known.len();
+        let label = self.labels.of(dimensions, combination);
+        if self.labels.known.len() > known {
+            for arms in &mut self.of_labels {
+                arms.learn(&self.labels);
             }
-        };
-        if is_exposed || key.at < self.final_ms.max(first_ms) {
-            let dated = UserDayKey {
-                at: key.at.div_euclid(DAY_MS),
-                part: key.part + u32::from(is_exposed),
-                ..key
-            };
-            days.add(&dated, sum, amount)
-        } else {
-            pending.add(&key, sum, amount)
         }
+        label
     }
 
     /// Whether loaded rows know all sums.
@@ -192,62 +225,74 @@ impl Experiments {
         self.is_stale
     }
 
-    /// Values may be kept or folded since the last look, so that labels have other arms.
-    fn look(&mut self, dimensions: &Dimensions) {
-        let texts = dimensions.values.iter().map(|values| values.texts.len());
-        let now = dimensions.changes + texts.sum::<usize>() as u64;
-        if std::mem::replace(&mut self.looked_at, now) == now {
-            return;
-        }
-        let labels = &self.labels;
-        let looked = self
-            .arms
-            .iter_mut()
-            .map(|arms| arms.look(dimensions, labels));
-        if looked.fold(false, |is_other, arms| is_other | arms) {
-            self.make_stale();
-        }
-    }
-
     /// Nobody's contribution is in the sums any more.
     fn make_stale(&mut self) {
         self.is_stale = !self.is_empty();
         self.dirty.clear();
         self.last_dirty = None;
-        self.delta.iter_mut().for_each(ArmSums::clear);
+        self.delta.clear();
     }
 
-    /// Retract what a user contributes, once.
-    fn mark_dirty(&mut self, user: u64) {
-        if self.is_stale || self.last_dirty == Some(user) {
+    /// Retract what a user contributes from a day on, once.
+    fn mark_dirty(&mut self, user: u64, day: i64) {
+        let is_marked = |last: (u64, i64)| last.0 == user && last.1 <= day;
+        if self.is_stale || self.last_dirty.is_some_and(is_marked) {
             return;
         }
-        self.last_dirty = Some(user);
-        let hasher = |user: &u64| spread(*user);
-        let entry = self
-            .dirty
-            .entry(spread(user), |other| *other == user, hasher);
-        if let Entry::Vacant(entry) = entry {
-            entry.insert(user);
-            self.contribute(user, -1);
+        self.last_dirty = Some((user, day));
+        let days = match self.dirty.entry(user) {
+            Entry::Vacant(entry) => {
+                entry.insert(day);
+                day..i64::MAX
+            }
+            Entry::Occupied(mut entry) if day < *entry.get() => {
+                let marked = entry.insert(day);
+                day..marked
+            }
+            Entry::Occupied(entry) => {
+                self.last_dirty = Some((user, *entry.get()));
+                return;
+            }
+        };
+        self.contribute(user, days, -1);
+    }
+
+    /// Add `sign` times what a user contributes on some days.
+    fn contribute(&mut self, user: u64, added: Range<i64>, sign: i64) {
+        let Self {
+            person,
+            delta,
+            work,
+            ..
+        } = self;
+        person.read(&self.tables, user);
+        let history = person.history();
+        let begun = added.start.max(self.first_day)..added.end;
+        for (day, outcomes) in history.outcomes(&begun) {
+            delta.add(day, ALL_OUTCOMES, I256::from(sign * outcomes));
+        }
+        for saw in person.saw() {
+            for place in &self.trials_of[saw[0].0.exposure as usize] {
+                let trial = &self.trials[*place];
+                let Some(seen) = trial.seen(saw) else {
+                    continue;
+                };
+                let wanted = Wanted {
+                    within: trial.days.clone(),
+                    added: added.clone(),
+                };
+                let arms = trial.attributed.map(|place| &self.of_labels[place]);
+                trial.add_unexposed(&history, &wanted, (delta, -sign));
+                trial.contribute((&history, seen), arms, &wanted, work, (delta, sign));
+            }
         }
     }
 
-    /// Add `sign` times what a user contributes.
-    fn contribute(&mut self, user: u64, sign: i64) {
-        self.person.read(&self.tables, user);
-        for ((trial, arms), sums) in self.trials.iter().zip(&mut self.delta) {
-            let (history, arms) = (self.person.under(trial.exposure), &self.arms[*arms]);
-            trial.contribute(&history, arms, &trial.days, &mut self.work, (sums, sign));
-        }
-    }
-
-    /// Bring the sums up to date. `final_ms`: no impression before it can come any more.
-    pub fn refresh(&mut self, dimensions: &Dimensions, final_ms: i64) -> Result<(), Overflow> {
+    /// Bring the sums up to date. `final_ms`: no exposure before it can come any more.
+    pub fn refresh(&mut self, final_ms: i64) -> Result<(), Overflow> {
         if self.is_empty() {
             return Ok(());
         }
-        self.look(dimensions);
         if self.is_dirty() {
             self.shrink();
             self.add_dirty();
@@ -264,41 +309,33 @@ impl Experiments {
             return self.restart();
         }
         let mut dirty = std::mem::take(&mut self.dirty);
-        for user in &dirty {
-            self.contribute(*user, 1);
+        for (user, day) in &dirty {
+            self.contribute(*user, *day..i64::MAX, 1);
         }
         dirty.clear();
-        dirty.shrink_to(DIRTY_USERS, |user| spread(*user));
+        dirty.shrink_to(DIRTY_USERS);
         (self.dirty, self.last_dirty) = (dirty, None);
-        let both = self.sums.iter_mut().zip(&mut self.delta);
-        for ((sums, delta), is_changed) in both.zip(&mut self.is_changed) {
-            *is_changed |= sums.take(delta);
-        }
+        self.changed.append(&mut self.sums.take(&mut self.delta));
     }
 
     /// Compute everything anew.
     fn restart(&mut self) {
         self.is_stale = false;
-        for user in self.tables.users() {
-            self.person.read(&self.tables, user);
-            for ((trial, arms), sums) in self.trials.iter().zip(&mut self.delta) {
-                let (history, arms) = (self.person.under(trial.exposure), &self.arms[*arms]);
-                trial.contribute(&history, arms, &trial.days, &mut self.work, (sums, 1));
-            }
+        let users: Vec<u64> = self.tables.users().collect();
+        for user in users {
+            self.contribute(user, i64::MIN..i64::MAX, 1);
         }
-        for (sums, delta) in self.sums.iter_mut().zip(&mut self.delta) {
-            let empty = ArmSums::new(sums.width());
-            *sums = std::mem::replace(delta, empty);
-        }
-        self.is_changed.fill(true);
+        self.changed.extend(self.sums.days());
+        self.sums = std::mem::take(&mut self.delta);
+        self.changed.extend(self.sums.days());
     }
 
-    /// Bring to days what is known for good now. The sums stay as they are.
+    /// Bring to slots what is known for good now. The sums stay as they are.
     fn settle(&mut self, final_ms: i64) -> Result<(), Overflow> {
         self.final_ms = final_ms;
         let crowded: Vec<u64> = self.tables.crowded().collect();
         for user in crowded {
-            self.mark_dirty(user); // not all of his rows may find room
+            self.mark_dirty(user, i64::MIN); // not all rows may find room
         }
         self.tables.settle(final_ms)?;
         if self.is_dirty() {
@@ -307,17 +344,25 @@ impl Experiments {
         Ok(())
     }
 
-    /// The sums of an experiment as of the last refresh: columns `key`, ascending, and `limb_0`, ….
-    pub fn sums(&self, trial: usize) -> Option<Columns> {
-        self.sums.get(trial).map(ArmSums::columns)
+    /// The days that have sums.
+    pub fn days(&self) -> impl Iterator<Item = i64> {
+        self.sums.days()
     }
 
-    /// The experiments whose sums changed since the last call.
-    pub fn take_changed(&mut self) -> Vec<usize> {
-        let changed = (0..self.is_changed.len()).filter(|trial| self.is_changed[*trial]);
-        let changed = changed.collect();
-        self.is_changed.fill(false);
-        changed
+    /// The sums of all experiments on a day, as of the last refresh: columns `key`, ascending, and
+    /// `limb_0`, ….
+    pub fn sums_of_day(&self, day: i64) -> Columns {
+        self.sums.of_day(day)
+    }
+
+    /// The first key of each experiment on a day.
+    pub fn first_keys(&self) -> Vec<i64> {
+        self.trials.iter().map(|trial| trial.keys.start).collect()
+    }
+
+    /// The days whose sums changed since the last call.
+    pub fn take_changed(&mut self) -> Vec<i64> {
+        std::mem::take(&mut self.changed).into_iter().collect()
     }
 
     /// The sums of an experiment over the days [from, to), computed from the rows. `by`: apart for
@@ -330,48 +375,48 @@ impl Experiments {
         (from, to): (i64, i64),
         by: Option<usize>,
     ) -> Option<BTreeMap<String, Columns>> {
-        self.look(dimensions);
         let values = match by {
             Some(dimension) => Some(self.labels.values_of(dimensions, dimension)?),
             None => None,
         };
-        let (trial, arms) = self.trials.get(trial)?;
-        let arms = &self.arms[*arms];
-        let within = from.max(trial.days.start)..to.min(trial.days.end);
-        let mut found: BTreeMap<&str, ArmSums> = BTreeMap::new();
-        for user in self.tables.users().filter(|_| !within.is_empty()) {
+        let trial = self.trials.get(trial)?;
+        let arms = trial.attributed.map(|place| &self.of_labels[place]);
+        let days = from.max(trial.days.start)..to.min(trial.days.end);
+        let mut found: BTreeMap<&str, Sums> = BTreeMap::new();
+        let wanted = Wanted::all_of(days.clone());
+        for user in self.tables.users().filter(|_| !days.is_empty()) {
             self.person.read(&self.tables, user);
-            let history = self.person.under(trial.exposure);
+            let history = self.person.history();
+            let Some(seen) = trial.seen(self.person.saw_of(trial.exposure)) else {
+                if values.is_none() {
+                    let sums = found.entry("").or_default();
+                    trial.add_unexposed(&history, &wanted, (sums, 1));
+                }
+                continue;
+            };
             let value = match &values {
-                Some(values) => trial.value_of(&history, arms, values),
+                Some(values) => trial.value_of((&history, seen), arms, values),
                 None => Some(""),
             };
             if let Some(value) = value {
-                let sums = found
-                    .entry(value)
-                    .or_insert_with(|| ArmSums::new(trial.width()));
-                trial.contribute(&history, arms, &within, &mut self.work, (sums, 1));
+                let sums = (found.entry(value).or_default(), 1);
+                trial.contribute((&history, seen), arms, &wanted, &mut self.work, sums);
             }
         }
-        let found = found.iter();
-        Some(
-            found
-                .map(|(value, sums)| ((*value).to_owned(), sums.columns()))
-                .collect(),
-        )
+        let columns = |(value, sums): (&&str, &Sums)| ((*value).to_owned(), trial.columns(sums, 0..0));
+        Some(found.iter().map(columns).collect())
     }
 
     /// The sums of an experiment's covariate days over everybody, whatever arm it was, computed
     /// from the rows (see `Trial::contribute_whatever_arm`). None where there are no such days.
     pub fn before_start(&mut self, trial: usize) -> Option<Columns> {
-        let before = self.trials.get(trial)?.0.before()?;
-        let mut sums = ArmSums::new(before.width());
+        let before = self.trials.get(trial)?.before()?;
+        let mut sums = Sums::default();
         for user in self.tables.users() {
             self.person.read(&self.tables, user);
-            let history = self.person.under(before.exposure);
-            before.contribute_whatever_arm(&history, &mut self.work, &mut sums);
+            before.contribute_whatever_arm(&self.person.history(), &mut self.work, &mut sums);
         }
-        Some(sums.columns())
+        Some(before.columns(&sums, 0..0))
     }
 
     // Bounds of memory: beyond the limit a sample of the users stays
@@ -407,7 +452,7 @@ impl Experiments {
             .collect()
     }
 
-    /// No impression before this time (ms) can come any more, as of the last settling.
+    /// No exposure before this time (ms) can come any more, as of the last settling.
     pub fn final_ms(&self) -> i64 {
         self.final_ms
     }
@@ -417,15 +462,18 @@ impl Experiments {
         self.tables.days.dropped_rows + self.tables.pending.dropped_rows
     }
 
-    /// Number of rows that the limit bounds: by day or by time, whichever are more.
+    /// Number of rows that the limit bounds: by slot, by time, or of exposures, whichever are most.
     pub fn rows(&self) -> usize {
-        self.tables.days.len().max(self.tables.pending.len())
+        let tables = &self.tables;
+        let rows = [tables.days.len(), tables.pending.len(), tables.exposures.len()];
+        rows.into_iter().max().unwrap_or(0)
     }
 
     /// Bytes of memory.
     pub fn nbytes(&self) -> usize {
-        let sums = self.sums.iter().chain(&self.delta);
-        let sums: usize = sums.map(ArmSums::nbytes).sum();
-        self.tables.nbytes() + sums + self.dirty.allocation_size()
+        self.tables.nbytes()
+            + self.sums.nbytes()
+            + self.delta.nbytes()
+            + self.dirty.allocation_size()
     }
 }

@@ -166,6 +166,9 @@ impl Partition {
         self.newest_ms = self.newest_ms.max(event.event_ms);
         self.counting.stream_ms = self.stream_ms;
         let combination = self.counting.combination_of(event.dimensions.iter());
+        let user = Identity::at(event, position).user;
+        let experiments = &mut self.counting.experiments;
+        experiments.expose_by_fields(user, event.event_ms, event.arms);
         let at = At {
             arrival_ms,
             position,

@@ -274,22 +274,29 @@ impl Core {
 
     // Experiments
 
-    /// The experiments whose sums changed since the last call.
-    fn take_changed_experiments(&mut self) -> Vec<usize> {
+    /// The days on which sums of experiments changed since the last call.
+    fn take_changed_experiment_days(&mut self) -> Vec<i64> {
         self.partition.counting.experiments.take_changed()
     }
 
-    /// The sums of an experiment: columns `key` and `limb_0`, ….
-    fn experiment_sums<'py>(
-        &self,
-        py: Python<'py>,
-        experiment: usize,
-    ) -> PyResult<Option<Bound<'py, PyDict>>> {
-        let found = self.partition.counting.experiments.sums(experiment);
-        found.map(|columns| as_arrays(py, columns)).transpose()
+    /// The first key that each experiment has on a day.
+    fn experiment_keys(&self) -> Vec<i64> {
+        self.partition.counting.experiments.first_keys()
     }
 
-    /// Likewise over the days [from, to), computed from the rows: by value of a dimension.
+    /// The sums of all experiments on a day: columns `key` and `limb_0`, …. Under key 0 stand the
+    /// outcomes of all users.
+    fn experiment_day<'py>(&self, py: Python<'py>, day: i64) -> PyResult<Bound<'py, PyDict>> {
+        as_arrays(py, self.partition.counting.experiments.sums_of_day(day))
+    }
+
+    /// The days that have sums of experiments.
+    fn experiment_days(&self) -> Vec<i64> {
+        self.partition.counting.experiments.days().collect()
+    }
+
+    /// The sums of an experiment over the days [from, to), computed from the rows, by value of a
+    /// dimension: columns with one key of arm, day and statistic.
     fn experiment_sums_of_days<'py>(
         &mut self,
         py: Python<'py>,

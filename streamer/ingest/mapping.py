@@ -176,7 +176,7 @@ class _Kind:
     def __init__(self, settings: Settings, source: Source, kind: str, values: Values) -> None:
         self.values, self.events = values, events_of(source)
         self.said = source.fields_of(kind)
-        self.names = fields_of(settings, kind)
+        self.names, self.arm_paths = fields_of(settings, kind), settings.arm_paths
 
     def spec(self) -> dict[str, Any]:
         """Where they stand: in the event, and in the elements of its lists of items, where its kind
@@ -186,7 +186,7 @@ class _Kind:
             of for form in forms_of(items) if len(of := _lists_of(form)) > len(self.events)
         )
         return {
-            "fields": self._fields(lambda own: len(own) <= len(self.events)),
+            "fields": [*self._fields(lambda own: len(own) <= len(self.events)), *self._arms()],
             "lists": [
                 {
                     "levels": self.values.chain(of, self.events),
@@ -195,6 +195,14 @@ class _Kind:
                 for of in lists
             ],
         }
+
+    def _arms(self) -> Iterator[dict[str, Any]]:
+        """The values that say arms of experiments, where they stand in the event, or around it."""
+        for path in self.arm_paths:
+            lists, _ = through_lists(path_of(path))
+            if lists == self.events[: len(lists)]:
+                value = self.values.path(path_of(path))
+                yield {"field": f"arm {path}", "values": [value], "forms": []}
 
     def _within(self, lists: Lists) -> Callable[[Lists], bool]:
         """Whether a value belongs to an element of some lists, or to one that it stands in."""

@@ -27,8 +27,9 @@ from streamer.settings.durations import pane_length_ms
 from streamer.settings.event_fields import field_names
 from streamer.settings.logs import Log
 from streamer.settings.model import Settings
+from streamer.settings.paths import path_of
 from streamer.stats.experiments.caps import Denominator, Quantile
-from streamer.stats.experiments.trials import AGES, Measure, wanted_days
+from streamer.stats.experiments.trials import AGES, Exposure, Measure, wanted_days
 
 _ALWAYS: dict[str, Any] = {
     **{name: [] for name in ("rings", "statistics", "users_ms")},
@@ -107,7 +108,15 @@ def records_spec(settings: Settings) -> dict[str, Any]:
         "bounds": {name: getattr(limits, name) for name in FIELD_BOUNDS},
         "policies": of_policies,
         "custom": custom,
+        "arms": [{"path": path, "steps": _own_steps(path)} for path in settings.arm_paths],
     }
+
+
+def _own_steps(path: str) -> list[str]:
+    """The names of a path in events in our shape; nothing where it has other steps."""
+    steps = path_of(path)
+    names = [step for step in steps if isinstance(step, str)]
+    return names if len(names) == len(steps) else []
 
 
 def _source(settings: Settings, log: Log) -> dict[str, Any]:
@@ -307,7 +316,7 @@ def _experiments(settings: Settings, catalogue: Catalogue, counted: Counted) -> 
         "explored": [settings.dimension_names.index(name) for name in settings.user_dimensions],
         "exposures": [
             {
-                "dimension": settings.dimension_names.index(e.dimension),
+                "by": _exposed_by(settings, e),
                 "arms": e.arms,
                 "first_day": e.first_day,
                 "is_attributed": e.is_attributed,
@@ -318,18 +327,25 @@ def _experiments(settings: Settings, catalogue: Catalogue, counted: Counted) -> 
         ],
         "trials": [
             {
-                "dimension": settings.dimension_names.index(trial.dimension),
-                "arms": trial.arms,
                 "days": (trial.days.start, trial.days.stop),
                 "covariates": (trial.covariates.start, trial.covariates.stop)
                 if len(trial.covariates)
                 else None,
                 "exposure": exposures.index(trial.exposure),
+                "arms": [1 + trial.arms.index(arm) for arm in trial.exposure.arms],
                 "measures": [_measure(measure) for measure in trial.measures],
             }
             for trial in measures.trials
         ],
     }
+
+
+def _exposed_by(settings: Settings, exposure: Exposure) -> dict[str, Any]:
+    """What says the arm."""
+    if exposure.dimension:
+        return {"dimension": settings.dimension_names.index(exposure.dimension)}
+    paths = [settings.arm_paths.index(path) for path in exposure.paths]
+    return {"fields": {"paths": paths, "key": exposure.key}}
 
 
 def _measure(measure: Measure) -> dict[str, Any]:

@@ -290,6 +290,19 @@ def _summed(ratio: ComparedRatio) -> list[str]:
     return [name for name in ratio.sums if name not in _DERIVED]
 
 
+def exposure_of(settings: Settings, experiment: Experiment) -> Exposure:
+    """What exposes users to an experiment."""
+    paths = settings.arm_paths_of(experiment)
+    return Exposure(
+        arms=tuple(sorted(experiment.arms)),
+        first_day=experiment.days.start,
+        dimension=experiment.dimension,
+        paths=paths,
+        key=(experiment.key or experiment.name) if paths else "",
+        is_attributed=experiment.outcomes == "attributed",
+    )
+
+
 class ExperimentMeasures(ComparedMetrics):
     """What the experiments of the settings need."""
 
@@ -303,17 +316,11 @@ class ExperimentMeasures(ComparedMetrics):
         self.trials = tuple(
             CompiledExperiment(
                 experiment.name,
-                experiment.dimension,
                 experiment.arms,
                 experiment.days,
                 experiment.covariates,
                 tuple(self._measures(experiment)),
-                Exposure(
-                    experiment.dimension,
-                    experiment.arms,
-                    experiment.days.start,
-                    experiment.outcomes == "attributed",
-                ),
+                exposure_of(settings, experiment),
             )
             for experiment in settings.experiments
         )

@@ -343,7 +343,7 @@ def stored_experiments(
             for view in views
             for name in measures.needs(trial)
         ]
-        parts = [v.experiments[trial.shape] for v in views if trial.shape in v.experiments]
+        parts = [part for v in views if (part := v.experiments.of(trial)) is not None]
         found[experiment.name] = StoredExperiment(
             *(experiment, trial, measures.ratios, parts, stream_ms, bits, max(since, default=0)),
             min(exposed, default=None),

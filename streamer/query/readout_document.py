@@ -33,7 +33,8 @@ def document(stored: StoredExperiment, found: ExperimentReadout) -> dict[str, An
         "name": experiment.name,
         "who": _who(experiment),
         "when": _when(found),
-        "dimension": experiment.dimension,
+        "dimension": experiment.dimension or None,
+        "arm": None if experiment.dimension else list(found.paths),
         "control": experiment.control,
         "split": {arm: experiment.split[arm] for arm in experiment.arms},
         "start": experiment.start.isoformat(),
@@ -204,7 +205,8 @@ def _sentences(comparison: Document) -> list[str]:
 
 def _who(experiment: Experiment) -> str:
     treatments = ", ".join(arm for arm in experiment.arms if arm != experiment.control)
-    return f"{treatments} against {experiment.control} ({experiment.dimension})"
+    where = f" ({experiment.dimension})" if experiment.dimension else ""
+    return f"{treatments} against {experiment.control}{where}"
 
 
 def _when(found: ExperimentReadout) -> str:

@@ -305,14 +305,15 @@ def _of_arms(settings: Settings, shown: KindRead, last_ms: int) -> Iterator[Impl
     """Experiments that have begun, of which no impression has an arm."""
     today = datetime.fromtimestamp(last_ms / 1000, UTC).date()
     for experiment in settings.experiments:
-        seen = set(shown.arms.get(experiment.dimension, ()))
+        where = settings.says_arm(experiment)
+        seen = set(shown.arms.get(where, ()))
         is_over = experiment.end is not None and experiment.end < today
         if experiment.start > today or is_over or seen & set(experiment.split):
             continue
         values = ", ".join(sorted(map(repr, seen - {""}))[:_MOST_VALUES]) or "nothing"
         arms = ", ".join(experiment.split)
-        what = f"no impression has an arm of {experiment.name} ({arms}): {experiment.dimension}"
-        fix = f"correct {experiment.dimension} in {_section(settings)}, or the arms in split"
+        what = f"no impression has an arm of {experiment.name} ({arms}): {where}"
+        fix = f"correct {where} in {_section(settings)}, or the arms in split"
         yield Implausible(f"{what} is {values}", fix)
 
 
@@ -320,7 +321,9 @@ def unknown_arms(settings: Settings, shown: KindRead) -> dict[str, int]:
     """Values of dimensions of experiments that are no arm of any, with their impressions."""
     found: dict[str, int] = {}
     for dimension, seen in shown.arms.items():
-        arms = {a for e in settings.experiments if e.dimension == dimension for a in e.split}
+        arms = {
+            a for e in settings.experiments if settings.says_arm(e) == dimension for a in e.split
+        }
         found |= {f"{dimension} {text}": n for text, n in seen.items() if text not in {*arms, ""}}
     return found
 

@@ -56,7 +56,8 @@ class ExperimentsApi:
         listed = [
             {
                 "name": e.name,
-                "dimension": e.dimension,
+                "dimension": e.dimension or None,
+                "arm": self.settings.arm_paths_of(e) or None,
                 "control": e.control,
                 "arms": e.arms,
                 "start": e.start,

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 from streamer.errors import SettingsError
 from streamer.settings import limits
 from streamer.settings.durations import DAY_MS
+from streamer.settings.event_fields import ALL_FIELDS
 from streamer.settings.experiments import Experiment, percentile_of
 from streamer.settings.labels import is_value
+from streamer.settings.paths import path_of
 
 if TYPE_CHECKING:
     from streamer.settings.model import Settings
@@ -35,10 +37,7 @@ def validate_experiments(s: Settings) -> None:
             re.match(limits.LABEL_PATTERN, e.name) is not None and names.count(e.name) == 1,
             f"name = {e.name!r}: 1 to 64 of A-Za-z0-9_.:-, and no other's name; {at}",
         )
-        require(
-            e.dimension in s.dimension_names,
-            f"dimension = {e.dimension!r}; dimensions are {list(s.dimension_names)}; {at}",
-        )
+        _validate_arm(s, e, at)
         require(
             1 < len(e.split) <= limits.MAX_ARMS and e.control in e.split,
             f"split = {e.split}: 2 to {limits.MAX_ARMS} arms, control = {e.control!r} one of "
@@ -47,7 +46,7 @@ def validate_experiments(s: Settings) -> None:
         for arm, share in e.split.items():
             require(
                 is_value(arm) and 0 < share < math.inf,
-                f"split.{arm} = {share}: a value of {e.dimension!r}, and a share above 0; {at}",
+                f"split.{arm} = {share}: an arm, and a share above 0; {at}",
             )
         others = [name for name in s.dimension_names if name != e.dimension]
         require(
@@ -56,6 +55,47 @@ def validate_experiments(s: Settings) -> None:
         )
         _validate_experiment_days(e, at)
         _validate_experiment_metrics(e, at)
+
+
+def _validate_arm(s: Settings, e: Experiment, at: str) -> None:
+    """What says the arm."""
+    paths = s.arm_paths_of(e)
+    require(
+        not (e.dimension and e.paths),
+        f"arm = {e.arm!r} and dimension = {e.dimension!r}: keep one of them; {at}",
+    )
+    if e.dimension:
+        require(
+            e.dimension in s.dimension_names,
+            f"dimension = {e.dimension!r}; dimensions are {list(s.dimension_names)}; {at}",
+        )
+        require(not e.key, f"key = {e.key!r}: only with arm, not with dimension; {at}")
+        return
+    require(
+        bool(paths),
+        f"experiment {e.name!r} has neither arm nor dimension: say where events have its arm, as "
+        f"arm = 'experiments.{e.name}'; {at}",
+    )
+    require(
+        e.outcomes == "exposed",
+        f"outcomes = {e.outcomes!r}: events carry the values of a dimension: use dimension in place "
+        f"of arm; {at}",
+    )
+    for path in paths:
+        path_of(path)
+        require(
+            path not in s.dimension_names,
+            f"arm = {path!r} is a dimension: write dimension = {path!r}; {at}",
+        )
+        require(
+            path not in ALL_FIELDS,
+            f"arm = {path!r} is a field of events: name one that says an arm; {at}",
+        )
+    require(
+        len(s.arm_paths) <= limits.MAX_ARM_PATHS,
+        f"{len(s.arm_paths)} paths say arms; at most {limits.MAX_ARM_PATHS}: use one that has the "
+        f"arms of several experiments; {at}",
+    )
 
 
 def _validate_experiment_days(e: Experiment, at: str) -> None:

@@ -9,6 +9,7 @@ from functools import cached_property
 from streamer.settings import limits
 from streamer.settings.durations import DAY_MS, day_of
 from streamer.settings.section import Section
+from streamer.settings.sources import several
 
 DEFAULT_RATIO_CAP = 0.99
 """Quantile of denominators at which ratios are capped where the settings do not say."""
@@ -56,13 +57,28 @@ class ExperimentMetric(Section, frozen=True):
         return self.margin is not None or self.margin_absolute is not None
 
 
+class ExperimentDefaults(Section, frozen=True):
+    """[experiments_defaults]: what holds for experiments that do not say it themselves."""
+
+    arm: str | tuple[str, ...] = ()
+    """`arm` of experiments that have neither `arm` nor `dimension`."""
+
+
 class Experiment(Section, frozen=True):
-    """[[experiments]]: an A/B test (or A/B/C/…) whose arms are values of a dimension."""
+    """[[experiments]]: an A/B test (or A/B/C/…), whose arms events say."""
 
     name: str
     """Its name in commands, pages and labels."""
-    dimension: str
-    """The dimension whose values are the arms."""
+    arm: str | tuple[str, ...] = ()
+    """Where events of any kind say the arm of their user: a path, such as `experiments.ranker`, or
+    several. What stands there is the arm, or the arms of several experiments by `key`: an object,
+    a list of assignments, or a text `ranker:new,layout:wide`. From the first event on that says
+    it, all that the user does counts towards the arm."""
+    key: str = ""
+    """What the experiment is called where a value says the arms of several; its name by default."""
+    dimension: str = ""
+    """In place of `arm`: the dimension whose values are the arms, for a test that windows show,
+    too. Its impressions expose their users."""
     control: str
     """The arm that the others are compared with."""
     split: dict[str, float]
@@ -95,14 +111,19 @@ class Experiment(Section, frozen=True):
     """Days before the start in which users' own behaviour is measured: to adjust the lift for it
     (CUPED), and for `streamer plan` before the start; 0: none."""
     outcomes: str = "exposed"
-    """Which events count towards an arm. `exposed`: everything a user does from the first
-    impression of the arm on. `attributed`: events that carry the arm's value, or whose impression
+    """Which events count towards an arm. `exposed`: everything a user does from the first exposure
+    on. `attributed`, with `dimension`: events that carry the arm's value, or whose impression
     does."""
     explore: tuple[str, ...] = ()
     """Other dimensions by which `streamer readout --by` and the page explore; each adds rows of
     users."""
     expected_users: int = 5000
     """Number of users at which the interval at any time is at its narrowest."""
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Where events say the arm, as far as the experiment says it itself."""
+        return several(self.arm)
 
     @cached_property
     def primary(self) -> ExperimentMetric:

@@ -101,7 +101,9 @@ MAX_GAIN = 1000.0
 """Largest gain of a kind of feedback."""
 MAX_EXPONENTIAL_GAIN = 30.0
 """The same where gains are exponents of two."""
-MAX_EXPERIMENTS = 64
+MAX_EXPERIMENTS = 256
+MAX_ARM_PATHS = 100
+"""Paths at which events say arms."""
 MAX_ARMS = 16
 MIN_USERS = 100
 """Users of an arm below which intervals at any time were not seen to hold."""

@@ -11,12 +11,12 @@ from streamer.settings.alerts import Alert
 from streamer.settings.clusters import Cluster, Connection
 from streamer.settings.durations import HOUR_MS, duration_ms, in_ms
 from streamer.settings.event_fields import KINDS
-from streamer.settings.experiments import Experiment
+from streamer.settings.experiments import Experiment, ExperimentDefaults
 from streamer.settings.limits import Limits
 from streamer.settings.logs import Log, logs_of
 from streamer.settings.own_metrics import Composite, Custom, Policy, own_fields
 from streamer.settings.section import Section
-from streamer.settings.sources import Source, own_source
+from streamer.settings.sources import Source, own_source, several
 
 
 class Topics(Section, frozen=True):
@@ -258,6 +258,7 @@ class Settings(Section, frozen=True):
     events: Events = Events()
     time: Time = Time()
     experiments: tuple[Experiment, ...] = ()
+    experiments_defaults: ExperimentDefaults = ExperimentDefaults()
     alerts: tuple[Alert, ...] = ()
     policies: tuple[Policy, ...] = ()
     custom: tuple[Custom, ...] = ()
@@ -276,7 +277,8 @@ class Settings(Section, frozen=True):
         to, are always kept, too."""
         kept = {d.name: dict.fromkeys(d.values) for d in self.dimensions}
         for experiment in self.experiments:
-            kept[experiment.dimension].update(dict.fromkeys(experiment.arms))
+            if experiment.dimension:
+                kept[experiment.dimension].update(dict.fromkeys(experiment.arms))
         for custom in self.custom:
             for dimension, values in custom.where.items():
                 kept[dimension].update(dict.fromkeys(values))
@@ -286,9 +288,26 @@ class Settings(Section, frozen=True):
 
     @cached_property
     def user_dimensions(self) -> tuple[str, ...]:
-        """The dimensions that users' days are kept by: of arms, and those to be explored."""
-        kept = {name for e in self.experiments for name in (e.dimension, *e.explore)}
+        """The dimensions that users' days are kept by: those to be explored, and those by whose values
+        outcomes are attributed."""
+        own = {e.dimension for e in self.experiments if e.outcomes == "attributed"}
+        kept = {*own, *(name for e in self.experiments for name in e.explore)}
         return tuple(name for name in self.dimension_names if name in kept)
+
+    def arm_paths_of(self, experiment: Experiment) -> tuple[str, ...]:
+        """Where events say the arm of an experiment; nothing where a dimension says it."""
+        own = () if experiment.dimension else several(self.experiments_defaults.arm)
+        return experiment.paths or own
+
+    @cached_property
+    def arm_paths(self) -> tuple[str, ...]:
+        """All paths at which events say arms."""
+        paths = (path for e in self.experiments for path in self.arm_paths_of(e))
+        return tuple(dict.fromkeys(paths))
+
+    def says_arm(self, experiment: Experiment) -> str:
+        """What says the arm of an experiment, for people: a dimension, or paths."""
+        return experiment.dimension or ", ".join(self.arm_paths_of(experiment))
 
     @property
     def reads_sources(self) -> bool:

@@ -62,7 +62,8 @@ class Journal:
         self.texts: tuple[str, Texts] | None = None
         """The blob of texts, and what it says."""
         self.users: dict[int, str] = {}
-        self.experiments: dict[str, str] = {}
+        self.experiment_days: dict[int, str] = {}
+        """Day → the blob of the sums of experiments on it."""
         self.fingerprints: dict[str, list[Fingerprint]] = {name: [] for name in partition.logs}
         self.other_topics: dict[str, TopicState] = {}
         """Topics that are not read any more: they go on where they stood, should they be again."""
@@ -99,7 +100,7 @@ class Journal:
         tables = [h.ref.name for held in self.tables.values() for h in held if h.ref.name]
         panes = [name for p in (self.panes, *self.series.values()) for name in p.names]
         texts = [] if self.texts is None else [self.texts[0]]
-        return [*tables, *panes, *texts, *self.users.values(), *self.experiments.values()]
+        return [*tables, *panes, *texts, *self.users.values(), *self.experiment_days.values()]
 
     def prepare(self) -> Commit:
         """The next commit: everything that changed since the last one."""
@@ -170,13 +171,13 @@ class Journal:
                 self.users[number] = self._put({"key": key, "value": value}, blobs)
 
     def _put_experiments(self, blobs: dict[str, bytes], delete: list[str]) -> None:
-        trials, core = self.partition.catalogue.experiment_measures.trials, self.partition.core
-        for at in core.take_changed_experiments():
-            shape, sums = trials[at].shape, core.experiment_sums(at)
-            if shape in self.experiments:
-                delete.append(self.experiments.pop(shape))
-            if sums is not None and len(sums["key"]):
-                self.experiments[shape] = self._put(sums, blobs)
+        core = self.partition.core
+        for day in core.take_changed_experiment_days():
+            sums = core.experiment_day(day)
+            if day in self.experiment_days:
+                delete.append(self.experiment_days.pop(day))
+            if len(sums["key"]):
+                self.experiment_days[day] = self._put(sums, blobs)
 
     def _put_table(self, table: str, blobs: dict[str, bytes], delete: list[str]) -> None:
         held = self.tables[table]
@@ -320,7 +321,8 @@ class Journal:
             users=self.users,
             sample_bits=state["sample_bits"],
             users_behind_ms=p.users_behind_ms,
-            experiments=self.experiments,
+            experiments=p.experiment_keys,
+            experiment_days=self.experiment_days,
             counted_since_ms=p.since_ms,
             scopes=p.scopes,
             exposures_final_ms=state["exposures_final_ms"],

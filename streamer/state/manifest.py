@@ -20,7 +20,7 @@ from streamer.state.snapshot import Header
 from streamer.state.topics import TopicState
 from streamer.stats.experiments.trials import all_since
 
-VERSION = 17
+VERSION = 18
 _PLACE = "the manifest"
 _EARLIER_MARK, _EARLIER_HEAD = b"smc1", 8
 
@@ -126,7 +126,10 @@ class Manifest(msgspec.Struct):
     users: dict[int, str]
     sample_bits: int
     users_behind_ms: int
-    experiments: dict[str, str]
+    experiments: dict[str, int]
+    """``CompiledExperiment.shape`` → the first of its keys on each day."""
+    experiment_days: dict[int, str]
+    """Day since 1970-01-01 → the blob of the sums of all experiments on it."""
     counted_since_ms: dict[str, int]
     scopes: dict[str, tuple[int, int, int, int]]
     exposures_final_ms: int
@@ -195,7 +198,7 @@ class Manifest(msgspec.Struct):
             self.texts,
             *self.panes,
             *self.users.values(),
-            *self.experiments.values(),
+            *self.experiment_days.values(),
             *of_series,
         ]
 

@@ -15,8 +15,6 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from streamer._core import Core, PanicException
-from streamer.encoding import limbs
-from streamer.encoding.limbs import Columns
 from streamer.encoding.segments import ALL, Label, rollup_of, segment_texts
 from streamer.errors import CoreError, SumOverflowError
 from streamer.ingest.hash_key import HashKey
@@ -31,6 +29,7 @@ from streamer.settings import limits
 from streamer.settings.logs import NO_IDS, ClusterIds
 from streamer.settings.model import Settings
 from streamer.state.counted_since import NEVER_CHANGED, CountedSince
+from streamer.state.experiment_sums import ExperimentSums
 from streamer.stats.experiments.trials import Scope, all_since, scopes_after, wanted_days
 
 NEVER = -(2**62)
@@ -266,13 +265,19 @@ class Partition:
         return list(self.settings.user_dimensions)
 
     @property
-    def experiment_sums(self) -> dict[str, Columns]:
-        """``Trial.shape`` → the sums of the experiment, as columns."""
-        found: dict[str, Columns] = {}
-        for i, trial in enumerate(self.catalogue.experiment_measures.trials):
-            sums = self.core.experiment_sums(i)
-            found[trial.shape] = sums if sums is not None else limbs.columns({})
-        return found
+    def experiment_keys(self) -> dict[str, int]:
+        """``CompiledExperiment.shape`` → the first of its keys on each day."""
+        trials = self.catalogue.experiment_measures.trials
+        keys = self.core.experiment_keys()
+        return {trial.shape: key for trial, key in zip(trials, keys, strict=True)}
+
+    @property
+    def experiment_sums(self) -> ExperimentSums:
+        """The sums of all experiments, as of the last refresh."""
+        days = self.core.experiment_days()
+        return ExperimentSums(
+            self.experiment_keys, {day: self.core.experiment_day(day) for day in days}
+        )
 
     def apply(self, fed: Sequence[Records | Batches], at_end: Sequence[str] = ()) -> Applied:
         """Take in records; ``at_end``: logs read to their end. SumOverflowError where a sum would

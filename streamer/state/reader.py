@@ -14,6 +14,7 @@ from streamer.state import codec
 from streamer.state.changes import changes
 from streamer.state.codec import Columns
 from streamer.state.contents import Contents, reads_as
+from streamer.state.experiment_sums import ExperimentSums
 from streamer.state.manifest import Manifest, Texts, decode
 from streamer.state.panes import Pane, chosen, split
 from streamer.state.snapshot import SeriesView, View
@@ -211,7 +212,10 @@ def _view(manifest: Manifest, blobs: Mapping[str, _Blob]) -> View:
         manifest.header(texts),
         _panes(manifest.panes, blobs),
         {ring: (columns["key"], columns["value"]) for ring, columns in sums.items()},
-        {shape: blobs[name].columns for shape, name in manifest.experiments.items()},
+        ExperimentSums(
+            manifest.experiments,
+            {day: blobs[name].columns for day, name in manifest.experiment_days.items()},
+        ),
         {
             shape: SeriesView(t.since_ms, texts.series[shape], _panes(t.panes, blobs))
             for shape, t in manifest.series.items()

@@ -70,8 +70,7 @@ async def load_partition(
     else:
         journal.outdated.update(MIGRATED_TABLES)
         journal.replaced += manifest.users.values()
-    wanted = {trial.shape for trial in partition.catalogue.experiment_measures.trials}
-    journal.experiments = {s: b for s, b in manifest.experiments.items() if s in wanted}
+    journal.replaced += manifest.experiment_days.values()
     await store.sweep(number, claim, manifest.blob_names())
     return journal
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from streamer.encoding import limbs
 from streamer.encoding.arrays import I64
 from streamer.encoding.segments import OTHER, Label, segment_texts
 from streamer.state.counted_since import NEVER_CHANGED, CountedSince
+from streamer.state.experiment_sums import ExperimentSums
 from streamer.state.panes import Pane, split
 from streamer.state.partition import PaneSeries, Partition
 from streamer.state.topics import TopicState
@@ -78,8 +78,7 @@ class View:
     header: Header
     panes: Panes = field(default_factory=dict)
     users: UserSums = field(default_factory=dict)
-    experiments: Mapping[str, limbs.Columns] = field(default_factory=dict)
-    """``Trial.shape`` → its sums, as columns."""
+    experiments: ExperimentSums = field(default_factory=ExperimentSums)
     series: Mapping[str, SeriesView] = field(default_factory=dict)
     """``AlertSeries.shape``, ``ItemCounts.shape``, ``Crossings.shape`` → what is kept of it."""
 

@@ -269,13 +269,13 @@ class ExperimentSuite:
         await commit(store, run, 0)
         manifest = decode((await store.read(0)).manifest)
         assert manifest.tables["user_days"]
-        assert manifest.experiments
+        assert manifest.experiment_days
         bare = without_experiments(settings)
         run = await start(store, bare, 1)
         await commit(store, run, 0)
         manifest = decode((await store.read(0)).manifest)
         assert not manifest.tables["user_days"]
-        assert not manifest.experiments
+        assert not manifest.experiment_days
         # Asked for again, it begins again: what was counted before has gaps.
         run = await start(store, settings, 1)
         await finish(store, run)
@@ -384,7 +384,10 @@ class ExperimentSuite:
         whole.core.restore_experiments([], 0, bits)
         whole.refresh_user_sums()
         found, kept = partition.experiment_sums, whole.experiment_sums
-        assert {k: lists(v) for k, v in found.items()} == {k: lists(v) for k, v in kept.items()}
+        assert found.first_keys == kept.first_keys
+        assert {day: lists(sums) for day, sums in found.days.items() if len(sums["key"])} == {
+            day: lists(sums) for day, sums in kept.days.items() if len(sums["key"])
+        }
         reader = await views_of(store)
         measures = run.engines.catalogue.experiment_measures
         for stored in stored_experiments(sampled, measures, reader.views).values():

@@ -35,7 +35,7 @@ async def test_days_before_the_start_are_read_from_the_rows(is_before: bool) -> 
     await feed(store, run, records, 100, 7)
     await finish(store, run)
     manifest = decode((await store.read(1)).manifest)
-    assert bool(manifest.experiments) != is_before
+    assert bool(manifest.experiment_days) != is_before
     catalogue, verdict = run.engines.catalogue, accept(records, settings)
     for one in catalogue.experiment_measures.trials:
         parts = await sums_of_days(store, settings, catalogue, DaysBefore(one))

@@ -51,7 +51,7 @@ def truth_from(measures: ExperimentMeasures, views: Sequence[View]) -> Experimen
     truth = ExperimentTruth()
     stream_ms = max(v.header.stream_ms for v in views)
     for trial in measures.trials:
-        parts = [v.experiments[trial.shape] for v in views if trial.shape in v.experiments]
+        parts = [part for v in views if (part := v.experiments.of(trial)) is not None]
         for day in range(trial.days.start, min(stream_ms // DAY_MS + 1, trial.days.stop)):
             none, *arms = cumulated(trial, parts, day).counts
             truth.active[trial.name, day] = sum(counts["active"] for counts in arms)

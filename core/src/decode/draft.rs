@@ -1,5 +1,6 @@
 //! An event while its record is read.
 
+use super::arms::{ArmTexts, ArmValue};
 use super::drafts::Said;
 use super::event::{Action, Body, DimensionTexts, Event, Item, Line};
 use super::{Field, Names, Reason, Rules, times};
@@ -95,6 +96,8 @@ pub(super) struct Draft {
     said: Option<Box<PolicyFields>>,
     /// Where there are custom metrics.
     custom: Option<Box<CustomValues>>,
+    /// What it says of arms.
+    arms: Vec<ArmValue>,
     /// The items that brute force gives, best first.
     reference: Vec<u64>,
     /// Texts of the record that have escapes.
@@ -178,6 +181,7 @@ impl Draft {
     pub fn clear(&mut self) {
         self.head = Head::default();
         self.dimensions.fill(Text::EMPTY);
+        self.arms.clear();
         self.clear_list();
         if let Some(said) = &mut self.said {
             said.clear();
@@ -234,6 +238,10 @@ impl Draft {
                 texts: &self.dimensions,
                 record,
                 unescaped: &self.unescaped,
+            },
+            arms: ArmTexts {
+                values: &self.arms,
+                record,
             },
             cut: self.head.cut,
             shared: said.shared,
@@ -300,6 +308,7 @@ impl Draft {
             }
             Field::Action => self.head.action = self.read_action(reader, reading)?,
             Field::Dimension(i) => self.read_dimension(usize::from(i), reader, reading)?,
+            Field::Arms(i) => reading.rules.arms.read(i, reader, reading, &mut self.arms)?,
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! Typed events: what a record says, ids as hashes.
 
+use super::arms::ArmTexts;
 use crate::changes::{EventKind, Kind};
 use crate::custom::Values;
 use crate::json::Text;
@@ -20,6 +21,8 @@ pub struct Event<'a> {
     pub user_id: &'a str,
     pub join_id: &'a str,
     pub dimensions: DimensionTexts<'a>,
+    /// What it says of arms of experiments.
+    pub arms: ArmTexts<'a>,
     /// How many values of dimensions were cut, as they are too long.
     pub cut: u32,
     /// The number of the element of its record that it stands in, where that says other events, too.

@@ -148,6 +148,8 @@ fields! {
     Value = "value", Item(&[Conversions]), Number(at(0.0), most("MAX_VALUE"));
     /// See [dimensions](#dimensions); by default `variant` and `surface`.
     Dimension(u8) = "dimensions.name", Event(ALL), Anything;
+    /// The arms of [experiments](experiments.md#arms) that its user is in.
+    Arms(u8) = "experiments.arm", Event(ALL), Anything;
     /// See [off-policy](off-policy.md).
     Target(u8) = "policies.propensity", Item(&[Impressions]), Number(at(0.0), at(1.0)), "propensity";
     /// See [off-policy](off-policy.md).
@@ -200,7 +202,11 @@ impl Field {
     fn is_named_by_settings(self) -> bool {
         matches!(
             self,
-            Self::Dimension(_) | Self::Target(_) | Self::Estimate(_) | Self::Custom(_)
+            Self::Dimension(_)
+                | Self::Arms(_)
+                | Self::Target(_)
+                | Self::Estimate(_)
+                | Self::Custom(_)
         )
     }
 

@@ -1,66 +1,183 @@
-//! Arms: which values of a dimension experiments compare, and the arm of each label.
+//! Arms: of which experiments' arms an event is by its dimensions or fields, and the arm of each label.
 
+use hashbrown::HashMap;
+
+use crate::changes::Combination;
+use crate::experiments::assignments::{self, Said};
+use crate::experiments::exposures::ArmOf;
+use crate::hash::mix;
 use crate::panes::dimensions::Dimensions;
 use crate::panes::labels::Labels;
+use crate::spec::experiments::ArmFieldsSpec;
 
-/// The arms of a dimension; several experiments may have the same.
-#[derive(Debug)]
-pub struct Arms {
+/// Arms that are values of a dimension.
+#[derive(Clone, Debug)]
+pub struct ValueArms {
+    /// Place of the dimension.
     pub dimension: usize,
-    /// The control first.
+    /// Place of the exposure.
+    pub exposure: u32,
     pub values: Vec<String>,
-    /// Which of them are kept, not folded into `other`.
-    is_kept: Vec<bool>,
-    of_label: Vec<u8>,
 }
 
-impl Arms {
-    /// An error where there are more than fit a byte.
-    pub fn new(dimension: usize, values: Vec<String>) -> Result<Self, String> {
-        if values.len() >= usize::from(u8::MAX) {
-            return Err(format!("an experiment has {} arms", values.len()));
+/// What a combination says of arms.
+#[derive(Clone, Debug)]
+pub struct SaidArms {
+    /// Equal where the arms are.
+    pub hash: u64,
+    pub arms: Box<[ArmOf]>,
+}
+
+/// The arms of combinations of values.
+#[derive(Debug, Default)]
+pub struct ArmsByDimension {
+    of: Vec<ValueArms>,
+    known: Vec<Option<SaidArms>>,
+    changes: u64,
+}
+
+impl ArmsByDimension {
+    pub fn new(of: Vec<ValueArms>) -> Self {
+        Self {
+            of,
+            ..Self::default()
         }
-        Ok(Self {
-            dimension,
-            is_kept: vec![false; values.len()],
-            values,
-            of_label: Vec::new(),
+    }
+
+    /// Whether no arm is a value of a dimension.
+    pub fn is_empty(&self) -> bool {
+        self.of.is_empty()
+    }
+
+    /// What a combination says.
+    pub fn of(&mut self, dimensions: &Dimensions, combination: Combination) -> &SaidArms {
+        if self.changes != dimensions.changes {
+            self.known.clear();
+            self.changes = dimensions.changes;
+        }
+        let at = combination as usize;
+        if at >= self.known.len() {
+            self.known.resize(at + 1, None);
+        }
+        let Self { of, known, .. } = self;
+        known[at].get_or_insert_with(|| said(of, dimensions, combination))
+    }
+}
+
+fn said(of: &[ValueArms], dimensions: &Dimensions, combination: Combination) -> SaidArms {
+    let codes = dimensions.codes(combination);
+    let arm_of = |arms: &ValueArms| {
+        let texts = &dimensions.values[arms.dimension].texts;
+        let value = &texts[codes[arms.dimension] as usize];
+        let place = arms.values.iter().position(|arm| arm == value)?;
+        Some(ArmOf {
+            exposure: arms.exposure,
+            arm: place as u32 + 1,
         })
+    };
+    let arms: Box<[ArmOf]> = of.iter().filter_map(arm_of).collect();
+    let hash = arms.iter().fold(1, |hash, of| {
+        mix(hash, u64::from(of.exposure) << 32 | u64::from(of.arm))
+    });
+    SaidArms { hash, arms }
+}
+
+/// An experiment whose arms stand in fields of events.
+#[derive(Clone, Debug)]
+struct FieldArms {
+    exposure: u32,
+    numbers: HashMap<String, u32>,
+}
+
+/// The experiments of a path.
+#[derive(Clone, Debug, Default)]
+struct PathArms {
+    /// All of them.
+    alone: Vec<FieldArms>,
+    /// By what they are called, places in `alone`.
+    by_key: HashMap<String, Vec<usize>>,
+}
+
+/// The arms that fields of events say.
+#[derive(Debug, Default)]
+pub struct ArmsByField {
+    by_path: Vec<PathArms>,
+}
+
+impl ArmsByField {
+    /// Whether no field says an arm.
+    pub fn is_empty(&self) -> bool {
+        self.by_path.is_empty()
     }
 
-    /// Look at which values are kept. Returns whether a known label has another arm now.
-    pub fn look(&mut self, dimensions: &Dimensions, labels: &Labels) -> bool {
-        let values = dimensions.values.get(self.dimension);
-        let mut is_other = false;
-        for (text, is_kept) in self.values.iter().zip(&mut self.is_kept) {
-            let now = values.is_some_and(|values| values.is_kept(text));
-            is_other |= std::mem::replace(is_kept, now) != now;
+    /// Adds an exposure, and where events say of which of its arms they are.
+    pub fn add(&mut self, exposure: u32, spec: &ArmFieldsSpec, arms: &[String]) {
+        for path in &spec.paths {
+            if *path >= self.by_path.len() {
+                self.by_path.resize(path + 1, PathArms::default());
+            }
+            let of = &mut self.by_path[*path];
+            let place = of.alone.len();
+            of.by_key.entry_ref(spec.key.as_str()).or_default().push(place);
+            of.alone.push(FieldArms {
+                exposure,
+                numbers: arms.iter().cloned().zip(1..).collect(),
+            });
         }
-        if !is_other {
-            return false;
-        }
-        let before = std::mem::take(&mut self.of_label);
-        self.learn(labels);
-        self.of_label[..before.len()] != before
     }
 
-    /// Give new labels their arms.
+    /// The arms that the value at a path says.
+    pub fn read(&self, path: usize, json: &str, found: &mut Vec<ArmOf>) {
+        let Some(of) = self.by_path.get(path) else {
+            return;
+        };
+        let mut push = |arms: &FieldArms, name: &str| {
+            found.extend(arms.numbers.get(name).map(|arm| ArmOf {
+                exposure: arms.exposure,
+                arm: *arm,
+            }));
+        };
+        assignments::each(json, |said| match said {
+            Said::Arm(arm) => of.alone.iter().for_each(|arms| push(arms, arm)),
+            Said::Assignment(key, arm) => {
+                for place in of.by_key.get(key).into_iter().flatten() {
+                    push(&of.alone[*place], arm);
+                }
+            }
+        });
+    }
+}
+
+/// The arm of each label, from 1; 0: it has none.
+#[derive(Debug)]
+pub struct ArmsOfLabels {
+    dimension: usize,
+    numbers: HashMap<String, u32>,
+    of_label: Vec<u32>,
+}
+
+impl ArmsOfLabels {
+    /// `numbers`: of the arms.
+    pub fn new(of: &ValueArms, numbers: &[u32]) -> Self {
+        let numbers = numbers.iter().copied();
+        Self {
+            dimension: of.dimension,
+            numbers: of.values.iter().cloned().zip(numbers).collect(),
+            of_label: Vec::new(),
+        }
+    }
+
+    /// Gives new labels their arms.
     pub fn learn(&mut self, labels: &Labels) {
         for label in self.of_label.len()..labels.known.len() {
             let text = labels.text(label, self.dimension);
-            let found = self
-                .values
-                .iter()
-                .position(|value| Some(value.as_str()) == text);
-            let found = found.filter(|arm| self.is_kept[*arm]);
-            self.of_label.push(found.map_or(0, |arm| arm as u8 + 1));
+            let arm = text.and_then(|text| self.numbers.get(text));
+            self.of_label.push(arm.copied().unwrap_or(0));
         }
     }
 
-    /// The arm of a label, from 1; 0: it has none.
-    pub fn of(&self, label: u32) -> usize {
-        self.of_label
-            .get(label as usize)
-            .map_or(0, |arm| usize::from(*arm))
+    /// The arm of a label.
+    pub fn of(&self, label: u32) -> u32 {
+        self.of_label.get(label as usize).copied().unwrap_or(0)
     }
 }

@@ -1,14 +1,19 @@
 //! Experiments as Python says them, checked.
 
+use std::collections::BTreeSet;
+
+use hashbrown::HashMap;
+
 use super::history::{Person, UserTables};
-use super::{Experiments, Exposure};
-use crate::experiments::arms::Arms;
-use crate::experiments::sums::ArmSums;
+use super::spans::{ExposureDays, Spans};
+use super::{ALL_OUTCOMES, Experiments};
+use crate::experiments::arms::{ArmsByDimension, ArmsByField, ArmsOfLabels, ValueArms};
+use crate::experiments::exposures::Exposures;
+use crate::experiments::sums::Sums;
 use crate::experiments::trial::{Trial, Work};
 use crate::panes::labels::Labels;
-use crate::spec::experiments::ExperimentsSpec;
+use crate::spec::experiments::{ExperimentsSpec, ExposedBy, ExposureSpec};
 use crate::spec::{RowLimit, Spec};
-use hashbrown::HashTable;
 
 /// Combinations of values under which rows are kept; all further ones are `other`.
 const MAX_LABELS: usize = 20_000;
@@ -21,56 +26,62 @@ impl Experiments {
         Self::bounded(spec, whole.dimensions.len(), whole.limits.of_days())
     }
 
-    /// `limit`: of the rows by day, and of those by time.
+    /// `limit`: of the rows by slot, of those by time, and of those of exposures.
     pub fn bounded(
         spec: &ExperimentsSpec,
         dimensions: usize,
         limit: RowLimit,
     ) -> Result<Self, String> {
         check(spec, dimensions)?;
-        let mut arms: Vec<Arms> = Vec::new();
-        let mut exposures = Vec::new();
-        for exposure in &spec.exposures {
-            exposures.push(Exposure {
-                days: exposure.days.0..exposure.days.1,
-                arms: place_of(&mut arms, exposure.dimension, &exposure.arms)?,
-                spec: exposure.clone(),
-            });
+        let exposures = (0..).zip(&spec.exposures);
+        let values: Vec<ValueArms> = exposures.clone().filter_map(value_arms).collect();
+        let mut by_field = ArmsByField::default();
+        for (place, exposure) in exposures {
+            if let ExposedBy::Fields(fields) = &exposure.by {
+                by_field.add(place, fields, &exposure.arms);
+            }
         }
-        let mut trials = Vec::new();
-        for trial in &spec.trials {
-            let is_attributed = spec.exposures[trial.exposure].is_attributed;
-            let width = spec.sums.len();
-            let built = Trial::new(trial, is_attributed, trial.arms.len(), width)?;
-            trials.push((built, place_of(&mut arms, trial.dimension, &trial.arms)?));
+        let (mut trials, mut trials_of) = (Vec::new(), vec![Vec::new(); spec.exposures.len()]);
+        let (mut of_labels, mut key) = (Vec::new(), ALL_OUTCOMES + 1);
+        for (place, trial) in spec.trials.iter().enumerate() {
+            let exposure = &spec.exposures[trial.exposure];
+            let attributed = exposure.is_attributed.then_some(of_labels.len());
+            if exposure.is_attributed {
+                let of = values.iter().find(|of| of.exposure as usize == trial.exposure);
+                let of = of.ok_or("outcomes are attributed by the values of a dimension")?;
+                of_labels.push(ArmsOfLabels::new(of, &trial.arms));
+            }
+            let built = Trial::new(trial, spec.sums.len(), key, attributed)?;
+            key = built.keys.end;
+            trials_of[trial.exposure].push(place);
+            trials.push(built);
         }
-        let of_arms = arms.iter().map(|arms| arms.dimension);
-        let mut places: Vec<usize> = of_arms.chain(spec.explored.iter().copied()).collect();
-        places.sort_unstable();
-        places.dedup();
-        let days = exposures.iter().map(|exposure: &Exposure| &exposure.days);
-        let sums: Vec<ArmSums> = trials
-            .iter()
-            .map(|(t, _)| ArmSums::new(t.width()))
-            .collect();
+        let is_attributed = |of: &&ValueArms| spec.exposures[of.exposure as usize].is_attributed;
+        let attributed = values.iter().filter(is_attributed);
+        let of_arms: Vec<usize> = attributed.map(|of| of.dimension).collect();
+        let places: BTreeSet<usize> = of_arms.into_iter().chain(spec.explored.iter().copied()).collect();
+        let days: Vec<ExposureDays> = spec.exposures.iter().map(days_of).collect();
+        let exposures = Exposures::new(days.iter().map(|days| days.parts).collect());
         Ok(Self {
             columns: spec.columns.clone(),
             is_stored: vec![false; spec.columns.len()],
             limit: limit.rows,
-            every_day: days.clone().map(|days| days.start).min().unwrap_or(0)
-                ..days.map(|days| days.end).max().unwrap_or(0),
-            exposures,
-            arms,
-            labels: Labels::new(places, MAX_LABELS),
-            looked_at: 0,
-            tables: UserTables::new(spec.columns.len(), limit.of_a_user),
+            exposures: spec.exposures.clone(),
+            spans: Spans::new(&days),
+            first_day: trials.iter().map(|trial| trial.days.start).min().unwrap_or(0),
+            trials,
+            trials_of,
+            by_dimension: ArmsByDimension::new(values),
+            by_field,
+            of_labels,
+            labels: Labels::new(places.into_iter().collect(), MAX_LABELS),
+            tables: UserTables::new(spec.columns.len(), limit.of_a_user, exposures),
             final_ms: 0,
             sample_bits: 0,
-            delta: sums.clone(),
-            sums,
-            is_changed: vec![false; trials.len()],
-            trials,
-            dirty: HashTable::new(),
+            sums: Sums::default(),
+            delta: Sums::default(),
+            changed: BTreeSet::new(),
+            dirty: HashMap::new(),
             last_dirty: None,
             is_stale: false,
             person: Person::default(),
@@ -79,14 +90,23 @@ impl Experiments {
     }
 }
 
-/// The place of these arms among all, where they are put if they are missing.
-fn place_of(all: &mut Vec<Arms>, dimension: usize, values: &[String]) -> Result<usize, String> {
-    let is_it = |arms: &Arms| arms.dimension == dimension && arms.values == values;
-    if let Some(place) = all.iter().position(is_it) {
-        return Ok(place);
+fn value_arms((exposure, spec): (u32, &ExposureSpec)) -> Option<ValueArms> {
+    match spec.by {
+        ExposedBy::Fields(_) => None,
+        ExposedBy::Dimension(dimension) => Some(ValueArms {
+            dimension,
+            exposure,
+            values: spec.arms.clone(),
+        }),
     }
-    all.push(Arms::new(dimension, values.to_vec())?);
-    Ok(all.len() - 1)
+}
+
+fn days_of(spec: &ExposureSpec) -> ExposureDays {
+    ExposureDays {
+        wanted: spec.days.0..spec.days.1,
+        first: spec.first_day,
+        parts: !spec.is_attributed,
+    }
 }
 
 /// An error where places or days do not fit.
@@ -105,7 +125,11 @@ fn check(spec: &ExperimentsSpec, dimensions: usize) -> Result<(), String> {
         if days.iter().any(|day| !(-MAX_DAY..=MAX_DAY).contains(day)) || start > stop {
             return Err(format!("an exposure has the days [{start}, {stop})"));
         }
-        if exposure.dimension >= dimensions || !(0..1 << 62).contains(&exposure.code) {
+        let is_known = match exposure.by {
+            ExposedBy::Dimension(dimension) => dimension < dimensions,
+            ExposedBy::Fields(_) => true,
+        };
+        if !is_known || !(0..1 << 62).contains(&exposure.code) {
             return Err("an exposure has no such dimension, or a code that is no code".to_owned());
         }
     }
@@ -113,8 +137,13 @@ fn check(spec: &ExperimentsSpec, dimensions: usize) -> Result<(), String> {
         return Err("experiments are explored by a dimension that there is not".to_owned());
     }
     for trial in &spec.trials {
-        if trial.dimension >= dimensions || trial.exposure >= spec.exposures.len() {
-            return Err("an experiment has no such dimension or exposure".to_owned());
+        if trial.exposure >= spec.exposures.len() {
+            return Err("an experiment has no such exposure".to_owned());
+        }
+        let arms = spec.exposures[trial.exposure].arms.len();
+        let numbers: BTreeSet<u32> = trial.arms.iter().copied().collect();
+        if trial.arms.len() != arms || !numbers.into_iter().eq(1..=arms as u32) {
+            return Err("the arms of an experiment are not those of its exposure".to_owned());
         }
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! The rows of users, and what one of them did.
 
-use crate::experiments::exposures::Exposures;
+use crate::experiments::exposures::{ArmOf, Exposures};
 use crate::experiments::trial::{Did, History};
 use crate::experiments::user_days::{UserDayKey, UserDays};
 use crate::panes::Overflow;
@@ -10,8 +10,9 @@ use super::DAY_MS;
 /// The rows of one partition.
 #[derive(Debug)]
 pub struct UserTables {
+    /// By slot: a day, or the part of it from a first exposure of the user to the next.
     pub days: UserDays,
-    /// Rows by time: it is open whether they count.
+    /// By time: it is open which slots there will be.
     pub pending: UserDays,
     pub exposures: Exposures,
     /// Rows that one user may have.
@@ -19,19 +20,22 @@ pub struct UserTables {
 }
 
 impl UserTables {
-    pub fn new(sums: usize, user_rows: u32) -> Self {
+    pub fn new(sums: usize, user_rows: u32, exposures: Exposures) -> Self {
         Self {
             days: UserDays::new(sums, user_rows),
             pending: UserDays::new(sums, user_rows),
-            exposures: Exposures::default(),
+            exposures,
             user_rows,
         }
     }
 
     /// Every user with rows.
     pub fn users(&self) -> impl Iterator<Item = u64> {
-        let others = self.pending.users().filter(|user| !self.days.has(*user));
-        self.days.users().chain(others)
+        let has_days = |user: &u64| self.days.has(*user);
+        let pending = self.pending.users().filter(move |user| !has_days(user));
+        let is_other = move |user: &u64| !has_days(user) && !self.pending.has(*user);
+        let exposed = self.exposures.users().filter(is_other);
+        self.days.users().chain(pending).chain(exposed)
     }
 
     /// Users with so many rows that not all may find room when they are settled.
@@ -42,13 +46,25 @@ impl UserTables {
         users.filter(move |user| rows(*user) > self.user_rows)
     }
 
-    /// Bring rows before this time to their days.
+    /// The key of a row by time under its slot, as things are known now.
+    pub fn slotted(&self, key: &UserDayKey) -> UserDayKey {
+        let day_ms = key.at.div_euclid(DAY_MS) * DAY_MS;
+        UserDayKey {
+            at: self.exposures.slot(key.user, key.at, day_ms),
+            ..*key
+        }
+    }
+
+    /// Bring rows before this time to their slots.
     pub fn settle(&mut self, final_ms: i64) -> Result<(), Overflow> {
-        for (key, amounts) in self.pending.iter() {
+        let mut settled = Vec::new();
+        for (number, (key, _)) in self.pending.iter().enumerate() {
             if key.at < final_ms {
-                let dated = dated(&self.exposures, key);
-                self.days.add_row(&dated, amounts)?;
+                settled.push((number, self.slotted(key)));
             }
+        }
+        for (number, key) in settled {
+            self.days.add_row(&key, self.pending.amounts(number))?;
         }
         self.pending.remove_before(final_ms);
         Ok(())
@@ -67,23 +83,15 @@ impl UserTables {
     }
 }
 
-/// A row by time under its day, as things are known now.
-fn dated(exposures: &Exposures, key: &UserDayKey) -> UserDayKey {
-    let is_exposed = exposures.is_exposed(key.user, key.part >> 1, key.at);
-    UserDayKey {
-        at: key.at.div_euclid(DAY_MS),
-        part: key.part | u32::from(is_exposed),
-        ..*key
-    }
-}
-
-/// The rows of one user at a time; its buffers are used again.
+/// What one user at a time did and saw; its buffers are used again.
 #[derive(Debug, Default)]
 pub struct Person {
     width: usize,
-    /// In the order of exposures and days.
+    /// In the order of time.
     did: Vec<Did>,
     amounts: Vec<i64>,
+    /// By exposure.
+    saw: Vec<(ArmOf, i64)>,
 }
 
 impl Person {
@@ -92,34 +100,40 @@ impl Person {
         self.width = tables.days.width();
         self.did.clear();
         self.amounts.clear();
-        for (key, amounts) in tables.days.of(user) {
-            self.push(key, amounts);
+        let rows = tables.days.of(user).chain(tables.pending.of(user));
+        for (key, amounts) in rows {
+            self.did.push(Did {
+                at_ms: key.at,
+                day: key.at.div_euclid(DAY_MS),
+                label: key.label,
+                row: self.amounts.len(),
+            });
+            self.amounts.extend_from_slice(amounts);
         }
-        for (key, amounts) in tables.pending.of(user) {
-            self.push(&dated(&tables.exposures, key), amounts);
-        }
-        self.did.sort_unstable_by_key(|did| (did.exposure, did.day));
+        self.did.sort_unstable_by_key(|did| did.at_ms);
+        self.saw.clear();
+        self.saw.extend(tables.exposures.of(user));
+        self.saw.sort_unstable_by_key(|(of, _)| of.exposure);
     }
 
-    fn push(&mut self, key: &UserDayKey, amounts: &[i64]) {
-        self.did.push(Did {
-            exposure: key.part >> 1,
-            day: key.at,
-            label: key.label,
-            is_exposed: key.part & 1 == 1,
-            at: self.amounts.len(),
-        });
-        self.amounts.extend_from_slice(amounts);
-    }
-
-    /// What he did under one exposure.
-    pub fn under(&self, exposure: u32) -> History<'_> {
-        let start = self.did.partition_point(|did| did.exposure < exposure);
-        let stop = self.did.partition_point(|did| did.exposure <= exposure);
+    /// What the user did.
+    pub fn history(&self) -> History<'_> {
         History {
-            did: &self.did[start..stop],
+            did: &self.did,
             amounts: &self.amounts,
             width: self.width,
         }
+    }
+
+    /// The arms that the user saw, with the first time of each, exposure by exposure.
+    pub fn saw(&self) -> impl Iterator<Item = &[(ArmOf, i64)]> {
+        self.saw.chunk_by(|a, b| a.0.exposure == b.0.exposure)
+    }
+
+    /// Those of one exposure.
+    pub fn saw_of(&self, exposure: u32) -> &[(ArmOf, i64)] {
+        let mut saw = self.saw();
+        saw.find(|saw| saw[0].0.exposure == exposure)
+            .unwrap_or_default()
     }
 }

@@ -11,8 +11,6 @@ pub struct Layout {
     pub moments: Vec<usize>,
     /// How many statistics an arm has on a day.
     pub stats: usize,
-    /// The most statistics that are added to at once: those of a measure, or the first ones.
-    pub width: usize,
 }
 
 impl Layout {
@@ -28,7 +26,6 @@ impl Layout {
         Self {
             firsts,
             stats,
-            width: moments.iter().copied().max().unwrap_or(0).max(counts),
             moments,
         }
     }

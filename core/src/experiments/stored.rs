@@ -2,9 +2,11 @@
 
 use super::{DAY_MS, Experiments};
 use crate::columns::{Columns, LoadError, StoredRow, stored_row};
+use crate::experiments::exposures::ArmOf;
 use crate::experiments::user_days::{UserDayKey, UserDays};
 use crate::hash::in_sample;
 use crate::panes::MAX_SUM;
+use crate::spec::experiments::ExposureSpec;
 
 /// A stored table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,30 +32,28 @@ impl ExperimentTable {
     /// The latest time of stored rows.
     pub fn latest_ms(self, columns: &Columns) -> Result<i64, LoadError> {
         match self {
-            Self::Days => Ok(columns.largest("at")? * DAY_MS),
-            Self::Pending => columns.largest("at"),
+            Self::Days | Self::Pending => columns.largest("at"),
             Self::Exposures => columns.largest("first_ms"),
         }
     }
 }
 
 stored_row! {
-    /// Since when a user is exposed. `code`: of what exposes.
+    /// Since when a user is exposed to an arm. `code`: of what exposes; `arm`: from 1.
     struct ExposureRow {
         user: u64,
         code: i64,
+        arm: i16,
         first_ms: i64,
     }
 }
 
 stored_row! {
-    /// What a user did on a day, or at a time; beside it stands a column for each sum.
-    /// `part`: twice the code of the exposure, and 1 more for after it.
+    /// What a user did in a slot, or at a time; beside it stands a column for each sum.
     struct UserDayRow {
         user: u64,
         at: i64,
         label: i32,
-        part: i64,
     }
 }
 
@@ -76,12 +76,7 @@ impl Experiments {
 
     /// Stored rows of a table before this time (ms) are not wanted.
     pub fn horizon_ms(&self, table: ExperimentTable) -> i64 {
-        let first = self
-            .exposures
-            .iter()
-            .map(|exposure| exposure.days.start)
-            .min();
-        let first_ms = first.map_or(i64::MAX, |day| day * DAY_MS);
+        let first_ms = self.spans.first_day().map_or(i64::MAX, |day| day * DAY_MS);
         if table == ExperimentTable::Pending {
             first_ms.max(self.final_ms)
         } else {
@@ -106,17 +101,14 @@ impl Experiments {
             ExperimentTable::Pending => self.columns_of(&tables.pending, first, end),
             ExperimentTable::Exposures => {
                 let rows = tables.exposures.changed(first, end);
-                ExposureRow::columns(rows.map(|(user, exposure, first_ms)| ExposureRow {
+                ExposureRow::columns(rows.map(|(user, of, first_ms)| ExposureRow {
                     user,
-                    code: self.code(exposure),
+                    code: self.exposures[of.exposure as usize].code,
+                    arm: of.arm as i16,
                     first_ms,
                 }))
             }
         }
-    }
-
-    fn code(&self, exposure: u32) -> i64 {
-        self.exposures[exposure as usize].spec.code
     }
 
     fn columns_of(&self, rows: &UserDays, first: u32, end: u32) -> Columns {
@@ -125,7 +117,6 @@ impl Experiments {
             user: key.user,
             at: key.at,
             label: key.label as i32,
-            part: 2 * self.code(key.part >> 1) + i64::from(key.part & 1),
         }));
         for (at, name) in self.columns.iter().enumerate() {
             columns.add(name, found.iter().map(|(_, sums)| sums[at]).collect());
@@ -149,9 +140,9 @@ impl Experiments {
     /// that any experiment looks at, in the order of the dimensions; empty where they lack it.
     pub fn restore(&mut self, labels: Vec<Vec<String>>, final_ms: i64, sample_bits: u32) {
         self.labels.load(labels);
-        self.arms
-            .iter_mut()
-            .for_each(|arms| arms.learn(&self.labels));
+        for arms in &mut self.of_labels {
+            arms.learn(&self.labels);
+        }
         self.final_ms = final_ms;
         self.keep_sample(if self.is_empty() { 0 } else { sample_bits });
     }
@@ -170,10 +161,25 @@ impl Experiments {
 
     fn load_exposures(&mut self, columns: &Columns) -> Result<(), LoadError> {
         for row in ExposureRow::rows(columns)? {
-            let day = row.first_ms.div_euclid(DAY_MS);
-            if let Some(exposure) = self.wanted(row.user, row.code, day) {
-                self.tables.exposures.set(row.user, exposure, row.first_ms);
+            if !in_sample(row.user, self.sample_bits) {
+                continue;
             }
+            let day = row.first_ms.div_euclid(DAY_MS);
+            let is_it = |exposure: &ExposureSpec| {
+                exposure.code == row.code && (exposure.first_day..exposure.days.1).contains(&day)
+            };
+            let Some(place) = self.exposures.iter().position(is_it) else {
+                continue;
+            };
+            let arm = u32::try_from(row.arm).unwrap_or(0);
+            if !(1..=self.exposures[place].arms.len()).contains(&(arm as usize)) {
+                return Err("a row of exposures has an unknown arm".into());
+            }
+            let of = ArmOf {
+                exposure: place as u32,
+                arm,
+            };
+            self.tables.exposures.set(row.user, of, row.first_ms);
         }
         Ok(())
     }
@@ -185,15 +191,8 @@ impl Experiments {
         }
         let is_pending = table == ExperimentTable::Pending;
         for (place, row) in UserDayRow::rows(columns)?.enumerate() {
-            let day = if is_pending {
-                row.at.div_euclid(DAY_MS)
-            } else {
-                row.at
-            };
-            let Some(exposure) = self.wanted(row.user, row.part >> 1, day) else {
-                continue;
-            };
-            if is_pending && row.at < self.final_ms {
+            let is_settled = is_pending && row.at < self.final_ms;
+            if is_settled || !self.is_wanted(row.user, row.at) {
                 continue;
             }
             let label = u32::try_from(row.label).ok();
@@ -202,7 +201,6 @@ impl Experiments {
                 user: row.user,
                 at: row.at,
                 label: label.ok_or("a row of users has an unknown label")?,
-                part: 2 * exposure + (row.part & 1) as u32,
             };
             let amounts = sums.iter().map(|sums| sums.map_or(0, |sums| sums[place]));
             let held = if is_pending {
@@ -228,13 +226,5 @@ impl Experiments {
             found.push(sums);
         }
         Ok(found)
-    }
-
-    /// The place of the exposure with a code, if the day is wanted and the user in the sample.
-    fn wanted(&self, user: u64, code: i64, day: i64) -> Option<u32> {
-        let is_it = |exposure: &super::Exposure| exposure.spec.code == code;
-        let place = self.exposures.iter().position(is_it)?;
-        let is_wanted = self.exposures[place].days.contains(&day);
-        (is_wanted && in_sample(user, self.sample_bits)).then_some(place as u32)
     }
 }

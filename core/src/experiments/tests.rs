@@ -1,6 +1,7 @@
 use ethnum::I256;
 use serde_json::{Value, json};
 
+use super::trial::SHOWN;
 use super::*;
 use crate::changes::Combination;
 use crate::hash::{HashKey, mix};
@@ -19,13 +20,13 @@ const VALUE_HIGH: usize = 4;
 fn whole_spec() -> Value {
     let names = ["impressions", "outcomes", "clicks", "value", "value_high"];
     let exposure = |is_attributed: bool, code: i64| {
-        json!({"dimension": 0, "arms": ["A", "B"], "first_day": DAY,
+        json!({"by": {"dimension": 0}, "arms": ["A", "B"], "first_day": DAY,
                "is_attributed": is_attributed, "days": [DAY - 2, DAY + 9], "code": code})
     };
     let clicks = json!({"above": CLICKS, "below": SHOWN, "high": null});
     let value = json!({"above": VALUE, "below": null, "high": VALUE_HIGH, "cap": "quantile"});
     let trial = |exposure: usize, days: i64, covariates: Value| {
-        json!({"dimension": 0, "arms": ["A", "B"], "days": [DAY, DAY + days],
+        json!({"days": [DAY, DAY + days], "arms": [1, 2],
                "covariates": covariates, "exposure": exposure, "measures": [&clicks, &value]})
     };
     json!({
@@ -55,6 +56,24 @@ fn dimensions() -> Dimensions {
     Dimensions::new(HashKey(1, 2), &both.map(dimension))
 }
 
+/// What an event adds; an impression exposes its user.
+fn add(
+    experiments: &mut Experiments,
+    dimensions: &Dimensions,
+    sum: usize,
+    (place, amount): (UserAt, i64),
+) -> Result<(), Overflow> {
+    if sum == SHOWN {
+        experiments.expose(dimensions, place);
+    }
+    experiments.add(dimensions, sum, place, amount)
+}
+
+/// The sums of an experiment.
+fn columns_of(experiments: &Experiments, trial: usize) -> Columns {
+    experiments.trials[trial].columns(&experiments.sums, ALL_OUTCOMES..ALL_OUTCOMES + 1)
+}
+
 /// Experiments, the dimensions of their events, and all that was added to them.
 struct Run {
     experiments: Experiments,
@@ -80,16 +99,16 @@ impl Run {
 
     fn add(&mut self, sum: usize, place: UserAt, amount: i64) -> Result<(), Overflow> {
         self.added.push((sum, place, amount));
-        self.experiments.add(&self.dimensions, sum, place, amount)
+        add(&mut self.experiments, &self.dimensions, sum, (place, amount))
     }
 
     fn refresh(&mut self, clock_ms: i64) -> Result<(), Overflow> {
         self.final_ms = clock_ms - LATENESS_MS;
-        self.experiments.refresh(&self.dimensions, self.final_ms)
+        self.experiments.refresh(self.final_ms)
     }
 
     fn columns(&self, trial: usize) -> Columns {
-        self.experiments.sums(trial).unwrap()
+        columns_of(&self.experiments, trial)
     }
 
     /// The sums are those of a partition to which all of it came at once.
@@ -100,11 +119,11 @@ impl Run {
         let mut whole = experiments(whole_spec(), (1 << 30, 1 << 18)).unwrap();
         whole.keep_sample(self.experiments.sample_bits());
         for (sum, place, amount) in &self.added {
-            whole.add(&self.dimensions, *sum, *place, *amount).unwrap();
+            add(&mut whole, &self.dimensions, *sum, (*place, *amount)).unwrap();
         }
-        whole.refresh(&self.dimensions, self.final_ms).unwrap();
+        whole.refresh(self.final_ms).unwrap();
         for trial in 0..3 {
-            assert_eq!(self.columns(trial).0, whole.sums(trial).unwrap().0);
+            assert_eq!(self.columns(trial).0, columns_of(&whole, trial).0);
         }
     }
 }
@@ -200,14 +219,14 @@ fn rows_are_settled_when_time_moves_on() {
 }
 
 #[test]
-fn only_experiments_whose_sums_changed_are_written() {
+fn only_days_whose_sums_changed_are_written() {
     let mut run = Run::new(1 << 30, 1 << 18);
     let (user, combination) = (mix(1, 1), run.combination("A", "home"));
     run.add(SHOWN, (user, T0 + 4 * DAY_MS, combination), 1)
         .unwrap();
     assert_eq!(run.experiments.take_changed(), [0; 0]);
     run.check(T0);
-    assert_eq!(run.experiments.take_changed(), [0, 2]);
+    assert_eq!(run.experiments.take_changed(), [DAY + 4]);
     run.check(T0);
     assert_eq!(run.experiments.take_changed(), [0; 0]);
     let before = run.columns(0);
@@ -285,12 +304,10 @@ fn a_user_has_so_many_rows_and_no_more() {
     }
     assert_eq!(run.experiments.tables.pending.rows_of(7), 1000);
     assert!(run.experiments.dropped_rows() > 0);
-    run.experiments.refresh(&run.dimensions, 0).unwrap();
+    run.experiments.refresh(0).unwrap();
     run.add(SHOWN, (7, T0, arm), 1).unwrap();
     run.add(SHOWN, (8, T0, none), 1).unwrap();
-    run.experiments
-        .refresh(&run.dimensions, T0 + 7 * DAY_MS)
-        .unwrap();
+    run.experiments.refresh(T0 + 7 * DAY_MS).unwrap();
     let days = (DAY, DAY + 9);
     let found = run.experiments.of_range(&run.dimensions, 0, days, None);
     assert_eq!(found.unwrap()[""].0, run.columns(0).0);
@@ -298,19 +315,17 @@ fn a_user_has_so_many_rows_and_no_more() {
 
 #[test]
 fn rows_that_find_no_room_on_their_days_do_not_count() {
-    let mut run = Run::new(1 << 30, 6);
+    let mut run = Run::new(1 << 30, 4);
     let (none, arm) = (run.combination("", "home"), run.combination("A", "home"));
     for day in 0..4 {
         run.add(CLICKS, (7, T0 + day * DAY_MS + 1, none), 1)
             .unwrap();
     }
     run.add(SHOWN, (7, T0, arm), 1).unwrap();
-    run.experiments.refresh(&run.dimensions, 0).unwrap();
+    run.experiments.refresh(0).unwrap();
     assert_eq!(run.experiments.dropped_rows(), 0);
     let before = run.columns(0);
-    run.experiments
-        .refresh(&run.dimensions, T0 + 7 * DAY_MS)
-        .unwrap();
+    run.experiments.refresh(T0 + 7 * DAY_MS).unwrap();
     assert_ne!(run.columns(0).0, before.0);
     assert!(run.experiments.dropped_rows() > 0);
     for trial in 0..3 {
@@ -323,18 +338,17 @@ fn rows_that_find_no_room_on_their_days_do_not_count() {
 // Stored form -----------------------------------------------------------------------------------
 
 /// One stored row of users' days.
-fn blob(user: u64, at: i64, part: i64, label: i32) -> Columns {
+fn blob(user: u64, at: i64, label: i32) -> Columns {
     let mut found = Columns::default();
     found.add("user", vec![user]);
     found.add("at", vec![at]);
     found.add("label", vec![label]);
-    found.add("part", vec![part]);
     found
 }
 
 /// The same, with a sum.
 fn with_clicks(clicks: &[i64], label: i32) -> Columns {
-    let mut found = blob(1, DAY, 14, label);
+    let mut found = blob(1, T0, label);
     found.add("clicks", clicks.to_vec());
     found
 }
@@ -350,10 +364,9 @@ fn rows_that_are_not_wanted_are_left_out() {
     };
     let (days, pending) = (ExperimentTable::Days, ExperimentTable::Pending);
     let (kept, out) = (1, 1 << 63);
-    assert_eq!(load(days, blob(out, DAY, 14, 0)), 0); // not in the sample
-    assert_eq!(load(days, blob(kept, DAY + 100, 14, 0)), 0); // a day that nothing wants
-    assert_eq!(load(days, blob(kept, DAY, 18, 0)), 0); // an exposure that there is not
-    assert_eq!(load(pending, blob(kept, T0 - 1, 14, 0)), 0); // settled since
+    assert_eq!(load(days, blob(out, T0, 0)), 0); // not in the sample
+    assert_eq!(load(days, blob(kept, T0 + 100 * DAY_MS, 0)), 0); // a day that nothing wants
+    assert_eq!(load(pending, blob(kept, T0 - 1, 0)), 0); // settled since
     let mut other = with_clicks(&[5], 0);
     other.add("dropped", vec![7_i64]);
     assert_eq!(load(days, other), 1);
@@ -362,7 +375,8 @@ fn rows_that_are_not_wanted_are_left_out() {
     assert!(!stored.has("dropped"));
     let mut exposures = Columns::default();
     exposures.add("user", vec![1_u64]);
-    exposures.add("code", vec![6_i64]);
+    exposures.add("code", vec![6_i64]); // an exposure that there is not
+    exposures.add("arm", vec![1_i16]);
     exposures.add("first_ms", vec![T0]);
     run.experiments
         .load(ExperimentTable::Exposures, &exposures)

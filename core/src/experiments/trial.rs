@@ -5,9 +5,12 @@ use std::ops::Range;
 
 use ethnum::I256;
 
-use crate::experiments::arms::Arms;
+use crate::columns::Columns;
+use crate::experiments::DAY_MS;
+use crate::experiments::arms::ArmsOfLabels;
+use crate::experiments::exposures::ArmOf;
 use crate::experiments::layout::Layout;
-use crate::experiments::sums::ArmSums;
+use crate::experiments::sums::{self, Sums};
 use crate::experiments::user_state::Standing;
 use crate::spec::experiments::{MeasureSpec, TrialSpec};
 
@@ -30,23 +33,22 @@ const COUNTS: usize = 5;
 /// the first.
 const DERIVED: usize = 2;
 
-/// What a user did on one day, under one label and part.
+/// What a user did in one slot, or at a time, under one label.
 #[derive(Clone, Copy, Debug)]
 pub struct Did {
-    pub exposure: u32,
+    /// When the slot began, or the time.
+    pub at_ms: i64,
     pub day: i64,
     pub label: u32,
-    /// Whether it was after the first exposure.
-    pub is_exposed: bool,
-    /// Where his amounts stand among those of the user.
-    pub at: usize,
+    /// Where its amounts stand among those of the user.
+    pub row: usize,
 }
 
-/// What a user did under one exposure, in the order of days.
+/// What a user did, in the order of time.
 #[derive(Clone, Copy, Debug)]
 pub struct History<'a> {
     pub did: &'a [Did],
-    /// One for each sum, of each that he did.
+    /// One for each sum, of each that the user did.
     pub amounts: &'a [i64],
     /// Number of sums.
     pub width: usize,
@@ -54,7 +56,7 @@ pub struct History<'a> {
 
 impl<'a> History<'a> {
     fn amounts_of(&self, did: &Did) -> &'a [i64] {
-        &self.amounts[did.at..did.at + self.width]
+        &self.amounts[did.row..did.row + self.width]
     }
 
     /// Whether there was an impression or an outcome.
@@ -72,6 +74,30 @@ impl<'a> History<'a> {
             ..*self
         }
     }
+
+    /// Day and number of the outcomes of some days.
+    pub fn outcomes(&self, days: &Range<i64>) -> impl Iterator<Item = (i64, i64)> {
+        let within = self.within(days);
+        let outcomes = move |did: &Did| (did.day, within.amounts_of(did)[OUTCOMES]);
+        within.did.iter().map(outcomes).filter(|(_, n)| *n != 0)
+    }
+}
+
+/// Which days count, and of which of them what a user adds is wanted.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    pub within: Range<i64>,
+    pub added: Range<i64>,
+}
+
+impl Wanted {
+    /// All that some days add.
+    pub fn all_of(within: Range<i64>) -> Self {
+        Self {
+            within,
+            added: i64::MIN..i64::MAX,
+        }
+    }
 }
 
 /// One experiment.
@@ -80,11 +106,16 @@ pub struct Trial {
     pub days: Range<i64>,
     covariates: Option<Range<i64>>,
     pub exposure: u32,
-    is_attributed: bool,
+    /// The number of each arm of the exposure.
+    arms: Vec<u32>,
+    /// Where events count towards the arm that is their own: the arms of labels, by their place.
+    pub attributed: Option<usize>,
     measures: Vec<MeasureSpec>,
     /// The days since the first one that measures are of, each once.
     ages: Vec<(i64, i64)>,
     layout: Layout,
+    /// The keys of its sums on each day.
+    pub keys: Range<i64>,
 }
 
 /// Buffers that are used for one user after another.
@@ -105,21 +136,33 @@ struct Totals {
     seen_on: Option<i64>,
 }
 
-/// In which arm a user is: the first and the last that he saw, and since which day.
+/// In which arm a user is: the first and the last that the user saw, and since when.
 #[derive(Clone, Copy)]
-struct Seen {
-    first: usize,
-    last: usize,
-    day: i64,
+pub struct Seen {
+    first: u32,
+    last: u32,
+    first_ms: i64,
+}
+
+impl Seen {
+    /// Whether it is one arm.
+    pub fn is_one(&self) -> bool {
+        self.first == self.last
+    }
+
+    fn day(&self) -> i64 {
+        self.first_ms.div_euclid(DAY_MS)
+    }
 }
 
 impl Trial {
-    /// An error where sums are missing or keys would not fit 64 bits.
+    /// An error where sums are missing or keys would not fit 64 bits. `first_key`: of its sums on each
+    /// day; `attributed`: see the field.
     pub fn new(
         spec: &TrialSpec,
-        is_attributed: bool,
-        arms: usize,
         sums: usize,
+        first_key: i64,
+        attributed: Option<usize>,
     ) -> Result<Self, String> {
         let covariates = spec.covariates.filter(|days| days.0 < days.1);
         let ratios = spec.measures.iter().flat_map(MeasureSpec::ratios);
@@ -130,85 +173,126 @@ impl Trial {
         let layout = Layout::new(&spec.measures, COUNTS, covariates.is_some());
         let days = spec.days.0..spec.days.1;
         let length = i128::from(days.end) - i128::from(days.start);
-        let most = (arms as i128 + 1) * length * layout.stats as i128;
-        if days.is_empty() || most > i128::from(i64::MAX) {
+        let stats = (spec.arms.len() as i128 + 1) * layout.stats as i128;
+        if days.is_empty() || stats * length > i128::from(i64::MAX) {
             return Err(format!("an experiment has the days {days:?}"));
         }
         Ok(Self {
             days,
             covariates: covariates.map(|days| days.0..days.1),
             exposure: spec.exposure as u32,
-            is_attributed,
+            arms: spec.arms.clone(),
+            attributed,
             measures: spec.measures.clone(),
             ages: ages_of(&spec.measures),
             layout,
+            keys: first_key..first_key + stats as i64,
         })
     }
 
     /// The days of the covariates as an experiment of their own, without covariates; None where
     /// there are none.
     pub fn before(&self) -> Option<Self> {
+        let layout = Layout::new(&self.measures, COUNTS, false);
         Some(Self {
             days: self.covariates.clone()?,
             covariates: None,
             exposure: self.exposure,
-            is_attributed: false,
+            arms: self.arms.clone(),
+            attributed: None,
             measures: self.measures.clone(),
             ages: self.ages.clone(),
-            layout: Layout::new(&self.measures, COUNTS, false),
+            keys: 0..2 * layout.stats as i64,
+            layout,
         })
     }
 
-    /// How many statistics are added to at once, at most.
-    pub fn width(&self) -> usize {
-        self.layout.width
+    /// The key of an arm (0: none) and a statistic on each day.
+    fn key(&self, arm: u32, stat: usize) -> i64 {
+        self.keys.start + i64::from(arm) * self.layout.stats as i64 + stat as i64
     }
 
-    /// One integer of arm (0: none), day and statistic.
-    fn key(&self, arm: usize, day: i64, stat: usize) -> i64 {
-        let place = arm as i64 * (self.days.end - self.days.start) + day - self.days.start;
-        place * self.layout.stats as i64 + stat as i64
+    /// All sums, as columns of arm, day and statistic in one key; `outcomes`: of all users, by day.
+    pub fn columns(&self, sums: &Sums, outcomes: Range<i64>) -> Columns {
+        let length = self.days.end - self.days.start;
+        let stats = self.layout.stats as i64;
+        let key = |day: i64, key: i64| {
+            let (arm, stat) = (key / stats, key % stats);
+            (arm * length + day - self.days.start) * stats + stat
+        };
+        let own = sums.within(&self.days, self.keys.clone());
+        let own = own.map(|(day, at, sum)| (key(day, at - self.keys.start), sum));
+        let of_all = sums.within(&self.days, outcomes);
+        let of_all = of_all.map(|(day, _, sum)| (key(day, UNEXPOSED as i64), sum));
+        sums::columns(own.chain(of_all).collect())
     }
 
-    /// Add what a user contributes. `history`: all that he did under the trial's exposure; `within`:
-    /// the only days that count, except that who was exposed before is in, and who was in several
-    /// arms on any day is not.
+    /// In which arm a user is, who saw these at first at these times; None: in none.
+    pub fn seen(&self, saw: &[(ArmOf, i64)]) -> Option<Seen> {
+        let is_in = |first_ms: i64| self.days.contains(&first_ms.div_euclid(DAY_MS));
+        let inside = saw.iter().filter(|(_, first_ms)| is_in(*first_ms));
+        let seen = inside.map(|(of, first_ms)| {
+            let arm = self.arms[of.arm as usize - 1];
+            Seen {
+                first: arm,
+                last: arm,
+                first_ms: *first_ms,
+            }
+        });
+        seen.reduce(|a, b| Seen {
+            first: a.first.min(b.first),
+            last: a.last.max(b.last),
+            first_ms: a.first_ms.min(b.first_ms),
+        })
+    }
+
+    /// Add what a user contributes who saw an arm. `within`: the only days that count, except that who
+    /// was exposed before is in, and who was in several arms on any day is not.
     pub fn contribute(
         &self,
-        history: &History<'_>,
-        arms: &Arms,
-        within: &Range<i64>,
+        (history, seen): (&History<'_>, Seen),
+        arms: Option<&ArmsOfLabels>,
+        wanted: &Wanted,
         work: &mut Work,
-        (sums, sign): (&mut ArmSums, i64),
+        (sums, sign): (&mut Sums, i64),
+    ) {
+        if !seen.is_one() {
+            if wanted.added.contains(&seen.day()) {
+                sums.add(seen.day(), self.key(0, MIXED), I256::from(sign));
+            }
+            return;
+        }
+        let arm = seen.last;
+        let counts = |did: &&Did| match arms {
+            Some(arms) => arms.of(did.label) == arm,
+            None => did.at_ms >= seen.first_ms,
+        };
+        let inside = history.within(&self.days);
+        for did in inside.within(&wanted.within).did {
+            let outcomes = inside.amounts_of(did)[OUTCOMES];
+            if outcomes != 0 && wanted.added.contains(&did.day) && !counts(&did) {
+                sums.add(did.day, self.key(0, EARLY), I256::from(sign * outcomes));
+            }
+        }
+        let from = wanted.within.start;
+        let ended = inside.within(&(self.days.start..wanted.within.end));
+        let did = (&ended, arm, from, &wanted.added);
+        self.accumulate(history, did, counts, work, (sums, sign));
+    }
+
+    /// Add outcomes of some days as those of a user who saw no arm.
+    pub fn add_unexposed(
+        &self,
+        history: &History<'_>,
+        wanted: &Wanted,
+        (sums, sign): (&mut Sums, i64),
     ) {
         let inside = history.within(&self.days);
-        let seen = self.seen(&inside, arms);
-        if let Some(seen) = seen.filter(|seen| seen.first < seen.last) {
-            sums.add(self.key(0, seen.day, 0), MIXED, I256::from(sign));
-            return;
-        }
-        let arm = seen.map_or(0, |seen| seen.last);
-        let counts = |did: &&Did| {
-            if self.is_attributed {
-                arms.of(did.label) == arm
-            } else {
-                did.is_exposed
+        for (day, outcomes) in inside.outcomes(&wanted.within) {
+            if wanted.added.contains(&day) {
+                sums.add(day, self.key(0, UNEXPOSED), I256::from(sign * outcomes));
             }
-        };
-        let is_outside = |did: &&Did| arm == 0 || !counts(did);
-        let stat = if arm > 0 { EARLY } else { UNEXPOSED };
-        self.add_outside(&inside.within(within), is_outside, stat, (sums, sign));
-        if arm == 0 {
-            return;
         }
-        let ended = inside.within(&(self.days.start..within.end));
-        self.accumulate(
-            history,
-            (&ended, arm, within.start),
-            counts,
-            work,
-            (sums, sign),
-        );
     }
 
     /// Add what a user contributes if every label is one of the first arm. In are users with an
@@ -218,76 +302,45 @@ impl Trial {
         &self,
         history: &History<'_>,
         work: &mut Work,
-        sums: &mut ArmSums,
+        sums: &mut Sums,
     ) {
         let inside = history.within(&self.days);
         let is_shown = |did: &&Did| inside.amounts_of(did)[SHOWN] > 0;
         if let Some(first) = inside.did.iter().find(is_shown) {
-            let counts = |did: &&Did| did.day >= first.day;
-            self.accumulate(history, (&inside, 1, first.day), counts, work, (sums, 1));
+            let (day, all) = (first.day, i64::MIN..i64::MAX);
+            let counts = |did: &&Did| did.day >= day;
+            self.accumulate(history, (&inside, 1, day, &all), counts, work, (sums, 1));
         }
     }
 
-    /// The arms of which the user had an impression.
-    fn seen(&self, inside: &History<'_>, arms: &Arms) -> Option<Seen> {
-        let mut seen: Option<Seen> = None;
-        for did in inside.did {
-            let arm = arms.of(did.label);
-            if arm > 0 && inside.amounts_of(did)[SHOWN] > 0 {
-                let start = Seen {
-                    first: arm,
-                    last: arm,
-                    day: did.day,
-                };
-                let held = seen.get_or_insert(start);
-                held.first = held.first.min(arm);
-                held.last = held.last.max(arm);
-            }
-        }
-        seen
-    }
-
-    /// The value (one of those of labels) that most impressions of the user's arm have on the first
-    /// day with any, of equals the first; none of a user who is in no arm, or in several.
+    /// The value (one of those of labels) that most impressions have that count on the first day of
+    /// the user, of equals the first; `unknown` where there are none; None of a user who is in several
+    /// arms.
     pub fn value_of<'v>(
         &self,
-        history: &History<'_>,
-        arms: &Arms,
+        (history, seen): (&History<'_>, Seen),
+        arms: Option<&ArmsOfLabels>,
         values: &'v [String],
     ) -> Option<&'v str> {
-        let inside = history.within(&self.days);
-        let seen = self.seen(&inside, arms)?;
-        if seen.first < seen.last {
+        if !seen.is_one() {
             return None;
         }
+        let counts = |did: &&Did| match arms {
+            Some(arms) => arms.of(did.label) == seen.last,
+            None => did.at_ms >= seen.first_ms,
+        };
+        let day = seen.day();
+        let inside = history.within(&(day..day + 1));
         let mut shown: BTreeMap<&str, i64> = BTreeMap::new();
-        for did in inside.did.iter().filter(|did| did.day == seen.day) {
-            if arms.of(did.label) == seen.first {
-                *shown.entry(&values[did.label as usize]).or_default() +=
-                    inside.amounts_of(did)[SHOWN];
+        for did in inside.did.iter().filter(counts) {
+            let impressions = inside.amounts_of(did)[SHOWN];
+            if impressions > 0 {
+                *shown.entry(&values[did.label as usize]).or_default() += impressions;
             }
         }
         let most = shown.values().max().copied();
-        shown
-            .into_iter()
-            .find(|(_, n)| Some(*n) == most)
-            .map(|(value, _)| value)
-    }
-
-    /// Count outcomes that count towards no arm.
-    fn add_outside(
-        &self,
-        inside: &History<'_>,
-        is_outside: impl Fn(&&Did) -> bool,
-        stat: usize,
-        (sums, sign): (&mut ArmSums, i64),
-    ) {
-        for did in inside.did.iter().filter(is_outside) {
-            let outcomes = inside.amounts_of(did)[OUTCOMES];
-            if outcomes != 0 {
-                sums.add(self.key(0, did.day, 0), stat, I256::from(sign * outcomes));
-            }
-        }
+        let mut found = shown.into_iter().filter(|(_, n)| Some(*n) == most);
+        Some(found.next().map_or("unknown", |(value, _)| value))
     }
 
     /// Add the differences between each day and the day before, of what counts. What was before
@@ -295,10 +348,10 @@ impl Trial {
     fn accumulate<'a>(
         &self,
         history: &History<'a>,
-        (ended, arm, from): (&History<'a>, usize, i64),
+        (ended, arm, from, added): (&History<'a>, u32, i64, &Range<i64>),
         counts: impl Fn(&&Did) -> bool,
         work: &mut Work,
-        (sums, sign): (&mut ArmSums, i64),
+        (sums, sign): (&mut Sums, i64),
     ) {
         work.totals
             .resize_with(1 + self.ages.len(), Totals::default);
@@ -309,12 +362,15 @@ impl Trial {
         for did in ended.did.iter().filter(counts) {
             let day = did.day.max(from);
             if let Some(done) = last.filter(|done| *done != day) {
-                self.step(arm, done, work, (sums, sign));
+                self.step(arm, (done, day), added, work, (sums, sign));
             }
             last = Some(day);
+            if day >= added.end {
+                return;
+            }
             let is_active = did.day >= from && ended.is_active(did);
-            if is_active && active_on.replace(day) != Some(day) {
-                sums.add(self.key(arm, day, 0), ACTIVE, I256::from(sign));
+            if is_active && active_on.replace(day) != Some(day) && added.contains(&day) {
+                sums.add(day, self.key(arm, ACTIVE), I256::from(sign));
             }
             let age = did.day - *first.get_or_insert(did.day);
             if did.day >= from {
@@ -329,7 +385,7 @@ impl Trial {
             }
         }
         if let Some(done) = last {
-            self.step(arm, done, work, (sums, sign));
+            self.step(arm, (done, i64::MAX), added, work, (sums, sign));
         }
     }
 
@@ -343,10 +399,34 @@ impl Trial {
         }
     }
 
-    /// A day is complete: add how the user stands now, less how he stood before.
-    fn step(&self, arm: usize, day: i64, work: &mut Work, (sums, sign): (&mut ArmSums, i64)) {
+    /// A day is complete, and another one is the next: add how the user stands now, less how the user
+    /// stood before.
+    fn step(
+        &self,
+        arm: u32,
+        (day, next): (i64, i64),
+        added: &Range<i64>,
+        work: &mut Work,
+        (sums, sign): (&mut Sums, i64),
+    ) {
+        if next < added.start {
+            return; // a later day before the first one that is added says how the user stood
+        }
+        self.stand(work);
+        if added.contains(&day) {
+            let users = i64::from(work.now.is_in) - i64::from(work.before.is_in);
+            if users != 0 {
+                sums.add(day, self.key(arm, USERS), I256::from(sign * users));
+            }
+            self.add_moments(arm, day, work, (sums, sign));
+        }
+        std::mem::swap(&mut work.now, &mut work.before);
+    }
+
+    /// How the user stands now.
+    fn stand(&self, work: &mut Work) {
         work.now.is_in = false;
-        if !self.is_attributed || work.totals[0].sums[SHOWN] > 0 {
+        if self.attributed.is_none() || work.totals[0].sums[SHOWN] > 0 {
             let before = self.covariates.is_some().then_some(&*work.covariates.sums);
             let totals = |number: usize| {
                 let age = self.measures[number].age;
@@ -355,10 +435,9 @@ impl Trial {
             };
             work.now.set(&self.measures, totals, before);
         }
-        let users = i64::from(work.now.is_in) - i64::from(work.before.is_in);
-        if users != 0 {
-            sums.add(self.key(arm, day, 0), USERS, I256::from(sign * users));
-        }
+    }
+
+    fn add_moments(&self, arm: u32, day: i64, work: &Work, (sums, sign): (&mut Sums, i64)) {
         let Layout {
             firsts, moments, ..
         } = &self.layout;
@@ -367,15 +446,21 @@ impl Trial {
             if now == before {
                 continue;
             }
-            let key = |bucket: usize| self.key(arm, day, first + bucket * moments[number]);
-            if let Some((bucket, values)) = now {
-                sums.add_all(key(bucket), values, sign);
-            }
-            if let Some((bucket, values)) = before {
-                sums.add_all(key(bucket), values, -sign);
+            let key = |bucket: usize| self.key(arm, first + bucket * moments[number]);
+            match (now, before) {
+                (Some((bucket, now)), Some((other, before))) if bucket == other => {
+                    sums.add_differences(day, key(bucket), (now, before), sign);
+                }
+                _ => {
+                    if let Some((bucket, now)) = now {
+                        sums.add_all(day, key(bucket), now, sign);
+                    }
+                    if let Some((bucket, before)) = before {
+                        sums.add_all(day, key(bucket), before, -sign);
+                    }
+                }
             }
         }
-        std::mem::swap(&mut work.now, &mut work.before);
     }
 }
 

@@ -1,6 +1,4 @@
-//! What users did: one row for each (user, day or time, label, part), with sums that only add.
-//!
-//! The part says to which exposure a row belongs, and whether it is of before or after it.
+//! What users did: one row for each (user, slot or time, label), with sums that only add.
 
 mod leaving;
 #[cfg(test)]
@@ -22,11 +20,9 @@ const GROWTH: usize = 8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UserDayKey {
     pub user: u64,
-    /// Day since 1970-01-01, or milliseconds.
+    /// When the slot began, or the time (ms).
     pub at: i64,
     pub label: u32,
-    /// Twice the place of the exposure, and 1 more for after it.
-    pub part: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +41,7 @@ struct Head {
     rows: u32,
 }
 
-/// The rows of one partition, by day or by time.
+/// The rows of one partition, by slot or by time.
 #[derive(Debug, Default)]
 pub struct UserDays {
     /// Components.
@@ -234,6 +230,11 @@ impl UserDays {
         (&self.rows[number].key, amounts)
     }
 
+    /// The sums of a row, by its place in `iter`.
+    pub fn amounts(&self, number: usize) -> &[i64] {
+        self.row(number).1
+    }
+
     /// Key and sums of each row of a user.
     pub fn of(&self, user: u64) -> impl Iterator<Item = (&UserDayKey, &[i64])> {
         let mut next = self.head(user).map_or(END, |head| head.row);
@@ -281,8 +282,7 @@ impl UserDays {
 }
 
 fn hash_of(key: &UserDayKey) -> u64 {
-    let rest = u64::from(key.label) << 32 | u64::from(key.part);
-    mix(mix(key.user, key.at as u64), rest)
+    mix(mix(key.user, key.at as u64), u64::from(key.label))
 }
 
 fn added(sum: i64, amount: i64) -> Result<i64, Overflow> {

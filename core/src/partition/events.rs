@@ -81,7 +81,7 @@ impl Identity {
     }
 
     /// Of an event that stands at a position: those of one element join, whoever they are of.
-    fn at(event: &Event, position: i64) -> Self {
+    pub fn at(event: &Event, position: i64) -> Self {
         let own = Self::of(event);
         match (event.shared, event.user, event.join, event.request) {
             (Some(element), NONE, NONE, NONE) => {

@@ -12,18 +12,17 @@ pub struct ExperimentsSpec {
     pub sums: Vec<SumSpec>,
     /// Name of the stored column of each sum.
     pub columns: Vec<String>,
-    /// Places of dimensions by which experiments are read apart, besides those of their arms.
+    /// Places of dimensions by which experiments are read apart.
     pub explored: Vec<usize>,
     pub exposures: Vec<ExposureSpec>,
     pub trials: Vec<TrialSpec>,
 }
 
-/// What exposes a user: an impression under one of the arms, on the first day or later.
+/// What exposes a user to one of the arms, on the first day or later.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExposureSpec {
-    /// Place of the dimension.
-    pub dimension: usize,
+    pub by: ExposedBy,
     pub arms: Vec<String>,
     pub first_day: i64,
     /// Every event counts whenever it was, to the arm that is its own.
@@ -34,20 +33,38 @@ pub struct ExposureSpec {
     pub code: i64,
 }
 
+/// What says the arm.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExposedBy {
+    /// Impressions, by their value of a dimension, whose place this is.
+    Dimension(usize),
+    /// Events of any kind, by the values at paths.
+    Fields(ArmFieldsSpec),
+}
+
+/// Where events say the arm of an experiment.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ArmFieldsSpec {
+    /// Places of the paths.
+    pub paths: Vec<usize>,
+    /// What the experiment is called where a value says the arms of several.
+    pub key: String,
+}
+
 /// An experiment.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrialSpec {
-    /// Place of the dimension.
-    pub dimension: usize,
-    /// The control first.
-    pub arms: Vec<String>,
     /// The days [start, stop) that count.
     pub days: (i64, i64),
     /// The days [start, stop) before, of which covariates are.
     pub covariates: Option<(i64, i64)>,
     /// Place of the exposure.
     pub exposure: usize,
+    /// The number of each arm of the exposure; that of the control is 1.
+    pub arms: Vec<u32>,
     pub measures: Vec<MeasureSpec>,
 }
 

@@ -17,6 +17,19 @@ pub struct RecordSettings {
     /// What custom metrics read.
     #[serde(default)]
     pub custom: Vec<CustomField>,
+    /// Where events say of which arms of experiments they are.
+    #[serde(default)]
+    pub arms: Vec<ArmPath>,
+}
+
+/// A path to a value that says something of arms.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ArmPath {
+    /// As settings have it.
+    pub path: String,
+    /// Its names, where it has nothing else: by them it is found in events in our shape.
+    pub steps: Vec<String>,
 }
 
 /// Records of one shape.

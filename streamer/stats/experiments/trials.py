@@ -44,19 +44,24 @@ from streamer.stats.experiments.composite import BEFORE, NOW, names_of
 
 @dataclass(frozen=True)
 class Exposure:
-    """What exposes a user: an impression under one of these values, on this day (since 1970-01-01)
-    or later. ``is_attributed``: every event counts whenever it was, to the arm that is its own."""
+    """What exposes a user: an impression under one of these values of a dimension, or an event of any
+    kind whose value at one of ``paths`` says one of them, under ``key`` where it says the arms of
+    several experiments; on this day (since 1970-01-01) or later. ``arms``: sorted.
+    ``is_attributed``: every event counts whenever it was, to the arm that is its own."""
 
-    dimension: str
     arms: tuple[str, ...]
     first_day: int
+    dimension: str = ""
+    paths: tuple[str, ...] = ()
+    key: str = ""
     is_attributed: bool = False
 
     @cached_property
     def name(self) -> str:
         """Under which it is stored what is counted, and since when."""
         how = "attributed" if self.is_attributed else "exposed"
-        return f"{how} {self.dimension}={'|'.join(sorted(self.arms))} from {self.first_day}"
+        what = self.dimension or f"{self.key} at {' or '.join(self.paths)}"
+        return f"{how} {what}={'|'.join(self.arms)} from {self.first_day}"
 
     def code(self, since_ms: int) -> int:
         """A number below 2**62 for the rows that are counted since then: those counted before, with
@@ -73,6 +78,8 @@ AGES: dict[str, tuple[int, int]] = {
 }
 """Days since a user's first day that counts (0), by which the primary metric is read apart: name →
 [from, to)."""
+UNEXPOSED = 3
+"""Statistic, of no arm: outcomes of users who saw none, of which other parts may be negative."""
 ACTIVE = 4
 """Statistic: users of an arm with an impression or an outcome on a day."""
 _COUNTS = ("users", "mixed", "early", "unexposed", "active")
@@ -119,7 +126,6 @@ class CompiledExperiment:
     a user does counts towards the arm, or that events count towards the arm that is theirs."""
 
     name: str
-    dimension: str
     arms: tuple[str, ...]
     days: range
     covariates: range
@@ -169,7 +175,7 @@ class CompiledExperiment:
             )
             for m in self.measures
         ]
-        return repr((self.name, self.dimension, self.arms, spans, measures, self.exposure.name))
+        return repr((self.name, self.arms, spans, measures, self.exposure.name))
 
     @cached_property
     def firsts(self) -> list[int]:

@@ -9,6 +9,7 @@ use std::fmt::Write;
 
 use super::values::whole;
 use super::{Action, Draft, EventKind, Kind, Place, Reading, Shown, times};
+use crate::decode::arms;
 use crate::decode::fields::Holds;
 use crate::decode::mapping::{Fields, Levels, MappedList, Scope, Wanted, push_json};
 use crate::decode::{Field, Reason};
@@ -228,6 +229,7 @@ impl Draft {
                 self.write_field(wanted, place, reading, to);
             }
         }
+        self.write_arms(reading, to);
         if self.head.has_list {
             let mut lists = fields.lists.iter();
             if let Some(list) = lists.find(|x| levels.list_at(x.levels[0], scope).is_some()) {
@@ -248,6 +250,24 @@ impl Draft {
             to.json.push_str(",\"join_id\":");
             push_json(request, &mut to.json);
             request.clone_into(&mut to.key);
+        }
+    }
+
+    /// What says something of arms, by path.
+    fn write_arms(&self, reading: &Reading, to: &mut NativeEvent) {
+        for (number, value) in self.arms.iter().enumerate() {
+            match number {
+                0 => {
+                    let _ = write!(to.json, ",\"{}\":{{", arms::BY_PATH);
+                }
+                _ => to.json.push(','),
+            }
+            push_json(reading.rules.arms.path_of(value), &mut to.json);
+            to.json.push(':');
+            to.json.push_str(value.text.of(reading.record, ""));
+        }
+        if !self.arms.is_empty() {
+            to.json.push('}');
         }
     }
 
@@ -295,6 +315,7 @@ impl Draft {
             Field::Feedback | Field::Action | Field::DwellMs => {}
             Field::Position | Field::Value => {}
             Field::ItemId if self.head.has_list => {}
+            Field::Arms(_) => {}
             Field::Dimension(_) if reading.record[at..].starts_with(['{', '[']) => {}
             field => {
                 to.copy(wanted, (i, at), reading);

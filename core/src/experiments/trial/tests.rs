@@ -15,22 +15,20 @@ fn summed(users: &[&[Row]]) -> Vec<(i64, i64, i64)> {
         others: vec![],
     };
     let spec = TrialSpec {
-        dimension: 0,
-        arms: vec!["a".to_owned(), "b".to_owned()],
         days: (10, 20),
         covariates: Some((7, 10)),
         exposure: 0,
+        arms: vec![1, 2],
         measures: vec![clicks_by_impressions],
     };
-    let before = Trial::new(&spec, true, 2, 3).unwrap().before().unwrap();
-    let (mut sums, mut work) = (ArmSums::new(before.width()), Work::default());
+    let before = Trial::new(&spec, 3, 1, None).unwrap().before().unwrap();
+    let (mut sums, mut work) = (Sums::default(), Work::default());
     for rows in users {
         let did = |(i, row): (usize, &Row)| Did {
-            exposure: 0,
+            at_ms: row.0 * DAY_MS,
             day: row.0,
             label: i as u32,
-            is_exposed: false,
-            at: 3 * i,
+            row: 3 * i,
         };
         let did: Vec<Did> = rows.iter().enumerate().map(did).collect();
         let amounts: Vec<i64> = rows.iter().flat_map(|row| row.1).collect();
@@ -41,7 +39,7 @@ fn summed(users: &[&[Row]]) -> Vec<(i64, i64, i64)> {
         };
         before.contribute_whatever_arm(&history, &mut work, &mut sums);
     }
-    let (columns, stats) = (sums.columns(), COUNTS as i64 + 6);
+    let (columns, stats) = (before.columns(&sums, 0..0), COUNTS as i64 + 6);
     let (keys, sums) = (columns.get::<i64>("key"), columns.get::<i64>("limb_0"));
     let both = keys.unwrap().iter().zip(sums.unwrap());
     let apart = |(key, sum): (&i64, &i64)| (key / stats + 7 - 3, key % stats, *sum);

@@ -1,0 +1,288 @@
+//! What a value of an event says of arms: one arm, or several experiments with an arm each.
+//!
+//! - a text, a number, true or false: an arm; a text may also be a list `ranker:new,layout:wide`;
+//! - an object that names an experiment and an arm: that; another object: arms by experiment, each a
+//!   value, or an object that names an arm;
+//! - a list of objects, of texts `ranker:new`, or of pairs.
+//!
+//! Names of experiments and arms stand in the fields that experiment tools call them by.
+
+use crate::json::Reader;
+
+/// Fields that name an experiment, the likeliest first.
+const EXPERIMENT_FIELDS: &[&str] = &[
+    "experiment",
+    "experiment_key",
+    "experimentKey",
+    "experiment_name",
+    "experimentName",
+    "experiment_id",
+    "experimentId",
+    "flagKey",
+    "flag_key",
+    "feature_flag.key",
+    "featureFlag",
+    "featureName",
+    "feature",
+    "flag",
+    "gate",
+    "config",
+    "test",
+    "key",
+    "name",
+    "id",
+];
+/// Fields that name an arm, likewise.
+const ARM_FIELDS: &[&str] = &[
+    "arm",
+    "variant",
+    "variation",
+    "variationKey",
+    "variation_key",
+    "variationName",
+    "variation_name",
+    "feature_flag.result.variant",
+    "feature_flag.variant",
+    "group",
+    "groupName",
+    "group_name",
+    "bucket",
+    "treatment",
+    "variationId",
+    "variation_id",
+    "value",
+];
+/// Fields that name an arm where an object stands for an experiment that its field names.
+const ARM_OF_NAMED_FIELDS: &[&str] = &["key", "name"];
+/// What parts assignments in a text, and an experiment from its arm.
+const SEPARATORS: &[char] = &[',', ';', '|'];
+const COLONS: &[char] = &[':', '='];
+const MAX_DEPTH: usize = 64;
+
+/// What a value says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Said<'a> {
+    /// The arm of whatever experiment the value is of.
+    Arm(&'a str),
+    /// An experiment, and the arm in it.
+    Assignment(&'a str, &'a str),
+}
+
+/// Visits what a value says. `json`: the value as it stands in a record that was read.
+pub fn each(json: &str, mut visit: impl FnMut(Said<'_>)) {
+    let mut unescaped = String::new();
+    match json.as_bytes().first() {
+        Some(b'{') => of_object(json, &mut visit),
+        Some(b'[') => of_list(json, &mut visit),
+        Some(_) => {
+            if let Some(text) = scalar(json, &mut unescaped) {
+                of_text(text, true, &mut visit);
+            }
+        }
+        None => {}
+    }
+}
+
+fn of_text(text: &str, is_arm: bool, visit: &mut impl FnMut(Said<'_>)) {
+    if text.is_empty() {
+        return;
+    }
+    if is_arm {
+        visit(Said::Arm(text));
+    }
+    for part in text.split(SEPARATORS) {
+        if let Some((experiment, arm)) = part.rsplit_once(COLONS) {
+            let (experiment, arm) = (experiment.trim(), arm.trim());
+            if !experiment.is_empty() && !arm.is_empty() {
+                visit(Said::Assignment(experiment, arm));
+            }
+        }
+    }
+}
+
+fn of_object(json: &str, visit: &mut impl FnMut(Said<'_>)) {
+    let fields = fields_of(json);
+    if let (Some(experiment), Some(arm)) = (
+        named(&fields, EXPERIMENT_FIELDS),
+        named(&fields, ARM_FIELDS),
+    ) {
+        return visit(Said::Assignment(&experiment, &arm));
+    }
+    let mut arms = Vec::new();
+    for (name, value) in &fields {
+        let mut unescaped = String::new();
+        let arm = match value.as_bytes().first() {
+            Some(b'{') => {
+                let of_value = fields_of(value);
+                let arm = named(&of_value, ARM_FIELDS);
+                arm.or_else(|| named(&of_value, ARM_OF_NAMED_FIELDS))
+            }
+            Some(b'[') | None => None,
+            Some(_) => scalar(value, &mut unescaped).map(str::to_owned),
+        };
+        arms.extend(arm.map(|arm| (name, arm)));
+    }
+    for (name, arm) in &arms {
+        visit(Said::Assignment(name, arm));
+    }
+    if let Some(arm) = named(&fields, ARM_FIELDS) {
+        visit(Said::Arm(&arm));
+    }
+}
+
+fn of_list(json: &str, visit: &mut impl FnMut(Said<'_>)) {
+    for element in elements_of(json) {
+        let mut unescaped = String::new();
+        match element.as_bytes().first() {
+            Some(b'{') => {
+                let fields = fields_of(element);
+                let (experiment, arm) = (
+                    named(&fields, EXPERIMENT_FIELDS),
+                    named(&fields, ARM_FIELDS),
+                );
+                if let (Some(experiment), Some(arm)) = (experiment, arm) {
+                    visit(Said::Assignment(&experiment, &arm));
+                }
+            }
+            Some(b'[') => {
+                let (mut first, mut second) = (String::new(), String::new());
+                if let [experiment, arm] = *elements_of(element)
+                    && let Some(experiment) = scalar(experiment, &mut first)
+                    && let Some(arm) = scalar(arm, &mut second)
+                {
+                    visit(Said::Assignment(experiment, arm));
+                }
+            }
+            _ => {
+                if let Some(text) = scalar(element, &mut unescaped) {
+                    of_text(text, false, visit);
+                }
+            }
+        }
+    }
+}
+
+/// The value of the first of some fields that is there and no list, object or null.
+fn named(fields: &[(String, &str)], names: &[&str]) -> Option<String> {
+    let value = |name: &&str| {
+        let (_, value) = fields.iter().rev().find(|(field, _)| field == name)?;
+        let mut unescaped = String::new();
+        scalar(value, &mut unescaped)
+            .filter(|text| !text.is_empty())
+            .map(str::to_owned)
+    };
+    names.iter().find_map(value)
+}
+
+/// Names and values of an object; none where it is broken.
+fn fields_of(json: &str) -> Vec<(String, &str)> {
+    let mut reader = Reader::new(json, MAX_DEPTH);
+    let mut state = (Vec::new(), String::new());
+    let walked = reader.object(
+        &mut state,
+        |reader, (_, unescaped)| reader.text(unescaped),
+        |reader, (fields, unescaped), name| {
+            let name = name.of(json, unescaped).to_owned();
+            reader.peek();
+            let start = reader.at();
+            reader.skip(1)?;
+            fields.push((name, reader.raw_since(start).of(json, "")));
+            Ok(())
+        },
+    );
+    match walked {
+        Ok(()) => state.0,
+        Err(_) => Vec::new(),
+    }
+}
+
+/// The elements of a list; none where it is broken.
+fn elements_of(json: &str) -> Vec<&str> {
+    let (mut reader, mut found) = (Reader::new(json, MAX_DEPTH), Vec::new());
+    let walked = reader.list(|reader, _| {
+        reader.peek();
+        let start = reader.at();
+        reader.skip(1)?;
+        found.push(reader.raw_since(start).of(json, ""));
+        Ok(())
+    });
+    match walked {
+        Ok(_) => found,
+        Err(_) => Vec::new(),
+    }
+}
+
+/// A text, or a number, true or false as it is written; None of anything else.
+fn scalar<'a>(json: &'a str, unescaped: &'a mut String) -> Option<&'a str> {
+    match json.as_bytes().first()? {
+        b'"' => {
+            let text = Reader::new(json, MAX_DEPTH).text(unescaped).ok()?;
+            Some(text.of(json, unescaped))
+        }
+        b'{' | b'[' | b'n' => None,
+        _ => Some(json),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn assigned(json: &str) -> Vec<(String, String)> {
+        let mut found = Vec::new();
+        each(json, |said| {
+            if let Said::Assignment(experiment, arm) = said {
+                found.push((experiment.to_owned(), arm.to_owned()));
+            }
+        });
+        found
+    }
+
+    fn arms(json: &str) -> Vec<String> {
+        let mut found = Vec::new();
+        each(json, |said| {
+            if let Said::Arm(arm) = said {
+                found.push(arm.to_owned());
+            }
+        });
+        found
+    }
+
+    fn pair(experiment: &str, arm: &str) -> (String, String) {
+        (experiment.to_owned(), arm.to_owned())
+    }
+
+    #[test]
+    fn a_value_alone_is_an_arm() {
+        assert_eq!(arms(r#""new""#), ["new"]);
+        assert_eq!(arms(r#""n\u0065w""#), ["new"]);
+        assert_eq!(arms("true"), ["true"]);
+        assert_eq!(arms("3"), ["3"]);
+        assert_eq!(arms(r#"{"variant": "new", "enabled": true}"#), ["new"]);
+        for none in ["\"\"", "null", "[]", "{}", "[1, {}]", ""] {
+            assert!(arms(none).is_empty() && assigned(none).is_empty(), "{none}");
+        }
+    }
+
+    #[test]
+    fn assignments_are_found_in_every_form() {
+        let both = [pair("ranker", "new"), pair("layout", "wide")];
+        for form in [
+            r#"{"ranker": "new", "layout": "wide"}"#,
+            r#"{"ranker": {"value": "new"}, "layout": {"variant": "wide", "value": 7}}"#,
+            r#"{"ranker": {"key": "new"}, "layout": {"name": "wide", "enabled": true}}"#,
+            r#"[{"name": "ranker", "arm": "new"}, {"name": "layout", "arm": "wide"}]"#,
+            r#"[{"flagKey": "ranker", "variant": "new"}, {"key": "layout", "value": "wide"}]"#,
+            r#"[{"experiment": "ranker", "group": "new"}, {"test": "layout", "bucket": "wide"}]"#,
+            r#"["ranker:new", "layout=wide"]"#,
+            r#"[["ranker", "new"], ["layout", "wide"]]"#,
+            r#""ranker:new,layout:wide""#,
+            r#""ranker=new; layout=wide""#,
+        ] {
+            assert_eq!(assigned(form), both, "{form}");
+        }
+        let one = r#"{"experiment_id": "ranker", "variation_id": 1}"#;
+        assert_eq!(assigned(one), [pair("ranker", "1")]);
+        assert_eq!(assigned(r#"{"ranker": true}"#), [pair("ranker", "true")]);
+    }
+}
