@@ -308,6 +308,10 @@ class Rekeyer:
         """The same of record batches as Kafka sent them; ValueError where the format is not
         read."""
 
+def arms_said(json: str) -> list[tuple[str | None, str]]:
+    """What a value of an event says of arms: keys of experiments (None: the one that the value is of)
+    and their arms."""
+
 # For tests and tools
 
 def read_batches(

@@ -13,6 +13,9 @@ pub type Age = (i64, i64, u16);
 /// Before any time.
 pub const NEVER: i64 = -(1 << 62);
 
+/// How many kinds of events there are.
+pub const KINDS: usize = 5;
+
 /// What an event is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventKind {
@@ -20,14 +23,17 @@ pub enum EventKind {
     Clicks,
     Conversions,
     Sessions,
+    /// A user is put into an arm of an experiment; nothing is counted of it.
+    Exposures,
 }
 
 impl EventKind {
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; KINDS] = [
         Self::Impressions,
         Self::Clicks,
         Self::Conversions,
         Self::Sessions,
+        Self::Exposures,
     ];
 
     /// Its name in settings and labels.
@@ -37,6 +43,7 @@ impl EventKind {
             Self::Clicks => "clicks",
             Self::Conversions => "conversions",
             Self::Sessions => "sessions",
+            Self::Exposures => "exposures",
         }
     }
 
@@ -47,6 +54,7 @@ impl EventKind {
             Self::Clicks => "click",
             Self::Conversions => "conversion",
             Self::Sessions => "session",
+            Self::Exposures => "exposure",
         }
     }
 

@@ -7,7 +7,7 @@
 //! refresh adds what the users who were touched contribute then.
 
 pub mod arms;
-mod assignments;
+pub mod assignments;
 pub mod caps;
 pub mod exposures;
 mod from_spec;
@@ -130,6 +130,21 @@ impl Experiments {
         });
     }
 
+    /// An event says that its user is in an arm of an experiment.
+    pub fn expose_by_event(&mut self, user: u64, event_ms: i64, (key, arm): (&str, &str)) {
+        if !self.is_wanted(user, event_ms) {
+            return;
+        }
+        let mut found = Vec::new();
+        self.by_field.of_key(key, arm, &mut found);
+        self.set_exposures(user, event_ms, &found);
+    }
+
+    /// Whether events of any kind may expose their users.
+    pub fn reads_fields(&self) -> bool {
+        !self.by_field.is_empty()
+    }
+
     /// A user sees arms. `hash`: equal where the arms are, which are looked at where it is new.
     fn see(
         &mut self,
@@ -144,15 +159,21 @@ impl Experiments {
         if self.tables.exposures.is_repeated(user, by, hash, event_ms) {
             return;
         }
-        for of in arms(self) {
+        let arms = arms(self);
+        self.set_exposures(user, event_ms, &arms);
+        self.tables.exposures.note(user, by, hash, event_ms);
+    }
+
+    fn set_exposures(&mut self, user: u64, event_ms: i64, arms: &[ArmOf]) {
+        let day = event_ms.div_euclid(DAY_MS);
+        for of in arms {
             let exposure = &self.exposures[of.exposure as usize];
             let is_open = (exposure.first_day..exposure.days.1).contains(&day);
-            if is_open && self.tables.exposures.is_new(user, of, event_ms) {
+            if is_open && self.tables.exposures.is_new(user, *of, event_ms) {
                 self.mark_dirty(user, i64::MIN);
-                self.tables.exposures.set(user, of, event_ms);
+                self.tables.exposures.set(user, *of, event_ms);
             }
         }
-        self.tables.exposures.note(user, by, hash, event_ms);
     }
 
     /// Whether anything wants to know what a user does at a time.

@@ -42,7 +42,7 @@ mod _core {
     use crate::partition::tables::Table;
     use crate::python::names;
     #[pymodule_export]
-    use crate::python::records::{RecordDecoder, read_batches};
+    use crate::python::records::{RecordDecoder, arms_said, read_batches};
     #[pymodule_export]
     use crate::python::rekeying::Rekeyer;
     #[pymodule_export]

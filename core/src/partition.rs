@@ -12,7 +12,7 @@ pub mod snapshot;
 pub mod tables;
 
 use crate::attribution::Attribution;
-use crate::changes::{EventKind, NEVER};
+use crate::changes::{EventKind, KINDS, NEVER};
 use crate::counting::Counting;
 use crate::counting::sessions::Sessions;
 use crate::decode::rejected::RejectedRecords;
@@ -29,7 +29,9 @@ pub struct Partition {
     time: Time,
     pub logs: Vec<TopicLog>,
     /// The logs that hold events of each kind; where there are none, all.
-    holders: [Vec<usize>; 4],
+    holders: [Vec<usize>; KINDS],
+    /// The logs whose events may expose users to experiments.
+    exposing: Vec<usize>,
     /// Largest time accepted, no event's beyond its arrival.
     pub stream_ms: i64,
     /// Smallest and largest time accepted; of an empty one none, and 0.
@@ -57,14 +59,23 @@ impl Partition {
                 false => found,
             }
         });
+        let counting = Counting::new(spec)?;
+        let exposes = |log: &LogSpec| {
+            let kinds = [EventKind::Impressions, EventKind::Exposures].map(EventKind::name);
+            let by_kind = log.kinds.iter().any(|name| kinds.contains(&name.as_str()));
+            by_kind || counting.experiments.reads_fields()
+        };
+        let exposing = spec.logs.iter().enumerate().filter(|(_, log)| exposes(log));
+        let exposing = exposing.map(|(at, _)| at).collect();
         Ok(Self {
             time: spec.time,
             logs: logs.collect(),
             holders,
+            exposing,
             stream_ms: 0,
             oldest_ms: None,
             newest_ms: 0,
-            counting: Counting::new(spec)?,
+            counting,
             attribution: Attribution::new(spec),
             sessions: Sessions::new(gap_ms, late_ms, spec.limits.open_sessions),
             rejected: RejectedRecords::default(),
@@ -169,6 +180,9 @@ impl Partition {
         let user = Identity::at(event, position).user;
         let experiments = &mut self.counting.experiments;
         experiments.expose_by_fields(user, event.event_ms, event.arms);
+        if let Body::Exposure { experiment, arm } = event.body {
+            experiments.expose_by_event(user, event.event_ms, (experiment, arm));
+        }
         let at = At {
             arrival_ms,
             position,
@@ -188,7 +202,7 @@ impl Partition {
     /// What was fed is taken in; `at_end`: logs of which everything was read.
     pub fn end_apply(&mut self, at_end: &[usize]) -> Result<(), Overflow> {
         self.advance_idle(at_end);
-        let [impressions, clicks, conversions, sessions] =
+        let [impressions, clicks, conversions, sessions, _] =
             EventKind::ALL.map(|kind| self.clock_ms(kind));
         let arrivals = EventKind::ALL.map(|kind| self.arrival_ms(kind));
         let counting = &mut self.counting;
@@ -247,9 +261,10 @@ impl Partition {
             .refresh_user_sums(self.stream_ms, self.exposures_final_ms())
     }
 
-    /// No impression before this time can be accepted any more.
+    /// No exposure to experiments before this time can be accepted any more.
     fn exposures_final_ms(&self) -> i64 {
-        self.clock_ms(EventKind::Impressions) - self.time.max_lateness_ms
+        let clocks = self.exposing.iter().map(|log| self.logs[*log].clock_ms());
+        clocks.min().unwrap_or(NEVER) - self.time.max_lateness_ms
     }
 
     /// A log that was read to its end is idle: for joins and expiry its clock follows its siblings',

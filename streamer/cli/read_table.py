@@ -76,10 +76,9 @@ def _kinds(settings: Settings, read: WhatWasRead) -> Table:
     table = _table(f"Of {read.sampled:,} events looked at", "kind", *headings)
     for kind in read.kinds:
         table.add_row(kind.kind, *_cells(kind))
-    for shown in read.kinds:
-        if arms := unknown_arms(settings, shown):
-            names = ", ".join(f"{name} {n:,}" for name, n in list(arms.items())[:10])
-            table.caption = f"Values that are no arm of an experiment: {names}"
+    if arms := unknown_arms(settings, read.arms):
+        names = ", ".join(f"{name} {n:,}" for name, n in list(arms.items())[:10])
+        table.caption = f"Values that are no arm of an experiment: {names}"
     return table
 
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from streamer.settings.durations import moment_of
-from streamer.settings.event_fields import ELEMENT_FIELDS, field_names
+from streamer.settings.event_fields import ELEMENT_FIELDS, EXPOSURES, field_names
 from streamer.settings.logs import Log
 from streamer.settings.model import Settings
 from streamer.settings.paths import (
@@ -259,6 +259,8 @@ def _lists_of(form: dict[str, Any]) -> Lists:
 
 def fields_of(settings: Settings, kind: str) -> tuple[str, ...]:
     """All fields of a kind of events, those of settings too."""
+    if kind == EXPOSURES:
+        return field_names(kind)
     of_policies = tuple(settings.policy_fields) if kind == "impressions" else ()
     names = (*field_names(kind), *settings.dimension_names, *ELEMENT_FIELDS[kind], *of_policies)
     return tuple(dict.fromkeys((*names, *settings.custom_fields[kind])))

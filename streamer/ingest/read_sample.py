@@ -9,8 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from streamer._core import arms_said
 from streamer.ingest.lookup import FieldsSeen, parsed
 from streamer.ingest.record import IGNORED
+from streamer.settings.event_fields import EXPOSURES
+from streamer.settings.experiments import Experiment
 from streamer.settings.model import Settings
 
 MOST_EVENTS = 20_000
@@ -68,13 +71,34 @@ class KindRead:
     duplicates: int = 0
     changed: int = 0
     """Events with the event_id of another one that differs from them."""
-    arms: dict[str, Counter[str]] = field(default_factory=dict)
-    """Dimension of experiments → its values, in impressions."""
 
     @property
     def counted(self) -> int:
         """Events without duplicates."""
         return self.events - self.duplicates
+
+
+class _Arm:
+    """What says the arm of an experiment."""
+
+    def __init__(self, settings: Settings, experiment: Experiment) -> None:
+        names = settings.dimension_names
+        own = experiment.dimension
+        self._dimension = names.index(own) if own else None
+        self._paths = {settings.arm_paths.index(p) for p in settings.arm_paths_of(experiment)}
+        self._key = experiment.called
+
+    def in_event(
+        self, event: Mapping[str, Any], said: Sequence[tuple[int, str | None, str]]
+    ) -> Iterator[str]:
+        """The arms that an event says; ``said``: (path, key or None, arm)."""
+        if event["kind"] == EXPOSURES and event["experiment"] == self._key:
+            yield event["arm"]
+        if event["kind"] == "impressions" and self._dimension is not None:
+            yield event["dimensions"][self._dimension]
+        for path, key, arm in said:
+            if path in self._paths and key in (None, self._key):
+                yield arm
 
 
 class _Feedback(NamedTuple):
@@ -96,6 +120,9 @@ class ReadSample:
         self.last_ms = 0
         self.clicked_at = set[str]()
         """Fields in records of impressions that may say what was clicked."""
+        self.arms: dict[str, Counter[str]] = {}
+        """What says the arm of an experiment → what it says: in impressions where it is a dimension,
+        else in events of any kind."""
         self._kinds: dict[str, KindRead] = {}
         self._ids: dict[tuple[str, int], int] = {}
         self._shown: dict[tuple[int, int], tuple[int, int]] = {}
@@ -110,8 +137,7 @@ class ReadSample:
         self.fields_seen = FieldsSeen(settings)
         self._spans: dict[tuple[int, int], tuple[int, int]] = {}
         """(user or request, request) → times of its first and its last impression."""
-        names = settings.dimension_names
-        self._arms = {e.dimension: names.index(e.dimension) for e in settings.experiments}
+        self._arms = {settings.says_arm(e): _Arm(settings, e) for e in settings.experiments}
 
     @property
     def is_full(self) -> bool:
@@ -143,6 +169,7 @@ class ReadSample:
         topic.accepted += 1
         if raw:
             self.fields_seen.add(log, kind.kind, raw)
+        self._see_arms(decoded)
         kind.with_user += bool(decoded["user_id"])
         kind.with_request += bool(decoded["request"])
         topic.anonymous += not decoded["user_id"]
@@ -164,6 +191,12 @@ class ReadSample:
         kind.changed += self._ids[key] != mark
         return True
 
+    def _see_arms(self, event: Mapping[str, Any]) -> None:
+        """What an event says of arms."""
+        said = [(path, *each) for path, json in event["arms"] for each in arms_said(json)]
+        for name, of in self._arms.items():
+            self.arms.setdefault(name, Counter()).update(of.in_event(event, said))
+
     def _show(self, kind: KindRead, raw: bytes | None, event: Mapping[str, Any]) -> None:
         request, event_ms = event["request"], event["event_ms"]
         apart = _apart(event)
@@ -182,8 +215,6 @@ class ReadSample:
             self._shown[apart, item] = min(first, event_ms), max(last, event_ms)
             if request:
                 self._slates.add((apart, request, item))
-        for dimension, at in self._arms.items():
-            kind.arms.setdefault(dimension, Counter())[event["dimensions"][at]] += 1
         if not event["is_shared"] and self._looked_into < _LOOKED_INTO and raw:
             self._looked_into += 1
             self.clicked_at.update(_clicked_in(raw))

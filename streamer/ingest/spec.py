@@ -317,6 +317,7 @@ def _experiments(settings: Settings, catalogue: Catalogue, counted: Counted) -> 
         "exposures": [
             {
                 "by": _exposed_by(settings, e),
+                "key": e.key,
                 "arms": e.arms,
                 "first_day": e.first_day,
                 "is_attributed": e.is_attributed,
@@ -340,12 +341,11 @@ def _experiments(settings: Settings, catalogue: Catalogue, counted: Counted) -> 
     }
 
 
-def _exposed_by(settings: Settings, exposure: Exposure) -> dict[str, Any]:
+def _exposed_by(settings: Settings, exposure: Exposure) -> dict[str, int | list[int]]:
     """What says the arm."""
     if exposure.dimension:
         return {"dimension": settings.dimension_names.index(exposure.dimension)}
-    paths = [settings.arm_paths.index(path) for path in exposure.paths]
-    return {"fields": {"paths": paths, "key": exposure.key}}
+    return {"fields": [settings.arm_paths.index(path) for path in exposure.paths]}
 
 
 def _measure(measure: Measure) -> dict[str, Any]:

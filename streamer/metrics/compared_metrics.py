@@ -298,7 +298,7 @@ def exposure_of(settings: Settings, experiment: Experiment) -> Exposure:
         first_day=experiment.days.start,
         dimension=experiment.dimension,
         paths=paths,
-        key=(experiment.key or experiment.name) if paths else "",
+        key=experiment.called,
         is_attributed=experiment.outcomes == "attributed",
     )
 

@@ -34,7 +34,7 @@ def document(stored: StoredExperiment, found: ExperimentReadout) -> dict[str, An
         "who": _who(experiment),
         "when": _when(found),
         "dimension": experiment.dimension or None,
-        "arm": None if experiment.dimension else list(found.paths),
+        "arm": list(stored.trial.exposure.paths) or None,
         "control": experiment.control,
         "split": {arm: experiment.split[arm] for arm in experiment.arms},
         "start": experiment.start.isoformat(),

@@ -4,7 +4,7 @@ nothing, and the numbers look as if all were well."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -70,6 +70,8 @@ class WhatWasRead:
     """Events that ``kinds`` are about."""
     feedback: Sequence[FeedbackRead] = ()
     """Of counters."""
+    arms: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """``ReadSample.arms``."""
 
     def as_json(self) -> dict[str, Any]:
         """Topics, feedback and findings, as part of ``/api/health``."""
@@ -88,7 +90,7 @@ def of_sample(settings: Settings, sample: ReadSample) -> WhatWasRead:
         *_of_kinds(settings, sample, kinds),
         *_without_user(settings, topics),
     )
-    return WhatWasRead(topics, implausible, kinds, sample.events)
+    return WhatWasRead(topics, implausible, kinds, sample.events, arms=sample.arms)
 
 
 def of_readout(settings: Settings, result: Readout, sample: ReadSample) -> WhatWasRead:
@@ -100,7 +102,7 @@ def of_readout(settings: Settings, result: Readout, sample: ReadSample) -> WhatW
         *_without_user(settings, topics),
         *_unknown(settings, result),
     )
-    return WhatWasRead(topics, implausible, kinds, sample.events)
+    return WhatWasRead(topics, implausible, kinds, sample.events, arms=sample.arms)
 
 
 def of_counters(settings: Settings, result: Readout) -> WhatWasRead:
@@ -206,8 +208,7 @@ def _of_kinds(
         yield Implausible(what, "add theirs, or correct feedback in [sources.kind]")
     if conversions is not None and not conversions.valued:
         yield from _without_value(settings, list(conversions.logs), conversions.counted)
-    if shown is not None:
-        yield from _of_arms(settings, shown, sample.last_ms)
+    yield from _of_arms(settings, sample)
     yield from _of_fields(settings, sample, by_kind)
     if shown is not None and clicks is None and sample.clicked_at:
         places = ", ".join(sorted(sample.clicked_at)[:_MOST_VALUES])
@@ -301,30 +302,31 @@ def _wants_value(settings: Settings, log: str) -> bool:
     return said is not False and (said is not None or not source.is_own)
 
 
-def _of_arms(settings: Settings, shown: KindRead, last_ms: int) -> Iterator[Implausible]:
-    """Experiments that have begun, of which no impression has an arm."""
-    today = datetime.fromtimestamp(last_ms / 1000, UTC).date()
+def _of_arms(settings: Settings, sample: ReadSample) -> Iterator[Implausible]:
+    """Experiments that have begun, of which no event has an arm."""
+    today = datetime.fromtimestamp(sample.last_ms / 1000, UTC).date()
     for experiment in settings.experiments:
         where = settings.says_arm(experiment)
-        seen = set(shown.arms.get(where, ()))
+        seen = set(sample.arms.get(where, ()))
         is_over = experiment.end is not None and experiment.end < today
         if experiment.start > today or is_over or seen & set(experiment.split):
             continue
         values = ", ".join(sorted(map(repr, seen - {""}))[:_MOST_VALUES]) or "nothing"
         arms = ", ".join(experiment.split)
-        what = f"no impression has an arm of {experiment.name} ({arms}): {where}"
-        fix = f"correct {where} in {_section(settings)}, or the arms in split"
+        event = "impression" if experiment.dimension else "event"
+        what = f"no {event} has an arm of {experiment.name} ({arms}): {where}"
+        section = _section(settings) if experiment.dimension else "[[experiments]]"
+        fix = f"correct {where} in {section}, or the arms in split"
         yield Implausible(f"{what} is {values}", fix)
 
 
-def unknown_arms(settings: Settings, shown: KindRead) -> dict[str, int]:
-    """Values of dimensions of experiments that are no arm of any, with their impressions."""
+def unknown_arms(settings: Settings, said: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
+    """What is said in place of an arm and is none of any experiment, with the events that say it.
+    ``said``: ``ReadSample.arms``."""
     found: dict[str, int] = {}
-    for dimension, seen in shown.arms.items():
-        arms = {
-            a for e in settings.experiments if settings.says_arm(e) == dimension for a in e.split
-        }
-        found |= {f"{dimension} {text}": n for text, n in seen.items() if text not in {*arms, ""}}
+    for where, seen in said.items():
+        arms = {a for e in settings.experiments if settings.says_arm(e) == where for a in e.split}
+        found |= {f"{where} {text}": n for text, n in seen.items() if text not in {*arms, ""}}
     return found
 
 

@@ -11,8 +11,12 @@ from streamer.settings import limits
 LINE_TYPES = {line: kind for kind, line in _core.EVENT_KINDS}
 """``type`` of a line in a file, and key of ``[sources.kind]`` → kind."""
 TYPE_OF_KIND = {kind: line for line, kind in LINE_TYPES.items()}
-KINDS = tuple(LINE_TYPES.values())
-"""The kinds of events; the four topics by their role."""
+ALL_KINDS = tuple(LINE_TYPES.values())
+"""The kinds of events."""
+EXPOSURES = "exposures"
+"""The kind of events that only put a user into an arm of an experiment."""
+KINDS = tuple(kind for kind in ALL_KINDS if kind != EXPOSURES)
+"""The kinds of events that are counted; the four topics by their role."""
 ACTIONS = tuple(_core.ACTIONS)
 """What a session event can report."""
 
@@ -60,7 +64,8 @@ MOMENTS = tuple(field.name for field in FIELDS.values() if field.holds in ("time
 NUMBERS = tuple(field.name for field in FIELDS.values() if field.low is not None)
 """Fields that are numbers, and nothing else."""
 ELEMENT_FIELDS = {
-    kind: tuple(field.name for field in FIELDS.values() if kind in field.in_items) for kind in KINDS
+    kind: tuple(field.name for field in FIELDS.values() if kind in field.in_items)
+    for kind in ALL_KINDS
 }
 """Kind of events → fields of an element of ``items``."""
 

@@ -69,7 +69,6 @@ def _validate_arm(s: Settings, e: Experiment, at: str) -> None:
             e.dimension in s.dimension_names,
             f"dimension = {e.dimension!r}; dimensions are {list(s.dimension_names)}; {at}",
         )
-        require(not e.key, f"key = {e.key!r}: only with arm, not with dimension; {at}")
         return
     require(
         bool(paths),
@@ -78,8 +77,8 @@ def _validate_arm(s: Settings, e: Experiment, at: str) -> None:
     )
     require(
         e.outcomes == "exposed",
-        f"outcomes = {e.outcomes!r}: events carry the values of a dimension: use dimension in place "
-        f"of arm; {at}",
+        f"outcomes = {e.outcomes!r}: only with dimension, whose values events carry, not with arm; "
+        f"{at}",
     )
     for path in paths:
         path_of(path)

@@ -64,7 +64,7 @@ class ExperimentDefaults(Section, frozen=True):
     """`arm` of experiments that have neither `arm` nor `dimension`."""
 
 
-class Experiment(Section, frozen=True):
+class Experiment(Section, frozen=True, kw_only=True):
     """[[experiments]]: an A/B test (or A/B/C/…), whose arms events say."""
 
     name: str
@@ -75,7 +75,8 @@ class Experiment(Section, frozen=True):
     a list of assignments, or a text `ranker:new,layout:wide`. From the first event on that says
     it, all that the user does counts towards the arm."""
     key: str = ""
-    """What the experiment is called where a value says the arms of several; its name by default."""
+    """What events of exposures call the experiment, and values that say the arms of several; its
+    name by default."""
     dimension: str = ""
     """In place of `arm`: the dimension whose values are the arms, for a test that windows show,
     too. Its impressions expose their users."""
@@ -124,6 +125,11 @@ class Experiment(Section, frozen=True):
     def paths(self) -> tuple[str, ...]:
         """Where events say the arm, as far as the experiment says it itself."""
         return several(self.arm)
+
+    @property
+    def called(self) -> str:
+        """Its key: what events call it."""
+        return self.key or self.name
 
     @cached_property
     def primary(self) -> ExperimentMetric:

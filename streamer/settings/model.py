@@ -10,7 +10,7 @@ import msgspec
 from streamer.settings.alerts import Alert
 from streamer.settings.clusters import Cluster, Connection
 from streamer.settings.durations import HOUR_MS, duration_ms, in_ms
-from streamer.settings.event_fields import KINDS
+from streamer.settings.event_fields import ALL_KINDS
 from streamer.settings.experiments import Experiment, ExperimentDefaults
 from streamer.settings.limits import Limits
 from streamer.settings.logs import Log, logs_of
@@ -30,13 +30,17 @@ class Topics(Section, frozen=True):
     """Purchases and the like, with a value."""
     sessions: str = "sessions"
     """Starts, views, dwells and ends of visits."""
+    exposures: str | None = None
+    """Who is in which arm of which experiment, where that is logged as events of its own; without
+    it none are read."""
     dead_letters: str = "dead_letters"
     """Late and rejected records, unchanged, with headers that say why."""
 
     @cached_property
     def by_kind(self) -> dict[str, str]:
         """Kind of events → the name of their topic."""
-        return {kind: getattr(self, kind) for kind in KINDS}
+        topics: dict[str, str | None] = {kind: getattr(self, kind) for kind in ALL_KINDS}
+        return {kind: topic for kind, topic in topics.items() if topic is not None}
 
 
 class Kafka(Connection, frozen=True):
@@ -288,8 +292,8 @@ class Settings(Section, frozen=True):
 
     @cached_property
     def user_dimensions(self) -> tuple[str, ...]:
-        """The dimensions that users' days are kept by: those to be explored, and those by whose values
-        outcomes are attributed."""
+        """The dimensions that users' days are kept by: those to be explored, and those by whose
+        values outcomes are attributed."""
         own = {e.dimension for e in self.experiments if e.outcomes == "attributed"}
         kept = {*own, *(name for e in self.experiments for name in e.explore)}
         return tuple(name for name in self.dimension_names if name in kept)
@@ -306,8 +310,9 @@ class Settings(Section, frozen=True):
         return tuple(dict.fromkeys(paths))
 
     def says_arm(self, experiment: Experiment) -> str:
-        """What says the arm of an experiment, for people: a dimension, or paths."""
-        return experiment.dimension or ", ".join(self.arm_paths_of(experiment))
+        """What says the arm of an experiment, for people: a dimension, or its key at paths."""
+        paths = ", ".join(self.arm_paths_of(experiment))
+        return experiment.dimension or f"{experiment.called} at {paths}"
 
     @property
     def reads_sources(self) -> bool:
@@ -351,7 +356,7 @@ class Settings(Section, frozen=True):
     @cached_property
     def custom_fields(self) -> dict[str, tuple[str, ...]]:
         """Kind of events → fields that only custom metrics read."""
-        return {kind: own_fields(self.custom, kind) for kind in KINDS}
+        return {kind: own_fields(self.custom, kind) for kind in ALL_KINDS}
 
     @cached_property
     def families(self) -> tuple[str, ...]:

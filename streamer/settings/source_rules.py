@@ -22,6 +22,7 @@ from streamer.settings.durations import moment_of
 from streamer.settings.event_fields import (
     ACTIONS,
     ELEMENT_FIELDS,
+    EXPOSURES,
     FIELDS,
     LINE_TYPES,
     MOMENTS,
@@ -219,6 +220,12 @@ def _validate_rekeyed(s: Settings, read: Mapping[str, str]) -> None:
             "kafka.rekeyed = true: rekeyed events have our own names, and positions from 1: remove "
             "[events.fields] and events.positions_from; [[sources]] says how the sources look"
         )
+    held = {kind for source in s.sources for t in source.topics for kind in kinds_of(source, t)}
+    if EXPOSURES in held and s.kafka.topics.exposures is None:
+        raise SettingsError(
+            "kafka.rekeyed = true: a source has events of exposures, which need a topic to be "
+            "written to: set kafka.topics.exposures"
+        )
     for kind in s.kafka.topics.__struct_fields__:
         topic = getattr(s.kafka.topics, kind)
         if topic in read:
@@ -340,11 +347,15 @@ def _validate_fields(s: Settings, source: Source, at: str) -> None:
         _validate_kind_of_events(s, source, kind, at)
 
 
+_NEEDED = {"sessions": ("ts",), EXPOSURES: ("ts", "user_id", "experiment", "arm")}
+"""Kind of events → fields that it needs, where that is not a time and an item."""
+
+
 def _validate_kind_of_events(s: Settings, source: Source, kind: str, at: str) -> None:
     """What is needed is there, and what passes through a list belongs to its items."""
     key = TYPE_OF_KIND[kind]
     said = source.fields_of(kind)
-    needed = ("ts",) if kind == "sessions" else ("ts", "item_id")
+    needed = _NEEDED.get(kind, ("ts", "item_id"))
     for name in needed:
         if said.get(name, False) is False:
             raise SettingsError(
@@ -359,7 +370,7 @@ def _validate_kind_of_events(s: Settings, source: Source, kind: str, at: str) ->
     known = {*field_names(kind), *s.dimension_names, *of_element}
     own_fields = getattr(source, key).fields
     for name, field_source in said.items():
-        if name not in known or (kind, name) == ("sessions", "item_id"):
+        if name not in known or (name == "item_id" and name not in needed):
             continue  # said of the source, for other kinds
         found = lists_of(field_source, events)
         if not all(_are_in_line(lists_in(path), events) for path in paths_of(field_source)):

@@ -97,6 +97,8 @@ class SourceKind(Section, frozen=True):
     """Values of conversions."""
     session: tuple[str | KindValue, ...] = ()
     """Values of sessions: `{ value = "page", action = "view" }`."""
+    exposure: tuple[str | KindValue, ...] = ()
+    """Values of events that put a user into an arm of an experiment: `"Experiment Viewed"`."""
     ignored: tuple[str | KindValue, ...] = ()
     """Values that are known and not counted, unless a kind has them, too. All others are rejected
     as `kind`."""
@@ -189,6 +191,7 @@ class Source(Section, frozen=True):
     click: KindFields = KindFields()
     conversion: KindFields = KindFields()
     session: KindFields = KindFields()
+    exposure: KindFields = KindFields()
     positions_from: int = 1
     """The number of the first position: 0 or 1."""
     zone: str = "UTC"

@@ -154,7 +154,8 @@ class TypeReader:
         try:
             if not raw.isascii():
                 raw.decode()
-            return LINE_TYPES.get(self._decoder.decode(raw).type, NO_TOPIC)
+            log = LINE_TYPES.get(self._decoder.decode(raw).type, NO_TOPIC)
+            return log if log in self._logs else NO_TOPIC
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return NO_TOPIC
 

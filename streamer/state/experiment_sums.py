@@ -16,8 +16,8 @@ _ALL_OUTCOMES = 0
 
 @dataclass(frozen=True)
 class ExperimentSums:
-    """``first_keys``: ``CompiledExperiment.shape`` → the first of its keys on each day; ``days``: day
-    since 1970-01-01 → columns of the day."""
+    """``first_keys``: ``CompiledExperiment.shape`` → the first of its keys on each day; ``days``:
+    day since 1970-01-01 → columns of the day."""
 
     first_keys: Mapping[str, int] = field(default_factory=dict)
     days: Mapping[int, Columns] = field(default_factory=dict)
@@ -54,7 +54,10 @@ def _joined(parts: list[Columns]) -> Columns:
         name: np.concatenate(
             [
                 np.zeros(0, np.int64),
-                *(part.get(name, np.zeros(n, np.int64)) for part, n in zip(parts, lengths, strict=True)),
+                *(
+                    part.get(name, np.zeros(n, np.int64))
+                    for part, n in zip(parts, lengths, strict=True)
+                ),
             ]
         )
         for name in names

@@ -20,7 +20,7 @@ from streamer.kafka.chunk import Batches, Chunk
 from streamer.kafka.client import client_settings
 from streamer.kafka.registry import SchemaText
 from streamer.settings import limits
-from streamer.settings.event_fields import KINDS
+from streamer.settings.event_fields import ALL_KINDS
 from streamer.settings.model import Settings
 from streamer.worker.schemas import Answers, SchemaLookup, make_known
 
@@ -175,7 +175,7 @@ class RekeyedPartition:
         """One transaction: all of it, and the offset with the time of ``head_ms``, or nothing."""
         topics = self._settings.kafka.topics
         rows: dict[TopicPartition, list[_Row]] = {
-            TopicPartition(topics.by_kind[KINDS[kind]], number): [(*row, []) for row in some]
+            TopicPartition(topics.by_kind[ALL_KINDS[kind]], number): [(*row, []) for row in some]
             for kind, number, some in written
         }
         now_ms = time.time_ns() // 1_000_000

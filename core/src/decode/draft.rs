@@ -135,6 +135,8 @@ struct Head {
     /// Values of dimensions that were cut.
     cut: u32,
     feedback_kind: Option<Kind>,
+    experiment: Text,
+    arm: Text,
 }
 
 /// Fields that an item or a line has wherever it stands.
@@ -224,6 +226,10 @@ impl Draft {
                 item: self.head.shown.item,
                 dwell_ms: self.head.dwell_ms,
             },
+            EventKind::Exposures => Body::Exposure {
+                experiment: self.head.experiment.of(record, &self.unescaped),
+                arm: self.head.arm.of(record, &self.unescaped),
+            },
         };
         Event {
             event_ms: self.head.ts.map_or(0, |ts| ts.ms),
@@ -307,7 +313,14 @@ impl Draft {
                 self.head.session = self.read_optional_id(reader, reading, reason)?
             }
             Field::Action => self.head.action = self.read_action(reader, reading)?,
-            Field::Dimension(i) => self.read_dimension(usize::from(i), reader, reading)?,
+            Field::Dimension(i) => {
+                let value = self.read_label(reader, reading)?;
+                if let Some(held) = self.dimensions.get_mut(usize::from(i)) {
+                    *held = value;
+                }
+            }
+            Field::Experiment => self.head.experiment = self.read_label(reader, reading)?,
+            Field::Arm => self.head.arm = self.read_label(reader, reading)?,
             Field::Arms(i) => reading.rules.arms.read(i, reader, reading, &mut self.arms)?,
         }
         Ok(())
@@ -381,6 +394,9 @@ impl Draft {
         if !is_right(ts) {
             return self.refuse_moment(Field::Ts, ts);
         }
+        if reading.kind == EventKind::Exposures {
+            return self.check_exposure(reading);
+        }
         self.check_items(reading)?;
         if reading.kind == EventKind::Clicks && self.head.feedback_kind.is_none() {
             self.head.feedback_kind = Some(self.kind(reading));
@@ -415,6 +431,20 @@ impl Draft {
         }
         self.check_dimensions(reading);
         self.fill_custom(reading.kind, &reading.rules.custom);
+        Ok(())
+    }
+
+    /// It says who is in which arm of which experiment.
+    fn check_exposure(&mut self, reading: &Reading) -> Result<(), Reason> {
+        self.required(Field::UserId, (self.head.user != NONE).then_some(()))?;
+        let texts = [
+            (Field::Experiment, self.head.experiment),
+            (Field::Arm, self.head.arm),
+        ];
+        for (field, text) in texts {
+            let is_empty = text.of(reading.record, &self.unescaped).is_empty();
+            self.required(field, (!is_empty).then_some(()))?;
+        }
         Ok(())
     }
 
@@ -515,6 +545,7 @@ impl Draft {
             EventKind::Impressions => self.items.len(),
             EventKind::Clicks | EventKind::Conversions => self.lines.len(),
             EventKind::Sessions => 1,
+            EventKind::Exposures => 0,
         };
         let is_order = kind != EventKind::Impressions && self.head.has_list;
         for at in 0..count {

@@ -64,6 +64,11 @@ pub enum Body<'a> {
         item: u64,
         dwell_ms: Option<i64>,
     },
+    Exposure {
+        /// As the experiment and the arm are written.
+        experiment: &'a str,
+        arm: &'a str,
+    },
 }
 
 /// A shown item.
@@ -133,6 +138,7 @@ impl Event<'_> {
             Body::Click { .. } => EventKind::Clicks,
             Body::Conversion { .. } => EventKind::Conversions,
             Body::Session { .. } => EventKind::Sessions,
+            Body::Exposure { .. } => EventKind::Exposures,
         }
     }
 }

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use crate::changes::EventKind;
-use crate::changes::EventKind::{Clicks, Conversions, Impressions, Sessions};
+use crate::changes::EventKind::{Clicks, Conversions, Exposures, Impressions, Sessions};
 use crate::decode::event::Action;
 use Holds::*;
 use Of::{Event, Item};
@@ -95,6 +95,7 @@ macro_rules! fields {
 }
 
 const ALL: &[EventKind] = &EventKind::ALL;
+const COUNTED: &[EventKind] = &[Impressions, Clicks, Conversions, Sessions];
 const SHOWN_OR_CLICKED: &[EventKind] = &[Impressions, Clicks];
 const WITH_DWELL: &[EventKind] = &[Clicks, Sessions];
 const WITH_ITEMS: &[EventKind] = &[Impressions, Clicks, Conversions];
@@ -106,19 +107,24 @@ fields! {
     UserId = "user_id", Event(ALL), Id;
     /// What feedback joins its impression by, in place of `user_id`: an id that stays at
     /// [login](#login).
-    JoinId = "join_id", Event(ALL), Id;
+    JoinId = "join_id", Event(COUNTED), Id;
     /// A second event with it on the same topic within `time.dedup_horizon` is a duplicate.
     EventId = "event_id", Event(ALL), Id;
     /// With `user_id`, the [slate](ranking.md#a-slate).
-    RequestId = "request_id", Event(ALL), Id;
+    RequestId = "request_id", Event(COUNTED), Id;
     /// The kind of the event; required in files.
     Type = "type", Event(ALL), KindOfEvent;
     /// The visit; without it one [by user and gap](#sessions).
     SessionId = "session_id", Event(&[Sessions]), Id;
     /// What happens in it; required. `view` is of a page, `dwell` of an item.
     Action = "action", Event(&[Sessions]), OneAction;
+    /// The experiment, by its `key`: its name by default. Required; of one that settings do not name
+    /// the event does nothing.
+    Experiment = "experiment", Event(&[Exposures]), Anything;
+    /// The arm of it that the user is in; required.
+    Arm = "arm", Event(&[Exposures]), Anything;
     /// What is shown, clicked or bought: required. Of sessions: where `action` is `dwell`.
-    ItemId = "item_id", Item(ALL), Id;
+    ItemId = "item_id", Item(COUNTED), Id;
     /// Where it is shown. From 0 on with `events.positions_from = 0`.
     Position = "position", Item(SHOWN_OR_CLICKED), Integer(at(1.0), most("MAX_POSITION"));
     /// What the model predicted; a probability where it is one.
@@ -147,7 +153,7 @@ fields! {
     /// What it is worth, in currency units.
     Value = "value", Item(&[Conversions]), Number(at(0.0), most("MAX_VALUE"));
     /// See [dimensions](#dimensions); by default `variant` and `surface`.
-    Dimension(u8) = "dimensions.name", Event(ALL), Anything;
+    Dimension(u8) = "dimensions.name", Event(COUNTED), Anything;
     /// The arms of [experiments](experiments.md#arms) that its user is in.
     Arms(u8) = "experiments.arm", Event(ALL), Anything;
     /// See [off-policy](off-policy.md).
@@ -155,7 +161,7 @@ fields! {
     /// See [off-policy](off-policy.md).
     Estimate(u8) = "policies.estimate", Item(&[Impressions]), Number(at(0.0), at(1.0)), "reward_estimate";
     /// See [custom metrics](how-to/add-a-custom-metric.md); of the kind that the metric names.
-    Custom(u8) = "custom.field", Item(ALL), Number(least("MAX_CUSTOM_VALUE"), most("MAX_CUSTOM_VALUE")), "custom";
+    Custom(u8) = "custom.field", Item(COUNTED), Number(least("MAX_CUSTOM_VALUE"), most("MAX_CUSTOM_VALUE")), "custom";
 }
 
 const fn at(number: f64) -> Limit {
@@ -266,7 +272,7 @@ impl Holds {
 
     /// In words; a bound in braces, as Python fills it in.
     pub fn expected(self) -> String {
-        let names = |names: [&str; 4]| format!("one of {}", names.join(", "));
+        let names = |names: &[&str]| format!("one of {}", names.join(", "));
         match self {
             Anything => "any value".to_owned(),
             Id => "an integer, or a text of 1 to {MAX_ID_BYTES} bytes".to_owned(),
@@ -275,8 +281,8 @@ impl Holds {
                 .to_owned(),
             Time => "epoch milliseconds from 0 to {MAX_EVENT_MS}, or RFC 3339 text".to_owned(),
             Span => "start_ts and end_ts, both like ts, at most a day apart".to_owned(),
-            KindOfEvent => names(EventKind::ALL.map(EventKind::event_type)),
-            OneAction => names(Action::ALL.map(Action::name)),
+            KindOfEvent => names(&EventKind::ALL.map(EventKind::event_type)),
+            OneAction => names(&Action::ALL.map(Action::name)),
             Text => "a text of 1 to {MAX_LABEL_CHARS} characters".to_owned(),
             Integer(low, high) => {
                 format!("an integer from {} to {}", low.words(""), high.words(""))

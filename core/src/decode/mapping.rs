@@ -18,6 +18,7 @@ use super::draft::{Form, Reading};
 use super::drafts::{Drafts, Said};
 use super::fields::Field;
 use super::{EventKind, Reason, Rules};
+use crate::changes::KINDS;
 use crate::kafka::Record;
 use crate::spec::records::{FieldSpec, FieldsSpec, MappingSpec, MetaFieldSpec, ValueSettings};
 pub(super) use kinds::KindRule;
@@ -34,7 +35,7 @@ pub(super) struct Mapping {
     each: Vec<usize>,
     kind: Kinds,
     /// In the order of `EventKind::ALL`.
-    kinds: [Option<Fields>; 4],
+    kinds: [Option<Fields>; KINDS],
 }
 
 #[derive(Debug)]
@@ -97,7 +98,7 @@ impl Mapping {
         feedback: &[String],
         field_of: &impl Fn(EventKind, &str) -> Option<Field>,
     ) -> Result<Self, String> {
-        let mut kinds = [None, None, None, None];
+        let mut kinds = [const { None }; KINDS];
         for (name, spec) in &spec.kinds {
             let kind = kind_named(name)?;
             kinds[kind as usize] = Some(Fields::new(kind, spec, field_of)?);

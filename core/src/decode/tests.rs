@@ -401,7 +401,7 @@ fn events(decoder: &mut Decoder, record: &str) -> Vec<String> {
                 Body::Click { lines, .. } | Body::Conversion { lines } => {
                     lines.iter().map(|x| name(x.item)).collect()
                 }
-                Body::Session { .. } => Vec::new(),
+                Body::Session { .. } | Body::Exposure { .. } => Vec::new(),
             };
             let user = name(event.user);
             format!("{} {user} {}", event.kind().event_type(), ids.join(","))

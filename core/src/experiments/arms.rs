@@ -8,7 +8,7 @@ use crate::experiments::exposures::ArmOf;
 use crate::hash::mix;
 use crate::panes::dimensions::Dimensions;
 use crate::panes::labels::Labels;
-use crate::spec::experiments::ArmFieldsSpec;
+use crate::spec::experiments::ExposureSpec;
 
 /// Arms that are values of a dimension.
 #[derive(Clone, Debug)]
@@ -89,6 +89,14 @@ struct FieldArms {
     numbers: HashMap<String, u32>,
 }
 
+impl FieldArms {
+    fn arm(&self, name: &str) -> Option<ArmOf> {
+        let arm = *self.numbers.get(name)?;
+        let exposure = self.exposure;
+        Some(ArmOf { exposure, arm })
+    }
+}
+
 /// The experiments of a path.
 #[derive(Clone, Debug, Default)]
 struct PathArms {
@@ -102,6 +110,8 @@ struct PathArms {
 #[derive(Debug, Default)]
 pub struct ArmsByField {
     by_path: Vec<PathArms>,
+    /// Of all experiments, as events of exposures name them.
+    by_key: HashMap<String, Vec<FieldArms>>,
 }
 
 impl ArmsByField {
@@ -111,18 +121,27 @@ impl ArmsByField {
     }
 
     /// Adds an exposure, and where events say of which of its arms they are.
-    pub fn add(&mut self, exposure: u32, spec: &ArmFieldsSpec, arms: &[String]) {
-        for path in &spec.paths {
+    pub fn add(&mut self, exposure: u32, spec: &ExposureSpec) {
+        let arms = FieldArms {
+            exposure,
+            numbers: spec.arms.iter().cloned().zip(1..).collect(),
+        };
+        for path in spec.paths() {
             if *path >= self.by_path.len() {
                 self.by_path.resize(path + 1, PathArms::default());
             }
             let of = &mut self.by_path[*path];
             let place = of.alone.len();
             of.by_key.entry_ref(spec.key.as_str()).or_default().push(place);
-            of.alone.push(FieldArms {
-                exposure,
-                numbers: arms.iter().cloned().zip(1..).collect(),
-            });
+            of.alone.push(arms.clone());
+        }
+        self.by_key.entry_ref(spec.key.as_str()).or_default().push(arms);
+    }
+
+    /// What an event of exposures says: an experiment and the arm in it.
+    pub fn of_key(&self, key: &str, arm: &str, found: &mut Vec<ArmOf>) {
+        for of in self.by_key.get(key).into_iter().flatten() {
+            found.extend(of.arm(arm));
         }
     }
 
@@ -131,12 +150,7 @@ impl ArmsByField {
         let Some(of) = self.by_path.get(path) else {
             return;
         };
-        let mut push = |arms: &FieldArms, name: &str| {
-            found.extend(arms.numbers.get(name).map(|arm| ArmOf {
-                exposure: arms.exposure,
-                arm: *arm,
-            }));
-        };
+        let mut push = |arms: &FieldArms, name: &str| found.extend(arms.arm(name));
         assignments::each(json, |said| match said {
             Said::Arm(arm) => of.alone.iter().for_each(|arms| push(arms, arm)),
             Said::Assignment(key, arm) => {

@@ -37,9 +37,7 @@ impl Experiments {
         let values: Vec<ValueArms> = exposures.clone().filter_map(value_arms).collect();
         let mut by_field = ArmsByField::default();
         for (place, exposure) in exposures {
-            if let ExposedBy::Fields(fields) = &exposure.by {
-                by_field.add(place, fields, &exposure.arms);
-            }
+            by_field.add(place, exposure);
         }
         let (mut trials, mut trials_of) = (Vec::new(), vec![Vec::new(); spec.exposures.len()]);
         let (mut of_labels, mut key) = (Vec::new(), ALL_OUTCOMES + 1);

@@ -20,7 +20,7 @@ const VALUE_HIGH: usize = 4;
 fn whole_spec() -> Value {
     let names = ["impressions", "outcomes", "clicks", "value", "value_high"];
     let exposure = |is_attributed: bool, code: i64| {
-        json!({"by": {"dimension": 0}, "arms": ["A", "B"], "first_day": DAY,
+        json!({"by": {"dimension": 0}, "arms": ["A", "B"], "first_day": DAY, "key": "e",
                "is_attributed": is_attributed, "days": [DAY - 2, DAY + 9], "code": code})
     };
     let clicks = json!({"above": CLICKS, "below": SHOWN, "high": null});

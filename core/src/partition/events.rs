@@ -159,6 +159,7 @@ pub(super) fn count(
                 view(counting, event, (item, dwell_ms), (who, at));
             }
         }
+        Body::Exposure { .. } => {}
     }
 }
 

@@ -7,6 +7,7 @@ use pyo3::types::{PyBytes, PyDict};
 use super::names::LogDecoder;
 use crate::changes::{EventKind, Kind};
 use crate::decode::{Body, Decoded, Decoder, Event, Reason};
+use crate::experiments::assignments::{self, Said};
 use crate::formats::SchemaText;
 use crate::hash::{HashKey, NONE};
 use crate::kafka;
@@ -258,6 +259,8 @@ fn as_dict<'py>(py: Python<'py>, event: &Event) -> PyResult<Bound<'py, PyDict>> 
     let custom = event.custom.iter().map(|x| x.iter().collect::<Vec<_>>());
     found.set_item("custom", custom.collect::<Vec<_>>())?;
     found.set_item("dimensions", event.dimensions.iter().collect::<Vec<_>>())?;
+    let arms = event.arms.iter().map(|(path, _, json)| (path, json));
+    found.set_item("arms", arms.collect::<Vec<_>>())?;
     found.set_item("cut", event.cut)?;
     found.set_item("join", event.join)?;
     found.set_item(
@@ -310,6 +313,24 @@ fn as_dict<'py>(py: Python<'py>, event: &Event) -> PyResult<Bound<'py, PyDict>> 
             found.set_item("item", item)?;
             found.set_item("dwell_ms", dwell_ms)?;
         }
+        Body::Exposure { experiment, arm } => {
+            found.set_item("experiment", experiment)?;
+            found.set_item("arm", arm)?;
+        }
     }
     Ok(found)
+}
+
+/// What a value says of arms, as JSON: experiments by their keys (None: the one that it is of) and
+/// their arms.
+#[pyfunction]
+pub fn arms_said(json: &str) -> Vec<(Option<String>, String)> {
+    let mut found = Vec::new();
+    assignments::each(json, |said| {
+        found.push(match said {
+            Said::Arm(arm) => (None, arm.to_owned()),
+            Said::Assignment(key, arm) => (Some(key.to_owned()), arm.to_owned()),
+        });
+    });
+    found
 }

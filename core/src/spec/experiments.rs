@@ -23,6 +23,9 @@ pub struct ExperimentsSpec {
 #[serde(deny_unknown_fields)]
 pub struct ExposureSpec {
     pub by: ExposedBy,
+    /// What the experiment is called in events of exposures, and where a value says the arms of
+    /// several.
+    pub key: String,
     pub arms: Vec<String>,
     pub first_day: i64,
     /// Every event counts whenever it was, to the arm that is its own.
@@ -39,18 +42,18 @@ pub struct ExposureSpec {
 pub enum ExposedBy {
     /// Impressions, by their value of a dimension, whose place this is.
     Dimension(usize),
-    /// Events of any kind, by the values at paths.
-    Fields(ArmFieldsSpec),
+    /// Events of any kind, by the values at paths, whose places these are.
+    Fields(Vec<usize>),
 }
 
-/// Where events say the arm of an experiment.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ArmFieldsSpec {
-    /// Places of the paths.
-    pub paths: Vec<usize>,
-    /// What the experiment is called where a value says the arms of several.
-    pub key: String,
+impl ExposureSpec {
+    /// Places of the paths at which events say the arm.
+    pub fn paths(&self) -> &[usize] {
+        match &self.by {
+            ExposedBy::Dimension(_) => &[],
+            ExposedBy::Fields(paths) => paths,
+        }
+    }
 }
 
 /// An experiment.

@@ -44,24 +44,25 @@ from streamer.stats.experiments.composite import BEFORE, NOW, names_of
 
 @dataclass(frozen=True)
 class Exposure:
-    """What exposes a user: an impression under one of these values of a dimension, or an event of any
-    kind whose value at one of ``paths`` says one of them, under ``key`` where it says the arms of
-    several experiments; on this day (since 1970-01-01) or later. ``arms``: sorted.
-    ``is_attributed``: every event counts whenever it was, to the arm that is its own."""
+    """What exposes a user: an impression under one of these values of a dimension, an event of any
+    kind whose value at one of ``paths`` says one of them, or an event of exposures; on this day
+    (since 1970-01-01) or later. ``key``: what events of exposures call the experiment, and values
+    that say the arms of several; ``arms``: sorted. ``is_attributed``: every event counts whenever
+    it was, to the arm that is its own."""
 
+    key: str
     arms: tuple[str, ...]
     first_day: int
     dimension: str = ""
     paths: tuple[str, ...] = ()
-    key: str = ""
     is_attributed: bool = False
 
     @cached_property
     def name(self) -> str:
         """Under which it is stored what is counted, and since when."""
         how = "attributed" if self.is_attributed else "exposed"
-        what = self.dimension or f"{self.key} at {' or '.join(self.paths)}"
-        return f"{how} {what}={'|'.join(self.arms)} from {self.first_day}"
+        by = self.dimension or " or ".join(self.paths)
+        return f"{how} {self.key} by {by}={'|'.join(self.arms)} from {self.first_day}"
 
     def code(self, since_ms: int) -> int:
         """A number below 2**62 for the rows that are counted since then: those counted before, with

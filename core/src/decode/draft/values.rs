@@ -178,33 +178,24 @@ impl Draft {
     }
 
     /// Texts, numbers and booleans as they are written; anything else is no value.
-    pub(super) fn read_dimension(
+    pub(super) fn read_label(
         &mut self,
-        i: usize,
         reader: &mut Reader,
         reading: &Reading,
-    ) -> Result<(), Reason> {
+    ) -> Result<Text, Reason> {
         let first = reader.peek();
         let start = reader.at();
-        let text = match first {
-            b'"' => {
-                let text = reader.text(&mut self.unescaped)?;
-                self.shortened(text, reading)
-            }
-            _ => {
-                reader.skip(1)?;
-                let is_value = matches!(first, b'-' | b'0'..=b'9' | b't' | b'f');
-                if is_value {
-                    reader.raw_since(start)
-                } else {
-                    Text::EMPTY
-                }
-            }
-        };
-        if let Some(value) = self.dimensions.get_mut(i) {
-            *value = text;
+        if first == b'"' {
+            let text = reader.text(&mut self.unescaped)?;
+            return Ok(self.shortened(text, reading));
         }
-        Ok(())
+        reader.skip(1)?;
+        let is_value = matches!(first, b'-' | b'0'..=b'9' | b't' | b'f');
+        Ok(if is_value {
+            reader.raw_since(start)
+        } else {
+            Text::EMPTY
+        })
     }
 
     /// Gives back the memory of what of a text with escapes is cut anyway: all but the characters that
