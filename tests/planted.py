@@ -262,6 +262,24 @@ BUGS = (
     ),
     Bug("stats/experiments/srm.py", "p_value < ALPHA or", "False or", "tests/stats/experiments"),
     Bug(
+        "stats/experiments/discoveries.py",
+        "enumerate(others, 2)",
+        "enumerate(others, 1)",
+        "tests/stats/experiments/test_discoveries.py",
+    ),
+    Bug(
+        "stats/experiments/discoveries.py",
+        "return weight * _of",
+        "return _of",
+        "tests/stats/experiments/test_discoveries.py",
+    ),
+    Bug(
+        "stats/experiments/anytime.py",
+        "erfc(-t *",
+        "erfc(t *",
+        "tests/stats/experiments/test_anytime.py",
+    ),
+    Bug(
         "cli/check_topics.py",
         "in_sync > letters.replicas",
         "in_sync < letters.replicas",

@@ -10,7 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, optimize, special, stats
 
-from streamer.stats.experiments.anytime import critical, p_value, rho_squared
+from streamer.stats.experiments.anytime import (
+    critical,
+    e_value,
+    e_value_above,
+    p_value,
+    rho_squared,
+)
 
 ALPHAS = [0.5, 0.1, 0.05, 0.01, 1e-6]
 
@@ -94,8 +100,55 @@ def test_random_walks_rarely_ever_leave_it(alpha: float) -> None:
     assert 0.3 * alpha < ever <= alpha + 3 * math.sqrt(alpha * (1 - alpha) / 4000)
 
 
+@given(st.floats(-20, 20), st.integers(2, 10**8))
+def test_e_values_are_1_over_p(t: float, n: int) -> None:
+    rho2 = rho_squared(0.05, 5000)
+    its = e_value(t, n, rho2)
+    assert p_value(t, n, rho2) == pytest.approx(min(1.0, 1 / its), rel=1e-9)
+    assert e_value_above(abs(t), n, rho2) >= its >= e_value_above(-abs(t), n, rho2) >= 0
+    both = e_value_above(t, n, rho2) + e_value_above(-t, n, rho2)
+    assert both == pytest.approx(2 * its, rel=1e-9)
+
+
+@pytest.mark.parametrize("t", [-3.0, 0.0, 0.5, 4.0])
+@pytest.mark.parametrize("users", [10, 5000, 10**6])
+def test_e_of_effects_above_0_is_their_mixture(t: float, users: int) -> None:
+    """E = 2 ∫ exp(λ S - λ² N / 2) dΦ(λ / ρ) over λ > 0, by quadrature."""
+    rho2 = rho_squared(0.05, 5000)
+    total = t * math.sqrt(users)
+    width = 1 / math.sqrt(users + 1 / rho2)
+    top = max(0.0, total * width**2)
+    mixture, _ = integrate.quad(
+        lambda x: math.exp(x * total - x * x * users / 2) * stats.norm.pdf(x, 0, math.sqrt(rho2)),
+        *(max(0.0, top - 12 * width), top + 12 * width),
+        epsabs=0,
+        epsrel=1e-11,
+    )
+    assert e_value_above(t, users, rho2) == pytest.approx(2 * mixture, rel=1e-9)
+
+
+@pytest.mark.parametrize("drift", [0.0, -0.003, -0.03])
+def test_without_a_gain_it_is_1_at_most_wherever_walks_stop(drift: float) -> None:
+    """4,000 walks, stopped at 400 lengths once they have 10, and once more than a fifth."""
+    at = np.unique(np.logspace(0, 4, 400).astype(int))
+    steps = np.diff(at, prepend=0)
+    noise = np.random.default_rng(0).normal(0, np.sqrt(steps), (4000, len(at))).cumsum(axis=1)
+    scores = (noise + drift * at) / np.sqrt(at)
+    rho2 = rho_squared(0.05, 5000)
+    evidence = np.vectorize(lambda t, n: e_value_above(t, n, rho2))(scores, at)
+    for least in (10, 0.2):
+        passed = evidence >= least
+        stop = np.where(passed.any(axis=1), passed.argmax(axis=1), len(at) - 1)
+        its = evidence[np.arange(len(stop)), stop]
+        assert its.mean() <= 1 + 3 * its.std() / math.sqrt(len(its))
+        assert passed.any()
+
+
 def test_extremes_are_numbers() -> None:
     rho2 = rho_squared(0.05, 5000)
+    assert 1e300 < e_value(1e200, 100, rho2) < math.inf
+    assert 1e300 < e_value_above(1e200, 100, rho2) < math.inf
+    assert e_value_above(-1e200, 100, rho2) == 0.0
     assert p_value(1e200, 100, rho2) == 0.0
     assert p_value(0.0, 100, rho2) == 1.0
     assert critical(0.05, 0, rho2) == math.inf
