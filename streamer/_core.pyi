@@ -309,8 +309,8 @@ class Rekeyer:
         read."""
 
 def arms_said(json: str) -> list[tuple[str | None, str]]:
-    """What a value of an event says of arms: keys of experiments (None: the one that the value is of)
-    and their arms."""
+    """What a value of an event says of arms: keys of experiments (None: the one that the value is
+    of) and their arms."""
 
 # For tests and tools
 

@@ -121,8 +121,8 @@ class ReadSample:
         self.clicked_at = set[str]()
         """Fields in records of impressions that may say what was clicked."""
         self.arms: dict[str, Counter[str]] = {}
-        """What says the arm of an experiment → what it says: in impressions where it is a dimension,
-        else in events of any kind."""
+        """What says the arm of an experiment → what it says: in impressions where it is a
+        dimension, else in events of any kind."""
         self._kinds: dict[str, KindRead] = {}
         self._ids: dict[tuple[str, int], int] = {}
         self._shown: dict[tuple[int, int], tuple[int, int]] = {}

@@ -103,7 +103,7 @@ def test_a_right_mapping_has_no_findings() -> None:
     assert (clicks.events - clicks.duplicates, clicks.joined, clicks.compared) == (200, 200, 200)
     assert (conversions.valued, conversions.joined) == (100, 100)
     assert (shown.events - shown.duplicates, shown.with_user) == (600, 600)
-    assert shown.arms["variant"].keys() == {"A", "B"}
+    assert found.arms["variant"].keys() == {"A", "B"}
 
 
 @pytest.mark.parametrize(
