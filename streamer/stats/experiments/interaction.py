@@ -5,9 +5,11 @@ an arm of the second, a treatment of the first has a lift over the first's contr
 whether these lifts differ (heterogeneity.py), as between the values of any dimension. Relative
 lifts: two experiments that each add 10 % do not interact if both together add 21 %.
 
-Each treatment of each pair is a test, and all of them share alpha (Holm). Of many tests each asks
-for a lift that is sure at a level far below 5 %: a relative lift is compared only where the control
-of its cell is above 0 at that level, too; otherwise absolute lifts are.
+Each treatment of each pair is a test, and all of them share alpha (Holm). Of thousands of tests
+each has a level of 0.001 %, to which the normal distribution does not hold for few users, nor for
+the relative lift over an uncertain control. So a cell is compared from ``MIN_USERS`` in each arm
+on, and relative lifts where two cells or more have an interval of theirs at that level; else
+absolute ones are.
 
 All of it holds at one look at a time set before. A pair is tested in one direction, for
 R_11 / R_01 and R_10 / R_00 are the same exactly where R_11 / R_10 and R_01 / R_00 are. The lifts
@@ -31,6 +33,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from streamer.settings.limits import MIN_USERS
 from streamer.stats.experiments.estimate import Lifts, holm
 from streamer.stats.experiments.heterogeneity import Heterogeneity, heterogeneity, p_in_words
 from streamer.stats.experiments.plan import Plan, Rule
@@ -78,13 +81,12 @@ class Interaction:
 def interactions(crossings: Mapping[Key, Crossing], alpha: float) -> dict[Key, list[Interaction]]:
     """Test all pairs that are looked at, each treatment of the first by itself."""
     tests = sum(len(crossing.plan.treatments) for crossing in crossings.values())
-    level = alpha / max(1, tests)
     lifts = {
         (key, treatment): its
         for key, crossing in crossings.items()
-        for treatment, its in _lifts(crossing, level).items()
+        for treatment, its in _lifts(crossing, alpha / max(1, tests)).items()
     }
-    first = [heterogeneity(its, level).p_value for its in lifts.values()]
+    first = [heterogeneity(its, alpha).p_value for its in lifts.values()]
     corrected = holm([1.0 if p_value is None else p_value for p_value in first], alpha)
     found: dict[Key, list[Interaction]] = {key: [] for key in crossings}
     for ((key, treatment), by_arm), its in zip(lifts.items(), corrected, strict=True):
@@ -100,8 +102,15 @@ def _lifts(crossing: Crossing, level: float) -> dict[str, dict[str, Lifts]]:
     plan = replace(crossing.plan, alpha=level)
     found: dict[str, dict[str, Lifts]] = {treatment: {} for treatment in plan.treatments}
     for arm, its in crossing.cells.items():
-        sums = {name: its.get(name, ArmSums()) for name in plan.split}
+        sums = {name: _with_users(its.get(name, ArmSums())) for name in plan.split}
         for comparison in compare(plan, Rule(), sums).comparisons:
             deciding = comparison.deciding
             found[comparison.arm][arm] = Lifts(deciding.absolute, deciding.relative)
     return found
+
+
+def _with_users(sums: ArmSums) -> ArmSums:
+    """Sums of a cell, without an interval if its users are too few."""
+    if sums.n >= MIN_USERS:
+        return sums
+    return replace(sums, obstacle=f"there are fewer than {MIN_USERS} users")

@@ -199,8 +199,15 @@ def test_of_three_arms_the_one_that_stands_apart_is_named() -> None:
     assert list(only(cells).test.apart) == ["newest"]
 
 
+@pytest.mark.parametrize(("users", "scale"), [(99, None), (100, Scale.ABSOLUTE)])
+def test_a_cell_of_few_users_is_not_compared(users: int, scale: Scale | None) -> None:
+    few = {arm: clicks(users, 100) for arm in "AB"}
+    test = only({"old": few, "new": {"A": clicks(1000, 100), "B": clicks(1000, 120)}}).test
+    assert (test.scale if test.q is not None else None) == scale
+
+
 def test_a_control_that_may_be_0_at_the_level_of_many_tests_is_compared_absolutely() -> None:
-    """Alone its relative lift has an interval; among thousands, none at their level."""
+    """Alone its relative lift has an interval; among hundreds, none at their level."""
     rare = ArmSums(1000, 400, 30_000, 1000, 1000, 400, 40)
     cells = {name: {"A": rare, "B": rare} for name in ("old", "new")}
     assert only(cells).test.scale is Scale.RELATIVE
@@ -239,5 +246,7 @@ def test_an_empty_cell_of_several_leaves_the_others() -> None:
     assert list(only(cells).test.values) == ["s0", "s2"]
 
 
-def test_no_pair_at_all() -> None:
+def test_no_pair_and_no_treatment() -> None:
     assert interactions({}, 0.05) == {}
+    alone = Crossing(Plan("A", {"A": 1}), {"old": {"A": clicks(1000, 100)}})
+    assert interactions({0: alone}, 0.05) == {0: []}

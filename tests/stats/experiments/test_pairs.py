@@ -111,6 +111,15 @@ def test_one_hash_is_found_by_forty_users_among_all_pairs_of_a_hundred_experimen
     assert found[-1].p_adjusted == pytest.approx(4950 * found[-1].p_value)
 
 
+def test_what_one_pair_shows_may_be_chance_among_many() -> None:
+    """p = 0.0003 alone, one of 41 pairs."""
+    suspect = of([[6200, 5780], [5780, 6200]])
+    (alone,) = independence({0: suspect}).values()
+    among = independence({i: of([[5, 5], [5, 5]]) for i in range(40)} | {-1: suspect})
+    assert (alone.is_dependent, among[-1].is_dependent) == (True, False)
+    assert alone.p_value == among[-1].p_value
+
+
 def test_a_split_that_is_not_the_planned_one_is_no_dependence() -> None:
     assert any_look(of([[54_000, 6_000], [36_000, 4_000]])) == 1.0
 
@@ -202,14 +211,18 @@ def test_many_users() -> None:
 
 
 def test_what_is_found_is_said() -> None:
-    users = {("old", "old"): 500, ("old", "new"): 500, ("wide", "old"): 380, ("wide", "new"): 620}
+    users = {
+        ("old", "old"): 5000,
+        ("old", "new"): 5000,
+        ("wide", "old"): 3800,
+        ("wide", "new"): 6200,
+    }
     shares = {"old": 0.5, "wide": 0.5}, {"old": 0.5, "new": 0.5}
     (found,) = independence({0: CrossTable(users, *shares)}).values()
     assert found.sentence("layout", "ranker") == (
-        "The splits of layout and ranker depend on each other "
-        f"(p = {found.p_adjusted:.3g} at any look, 2,000 users in both): users of layout's wide "
-        "arm are 62 % in ranker's new arm, others 50 %. The lift of each has a part of the "
-        "other's in it."
+        "The splits of layout and ranker depend on each other (p < 0.0001 at any look, 20,000 "
+        "users in both): users of layout's wide arm are 62 % in ranker's new arm, others 50 %. The "
+        "lift of each has a part of the other's in it."
     )
     (found,) = independence({0: of([[10, 10], [10, 10]])}).values()
     assert found.sentence("layout", "ranker") == (
