@@ -124,7 +124,7 @@ def look(n: Floats, blocks: Floats, shares: Floats) -> Looks:
         of_all = gammaln(weight) - gammaln(weight + total[upper])
         return summed(gammaln(prior + n) - gammaln(prior)) + of_all
 
-    logs = np.stack([marginal(weight) for weight in pairs._WEIGHTS])
+    logs = np.stack([marginal(weight) for weight in pairs.WEIGHTS])
     mean = logs.max(axis=0) + np.log(np.exp(logs - logs.max(axis=0)).mean(axis=0))
     of_rows = xlogy(rows, rows).T @ blocks
     independent = (of_rows + of_rows.T - 2 * xlogy(total, total))[upper]

@@ -5,7 +5,7 @@ part of the other's in it: if a share of the users that is higher by d gets a se
 r, about d r of the first lift is the second's.
 
 Independence. Let n_ij users of both be in arm i of the first and arm j of the second. With a
-Dirichlet(a) prior, a_ij = w s_i t_j around the product of the planned shares, and ``_WEIGHTS`` as
+Dirichlet(a) prior, a_ij = w s_i t_j around the product of the planned shares, and ``WEIGHTS`` as
 w, of which the mean is taken,
 
     E = mean over w of Γ(w) / Γ(w + n) · Π Γ(a_ij + n_ij) / Γ(a_ij)  /  Π (n_i. n_.j / n²)^n_ij.
@@ -14,7 +14,7 @@ Below the line is the largest likelihood of any independent table. Against the l
 true one the quotient is a martingale with mean 1, and E is at most that: whatever the shares of
 users in both really are, E ever reaches 1/p with probability p at most (Ville). So p = 1/E holds at
 any look, and of few users in an arm, too: it is exact. Wasserman, Ramdas and Balakrishnan 2020,
-"Universal inference" (PNAS), section 8.
+"Universal inference" (PNAS).
 
 Why not the planned shares themselves, as srm.py has them: users in both need not be split as
 planned, if an arm of one experiment shows the other more often. That is no dependence. Why not the
@@ -39,7 +39,7 @@ from streamer.stats.experiments.estimate import holm
 from streamer.stats.experiments.heterogeneity import p_in_words
 from streamer.stats.experiments.srm import ALPHA
 
-_WEIGHTS = (10.0, 1_000.0, 100_000.0)
+WEIGHTS = (10.0, 1_000.0, 100_000.0)
 """Of the prior, in users: for dependence that some dozens, thousands or a million of users show."""
 Key = TypeVar("Key", bound=Hashable)
 
@@ -142,7 +142,7 @@ def any_look(table: CrossTable) -> float:
     """
     planned = [s * t for s, t in product(table.first.values(), table.second.values())]
     counts = [count for row in table.rows for count in row]
-    logs = [_log_marginal(counts, [weight * share for share in planned]) for weight in _WEIGHTS]
+    logs = [_log_marginal(counts, [weight * share for share in planned]) for weight in WEIGHTS]
     most = max(logs)
     mean = most + log(fsum(exp(each - most) for each in logs) / len(logs))
     return exp(min(0.0, _log_independent(table) - mean))
