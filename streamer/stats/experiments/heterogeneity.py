@@ -79,7 +79,7 @@ class Heterogeneity:
             return TOO_FEW
         count = len(self.values)
         of = "" if count == self.asked else f"; {count} of {self.asked} values compared"
-        look = f"({_p(self.p_value)} at one look{of})"
+        look = f"({p_in_words(self.p_value)} at one look{of})"
         lift = f"The {'' if self.scale is Scale.RELATIVE else 'absolute '}lift of {metric}"
         if not self.differs:
             return f"{lift} does not differ by {by} more than chance {look}."
@@ -180,5 +180,9 @@ def _contrasts(pairs: _Pairs, alpha: float) -> dict[str, Contrast]:
     return {v: Contrast(lift, mean, p, p_adj) for (v, (lift, _)), mean, p, p_adj in made}
 
 
-def _p(p_value: float) -> str:
+def p_in_words(p_value: float) -> str:
+    """
+    >>> p_in_words(0.03664), p_in_words(1e-9)
+    ('p = 0.0366', 'p < 0.0001')
+    """
     return f"p < {_LEAST_P:.4f}" if p_value < _LEAST_P else f"p = {p_value:.3g}"
