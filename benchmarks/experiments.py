@@ -17,7 +17,7 @@ import random
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
@@ -87,10 +87,9 @@ async def measure(name: str, impressions: int) -> dict[str, object]:
     """Figures of one case."""
     run = Run(parse(settings_of(CASES[name])))
     cpu_s = 0.0
-    events = since_commit = refreshes = 0
+    events = since_commit = 0
     users: set[int] = set()
     log = lines(impressions)
-    refreshed = time.process_time()
     while batch := list(islice(log, A_BATCH)):
         users.update(user for _, user in batch)
         some = [line for line, _ in batch]
@@ -128,7 +127,7 @@ async def measure(name: str, impressions: int) -> dict[str, object]:
     }
 
 
-def expected(users: set[int], experiments: Sequence[str] | dict[str, Any]) -> dict[str, Any]:
+def expected(users: Iterable[int], experiments: Iterable[str]) -> dict[str, dict[str, int]]:
     """Experiment → users by arm, as they were generated."""
     counts: dict[str, Counter[str]] = {name: Counter() for name in experiments}
     for user in users:

@@ -43,7 +43,16 @@ def with_servers(arguments: argparse.Namespace) -> bool:
 def main(arguments: argparse.Namespace) -> int:
     right = with_servers(arguments)
     if not arguments.only:
-        for name in ("hostile", "pauses", "slates", "shapes", "formats", "rows", "dimensions"):
+        for name in (
+            "hostile",
+            "pauses",
+            "slates",
+            "shapes",
+            "formats",
+            "rows",
+            "dimensions",
+            "experiments",
+        ):
             print(f"{name}: {json.dumps(program(f'benchmarks.{name}'))}", flush=True)
         if arguments.endless:
             flags = argparse.Namespace(events=arguments.endless, rate=150.0)

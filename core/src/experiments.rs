@@ -9,6 +9,7 @@
 pub mod arms;
 pub mod assignments;
 pub mod caps;
+mod contribution;
 pub mod exposures;
 mod from_spec;
 mod history;
@@ -38,7 +39,7 @@ use crate::experiments::arms::{ArmsByDimension, ArmsByField, ArmsOfLabels};
 use crate::experiments::exposures::{ArmOf, SaidBy};
 use crate::experiments::spans::Spans;
 use crate::experiments::sums::Sums;
-use crate::experiments::trial::{Trial, Wanted, Work};
+use crate::experiments::trial::{History, Seen, Trial, Wanted, Work};
 use crate::experiments::user_days::UserDayKey;
 use crate::hash::{in_sample, is_anonymous, mix};
 use crate::panes::Overflow;
@@ -56,6 +57,29 @@ const SETTLE_MS: i64 = 60_000;
 const DIRTY_USERS: usize = 1 << 16;
 /// The key of the outcomes of all users on a day.
 const ALL_OUTCOMES: i64 = 0;
+
+/// A trial that a user is in.
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    trial: usize,
+    seen: Seen,
+    /// Equal where the user adds the same.
+    same: (usize, bool, i64),
+}
+
+impl Found {
+    fn new(trial: &Trial, place: usize, seen: Seen, history: &History<'_>) -> Self {
+        let since = match seen.only() {
+            Some(_) => seen.before(history) as i64,
+            None => seen.day(),
+        };
+        Self {
+            trial: place,
+            seen,
+            same: (trial.profile, seen.only().is_none(), since),
+        }
+    }
+}
 
 /// The experiments of one partition.
 #[derive(Debug)]
@@ -92,6 +116,8 @@ pub struct Experiments {
     is_stale: bool,
     person: Person,
     work: Work,
+    /// A buffer.
+    found: Vec<Found>,
 }
 
 impl Experiments {
@@ -120,7 +146,9 @@ impl Experiments {
         if said.is_empty() || self.by_field.is_empty() || !self.is_wanted(user, event_ms) {
             return;
         }
-        let hash = said.iter().fold(1, |all, (path, hash, _)| mix(all ^ path as u64, hash));
+        let hash = said
+            .iter()
+            .fold(1, |all, (path, hash, _)| mix(all ^ path as u64, hash));
         self.see(user, event_ms, SaidBy::Fields, hash, |own| {
             let mut found = Vec::new();
             for (path, _, json) in said.iter() {
@@ -284,27 +312,42 @@ impl Experiments {
             person,
             delta,
             work,
+            found,
             ..
         } = self;
         person.read(&self.tables, user);
         let history = person.history();
         let begun = added.start.max(self.first_day)..added.end;
         for (day, outcomes) in history.outcomes(&begun) {
-            delta.add(day, ALL_OUTCOMES, I256::from(sign * outcomes));
+            let outcomes = [I256::from(outcomes)];
+            delta.add(day, (ALL_OUTCOMES, 1, 0), &outcomes, sign);
         }
+        found.clear();
         for saw in person.saw() {
             for place in &self.trials_of[saw[0].0.exposure as usize] {
-                let trial = &self.trials[*place];
-                let Some(seen) = trial.seen(saw) else {
-                    continue;
-                };
-                let wanted = Wanted {
-                    within: trial.days.clone(),
-                    added: added.clone(),
-                };
-                let arms = trial.attributed.map(|place| &self.of_labels[place]);
-                trial.add_unexposed(&history, &wanted, (delta, -sign));
-                trial.contribute((&history, seen), arms, &wanted, work, (delta, sign));
+                let seen = self.trials[*place].seen(saw);
+                found.extend(
+                    seen.map(|seen| Found::new(&self.trials[*place], *place, seen, &history)),
+                );
+            }
+        }
+        found.sort_unstable_by_key(|found| found.same);
+        for same in found.chunk_by(|a, b| a.same == b.same) {
+            let (trial, seen) = (&self.trials[same[0].trial], same[0].seen);
+            let wanted = Wanted {
+                within: trial.days.clone(),
+                added: added.clone(),
+            };
+            let arms = trial.attributed.map(|place| &self.of_labels[place]);
+            work.contribution.clear();
+            trial.find_unexposed(&history, &wanted, -1, work);
+            match seen.only() {
+                Some(_) => trial.find((&history, seen), arms, &wanted, work),
+                None => trial.find_mixed(seen, &wanted, work),
+            }
+            for each in same {
+                let arm = each.seen.only().unwrap_or(0);
+                self.trials[each.trial].add(work, arm, (delta, sign));
             }
         }
     }
@@ -408,23 +451,28 @@ impl Experiments {
         for user in self.tables.users().filter(|_| !days.is_empty()) {
             self.person.read(&self.tables, user);
             let history = self.person.history();
-            let Some(seen) = trial.seen(self.person.saw_of(trial.exposure)) else {
-                if values.is_none() {
-                    let sums = found.entry("").or_default();
-                    trial.add_unexposed(&history, &wanted, (sums, 1));
-                }
+            let seen = trial.seen(self.person.saw_of(trial.exposure));
+            let value = match (&values, seen) {
+                (Some(values), Some(seen)) => trial.value_of((&history, seen), arms, values),
+                (Some(_), None) => None,
+                (None, _) => Some(""),
+            };
+            let Some(value) = value else {
                 continue;
             };
-            let value = match &values {
-                Some(values) => trial.value_of((&history, seen), arms, values),
-                None => Some(""),
-            };
-            if let Some(value) = value {
-                let sums = (found.entry(value).or_default(), 1);
-                trial.contribute((&history, seen), arms, &wanted, &mut self.work, sums);
+            let work = &mut self.work;
+            work.contribution.clear();
+            let arm = seen.and_then(|seen| seen.only());
+            match (seen, arm) {
+                (None, _) => trial.find_unexposed(&history, &wanted, 1, work),
+                (Some(seen), None) => trial.find_mixed(seen, &wanted, work),
+                (Some(seen), Some(_)) => trial.find((&history, seen), arms, &wanted, work),
             }
+            let sums = found.entry(value).or_default();
+            trial.add(work, arm.unwrap_or(0), (sums, 1));
         }
-        let columns = |(value, sums): (&&str, &Sums)| ((*value).to_owned(), trial.columns(sums, 0..0));
+        let columns =
+            |(value, sums): (&&str, &Sums)| ((*value).to_owned(), trial.columns(sums, 0..0));
         Some(found.iter().map(columns).collect())
     }
 
@@ -435,7 +483,9 @@ impl Experiments {
         let mut sums = Sums::default();
         for user in self.tables.users() {
             self.person.read(&self.tables, user);
-            before.contribute_whatever_arm(&self.person.history(), &mut self.work, &mut sums);
+            self.work.contribution.clear();
+            before.find_whatever_arm(&self.person.history(), &mut self.work);
+            before.add(&self.work, 1, (&mut sums, 1));
         }
         Some(before.columns(&sums, 0..0))
     }
@@ -486,7 +536,11 @@ impl Experiments {
     /// Number of rows that the limit bounds: by slot, by time, or of exposures, whichever are most.
     pub fn rows(&self) -> usize {
         let tables = &self.tables;
-        let rows = [tables.days.len(), tables.pending.len(), tables.exposures.len()];
+        let rows = [
+            tables.days.len(),
+            tables.pending.len(),
+            tables.exposures.len(),
+        ];
         rows.into_iter().max().unwrap_or(0)
     }
 

@@ -46,7 +46,7 @@ def validate_experiments(s: Settings) -> None:
         for arm, share in e.split.items():
             require(
                 is_value(arm) and 0 < share < math.inf,
-                f"split.{arm} = {share}: an arm, and a share above 0; {at}",
+                f"split.{arm} = {share}: a value of {s.says_arm(e)!r}, and a share above 0; {at}",
             )
         others = [name for name in s.dimension_names if name != e.dimension]
         require(

@@ -321,7 +321,10 @@ impl Draft {
             }
             Field::Experiment => self.head.experiment = self.read_label(reader, reading)?,
             Field::Arm => self.head.arm = self.read_label(reader, reading)?,
-            Field::Arms(i) => reading.rules.arms.read(i, reader, reading, &mut self.arms)?,
+            Field::Arms(i) => reading
+                .rules
+                .arms
+                .read(i, reader, reading, &mut self.arms)?,
         }
         Ok(())
     }

@@ -132,10 +132,16 @@ impl ArmsByField {
             }
             let of = &mut self.by_path[*path];
             let place = of.alone.len();
-            of.by_key.entry_ref(spec.key.as_str()).or_default().push(place);
+            of.by_key
+                .entry_ref(spec.key.as_str())
+                .or_default()
+                .push(place);
             of.alone.push(arms.clone());
         }
-        self.by_key.entry_ref(spec.key.as_str()).or_default().push(arms);
+        self.by_key
+            .entry_ref(spec.key.as_str())
+            .or_default()
+            .push(arms);
     }
 
     /// What an event of exposures says: an experiment and the arm in it.

@@ -43,8 +43,9 @@ struct Row {
 #[derive(Clone, Copy, Debug)]
 struct Head {
     user: u64,
-    /// The first row.
+    /// The first row, and how many there are.
     row: u32,
+    rows: u32,
     /// The span of days for which `whole_ms` holds; 0: none.
     whole_of: u32,
     /// Since when every exposure of the span is there; `NEVER_MS`: some is not.
@@ -180,6 +181,7 @@ impl Exposures {
         let user = self.rows[number].user;
         let head = head_of(&mut self.heads, user);
         self.rows[number].next = std::mem::replace(&mut head.row, number as u32);
+        head.rows += 1;
     }
 
     /// Whether an exposure parts what its users did.
@@ -189,19 +191,15 @@ impl Exposures {
 
     /// Whether a user had by this time seen an arm of every exposure of a span: then no exposure that
     /// is to come parts what is not before it. `span`: the number of the span, from 1.
-    pub fn is_whole(
-        &mut self,
-        user: u64,
-        (span, exposures): (u32, &[u32]),
-        event_ms: i64,
-    ) -> bool {
+    pub fn is_whole(&mut self, user: u64, (span, exposures): (u32, &[u32]), event_ms: i64) -> bool {
         if exposures.is_empty() {
             return true;
         }
-        let known = self.head(user).map(|head| (head.whole_of, head.whole_ms));
-        let Some((whole_of, whole_ms)) = known else {
+        let may_be = |head: &&Head| head.rows as usize >= exposures.len();
+        let Some(head) = self.head(user).filter(may_be) else {
             return false;
         };
+        let (whole_of, whole_ms) = (head.whole_of, head.whole_ms);
         if whole_of == span {
             return whole_ms <= event_ms;
         }
@@ -292,6 +290,7 @@ fn head_of(heads: &mut HashTable<Head>, user: u64) -> &mut Head {
     let new = Head {
         user,
         row: END,
+        rows: 0,
         whole_of: 0,
         whole_ms: NEVER_MS,
         last_ms: i64::MIN,

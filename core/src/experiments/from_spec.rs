@@ -12,7 +12,7 @@ use crate::experiments::exposures::Exposures;
 use crate::experiments::sums::Sums;
 use crate::experiments::trial::{Trial, Work};
 use crate::panes::labels::Labels;
-use crate::spec::experiments::{ExperimentsSpec, ExposedBy, ExposureSpec};
+use crate::spec::experiments::{ExperimentsSpec, ExposedBy, ExposureSpec, TrialSpec};
 use crate::spec::{RowLimit, Spec};
 
 /// Combinations of values under which rows are kept; all further ones are `other`.
@@ -45,11 +45,18 @@ impl Experiments {
             let exposure = &spec.exposures[trial.exposure];
             let attributed = exposure.is_attributed.then_some(of_labels.len());
             if exposure.is_attributed {
-                let of = values.iter().find(|of| of.exposure as usize == trial.exposure);
+                let of = values
+                    .iter()
+                    .find(|of| of.exposure as usize == trial.exposure);
                 let of = of.ok_or("outcomes are attributed by the values of a dimension")?;
                 of_labels.push(ArmsOfLabels::new(of, &trial.arms));
             }
-            let built = Trial::new(trial, spec.sums.len(), key, attributed)?;
+            let counts_apart = |of: &TrialSpec| spec.exposures[of.exposure].is_attributed;
+            let is_same = |other: &TrialSpec| other.counts_as(trial) && !counts_apart(other);
+            let same = spec.trials[..place].iter().position(is_same);
+            let same = same.filter(|_| !counts_apart(trial));
+            let (width, profile) = (spec.sums.len(), same.unwrap_or(place));
+            let built = Trial::new(trial, width, (key, profile), attributed)?;
             key = built.keys.end;
             trials_of[trial.exposure].push(place);
             trials.push(built);
@@ -57,7 +64,10 @@ impl Experiments {
         let is_attributed = |of: &&ValueArms| spec.exposures[of.exposure as usize].is_attributed;
         let attributed = values.iter().filter(is_attributed);
         let of_arms: Vec<usize> = attributed.map(|of| of.dimension).collect();
-        let places: BTreeSet<usize> = of_arms.into_iter().chain(spec.explored.iter().copied()).collect();
+        let places: BTreeSet<usize> = of_arms
+            .into_iter()
+            .chain(spec.explored.iter().copied())
+            .collect();
         let days: Vec<ExposureDays> = spec.exposures.iter().map(days_of).collect();
         let exposures = Exposures::new(days.iter().map(|days| days.parts).collect());
         Ok(Self {
@@ -66,7 +76,11 @@ impl Experiments {
             limit: limit.rows,
             exposures: spec.exposures.clone(),
             spans: Spans::new(&days),
-            first_day: trials.iter().map(|trial| trial.days.start).min().unwrap_or(0),
+            first_day: trials
+                .iter()
+                .map(|trial| trial.days.start)
+                .min()
+                .unwrap_or(0),
             trials,
             trials_of,
             by_dimension: ArmsByDimension::new(values),
@@ -84,6 +98,7 @@ impl Experiments {
             is_stale: false,
             person: Person::default(),
             work: Work::default(),
+            found: Vec::new(),
         })
     }
 }

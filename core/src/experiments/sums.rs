@@ -37,6 +37,8 @@ struct DaySums {
     blocks: Vec<Block>,
     values: Vec<I256>,
     table: HashTable<u32>,
+    /// The block that was looked for last.
+    last: usize,
     /// Blocks that held something when they were counted last.
     held: usize,
 }
@@ -48,8 +50,12 @@ impl DaySums {
             blocks,
             values,
             table,
+            last,
             ..
         } = self;
+        if let Some(block) = blocks.get(*last).filter(|block| block.key == key) {
+            return &mut values[block.start..][..block.width];
+        }
         let is_it = |block: &u32| blocks[*block as usize].key == key;
         let found = table.find(hash_of(key), is_it).copied();
         let number = found.unwrap_or_else(|| {
@@ -62,7 +68,8 @@ impl DaySums {
             });
             number
         });
-        let block = blocks[number as usize];
+        *last = number as usize;
+        let block = blocks[*last];
         &mut values[block.start..][..block.width]
     }
 
@@ -129,35 +136,21 @@ impl Sums {
         self.days.values().map(DaySums::nbytes).sum()
     }
 
-    /// Adds to one sum of a day.
-    pub fn add(&mut self, day: i64, key: i64, value: I256) {
-        self.days.entry(day).or_default().block(key, 1)[0] += value;
-    }
-
-    /// Adds `sign` times these to the block of a key.
-    pub fn add_all(&mut self, day: i64, key: i64, values: &[I256], sign: i64) {
-        let block = self
-            .days
-            .entry(day)
-            .or_default()
-            .block(key, values.len());
-        for (sum, value) in block.iter_mut().zip(values) {
+    /// Adds `sign` times these to sums of a day: those of the block of a key, which is so wide, from a
+    /// place on.
+    pub fn add(
+        &mut self,
+        day: i64,
+        (key, width, offset): (i64, usize, usize),
+        values: &[I256],
+        sign: i64,
+    ) {
+        let block = self.days.entry(day).or_default().block(key, width);
+        for (sum, value) in block[offset..].iter_mut().zip(values) {
             if sign > 0 {
                 *sum += *value;
             } else {
                 *sum -= *value;
-            }
-        }
-    }
-
-    /// Adds the differences of two to the block of a key, `sign` times.
-    pub fn add_differences(&mut self, day: i64, key: i64, (now, before): (&[I256], &[I256]), sign: i64) {
-        let block = self.days.entry(day).or_default().block(key, now.len());
-        for ((sum, now), before) in block.iter_mut().zip(now).zip(before) {
-            if sign > 0 {
-                *sum += *now - *before;
-            } else {
-                *sum -= *now - *before;
             }
         }
     }
@@ -231,11 +224,12 @@ mod tests {
         let (mut sums, mut delta) = (Sums::default(), Sums::default());
         for number in 0..10_000 {
             let values = [I256::from(number), I256::from(1)];
-            delta.add_all(7, 2 * number, &values, 1);
+            delta.add(7, (2 * number, 2, 0), &values, 1);
             if number > 0 {
-                delta.add_all(7, 2 * number - 2, &[I256::from(number - 1), I256::from(1)], -1);
+                let before = [I256::from(number - 1), I256::from(1)];
+                delta.add(7, (2 * number - 2, 2, 0), &before, -1);
             }
-            delta.add(7, 1_000_001 + 2 * (number % 3), I256::from(-1));
+            delta.add(7, (1_000_000 + 2 * (number % 3), 2, 1), &values[1..], -1);
             assert!(sums.take(&mut delta).contains(&7));
             assert!(sums.days[&7].blocks.len() < 3 * EMPTY_BLOCKS);
         }

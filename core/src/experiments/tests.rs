@@ -99,7 +99,12 @@ impl Run {
 
     fn add(&mut self, sum: usize, place: UserAt, amount: i64) -> Result<(), Overflow> {
         self.added.push((sum, place, amount));
-        add(&mut self.experiments, &self.dimensions, sum, (place, amount))
+        add(
+            &mut self.experiments,
+            &self.dimensions,
+            sum,
+            (place, amount),
+        )
     }
 
     fn refresh(&mut self, clock_ms: i64) -> Result<(), Overflow> {

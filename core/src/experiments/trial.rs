@@ -8,6 +8,7 @@ use ethnum::I256;
 use crate::columns::Columns;
 use crate::experiments::DAY_MS;
 use crate::experiments::arms::ArmsOfLabels;
+use crate::experiments::contribution::Contribution;
 use crate::experiments::exposures::ArmOf;
 use crate::experiments::layout::Layout;
 use crate::experiments::sums::{self, Sums};
@@ -116,11 +117,14 @@ pub struct Trial {
     layout: Layout,
     /// The keys of its sums on each day.
     pub keys: Range<i64>,
+    /// Equal of experiments to which a user adds the same who is exposed to both at once.
+    pub profile: usize,
 }
 
 /// Buffers that are used for one user after another.
 #[derive(Debug, Default)]
 pub struct Work {
+    pub contribution: Contribution,
     /// Of all ages, and of each that measures are of.
     totals: Vec<Totals>,
     covariates: Totals,
@@ -137,7 +141,7 @@ struct Totals {
 }
 
 /// In which arm a user is: the first and the last that the user saw, and since when.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct Seen {
     first: u32,
     last: u32,
@@ -145,23 +149,29 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Whether it is one arm.
-    pub fn is_one(&self) -> bool {
-        self.first == self.last
+    /// The only arm; None of several.
+    pub fn only(&self) -> Option<u32> {
+        (self.first == self.last).then_some(self.last)
     }
 
-    fn day(&self) -> i64 {
+    /// How many things the user did before it.
+    pub fn before(&self, history: &History<'_>) -> usize {
+        history.did.partition_point(|did| did.at_ms < self.first_ms)
+    }
+
+    /// The day of it.
+    pub fn day(&self) -> i64 {
         self.first_ms.div_euclid(DAY_MS)
     }
 }
 
 impl Trial {
     /// An error where sums are missing or keys would not fit 64 bits. `first_key`: of its sums on each
-    /// day; `attributed`: see the field.
+    /// day; `profile`, `attributed`: see the fields.
     pub fn new(
         spec: &TrialSpec,
         sums: usize,
-        first_key: i64,
+        (first_key, profile): (i64, usize),
         attributed: Option<usize>,
     ) -> Result<Self, String> {
         let covariates = spec.covariates.filter(|days| days.0 < days.1);
@@ -187,6 +197,7 @@ impl Trial {
             ages: ages_of(&spec.measures),
             layout,
             keys: first_key..first_key + stats as i64,
+            profile,
         })
     }
 
@@ -203,13 +214,14 @@ impl Trial {
             measures: self.measures.clone(),
             ages: self.ages.clone(),
             keys: 0..2 * layout.stats as i64,
+            profile: self.profile,
             layout,
         })
     }
 
-    /// The key of an arm (0: none) and a statistic on each day.
-    fn key(&self, arm: u32, stat: usize) -> i64 {
-        self.keys.start + i64::from(arm) * self.layout.stats as i64 + stat as i64
+    /// The first key of an arm (0: none) on each day.
+    fn key(&self, arm: u32) -> i64 {
+        self.keys.start + i64::from(arm) * self.layout.stats as i64
     }
 
     /// All sums, as columns of arm, day and statistic in one key; `outcomes`: of all users, by day.
@@ -246,70 +258,76 @@ impl Trial {
         })
     }
 
-    /// Add what a user contributes who saw an arm. `within`: the only days that count, except that who
-    /// was exposed before is in, and who was in several arms on any day is not.
-    pub fn contribute(
+    /// Find what a user contributes who saw one arm. `within`: the only days that count, except that
+    /// who was exposed before is in.
+    pub fn find(
         &self,
         (history, seen): (&History<'_>, Seen),
         arms: Option<&ArmsOfLabels>,
         wanted: &Wanted,
         work: &mut Work,
-        (sums, sign): (&mut Sums, i64),
     ) {
-        if !seen.is_one() {
-            if wanted.added.contains(&seen.day()) {
-                sums.add(seen.day(), self.key(0, MIXED), I256::from(sign));
-            }
-            return;
-        }
-        let arm = seen.last;
         let counts = |did: &&Did| match arms {
-            Some(arms) => arms.of(did.label) == arm,
+            Some(arms) => arms.of(did.label) == seen.last,
             None => did.at_ms >= seen.first_ms,
         };
         let inside = history.within(&self.days);
         for did in inside.within(&wanted.within).did {
             let outcomes = inside.amounts_of(did)[OUTCOMES];
             if outcomes != 0 && wanted.added.contains(&did.day) && !counts(&did) {
-                sums.add(did.day, self.key(0, EARLY), I256::from(sign * outcomes));
+                self.push_count(work, (did.day, false), EARLY, outcomes);
             }
         }
         let from = wanted.within.start;
         let ended = inside.within(&(self.days.start..wanted.within.end));
-        let did = (&ended, arm, from, &wanted.added);
-        self.accumulate(history, did, counts, work, (sums, sign));
+        self.accumulate(history, (&ended, from, &wanted.added), counts, work);
     }
 
-    /// Add outcomes of some days as those of a user who saw no arm.
-    pub fn add_unexposed(
+    /// Find what a user contributes who saw several arms.
+    pub fn find_mixed(&self, seen: Seen, wanted: &Wanted, work: &mut Work) {
+        if wanted.added.contains(&seen.day()) {
+            self.push_count(work, (seen.day(), false), MIXED, 1);
+        }
+    }
+
+    /// Find outcomes of some days as those of a user who saw no arm, so many times.
+    pub fn find_unexposed(
         &self,
         history: &History<'_>,
         wanted: &Wanted,
-        (sums, sign): (&mut Sums, i64),
+        times: i64,
+        work: &mut Work,
     ) {
         let inside = history.within(&self.days);
         for (day, outcomes) in inside.outcomes(&wanted.within) {
             if wanted.added.contains(&day) {
-                sums.add(day, self.key(0, UNEXPOSED), I256::from(sign * outcomes));
+                self.push_count(work, (day, false), UNEXPOSED, times * outcomes);
             }
         }
     }
 
-    /// Add what a user contributes if every label is one of the first arm. In are users with an
-    /// impression: what they did counts from that day on. Rows of days before an experiment do not
-    /// say what came first on a day, so that all of the day counts.
-    pub fn contribute_whatever_arm(
-        &self,
-        history: &History<'_>,
-        work: &mut Work,
-        sums: &mut Sums,
-    ) {
+    /// Add what was found, `sign` times, to the sums of an arm (0: none).
+    pub fn add(&self, work: &Work, arm: u32, (sums, sign): (&mut Sums, i64)) {
+        let keys = (self.key(0), self.key(arm));
+        work.contribution.add_to(sums, keys, sign);
+    }
+
+    fn push_count(&self, work: &mut Work, place: (i64, bool), stat: usize, count: i64) {
+        let of = (self.layout.counts, stat);
+        let count = std::iter::once(I256::from(count));
+        work.contribution.push(place, of, count);
+    }
+
+    /// Find what a user contributes whatever the arm. In are users with an impression: what they did
+    /// counts from that day on. Rows of days before an experiment do not say what came first on a day,
+    /// so that all of the day counts.
+    pub fn find_whatever_arm(&self, history: &History<'_>, work: &mut Work) {
         let inside = history.within(&self.days);
         let is_shown = |did: &&Did| inside.amounts_of(did)[SHOWN] > 0;
         if let Some(first) = inside.did.iter().find(is_shown) {
             let (day, all) = (first.day, i64::MIN..i64::MAX);
             let counts = |did: &&Did| did.day >= day;
-            self.accumulate(history, (&inside, 1, day, &all), counts, work, (sums, 1));
+            self.accumulate(history, (&inside, day, &all), counts, work);
         }
     }
 
@@ -322,9 +340,7 @@ impl Trial {
         arms: Option<&ArmsOfLabels>,
         values: &'v [String],
     ) -> Option<&'v str> {
-        if !seen.is_one() {
-            return None;
-        }
+        seen.only()?;
         let counts = |did: &&Did| match arms {
             Some(arms) => arms.of(did.label) == seen.last,
             None => did.at_ms >= seen.first_ms,
@@ -343,15 +359,14 @@ impl Trial {
         Some(found.next().map_or("unknown", |(value, _)| value))
     }
 
-    /// Add the differences between each day and the day before, of what counts. What was before
+    /// Find the differences between each day and the day before, of what counts. What was before
     /// `from` adds nothing on it: all that is left is that the user was exposed.
     fn accumulate<'a>(
         &self,
         history: &History<'a>,
-        (ended, arm, from, added): (&History<'a>, u32, i64, &Range<i64>),
+        (ended, from, added): (&History<'a>, i64, &Range<i64>),
         counts: impl Fn(&&Did) -> bool,
         work: &mut Work,
-        (sums, sign): (&mut Sums, i64),
     ) {
         work.totals
             .resize_with(1 + self.ages.len(), Totals::default);
@@ -362,7 +377,7 @@ impl Trial {
         for did in ended.did.iter().filter(counts) {
             let day = did.day.max(from);
             if let Some(done) = last.filter(|done| *done != day) {
-                self.step(arm, (done, day), added, work, (sums, sign));
+                self.step((done, day), added, work);
             }
             last = Some(day);
             if day >= added.end {
@@ -370,7 +385,7 @@ impl Trial {
             }
             let is_active = did.day >= from && ended.is_active(did);
             if is_active && active_on.replace(day) != Some(day) && added.contains(&day) {
-                sums.add(day, self.key(arm, ACTIVE), I256::from(sign));
+                self.push_count(work, (day, true), ACTIVE, 1);
             }
             let age = did.day - *first.get_or_insert(did.day);
             if did.day >= from {
@@ -385,7 +400,7 @@ impl Trial {
             }
         }
         if let Some(done) = last {
-            self.step(arm, (done, i64::MAX), added, work, (sums, sign));
+            self.step((done, i64::MAX), added, work);
         }
     }
 
@@ -399,16 +414,9 @@ impl Trial {
         }
     }
 
-    /// A day is complete, and another one is the next: add how the user stands now, less how the user
+    /// A day is complete, and another one is the next: find how the user stands now, less how the user
     /// stood before.
-    fn step(
-        &self,
-        arm: u32,
-        (day, next): (i64, i64),
-        added: &Range<i64>,
-        work: &mut Work,
-        (sums, sign): (&mut Sums, i64),
-    ) {
+    fn step(&self, (day, next): (i64, i64), added: &Range<i64>, work: &mut Work) {
         if next < added.start {
             return; // a later day before the first one that is added says how the user stood
         }
@@ -416,9 +424,9 @@ impl Trial {
         if added.contains(&day) {
             let users = i64::from(work.now.is_in) - i64::from(work.before.is_in);
             if users != 0 {
-                sums.add(day, self.key(arm, USERS), I256::from(sign * users));
+                self.push_count(work, (day, true), USERS, users);
             }
-            self.add_moments(arm, day, work, (sums, sign));
+            self.push_moments(day, work);
         }
         std::mem::swap(&mut work.now, &mut work.before);
     }
@@ -437,26 +445,32 @@ impl Trial {
         }
     }
 
-    fn add_moments(&self, arm: u32, day: i64, work: &Work, (sums, sign): (&mut Sums, i64)) {
-        let Layout {
-            firsts, moments, ..
-        } = &self.layout;
-        for (number, first) in firsts.iter().enumerate() {
-            let (now, before) = (work.now.of(number), work.before.of(number));
+    fn push_moments(&self, day: i64, work: &mut Work) {
+        let Work {
+            now,
+            before,
+            contribution,
+            ..
+        } = work;
+        for measure in 0..self.measures.len() {
+            let (now, before) = (now.of(measure), before.of(measure));
             if now == before {
                 continue;
             }
-            let key = |bucket: usize| self.key(arm, first + bucket * moments[number]);
+            let mut push = |bucket: usize, values: &mut dyn Iterator<Item = I256>| {
+                let block = self.layout.block(measure, bucket);
+                contribution.push((day, true), block, values);
+            };
             match (now, before) {
                 (Some((bucket, now)), Some((other, before))) if bucket == other => {
-                    sums.add_differences(day, key(bucket), (now, before), sign);
+                    push(bucket, &mut now.iter().zip(before).map(|(a, b)| *a - *b));
                 }
                 _ => {
                     if let Some((bucket, now)) = now {
-                        sums.add_all(day, key(bucket), now, sign);
+                        push(bucket, &mut now.iter().copied());
                     }
                     if let Some((bucket, before)) = before {
-                        sums.add_all(day, key(bucket), before, -sign);
+                        push(bucket, &mut before.iter().map(|value| -*value));
                     }
                 }
             }

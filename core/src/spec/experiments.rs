@@ -71,8 +71,17 @@ pub struct TrialSpec {
     pub measures: Vec<MeasureSpec>,
 }
 
+impl TrialSpec {
+    /// Whether another one counts the same of the same days.
+    pub fn counts_as(&self, other: &Self) -> bool {
+        self.days == other.days
+            && self.covariates == other.covariates
+            && self.measures == other.measures
+    }
+}
+
 /// A ratio of two sums, by their places; without `below` of one to the number of users.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub struct MeasureSpec {
     pub above: usize,
@@ -90,7 +99,7 @@ pub struct MeasureSpec {
 }
 
 /// Another ratio of a composite.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub struct RatioSpec {
     pub above: usize,

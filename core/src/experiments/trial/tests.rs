@@ -21,7 +21,10 @@ fn summed(users: &[&[Row]]) -> Vec<(i64, i64, i64)> {
         arms: vec![1, 2],
         measures: vec![clicks_by_impressions],
     };
-    let before = Trial::new(&spec, 3, 1, None).unwrap().before().unwrap();
+    let before = Trial::new(&spec, 3, (1, 0), None)
+        .unwrap()
+        .before()
+        .unwrap();
     let (mut sums, mut work) = (Sums::default(), Work::default());
     for rows in users {
         let did = |(i, row): (usize, &Row)| Did {
@@ -37,7 +40,9 @@ fn summed(users: &[&[Row]]) -> Vec<(i64, i64, i64)> {
             amounts: &amounts,
             width: 3,
         };
-        before.contribute_whatever_arm(&history, &mut work, &mut sums);
+        work.contribution.clear();
+        before.find_whatever_arm(&history, &mut work);
+        before.add(&work, 1, (&mut sums, 1));
     }
     let (columns, stats) = (before.columns(&sums, 0..0), COUNTS as i64 + 6);
     let (keys, sums) = (columns.get::<i64>("key"), columns.get::<i64>("limb_0"));

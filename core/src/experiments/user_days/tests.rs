@@ -38,11 +38,7 @@ fn rows_leave_few_or_many_at_a_time() {
         let dice = mix(i, 5);
         let (user, at, label) = (dice % 8, (i + dice % 200) as i64, (dice >> 20) as u32 % 2);
         let (component, amount) = ((dice >> 30) as usize % 2, 1 + (dice >> 40) as i64 % 9);
-        let key = UserDayKey {
-            user,
-            at,
-            label,
-        };
+        let key = UserDayKey { user, at, label };
         assert_eq!(rows.add(&key, component, amount), Ok(()));
         let held = model.entry((user, at, label)).or_default();
         held.0[component] += amount;
@@ -71,11 +67,7 @@ fn rows_leave_few_or_many_at_a_time() {
 fn a_sum_that_would_pass_its_bound_is_an_error() {
     let mut rows = UserDays::new(1, 100_000);
     let (user, at, label) = (1, 2, 3);
-    let key = UserDayKey {
-        user,
-        at,
-        label,
-    };
+    let key = UserDayKey { user, at, label };
     assert_eq!(rows.add(&key, 0, -MAX_SUM), Ok(()));
     assert_eq!(rows.add(&key, 0, -1), Err(Overflow));
     assert_eq!(rows.add_row(&key, &[i64::MIN]), Err(Overflow));
