@@ -206,6 +206,16 @@ class Core:
         whose first arm a user is from the day of the first impression on; None: it has no such
         days."""
 
+    def found_experiments(self) -> list[tuple[int, str, list[str], int, int]]:
+        """Experiments that events name and settings do not: slot, key, arms in the order of their
+        numbers, first and last day on which an event named it."""
+
+    def restore_found_experiments(
+        self, rows: Sequence[tuple[int, str, list[str], int, int]], left_out: int
+    ) -> None:
+        """Set what was found, before tables are loaded, and the events for which there was no
+        room."""
+
     def experiment_labels(self) -> list[list[str]]:
         """Labels of users' days: values of the dimensions that experiments look at."""
 

@@ -11,6 +11,7 @@ pub mod assignments;
 pub mod caps;
 mod contribution;
 pub mod exposures;
+pub mod found;
 mod from_spec;
 mod history;
 mod layout;
@@ -37,6 +38,7 @@ use crate::columns::Columns;
 use crate::decode::ArmTexts;
 use crate::experiments::arms::{ArmsByDimension, ArmsByField, ArmsOfLabels};
 use crate::experiments::exposures::{ArmOf, SaidBy};
+use crate::experiments::found::{FoundExperiment, FoundExperiments};
 use crate::experiments::spans::Spans;
 use crate::experiments::sums::Sums;
 use crate::experiments::trial::{History, Seen, Trial, Wanted, Work};
@@ -60,14 +62,14 @@ const ALL_OUTCOMES: i64 = 0;
 
 /// A trial that a user is in.
 #[derive(Clone, Copy, Debug)]
-struct Found {
+struct Entered {
     trial: usize,
     seen: Seen,
     /// Equal where the user adds the same.
     same: (usize, bool, i64),
 }
 
-impl Found {
+impl Entered {
     fn new(trial: &Trial, place: usize, seen: Seen, history: &History<'_>) -> Self {
         let since = match seen.only() {
             Some(_) => seen.before(history) as i64,
@@ -97,6 +99,11 @@ pub struct Experiments {
     trials_of: Vec<Vec<usize>>,
     by_dimension: ArmsByDimension,
     by_field: ArmsByField,
+    found: FoundExperiments,
+    /// The day on which experiments that were found were last retired.
+    retired_on: i64,
+    /// Rows of earlier days have left.
+    oldest_day: i64,
     /// Of trials whose events count towards their own arm.
     of_labels: Vec<ArmsOfLabels>,
     pub labels: Labels,
@@ -117,7 +124,7 @@ pub struct Experiments {
     person: Person,
     work: Work,
     /// A buffer.
-    found: Vec<Found>,
+    entered: Vec<Entered>,
 }
 
 impl Experiments {
@@ -143,19 +150,81 @@ impl Experiments {
 
     /// An event of any kind exposes its user to the arms that its fields say.
     pub fn expose_by_fields(&mut self, user: u64, event_ms: i64, said: ArmTexts<'_>) {
-        if said.is_empty() || self.by_field.is_empty() || !self.is_wanted(user, event_ms) {
+        if said.is_empty() || !self.reads_fields() || !self.is_wanted(user, event_ms) {
             return;
         }
         let hash = said
             .iter()
             .fold(1, |all, (path, hash, _)| mix(all ^ path as u64, hash));
         self.see(user, event_ms, SaidBy::Fields, hash, |own| {
-            let mut found = Vec::new();
+            let (mut arms, mut others) = (Vec::new(), Vec::new());
             for (path, _, json) in said.iter() {
-                own.by_field.read(path, json, &mut found);
+                own.by_field.read(path, json, &mut arms, |key, arm| {
+                    if own.found.reads(path) {
+                        others.push((key.to_owned(), arm.to_owned()));
+                    }
+                });
             }
-            found.into()
+            for (key, arm) in &others {
+                arms.extend(own.find_arm(key, arm, event_ms));
+            }
+            arms.into()
         });
+    }
+
+    /// The arm of an experiment that is not declared.
+    fn find_arm(&mut self, key: &str, arm: &str, event_ms: i64) -> Option<ArmOf> {
+        let placed = self.found.place(key, arm, event_ms.div_euclid(DAY_MS));
+        if let Some(exposure) = placed.replaced {
+            self.forget(&[exposure]);
+        }
+        placed.arm
+    }
+
+    /// Nobody is in these exposures any more.
+    fn forget(&mut self, exposures: &[u32]) {
+        if !exposures.is_empty() {
+            let tables = &mut self.tables;
+            tables
+                .exposures
+                .keep(|_, of| !exposures.contains(&of.exposure));
+            self.make_stale();
+        }
+    }
+
+    /// Experiments that were found are retired where they are over, and rows of days that nothing
+    /// wants any more leave.
+    fn retire(&mut self, today: i64) {
+        if !self.found.is_on() || today <= self.retired_on {
+            return;
+        }
+        self.retired_on = today;
+        let over = self.found.retire(today);
+        self.forget(&over);
+        let found_from = self.found.first_day().unwrap_or(today);
+        let first = self.spans.first_declared_day().unwrap_or(found_from);
+        let oldest = first.min(found_from);
+        if oldest > self.oldest_day {
+            self.oldest_day = oldest;
+            let is_old = |key: &UserDayKey| key.at < oldest * DAY_MS;
+            let leaving = self.tables.days.iter().filter(|(key, _)| is_old(key));
+            let users: BTreeSet<u64> = leaving.map(|(key, _)| key.user).collect();
+            for user in users {
+                self.mark_dirty(user, i64::MIN);
+            }
+            self.tables.days.keep(|key| !is_old(key));
+        }
+    }
+
+    /// What was found that is not declared, by slot.
+    pub fn found(&self) -> &FoundExperiments {
+        &self.found
+    }
+
+    /// Takes over what was found, before rows are loaded.
+    pub fn restore_found(&mut self, stored: Vec<(usize, FoundExperiment)>, left_out: u64) {
+        self.found.restore(stored);
+        self.found.left_out = left_out;
     }
 
     /// An event says that its user is in an arm of an experiment.
@@ -163,14 +232,18 @@ impl Experiments {
         if !self.is_wanted(user, event_ms) {
             return;
         }
-        let mut found = Vec::new();
-        self.by_field.of_key(key, arm, &mut found);
-        self.set_exposures(user, event_ms, &found);
+        let mut arms = Vec::new();
+        if self.by_field.has(key) {
+            self.by_field.of_key(key, arm, &mut arms);
+        } else {
+            arms.extend(self.find_arm(key, arm, event_ms));
+        }
+        self.set_exposures(user, event_ms, &arms);
     }
 
     /// Whether events of any kind may expose their users.
     pub fn reads_fields(&self) -> bool {
-        !self.by_field.is_empty()
+        !self.by_field.is_empty() || self.found.is_on()
     }
 
     /// A user sees arms. `hash`: equal where the arms are, which are looked at where it is new.
@@ -183,7 +256,12 @@ impl Experiments {
         arms: impl FnOnce(&mut Self) -> Box<[ArmOf]>,
     ) {
         let day = event_ms.div_euclid(DAY_MS);
-        let hash = mix(hash, u64::from(self.spans.of(day).number));
+        // An experiment that was found is alive on the days on which events name it.
+        let span = match self.found.is_on() {
+            true => day as u64,
+            false => u64::from(self.spans.of(day).number),
+        };
+        let hash = mix(hash, span);
         if self.tables.exposures.is_repeated(user, by, hash, event_ms) {
             return;
         }
@@ -208,6 +286,7 @@ impl Experiments {
     fn is_wanted(&self, user: u64, event_ms: i64) -> bool {
         !is_anonymous(user)
             && in_sample(user, self.sample_bits)
+            && event_ms >= self.oldest_day * DAY_MS
             && self.spans.of(event_ms.div_euclid(DAY_MS)).is_wanted
     }
 
@@ -312,7 +391,7 @@ impl Experiments {
             person,
             delta,
             work,
-            found,
+            entered,
             ..
         } = self;
         person.read(&self.tables, user);
@@ -322,17 +401,17 @@ impl Experiments {
             let outcomes = [I256::from(outcomes)];
             delta.add(day, (ALL_OUTCOMES, 1, 0), &outcomes, sign);
         }
-        found.clear();
+        entered.clear();
         for saw in person.saw() {
             for place in &self.trials_of[saw[0].0.exposure as usize] {
                 let seen = self.trials[*place].seen(saw);
-                found.extend(
-                    seen.map(|seen| Found::new(&self.trials[*place], *place, seen, &history)),
+                entered.extend(
+                    seen.map(|seen| Entered::new(&self.trials[*place], *place, seen, &history)),
                 );
             }
         }
-        found.sort_unstable_by_key(|found| found.same);
-        for same in found.chunk_by(|a, b| a.same == b.same) {
+        entered.sort_unstable_by_key(|entered| entered.same);
+        for same in entered.chunk_by(|a, b| a.same == b.same) {
             let (trial, seen) = (&self.trials[same[0].trial], same[0].seen);
             let wanted = Wanted {
                 within: trial.days.clone(),
@@ -402,6 +481,7 @@ impl Experiments {
             self.mark_dirty(user, i64::MIN); // not all rows may find room
         }
         self.tables.settle(final_ms)?;
+        self.retire(final_ms.div_euclid(DAY_MS));
         if self.is_dirty() {
             self.add_dirty();
         }

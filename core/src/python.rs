@@ -16,6 +16,7 @@ use pyo3::types::PyDict;
 
 use crate::columns::Columns;
 use crate::decode::Decoder;
+use crate::experiments::found::FoundExperiment;
 use crate::formats::SchemaText;
 use crate::kafka;
 use crate::panes;
@@ -29,6 +30,8 @@ use names::{RejectedRecord, log_of, overflow, table_of};
 use records_from_python::{GivenRecords, RecordMeta, make_known};
 use state::{labels_of, panes_mut, panes_of};
 
+/// Slot, key, arms, first and last day.
+type FoundRow = (usize, String, Vec<String>, i64, i64);
 type Array<'py, T> = Bound<'py, PyArray1<T>>;
 
 /// The counted state of one partition number, over all topics. One thread at a time may use it.
@@ -318,6 +321,27 @@ impl Core {
     ) -> PyResult<Option<Bound<'py, PyDict>>> {
         let found = self.partition.counting.experiments.before_start(experiment);
         found.map(|columns| as_arrays(py, columns)).transpose()
+    }
+
+    /// Experiments that were found: slot, key, arms, first and last day.
+    fn found_experiments(&self) -> Vec<FoundRow> {
+        let slots = self.partition.counting.experiments.found().slots();
+        let found = slots.iter().enumerate();
+        let found = found.filter_map(|(slot, found)| Some((slot, found.clone()?)));
+        let row = |(slot, found): (usize, FoundExperiment)| {
+            (slot, found.key, found.arms, found.days.0, found.days.1)
+        };
+        found.map(row).collect()
+    }
+
+    /// Sets what was found, before rows are loaded; `left_out`: events without room.
+    fn restore_found_experiments(&mut self, rows: Vec<FoundRow>, left_out: u64) {
+        let found = rows.into_iter().map(|(slot, key, arms, first, last)| {
+            let days = (first, last);
+            (slot, FoundExperiment { key, arms, days })
+        });
+        let experiments = &mut self.partition.counting.experiments;
+        experiments.restore_found(found.collect(), left_out);
     }
 
     /// Labels of users' days: values of the dimensions that experiments look at.

@@ -259,9 +259,18 @@ def _add_plan(add: _Add) -> None:
 
 
 def _add_readouts(add: _Add) -> None:
-    readout = add("readout", "print an experiment: arms, lifts with their intervals, verdicts")
+    readout = add(
+        "readout", "print an experiment, or without a name all of them, by what needs a decision"
+    )
     _settings(readout)
-    readout.add_argument("experiment", metavar="EXPERIMENT", help="its name in the settings")
+    readout.add_argument(
+        "experiment", nargs="?", metavar="EXPERIMENT", help="its name; without it: the list of all"
+    )
+    readout.add_argument(
+        "--only",
+        choices=("harm", "broken", "ship", "no-effect", "running", "not-started"),
+        help="of the list: experiments that need this",
+    )
     _files(readout)
     readout.add_argument(
         "--from", dest="first", type=date, metavar="DATE", help="first day (default: the start)"
@@ -275,7 +284,9 @@ def _add_readouts(add: _Add) -> None:
         help="explore: a readout for each value of a dimension of the experiment's explore",
     )
     readout.add_argument(
-        "--json", action="store_true", help="print what /api/experiments/NAME returns"
+        "--json",
+        action="store_true",
+        help="print what /api/experiments/NAME returns, or /api/experiments",
     )
 
     report = add("report", "write an experiment as one HTML file, to be mailed or kept")

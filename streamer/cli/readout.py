@@ -7,18 +7,25 @@ import asyncio
 import datetime
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from streamer.cli.files import replayed
-from streamer.cli.readout_text import print_exploration, print_readout
+from streamer.cli.readout_text import print_exploration, print_list, print_readout
 from streamer.errors import UsageError
 from streamer.ingest.keying import require_users
 from streamer.ingest.record import of_texts
 from streamer.metrics.catalogue import Catalogue
+from streamer.query.experiment_list import (
+    Readouts,
+    list_document,
+    listed,
+    only,
+    unknown_experiment,
+)
 from streamer.query.experiments import (
     ExperimentReadout,
     StoredExperiment,
@@ -67,8 +74,10 @@ class ReadoutRequest:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Print one experiment; UsageError where the settings have none of that name."""
+    """Print one experiment, or the list of all; UsageError where there is none of that name."""
     settings = load(args.config, os.environ)
+    if args.experiment is None:
+        return _list(settings, args)
     request = ReadoutRequest(args.experiment, args.first, args.last, args.by)
     if request.by is not None:
         return _explore(settings, request, request.by, args)
@@ -78,6 +87,20 @@ def main(args: argparse.Namespace) -> int:
         _print_json(made | ({"history": history(stored)} if request.is_whole else {}))
     else:
         print_readout(made)
+    return code
+
+
+def _list(settings: Settings, args: argparse.Namespace) -> int:
+    """Print all experiments, by what they need."""
+    if args.first or args.last or args.by:
+        raise UsageError("--from, --to and --by are of one experiment: name it")
+    stored, code = read_all(settings, args.file)
+    every = only(listed(settings, stored, Readouts()), args.only)
+    made = list_document(settings, every)
+    if args.json:
+        _print_json(made)
+    else:
+        print_list(made)
     return code
 
 
@@ -122,6 +145,23 @@ def experiment_of(settings: Settings, name: str) -> Experiment:
     return known[name]
 
 
+def read_all(
+    settings: Settings, files: Sequence[str] | None
+) -> tuple[dict[str, StoredExperiment], int]:
+    """What is known of all experiments, and an exit code: from files, or without any from the state
+    in Redis."""
+    if not files:
+        return asyncio.run(_all_of_state(settings)), 0
+    replay, code = replayed(of_texts(settings), files)
+    return replay.experiments(), code
+
+
+def _named(stored: Mapping[str, StoredExperiment], name: str) -> StoredExperiment:
+    if name not in stored:
+        raise UsageError(unknown_experiment(name, stored))
+    return stored[name]
+
+
 def read_experiment(
     settings: Settings, request: ReadoutRequest, files: Sequence[str] | None
 ) -> tuple[StoredExperiment, ExperimentReadout, int]:
@@ -139,16 +179,28 @@ def read_sums(
 ) -> tuple[StoredExperiment, SumsByValue | None, int]:
     """What is known of an experiment, the sums of ``days_of`` it, and an exit code: from files, or
     without any from the state in Redis."""
-    experiment_of(settings, name)
+    if not settings.finds_experiments:
+        experiment_of(settings, name)  # before anything is read
     if not files:
         return *asyncio.run(_of_state(settings, name, days_of)), 0
     replay, code = replayed(of_texts(settings), files)
-    stored = replay.experiments()[name]
+    stored = _named(replay.experiments(), name)
     days = days_of(stored)
     if days is None:
         return stored, None, code
     sums = replay.sums_of_days(days)
     return stored, _shown(replay.settings, days.by, replay.views(), sums), code
+
+
+async def _all_of_state(settings: Settings) -> dict[str, StoredExperiment]:
+    catalogue, store = Catalogue(settings), RedisStore(settings.redis)
+    try:
+        reader = Reader(store, contents_of(settings, catalogue))
+        await reader.refresh()
+        require_users(settings, reader.keyed)
+        return stored_experiments(settings, catalogue.experiment_measures, reader.views)
+    finally:
+        await store.close()
 
 
 async def _of_state(
@@ -160,7 +212,7 @@ async def _of_state(
         await reader.refresh()
         require_users(settings, reader.keyed)
         measures = catalogue.experiment_measures
-        stored = stored_experiments(settings, measures, reader.views)[name]
+        stored = _named(stored_experiments(settings, measures, reader.views), name)
         days = days_of(stored)
         if days is None:
             return stored, None

@@ -6,6 +6,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from streamer.query.experiment_list import interval_words
 from streamer.query.readout_document import Document, heading_of, lines_of, users_of_arms
 
 WIDTH = 120
@@ -21,6 +22,31 @@ def print_readout(readout: Document) -> None:
         return
     _print_metrics(console, readout)
     console.print(f"\n{readout['method']}", markup=False)
+
+
+def print_list(every: Document) -> None:
+    """Print the list of experiments to stdout."""
+    console = _console()
+    needs = ", ".join(f"{n} {word}" for word, n in every["needs"].items() if n)
+    console.print(f"{len(every['experiments'])} experiments: {needs or 'none'}", markup=False)
+    if (rate := every["false_discovery_rate"]) is not None:
+        console.print(f"Shipped are discoveries among all, at a rate of {rate:.0%}.", markup=False)
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for heading in ("experiment", "advice", "metric"):
+        table.add_column(heading, overflow="fold")
+    for heading in ("lift", "interval at any time", "users", "days", "split"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in every["experiments"]:
+        name = f"{row['name']}{' (found)' if row['is_found'] else ''}"
+        if "advice" not in row:
+            table.add_row(name, f"starts on {row['start']}", *[""] * 6)
+            continue
+        split = "wrong" if row["is_split_wrong"] else "as planned"
+        table.add_row(
+            *(name, row["advice"], f"{row['metric']}, {row['treatment']}", *interval_words(row)),
+            *(f"{row['users']:,}", str(row["days"] or 0), split),
+        )
+    console.print(table)
 
 
 def print_exploration(exploration: Document) -> None:

@@ -28,6 +28,7 @@ from streamer.settings.event_fields import field_names
 from streamer.settings.logs import Log
 from streamer.settings.model import Settings
 from streamer.settings.paths import path_of
+from streamer.settings.sources import several
 from streamer.stats.experiments.caps import Denominator, Quantile
 from streamer.stats.experiments.trials import AGES, Exposure, Measure, wanted_days
 
@@ -308,8 +309,10 @@ def _sum(settings: Settings, measures: ComparedMetrics, name: str) -> dict[str, 
 
 def _experiments(settings: Settings, catalogue: Catalogue, counted: Counted) -> dict[str, Any]:
     measures = catalogue.experiment_measures
-    wanted = wanted_days(measures.trials)
+    wanted = wanted_days(measures.counted)
     exposures = list(wanted)
+    defaults, slots = settings.experiments_defaults, [trial.exposure for trial in measures.slots]
+    in_slots = several(defaults.arm) if slots else ()
     return {
         "sums": sums(settings, measures),
         "columns": [f"{n} since {counted.since_ms.get(n, 0)}" for n in measures.sums],
@@ -322,7 +325,9 @@ def _experiments(settings: Settings, catalogue: Catalogue, counted: Counted) -> 
                 "first_day": e.first_day,
                 "is_attributed": e.is_attributed,
                 "days": (days.start, days.stop),
-                "code": e.code(counted.first_ms.get(e.name, 0)),
+                "code": (1 << 61) + slots.index(e)
+                if e in slots
+                else e.code(counted.first_ms.get(e.name, 0)),
             }
             for e, days in wanted.items()
         ],
@@ -336,8 +341,16 @@ def _experiments(settings: Settings, catalogue: Catalogue, counted: Counted) -> 
                 "arms": [1 + trial.arms.index(arm) for arm in trial.exposure.arms],
                 "measures": [_measure(measure) for measure in trial.measures],
             }
-            for trial in measures.trials
+            for trial in measures.counted
         ],
+        "found": {
+            "slots": len(slots),
+            "paths": [settings.arm_paths.index(path) for path in in_slots],
+            "most_arms": limits.MAX_ARMS,
+            "most_bytes": limits.MAX_FOUND_BYTES,
+            "silent_days": defaults.silent_days,
+            "most_days": limits.MAX_FOUND_DAYS,
+        },
     }
 
 
@@ -345,7 +358,8 @@ def _exposed_by(settings: Settings, exposure: Exposure) -> dict[str, int | list[
     """What says the arm."""
     if exposure.dimension:
         return {"dimension": settings.dimension_names.index(exposure.dimension)}
-    return {"fields": [settings.arm_paths.index(path) for path in exposure.paths]}
+    known = settings.arm_paths  # of a slot nothing is known yet
+    return {"fields": [known.index(path) for path in exposure.paths if path in known]}
 
 
 def _measure(measure: Measure) -> dict[str, Any]:

@@ -96,7 +96,8 @@ class Catalogue:
         is_shown = any(metric.name in OF_USERS for metric in self.metrics)
         counts_users = "engagement" in self.settings.families and is_shown
         families = ("metrics.families: 'engagement'",) if counts_users else ()
-        return families + (("experiments",) if self.settings.experiments else ())
+        has_any = self.settings.experiments or self.settings.finds_experiments
+        return families + (("experiments",) if has_any else ())
 
     def without_users(self) -> Catalogue:
         """The same without the metrics of users, for topics that are not keyed by user."""

@@ -4,7 +4,7 @@ two sums over a user's events or slates (``metrics.sums``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
@@ -26,6 +26,7 @@ from streamer.metrics.sums import (
 )
 from streamer.settings import limits
 from streamer.settings.alerts import Alert
+from streamer.settings.durations import DAY_MS, date_of
 from streamer.settings.experiments import (
     DEFAULT_RATIO_CAP,
     Experiment,
@@ -290,6 +291,29 @@ def _summed(ratio: ComparedRatio) -> list[str]:
     return [name for name in ratio.sums if name not in _DERIVED]
 
 
+def found_experiment(
+    settings: Settings, key: str, arms: Sequence[str], first_day: int, name: str = ""
+) -> Experiment:
+    """An experiment that events name and settings do not."""
+    defaults = settings.experiments_defaults
+    controls = [arm for arm in defaults.controls if arm in arms]
+    return Experiment(
+        name=name or key,
+        key=key,
+        arm=defaults.arm,
+        control=controls[0] if controls else min(arms),
+        split={arm: defaults.split.get(arm, 1.0) for arm in sorted(arms)},
+        start=date_of(first_day),
+        metrics=defaults.metrics,
+        alpha=defaults.alpha,
+        power=defaults.power,
+        min_lift=defaults.min_lift,
+        min_users=defaults.min_users,
+        min_days=defaults.min_days,
+        expected_users=defaults.expected_users,
+    )
+
+
 def exposure_of(settings: Settings, experiment: Experiment) -> Exposure:
     """What exposes users to an experiment."""
     paths = settings.arm_paths_of(experiment)
@@ -312,6 +336,8 @@ class ExperimentMeasures(ComparedMetrics):
         named = [
             (m.name, f"experiment {e.name!r}") for e in settings.experiments for m in e.metrics
         ]
+        defaults = settings.experiments_defaults
+        named += [(m.name, "experiments_defaults") for m in defaults.metrics]
         super().__init__(settings, named)
         self.trials = tuple(
             CompiledExperiment(
@@ -324,6 +350,29 @@ class ExperimentMeasures(ComparedMetrics):
             )
             for experiment in settings.experiments
         )
+        slots = range(defaults.max_found) if settings.finds_experiments else ()
+        self.slots = tuple(self._slot(settings, slot) for slot in slots)
+        """Of experiments that are found: their arms have numbers for names."""
+
+    def _slot(self, settings: Settings, slot: int) -> CompiledExperiment:
+        arms = tuple(str(arm) for arm in range(1, limits.MAX_ARMS + 1))
+        days = range(limits.MAX_EVENT_MS // DAY_MS)
+        exposure = Exposure("", arms, days.start, paths=(f"slot {slot}",))
+        measures = tuple(self._measures(found_experiment(settings, "slot", arms, days.start)))
+        return CompiledExperiment(f"slot {slot}", arms, days, range(0), measures, exposure)
+
+    def compiled(self, experiment: Experiment) -> CompiledExperiment:
+        """An experiment that was found, as it is counted."""
+        exposure = exposure_of(self.settings, experiment)
+        measures = tuple(self._measures(experiment))
+        return CompiledExperiment(
+            experiment.name, experiment.arms, experiment.days, range(0), measures, exposure
+        )
+
+    @property
+    def counted(self) -> tuple[CompiledExperiment, ...]:
+        """All that is counted: experiments of the settings, and slots."""
+        return (*self.trials, *self.slots)
 
     def _measures(self, experiment: Experiment) -> Iterator[Measure]:
         """Those of the metrics, and of the primary one for each age of users."""

@@ -9,6 +9,7 @@ may correct. What has not changed is not computed twice.
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -18,7 +19,11 @@ import numpy as np
 
 from streamer.encoding.limbs import Columns
 from streamer.formatting import counted
-from streamer.metrics.compared_metrics import ComparedRatio, ExperimentMeasures
+from streamer.metrics.compared_metrics import (
+    ComparedRatio,
+    ExperimentMeasures,
+    found_experiment,
+)
 from streamer.query.experiment_metrics import (
     Course,
     MetricReadout,
@@ -26,9 +31,11 @@ from streamer.query.experiment_metrics import (
     compared,
     recommended,
 )
+from streamer.settings import limits
 from streamer.settings.durations import DAY_MS, date_of
 from streamer.settings.experiments import Experiment
 from streamer.settings.model import Settings
+from streamer.state.experiment_sums import Slot
 from streamer.state.snapshot import View
 from streamer.stats.experiments.forecast import Growth
 from streamer.stats.experiments.recommendation import Recommendation, first_decision
@@ -187,6 +194,8 @@ class StoredExperiment:
     sample_bits: int
     since_ms: int
     exposed_since_ms: int | None = None
+    is_found: bool = False
+    """Whether events name it and settings do not."""
 
     @property
     def last_day(self) -> int | None:
@@ -290,6 +299,11 @@ class StoredExperiment:
         course = Course(self.whole_days(last), is_over, found.several_arms_ratio)
         return recommended(self.experiment, self.ratios, found.metrics, course)
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the last day is over."""
+        return self.last_day is not None and self._is_over(self.last_day)
+
     def _is_over(self, last: int) -> bool:
         """Whether a look at the end of a day is one after the last day."""
         return last == self.last_day and self.stream_ms >= self.trial.days.stop * DAY_MS
@@ -327,11 +341,11 @@ def users_of(trial: CompiledExperiment, parts: Sequence[Columns], day: int) -> i
 def stored_experiments(
     settings: Settings, measures: ExperimentMeasures, views: Sequence[View]
 ) -> dict[str, StoredExperiment]:
-    """Name → what is known of it, of all experiments. Sums that were made under other settings are
-    not read."""
+    """Name → what is known of it, of all experiments: those of the settings, then those that events
+    name besides. Sums that were made under other settings are not read."""
     stream_ms = max((view.header.stream_ms for view in views), default=0)
     bits = max((view.header.day_sample_bits for view in views), default=0)
-    found = {}
+    stored = {}
     for experiment, trial in zip(settings.experiments, measures.trials, strict=True):
         exposed = [
             view.header.exposed_since_ms[trial.exposure.name]
@@ -344,11 +358,54 @@ def stored_experiments(
             for name in measures.needs(trial)
         ]
         parts = [part for v in views if (part := v.experiments.of(trial)) is not None]
-        found[experiment.name] = StoredExperiment(
+        stored[experiment.name] = StoredExperiment(
             *(experiment, trial, measures.ratios, parts, stream_ms, bits, max(since, default=0)),
             min(exposed, default=None),
         )
-    return found
+    for experiment in found_experiments(settings, views):
+        trial = measures.compiled(experiment)
+        here = [
+            (view, found)
+            for view in views
+            for found in view.header.found_experiments
+            if found.key == experiment.key
+        ]
+        slots = [(view, Slot(measures.slots[one.slot], one.arms)) for view, one in here]
+        sums = (view.experiments.of(trial, slot) for view, slot in slots)
+        parts = [part for part in sums if part is not None]
+        exposed = [one.first_ms for _, one in here if one.first_ms is not None]
+        stored[experiment.name] = StoredExperiment(
+            *(experiment, trial, measures.ratios, parts, stream_ms, bits, 0),
+            min(exposed, default=None),
+            is_found=True,
+        )
+    return stored
+
+
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.:-]+")
+
+
+def found_experiments(settings: Settings, views: Sequence[View]) -> list[Experiment]:
+    """The experiments that events name and settings do not, of two arms or more, by name. One whose
+    key is no name is called like it, other characters aside."""
+    arms: dict[str, dict[str, None]] = {}
+    first_days: dict[str, int] = {}
+    for view in views:
+        for found in view.header.found_experiments:
+            arms.setdefault(found.key, {}).update(dict.fromkeys(found.arms))
+            first = first_days.get(found.key, found.first_day)
+            first_days[found.key] = min(first, found.first_day)
+    names = {e.name for e in settings.experiments}
+    experiments = []
+    for key in sorted(arms):
+        name = _NOT_IN_NAMES.sub("_", key)[:64]
+        if name in names:
+            name = f"{name[:55]}-{blake2b(key.encode(), digest_size=4).hexdigest()}"
+        of_key = sorted(arms[key])[: limits.MAX_ARMS]
+        if len(of_key) > 1:
+            names.add(name)
+            experiments.append(found_experiment(settings, key, of_key, first_days[key], name))
+    return sorted(experiments, key=lambda each: each.name)
 
 
 MAX_LOOKS = 8192

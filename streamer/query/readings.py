@@ -24,7 +24,8 @@ from streamer.query import alert_gauges, counters, experiment_gauges
 from streamer.query.checks import AlertVerdict, watched
 from streamer.query.counters import CounterInputs
 from streamer.query.exactness import ExactnessInputs, Inexact, inexact
-from streamer.query.experiments import stored_experiments
+from streamer.query.experiment_list import Readouts
+from streamer.query.experiments import ExperimentReadout, stored_experiments
 from streamer.query.item_sums import ItemSumCache
 from streamer.query.panes import PaneReader
 from streamer.query.segment_index import SegmentIndex
@@ -137,6 +138,7 @@ class ReadoutCache:
 
     panes: PaneReader = field(default_factory=PaneReader)
     items: ItemSumCache = field(default_factory=ItemSumCache)
+    experiments: Readouts = field(default_factory=Readouts)
 
 
 def readout(
@@ -158,13 +160,12 @@ def readout(
         catalogue = catalogue.without_users()
     stream_ms = max((v.header.stream_ms for v in views), default=0)
     at_ms = stream_ms if now_ms is None else max(now_ms, stream_ms)
-    experiments = [
-        b.read()
-        for b in stored_experiments(settings, catalogue.experiment_measures, views).values()
-        if catalogue.has_users
-    ]
-    alerts = watched(settings, catalogue.alert_measures, views, at_ms)
     sums = ReadoutCache() if kept is None else kept
+    experiments: list[ExperimentReadout] = []
+    if catalogue.has_users:
+        stored = stored_experiments(settings, catalogue.experiment_measures, views)
+        experiments += sums.experiments.of(settings, stored).values()
+    alerts = watched(settings, catalogue.alert_measures, views, at_ms)
     windows = _Windows(settings, catalogue, views, at_ms, sums)
     samples = {
         label: items.sample_ratio

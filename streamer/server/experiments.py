@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import msgspec
 from aiohttp import web
 
+from streamer.errors import UsageError
 from streamer.ingest.keying import require_users
+from streamer.query.experiment_list import (
+    Readouts,
+    list_document,
+    listed,
+    only,
+    read_one,
+    unknown_experiment,
+)
 from streamer.query.experiments import StoredExperiment, stored_experiments
 from streamer.query.exploration import (
     explored,
@@ -17,7 +27,7 @@ from streamer.query.exploration import (
     values_joined,
 )
 from streamer.query.readout_document import document, exploration_document, history
-from streamer.server.api import error_answer, json_answer, without_parameters
+from streamer.server.api import error_answer, json_answer
 from streamer.server.exporter import Exporter
 from streamer.settings import limits
 from streamer.settings.experiments import Experiment
@@ -39,6 +49,7 @@ class ExperimentsApi:
     def __init__(self, exporter: Exporter) -> None:
         self.exporter, self.settings = exporter, exporter.settings
         self._lock, self._exploring = asyncio.Lock(), asyncio.Lock()
+        self._readouts = Readouts()
         self._made: dict[str, tuple[int, Any]] = {}
         """Experiment → its document, and the updates of the reader when it was made."""
         self._explored: dict[tuple[str, str], _Explored] = {}
@@ -50,53 +61,49 @@ class ExperimentsApi:
         app.router.add_get("/api/experiments/{name}", self.experiment)
 
     async def experiments(self, request: web.Request) -> web.Response:
-        """The experiments of the settings."""
-        if refused := without_parameters(request):
-            return refused
-        listed = [
-            {
-                "name": e.name,
-                "dimension": e.dimension or None,
-                "arm": self.settings.arm_paths_of(e) or None,
-                "control": e.control,
-                "arms": e.arms,
-                "start": e.start,
-                "end": e.end,
-                "explore": e.explore,
-            }
-            for e in self.settings.experiments
-        ]
-        return json_answer({"experiments": listed})
+        """The list of all experiments by what they need; ``only``: what one must need."""
+        if unknown := set(request.query) - {"only"}:
+            refusal = f"unknown parameter {min(unknown)!r}: {request.path} takes only only"
+            return error_answer(400, refusal)
+        async with self._lock:
+            stored, _ = await self._stored()
+            made = await asyncio.to_thread(listed, self.settings, stored, self._readouts)
+        try:
+            chosen = only(made, request.query.get("only"))
+        except UsageError as error:
+            return error_answer(400, str(error))
+        return json_answer(list_document(self.settings, chosen))
 
     async def experiment(self, request: web.Request) -> web.Response:
         """The readout of one experiment, and how its lifts stood at the end of each day; ``by`` a
         dimension: a readout for each of its values."""
         name = request.match_info["name"]
-        experiments = {e.name: e for e in self.settings.experiments}
-        if name not in experiments:
-            refusal = (
-                f"no experiment {name!r}; the settings have {', '.join(experiments) or 'none'}"
-            )
-            return error_answer(404, refusal)
+        stored, _ = await self._stored()
+        if name not in stored:
+            return error_answer(404, unknown_experiment(name, stored))
         if unknown := set(request.query) - {"by"}:
             refusal = f"unknown parameter {min(unknown)!r}: {request.path} takes only by"
             return error_answer(400, refusal)
         if "by" in request.query:
-            return await self._by(experiments[name], request.query.getall("by"))
+            return await self._by(stored[name].experiment, request.query.getall("by"))
         async with self._lock:
-            stored, updates = await self._stored(name)
+            stored, updates = await self._stored()
             of, made = self._made.get(name, (-1, None))
             if of != updates:
-                made = await asyncio.to_thread(_document, stored)
+                made = await asyncio.to_thread(self._document, stored, name)
                 self._made[name] = updates, made
             return json_answer(made)
 
-    async def _stored(self, name: str) -> tuple[StoredExperiment, int]:
-        """What is known of an experiment now, and the updates of the reader."""
+    def _document(self, stored: Mapping[str, StoredExperiment], name: str) -> dict[str, Any]:
+        found = read_one(self.settings, stored, name, self._readouts)
+        return document(stored[name], found) | {"history": history(stored[name])}
+
+    async def _stored(self) -> tuple[dict[str, StoredExperiment], int]:
+        """What is known of all experiments now, and the updates of the reader."""
         await self.exporter.refresh()
         reader, measures = self.exporter.reader, self.exporter.catalogue.experiment_measures
         require_users(self.settings, reader.keyed)
-        return stored_experiments(self.settings, measures, reader.views)[name], reader.updates
+        return stored_experiments(self.settings, measures, reader.views), reader.updates
 
     async def _by(self, experiment: Experiment, asked: list[str]) -> web.Response:
         """The exploration by the dimension that is asked for, or why there is none."""
@@ -105,7 +112,8 @@ class ExperimentsApi:
         by = asked[0]
         if wrong := not_explored(experiment, by, self.settings.dimension_names):
             return error_answer(400, f"by = {by[: limits.MAX_FOUND_CHARS]!r}: {wrong}")
-        stored, updates = await self._stored(experiment.name)
+        every, updates = await self._stored()
+        stored = every[experiment.name]
         if stored.starts_later:
             return error_answer(400, stored.starts_later)
         kept = self._explored.get((experiment.name, by))
@@ -144,7 +152,3 @@ def _is_fresh(kept: _Explored, updates: int) -> bool:
     """Whether nothing was committed since, or it is too early to read all users again."""
     is_early = time.monotonic() - kept.made_at < limits.EXPLORATION_SECONDS
     return kept.updates == updates or is_early
-
-
-def _document(stored: StoredExperiment) -> dict[str, Any]:
-    return document(stored, stored.read()) | {"history": history(stored)}

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 from streamer.errors import SettingsError
 from streamer.settings import limits
-from streamer.settings.durations import DAY_MS
-from streamer.settings.event_fields import ALL_FIELDS
+from streamer.settings.durations import DAY_MS, date_of
+from streamer.settings.event_fields import ALL_FIELDS, EXPOSURES
 from streamer.settings.experiments import Experiment, percentile_of
 from streamer.settings.labels import is_value
 from streamer.settings.paths import path_of
+from streamer.settings.sources import several
 
 if TYPE_CHECKING:
     from streamer.settings.model import Settings
@@ -31,6 +32,7 @@ def validate_experiments(s: Settings) -> None:
         len(names) <= limits.MAX_EXPERIMENTS,
         f"{len(names)} experiments; at most {limits.MAX_EXPERIMENTS}",
     )
+    _validate_defaults(s)
     for i, e in enumerate(s.experiments):
         at = f"at experiments[{i}]"
         require(
@@ -55,6 +57,54 @@ def validate_experiments(s: Settings) -> None:
         )
         _validate_experiment_days(e, at)
         _validate_experiment_metrics(e, at)
+
+
+def _validate_defaults(s: Settings) -> None:
+    """What is said of experiments that are found."""
+    d, at = s.experiments_defaults, "at experiments_defaults"
+    for path in several(d.arm):
+        path_of(path)
+    rate = d.false_discovery_rate
+    require(
+        rate is None or 0 < rate < 1,
+        f"false_discovery_rate = {rate}: above 0 and below 1, e.g. 0.1; {at}",
+    )
+    if not d.metrics:
+        return
+    exposed = s.kafka.topics.exposures is not None or any(
+        EXPOSURES in log.kinds for log in s.logs.values()
+    )
+    require(
+        bool(d.arm) or exposed,
+        "metrics without arm, and no topic of exposures is read: say where events have their "
+        f"experiments, as arm = 'experiments', or set kafka.topics.exposures; {at}",
+    )
+    require(
+        1 <= d.max_found <= limits.MAX_FOUND_EXPERIMENTS,
+        f"max_found = {d.max_found}: 1 to {limits.MAX_FOUND_EXPERIMENTS}; {at}",
+    )
+    require(
+        1 <= d.silent_days <= limits.MAX_FOUND_DAYS,
+        f"silent_days = {d.silent_days}: 1 to {limits.MAX_FOUND_DAYS}; {at}",
+    )
+    for arm, share in d.split.items():
+        require(0 < share < math.inf, f"split.{arm} = {share}: a share above 0; {at}")
+    found = Experiment(
+        name="found",
+        arm=d.arm,
+        control="A",
+        split={"A": 1, "B": 1},
+        start=date_of(0),
+        metrics=d.metrics,
+        alpha=d.alpha,
+        power=d.power,
+        min_lift=d.min_lift,
+        min_users=d.min_users,
+        min_days=d.min_days,
+        expected_users=d.expected_users,
+    )
+    _validate_experiment_days(found, at)
+    _validate_experiment_metrics(found, at)
 
 
 def _validate_arm(s: Settings, e: Experiment, at: str) -> None:

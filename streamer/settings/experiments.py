@@ -6,6 +6,8 @@ import datetime
 import re
 from functools import cached_property
 
+import msgspec
+
 from streamer.settings import limits
 from streamer.settings.durations import DAY_MS, day_of
 from streamer.settings.section import Section
@@ -58,10 +60,36 @@ class ExperimentMetric(Section, frozen=True):
 
 
 class ExperimentDefaults(Section, frozen=True):
-    """[experiments_defaults]: what holds for experiments that do not say it themselves."""
+    """[experiments_defaults]: where arms stand, and how experiments are read that events name and
+    `[[experiments]]` does not."""
 
     arm: str | tuple[str, ...] = ()
     """`arm` of experiments that have neither `arm` nor `dimension`."""
+    metrics: tuple[ExperimentMetric, ...] = ()
+    """Metrics of experiments that are found in `arm`, or in events of exposures. Without it none
+    are looked for."""
+    max_found: int = 100
+    """How many may be found; of more those with the smallest hashes of their keys stay."""
+    silent_days: int = 14
+    """Days after which one is retired that no event names any more."""
+    controls: tuple[str, ...] = (
+        *("control", "A", "a", "off", "false", "0", "baseline", "default", "original", "old"),
+    )
+    """What controls are called: the first of these that is an arm is compared with, else the first
+    arm in the order of the alphabet."""
+    split: dict[str, float] = msgspec.field(default_factory=dict)
+    """Arm = expected share of the users, in any unit; arms that are not here have 1."""
+    false_discovery_rate: float | None = None
+    """Of all experiments, declared or found: the expected share of treatments without an effect
+    among those that are to be shipped, e.g. `0.1`. A treatment is shipped only if it is a
+    discovery among all; without it each experiment is decided for itself."""
+    alpha: float = 0.05
+    """As of `[[experiments]]`, likewise the following."""
+    power: float = 0.8
+    min_lift: float | None = None
+    min_users: int = limits.MIN_USERS
+    min_days: int = 7
+    expected_users: int = 5000
 
 
 class Experiment(Section, frozen=True, kw_only=True):

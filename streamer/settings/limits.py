@@ -102,6 +102,14 @@ MAX_GAIN = 1000.0
 MAX_EXPONENTIAL_GAIN = 30.0
 """The same where gains are exponents of two."""
 MAX_EXPERIMENTS = 256
+READOUT_SECONDS, READOUT_PARTS = 0.1, 20
+"""Where the readouts of all experiments take longer than this, an exporter makes them no more often
+than that they take one in so many parts of its time."""
+MAX_FOUND_EXPERIMENTS = 256
+MAX_FOUND_DAYS = 90
+"""Days after its first one after which an experiment is retired that settings do not name."""
+MAX_FOUND_BYTES = 128
+"""Of the key or an arm of such an experiment."""
 MAX_ARM_PATHS = 100
 """Paths at which events say arms."""
 MAX_ARMS = 16

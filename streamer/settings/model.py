@@ -307,7 +307,13 @@ class Settings(Section, frozen=True):
     def arm_paths(self) -> tuple[str, ...]:
         """All paths at which events say arms."""
         paths = (path for e in self.experiments for path in self.arm_paths_of(e))
-        return tuple(dict.fromkeys(paths))
+        found = several(self.experiments_defaults.arm) if self.finds_experiments else ()
+        return tuple(dict.fromkeys((*paths, *found)))
+
+    @property
+    def finds_experiments(self) -> bool:
+        """Whether experiments are read that events name and settings do not."""
+        return bool(self.experiments_defaults.metrics)
 
     def says_arm(self, experiment: Experiment) -> str:
         """What says the arm of an experiment, for people: a dimension, or its key at paths."""

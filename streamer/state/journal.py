@@ -331,6 +331,8 @@ class Journal:
             day_before_since_ms=p.day_before_since_ms,
             began=p.began.stored(),
             exposed_since_ms=p.exposed_since_ms(state),
+            found_experiments=p.found_experiments(state),
+            left_out_experiments=state["left_out_experiments"],
             other_fields=self.other_fields,
         )
 

@@ -15,6 +15,7 @@ from streamer.state import codec
 from streamer.state.codec import body_of, framed
 from streamer.state.contents import Beside, Contents, decode_contents
 from streamer.state.counted_since import NEVER_CHANGED, CountedSince
+from streamer.state.experiment_sums import FoundExperiment
 from streamer.state.migration import Holding
 from streamer.state.snapshot import Header
 from streamer.state.topics import TopicState
@@ -142,6 +143,10 @@ class Manifest(msgspec.Struct):
     """Since when what panes hold is counted, where settings were changed."""
     exposed_since_ms: dict[str, int] = {}
     """Name of an ``Exposure`` → when it exposed a user first."""
+    found_experiments: list[FoundExperiment] = []
+    """Experiments that events name and settings do not."""
+    left_out_experiments: int = 0
+    """Events that named one for which there was no room."""
     other_fields: dict[str, dict[str, str]] = {}
     """``Contents.fields`` of logs that are not read any more, but were counted."""
 
@@ -189,6 +194,8 @@ class Manifest(msgspec.Struct):
             day_before_since_ms=self.day_before_since_ms,
             began=self.began,
             exposed_since_ms=self.exposed_since_ms,
+            found_experiments=tuple(self.found_experiments),
+            left_out_experiments=self.left_out_experiments,
         )
 
     def shown_blobs(self) -> list[str]:

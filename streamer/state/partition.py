@@ -29,7 +29,7 @@ from streamer.settings import limits
 from streamer.settings.logs import NO_IDS, ClusterIds
 from streamer.settings.model import Settings
 from streamer.state.counted_since import NEVER_CHANGED, CountedSince
-from streamer.state.experiment_sums import ExperimentSums
+from streamer.state.experiment_sums import ExperimentSums, FoundExperiment
 from streamer.stats.experiments.trials import Scope, all_since, scopes_after, wanted_days
 
 NEVER = -(2**62)
@@ -239,8 +239,17 @@ class Partition:
     def exposed_since_ms(self, state: Mapping[str, Any]) -> dict[str, int]:
         """Name of an ``Exposure`` → when it exposed a user first, by what the core says."""
         exposures = wanted_days(self.catalogue.experiment_measures.trials)
-        found = zip(exposures, state["first_exposures_ms"], strict=True)
+        found = zip(exposures, state["first_exposures_ms"], strict=False)  # then those of slots
         return {exposure.name: first_ms for exposure, first_ms in found if first_ms is not None}
+
+    def found_experiments(self, state: Mapping[str, Any]) -> list[FoundExperiment]:
+        """Experiments that events name and settings do not, by what the core says."""
+        slots = len(self.catalogue.experiment_measures.slots)
+        first_ms = state["first_exposures_ms"][-slots:]
+        return [
+            FoundExperiment(slot, key, tuple(arms), first_day, last_day, first_ms[slot])
+            for slot, key, arms, first_day, last_day in self.core.found_experiments()
+        ]
 
     @property
     def counted_since_ms(self) -> dict[str, int]:
@@ -267,7 +276,7 @@ class Partition:
     @property
     def experiment_keys(self) -> dict[str, int]:
         """``CompiledExperiment.shape`` → the first of its keys on each day."""
-        trials = self.catalogue.experiment_measures.trials
+        trials = self.catalogue.experiment_measures.counted
         keys = self.core.experiment_keys()
         return {trial.shape: key for trial, key in zip(trials, keys, strict=True)}
 

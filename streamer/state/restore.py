@@ -193,6 +193,11 @@ def restore_labels(partition: Partition, manifest: Manifest, texts: Texts) -> No
     names = partition.label_names
     labels = [[label.get(name, "") for name in names] for label in texts.labels]
     final_ms, bits = manifest.exposures_final_ms, manifest.day_sample_bits
+    found = [
+        (one.slot, one.key, list(one.arms), one.first_day, one.last_day)
+        for one in manifest.found_experiments
+    ]
+    partition.core.restore_found_experiments(found, manifest.left_out_experiments)
     partition.core.restore_experiments(labels, final_ms, bits)
 
 

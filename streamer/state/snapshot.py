@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from streamer.encoding.arrays import I64
 from streamer.encoding.segments import OTHER, Label, segment_texts
 from streamer.state.counted_since import NEVER_CHANGED, CountedSince
-from streamer.state.experiment_sums import ExperimentSums
+from streamer.state.experiment_sums import ExperimentSums, FoundExperiment
 from streamer.state.panes import Pane, split
 from streamer.state.partition import PaneSeries, Partition
 from streamer.state.topics import TopicState
@@ -57,6 +57,9 @@ class Header:
     """Name of an ``Exposure`` → when it exposed a user first."""
     values: tuple[tuple[str, ...], ...] = ()
     """For each dimension, the text of each code."""
+    found_experiments: tuple[FoundExperiment, ...] = ()
+    left_out_experiments: int = 0
+    """Events that named an experiment for which there was no room."""
     oldest_ms: int | None = None
     """The time of the oldest accepted event; None without any."""
 
@@ -116,6 +119,8 @@ def header_of(partition: Partition, commit: int = 0) -> Header:
         day_before_since_ms=partition.day_before_since_ms,
         began=partition.began,
         exposed_since_ms=partition.exposed_since_ms(state),
+        found_experiments=tuple(partition.found_experiments(state)),
+        left_out_experiments=state["left_out_experiments"],
         oldest_ms=state["oldest_ms"],
     )
 

@@ -16,6 +16,7 @@ from streamer.settings import limits
 from streamer.settings.model import Settings
 from streamer.state import codec
 from streamer.state.contents import contents_of, reads_as
+from streamer.state.experiment_sums import rebased
 from streamer.state.manifest import Manifest, Texts, decode
 from streamer.state.partition import Partition
 from streamer.state.reader import other_settings
@@ -41,8 +42,19 @@ class Days:
         names = partition.settings.dimension_names
         by = None if self.by is None else names.index(self.by)
         days = (self.within.start, self.within.stop)
-        at = _place(partition.catalogue, self.trial)
-        return partition.core.experiment_sums_of_days(at, days, by) or {}
+        measures, key = partition.catalogue.experiment_measures, self.trial.exposure.key
+        if self.trial in measures.trials:
+            at = measures.trials.index(self.trial)
+            return partition.core.experiment_sums_of_days(at, days, by) or {}
+        slots = {key: (slot, arms) for slot, key, arms, *_ in partition.core.found_experiments()}
+        if key not in slots:
+            return {}
+        slot, arms = slots[key]
+        found = partition.core.experiment_sums_of_days(len(measures.trials) + slot, days, by) or {}
+        counted = measures.slots[slot]
+        return {
+            value: rebased(columns, counted, self.trial, arms) for value, columns in found.items()
+        }
 
 
 @dataclass(frozen=True)
@@ -55,13 +67,9 @@ class DaysBefore:
 
     def sums_in(self, partition: Partition) -> Mapping[str, Columns]:
         """Likewise, under an empty text."""
-        at = _place(partition.catalogue, self.trial)
+        at = partition.catalogue.experiment_measures.trials.index(self.trial)
         sums = partition.core.experiment_sums_before_start(at)
         return {} if sums is None else {"": sums}
-
-
-def _place(catalogue: Catalogue, trial: CompiledExperiment) -> int:
-    return catalogue.experiment_measures.trials.index(trial)
 
 
 def by_value(partitions: Iterable[Mapping[str, Columns]]) -> SumsByValue:
@@ -115,7 +123,9 @@ async def _blobs(
 def _is_held(manifest: Manifest, catalogue: Catalogue, days: Days | DaysBefore) -> bool:
     """Not where nobody was in the experiment, or the workers do not have these settings."""
     if isinstance(days, Days):
-        return days.trial.shape in manifest.experiments
+        return days.trial.shape in manifest.experiments or days.trial.exposure.key in {
+            found.key for found in manifest.found_experiments
+        }
     needs = catalogue.experiment_measures.needs(days.trial)  # there are rows before there are sums
     return set(needs) <= all_since(manifest.counted_since_ms, manifest.scopes).keys()
 

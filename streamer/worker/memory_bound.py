@@ -50,7 +50,7 @@ def partition_bytes(settings: Settings) -> dict[str, int]:
     if catalogue.has_users and "engagement" in settings.metrics.families:
         found["user_items"] = bounds.user_items * row["users"]
     measures = catalogue.experiment_measures
-    if settings.experiments:
+    if measures.counted:
         sums = SUM_BYTES * len(measures.sums)
         found["user_days"] = 2 * bounds.user_days * (row["user_days"] + sums)
     if catalogue.item_counts is not None:

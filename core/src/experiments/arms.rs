@@ -115,9 +115,14 @@ pub struct ArmsByField {
 }
 
 impl ArmsByField {
-    /// Whether no field says an arm.
+    /// Whether no field says a declared arm.
     pub fn is_empty(&self) -> bool {
         self.by_path.is_empty()
+    }
+
+    /// Whether an experiment is declared under a key.
+    pub fn has(&self, key: &str) -> bool {
+        self.by_key.contains_key(key)
     }
 
     /// Adds an exposure, and where events say of which of its arms they are.
@@ -151,19 +156,23 @@ impl ArmsByField {
         }
     }
 
-    /// The arms that the value at a path says.
-    pub fn read(&self, path: usize, json: &str, found: &mut Vec<ArmOf>) {
-        let Some(of) = self.by_path.get(path) else {
-            return;
-        };
+    /// The arms that the value at a path says. `other`: takes what is of no declared experiment.
+    pub fn read(
+        &self,
+        path: usize,
+        json: &str,
+        found: &mut Vec<ArmOf>,
+        mut other: impl FnMut(&str, &str),
+    ) {
+        let none = PathArms::default();
+        let of = self.by_path.get(path).unwrap_or(&none);
         let mut push = |arms: &FieldArms, name: &str| found.extend(arms.arm(name));
         assignments::each(json, |said| match said {
             Said::Arm(arm) => of.alone.iter().for_each(|arms| push(arms, arm)),
-            Said::Assignment(key, arm) => {
-                for place in of.by_key.get(key).into_iter().flatten() {
-                    push(&of.alone[*place], arm);
-                }
-            }
+            Said::Assignment(key, arm) => match of.by_key.get(key) {
+                Some(places) => places.iter().for_each(|place| push(&of.alone[*place], arm)),
+                None => other(key, arm),
+            },
         });
     }
 }

@@ -228,9 +228,9 @@ impl Exposures {
         before.map(|(_, first_ms)| first_ms).fold(least, i64::max)
     }
 
-    /// Keep the rows of some users.
-    pub fn keep(&mut self, is_wanted: impl Fn(u64) -> bool) {
-        self.rows.retain(|row| is_wanted(row.user));
+    /// Keep the rows of some users and exposures.
+    pub fn keep(&mut self, is_wanted: impl Fn(u64, ArmOf) -> bool) {
+        self.rows.retain(|row| is_wanted(row.user, row.of));
         self.rows
             .shrink_to(self.rows.len() + self.rows.len() / GROWTH);
         self.heads = HashTable::new();

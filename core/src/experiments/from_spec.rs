@@ -9,6 +9,7 @@ use super::spans::{ExposureDays, Spans};
 use super::{ALL_OUTCOMES, Experiments};
 use crate::experiments::arms::{ArmsByDimension, ArmsByField, ArmsOfLabels, ValueArms};
 use crate::experiments::exposures::Exposures;
+use crate::experiments::found::FoundExperiments;
 use crate::experiments::sums::Sums;
 use crate::experiments::trial::{Trial, Work};
 use crate::panes::labels::Labels;
@@ -36,7 +37,8 @@ impl Experiments {
         let exposures = (0..).zip(&spec.exposures);
         let values: Vec<ValueArms> = exposures.clone().filter_map(value_arms).collect();
         let mut by_field = ArmsByField::default();
-        for (place, exposure) in exposures {
+        let found = FoundExperiments::new(&spec.found, &spec.exposures)?;
+        for (place, exposure) in exposures.take(spec.exposures.len() - spec.found.slots) {
             by_field.add(place, exposure);
         }
         let (mut trials, mut trials_of) = (Vec::new(), vec![Vec::new(); spec.exposures.len()]);
@@ -69,13 +71,14 @@ impl Experiments {
             .chain(spec.explored.iter().copied())
             .collect();
         let days: Vec<ExposureDays> = spec.exposures.iter().map(days_of).collect();
+        let declared = days.len() - spec.found.slots;
         let exposures = Exposures::new(days.iter().map(|days| days.parts).collect());
         Ok(Self {
             columns: spec.columns.clone(),
             is_stored: vec![false; spec.columns.len()],
             limit: limit.rows,
             exposures: spec.exposures.clone(),
-            spans: Spans::new(&days),
+            spans: Spans::new(&days, declared),
             first_day: trials
                 .iter()
                 .map(|trial| trial.days.start)
@@ -85,6 +88,9 @@ impl Experiments {
             trials_of,
             by_dimension: ArmsByDimension::new(values),
             by_field,
+            found,
+            retired_on: i64::MIN,
+            oldest_day: 0,
             of_labels,
             labels: Labels::new(places.into_iter().collect(), MAX_LABELS),
             tables: UserTables::new(spec.columns.len(), limit.of_a_user, exposures),
@@ -98,7 +104,7 @@ impl Experiments {
             is_stale: false,
             person: Person::default(),
             work: Work::default(),
-            found: Vec::new(),
+            entered: Vec::new(),
         })
     }
 }

@@ -74,7 +74,7 @@ impl UserTables {
     pub fn keep(&mut self, is_wanted: impl Fn(u64) -> bool) {
         self.days.keep(|key| is_wanted(key.user));
         self.pending.keep(|key| is_wanted(key.user));
-        self.exposures.keep(is_wanted);
+        self.exposures.keep(|user, _| is_wanted(user));
     }
 
     /// Bytes of memory.

@@ -30,10 +30,13 @@ pub struct Spans {
     /// The first day of each span but the first.
     starts: Vec<i64>,
     spans: Vec<Span>,
+    /// The first day that a declared experiment wants.
+    first_declared_day: Option<i64>,
 }
 
 impl Spans {
-    pub fn new(exposures: &[ExposureDays]) -> Self {
+    /// `declared`: how many of the exposures, the first ones, are of declared experiments.
+    pub fn new(exposures: &[ExposureDays], declared: usize) -> Self {
         let ends = |x: &ExposureDays| [x.wanted.start, x.first, x.wanted.end];
         let mut starts: Vec<i64> = exposures.iter().flat_map(ends).collect();
         starts.sort_unstable();
@@ -48,7 +51,9 @@ impl Spans {
                 open: open.map(|(place, _)| place).collect(),
             }
         };
+        let first_days = exposures[..declared].iter().map(|x| x.wanted.start);
         Self {
+            first_declared_day: first_days.min(),
             spans: (1..).zip(days).map(span).collect(),
             starts,
         }
@@ -57,6 +62,11 @@ impl Spans {
     /// The span of a day.
     pub fn of(&self, day: i64) -> &Span {
         &self.spans[self.starts.partition_point(|start| *start <= day)]
+    }
+
+    /// The first day that a declared experiment wants.
+    pub fn first_declared_day(&self) -> Option<i64> {
+        self.first_declared_day
     }
 
     /// The first day that is wanted.

@@ -76,7 +76,8 @@ impl Experiments {
 
     /// Stored rows of a table before this time (ms) are not wanted.
     pub fn horizon_ms(&self, table: ExperimentTable) -> i64 {
-        let first_ms = self.spans.first_day().map_or(i64::MAX, |day| day * DAY_MS);
+        let first_day = self.spans.first_day().map(|day| day.max(self.oldest_day));
+        let first_ms = first_day.map_or(i64::MAX, |day| day * DAY_MS);
         if table == ExperimentTable::Pending {
             first_ms.max(self.final_ms)
         } else {
@@ -172,6 +173,10 @@ impl Experiments {
                 continue;
             };
             let arm = u32::try_from(row.arm).unwrap_or(0);
+            let is_declared = self.by_field.has(&self.exposures[place].key);
+            if !is_declared && !self.found.has(place, arm) {
+                continue; // it was retired, or is declared since
+            }
             if !(1..=self.exposures[place].arms.len()).contains(&(arm as usize)) {
                 return Err("a row of exposures has an unknown arm".into());
             }

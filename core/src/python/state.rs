@@ -45,6 +45,7 @@ pub fn counters<'py>(partition: &Partition, py: Python<'py>) -> PyResult<Bound<'
     found.set_item("day_sample_bits", experiments.sample_bits())?;
     found.set_item("first_exposures_ms", experiments.first_exposures_ms())?;
     found.set_item("dropped_day_rows", experiments.dropped_rows())?;
+    found.set_item("left_out_experiments", experiments.found().left_out)?;
     found.set_item("users_refreshed_ms", users.map_or(0, |x| x.refreshed_ms()))?;
     Ok(found)
 }

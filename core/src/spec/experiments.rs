@@ -16,6 +16,25 @@ pub struct ExperimentsSpec {
     pub explored: Vec<usize>,
     pub exposures: Vec<ExposureSpec>,
     pub trials: Vec<TrialSpec>,
+    #[serde(default)]
+    pub found: FoundSpec,
+}
+
+/// Which experiments are looked for that are not declared.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FoundSpec {
+    /// How many there may be: so many exposures, the last ones, and trials of them are free for them.
+    pub slots: usize,
+    /// Places of the paths where they are looked for.
+    pub paths: Vec<usize>,
+    pub most_arms: usize,
+    /// Of a key or an arm in UTF-8.
+    pub most_bytes: usize,
+    /// Days without an event that names it after which one is retired.
+    pub silent_days: i64,
+    /// Days after its first one after which it is.
+    pub most_days: i64,
 }
 
 /// What exposes a user to one of the arms, on the first day or later.

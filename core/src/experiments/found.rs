@@ -1,0 +1,273 @@
+//! Experiments that events name and settings do not: each gets a free slot, whose arms are numbered as
+//! they come. Where there are too many, those with the smallest hashes stay, whatever came first.
+
+use hashbrown::{HashMap, HashSet};
+
+use crate::experiments::exposures::ArmOf;
+use crate::hash::HashKey;
+use crate::spec::experiments::{ExposureSpec, FoundSpec};
+
+/// An experiment that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundExperiment {
+    pub key: String,
+    /// In the order in which they came.
+    pub arms: Vec<String>,
+    /// The first and the last day (since 1970-01-01) on which an event named it.
+    pub days: (i64, i64),
+}
+
+/// Those of one partition.
+#[derive(Debug, Default)]
+pub struct FoundExperiments {
+    spec: FoundSpec,
+    /// Place of the exposure of the first slot.
+    first: usize,
+    declared: HashSet<String>,
+    slots: Vec<Option<FoundExperiment>>,
+    by_key: HashMap<String, usize>,
+    /// Events that named an experiment or an arm for which there was no room.
+    pub left_out: u64,
+}
+
+/// What becomes of an arm that an event names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Placed {
+    pub arm: Option<ArmOf>,
+    /// The exposure whose experiment had to leave for it.
+    pub replaced: Option<u32>,
+}
+
+impl FoundExperiments {
+    /// `exposures`: the last ones are those of the slots.
+    pub fn new(spec: &FoundSpec, exposures: &[ExposureSpec]) -> Result<Self, String> {
+        let first = exposures.len().checked_sub(spec.slots);
+        let first = first.ok_or("there are fewer exposures than slots of experiments")?;
+        let declared = exposures[..first].iter();
+        Ok(Self {
+            spec: spec.clone(),
+            first,
+            declared: declared.map(|exposure| exposure.key.clone()).collect(),
+            slots: vec![None; spec.slots],
+            by_key: HashMap::new(),
+            left_out: 0,
+        })
+    }
+
+    /// Whether experiments are looked for.
+    pub fn is_on(&self) -> bool {
+        !self.slots.is_empty()
+    }
+
+    /// Whether they are looked for in what stands at a path.
+    pub fn reads(&self, path: usize) -> bool {
+        self.spec.paths.contains(&path)
+    }
+
+    /// Whether settings name an experiment.
+    pub fn is_declared(&self, key: &str) -> bool {
+        self.declared.contains(key)
+    }
+
+    /// By slot.
+    pub fn slots(&self) -> &[Option<FoundExperiment>] {
+        &self.slots
+    }
+
+    fn exposure(&self, slot: usize) -> u32 {
+        (self.first + slot) as u32
+    }
+
+    /// An event of a day names an experiment that settings do not, and an arm.
+    pub fn place(&mut self, key: &str, arm: &str, day: i64) -> Placed {
+        let fits = |text: &str| text.len() <= self.spec.most_bytes;
+        if !self.is_on() || self.is_declared(key) || !fits(key) || !fits(arm) {
+            return Placed::default();
+        }
+        let (slot, replaced) = match self.by_key.get(key) {
+            Some(slot) => (*slot, None),
+            None => {
+                let Some((slot, replaced)) = self.make_room(key) else {
+                    self.left_out += 1;
+                    return Placed::default();
+                };
+                self.by_key.insert(key.to_owned(), slot);
+                self.slots[slot] = Some(FoundExperiment {
+                    key: key.to_owned(),
+                    arms: Vec::new(),
+                    days: (day, day),
+                });
+                (slot, replaced)
+            }
+        };
+        let exposure = self.exposure(slot);
+        let arm = self.slots[slot].as_mut().and_then(|found| {
+            found.days = (found.days.0.min(day), found.days.1.max(day));
+            let known = found.arms.iter().position(|known| known == arm);
+            if known.is_none() && found.arms.len() < self.spec.most_arms {
+                found.arms.push(arm.to_owned());
+            }
+            let last = found.arms.len() as u32;
+            let is_there = found.arms.last().is_some_and(|last| last == arm);
+            let arm = known.map_or(is_there.then_some(last), |at| Some(at as u32 + 1))?;
+            Some(ArmOf { exposure, arm })
+        });
+        self.left_out += u64::from(arm.is_none());
+        Placed { arm, replaced }
+    }
+
+    /// A slot for a new experiment: a free one, or that of the one with the largest hash, if that is
+    /// larger.
+    fn make_room(&mut self, key: &str) -> Option<(usize, Option<u32>)> {
+        if let Some(free) = self.slots.iter().position(Option::is_none) {
+            return Some((free, None));
+        }
+        let hashes = self.slots.iter().flatten().map(|found| hash_of(&found.key));
+        let (slot, largest) = hashes.enumerate().max_by_key(|(_, hash)| *hash)?;
+        if hash_of(key) >= largest {
+            return None;
+        }
+        self.forget(slot);
+        Some((slot, Some(self.exposure(slot))))
+    }
+
+    fn forget(&mut self, slot: usize) {
+        if let Some(found) = self.slots[slot].take() {
+            self.by_key.remove(&found.key);
+        }
+    }
+
+    /// Retires experiments that no event has named for long, or that are too old, as of a day. Returns
+    /// their exposures.
+    pub fn retire(&mut self, today: i64) -> Vec<u32> {
+        let FoundSpec {
+            silent_days,
+            most_days,
+            ..
+        } = self.spec;
+        let is_over = |found: &FoundExperiment| {
+            let (first, last) = found.days;
+            today - last > silent_days || today - first >= most_days
+        };
+        let slots = self.slots.iter().enumerate();
+        let over = slots.filter(|(_, found)| found.as_ref().is_some_and(is_over));
+        let over: Vec<usize> = over.map(|(slot, _)| slot).collect();
+        over.iter().for_each(|slot| self.forget(*slot));
+        over.into_iter().map(|slot| self.exposure(slot)).collect()
+    }
+
+    /// The first day of any that is there.
+    pub fn first_day(&self) -> Option<i64> {
+        self.slots.iter().flatten().map(|found| found.days.0).min()
+    }
+
+    /// Takes over what was found, by slot.
+    pub fn restore(&mut self, stored: Vec<(usize, FoundExperiment)>) {
+        for (slot, found) in stored {
+            let is_wanted =
+                !self.is_declared(&found.key) && found.arms.len() <= self.spec.most_arms;
+            if slot < self.slots.len() && is_wanted {
+                self.by_key.insert(found.key.clone(), slot);
+                self.slots[slot] = Some(found);
+            }
+        }
+    }
+
+    /// Whether the arm of an exposure is one that was found.
+    pub fn has(&self, exposure: usize, arm: u32) -> bool {
+        let slot = exposure.checked_sub(self.first);
+        let found = slot.and_then(|slot| self.slots.get(slot)?.as_ref());
+        found.is_some_and(|found| (1..=found.arms.len()).contains(&(arm as usize)))
+    }
+}
+
+/// The same everywhere: which experiments stay does not depend on the partition.
+fn hash_of(key: &str) -> u64 {
+    HashKey(0, 0).of(key.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::experiments::ExposedBy;
+
+    fn found(slots: usize) -> FoundExperiments {
+        let exposure = |key: &str| ExposureSpec {
+            by: ExposedBy::Fields(vec![]),
+            key: key.to_owned(),
+            arms: vec!["1".to_owned(), "2".to_owned()],
+            first_day: 0,
+            is_attributed: false,
+            days: (0, 100),
+            code: 1,
+        };
+        let mut exposures = vec![exposure("declared")];
+        exposures.extend((0..slots).map(|_| exposure("")));
+        let spec = FoundSpec {
+            slots,
+            paths: vec![1],
+            most_arms: 2,
+            most_bytes: 8,
+            silent_days: 7,
+            most_days: 20,
+        };
+        FoundExperiments::new(&spec, &exposures).unwrap()
+    }
+
+    #[test]
+    fn arms_are_numbered_as_they_come() {
+        let mut found = found(2);
+        let place = |found: &mut FoundExperiments, key: &str, arm: &str| {
+            let placed = found.place(key, arm, 3);
+            placed.arm.map(|of| (of.exposure, of.arm))
+        };
+        assert_eq!(place(&mut found, "a", "x"), Some((1, 1)));
+        assert_eq!(place(&mut found, "b", "x"), Some((2, 1)));
+        assert_eq!(place(&mut found, "a", "y"), Some((1, 2)));
+        assert_eq!(place(&mut found, "a", "x"), Some((1, 1)));
+        assert_eq!(place(&mut found, "a", "z"), None);
+        assert_eq!(found.left_out, 1);
+        assert_eq!(place(&mut found, "declared", "x"), None);
+        assert_eq!(place(&mut found, "much too long", "x"), None);
+        assert_eq!(found.left_out, 1);
+        assert!(found.has(1, 2) && !found.has(1, 3) && !found.has(0, 1) && found.has(2, 1));
+    }
+
+    #[test]
+    fn of_too_many_the_same_stay_in_any_order() {
+        let keys: Vec<String> = (0..20).map(|n| format!("e{n}")).collect();
+        let kept = |order: Vec<&String>| {
+            let mut found = found(5);
+            for key in order {
+                found.place(key, "x", 1);
+            }
+            let mut kept: Vec<_> = found
+                .slots
+                .iter()
+                .flatten()
+                .map(|x| x.key.clone())
+                .collect();
+            kept.sort_unstable();
+            kept
+        };
+        let forwards = kept(keys.iter().collect());
+        assert_eq!(forwards.len(), 5);
+        assert_eq!(kept(keys.iter().rev().collect()), forwards);
+    }
+
+    #[test]
+    fn what_is_silent_or_old_is_retired() {
+        let mut found = found(3);
+        found.place("a", "x", 1);
+        found.place("b", "x", 1);
+        found.place("c", "x", 9);
+        found.place("b", "x", 9);
+        assert_eq!(found.retire(8), [0_u32; 0]);
+        assert_eq!(found.retire(9), [1]);
+        assert_eq!(found.first_day(), Some(1));
+        found.place("b", "x", 20);
+        assert_eq!(found.retire(20), [3]);
+        assert_eq!(found.retire(21), [2]);
+        assert_eq!(found.first_day(), None);
+    }
+}

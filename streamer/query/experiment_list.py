@@ -1,0 +1,268 @@
+"""All experiments together: their readouts, discoveries among them, and the list by what needs a
+decision."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+
+from streamer.encoding.limbs import Columns
+from streamer.errors import UsageError
+from streamer.query.experiment_metrics import MetricReadout, plan_of, rule_of
+from streamer.query.experiments import ExperimentReadout, StoredExperiment
+from streamer.settings import limits
+from streamer.settings.model import Settings
+from streamer.settings.names import nearest
+from streamer.stats.experiments.discoveries import Candidate, Discovery, candidate, discoveries
+from streamer.stats.experiments.readout import Comparison
+from streamer.stats.experiments.recommendation import Action
+from streamer.stats.experiments.verdict import Scale
+
+NEEDS: Mapping[str, Sequence[Action]] = {
+    "harm": (Action.STOP_HARM,),
+    "broken": (Action.DO_NOT_TRUST, Action.DO_NOT_TRUST_ARMS),
+    "ship": (Action.SHIP,),
+    "no-effect": (Action.STOP_NO_EFFECT, Action.UNDECIDED),
+    "running": (Action.WAIT, Action.KEEP_RUNNING),
+}
+"""What an experiment needs, in a word, the most urgent first → recommendations of that kind."""
+NOT_STARTED = "not-started"
+WORDS = (*NEEDS, NOT_STARTED)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedExperiment:
+    """An experiment of the list. ``discoveries``: by treatment, where a false discovery rate is
+    set."""
+
+    stored: StoredExperiment
+    readout: ExperimentReadout
+    discoveries: Mapping[str, Discovery]
+
+    @property
+    def needs(self) -> str:
+        """What it needs, in a word."""
+        found = self.readout.recommendation
+        if found is None:
+            return NOT_STARTED
+        return next(word for word, actions in NEEDS.items() if found.action in actions)
+
+    @property
+    def primary(self) -> MetricReadout:
+        """The primary metric."""
+        name = self.readout.experiment.primary.name
+        return next(metric for metric in self.readout.metrics if metric.name == name)
+
+    @property
+    def comparison(self) -> Comparison:
+        """The treatment that the recommendation is about, or else the one that is best so far."""
+        found, comparisons = self.readout.recommendation, self.primary.found.comparisons
+        named = [each for each in comparisons if found is not None and each.arm == found.arm]
+        sign = 1 if self.primary.direction == "higher" else -1
+        return max(named or comparisons, key=lambda each: sign * (each.absolute.value or 0.0))
+
+
+def listed(
+    settings: Settings, stored: Mapping[str, StoredExperiment], readouts: Readouts
+) -> list[ListedExperiment]:
+    """All experiments: what does harm first, then wrong splits, then what is to be shipped."""
+    found = readouts.of(settings, stored)
+    made = readouts.discoveries
+    every = [
+        ListedExperiment(
+            stored[name],
+            readout,
+            {each.candidate.arm: each for each in made if each.candidate.experiment == name},
+        )
+        for name, readout in found.items()
+        if name in stored
+    ]
+    return sorted(every, key=lambda each: (WORDS.index(each.needs), each.stored.experiment.name))
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A readout, and what it was made of."""
+
+    of: tuple[object, ...]
+    parts: Sequence[Columns]
+    readout: ExperimentReadout
+
+
+class Readouts:
+    """The readouts of all experiments. They are made again where sums changed; if that takes long,
+    no more often than that it takes one in ``limits.READOUT_PARTS`` of the time."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, _Kept] = {}
+        self._found: dict[str, ExperimentReadout] = {}
+        self.discoveries: Sequence[Discovery] = ()
+        """Of all treatments, where a false discovery rate is set."""
+        self._made_at = self._seconds = 0.0
+
+    def of(
+        self, settings: Settings, stored: Mapping[str, StoredExperiment]
+    ) -> Mapping[str, ExperimentReadout]:
+        """Name → readout."""
+        is_long = self._seconds > limits.READOUT_SECONDS
+        pause = limits.READOUT_PARTS * self._seconds if is_long else 0.0
+        begun = time.monotonic()
+        if self._found and begun - self._made_at < pause:
+            return self._found
+        found = {name: self._read(name, its) for name, its in stored.items()}
+        self._kept = {name: self._kept[name] for name in stored}
+        rate = settings.experiments_defaults.false_discovery_rate
+        self.discoveries = () if rate is None else discovered(stored, found, rate)
+        self._found = dict(_with_discoveries(found, self.discoveries))
+        self._made_at = time.monotonic()
+        self._seconds = self._made_at - begun
+        return self._found
+
+    def _read(self, name: str, stored: StoredExperiment) -> ExperimentReadout:
+        parts = stored.parts
+        minute = stored.stream_ms // 60_000
+        of = (stored.trial.shape, stored.experiment, minute, *map(id, parts))
+        kept = self._kept.get(name)
+        if kept is None or kept.of != of:
+            kept = self._kept[name] = _Kept(of, parts, stored.read())
+        return kept.readout
+
+
+def read_one(
+    settings: Settings, stored: Mapping[str, StoredExperiment], name: str, readouts: Readouts
+) -> ExperimentReadout:
+    """The readout of one experiment: by itself, or as one of all, where a false discovery rate is
+    set."""
+    if settings.experiments_defaults.false_discovery_rate is None:
+        return stored[name].read()
+    return readouts.of(settings, stored)[name]
+
+
+def unknown_experiment(name: str, stored: Mapping[str, StoredExperiment]) -> str:
+    """That there is none of this name, and which there are."""
+    near = nearest(name, stored)
+    hint = f"; did you mean {near!r}?" if near else f"; there are {', '.join(stored) or 'none'}"
+    return f"no experiment {name!r}{hint}"
+
+
+def discovered(
+    stored: Mapping[str, StoredExperiment], found: Mapping[str, ExperimentReadout], rate: float
+) -> list[Discovery]:
+    """Every treatment of every experiment that has begun, among all of them."""
+    return discoveries(list(_candidates(stored, found)), rate)
+
+
+def _candidates(
+    stored: Mapping[str, StoredExperiment], found: Mapping[str, ExperimentReadout]
+) -> Iterator[Candidate]:
+    for name, readout in found.items():
+        advice, experiment = readout.recommendation, readout.experiment
+        if advice is None:
+            continue
+        plan = plan_of(experiment, is_over=stored[name].is_over)
+        primary = next(m for m in readout.metrics if m.name == experiment.primary.name)
+        rule = rule_of(experiment, experiment.primary, stored[name].ratios[primary.name])
+        for comparison in primary.found.comparisons:
+            may_ship = advice.action is Action.SHIP and advice.arm == comparison.arm
+            yield candidate(name, plan, rule, comparison, is_eligible=may_ship)
+
+
+def _with_discoveries(
+    found: Mapping[str, ExperimentReadout], made: Sequence[Discovery]
+) -> Iterator[tuple[str, ExperimentReadout]]:
+    """A treatment that is better by itself, and no discovery among all, is not shipped."""
+    by_arm = {(each.candidate.experiment, each.candidate.arm): each for each in made}
+    for name, readout in found.items():
+        advice = readout.recommendation
+        discovery = None
+        if advice is not None and advice.action is Action.SHIP:
+            discovery = by_arm.get((name, advice.arm or ""))
+        if advice is None or discovery is None or discovery.is_made:
+            yield name, readout
+            continue
+        reason = (
+            f"{advice.reason} By itself {advice.arm} would be shipped. Among the {len(made)} "
+            f"treatments of all experiments it is no discovery yet: it {discovery.words}."
+        )
+        held = replace(advice, action=Action.KEEP_RUNNING, reason=reason, days=None, since=None)
+        yield name, replace(readout, recommendation=held)
+
+
+# Documents -------------------------------------------------------------------------------------
+
+
+def only(every: Sequence[ListedExperiment], word: str | None) -> list[ListedExperiment]:
+    """Those that need this; UsageError where it is no word of ``WORDS``."""
+    if word is not None and word not in WORDS:
+        raise UsageError(f"only {word!r}: one of {', '.join(WORDS)}")
+    return [each for each in every if word in (None, each.needs)]
+
+
+def list_document(settings: Settings, every: Sequence[ListedExperiment]) -> dict[str, Any]:
+    """The JSON of the list."""
+    counts = {word: sum(each.needs == word for each in every) for word in WORDS}
+    return {
+        "false_discovery_rate": settings.experiments_defaults.false_discovery_rate,
+        "needs": counts,
+        "experiments": [_row(settings, each) for each in every],
+    }
+
+
+def _row(settings: Settings, each: ListedExperiment) -> dict[str, Any]:
+    experiment, readout = each.stored.experiment, each.readout
+    row: dict[str, Any] = {
+        "name": experiment.name,
+        "key": experiment.called,
+        "is_found": each.stored.is_found,
+        "dimension": experiment.dimension or None,
+        "arm": settings.arm_paths_of(experiment) or None,
+        "control": experiment.control,
+        "arms": experiment.arms,
+        "start": experiment.start,
+        "end": experiment.end,
+        "explore": experiment.explore,
+        "needs": each.needs,
+    }
+    if (advice := readout.recommendation) is None:
+        return row
+    comparison, primary = each.comparison, each.primary
+    discovery = each.discoveries.get(comparison.arm)
+    return row | {
+        "advice": advice.words,
+        "reason": advice.reason,
+        "since": advice.since,
+        "users": sum(readout.users.values()),
+        "users_in_several_arms_ratio": readout.several_arms_ratio,
+        "days": None if readout.data is None else readout.data.days,
+        "metric": primary.name,
+        "treatment": comparison.arm,
+        "scale": comparison.verdict.scale,
+        "lift": msgspec.to_builtins(comparison.shown),
+        "verdict": comparison.verdict.outcome,
+        "guardrails": {
+            metric.name: [c.verdict.outcome for c in metric.found.comparisons]
+            for metric in readout.metrics
+            if metric.role == "guardrail"
+        },
+        "is_split_wrong": primary.found.split.is_wrong,
+        "split_pvalue": primary.found.split.p_value,
+        "discovery": None
+        if discovery is None
+        else {"is_made": discovery.is_made, "words": discovery.words},
+    }
+
+
+def interval_words(row: Mapping[str, Any]) -> tuple[str, str]:
+    """The lift of a row, and its interval at any time."""
+    lift = row["lift"]
+    write = "{:+.2%}".format if row["scale"] == Scale.RELATIVE else "{:+.4g}".format
+    if lift["value"] is None:
+        return "", ""
+    interval = lift["anytime"]
+    if interval is None:
+        return write(lift["value"]), "not yet"
+    return write(lift["value"]), f"{write(interval['low'])} to {write(interval['high'])}"
