@@ -201,6 +201,16 @@ class Core:
         """The sums of an experiment over the days [from, to), computed from the rows, by value of a
         dimension: columns with one key of arm, day and statistic."""
 
+    def experiment_sums_across(
+        self, experiment: int, other: int, days: tuple[int, int]
+    ) -> dict[int, _Columns]:
+        """Likewise apart for each arm of another experiment, by its number, of users who are in one
+        arm of both."""
+
+    def experiment_pairs(self) -> list[tuple[int, int, int, int, int]]:
+        """Users who are in one arm of each of two experiments: first, its arm, second, its arm,
+        users; experiments and arms by their numbers."""
+
     def experiment_sums_before_start(self, experiment: int) -> _Columns | None:
         """Likewise over the days of its covariates, as those of an experiment without covariates in
         whose first arm a user is from the day of the first impression on; None: it has no such

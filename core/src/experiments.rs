@@ -556,6 +556,70 @@ impl Experiments {
         Some(found.iter().map(columns).collect())
     }
 
+    /// The arm of each experiment that a user is in, with one arm; of the user that is read.
+    fn arms_of_person(&self, found: &mut Vec<(usize, u32)>) {
+        found.clear();
+        for saw in self.person.saw() {
+            for place in &self.trials_of[saw[0].0.exposure as usize] {
+                let arm = self.trials[*place].seen(saw).and_then(|seen| seen.only());
+                found.extend(arm.map(|arm| (*place, arm)));
+            }
+        }
+    }
+
+    /// Users of each pair of experiments by their arms: (first, arm, second, arm) → users, the first
+    /// experiment before the second.
+    pub fn pairs(&mut self) -> HashMap<(usize, u32, usize, u32), u64> {
+        let (mut found, mut arms) = (HashMap::new(), Vec::new());
+        let users: Vec<u64> = self.tables.exposures.users().collect();
+        for user in users {
+            self.person.read_exposures(&self.tables, user);
+            self.arms_of_person(&mut arms);
+            arms.sort_unstable();
+            for (number, (first, a)) in arms.iter().enumerate() {
+                for (second, b) in &arms[number + 1..] {
+                    *found.entry((*first, *a, *second, *b)).or_default() += 1;
+                }
+            }
+        }
+        found
+    }
+
+    /// The sums of an experiment over the days [from, to), apart for each arm of another one, of users
+    /// who are in one arm of it. None where there is no such experiment.
+    pub fn across(
+        &mut self,
+        (trial, other): (usize, usize),
+        (from, to): (i64, i64),
+    ) -> Option<BTreeMap<u32, Columns>> {
+        self.trials.get(other)?;
+        let trial = self.trials.get(trial)?;
+        let days = from.max(trial.days.start)..to.min(trial.days.end);
+        let arms = trial.attributed.map(|place| &self.of_labels[place]);
+        let wanted = Wanted::all_of(days.clone());
+        let mut found: BTreeMap<u32, Sums> = BTreeMap::new();
+        for user in self.tables.exposures.users().filter(|_| !days.is_empty()) {
+            self.person.read(&self.tables, user);
+            let seen = trial.seen(self.person.saw_of(trial.exposure));
+            let of = &self.trials[other];
+            let arm = of
+                .seen(self.person.saw_of(of.exposure))
+                .and_then(|seen| seen.only());
+            let (Some(seen), Some(arm)) = (seen, arm) else {
+                continue;
+            };
+            let Some(own) = seen.only() else {
+                continue;
+            };
+            let work = &mut self.work;
+            work.contribution.clear();
+            trial.find((&self.person.history(), seen), arms, &wanted, work);
+            trial.add(work, own, (found.entry(arm).or_default(), 1));
+        }
+        let columns = |(arm, sums): (&u32, &Sums)| (*arm, trial.columns(sums, 0..0));
+        Some(found.iter().map(columns).collect())
+    }
+
     /// The sums of an experiment's covariate days over everybody, whatever arm it was, computed
     /// from the rows (see `Trial::contribute_whatever_arm`). None where there are no such days.
     pub fn before_start(&mut self, trial: usize) -> Option<Columns> {

@@ -313,6 +313,29 @@ impl Core {
         found.map(|found| each_as_arrays(py, found)).transpose()
     }
 
+    /// Likewise apart for each arm of another experiment, by its number.
+    fn experiment_sums_across<'py>(
+        &mut self,
+        py: Python<'py>,
+        experiment: usize,
+        other: usize,
+        days: (i64, i64),
+    ) -> PyResult<std::collections::BTreeMap<u32, Bound<'py, PyDict>>> {
+        let experiments = &mut self.partition.counting.experiments;
+        let found = experiments.across((experiment, other), days);
+        let found = found.unwrap_or_default().into_iter();
+        found
+            .map(|(arm, columns)| Ok((arm, as_arrays(py, columns)?)))
+            .collect()
+    }
+
+    /// Users who are in two experiments: (first, arm, second, arm, users).
+    fn experiment_pairs(&mut self) -> Vec<(usize, u32, usize, u32, u64)> {
+        let pairs = self.partition.counting.experiments.pairs().into_iter();
+        let row = |((first, a, second, b), users)| (first, a, second, b, users);
+        pairs.map(row).collect()
+    }
+
     /// Likewise over the days of its covariates, of everybody; None where there are none.
     fn experiment_sums_before_start<'py>(
         &mut self,

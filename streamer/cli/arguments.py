@@ -268,8 +268,18 @@ def _add_readouts(add: _Add) -> None:
     )
     readout.add_argument(
         "--only",
-        choices=("harm", "broken", "ship", "no-effect", "running", "not-started"),
+        choices=("harm", "broken", "ship", "no-effect", "running", "holdout", "not-started"),
         help="of the list: experiments that need this",
+    )
+    readout.add_argument(
+        "--pairs",
+        action="store_true",
+        help="pairs of experiments: splits that depend on each other, layers, holdouts",
+    )
+    readout.add_argument(
+        "--across",
+        metavar="EXPERIMENT",
+        help="whether the lifts depend on the arm that users have in another experiment",
     )
     _files(readout)
     readout.add_argument(

@@ -7,14 +7,14 @@ import asyncio
 import datetime
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from streamer.cli.files import replayed
-from streamer.cli.readout_text import print_exploration, print_list, print_readout
+from streamer.cli.readout_text import print_exploration, print_list, print_pairs, print_readout
 from streamer.errors import UsageError
 from streamer.ingest.keying import require_users
 from streamer.ingest.record import of_texts
@@ -26,6 +26,7 @@ from streamer.query.experiment_list import (
     only,
     unknown_experiment,
 )
+from streamer.query.experiment_pairs import interaction_document, pairs_document
 from streamer.query.experiments import (
     ExperimentReadout,
     StoredExperiment,
@@ -46,8 +47,16 @@ from streamer.state.contents import contents_of
 from streamer.state.reader import Reader
 from streamer.state.redis.store import RedisStore
 from streamer.state.snapshot import View
-from streamer.state.user_days import Days, DaysBefore, SumsByValue, sums_of_days
+from streamer.state.user_days import (
+    Across,
+    Days,
+    DaysBefore,
+    SumsByValue,
+    all_pairs,
+    sums_of_days,
+)
 
+T = TypeVar("T")
 DaysOf = Callable[[StoredExperiment], Days | DaysBefore | None]
 """Of what is known of an experiment, the days over which sums are computed from users' rows; None:
 the stored sums will do."""
@@ -78,6 +87,8 @@ def main(args: argparse.Namespace) -> int:
     settings = load(args.config, os.environ)
     if args.experiment is None:
         return _list(settings, args)
+    if args.across is not None:
+        return _across(settings, args)
     request = ReadoutRequest(args.experiment, args.first, args.last, args.by)
     if request.by is not None:
         return _explore(settings, request, request.by, args)
@@ -94,6 +105,10 @@ def _list(settings: Settings, args: argparse.Namespace) -> int:
     """Print all experiments, by what they need."""
     if args.first or args.last or args.by:
         raise UsageError("--from, --to and --by are of one experiment: name it")
+    if args.across is not None:
+        raise UsageError(f"--across {args.across}: name the experiment whose lifts are asked for")
+    if args.pairs:
+        return _pairs(settings, args)
     stored, code = read_all(settings, args.file)
     every = only(listed(settings, stored, Readouts()), args.only)
     made = list_document(settings, every)
@@ -101,6 +116,51 @@ def _list(settings: Settings, args: argparse.Namespace) -> int:
         _print_json(made)
     else:
         print_list(made)
+    return code
+
+
+def _pairs(settings: Settings, args: argparse.Namespace) -> int:
+    """Print the pairs of experiments that share users, those with a problem first."""
+    if args.file:
+        replay, code = replayed(of_texts(settings), args.file)
+        made = pairs_document(replay.experiments(), replay.pairs())
+    else:
+        (stored, counts), code = asyncio.run(_with_store(settings, all_pairs)), 0
+        made = pairs_document(stored, counts)
+    if args.json:
+        _print_json(made)
+    else:
+        print_pairs(made)
+    return code
+
+
+def _across(settings: Settings, args: argparse.Namespace) -> int:
+    """Print whether the lifts of an experiment depend on the arm in another one."""
+
+    def rows_of(stored: Mapping[str, StoredExperiment]) -> Across:
+        one, two = _named(stored, args.experiment), _named(stored, args.across)
+        if one is two:
+            raise UsageError(f"--across {args.across}: name another experiment")
+        return Across(one.trial, two.trial, one.so_far)
+
+    if args.file:
+        replay, code = replayed(of_texts(settings), args.file)
+        stored = replay.experiments()
+        sums = replay.sums_of_days(rows_of(stored))
+    else:
+        stored, code = read_all(settings, None)
+        rows = rows_of(stored)
+
+        async def read(store: RedisStore, settings: Settings, catalogue: Catalogue) -> SumsByValue:
+            return await sums_of_days(store, settings, catalogue, rows)
+
+        stored, sums = asyncio.run(_with_store(settings, read))
+    made = interaction_document(stored[args.experiment], stored[args.across], sums)
+    if args.json:
+        _print_json(made)
+    else:
+        for metric in made["metrics"]:
+            print(f"{metric['treatment']}: {metric['sentence']}")
     return code
 
 
@@ -151,7 +211,7 @@ def read_all(
     """What is known of all experiments, and an exit code: from files, or without any from the state
     in Redis."""
     if not files:
-        return asyncio.run(_all_of_state(settings)), 0
+        return asyncio.run(_with_store(settings, _nothing))[0], 0
     replay, code = replayed(of_texts(settings), files)
     return replay.experiments(), code
 
@@ -192,15 +252,28 @@ def read_sums(
     return stored, _shown(replay.settings, days.by, replay.views(), sums), code
 
 
-async def _all_of_state(settings: Settings) -> dict[str, StoredExperiment]:
+async def _with_store(
+    settings: Settings, read: Callable[[RedisStore, Settings, Catalogue], Awaitable[T]]
+) -> tuple[dict[str, StoredExperiment], T]:
+    """What is known of all experiments in the state in Redis, and what is read besides."""
     catalogue, store = Catalogue(settings), RedisStore(settings.redis)
     try:
-        reader = Reader(store, contents_of(settings, catalogue))
-        await reader.refresh()
-        require_users(settings, reader.keyed)
-        return stored_experiments(settings, catalogue.experiment_measures, reader.views)
+        reader = await _reader(store, settings, catalogue)
+        stored = stored_experiments(settings, catalogue.experiment_measures, reader.views)
+        return stored, await read(store, settings, catalogue)
     finally:
         await store.close()
+
+
+async def _reader(store: RedisStore, settings: Settings, catalogue: Catalogue) -> Reader:
+    reader = Reader(store, contents_of(settings, catalogue))
+    await reader.refresh()
+    require_users(settings, reader.keyed)
+    return reader
+
+
+async def _nothing(*_: object) -> None:
+    return None
 
 
 async def _of_state(
@@ -208,9 +281,7 @@ async def _of_state(
 ) -> tuple[StoredExperiment, SumsByValue | None]:
     catalogue, store = Catalogue(settings), RedisStore(settings.redis)
     try:
-        reader = Reader(store, contents_of(settings, catalogue))
-        await reader.refresh()
-        require_users(settings, reader.keyed)
+        reader = await _reader(store, settings, catalogue)
         measures = catalogue.experiment_measures
         stored = _named(stored_experiments(settings, measures, reader.views), name)
         days = days_of(stored)

@@ -49,6 +49,15 @@ def print_list(every: Document) -> None:
     console.print(table)
 
 
+def print_pairs(every: Document) -> None:
+    """Print what is wrong between experiments to stdout."""
+    console = _console()
+    console.print(every["words"], markup=False)
+    for pair in every["pairs"]:
+        if pair["problem"]:
+            console.print(pair["problem"], markup=False)
+
+
 def print_exploration(exploration: Document) -> None:
     """Print whether the lift differs between the values, and the readout of each, to stdout."""
     console = _console()

@@ -19,15 +19,16 @@ from streamer.settings.model import Settings
 from streamer.settings.names import nearest
 from streamer.stats.experiments.discoveries import Candidate, Discovery, candidate, discoveries
 from streamer.stats.experiments.readout import Comparison
-from streamer.stats.experiments.recommendation import Action
+from streamer.stats.experiments.recommendation import DISTRUST, Action
 from streamer.stats.experiments.verdict import Scale
 
 NEEDS: Mapping[str, Sequence[Action]] = {
     "harm": (Action.STOP_HARM,),
-    "broken": (Action.DO_NOT_TRUST, Action.DO_NOT_TRUST_ARMS),
+    "broken": DISTRUST,
     "ship": (Action.SHIP,),
     "no-effect": (Action.STOP_NO_EFFECT, Action.UNDECIDED),
     "running": (Action.WAIT, Action.KEEP_RUNNING),
+    "holdout": (Action.MEASURE,),
 }
 """What an experiment needs, in a word, the most urgent first → recommendations of that kind."""
 NOT_STARTED = "not-started"
@@ -161,7 +162,7 @@ def _candidates(
 ) -> Iterator[Candidate]:
     for name, readout in found.items():
         advice, experiment = readout.recommendation, readout.experiment
-        if advice is None:
+        if advice is None or experiment.holdout:
             continue
         plan = plan_of(experiment, is_over=stored[name].is_over)
         primary = next(m for m in readout.metrics if m.name == experiment.primary.name)

@@ -86,11 +86,11 @@ class MetricReadout:
         for place, comparison in enumerate(self.found.comparisons):
             lifts = {age: its.comparisons[place] for age, its in self.ages.items()}
             if len(lifts) > 1:
-                said = "; ".join(f"{age} {_lift(its)}" for age, its in lifts.items())
+                said = "; ".join(f"{age} {lift_words(its)}" for age, its in lifts.items())
                 yield f"Lift of {comparison.arm} by days since a user's exposure: {said}."
 
 
-def _lift(comparison: readout.Comparison) -> str:
+def lift_words(comparison: readout.Comparison) -> str:
     """A lift and its interval at any time."""
     lift = comparison.shown
     write = "{:+.2%}".format if comparison.verdict.scale is Scale.RELATIVE else "{:+.4g}".format

@@ -29,6 +29,7 @@ from streamer.query.experiment_metrics import (
     MetricReadout,
     MidpointSums,
     compared,
+    lift_words,
     recommended,
 )
 from streamer.settings import limits
@@ -38,7 +39,12 @@ from streamer.settings.model import Settings
 from streamer.state.experiment_sums import Slot
 from streamer.state.snapshot import View
 from streamer.stats.experiments.forecast import Growth
-from streamer.stats.experiments.recommendation import Recommendation, first_decision
+from streamer.stats.experiments.recommendation import (
+    DISTRUST,
+    Action,
+    Recommendation,
+    first_decision,
+)
 from streamer.stats.experiments.trials import ACTIVE, CompiledExperiment, cumulated, of_arms
 
 MANY_IN_SEVERAL_ARMS = 0.01
@@ -167,6 +173,17 @@ class ExperimentReadout:
         ]
 
 
+def _of_holdout(found: ExperimentReadout) -> str:
+    """What everything shipped since its start has brought, by the primary metric."""
+    experiment = found.experiment
+    metric = next(m for m in found.metrics if m.name == experiment.primary.name)
+    its = metric.found.comparisons[0]
+    return (
+        f"{metric.name} of users who get what was shipped since {experiment.start}, against those "
+        f"who are held out ({experiment.control}): {lift_words(its)}."
+    )
+
+
 def sampled(ratio: float) -> str:
     """That only a share of the users is counted."""
     return f"All figures are of a sample of {100 * ratio:.3g} % of the users"
@@ -202,6 +219,12 @@ class StoredExperiment:
         """The last day that has begun, since 1970-01-01; None before the first."""
         day = min(self.stream_ms // DAY_MS, self.trial.days.stop - 1)
         return day if day >= self.trial.days.start else None
+
+    @property
+    def users(self) -> int:
+        """Users of all arms so far."""
+        last = self.last_day
+        return 0 if last is None else users_of(self.trial, self.parts, last)
 
     @property
     def user_sample_ratio(self) -> float:
@@ -297,7 +320,10 @@ class StoredExperiment:
         """What counts from the start holds at any look, that of a range does not."""
         is_over = self._is_over(last)
         course = Course(self.whole_days(last), is_over, found.several_arms_ratio)
-        return recommended(self.experiment, self.ratios, found.metrics, course)
+        advice = recommended(self.experiment, self.ratios, found.metrics, course)
+        if not self.experiment.holdout or advice.action in DISTRUST:
+            return advice
+        return Recommendation(Action.MEASURE, None, _of_holdout(found))
 
     @property
     def is_over(self) -> bool:

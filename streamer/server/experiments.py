@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -20,6 +20,7 @@ from streamer.query.experiment_list import (
     read_one,
     unknown_experiment,
 )
+from streamer.query.experiment_pairs import interaction_document, pairs_document
 from streamer.query.experiments import StoredExperiment, stored_experiments
 from streamer.query.exploration import (
     explored,
@@ -27,11 +28,11 @@ from streamer.query.exploration import (
     values_joined,
 )
 from streamer.query.readout_document import document, exploration_document, history
-from streamer.server.api import error_answer, json_answer
+from streamer.server.api import error_answer, json_answer, without_parameters
 from streamer.server.exporter import Exporter
 from streamer.settings import limits
 from streamer.settings.experiments import Experiment
-from streamer.state.user_days import Days, sums_of_days
+from streamer.state.user_days import Across, Days, all_pairs, sums_of_days
 
 
 class _Explored(NamedTuple):
@@ -53,12 +54,13 @@ class ExperimentsApi:
         self._made: dict[str, tuple[int, Any]] = {}
         """Experiment → its document, and the updates of the reader when it was made."""
         self._explored: dict[tuple[str, str], _Explored] = {}
-        """By experiment and dimension."""
+        """By experiment and dimension, or what else is made of the rows of all users."""
 
     def add_routes(self, app: web.Application) -> None:
         """Answer below ``/api/experiments``."""
         app.router.add_get("/api/experiments", self.experiments)
         app.router.add_get("/api/experiments/{name}", self.experiment)
+        app.router.add_get("/api/pairs", self.pairs)
 
     async def experiments(self, request: web.Request) -> web.Response:
         """The list of all experiments by what they need; ``only``: what one must need."""
@@ -81,9 +83,11 @@ class ExperimentsApi:
         stored, _ = await self._stored()
         if name not in stored:
             return error_answer(404, unknown_experiment(name, stored))
-        if unknown := set(request.query) - {"by"}:
-            refusal = f"unknown parameter {min(unknown)!r}: {request.path} takes only by"
+        if unknown := set(request.query) - {"by", "across"}:
+            refusal = f"unknown parameter {min(unknown)!r}: {request.path} takes by or across"
             return error_answer(400, refusal)
+        if "across" in request.query:
+            return await self._across(stored, name, request.query["across"])
         if "by" in request.query:
             return await self._by(stored[name].experiment, request.query.getall("by"))
         async with self._lock:
@@ -116,14 +120,54 @@ class ExperimentsApi:
         stored = every[experiment.name]
         if stored.starts_later:
             return error_answer(400, stored.starts_later)
-        kept = self._explored.get((experiment.name, by))
+        return await self._of_rows(
+            (experiment.name, by), updates, lambda: self._explore(stored, by)
+        )
+
+    async def pairs(self, request: web.Request) -> web.Response:
+        """Pairs of experiments that share users: splits that depend on each other, layers and
+        holdouts."""
+        if refused := without_parameters(request):
+            return refused
+        stored, updates = await self._stored()
+
+        async def make() -> msgspec.Raw:
+            exporter = self.exporter
+            counts = await all_pairs(exporter.store, self.settings, exporter.catalogue)
+            made = await asyncio.to_thread(pairs_document, stored, counts)
+            return msgspec.Raw(msgspec.json.encode(made))
+
+        return await self._of_rows(("", "pairs"), updates, make)
+
+    async def _across(
+        self, stored: Mapping[str, StoredExperiment], name: str, across: str
+    ) -> web.Response:
+        """Whether the lifts of an experiment depend on the arm in another one."""
+        if across not in stored or across == name:
+            refusal = unknown_experiment(across[: limits.MAX_FOUND_CHARS], stored)
+            return error_answer(400, refusal if across != name else "across names itself")
+        one, two = stored[name], stored[across]
+
+        async def make() -> msgspec.Raw:
+            exporter, rows = self.exporter, Across(one.trial, two.trial, one.so_far)
+            sums = await sums_of_days(exporter.store, self.settings, exporter.catalogue, rows)
+            made = await asyncio.to_thread(interaction_document, one, two, sums)
+            return msgspec.Raw(msgspec.json.encode(made))
+
+        _, updates = await self._stored()
+        return await self._of_rows((name, f"across {across}"), updates, make)
+
+    async def _of_rows(
+        self, key: tuple[str, str], updates: int, make: Callable[[], Awaitable[msgspec.Raw]]
+    ) -> web.Response:
+        """What is made of the rows of all users: one at a time, and kept for a while."""
+        kept = self._explored.get(key)
         if kept is None or not _is_fresh(kept, updates):
             if self._exploring.locked():
                 return _busy()
             async with self._exploring:
-                made = await self._explore(stored, by)
-            kept = _Explored(made, updates, time.monotonic())
-            self._explored[experiment.name, by] = kept
+                made = await make()
+            kept = self._explored[key] = _Explored(made, updates, time.monotonic())
         return json_answer(kept.document)
 
     async def _explore(self, stored: StoredExperiment, by: str) -> msgspec.Raw:

@@ -118,6 +118,11 @@ class Experiment(Section, frozen=True, kw_only=True):
     """Last day, included; without it the experiment goes on."""
     metrics: tuple[ExperimentMetric, ...] = (ExperimentMetric(name="ctr_ratio"),)
     """By what the arms are compared; without it `ctr_ratio`."""
+    layer: str = ""
+    """Experiments of one layer exclude each other: users in two of them are a problem."""
+    holdout: bool = False
+    """Whether its control is kept out of all other experiments: its lift is that of everything that
+    was shipped since its start, and it is never to be shipped itself."""
     alpha: float = 0.05
     """Largest share of experiments without an effect in which one is claimed."""
     power: float = 0.8

@@ -6,6 +6,7 @@ was read to its end.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -24,7 +25,7 @@ from streamer.state.journal import Journal
 from streamer.state.memory import MemoryStore
 from streamer.state.partition import Partition
 from streamer.state.snapshot import View, view_of
-from streamer.state.user_days import Days, DaysBefore, SumsByValue, by_value
+from streamer.state.user_days import Arm, RowsOfUsers, SumsByValue, by_value, pairs_in
 
 _GATHERS = 4
 """Gathers applied at once: a file has no latency to keep, and larger ones are faster."""
@@ -150,9 +151,13 @@ class Replay:
         """Name → what is known of it, of the experiments of the settings."""
         return stored_experiments(self.settings, self.catalogue.experiment_measures, self.views())
 
-    def sums_of_days(self, days: Days | DaysBefore) -> SumsByValue:
+    def sums_of_days(self, rows: RowsOfUsers) -> SumsByValue:
         """The sums of an experiment over some of its days, or over those before."""
-        return by_value(map(days.sums_in, self.partitions))
+        return by_value(map(rows.sums_in, self.partitions))
+
+    def pairs(self) -> Counter[tuple[Arm, Arm]]:
+        """Users who are in two experiments, by their arms."""
+        return sum(map(pairs_in, self.partitions), Counter[tuple[Arm, Arm]]())
 
     def _apply_all(self) -> None:
         self._waiting = self._batches = 0

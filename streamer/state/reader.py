@@ -174,7 +174,7 @@ class Reader:
                 fresh = {name: _blob(manifest, name, data) for name, data in both}
                 names = manifest.shown_blobs()
                 parts = {n: fresh[n] if n in fresh else copy.blobs[n] for n in names}
-                view = _view(manifest, parts)
+                view = _view(manifest, parts, _experiments(manifest, parts, copy))
             except CodecError as error:
                 damage[number] = str(error)
                 continue
@@ -204,7 +204,18 @@ def _blob(manifest: Manifest, name: str, data: bytes) -> _Blob:
     return _Blob(columns, split(columns) if "pane" in columns else {})
 
 
-def _view(manifest: Manifest, blobs: Mapping[str, _Blob]) -> View:
+def _experiments(manifest: Manifest, blobs: Mapping[str, _Blob], before: _Copy) -> ExperimentSums:
+    """The sums of experiments: the same object as before, where they are the same."""
+    old = before.manifest
+    if old is not None and before.view is not None:
+        same = (old.experiments, old.experiment_days)
+        if same == (manifest.experiments, manifest.experiment_days):
+            return before.view.experiments
+    days = {day: blobs[name].columns for day, name in manifest.experiment_days.items()}
+    return ExperimentSums(manifest.experiments, days)
+
+
+def _view(manifest: Manifest, blobs: Mapping[str, _Blob], experiments: ExperimentSums) -> View:
     sums = {ring: blobs[name].columns for ring, name in manifest.users.items()}
     texts = blobs[manifest.texts].texts
     assert texts is not None
@@ -212,10 +223,7 @@ def _view(manifest: Manifest, blobs: Mapping[str, _Blob]) -> View:
         manifest.header(texts),
         _panes(manifest.panes, blobs),
         {ring: (columns["key"], columns["value"]) for ring, columns in sums.items()},
-        ExperimentSums(
-            manifest.experiments,
-            {day: blobs[name].columns for day, name in manifest.experiment_days.items()},
-        ),
+        experiments,
         {
             shape: SeriesView(t.since_ms, texts.series[shape], _panes(t.panes, blobs))
             for shape, t in manifest.series.items()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from streamer._core import EXPERIMENT_TABLES
 from streamer.encoding.limbs import Columns
@@ -24,6 +24,7 @@ from streamer.state.restore import restore_labels, restore_segments
 from streamer.state.store import Store
 from streamer.stats.experiments.trials import CompiledExperiment, all_since
 
+T = TypeVar("T")
 SumsByValue = dict[str, list[Columns]]
 """Value of a dimension → sums in every partition; of all users under the empty text."""
 
@@ -42,19 +43,40 @@ class Days:
         names = partition.settings.dimension_names
         by = None if self.by is None else names.index(self.by)
         days = (self.within.start, self.within.stop)
-        measures, key = partition.catalogue.experiment_measures, self.trial.exposure.key
-        if self.trial in measures.trials:
-            at = measures.trials.index(self.trial)
-            return partition.core.experiment_sums_of_days(at, days, by) or {}
-        slots = {key: (slot, arms) for slot, key, arms, *_ in partition.core.found_experiments()}
-        if key not in slots:
+        if (place := place_in(partition, self.trial)) is None:
             return {}
-        slot, arms = slots[key]
-        found = partition.core.experiment_sums_of_days(len(measures.trials) + slot, days, by) or {}
-        counted = measures.slots[slot]
+        found = partition.core.experiment_sums_of_days(place.number, days, by) or {}
+        return {value: place.rebased(columns, self.trial) for value, columns in found.items()}
+
+    def is_held(self, manifest: Manifest, _: Catalogue) -> bool:
+        """Whether a partition counts the experiment."""
+        return is_counted(manifest, self.trial)
+
+
+@dataclass(frozen=True)
+class Across:
+    """The days of an experiment, apart for each arm of another one, of users who are in both."""
+
+    trial: CompiledExperiment
+    other: CompiledExperiment
+    within: range
+    by: ClassVar[None] = None
+
+    def sums_in(self, partition: Partition) -> Mapping[str, Columns]:
+        """Arm of the other experiment → sums, computed from the rows of a partition."""
+        places = [place_in(partition, each) for each in (self.trial, self.other)]
+        if places[0] is None or places[1] is None:
+            return {}
+        own, other = places[0], places[1]
+        days = (self.within.start, self.within.stop)
+        found = partition.core.experiment_sums_across(own.number, other.number, days)
         return {
-            value: rebased(columns, counted, self.trial, arms) for value, columns in found.items()
+            other.arms[arm - 1]: own.rebased(columns, self.trial) for arm, columns in found.items()
         }
+
+    def is_held(self, manifest: Manifest, _: Catalogue) -> bool:
+        """Whether a partition counts both experiments."""
+        return is_counted(manifest, self.trial) and is_counted(manifest, self.other)
 
 
 @dataclass(frozen=True)
@@ -66,10 +88,68 @@ class DaysBefore:
     by: ClassVar[None] = None
 
     def sums_in(self, partition: Partition) -> Mapping[str, Columns]:
-        """Likewise, under an empty text."""
+        """The sums, under an empty text."""
         at = partition.catalogue.experiment_measures.trials.index(self.trial)
         sums = partition.core.experiment_sums_before_start(at)
         return {} if sums is None else {"": sums}
+
+    def is_held(self, manifest: Manifest, catalogue: Catalogue) -> bool:
+        """Whether the workers have these settings: there are rows before there are sums."""
+        needs = catalogue.experiment_measures.needs(self.trial)
+        return set(needs) <= all_since(manifest.counted_since_ms, manifest.scopes).keys()
+
+
+RowsOfUsers = Days | Across | DaysBefore
+"""What is computed from the rows of all users."""
+Arm = tuple[str, str]
+"""What events call an experiment, and one of its arms."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a partition counts an experiment. ``arms``: by number, from 1; ``counted``: as it is
+    counted."""
+
+    number: int
+    counted: CompiledExperiment
+    arms: Sequence[str]
+
+    def rebased(self, columns: Columns, trial: CompiledExperiment) -> Columns:
+        """Columns with the keys of the experiment."""
+        if self.counted is trial:
+            return columns
+        return rebased(columns, self.counted, trial, self.arms)
+
+
+def place_in(partition: Partition, trial: CompiledExperiment) -> Place | None:
+    """Where a partition counts an experiment: of the settings, or one that was found."""
+    measures = partition.catalogue.experiment_measures
+    if trial in measures.trials:
+        return Place(measures.trials.index(trial), trial, trial.arms)
+    for slot, key, arms, *_ in partition.core.found_experiments():
+        if key == trial.exposure.key:
+            return Place(len(measures.trials) + slot, measures.slots[slot], arms)
+    return None
+
+
+def is_counted(manifest: Manifest, trial: CompiledExperiment) -> bool:
+    """Whether a partition counts an experiment."""
+    found = {found.key for found in manifest.found_experiments}
+    return trial.shape in manifest.experiments or trial.exposure.key in found
+
+
+def pairs_in(partition: Partition) -> Counter[tuple[Arm, Arm]]:
+    """Users who are in two experiments, by their arms; of the settings, or found."""
+    measures = partition.catalogue.experiment_measures
+    arms = {i: (trial.name, trial.arms) for i, trial in enumerate(measures.trials)}
+    for slot, key, names, *_ in partition.core.found_experiments():
+        arms[len(measures.trials) + slot] = (key, tuple(names))
+    counts: Counter[tuple[Arm, Arm]] = Counter()
+    for first, a, second, b, users in partition.core.experiment_pairs():
+        one = arms[first][0], arms[first][1][a - 1]
+        two = arms[second][0], arms[second][1][b - 1]
+        counts[min(one, two), max(one, two)] += users
+    return counts
 
 
 def by_value(partitions: Iterable[Mapping[str, Columns]]) -> SumsByValue:
@@ -82,23 +162,51 @@ def by_value(partitions: Iterable[Mapping[str, Columns]]) -> SumsByValue:
 
 
 async def sums_of_days(
-    store: Store, settings: Settings, catalogue: Catalogue, days: Days | DaysBefore
+    store: Store, settings: Settings, catalogue: Catalogue, rows: RowsOfUsers
 ) -> SumsByValue:
     """The sums of an experiment over some of its days, or over those before.
 
     Reads the rows of all users, of one partition after the other, and adds them up in a thread.
     CodecError where partitions change faster than they are read.
     """
+    return by_value(await _each(store, settings, catalogue, rows.is_held, rows.sums_in))
+
+
+async def all_pairs(
+    store: Store, settings: Settings, catalogue: Catalogue
+) -> Counter[tuple[Arm, Arm]]:
+    """Users who are in two experiments, by their arms, over all partitions; likewise."""
+    found = await _each(store, settings, catalogue, lambda *_: True, pairs_in)
+    return sum(found, Counter[tuple[Arm, Arm]]())
+
+
+async def _each(
+    store: Store,
+    settings: Settings,
+    catalogue: Catalogue,
+    is_held: Callable[[Manifest, Catalogue], bool],
+    read: Callable[[Partition], T],
+) -> list[T]:
+    """What is read of the rows of each partition that holds any."""
     found = []
     for number in range(await store.partitions() or 0):
-        stored = await _blobs(store, settings, catalogue, days, number)
+        stored = await _blobs(store, settings, catalogue, is_held, number)
         if stored is not None:
-            found.append(await asyncio.to_thread(_sums, settings, catalogue, days, *stored))
-    return by_value(found)
+            manifest, blobs = stored
+
+            def restored(manifest: Manifest = manifest, blobs: dict[str, bytes] = blobs) -> T:
+                return read(_restored(settings, catalogue, manifest, blobs))
+
+            found.append(await asyncio.to_thread(restored))
+    return found
 
 
 async def _blobs(
-    store: Store, settings: Settings, catalogue: Catalogue, days: Days | DaysBefore, number: int
+    store: Store,
+    settings: Settings,
+    catalogue: Catalogue,
+    is_held: Callable[[Manifest, Catalogue], bool],
+    number: int,
 ) -> tuple[Manifest, dict[str, bytes]] | None:
     """The manifest of a partition, and by name the blobs of what experiments keep of users."""
     for _ in range(limits.READ_ATTEMPTS):
@@ -109,7 +217,7 @@ async def _blobs(
         ours = contents_of(settings, catalogue)
         if not reads_as(manifest.contents, ours):
             raise CodecError(f"partition {number}: {other_settings(manifest, ours)}")
-        if not _is_held(manifest, catalogue, days):
+        if not is_held(manifest, catalogue):
             return None
         tables = [manifest.tables.get(table, []) for table in EXPERIMENT_TABLES]
         names = [manifest.texts, *(ref.name for refs in tables for ref in refs)]
@@ -118,26 +226,6 @@ async def _blobs(
         if len(blobs) == len(names):
             return manifest, blobs
     raise CodecError(f"partition {number} changed {limits.READ_ATTEMPTS} times while it was read")
-
-
-def _is_held(manifest: Manifest, catalogue: Catalogue, days: Days | DaysBefore) -> bool:
-    """Not where nobody was in the experiment, or the workers do not have these settings."""
-    if isinstance(days, Days):
-        return days.trial.shape in manifest.experiments or days.trial.exposure.key in {
-            found.key for found in manifest.found_experiments
-        }
-    needs = catalogue.experiment_measures.needs(days.trial)  # there are rows before there are sums
-    return set(needs) <= all_since(manifest.counted_since_ms, manifest.scopes).keys()
-
-
-def _sums(
-    settings: Settings,
-    catalogue: Catalogue,
-    days: Days | DaysBefore,
-    manifest: Manifest,
-    blobs: dict[str, bytes],
-) -> Mapping[str, Columns]:
-    return days.sums_in(_restored(settings, catalogue, manifest, blobs))
 
 
 def _restored(

@@ -111,6 +111,11 @@ impl Person {
             self.amounts.extend_from_slice(amounts);
         }
         self.did.sort_unstable_by_key(|did| did.at_ms);
+        self.read_exposures(tables, user);
+    }
+
+    /// Read what a user saw, alone.
+    pub fn read_exposures(&mut self, tables: &UserTables, user: u64) {
         self.saw.clear();
         self.saw.extend(tables.exposures.of(user));
         self.saw.sort_unstable_by_key(|(of, _)| of.exposure);

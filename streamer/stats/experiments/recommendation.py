@@ -49,10 +49,13 @@ class Action(StrEnum):
     UNDECIDED = "ended without a decision"
     DO_NOT_TRUST = "do not trust: split"
     DO_NOT_TRUST_ARMS = "do not trust: users in several arms"
+    MEASURE = "holdout"
 
 
 DECISIONS = (Action.SHIP, Action.STOP_HARM, Action.STOP_NO_EFFECT)
 """What ends an experiment. The first one counts: later looks may fall back behind it by chance."""
+DISTRUST = (Action.DO_NOT_TRUST, Action.DO_NOT_TRUST_ARMS)
+"""What says that nothing is to be believed."""
 MAX_IN_SEVERAL_ARMS = 0.05
 """Share of users seen in several arms above which nothing is trusted."""
 
