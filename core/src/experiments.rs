@@ -39,7 +39,7 @@ use crate::decode::ArmTexts;
 use crate::experiments::arms::{ArmsByDimension, ArmsByField, ArmsOfLabels};
 use crate::experiments::exposures::{ArmOf, SaidBy};
 use crate::experiments::found::{FoundExperiment, FoundExperiments};
-use crate::experiments::spans::Spans;
+use crate::experiments::spans::{DAY_MS, Spans};
 use crate::experiments::sums::Sums;
 use crate::experiments::trial::{History, Seen, Trial, Wanted, Work};
 use crate::experiments::user_days::UserDayKey;
@@ -52,7 +52,6 @@ use history::{Person, UserTables};
 
 const MAX_SAMPLE_BITS: u32 = 63;
 
-pub const DAY_MS: i64 = 86_400_000;
 /// How far the time moves before which no exposure comes, until rows are settled.
 const SETTLE_MS: i64 = 60_000;
 /// Dirty users for whom room is kept.

@@ -3,8 +3,7 @@ decision."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -98,7 +97,9 @@ class Readouts:
     """The readouts of all experiments. They are made again where sums changed; if that takes long,
     no more often than that it takes one in ``limits.READOUT_PARTS`` of the time."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] | None = None) -> None:
+        """``clock``: seconds; without one they are made whenever sums changed."""
+        self._clock = clock or (lambda: 0.0)
         self._kept: dict[str, _Kept] = {}
         self._found: dict[str, ExperimentReadout] = {}
         self.discoveries: Sequence[Discovery] = ()
@@ -111,7 +112,7 @@ class Readouts:
         """Name → readout."""
         is_long = self._seconds > limits.READOUT_SECONDS
         pause = limits.READOUT_PARTS * self._seconds if is_long else 0.0
-        begun = time.monotonic()
+        begun = self._clock()
         if self._found and begun - self._made_at < pause:
             return self._found
         found = {name: self._read(name, its) for name, its in stored.items()}
@@ -119,7 +120,7 @@ class Readouts:
         rate = settings.experiments_defaults.false_discovery_rate
         self.discoveries = () if rate is None else discovered(stored, found, rate)
         self._found = dict(_with_discoveries(found, self.discoveries))
-        self._made_at = time.monotonic()
+        self._made_at = self._clock()
         self._seconds = self._made_at - begun
         return self._found
 

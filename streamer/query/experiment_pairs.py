@@ -24,7 +24,7 @@ Stored = Mapping[str, StoredExperiment]
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class ExperimentPair:
     """Two experiments that share users. ``problem``: what is wrong with it, a sentence; else
     empty."""
 
@@ -34,7 +34,7 @@ class Pair:
     problem: str
 
 
-def pairs(stored: Stored, counts: Counter[tuple[Arm, Arm]]) -> list[Pair]:
+def pairs(stored: Stored, counts: Counter[tuple[Arm, Arm]]) -> list[ExperimentPair]:
     """All pairs of experiments with users in both, those with a problem first. ``counts``: users by
     the arms of both, as events call the experiments."""
     tables = _tables(stored, counts)
@@ -44,7 +44,7 @@ def pairs(stored: Stored, counts: Counter[tuple[Arm, Arm]]) -> list[Pair]:
         its = found[first, second]
         overlap = _overlap(stored[first], stored[second], table)
         problem = overlap or (its.sentence(first, second) if its.is_dependent else "")
-        every.append(Pair(first, second, its, problem))
+        every.append(ExperimentPair(first, second, its, problem))
     return sorted(every, key=lambda p: (not p.problem, p.independence.p_value, p.first, p.second))
 
 

@@ -36,7 +36,7 @@ from streamer.settings import limits
 from streamer.settings.durations import DAY_MS, date_of
 from streamer.settings.experiments import Experiment
 from streamer.settings.model import Settings
-from streamer.state.experiment_sums import Slot
+from streamer.state.experiment_sums import ExperimentSlot
 from streamer.state.snapshot import View
 from streamer.stats.experiments.forecast import Growth
 from streamer.stats.experiments.recommendation import (
@@ -396,7 +396,7 @@ def stored_experiments(
             for found in view.header.found_experiments
             if found.key == experiment.key
         ]
-        slots = [(view, Slot(measures.slots[one.slot], one.arms)) for view, one in here]
+        slots = [(view, ExperimentSlot(measures.slots[one.slot], one.arms)) for view, one in here]
         sums = (view.experiments.of(trial, slot) for view, slot in slots)
         parts = [part for part in sums if part is not None]
         exposed = [one.first_ms for _, one in here if one.first_ms is not None]

@@ -50,7 +50,7 @@ class ExperimentsApi:
     def __init__(self, exporter: Exporter) -> None:
         self.exporter, self.settings = exporter, exporter.settings
         self._lock, self._exploring = asyncio.Lock(), asyncio.Lock()
-        self._readouts = Readouts()
+        self._readouts = Readouts(time.monotonic)
         self._made: dict[str, tuple[int, Any]] = {}
         """Experiment → its document, and the updates of the reader when it was made."""
         self._explored: dict[tuple[str, str], _Explored] = {}

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from streamer.errors import CodecError, StoreError, StreamerError
 from streamer.kafka.log_ends import LogEnds
 from streamer.metrics.catalogue import Catalogue
+from streamer.query.experiment_list import Readouts
 from streamer.query.readings import Readout, ReadoutCache, SeriesBlock, readout, sampled_blocks
 from streamer.server import processor
 from streamer.server.failures import place_of
@@ -60,7 +61,7 @@ class Exporter:
         self.at_ms = 0
         """Time at which windows were read last."""
         self._turns = SingleFlight()
-        self._sums = ReadoutCache()
+        self._sums = ReadoutCache(experiments=Readouts(time.monotonic))
 
     async def refresh(self) -> None:
         """Bring what is known of the store up to date; StreamerError where it cannot be read."""

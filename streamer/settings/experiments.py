@@ -84,12 +84,17 @@ class ExperimentDefaults(Section, frozen=True):
     among those that are to be shipped, e.g. `0.1`. A treatment is shipped only if it is a
     discovery among all; without it each experiment is decided for itself."""
     alpha: float = 0.05
-    """As of `[[experiments]]`, likewise the following."""
+    """As of `[[experiments]]`."""
     power: float = 0.8
+    """Likewise."""
     min_lift: float | None = None
+    """Likewise."""
     min_users: int = limits.MIN_USERS
+    """Likewise."""
     min_days: int = 7
+    """Likewise."""
     expected_users: int = 5000
+    """Likewise."""
 
 
 class Experiment(Section, frozen=True, kw_only=True):

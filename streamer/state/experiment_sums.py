@@ -29,7 +29,7 @@ class FoundExperiment(msgspec.Struct, array_like=True, frozen=True):
 
 
 @dataclass(frozen=True)
-class Slot:
+class ExperimentSlot:
     """Where the sums of an experiment that was found are. ``counted``: as it is counted; ``arms``:
     the names of its arms, by number."""
 
@@ -46,7 +46,7 @@ class ExperimentSums:
     days: Mapping[int, Columns] = field(default_factory=dict)
     _found: dict[str, Columns] = field(default_factory=dict, compare=False, repr=False)
 
-    def of(self, trial: CompiledExperiment, slot: Slot | None = None) -> Columns | None:
+    def of(self, trial: CompiledExperiment, slot: ExperimentSlot | None = None) -> Columns | None:
         """The sums of an experiment: columns ``key``, one number of arm, day and statistic, and
         limbs. None where it is not counted. ``slot``: of one that was found."""
         counted = trial if slot is None else slot.counted

@@ -87,6 +87,7 @@ class Pair:
             "key": event.join_id or event.user_id or "",
             "is_shared": False,
             "dimensions": [value or "" for value in event.dims],
+            "arms": [],
             "cut": event.cut,
             "custom": [values for line in lines for values in self.custom(line)],
             **self._body(kind, lines),

@@ -94,7 +94,7 @@ def get(site: Site, path: str) -> tuple[int, Any]:
         ("ranker?by=surface&by=surface", 400, "by is given 2 times"),
         ("ranker?by=surface&day=1", 400, "unknown parameter 'day': /api/experiments/ranker takes"),
         ("later?by=surface", 400, f"experiment 'later' starts only on {LATER}"),
-        ("none?by=surface", 404, "no experiment 'none'; the settings have ranker, later, whole"),
+        ("none?by=surface", 404, "no experiment 'none'; there are ranker, later, whole"),
     ],
 )
 def test_what_cannot_be_explored_is_said(

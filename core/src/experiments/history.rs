@@ -1,11 +1,10 @@
 //! The rows of users, and what one of them did.
 
 use crate::experiments::exposures::{ArmOf, Exposures};
+use crate::experiments::spans::DAY_MS;
 use crate::experiments::trial::{Did, History};
 use crate::experiments::user_days::{UserDayKey, UserDays};
 use crate::panes::Overflow;
-
-use super::DAY_MS;
 
 /// The rows of one partition.
 #[derive(Debug)]

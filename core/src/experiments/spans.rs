@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+pub const DAY_MS: i64 = 86_400_000;
+
 /// Some days.
 #[derive(Clone, Debug)]
 pub struct Span {

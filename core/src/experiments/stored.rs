@@ -1,6 +1,7 @@
 //! Rows of experiments as columns, and back: versions, of which the newest of a row counts.
 
-use super::{DAY_MS, Experiments};
+use super::Experiments;
+use super::spans::DAY_MS;
 use crate::columns::{Columns, LoadError, StoredRow, stored_row};
 use crate::experiments::exposures::ArmOf;
 use crate::experiments::user_days::{UserDayKey, UserDays};

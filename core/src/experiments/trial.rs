@@ -6,11 +6,11 @@ use std::ops::Range;
 use ethnum::I256;
 
 use crate::columns::Columns;
-use crate::experiments::DAY_MS;
 use crate::experiments::arms::ArmsOfLabels;
 use crate::experiments::contribution::Contribution;
 use crate::experiments::exposures::ArmOf;
 use crate::experiments::layout::Layout;
+use crate::experiments::spans::DAY_MS;
 use crate::experiments::sums::{self, Sums};
 use crate::experiments::user_state::Standing;
 use crate::spec::experiments::{MeasureSpec, TrialSpec};
