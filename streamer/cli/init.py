@@ -25,7 +25,7 @@ from streamer.ingest.sampling import sample_last
 from streamer.kafka.admin import quiet
 from streamer.query.what_was_read import WhatWasRead, of_sample
 from streamer.settings import limits
-from streamer.settings.event_fields import KINDS
+from streamer.settings.event_fields import ALL_KINDS
 from streamer.settings.load import load
 from streamer.settings.model import Settings
 from streamer.sources.files import FileSource, opened, topic_of
@@ -148,7 +148,7 @@ def _next(args: argparse.Namespace, out: Path | None) -> Iterator[str]:
 def _as_counted(settings: Settings, samples: Sequence[SampledTopic], most: int) -> Iterator[str]:
     """Some records that are events, in our own shape: of each kind in turn."""
     settings = of_texts(settings)
-    by_kind: dict[str, list[str]] = {kind: [] for kind in KINDS}
+    by_kind: dict[str, list[str]] = {kind: [] for kind in ALL_KINDS}
     for sample in samples:
         for kind, line in _events(settings, sample):
             if len(by_kind[kind]) < most:
@@ -165,7 +165,7 @@ def _events(settings: Settings, sample: SampledTopic) -> Iterator[tuple[str, str
     if not settings.reads_sources:
         decoder = record_decoder(settings)
         for record in sample.records:
-            for log in KINDS:
+            for log in settings.logs:
                 if not isinstance(decoder.decode(log, record.value), str):
                     yield log, record.value.decode()
         return
@@ -183,7 +183,7 @@ def _events(settings: Settings, sample: SampledTopic) -> Iterator[tuple[str, str
                 event = msgspec.json.decode(value).items()
                 # Without the id that was made for it.
                 own_event = {name: x for name, x in event if x != made_id}
-                yield KINDS[kind], msgspec.json.encode(own_event).decode()
+                yield ALL_KINDS[kind], msgspec.json.encode(own_event).decode()
 
 
 def _sample_files(

@@ -43,10 +43,11 @@ _SAME_AS = {"rudderstack": "segment"}
 PRESETS = (
     *("amplitude", "braze", "cloudevents", "debezium", "ga4", "heap", "matomo", "mixpanel", "otel"),
     *("otlp", "posthog", "rudderstack", "segment", "snowplow", "snowplow-tsv", "xdm"),
+    *("eppo", "growthbook", "launchdarkly", "openfeature", "optimizely", "statsig", "unleash"),
     *("criteo-attribution", "eb-nerd", "mind", "open-bandit", "outbrain", "retailrocket"),
     *("trivago", "yoochoose-buys", "yoochoose-clicks"),
 )
-"""Of products, then of data sets."""
+"""Of products, of tools for experiments, then of data sets."""
 _DIMENSIONS = ("variant", "surface")
 """Those that presets know."""
 UNITS = ("ms", "s", "us", "ns", "iso")
@@ -68,15 +69,28 @@ def with_presets(data: Mapping[str, Any]) -> Mapping[str, Any]:
     if isinstance(dimensions, list):
         names = [one.get("name") for one in dimensions if isinstance(one, dict)]
         left_out = {name for name in _DIMENSIONS if name not in names}
-    return {**data, "sources": [_with_preset(source, left_out) for source in sources]}
+    made = [_with_preset(source, left_out, _reads_exposures(data)) for source in sources]
+    return {**data, "sources": made}
 
 
-def _with_preset(source: Any, left_out: Set[str]) -> Any:
-    """``left_out``: fields of the preset that the settings have no dimension for."""
+def _reads_exposures(data: Mapping[str, Any]) -> bool:
+    """Whether events of exposures have somewhere to go: rekeyed ones need a topic."""
+    kafka = data.get("kafka")
+    if not isinstance(kafka, dict) or not kafka.get("rekeyed"):
+        return True
+    topics = kafka.get("topics")
+    return isinstance(topics, dict) and "exposures" in topics
+
+
+def _with_preset(source: Any, left_out: Set[str], reads_exposures: bool = True) -> Any:
+    """``left_out``: fields of the preset that the settings have no dimension for.
+    ``reads_exposures``: whether its exposures are read, where it has events of other kinds."""
     name = source.get("preset") if isinstance(source, dict) else None
     if name not in PRESETS:
         return source  # refused with a place by the rules
     preset = dict(_preset(name))
+    if not reads_exposures:
+        preset = _without_exposures(preset)
     fields = preset.get("fields", {}).items()
     preset["fields"] = {ours: said for ours, said in fields if ours not in left_out}
     made = laid_over(preset, source)
@@ -128,6 +142,22 @@ def _kinds(preset: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     still = [one for one in preset.get("ignored", ()) if _value_of(one) not in counted]
     is_list = isinstance(ignored, list)
     return laid_over(below, own) | {"ignored": [*still, *ignored] if is_list else ignored}
+
+
+def _without_exposures(preset: Mapping[str, Any]) -> dict[str, Any]:
+    """A preset whose exposures are ignored, where it has events of other kinds.
+
+    >>> _without_exposures({"kind": {"click": ["a"], "exposure": ["b"], "ignored": ["c"]}})
+    {'kind': {'click': ['a'], 'ignored': ['b', 'c']}}
+    >>> _without_exposures({"kind": {"exposure": ["b"]}})
+    {'kind': {'exposure': ['b']}}
+    """
+    own, key = preset.get("kind", {}), TYPE_OF_KIND[EXPOSURES]
+    exposures = own.get(key, ())
+    if not any(of in own for of in LINE_TYPES if of != key):
+        return dict(preset)
+    kind = {of: values for of, values in own.items() if of != key}
+    return {**preset, "kind": kind | {"ignored": [*exposures, *own.get("ignored", ())]}}
 
 
 def _listed(values: Any) -> Sequence[Any]:

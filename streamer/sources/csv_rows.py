@@ -14,7 +14,7 @@ import msgspec
 from streamer.errors import SourceError
 from streamer.ingest.discovery.names import OTHER_NAMES, plain
 from streamer.settings import limits
-from streamer.settings.event_fields import KINDS, NUMBERS
+from streamer.settings.event_fields import ALL_KINDS, NUMBERS
 from streamer.settings.model import Settings
 from streamer.settings.paths import path_of
 from streamer.settings.source_rules import paths_of
@@ -200,7 +200,7 @@ def numeric_columns(settings: Settings) -> frozenset[str]:
 def _mapped(settings: Settings) -> Iterator[tuple[str, str]]:
     """(our field, a column that the settings read it from)."""
     for source in settings.read_sources:
-        fields = [field for kind in KINDS for field in source.fields_of(kind).items()]
+        fields = [field for kind in ALL_KINDS for field in source.fields_of(kind).items()]
         for ours, said in fields:
             steps = (path_of(path)[0] for path in paths_of(said))
             yield from ((ours, step) for step in steps if isinstance(step, str))

@@ -15,6 +15,7 @@ from streamer.testing import Engines, LogRecord, chunks_of
 from tests.support import documented
 from tests.support.agreement import read_engines
 from tests.support.documented import MS, Case, Object
+from tests.support.documented_exposures import EXPOSURES
 
 SEGMENT: list[Case] = [
     (
@@ -270,13 +271,18 @@ _IDS = ("user", "join", "request", "event_id", "session")
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_documented_records_are_events(preset: str) -> None:
-    more, cases = DOCUMENTED[preset]
+    more, cases = DOCUMENTED.get(preset, ({}, []))
+    cases = [*cases, *EXPOSURES.get(preset, [])]
+    assert cases
     settings = parse({"sources": [{"topics": ["web"], "preset": preset, **more}]})
     decoder = record_decoder(settings)
     for record, expected in cases:
         is_binary = preset == "cloudevents" and "type" not in record
         found = decoder.decode_all(
-            "web", json.dumps(record).encode(), headers=HEADERS if is_binary else None
+            "web",
+            json.dumps(record).encode(),
+            headers=HEADERS if is_binary else None,
+            timestamp_ms=MS,
         )
         if isinstance(expected, str):
             assert found == [expected], record

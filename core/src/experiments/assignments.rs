@@ -3,9 +3,11 @@
 //! - a text, a number, true or false: an arm; a text may also be a list `ranker:new,layout:wide`;
 //! - an object that names an experiment and an arm: that; another object: arms by experiment, each a
 //!   value, or an object that names an arm;
+//! - properties of an event some of which are called `$feature/ranker` or `[Experiment] ranker`: those;
 //! - a list of objects, of texts `ranker:new`, or of pairs.
 //!
-//! Names of experiments and arms stand in the fields that experiment tools call them by.
+//! Names of experiments and arms stand in the fields that experiment tools call them by, as they are
+//! or as the key of an object.
 
 use crate::json::Reader;
 
@@ -18,6 +20,7 @@ const EXPERIMENT_FIELDS: &[&str] = &[
     "experimentName",
     "experiment_id",
     "experimentId",
+    "allocatedExperiment",
     "flagKey",
     "flag_key",
     "feature_flag.key",
@@ -43,6 +46,9 @@ const ARM_FIELDS: &[&str] = &[
     "variation_name",
     "feature_flag.result.variant",
     "feature_flag.variant",
+    "feature_flag.result.value",
+    "experimentGroupName",
+    "experiment_group",
     "group",
     "groupName",
     "group_name",
@@ -50,10 +56,27 @@ const ARM_FIELDS: &[&str] = &[
     "treatment",
     "variationId",
     "variation_id",
+    "gateValue",
     "value",
+    "ruleID",
 ];
 /// Fields that name an arm where an object stands for an experiment that its field names.
 const ARM_OF_NAMED_FIELDS: &[&str] = &["key", "name"];
+/// Fields that may hold an experiment or an arm as an object, and those that name it in there.
+const EXPERIMENT_OBJECTS: &[&str] = &["experiment", "feature", "flag", "test"];
+const ARM_OBJECTS: &[&str] = &[
+    "arm",
+    "variant",
+    "variation",
+    "treatment",
+    "group",
+    "result",
+];
+const KEY_FIELDS: &[&str] = &["key", "name", "id"];
+/// What stands before the experiment in the name of a property: of PostHog, of Amplitude.
+const PREFIXES: &[&str] = &["$feature/", "[Experiment] "];
+/// In LaunchDarkly's state of all flags: what is known of each beside its value.
+const STATE_OF_FLAGS: &str = "$flagsState";
 /// What parts assignments in a text, and an experiment from its arm.
 const SEPARATORS: &[char] = &[',', ';', '|'];
 const COLONS: &[char] = &[':', '='];
@@ -102,10 +125,10 @@ fn of_text(text: &str, is_arm: bool, visit: &mut impl FnMut(Said<'_>)) {
 
 fn of_object(json: &str, visit: &mut impl FnMut(Said<'_>)) {
     let fields = fields_of(json);
-    if let (Some(experiment), Some(arm)) = (
-        named(&fields, EXPERIMENT_FIELDS),
-        named(&fields, ARM_FIELDS),
-    ) {
+    if of_properties(&fields, visit) || of_flags(&fields, visit) {
+        return;
+    }
+    if let Some((experiment, arm)) = assignment(&fields) {
         return visit(Said::Assignment(&experiment, &arm));
     }
     let mut arms = Vec::new();
@@ -130,17 +153,45 @@ fn of_object(json: &str, visit: &mut impl FnMut(Said<'_>)) {
     }
 }
 
+/// Whether some are properties that are called like experiments of a tool; visits those.
+fn of_properties(fields: &[(String, &str)], visit: &mut impl FnMut(Said<'_>)) -> bool {
+    let mut is_any = false;
+    for (name, value) in fields {
+        let mut experiments = PREFIXES.iter().filter_map(|each| name.strip_prefix(each));
+        let Some(experiment) = experiments.next() else {
+            continue;
+        };
+        is_any = true;
+        let mut unescaped = String::new();
+        if let Some(arm) = scalar(value, &mut unescaped).filter(|arm| !arm.is_empty()) {
+            visit(Said::Assignment(experiment, arm));
+        }
+    }
+    is_any
+}
+
+/// Whether it is the state of all flags; visits their values, or the numbers of variations where
+/// values are objects or lists.
+fn of_flags(fields: &[(String, &str)], visit: &mut impl FnMut(Said<'_>)) -> bool {
+    let Some((_, states)) = fields.iter().find(|(name, _)| name == STATE_OF_FLAGS) else {
+        return false;
+    };
+    for (flag, state) in fields_of(states) {
+        let own = [flag.as_str()];
+        let arm = named(fields, &own).or_else(|| named(&fields_of(state), &["variation"]));
+        if let Some(arm) = arm {
+            visit(Said::Assignment(&flag, &arm));
+        }
+    }
+    true
+}
+
 fn of_list(json: &str, visit: &mut impl FnMut(Said<'_>)) {
     for element in elements_of(json) {
         let mut unescaped = String::new();
         match element.as_bytes().first() {
             Some(b'{') => {
-                let fields = fields_of(element);
-                let (experiment, arm) = (
-                    named(&fields, EXPERIMENT_FIELDS),
-                    named(&fields, ARM_FIELDS),
-                );
-                if let (Some(experiment), Some(arm)) = (experiment, arm) {
+                if let Some((experiment, arm)) = assignment(&fields_of(element)) {
                     visit(Said::Assignment(&experiment, &arm));
                 }
             }
@@ -172,6 +223,22 @@ fn named(fields: &[(String, &str)], names: &[&str]) -> Option<String> {
             .map(str::to_owned)
     };
     names.iter().find_map(value)
+}
+
+/// An experiment and the arm in it, where fields name both.
+fn assignment(fields: &[(String, &str)]) -> Option<(String, String)> {
+    let experiment = named(fields, EXPERIMENT_FIELDS).or_else(|| key(fields, EXPERIMENT_OBJECTS));
+    let arm = named(fields, ARM_FIELDS).or_else(|| key(fields, ARM_OBJECTS));
+    Some((experiment?, arm?))
+}
+
+/// The key of the first of some fields that holds an object with one.
+fn key(fields: &[(String, &str)], names: &[&str]) -> Option<String> {
+    names.iter().find_map(|name| {
+        let (_, value) = fields.iter().rev().find(|(field, _)| field == name)?;
+        let object = value.starts_with('{').then(|| fields_of(value))?;
+        named(&object, KEY_FIELDS)
+    })
 }
 
 /// Names and values of an object; none where it is broken.
@@ -281,8 +348,32 @@ mod tests {
         ] {
             assert_eq!(assigned(form), both, "{form}");
         }
+        for form in [
+            r#"{"$feature/ranker": "new", "name": "Home", "value": 3, "$feature/layout": "wide"}"#,
+            r#"{"[Experiment] ranker": "new", "[Experiment] layout": "wide", "plan": "free"}"#,
+            r#"{"ranker": "new", "layout": ["wide"], "$valid": true, "$flagsState":
+                {"ranker": {"variation": 1, "version": 3}, "layout": {"variation": "wide"}}}"#,
+            r#"[{"gate": "ranker", "gateValue": "new", "ruleID": "4Sau"},
+                {"config": "layout", "ruleID": "wide", "reason": "Network"}]"#,
+            r#"[{"feature_flag.key": "ranker", "feature_flag.result.variant": "new"},
+                {"feature_flag.key": "layout", "feature_flag.result.value": "wide"}]"#,
+            r#"[{"experiment": {"id": "10", "key": "ranker"}, "variation": {"key": "new"}},
+                {"experiment": {"key": "layout"}, "result": {"key": "wide", "variationId": 1}}]"#,
+            r#"[{"featureName": "ranker", "variant": {"name": "new", "enabled": true}},
+                {"config": "layout", "allocatedExperiment": "layout",
+                 "experimentGroupName": "wide"}]"#,
+        ] {
+            assert_eq!(assigned(form), both, "{form}");
+        }
         let one = r#"{"experiment_id": "ranker", "variation_id": 1}"#;
         assert_eq!(assigned(one), [pair("ranker", "1")]);
         assert_eq!(assigned(r#"{"ranker": true}"#), [pair("ranker", "true")]);
+        for none in [
+            r#"{"$feature/ranker": null, "name": "Home", "value": 3}"#,
+            r#"{"$flagsState": 1, "$valid": true}"#,
+            r#"[{"experiment": {"key": ["ranker"]}, "variation": {"name": null}}]"#,
+        ] {
+            assert_eq!(assigned(none), [], "{none}");
+        }
     }
 }

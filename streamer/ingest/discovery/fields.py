@@ -8,6 +8,7 @@ from math import inf
 
 from streamer.ingest.discovery.items import ItemField
 from streamer.ingest.discovery.names import (
+    ARM_NAMES,
     OTHER_NAMES,
     PIECES,
     PRICES,
@@ -19,9 +20,11 @@ from streamer.ingest.discovery.names import (
 from streamer.ingest.discovery.profile import Profile, Seen, joined, names_of
 from streamer.settings.event_fields import (
     ELEMENT_FIELDS,
+    EXPOSURES,
     FIELDS,
     LINE_TYPES,
     MOMENTS,
+    TYPE_OF_KIND,
     field_names,
 )
 from streamer.settings.paths import Path, text_of
@@ -115,6 +118,9 @@ def find_fields(profile: Profile, kind: str, item: ItemField | None = None) -> F
     _find_time(profile, fields)
     _find_user(profile, fields)
     _find_event_id(profile, fields)
+    if kind == TYPE_OF_KIND[EXPOSURES]:
+        _find_arm(profile, fields)
+        return fields
     _take(fields, "request_id", places(profile, "request_id"))
     names = field_names(LINE_TYPES[kind])
     of_kind = [name for name in names if name in OTHER_NAMES and name not in _FOUND_APART]
@@ -192,6 +198,18 @@ def _find_time(profile: Profile, fields: FoundFields) -> None:
     others = [text_of(p.path) for p in candidates[1:4]]
     if others:
         fields.doubts["ts"] = f"{', '.join(others)} may be times, too"
+
+
+def _find_arm(profile: Profile, found: FoundFields) -> None:
+    """The experiment of an exposure, and the arm: any values of fields that are called so."""
+    for name, others in ARM_NAMES.items():
+        ranks = [
+            (place, len(path), text_of(path))
+            for path in profile.scalars
+            if (place := rank(names_of(path), (name, *others))) is not None
+        ]
+        if ranks:
+            _, _, found.fields[name] = min(ranks)
 
 
 def _find_event_id(profile: Profile, found: FoundFields) -> None:

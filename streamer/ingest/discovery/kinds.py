@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from streamer.ingest.discovery.names import CLICK_COLUMNS, OTHER_NAMES, rank, words
+from streamer.ingest.discovery.names import ARM_NAMES, CLICK_COLUMNS, OTHER_NAMES, rank, words
 from streamer.ingest.discovery.profile import Profile, Seen, names_of
 from streamer.ingest.lookup import values_at
 from streamer.settings.paths import Path, text_of
@@ -45,6 +45,8 @@ _LISTS = frozenset(
     words("list search searched results recommendations feed slate filtered recs carousel")
 )
 _VIEWS = frozenset(words("view viewed views seen"))
+_EXPERIMENTS = frozenset(words("experiment experiments abtest"))
+_EXPOSED = frozenset(words("exposure exposures exposed impression started assigned assignment"))
 _ENDS = {"start": "start", "started": "start", "begin": "start", "end": "end", "ended": "end"}
 
 
@@ -54,13 +56,13 @@ def with_article(kind: str) -> str:
     >>> with_article("impression"), with_article("click")
     ('an impression', 'a click')
     """
-    return f"an {kind}" if kind == "impression" else f"a {kind}"
+    return f"an {kind}" if kind[:1] in "aeiou" else f"a {kind}"
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A value that says what a record is. ``kind``: impression, click, conversion or session; ""
-    where it is not to be counted."""
+    """A value that says what a record is. ``kind``: impression, click, conversion, session or
+    exposure; "" where it is not to be counted."""
 
     text: str
     kind: str
@@ -129,6 +131,8 @@ def classified(name: str) -> tuple[str, dict[str, str | bool]]:
         return "session", {"action": "view"}
     if own & _OTHERS:
         return "", {}
+    if own & _EXPERIMENTS and own & {*_VIEWS, *_EXPOSED}:
+        return "exposure", {}
     if own & _CLICKS:
         return "click", {}
     if own & _CONVERSIONS or ("checkout" in own and own & {"complete", "completed", "success"}):
@@ -163,7 +167,17 @@ def find_kinds(profile: Profile, headers: Mapping[str, Seen], topic: str) -> Kin
         return Kinds(fixed=(fixed,))
     if best is not None:
         return best[1]
-    return Kinds(fixed=("impression",), is_sure=False)
+    return Kinds(fixed=("exposure" if _says_arms(profile) else "impression",), is_sure=False)
+
+
+def _says_arms(profile: Profile) -> bool:
+    """Whether records have an experiment and an arm, and no item."""
+
+    def has(name: str, others: Sequence[str]) -> bool:
+        return any(rank(names_of(path), (name, *others)) is not None for path in profile.scalars)
+
+    has_item = has("item_id", OTHER_NAMES["item_id"]) or profile.lists or profile.id_lists
+    return not has_item and all(has(name, others) for name, others in ARM_NAMES.items())
 
 
 def _judge(
@@ -178,7 +192,7 @@ def _judge(
     share = seen.count / max(1, profile.records)
     if seen.distinct > _MOST_VALUES or share < _LEAST_SHARE or seen.is_numeric:
         return
-    values = _values(seen)
+    values = _values(seen, profile)
     of_kinds = {value.kind for value in values if value.kind and value.is_sure}
     if not of_kinds or (rank_of_name is None and len(of_kinds) < 2):
         return
@@ -193,10 +207,12 @@ def _judge(
     to.append((worth, Kinds(path=at.path, header=at.header, values=tuple(values))))
 
 
-def _values(seen: Seen) -> list[Value]:
+def _values(seen: Seen, profile: Profile) -> list[Value]:
     found = []
+    has_arms = ("experiment",) in profile.scalars and ("arm",) in profile.scalars
     for text, records in seen.values.most_common():
-        kind, extra = classified(text)
+        is_ours = has_arms and text == "exposure"  # else of items: exposed are they, too
+        kind, extra = ("exposure", {}) if is_ours else classified(text)
         found.append(Value(text, kind, records, extra))
     if not any(value.kind == "impression" for value in found):
         found = [_as_view(value) for value in found]

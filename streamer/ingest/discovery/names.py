@@ -73,6 +73,17 @@ OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
     ),
 }
 """Our field → what others call it, the most likely first."""
+ARM_NAMES: Mapping[str, tuple[str, ...]] = {
+    "experiment": (
+        *("experiment_key", "experiment_id", "experiment_name", "flag_key", "feature_flag", "flag"),
+        *("feature_name", "test_name", "test_id"),
+    ),
+    "arm": (
+        *("variation_key", "variation_id", "variation_name", "variation", "variant_key"),
+        *("variant_id", "variant_name", "variant", "treatment", "bucket", "group_name", "group"),
+    ),
+}
+"""Fields of exposures → what others call them, the most likely first."""
 PRICES = ("price", "unitprice")
 """Plain names of what one piece costs."""
 PIECES = ("quantity", "qty", "count", "units", "pieces")

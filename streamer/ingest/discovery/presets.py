@@ -23,12 +23,19 @@ _BY_FIELDS: Sequence[tuple[str, Sequence[str]]] = (
     ("posthog", ("event", "distinct_id", "uuid")),
     ("heap", ("event", "app_id", "idempotency_key")),
     ("otel", ("EventName", "Timestamp")),
+    ("statsig", ("eventName", "metadata.ruleID")),
+    ("launchdarkly", ("event.kind", "event.creationDate")),
+    ("launchdarkly", ("kind", "creationDate", "key")),
+    ("unleash", ("eventType", "featureName", "enabled")),
+    ("openfeature", ("name", 'attributes["feature_flag.key"]')),
     ("otlp", ("resourceLogs[].scopeLogs[].logRecords[].eventName",)),
 )
 """Presets whose events have names of the team's own, and the paths that tell them, first that of
 the names."""
 _WHOLE: Mapping[str, Sequence[str]] = {
     "matomo": ("idsite", "c_n", "c_p"),
+    "eppo": ("experiment", "subject", "variation"),
+    "optimizely": ("visitor_id", "experiment_id", "variation_id", "campaign_id"),
     "eb-nerd": ("impression_time", "article_ids_inview"),
     "retailrocket": ("visitorid", "event", "itemid"),
     "trivago": ("action_type", "reference", "impressions"),

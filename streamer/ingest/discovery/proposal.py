@@ -99,7 +99,9 @@ def _written(
     shapes, dimensions = [d.shape for d in drafts], [d.dimensions for d in drafts]
     doubts = [*doubts_before, *_doubts(shapes)]
     with_variant = [of for of in dimensions if any(one.name == VARIANT for one in of.chosen)]
-    of_variant = [doubt for of in with_variant or dimensions for doubt in of.variant_doubts]
+    has_exposures = any("exposure" in shape.profiles for shape in shapes)
+    without = [] if has_exposures else dimensions  # exposures say the arm
+    of_variant = [doubt for of in with_variant or without for doubt in of.variant_doubts]
     head = [
         comment(f"Proposed by `streamer init` from {origin}: what is marked with ? is a guess.")
     ]
@@ -139,7 +141,11 @@ def _dimensions(
     where there are none, of all."""
     found = []
     for shape in shapes:
-        profile = shape.profiles.get("impression") or next(iter(shape.profiles.values()), None)
+        profiles = {kind: of for kind, of in shape.profiles.items() if kind != "exposure"}
+        if shape.profiles and not profiles:
+            found.append(Dimensions((), ()))
+            continue
+        profile = profiles.get("impression") or next(iter(profiles.values()), None)
         own = find_dimensions(profile or Profile(), shape.taken)
         found.append(with_preset(own, by_preset[id(shape)]))
     shown = [of for of, shape in zip(found, shapes, strict=True) if "impression" in shape.profiles]

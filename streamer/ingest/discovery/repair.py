@@ -29,6 +29,7 @@ _MOST = 10
 """Corrections of one proposal."""
 _HALF = 0.5
 _REQUIRED = ("ts", "item_id")
+_OF_EXPOSURES = ("ts", "user_id", "experiment", "arm")
 _USEFUL = frozenset({"impression", "click", "conversion"})
 _OF_ITEMS = "items"
 """The reason why events are refused of which an item is."""
@@ -71,6 +72,11 @@ def corrected(
     return settings
 
 
+def _required(kind: str) -> Sequence[str]:
+    """The fields that events of a kind need; sessions need the time alone."""
+    return _OF_EXPOSURES if kind == "exposure" else _REQUIRED
+
+
 # What cannot be read at all -----------------------------------------------------------------------
 
 
@@ -80,7 +86,7 @@ def _leave_out_unreadable(draft: Draft, drafts: Sequence[Draft]) -> None:
         return
     for kind in list(draft.shape.profiles):
         said = draft.said(kind)
-        needed = _REQUIRED[:1] if kind == "session" else _REQUIRED
+        needed = _REQUIRED[:1] if kind == "session" else _required(kind)
         lacking = [name for name in needed if said.get(name, False) is False]
         if lacking and not _ignore(draft, drafts, kind, None, f"no {' and no '.join(lacking)}"):
             what = f"{LINE_TYPES[kind]} need {' and '.join(lacking)}, and no field looks like it"
@@ -204,7 +210,7 @@ def _leave_out(
     whole = draft.shape.profiles[kind].records if kind in draft.shape.profiles else 0
     for name, said in draft.said(kind).items():
         field = FIELDS.get(name)
-        if said is False or field is None or name in _REQUIRED:
+        if said is False or field is None or name in _required(kind):
             continue
         if name == "user_id" and len(records) < _HALF * whole:
             continue
@@ -247,7 +253,7 @@ def _without(
     if len(records) >= _HALF * whole:
         texts = [] if cause.text is None else [cause.text]
         return _ignore(draft, drafts, kind, texts, why)
-    for name in _REQUIRED:
+    for name in _required(kind):
         path = _path_in_record(draft, kind, name)
         if path is not None and all(_lacks(source, cause, name, one) for one in records):
             return _split(draft, cause, path, whole, len(records))

@@ -21,6 +21,9 @@ from streamer.settings.paths import Path, path_of
 from streamer.settings.source_rules import paths_of, preset_alone
 from streamer.settings.sources import FieldSource
 
+_OF_ITEMS = ("impression", "click", "conversion")
+"""Kinds of events that have an item."""
+
 
 @dataclass(frozen=True, slots=True)
 class FoundRecord:
@@ -115,7 +118,7 @@ def _items(shapes: Sequence[Shape]) -> dict[tuple[int, str], ItemField]:
         (i, kind): item_fields(profile, kind)
         for i, shape in enumerate(shapes)
         for kind, profile in shape.profiles.items()
-        if kind != "session"
+        if kind in _OF_ITEMS
     }
     shown = next((at for at in may if at[1] == "impression"), None)
     others = [at for at in may if at != shown]
@@ -239,7 +242,7 @@ def _is_ours(shape: Shape) -> bool:
         ("ts",) in profile.scalars
         and (("item_id",) in profile.scalars or ("items",) in {*profile.lists, *profile.id_lists})
         for kind, profile in shape.profiles.items()
-        if kind != "session"
+        if kind in _OF_ITEMS
     )
     return is_typed and has_ours and set(values) <= LINE_TYPES.keys()
 

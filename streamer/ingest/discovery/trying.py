@@ -9,7 +9,6 @@ from typing import Any
 
 from streamer.ingest.discovery.shapes import FoundRecord, SampledTopic
 from streamer.ingest.record import IGNORED, of_texts, record_decoder
-from streamer.settings.event_fields import KINDS
 from streamer.settings.model import Settings
 
 MOST_REFUSED = 0.01
@@ -70,7 +69,7 @@ def decoded_samples(
     for sample in samples:
         if settings.reads_sources and sample.topic not in settings.logs:
             continue
-        logs = (sample.topic,) if settings.reads_sources else KINDS
+        logs = (sample.topic,) if settings.reads_sources else tuple(settings.logs)
         for record in sample.records:
             beside = (record.key, record.encoded_headers, record.timestamp_ms)
             answers = [(log, decoder.decode_all(log, record.value, *beside)) for log in logs]

@@ -12,10 +12,11 @@ from streamer.ingest.discovery.drafts import Draft, Fields, tables
 from streamer.ingest.discovery.evidence import FieldEvidence
 from streamer.ingest.discovery.kinds import Value
 from streamer.ingest.discovery.names import VARIANT
-from streamer.settings.event_fields import LINE_TYPES
+from streamer.settings.event_fields import EXPOSURES, LINE_TYPES, TYPE_OF_KIND
 from streamer.settings.paths import Path, text_of
 from streamer.settings.sources import FieldSource, KindValue
 
+_EXPOSURE = TYPE_OF_KIND[EXPOSURES]
 _WIDTH = 40
 """Column in which comments begin."""
 _MOST_CHARS = 100
@@ -67,6 +68,12 @@ def written(drafts: Sequence[Draft], evidence: FieldEvidence | None = None) -> s
         else:
             lines += ["", *_Writer(draft, evidence, number).source()]
             number += 1
+    if any(d.shape.is_ours and _EXPOSURE in d.shape.profiles for d in drafts):
+        lines += [
+            "",
+            "[kafka.topics]",
+            _line('exposures = "exposures"', "none are read without it"),
+        ]
     ours = [draft.dimensions for draft in drafts if draft.shape.is_ours]
     lines += _dimensions([draft.dimensions for draft in drafts], ours)
     return "\n".join(lines).lstrip("\n") + "\n"
