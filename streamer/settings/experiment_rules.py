@@ -59,6 +59,11 @@ def validate_experiments(s: Settings) -> None:
         _validate_experiment_metrics(e, at)
 
 
+def _reads_exposures(s: Settings) -> bool:
+    """Whether a topic has events of exposures."""
+    return any(EXPOSURES in log.kinds for log in s.logs.values())
+
+
 def _validate_defaults(s: Settings) -> None:
     """What is said of experiments that are found."""
     d, at = s.experiments_defaults, "at experiments_defaults"
@@ -71,11 +76,8 @@ def _validate_defaults(s: Settings) -> None:
     )
     if not d.metrics:
         return
-    exposed = s.kafka.topics.exposures is not None or any(
-        EXPOSURES in log.kinds for log in s.logs.values()
-    )
     require(
-        bool(d.arm) or exposed,
+        bool(d.arm) or _reads_exposures(s),
         "metrics without arm, and no topic of exposures is read: say where events have their "
         f"experiments, as arm = 'experiments', or set kafka.topics.exposures; {at}",
     )
@@ -121,9 +123,9 @@ def _validate_arm(s: Settings, e: Experiment, at: str) -> None:
         )
         return
     require(
-        bool(paths),
-        f"experiment {e.name!r} has neither arm nor dimension: say where events have its arm, as "
-        f"arm = 'experiments.{e.name}'; {at}",
+        bool(paths) or _reads_exposures(s),
+        f"experiment {e.name!r} has neither arm nor dimension, and no events of exposures are "
+        f"read: say where events have its arm, as arm = 'experiments.{e.name}'; {at}",
     )
     require(
         e.outcomes == "exposed",

@@ -317,7 +317,7 @@ class Settings(Section, frozen=True):
 
     def says_arm(self, experiment: Experiment) -> str:
         """What says the arm of an experiment, for people: a dimension, or its key at paths."""
-        paths = ", ".join(self.arm_paths_of(experiment))
+        paths = ", ".join(self.arm_paths_of(experiment)) or "events of exposures"
         return experiment.dimension or f"{experiment.called} at {paths}"
 
     @property
