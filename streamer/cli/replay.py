@@ -8,7 +8,7 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 
 import msgspec
@@ -20,6 +20,8 @@ from streamer.errors import StreamerError, UsageError
 from streamer.ingest.read_sample import ReadSample
 from streamer.ingest.record import of_texts
 from streamer.ingest.rejections import Explainer
+from streamer.query.experiment_list import Readouts, list_document, listed
+from streamer.query.experiments import StoredExperiment
 from streamer.query.readout_document import document
 from streamer.query.what_was_read import of_readout
 from streamer.server.prometheus_text import render
@@ -28,6 +30,9 @@ from streamer.settings.load import load
 from streamer.settings.model import Settings
 from streamer.sources.files import FileSource
 from streamer.sources.replay import Dead, Replay
+
+_MOST_READOUTS = 4
+"""Experiments of which each readout is printed; of more it is their list."""
 
 
 def main(args: argparse.Namespace) -> int:
@@ -51,18 +56,30 @@ def main(args: argparse.Namespace) -> int:
     elif args.json:
         sys.stdout.write(json.dumps(result.as_json()) + "\n")
     else:
-        from streamer.cli.readout_text import print_readout
         from streamer.cli.summary import summarise
 
         summarise(settings, result, read)
-        for stored in replay.experiments().values():
-            print()
-            print_readout(document(stored, stored.read()))
+        _print_experiments(settings, replay.experiments())
     sys.stdout.flush()
     for each in read.implausible:
         print(f"streamer: {each}", file=sys.stderr)
     code = refused.report(replay.lines, replay.accepted, args.strict, args.files)
     return 1 if args.strict and read.implausible else code
+
+
+def _print_experiments(settings: Settings, stored: Mapping[str, StoredExperiment]) -> None:
+    """The readout of each, or the list of many."""
+    from streamer.cli.readout_text import print_list, print_readout
+
+    every = listed(settings, stored, Readouts())
+    if len(every) > _MOST_READOUTS:
+        print()
+        print_list(list_document(settings, every))
+        return
+    readouts = {each.stored.experiment.name: each.readout for each in every}
+    for name, its in stored.items():
+        print()
+        print_readout(document(its, readouts[name]))
 
 
 @contextlib.contextmanager

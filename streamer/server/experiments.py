@@ -145,7 +145,9 @@ class ExperimentsApi:
         """Whether the lifts of an experiment depend on the arm in another one."""
         if across not in stored or across == name:
             refusal = unknown_experiment(across[: limits.MAX_FOUND_CHARS], stored)
-            return error_answer(400, refusal if across != name else "across names itself")
+            return error_answer(
+                400, refusal if across != name else "across names itself: name another experiment"
+            )
         one, two = stored[name], stored[across]
 
         async def make() -> msgspec.Raw:

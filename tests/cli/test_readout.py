@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import assigned
 from tests.support.commands import called
 from tests.support.visitors import FIRST, experiment, written
+from tests.support.workers import as_toml
 
 EXPERIMENT = experiment(
     covariate_days=1,
@@ -114,6 +116,49 @@ def test_an_experiment_is_explored_by_another_dimension(
     for arm, users in whole["users"].items():
         assert users == sum(its["users"][arm] for its in apart["values"].values())
     assert all(its["recommendation"] is None for its in apart["values"].values())
+
+
+def test_without_a_name_all_are_listed(
+    site: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = called(capsys, readout(site))
+    assert (code, err) == (0, "")
+    words = " ".join(out.split())
+    assert words.startswith("2 experiments: 1 running, 1 not-started ")
+    assert words.endswith("later starts on 2025-07-12")
+    assert "ranker keep running" in words
+    code, out, _ = called(capsys, readout(site, "--only", "not-started", "--json"))
+    assert [each["name"] for each in json.loads(out)["experiments"]] == ["later"]
+    for wrong in (["--only", "shipped"], ["--from", "2025-06-03"], ["--across", "ranker"]):
+        code, _, err = called(capsys, readout(site, *wrong))
+        assert (code, err.count("\n")) == (2, 1)
+
+
+def test_pairs_and_interactions_of_files(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def arms(user: int) -> dict[str, str]:
+        arm = "old" if user % 3 else "new"
+        return {"a": arm, "b": arm, "c": "old" if user % 2 else "new"}
+
+    log, config = tmp_path / "log.ndjson", tmp_path / "streamer.toml"
+    log.write_text("".join(json.dumps(e) + "\n" for e in assigned.events(300, arms)))
+    own = [assigned.experiment(name, arm="experiments") for name in "abc"]
+    config.write_text(as_toml({"experiments": own, "dimensions": []}))
+    files = (str(log), str(config))
+    code, out, _ = called(capsys, readout(files, "--pairs"))
+    assert code == 0
+    assert " ".join(out.split()).startswith(
+        "3 pairs of experiments share users; 1 problem. The splits of a and b depend on each other"
+    )
+    code, out, _ = called(capsys, readout(files, "a", "--across", "c"))
+    assert (code, out.startswith("new: ")) == (0, True)
+    code, out, _ = called(capsys, readout(files, "a", "--across", "c", "--json"))
+    assert json.loads(out)["across"] == "c"
+    code, _, err = called(capsys, readout(files, "a", "--across", "a"))
+    assert (code, "name another experiment" in err) == (2, True)
+    code, _, err = called(capsys, readout(files, "a", "--across", "d"))
+    assert (code, "no experiment 'd'; there are a, b, c" in err) == (2, True)
 
 
 def test_what_an_experiment_cannot_be_explored_by(

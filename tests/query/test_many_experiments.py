@@ -192,9 +192,12 @@ def test_readouts_are_made_again_only_where_sums_changed(
     settings, replay = many
     now = [0.0]
     monkeypatch.setattr(limits, "READOUT_SECONDS", -1.0)
-    readouts = Readouts(
-        lambda: now.__setitem__(0, now[0] + 1) or now[0]
-    )  # each look takes a second
+
+    def clock() -> float:
+        now[0] += 1  # each look takes a second
+        return now[0]
+
+    readouts = Readouts(clock)
     first = readouts.of(settings, replay.experiments())
     assert readouts.of(settings, {}) is first  # too early
     now[0] += limits.READOUT_PARTS

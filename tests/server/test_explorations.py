@@ -66,8 +66,10 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Reads:
 
 
 def get(site: Site, path: str) -> tuple[int, Any]:
+    """What the API says of an experiment, or of another path below ``/api``."""
+    path = path if path.startswith("/") else f"/experiments/{path}"
     try:
-        with urllib.request.urlopen(f"{site.url}/api/experiments/{path}", timeout=30) as answer:
+        with urllib.request.urlopen(f"{site.url}/api{path}", timeout=30) as answer:
             return answer.status, json.load(answer)
     except urllib.error.HTTPError as error:
         with error:
@@ -142,3 +144,30 @@ def test_one_at_a_time_is_explored_and_others_are_answered(
     assert reads.count == 1
     assert get(site, "ranker?by=surface")[0] == 200
     assert reads.count == 1
+
+
+def test_the_list_pairs_and_interactions(site: Site) -> None:
+    status, made = get(site, "/experiments")
+    assert status == 200
+    assert [each["name"] for each in made["experiments"]] == ["ranker", "whole", "later"]
+    assert made["needs"]["not-started"] == 1
+    some = get(site, "/experiments?only=not-started")[1]["experiments"]
+    assert [each["name"] for each in some] == ["later"]
+    assert get(site, "/experiments?only=x") == (
+        400,
+        "only 'x': one of harm, broken, ship, no-effect, running, holdout, not-started",
+    )
+    assert get(site, "/experiments?first=1")[0] == 400
+    status, pairs = get(site, "/pairs")
+    assert (status, pairs["words"]) == (200, "1 pair of experiments shares users; 1 problem.")
+    assert get(site, "/pairs?only=x")[0] == 400
+    status, found = get(site, "ranker?across=whole")
+    assert (status, found["across"], len(found["metrics"])) == (200, "whole", 1)
+    assert get(site, "ranker?across=ranker") == (
+        400,
+        "across names itself: name another experiment",
+    )
+    assert get(site, "ranker?across=none") == (
+        400,
+        "no experiment 'none'; there are ranker, later, whole",
+    )

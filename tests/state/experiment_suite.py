@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import random
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -20,14 +21,15 @@ from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from streamer.state.manifest import decode
 from streamer.state.reader import Reader
+from streamer.state.snapshot import view_of
 from streamer.state.store import Store
-from streamer.state.user_days import Days, sums_of_days
+from streamer.state.user_days import Arm, Days, all_pairs, pairs_in, sums_of_days
 from streamer.testing import LogChunk, LogRecord, chunks_of
 from tests.oracle.acceptance import accept
 from tests.oracle.experiments import apart_truth, range_truth, truth_of
 from tests.oracle.joining import join
 from tests.oracle.shape import Record
-from tests.support import visitors
+from tests.support import assigned, visitors
 from tests.support.agreement import run_engines, states, to_log
 from tests.support.canonical import canonical
 from tests.support.experiment_logs import NAMES, arms_of, truth_from, with_log
@@ -261,6 +263,36 @@ class ExperimentSuite:
         stored = stored_experiments(settings, measures, reader.views)["e"]
         found = {m.name: m.found.arms[0].value for m in stored.read().metrics}
         assert found == {"sessions_per_user": 1.0, "bounce_rate_ratio": 0.0}
+
+    async def test_what_was_found_goes_on_after_restarts(self, store: Store) -> None:
+        defaults = {"arm": "experiments", "metrics": [{"name": "ctr_ratio"}], "max_found": 2}
+        settings = parse({"experiments_defaults": defaults, "dimensions": []})
+
+        def arms(user: int) -> dict[str, str]:
+            return {name: random.Random(f"{name} {user}").choice("ab") for name in ("x", "y", "z")}
+
+        records = records_of(assigned.events(120, arms, days=3), 2)
+        run = await start(store, settings, 2)
+        await feed_with_restarts(store, run, to_log(records), 5)
+        await finish(store, run)
+        reader = await views_of(store)
+        measures = run.engines.catalogue.experiment_measures
+        stored = stored_experiments(settings, measures, reader.views)
+        whole = run_engines(settings, 2, to_log(records), 10**6)
+        views = [view_of(partition) for partition in whole.partitions]
+        expected = stored_experiments(settings, measures, views)
+        assert len(expected) == 2
+        assert stored.keys() == expected.keys()
+        for name, its in stored.items():
+            assert its.read() == expected[name].read()
+            rows = await sums_of_days(
+                store, settings, run.engines.catalogue, Days(its.trial, its.so_far)
+            )
+            last = its.so_far[-1]
+            assert its.of_parts(rows[""], its.so_far.start, last).users == its.read().users
+        counts = await all_pairs(store, settings, run.engines.catalogue)
+        assert sum(counts.values()) == 120
+        assert counts == sum(map(pairs_in, whole.partitions), Counter[tuple[Arm, Arm]]())
 
     async def test_what_no_experiment_needs_any_more_is_dropped(self, store: Store) -> None:
         settings, records = with_log(5, "defaults", 1500, 1)
