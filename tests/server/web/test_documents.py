@@ -142,6 +142,31 @@ def test_an_unknown_experiment_does_not_hide_the_rest(page: Browser, documents: 
     assert page.run("return document.body.className") == ""
 
 
+def test_of_many_experiments_the_first_have_cards(page: Browser, documents: Documents) -> None:
+    needs = ["harm"] * 2 + ["running"] * 28
+    listed = [{**LISTED, "name": f"e{i:02}", "needs": word} for i, word in enumerate(needs)]
+    documents.documents["/api/experiments"] = 200, {"experiments": listed}
+    pairs = [comparison("B", estimate(0.1, 0.05, 0.15))]
+    for each in listed:
+        answer = 200, experiment(pairs, name=each["name"])
+        documents.documents[f"/api/experiments/{each['name']}"] = answer
+    open_card(page, documents)
+
+    def names() -> list[str]:
+        return page.texts("#cards h3")
+
+    assert names() == [f"e{i:02}" for i in range(12)]
+    assert len(page.texts("#experiments-nav a")) == 30
+    assert page.text("#experiments-shown") == "12 of 30 shown, what needs a decision first."
+    page.run("location.hash = '#experiment=e25'")
+    page.until(lambda: names()[12:] == ["e25"], "the named one")
+    page.run("document.getElementById('experiments-all').click()")
+    page.until(lambda: len(names()) == 30, "all")
+    choose = "const it = document.getElementById('experiments-only'); it.value = 'harm'; "
+    page.run(choose + "it.dispatchEvent(new Event('change'))")
+    page.until(lambda: names() == ["e00", "e01"], "those that do harm")
+
+
 @pytest.mark.parametrize(
     ("change", "wanted"),
     [
