@@ -216,12 +216,12 @@ class Core:
         whose first arm a user is from the day of the first impression on; None: it has no such
         days."""
 
-    def found_experiments(self) -> list[tuple[int, str, list[str], int, int]]:
+    def found_experiments(self) -> list[tuple[int, str, list[str], int, int, int]]:
         """Experiments that events name and settings do not: slot, key, arms in the order of their
-        numbers, first and last day on which an event named it."""
+        numbers, first and last day on which an event named it, and the code of its stored rows."""
 
     def restore_found_experiments(
-        self, rows: Sequence[tuple[int, str, list[str], int, int]], left_out: int
+        self, rows: Sequence[tuple[int, str, list[str], int, int, int]], left_out: int
     ) -> None:
         """Set what was found, before tables are loaded, and the events for which there was no
         room."""

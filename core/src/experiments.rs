@@ -99,6 +99,8 @@ pub struct Experiments {
     by_dimension: ArmsByDimension,
     by_field: ArmsByField,
     found: FoundExperiments,
+    /// Of those that settings name since: by code the declared arms that each arm is.
+    known_since: HashMap<i64, Vec<Vec<ArmOf>>>,
     /// The day on which experiments that were found were last retired.
     retired_on: i64,
     /// Rows of earlier days have left.
@@ -173,7 +175,7 @@ impl Experiments {
 
     /// The arm of an experiment that is not declared.
     fn find_arm(&mut self, key: &str, arm: &str, event_ms: i64) -> Option<ArmOf> {
-        let placed = self.found.place(key, arm, event_ms.div_euclid(DAY_MS));
+        let placed = self.found.place(key, arm, event_ms);
         if let Some(exposure) = placed.replaced {
             self.forget(&[exposure]);
         }
@@ -222,8 +224,16 @@ impl Experiments {
 
     /// Takes over what was found, before rows are loaded.
     pub fn restore_found(&mut self, stored: Vec<(usize, FoundExperiment)>, left_out: u64) {
-        self.found.restore(stored);
+        let declared = self.found.restore(stored);
         self.found.left_out = left_out;
+        for found in declared {
+            let arms = found.arms.iter().map(|arm| {
+                let mut all = Vec::new();
+                self.by_field.of_key(&found.key, arm, &mut all);
+                all
+            });
+            self.known_since.insert(found.code, arms.collect());
+        }
     }
 
     /// An event says that its user is in an arm of an experiment.

@@ -30,8 +30,8 @@ use names::{RejectedRecord, log_of, overflow, table_of};
 use records_from_python::{GivenRecords, RecordMeta, make_known};
 use state::{labels_of, panes_mut, panes_of};
 
-/// Slot, key, arms, first and last day.
-type FoundRow = (usize, String, Vec<String>, i64, i64);
+/// Slot, key, arms, first and last day, code.
+type FoundRow = (usize, String, Vec<String>, i64, i64, i64);
 type Array<'py, T> = Bound<'py, PyArray1<T>>;
 
 /// The counted state of one partition number, over all topics. One thread at a time may use it.
@@ -346,23 +346,32 @@ impl Core {
         found.map(|columns| as_arrays(py, columns)).transpose()
     }
 
-    /// Experiments that were found: slot, key, arms, first and last day.
+    /// Experiments that were found: slot, key, arms, first and last day, code.
     fn found_experiments(&self) -> Vec<FoundRow> {
         let slots = self.partition.counting.experiments.found().slots();
         let found = slots.iter().enumerate();
         let found = found.filter_map(|(slot, found)| Some((slot, found.clone()?)));
         let row = |(slot, found): (usize, FoundExperiment)| {
-            (slot, found.key, found.arms, found.days.0, found.days.1)
+            let (first, last) = found.days;
+            (slot, found.key, found.arms, first, last, found.code)
         };
         found.map(row).collect()
     }
 
     /// Sets what was found, before rows are loaded; `left_out`: events without room.
     fn restore_found_experiments(&mut self, rows: Vec<FoundRow>, left_out: u64) {
-        let found = rows.into_iter().map(|(slot, key, arms, first, last)| {
-            let days = (first, last);
-            (slot, FoundExperiment { key, arms, days })
-        });
+        let found = rows
+            .into_iter()
+            .map(|(slot, key, arms, first, last, code)| {
+                let days = (first, last);
+                let found = FoundExperiment {
+                    key,
+                    arms,
+                    days,
+                    code,
+                };
+                (slot, found)
+            });
         let experiments = &mut self.partition.counting.experiments;
         experiments.restore_found(found.collect(), left_out);
     }

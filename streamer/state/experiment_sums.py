@@ -25,6 +25,8 @@ class FoundExperiment(msgspec.Struct, array_like=True, frozen=True):
     arms: tuple[str, ...]
     first_day: int
     last_day: int
+    code: int
+    """Of its stored exposures."""
     first_ms: int | None = None
 
 

@@ -217,13 +217,15 @@ class Partition:
         scopes: Mapping[str, Scope],
         stream_ms: int,
         began: CountedSince = NEVER_CHANGED,
+        found: Sequence[FoundExperiment] = (),
     ) -> None:
         """Begin again as an empty partition that goes on where another one stood: what experiments
         need and was not counted there is counted from this stream time on, and what panes hold as
-        ``began`` says."""
+        ``began`` says. ``found``: experiments that were counted there without being declared."""
         self.since_ms = {name: since_ms.get(name, stream_ms) for name in self.since_ms}
         trials = self.catalogue.experiment_measures.trials
-        self.scopes = scopes_after(trials, scopes, stream_ms)
+        days = {each.key: each.first_day for each in found}
+        self.scopes = scopes_after(trials, scopes, stream_ms, days)
         self.began = began
         self._begin(stream_ms)
 
@@ -247,8 +249,8 @@ class Partition:
         slots = len(self.catalogue.experiment_measures.slots)
         first_ms = state["first_exposures_ms"][-slots:]
         return [
-            FoundExperiment(slot, key, tuple(arms), first_day, last_day, first_ms[slot])
-            for slot, key, arms, first_day, last_day in self.core.found_experiments()
+            FoundExperiment(slot, key, tuple(arms), first_day, last_day, code, first_ms[slot])
+            for slot, key, arms, first_day, last_day, code in self.core.found_experiments()
         ]
 
     @property

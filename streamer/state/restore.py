@@ -71,6 +71,9 @@ async def load_partition(
         journal.outdated.update(MIGRATED_TABLES)
         journal.replaced += manifest.users.values()
     journal.replaced += manifest.experiment_days.values()
+    kept = {found.key for found in partition.found_experiments(partition.state())}
+    if any(found.key not in kept for found in manifest.found_experiments):
+        journal.outdated.add("user_exposures")  # some are those of declared experiments now
     await store.sweep(number, claim, manifest.blob_names())
     return journal
 
@@ -94,7 +97,8 @@ def _continued(
         for name, ms in manifest.counted_since_ms.items()
         if old.beside.meanings.get(name) == meant.get(name)
     }
-    partition.continue_counting(since_ms, manifest.scopes, manifest.stream_ms, began)
+    known = manifest.found_experiments
+    partition.continue_counting(since_ms, manifest.scopes, manifest.stream_ms, began, known)
     journal = Journal(partition, claim)
     ours = replace(ours, unit_ms=partition.core.unit_ms)
     if not is_other and old.unit_ms == ours.unit_ms:
@@ -194,7 +198,7 @@ def restore_labels(partition: Partition, manifest: Manifest, texts: Texts) -> No
     labels = [[label.get(name, "") for name in names] for label in texts.labels]
     final_ms, bits = manifest.exposures_final_ms, manifest.day_sample_bits
     found = [
-        (one.slot, one.key, list(one.arms), one.first_day, one.last_day)
+        (one.slot, one.key, list(one.arms), one.first_day, one.last_day, one.code)
         for one in manifest.found_experiments
     ]
     partition.core.restore_found_experiments(found, manifest.left_out_experiments)

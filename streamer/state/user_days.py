@@ -236,7 +236,8 @@ def _restored(
 ) -> Partition:
     """A partition with nothing but what experiments keep of users."""
     partition = Partition(settings, catalogue, manifest.hash_key)
-    partition.continue_counting(manifest.counted_since_ms, manifest.scopes, manifest.stream_ms)
+    since_ms, scopes, stream_ms = manifest.counted_since_ms, manifest.scopes, manifest.stream_ms
+    partition.continue_counting(since_ms, scopes, stream_ms, found=manifest.found_experiments)
     texts = Texts.decode(blobs[manifest.texts], manifest.texts)
     restore_segments(partition, texts.with_events(manifest.events))
     restore_labels(partition, manifest, texts)

@@ -294,6 +294,58 @@ class ExperimentSuite:
         assert sum(counts.values()) == 120
         assert counts == sum(map(pairs_in, whole.partitions), Counter[tuple[Arm, Arm]]())
 
+    async def test_what_was_found_and_is_declared_since_goes_on(self, store: Store) -> None:
+        metrics = [{"name": "ctr_ratio"}]
+        defaults = {"arm": "experiments", "metrics": metrics}
+        own = assigned.experiment("x", metrics=metrics)
+        found = parse({"experiments_defaults": defaults, "dimensions": []})
+        declared = parse({"experiments_defaults": defaults, "dimensions": [], "experiments": [own]})
+
+        def arms(user: int) -> dict[str, str]:
+            dice = random.Random(user)
+            return {name: dice.choice(("old", "new")) for name in ("x", "y")}
+
+        log = list(assigned.events(80, arms, days=4))
+        half = len(log) // 2
+        some, rest = records_of(log[:half], 1), records_of(log, 1)[half:]
+        run = await start(store, found, 1)
+        await feed(store, run, some, 50, 3)
+        await finish(store, run)
+        for settings in (declared, declared):  # what it takes over is stored as its own
+            run = await start(store, settings, 1)
+            await commit(store, run, 0)
+        await feed(store, run, rest, 50, 4)
+        await finish(store, run)
+        reader = await views_of(store)
+        measures = run.engines.catalogue.experiment_measures
+        stored = stored_experiments(declared, measures, reader.views)
+        whole = run_engines(declared, 1, to_log(records_of(log, 1)), 10**6)
+        expected = stored_experiments(declared, measures, [view_of(whole.partitions[0])])
+        assert {name: its.is_found for name, its in stored.items()} == {"x": False, "y": True}
+        for name, its in stored.items():
+            assert its.counted_since_ms is None
+            ours, theirs = its.read(), expected[name].read()
+            assert (ours.users, ours.outside) == (theirs.users, theirs.outside)
+            assert [m.found for m in ours.metrics] == [m.found for m in theirs.metrics]
+
+    async def test_a_slot_has_no_rows_of_what_was_retired(self, store: Store) -> None:
+        defaults = {"arm": "experiments", "metrics": [{"name": "ctr_ratio"}], "max_found": 1}
+        settings = parse({"experiments_defaults": {**defaults, "silent_days": 2}, "dimensions": []})
+        log = list(assigned.events(30, lambda user: {"x": "ab"[user % 2]}))
+        for day in (5, 6):
+            later = assigned.events(20, lambda user: {"y": "ba"[user % 2]})
+            log += [{**event, "ts": event["ts"] + day * DAY_MS} for event in later]
+        run = await start(store, settings, 1)
+        await feed(store, run, records_of(log, 1), 40, 3)
+        await finish(store, run)
+        for _ in range(2):
+            await take_over(store, run, 0)
+            await commit(store, run, 0)
+        reader = await views_of(store)
+        measures = run.engines.catalogue.experiment_measures
+        (stored,) = stored_experiments(settings, measures, reader.views).values()
+        assert (stored.experiment.name, stored.read().users) == ("y", {"a": 10, "b": 10})
+
     async def test_what_no_experiment_needs_any_more_is_dropped(self, store: Store) -> None:
         settings, records = with_log(5, "defaults", 1500, 1)
         run = await start(store, settings, 1)

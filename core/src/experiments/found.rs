@@ -4,7 +4,8 @@
 use hashbrown::{HashMap, HashSet};
 
 use crate::experiments::exposures::ArmOf;
-use crate::hash::HashKey;
+use crate::experiments::spans::DAY_MS;
+use crate::hash::{HashKey, mix};
 use crate::spec::experiments::{ExposureSpec, FoundSpec};
 
 /// An experiment that was found.
@@ -15,6 +16,8 @@ pub struct FoundExperiment {
     pub arms: Vec<String>,
     /// The first and the last day (since 1970-01-01) on which an event named it.
     pub days: (i64, i64),
+    /// Under which rows of its exposures are stored: another one each time that it is found.
+    pub code: i64,
 }
 
 /// Those of one partition.
@@ -78,8 +81,9 @@ impl FoundExperiments {
         (self.first + slot) as u32
     }
 
-    /// An event of a day names an experiment that settings do not, and an arm.
-    pub fn place(&mut self, key: &str, arm: &str, day: i64) -> Placed {
+    /// An event names an experiment that settings do not, and an arm.
+    pub fn place(&mut self, key: &str, arm: &str, event_ms: i64) -> Placed {
+        let day = event_ms.div_euclid(DAY_MS);
         let fits = |text: &str| text.len() <= self.spec.most_bytes;
         if !self.is_on() || self.is_declared(key) || !fits(key) || !fits(arm) {
             return Placed::default();
@@ -96,6 +100,7 @@ impl FoundExperiments {
                     key: key.to_owned(),
                     arms: Vec::new(),
                     days: (day, day),
+                    code: code_of(key, event_ms),
                 });
                 (slot, replaced)
             }
@@ -161,29 +166,45 @@ impl FoundExperiments {
         self.slots.iter().flatten().map(|found| found.days.0).min()
     }
 
-    /// Takes over what was found, by slot.
-    pub fn restore(&mut self, stored: Vec<(usize, FoundExperiment)>) {
+    /// Takes over what was found, by slot. Returns those that settings name since.
+    pub fn restore(&mut self, stored: Vec<(usize, FoundExperiment)>) -> Vec<FoundExperiment> {
+        let mut declared = Vec::new();
         for (slot, found) in stored {
-            let is_wanted =
-                !self.is_declared(&found.key) && found.arms.len() <= self.spec.most_arms;
-            if slot < self.slots.len() && is_wanted {
+            if self.is_declared(&found.key) {
+                declared.push(found);
+            } else if slot < self.slots.len() && found.arms.len() <= self.spec.most_arms {
                 self.by_key.insert(found.key.clone(), slot);
                 self.slots[slot] = Some(found);
             }
         }
+        declared
     }
 
-    /// Whether the arm of an exposure is one that was found.
-    pub fn has(&self, exposure: usize, arm: u32) -> bool {
-        let slot = exposure.checked_sub(self.first);
-        let found = slot.and_then(|slot| self.slots.get(slot)?.as_ref());
-        found.is_some_and(|found| (1..=found.arms.len()).contains(&(arm as usize)))
+    /// What stands in the slot of an exposure; None of a declared one.
+    pub fn of_exposure(&self, exposure: u32) -> Option<&FoundExperiment> {
+        let slot = (exposure as usize).checked_sub(self.first)?;
+        self.slots.get(slot)?.as_ref()
+    }
+
+    /// The exposure whose rows are stored under a code.
+    pub fn of_code(&self, code: i64) -> Option<u32> {
+        let is_it =
+            |found: &Option<FoundExperiment>| found.as_ref().is_some_and(|x| x.code == code);
+        self.slots
+            .iter()
+            .position(is_it)
+            .map(|slot| self.exposure(slot))
     }
 }
 
 /// The same everywhere: which experiments stay does not depend on the partition.
 fn hash_of(key: &str) -> u64 {
     HashKey(0, 0).of(key.as_bytes())
+}
+
+/// Codes of declared experiments are others.
+fn code_of(key: &str, event_ms: i64) -> i64 {
+    (mix(hash_of(key), event_ms as u64) >> 3) as i64 | 1 << 61
 }
 
 #[cfg(test)]
@@ -218,7 +239,7 @@ mod tests {
     fn arms_are_numbered_as_they_come() {
         let mut found = found(2);
         let place = |found: &mut FoundExperiments, key: &str, arm: &str| {
-            let placed = found.place(key, arm, 3);
+            let placed = found.place(key, arm, 3 * DAY_MS);
             placed.arm.map(|of| (of.exposure, of.arm))
         };
         assert_eq!(place(&mut found, "a", "x"), Some((1, 1)));
@@ -230,7 +251,10 @@ mod tests {
         assert_eq!(place(&mut found, "declared", "x"), None);
         assert_eq!(place(&mut found, "much too long", "x"), None);
         assert_eq!(found.left_out, 1);
-        assert!(found.has(1, 2) && !found.has(1, 3) && !found.has(0, 1) && found.has(2, 1));
+        let first = found.of_exposure(1).unwrap();
+        assert_eq!(first.arms, ["x", "y"]);
+        assert_eq!(found.of_code(first.code), Some(1));
+        assert!(found.of_exposure(0).is_none() && found.of_exposure(3).is_none());
     }
 
     #[test]
@@ -239,7 +263,7 @@ mod tests {
         let kept = |order: Vec<&String>| {
             let mut found = found(5);
             for key in order {
-                found.place(key, "x", 1);
+                found.place(key, "x", DAY_MS);
             }
             let mut kept: Vec<_> = found
                 .slots
@@ -258,14 +282,17 @@ mod tests {
     #[test]
     fn what_is_silent_or_old_is_retired() {
         let mut found = found(3);
-        found.place("a", "x", 1);
-        found.place("b", "x", 1);
-        found.place("c", "x", 9);
-        found.place("b", "x", 9);
+        let name = |found: &mut FoundExperiments, key: &str, day: i64| {
+            found.place(key, "x", day * DAY_MS);
+        };
+        name(&mut found, "a", 1);
+        name(&mut found, "b", 1);
+        name(&mut found, "c", 9);
+        name(&mut found, "b", 9);
         assert_eq!(found.retire(8), [0_u32; 0]);
         assert_eq!(found.retire(9), [1]);
         assert_eq!(found.first_day(), Some(1));
-        found.place("b", "x", 20);
+        name(&mut found, "b", 20);
         assert_eq!(found.retire(20), [3]);
         assert_eq!(found.retire(21), [2]);
         assert_eq!(found.first_day(), None);

@@ -89,6 +89,7 @@ impl Experiments {
             by_dimension: ArmsByDimension::new(values),
             by_field,
             found,
+            known_since: HashMap::new(),
             retired_on: i64::MIN,
             oldest_day: 0,
             of_labels,

@@ -7,7 +7,6 @@ use crate::experiments::exposures::ArmOf;
 use crate::experiments::user_days::{UserDayKey, UserDays};
 use crate::hash::in_sample;
 use crate::panes::MAX_SUM;
-use crate::spec::experiments::ExposureSpec;
 
 /// A stored table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,7 +104,7 @@ impl Experiments {
                 let rows = tables.exposures.changed(first, end);
                 ExposureRow::columns(rows.map(|(user, of, first_ms)| ExposureRow {
                     user,
-                    code: self.exposures[of.exposure as usize].code,
+                    code: self.code_of(of.exposure),
                     arm: of.arm as i16,
                     first_ms,
                 }))
@@ -166,28 +165,47 @@ impl Experiments {
             if !in_sample(row.user, self.sample_bits) {
                 continue;
             }
-            let day = row.first_ms.div_euclid(DAY_MS);
-            let is_it = |exposure: &ExposureSpec| {
-                exposure.code == row.code && (exposure.first_day..exposure.days.1).contains(&day)
-            };
-            let Some(place) = self.exposures.iter().position(is_it) else {
-                continue;
-            };
             let arm = u32::try_from(row.arm).unwrap_or(0);
-            let is_declared = self.by_field.has(&self.exposures[place].key);
-            if !is_declared && !self.found.has(place, arm) {
-                continue; // it was retired, or is declared since
+            for of in self.arms_of_row(row.code, arm)? {
+                let exposure = &self.exposures[of.exposure as usize];
+                let day = row.first_ms.div_euclid(DAY_MS);
+                if (exposure.first_day..exposure.days.1).contains(&day) {
+                    let exposures = &mut self.tables.exposures;
+                    exposures.set(row.user, of, row.first_ms);
+                }
             }
-            if !(1..=self.exposures[place].arms.len()).contains(&(arm as usize)) {
-                return Err("a row of exposures has an unknown arm".into());
-            }
-            let of = ArmOf {
-                exposure: place as u32,
-                arm,
-            };
-            self.tables.exposures.set(row.user, of, row.first_ms);
         }
         Ok(())
+    }
+
+    /// The arms that a stored row is of: none of an experiment that is not wanted any more.
+    fn arms_of_row(&self, code: i64, arm: u32) -> Result<Vec<ArmOf>, LoadError> {
+        let unknown = "a row of exposures has an unknown arm";
+        if let Some(arms) = self.known_since.get(&code) {
+            let found = arm.checked_sub(1).and_then(|at| arms.get(at as usize));
+            return found.cloned().ok_or_else(|| unknown.into());
+        }
+        let declared = self.exposures.iter().position(|each| each.code == code);
+        let found = declared.map(|place| (place as u32, self.exposures[place].arms.len()));
+        let found = found.or_else(|| {
+            let exposure = self.found.of_code(code)?;
+            Some((exposure, self.found.of_exposure(exposure)?.arms.len()))
+        });
+        match found {
+            None => Ok(Vec::new()),
+            Some((exposure, arms)) if (1..=arms).contains(&(arm as usize)) => {
+                Ok(vec![ArmOf { exposure, arm }])
+            }
+            Some(_) => Err(unknown.into()),
+        }
+    }
+
+    /// Under which rows of an exposure are stored.
+    fn code_of(&self, exposure: u32) -> i64 {
+        match self.found.of_exposure(exposure) {
+            Some(found) => found.code,
+            None => self.exposures[exposure as usize].code,
+        }
     }
 
     fn load_rows(&mut self, table: ExperimentTable, columns: &Columns) -> Result<(), LoadError> {

@@ -309,14 +309,21 @@ def wanted_days(trials: Sequence[CompiledExperiment]) -> dict[Exposure, range]:
 
 
 def scopes_after(
-    trials: Sequence[CompiledExperiment], known: Mapping[str, Scope], stream_ms: int
+    trials: Sequence[CompiledExperiment],
+    known: Mapping[str, Scope],
+    stream_ms: int,
+    found: Mapping[str, int] | None = None,
 ) -> dict[str, Scope]:
-    """What is counted of exposures from this stream time on, where this was counted before."""
+    """What is counted of exposures from this stream time on, where this was counted before.
+    ``found``: key → first day of experiments that were counted without being declared."""
+    days_found = found or {}
     scopes: dict[str, Scope] = {}
     for exposure, days in wanted_days(trials).items():
         first, end, before = days.start, days.stop, known.get(exposure.name)
         if before is None:
-            scopes[exposure.name] = (first, end, stream_ms, stream_ms)
+            is_found = exposure.key in days_found and not exposure.is_attributed
+            since_ms = days_found[exposure.key] * DAY_MS if is_found else stream_ms
+            scopes[exposure.name] = (first, end, since_ms, stream_ms)
             continue
         is_whole = first >= before[0]
         if end > before[1]:  # what came after its end was not counted
