@@ -277,7 +277,10 @@ impl Trial {
         let from = wanted.within.start;
         let ended = inside.within(&(self.days.start..wanted.within.end));
         let did = (&ended, arm, from, &wanted.added);
-        self.accumulate(history, did, counts, work, (sums, sign));
+        // Who is exposed is in, whatever comes of it; where events are attributed, with the first one.
+        let exposed = arms.is_none().then(|| seen.day());
+        let exposed = exposed.filter(|day| *day < wanted.within.end);
+        self.accumulate((history, exposed), did, counts, work, (sums, sign));
     }
 
     /// Add outcomes of some days as those of a user who saw no arm.
@@ -309,7 +312,8 @@ impl Trial {
         if let Some(first) = inside.did.iter().find(is_shown) {
             let (day, all) = (first.day, i64::MIN..i64::MAX);
             let counts = |did: &&Did| did.day >= day;
-            self.accumulate(history, (&inside, 1, day, &all), counts, work, (sums, 1));
+            let did = (&inside, 1, day, &all);
+            self.accumulate((history, None), did, counts, work, (sums, 1));
         }
     }
 
@@ -344,10 +348,11 @@ impl Trial {
     }
 
     /// Add the differences between each day and the day before, of what counts. What was before
-    /// `from` adds nothing on it: all that is left is that the user was exposed.
+    /// `from` adds nothing on it: all that is left is that the user was exposed. `exposed`: the day
+    /// of that, with which the user is in; None: with the first that counts.
     fn accumulate<'a>(
         &self,
-        history: &History<'a>,
+        (history, exposed): (&History<'a>, Option<i64>),
         (ended, arm, from, added): (&History<'a>, u32, i64, &Range<i64>),
         counts: impl Fn(&&Did) -> bool,
         work: &mut Work,
@@ -358,7 +363,8 @@ impl Trial {
         work.totals.iter_mut().for_each(|t| t.empty(history.width));
         self.add_covariates(history, work);
         work.before.is_in = false;
-        let (mut first, mut last, mut active_on) = (None, None, None);
+        let (mut first, mut active_on) = (exposed, None);
+        let mut last = exposed.map(|day| day.max(from));
         for did in ended.did.iter().filter(counts) {
             let day = did.day.max(from);
             if let Some(done) = last.filter(|done| *done != day) {
