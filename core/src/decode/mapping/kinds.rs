@@ -2,7 +2,7 @@
 
 use super::kind_named;
 use super::levels::Scope;
-use crate::changes::{EventKind, Kind};
+use crate::changes::{EventKind, KINDS, Kind};
 use crate::decode::draft::Place;
 use crate::decode::names::Names;
 use crate::decode::{Action, Field, Reason};
@@ -16,7 +16,7 @@ pub(in crate::decode) struct KindRule {
 }
 
 /// The rule that is met for each kind, in the order of `EventKind::ALL`.
-type Rules = [Option<KindRule>; 4];
+type Rules = [Option<KindRule>; KINDS];
 
 /// Something that may be true of a record or an element.
 #[derive(Debug)]
@@ -66,7 +66,7 @@ impl Kinds {
                 Some(text) if rule.when.is_empty() => {
                     let place = known.iter().position(|(other, _)| *other == text);
                     let place = place.unwrap_or_else(|| {
-                        known.push((text, [None; 4]));
+                        known.push((text, [None; KINDS]));
                         known.len() - 1
                     });
                     if let Some((kind, made)) = made {
@@ -95,7 +95,7 @@ impl Kinds {
     /// # Errors
     /// Where there are none: whether it is ignored, and where the value stands that says so.
     pub fn of(&self, scope: &mut Scope) -> Result<Rules, (Reason, Place)> {
-        let (mut said, mut is_ignored): (Rules, bool) = ([None; 4], false);
+        let (mut said, mut is_ignored): (Rules, bool) = ([None; KINDS], false);
         for (conditions, rule) in &self.others {
             let is_open = rule.is_none_or(|(kind, _)| said[kind as usize].is_none());
             if is_open && conditions.iter().all(|each| each.holds(scope)) {
