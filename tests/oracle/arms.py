@@ -11,7 +11,7 @@ A value is the arm itself, or it says the arms of several experiments by their k
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,16 +51,16 @@ class Saw:
 
 def saw_of(events: Iterable[Event], experiment: Experiment, settings: Settings) -> Iterator[Saw]:
     """What fields of events, and events of exposures, say of an experiment's arms."""
+    paths = paths_of(experiment, settings)
     for event in events:
         if event.user_id is None or event.line:
             continue
         if event.experiment == experiment.called and event.arm in experiment.arms:
             yield Saw(event.event_ms, event.arm or "", "event", event)
-        for path in paths_of(experiment, settings):
-            for value in (value for at, value in event.said_of_arms if at == path):
-                for key, arm in said_by(value):
-                    if key in (None, experiment.called) and arm in experiment.arms:
-                        yield Saw(event.event_ms, arm, "field", event)
+        for path, key, arm in event.said_of_arms:
+            is_of_it = path in paths and key in (None, experiment.called)
+            if is_of_it and arm in experiment.arms:
+                yield Saw(event.event_ms, arm, "field", event)
 
 
 def paths_of(experiment: Experiment, settings: Settings) -> tuple[str, ...]:
@@ -71,19 +71,21 @@ def paths_of(experiment: Experiment, settings: Settings) -> tuple[str, ...]:
     return (paths,) if isinstance(paths, str) else paths
 
 
-def values_at(value: Object, settings: Settings) -> Iterator[tuple[str, Any]]:
-    """Path → what stands there in an event, of all paths of arms."""
-    by_path = value.get(BY_PATH)
-    for path in dict.fromkeys(p for e in settings.experiments for p in paths_of(e, settings)):
-        yield path, at_path(value, path)
-        if isinstance(by_path, Object):
-            yield path, by_path.get(path)
+def said_of_arms(
+    value: Mapping[str, Any], settings: Settings
+) -> tuple[tuple[str, str | None, str], ...]:
+    """What an event says at all paths of arms: path, key and arm."""
+    found = []
+    for path in {path for e in settings.experiments for path in paths_of(e, settings)}:
+        values = at_path(value, path.split(".")), at_path(value, [BY_PATH, path])
+        found += [(path, *said) for its in values for said in said_by(its)]
+    return tuple(found)
 
 
-def at_path(value: Any, path: str) -> Any:
-    """The value at a path of names with points between them."""
-    for name in path.split("."):
-        value = value.get(name) if isinstance(value, Object) else None
+def at_path(value: Any, names: list[str]) -> Any:
+    """The value at the end of some names."""
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) else None
     return value
 
 
@@ -118,7 +120,9 @@ def said_by_object(value: Object) -> list[Said]:
         return one
     found: list[Said] = []
     for key, its in value.items():
-        arm = first_of(its, (*ARM_NAMES, "key", "name")) if isinstance(its, Object) else text_of(its)
+        arm = (
+            first_of(its, (*ARM_NAMES, "key", "name")) if isinstance(its, Object) else text_of(its)
+        )
         found += [(key, arm)] if arm else []
     arm = first_of(value, ARM_NAMES)
     return [*found, *([(None, arm)] if arm else [])]

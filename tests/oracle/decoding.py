@@ -8,7 +8,7 @@ from typing import Any
 
 from streamer.settings.model import Settings
 
-from .arms import text_of, values_at
+from .arms import said_of_arms, text_of
 from .overwritten import ACTIONS, check_element, check_overwritten
 from .parsing import MAX_DEPTH, BrokenError, Object, broken, depth, parse
 from .shape import EXPOSURES, LINE_TYPES, SHOWN, SOLD, Event, Line, Shown
@@ -122,9 +122,8 @@ def event_of(topic: str, value: Mapping[str, Any], settings: Settings) -> Event:
 
     if get("type") is not None and LINE_TYPES.get(label_or_none(get("type"))) != topic:
         broken("type")
-    said_of_arms = tuple(values_at(Object(list(value.items())), settings))
     if topic == EXPOSURES:
-        return exposure(get, said_of_arms, settings)
+        return exposure(get, value, settings)
     event = Event(
         event_ms=moment_ms(get("ts"), "ts", settings),
         user_id=optional_identity(get("user_id"), "user_id"),
@@ -135,7 +134,7 @@ def event_of(topic: str, value: Mapping[str, Any], settings: Settings) -> Event:
         topic=topic,
         join_id=optional_identity(get("join_id"), "join_id"),
         numbers=numbers(get, fields_of_custom(settings, topic), "custom"),
-        said_of_arms=said_of_arms,
+        said_of_arms=said_of_arms(value, settings),
     )
     {
         "impressions": lambda: impression(event, get, settings),
@@ -149,7 +148,7 @@ def event_of(topic: str, value: Mapping[str, Any], settings: Settings) -> Event:
     return event
 
 
-def exposure(get: Get, said_of_arms: tuple[tuple[str, Any], ...], settings: Settings) -> Event:
+def exposure(get: Get, value: Mapping[str, Any], settings: Settings) -> Event:
     """Who is in which arm of which experiment; all else that it says is not looked at."""
     event = Event(
         event_ms=moment_ms(get("ts"), "ts", settings),
@@ -160,7 +159,7 @@ def exposure(get: Get, said_of_arms: tuple[tuple[str, Any], ...], settings: Sett
         topic=EXPOSURES,
         experiment=text_of(get("experiment")),
         arm=text_of(get("arm")),
-        said_of_arms=said_of_arms,
+        said_of_arms=said_of_arms(value, settings),
     )
     for name, text in (("experiment", event.experiment), ("arm", event.arm)):
         if not text:

@@ -31,6 +31,8 @@ from .shape import Event, Record
 from .user_days import Fact, User, facts_of, user_of
 
 MICROS = 1_000_000
+UNITS = {"dwell": 1000}
+"""Component → how many of it are one of the metric."""
 
 
 @dataclass(frozen=True)
@@ -101,8 +103,12 @@ def experiment_truth(verdict: Acceptance, joins: Joins, settings: Settings) -> E
         return out
     kept = Kept(verdict.events, settings, verdict.key)
     facts = list(facts_of(verdict, joins, kept, settings))
+    did: dict[str, dict[User, list[Did]]] = {}
     for experiment in settings.experiments:
-        trial = Trial(experiment, verdict.events, facts, kept, settings)
+        own = experiment.dimension
+        if own not in did:
+            did[own] = did_by_user(facts, own, kept, settings)
+        trial = Trial(experiment, verdict.events, did[own], kept, settings)
         for day in experiment.days:
             if day <= stream_ms // DAY_MS:
                 so_far = range(experiment.days.start, day + 1)
@@ -152,8 +158,9 @@ def trial_of(
     experiment = next(e for e in settings.experiments if e.name == name)
     assert set(days) <= set(experiment.days), (days, experiment.days)
     kept = Kept(verdict.events, settings, verdict.key)
-    facts = list(facts_of(verdict, joins, kept, settings))
-    return Trial(experiment, verdict.events, facts, kept, settings)
+    facts = facts_of(verdict, joins, kept, settings)
+    did = did_by_user(facts, experiment.dimension, kept, settings)
+    return Trial(experiment, verdict.events, did, kept, settings)
 
 
 class Did(NamedTuple):
@@ -171,6 +178,21 @@ class Did(NamedTuple):
         return self.event_ms // DAY_MS
 
 
+def did_by_user(
+    facts: Iterable[Fact], dimension: str, kept: Kept, settings: Settings
+) -> dict[User, list[Did]]:
+    """What every user did, under the values of a dimension; without one under none."""
+    at = settings.dimension_names.index(dimension) if dimension else None
+    found: dict[User, list[Did]] = defaultdict(list)
+    for fact in facts:
+        values = kept.shown(fact.dims)
+        value = "" if at is None else values[at]
+        if fact.user[1].startswith("user "):  # others are nobody's
+            did = Did(fact.event_ms, value, fact.component, fact.amount, values)
+            found[fact.user].append(did)
+    return dict(found)
+
+
 class Trial:
     """One experiment, and what its users did."""
 
@@ -178,26 +200,24 @@ class Trial:
         self,
         experiment: Experiment,
         events: list[Event],
-        facts: list[Fact],
+        did: dict[User, list[Did]],
         kept: Kept,
         settings: Settings,
     ) -> None:
-        self.experiment = experiment
-        names, own = settings.dimension_names, experiment.dimension
-        dimension = names.index(own) if own else None
-        self.did: dict[User, list[Did]] = defaultdict(list)
-        for fact in facts:
-            values = kept.shown(fact.dims)
-            value = "" if dimension is None else values[dimension]
-            did = Did(fact.event_ms, value, fact.component, fact.amount, values)
-            if fact.user[1].startswith("user "):  # others are nobody's
-                self.did[fact.user].append(did)
+        self.experiment, self.did = experiment, did
+        own = experiment.dimension
+        dimension = settings.dimension_names.index(own) if own else None
         self.saw: dict[User, list[Saw]] = defaultdict(list)
         for saw in saw_of(events, experiment, settings):
             self.saw[user_of(saw.event)].append(saw)
         for event in (e for e in events if e.topic == "impressions" and e.user_id is not None):
             if dimension is not None and (arm := kept.shown(event.dims)[dimension]) in self.arms:
                 self.saw[user_of(event)].append(Saw(event.event_ms, arm, "dimension", event))
+        self.first = {
+            user: min(times)
+            for user, saw in self.saw.items()
+            if (times := [s.event_ms for s in saw if s.event_ms // DAY_MS in experiment.days])
+        }
         names = [metric.name for metric in experiment.metrics]
         mixed = [name for name in names if name.startswith("composite@")]
         self.ratios = {name: ratio_of(name, settings) for name in names if name not in mixed}
@@ -258,8 +278,7 @@ class Trial:
 
     def first_ms(self, user: User) -> int | None:
         """When the user was first exposed."""
-        times = [saw.event_ms for saw in self.saw.get(user, ())]
-        return min((ms for ms in times if ms // DAY_MS in self.experiment.days), default=None)
+        return self.first.get(user)
 
     def outside(self, days: range) -> tuple[int, int]:
         """Outcomes on these days that do not count to the arm of their user, and of users without
@@ -332,7 +351,7 @@ class Trial:
             weigh([p for its in points.values() for p in its], 0.99 if cap is None else cap)
         elif cap:
             is_fraction = above == "value" or above.startswith("custom")
-            capped(points, cap, MICROS if is_fraction else 1)
+            capped(points, cap, MICROS if is_fraction else UNITS.get(above, 1))
 
     def before(self, last_day: int) -> dict[str, ArmTruth]:
         """Metric → sums over everybody on the days of the covariates up to a day, whatever the

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 Place = tuple[str, int, int]
 """(topic, partition, offset) of a record."""
@@ -104,8 +103,8 @@ class Event:
     experiment: str | None = None
     arm: str | None = None
     """Of an event of exposures: the key of an experiment, and the arm."""
-    said_of_arms: tuple[tuple[str, Any], ...] = ()
-    """Paths of arms, and what stands there."""
+    said_of_arms: tuple[tuple[str, str | None, str], ...] = ()
+    """Path, key of an experiment (None: whichever is of the path) and arm that a field says."""
     is_shared: bool = False
     """Whether its record is other events, too."""
     # Where it stands; filled at acceptance.
