@@ -213,6 +213,10 @@ class Trial:
         for event in (e for e in events if e.topic == "impressions" and e.user_id is not None):
             if dimension is not None and (arm := kept.shown(event.dims)[dimension]) in self.arms:
                 self.saw[user_of(event)].append(Saw(event.event_ms, arm, "dimension", event))
+        self.counted: dict[User, list[Did]] = {}
+        self.outcomes = {
+            user: [one for one in its if one.component == "outcomes"] for user, its in did.items()
+        }
         self.first = {
             user: min(times)
             for user, saw in self.saw.items()
@@ -286,8 +290,8 @@ class Trial:
         early = unexposed = 0
         for user in self.did.keys() - set(self.mixed):
             arm = next(iter(self.arms_of(user, self.experiment.days)), None)
-            for did in self.did[user]:
-                if did.component == "outcomes" and did.day in days:
+            for did in self.outcomes[user]:
+                if did.day in days:
                     if arm is None:
                         unexposed += did.amount
                     elif not self.counts(did, user, arm):
@@ -415,11 +419,7 @@ class Trial:
         """x, y, u and v of one user, of some days since his exposure, or his first that is
         attributed; before the experiment all counts."""
         all_of_user = self.did.get(user, [])
-        its = [
-            did
-            for did in all_of_user
-            if did.day in self.experiment.days and self.counts(did, user, arm)
-        ]
+        its = self.counted_of(user, arm)
         first = (self.first_ms(user) or 0) // DAY_MS
         if self.experiment.outcomes == "attributed":
             first = min((did.day for did in its), default=0)
@@ -430,6 +430,13 @@ class Trial:
             then = [did for did in all_of_user if did.day in before]
             u, v = (amount(then, component) for component in ratio)
         return {"n": 1, "x": x, "y": y, "u": u, "v": v}
+
+    def counted_of(self, user: User, arm: str) -> list[Did]:
+        """All that a user of the arm did that counts to it."""
+        if user not in self.counted:
+            its = (did for did in self.did.get(user, ()) if did.day in self.experiment.days)
+            self.counted[user] = [did for did in its if self.counts(did, user, arm)]
+        return self.counted[user]
 
     def counts(self, did: Did, user: User, arm: str) -> bool:
         """Whether something that a user of the arm did counts to it."""
