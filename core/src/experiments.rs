@@ -64,20 +64,18 @@ const ALL_OUTCOMES: i64 = 0;
 struct Entered {
     trial: usize,
     seen: Seen,
-    /// Equal where the user adds the same.
-    same: (usize, bool, i64),
+    /// Equal where the user adds the same: what there was before (of several arms nothing), and the
+    /// day of the exposure.
+    same: (usize, Option<usize>, i64),
 }
 
 impl Entered {
     fn new(trial: &Trial, place: usize, seen: Seen, history: &History<'_>) -> Self {
-        let since = match seen.only() {
-            Some(_) => seen.before(history) as i64,
-            None => seen.day(),
-        };
+        let before = seen.only().map(|_| seen.before(history));
         Self {
             trial: place,
             seen,
-            same: (trial.profile, seen.only().is_none(), since),
+            same: (trial.profile, before, seen.day()),
         }
     }
 }

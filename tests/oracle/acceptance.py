@@ -11,7 +11,7 @@ from streamer.settings.model import Settings
 
 from .decoding import decode_all
 from .parsing import BrokenError
-from .shape import KINDS, KINDS_OF, Event, Place, Record
+from .shape import ALL_KINDS, KINDS_OF, Event, Place, Record
 
 NEVER = float("-inf")
 
@@ -26,8 +26,8 @@ class Acceptance:
     rejects: list[tuple[str, int, int, str]] = field(default_factory=list)
     late: list[Place] = field(default_factory=list)
     duplicates: list[Place] = field(default_factory=list)
-    seen: dict[str, int] = field(default_factory=lambda: dict.fromkeys(KINDS, 0))
-    ignored: dict[str, int] = field(default_factory=lambda: dict.fromkeys(KINDS, 0))
+    seen: dict[str, int] = field(default_factory=lambda: dict.fromkeys(ALL_KINDS, 0))
+    ignored: dict[str, int] = field(default_factory=lambda: dict.fromkeys(ALL_KINDS, 0))
     """Records without a value."""
     arrival_ms: dict[tuple[str, int], int] = field(default_factory=dict)
 
@@ -40,7 +40,7 @@ class Acceptance:
         own = self.arrival_ms.get((topic, partition), NEVER)
         others = [
             self.arrival_ms[other, partition] - max_skew_ms
-            for other in KINDS
+            for other in ALL_KINDS
             if other != topic and (other, partition) in self.arrival_ms
         ]
         return max(own, max(others, default=NEVER))

@@ -8,9 +8,10 @@ from typing import Any
 
 from streamer.settings.model import Settings
 
+from .arms import said_of_arms, text_of
 from .overwritten import ACTIONS, check_element, check_overwritten
 from .parsing import MAX_DEPTH, BrokenError, Object, broken, depth, parse
-from .shape import LINE_TYPES, SHOWN, SOLD, Event, Line, Shown
+from .shape import EXPOSURES, LINE_TYPES, SHOWN, SOLD, Event, Line, Shown
 from .times import DAY_MS, moment_ms
 from .values import (
     MAX_ITEMS,
@@ -121,6 +122,8 @@ def event_of(topic: str, value: Mapping[str, Any], settings: Settings) -> Event:
 
     if get("type") is not None and LINE_TYPES.get(label_or_none(get("type"))) != topic:
         broken("type")
+    if topic == EXPOSURES:
+        return exposure(get, value, settings)
     event = Event(
         event_ms=moment_ms(get("ts"), "ts", settings),
         user_id=optional_identity(get("user_id"), "user_id"),
@@ -131,6 +134,7 @@ def event_of(topic: str, value: Mapping[str, Any], settings: Settings) -> Event:
         topic=topic,
         join_id=optional_identity(get("join_id"), "join_id"),
         numbers=numbers(get, fields_of_custom(settings, topic), "custom"),
+        said_of_arms=said_of_arms(value, settings),
     )
     {
         "impressions": lambda: impression(event, get, settings),
@@ -141,6 +145,25 @@ def event_of(topic: str, value: Mapping[str, Any], settings: Settings) -> Event:
     if settings.items.category is not None:
         category = event.dims[settings.dimension_names.index(settings.items.category)]
         event.shown = [replace(shown, category=category) for shown in event.shown]
+    return event
+
+
+def exposure(get: Get, value: Mapping[str, Any], settings: Settings) -> Event:
+    """Who is in which arm of which experiment; all else that it says is not looked at."""
+    event = Event(
+        event_ms=moment_ms(get("ts"), "ts", settings),
+        user_id=identity(get("user_id"), "user_id"),
+        event_id=optional_identity(get("event_id"), "event_id"),
+        request_id=None,
+        dims=(None,) * len(settings.dimensions),
+        topic=EXPOSURES,
+        experiment=text_of(get("experiment")),
+        arm=text_of(get("arm")),
+        said_of_arms=said_of_arms(value, settings),
+    )
+    for name, text in (("experiment", event.experiment), ("arm", event.arm)):
+        if not text:
+            broken(name)
     return event
 
 

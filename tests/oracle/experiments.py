@@ -1,7 +1,8 @@
 """Experiments: for each metric, arm and day the sums over users that everything is computed from.
 
-A user belongs to the arm that he saw. Who saw several is mixed, and left out altogether. All that a
-user does from the first impression of the arm on counts, or only what carries the arm's value.
+A user belongs to the arm that he saw: by an impression of it, a field of any event, or an event of
+exposures. Who saw several is mixed, and left out altogether. All that a user does from the first
+exposure on counts, or only what carries the arm's value.
 """
 
 from __future__ import annotations
@@ -21,14 +22,17 @@ from streamer.settings.experiments import Experiment
 from streamer.settings.model import Settings
 
 from .acceptance import Acceptance, accept
+from .arms import Saw, saw_of
 from .dimensions import Kept
 from .experiment_metrics import ONE, SHARES, parts_of, ratio_of, without_percentile
 from .joining import Joins, join
 from .percentiles import two_digits
-from .shape import Record
-from .user_days import Fact, User, facts_of
+from .shape import Event, Record
+from .user_days import Fact, User, facts_of, user_of
 
 MICROS = 1_000_000
+UNITS = {"dwell": 1000}
+"""Component → how many of it are one of the metric."""
 
 
 @dataclass(frozen=True)
@@ -99,8 +103,12 @@ def experiment_truth(verdict: Acceptance, joins: Joins, settings: Settings) -> E
         return out
     kept = Kept(verdict.events, settings, verdict.key)
     facts = list(facts_of(verdict, joins, kept, settings))
+    did: dict[str, dict[User, list[Did]]] = {}
     for experiment in settings.experiments:
-        trial = Trial(experiment, facts, kept, settings)
+        own = experiment.dimension
+        if own not in did:
+            did[own] = did_by_user(facts, own, kept, settings)
+        trial = Trial(experiment, verdict.events, did[own], kept, settings)
         for day in experiment.days:
             if day <= stream_ms // DAY_MS:
                 so_far = range(experiment.days.start, day + 1)
@@ -150,8 +158,9 @@ def trial_of(
     experiment = next(e for e in settings.experiments if e.name == name)
     assert set(days) <= set(experiment.days), (days, experiment.days)
     kept = Kept(verdict.events, settings, verdict.key)
-    facts = list(facts_of(verdict, joins, kept, settings))
-    return Trial(experiment, facts, kept, settings)
+    facts = facts_of(verdict, joins, kept, settings)
+    did = did_by_user(facts, experiment.dimension, kept, settings)
+    return Trial(experiment, verdict.events, did, kept, settings)
 
 
 class Did(NamedTuple):
@@ -169,20 +178,50 @@ class Did(NamedTuple):
         return self.event_ms // DAY_MS
 
 
+def did_by_user(
+    facts: Iterable[Fact], dimension: str, kept: Kept, settings: Settings
+) -> dict[User, list[Did]]:
+    """What every user did, under the values of a dimension; without one under none."""
+    at = settings.dimension_names.index(dimension) if dimension else None
+    found: dict[User, list[Did]] = defaultdict(list)
+    for fact in facts:
+        values = kept.shown(fact.dims)
+        value = "" if at is None else values[at]
+        if fact.user[1].startswith("user "):  # others are nobody's
+            did = Did(fact.event_ms, value, fact.component, fact.amount, values)
+            found[fact.user].append(did)
+    return dict(found)
+
+
 class Trial:
     """One experiment, and what its users did."""
 
     def __init__(
-        self, experiment: Experiment, facts: list[Fact], kept: Kept, settings: Settings
+        self,
+        experiment: Experiment,
+        events: list[Event],
+        did: dict[User, list[Did]],
+        kept: Kept,
+        settings: Settings,
     ) -> None:
-        self.experiment = experiment
-        dimension = settings.dimension_names.index(experiment.dimension)
-        self.did: dict[User, list[Did]] = defaultdict(list)
-        for fact in facts:
-            values = kept.shown(fact.dims)
-            did = Did(fact.event_ms, values[dimension], fact.component, fact.amount, values)
-            if fact.user[1].startswith("user "):  # others are nobody's
-                self.did[fact.user].append(did)
+        self.experiment, self.did = experiment, did
+        own = experiment.dimension
+        dimension = settings.dimension_names.index(own) if own else None
+        self.saw: dict[User, list[Saw]] = defaultdict(list)
+        for saw in saw_of(events, experiment, settings):
+            self.saw[user_of(saw.event)].append(saw)
+        for event in (e for e in events if e.topic == "impressions" and e.user_id is not None):
+            if dimension is not None and (arm := kept.shown(event.dims)[dimension]) in self.arms:
+                self.saw[user_of(event)].append(Saw(event.event_ms, arm, "dimension", event))
+        self.counted: dict[User, list[Did]] = {}
+        self.outcomes = {
+            user: [one for one in its if one.component == "outcomes"] for user, its in did.items()
+        }
+        self.first = {
+            user: min(times)
+            for user, saw in self.saw.items()
+            if (times := [s.event_ms for s in saw if s.event_ms // DAY_MS in experiment.days])
+        }
         names = [metric.name for metric in experiment.metrics]
         mixed = [name for name in names if name.startswith("composite@")]
         self.ratios = {name: ratio_of(name, settings) for name in names if name not in mixed}
@@ -196,59 +235,54 @@ class Trial:
         self.primary = (named or free or list(experiment.metrics))[0].name
         self.members: dict[str, list[User]] = defaultdict(list)
         self.mixed: list[User] = []
-        for user in self.did:
+        for user in self.saw:
             arms = self.arms_of(user, experiment.days)
             if len(arms) == 1:
                 self.members[arms[0]].append(user)
             elif arms:
                 self.mixed.append(user)
 
-    def exposures(self, user: User, days: range) -> list[Did]:
-        """The user's impressions of arms on these days."""
-        return [
-            did
-            for did in self.did[user]
-            if did.component == "impressions"
-            and did.day in days
-            and did.value in self.experiment.arms
-        ]
+    @property
+    def arms(self) -> tuple[str, ...]:
+        return self.experiment.arms
 
     def arms_of(self, user: User, days: range) -> list[str]:
-        """The arms of which the user had an impression on these days."""
-        seen = {did.value for did in self.exposures(user, days)}
-        return [arm for arm in self.experiment.arms if arm in seen]
+        """The arms that the user saw on these days."""
+        seen = {saw.arm for saw in self.saw.get(user, ()) if saw.event_ms // DAY_MS in days}
+        return [arm for arm in self.arms if arm in seen]
 
     def apart(self, dimension: int) -> dict[str, Trial]:
         """Value of a dimension → the experiment with only the users who began in it."""
         found: dict[str, Trial] = {}
         for arm, users in self.members.items():
             for user in users:
-                value = self.began_in(user, dimension)
+                value = self.began_in(user, arm, dimension)
                 if value not in found:
                     found[value] = copy(self)
                     found[value].members = defaultdict(list)
                 found[value].members[arm].append(user)
         return found
 
-    def began_in(self, user: User, dimension: int) -> str:
-        """The value that most impressions of the arm had on the first day with any."""
-        exposures = self.exposures(user, self.experiment.days)
-        first_day = min(did.day for did in exposures)
+    def began_in(self, user: User, arm: str, dimension: int) -> str:
+        """The value of most impressions that count on the day of the first exposure, of equals the
+        first; `unknown` where none counts."""
+        first_ms = self.first_ms(user)
+        assert first_ms is not None
         shown: Counter[str] = Counter()
-        for did in exposures:
-            if did.day == first_day:
+        for did in self.did.get(user, ()):
+            is_shown = did.component == "impressions" and did.day == first_ms // DAY_MS
+            if is_shown and self.counts(did, user, arm):
                 shown[did.values[dimension]] += did.amount
-        return min(shown, key=lambda value: (-shown[value], value.encode()))
+        return min(shown, key=lambda value: (-shown[value], value.encode()), default="unknown")
 
     def mixed_by(self, day: int) -> int:
-        """How many of the mixed users had an impression of any arm by the end of a day."""
+        """How many of the mixed users saw any arm by the end of a day."""
         so_far = range(self.experiment.days.start, day + 1)
         return sum(bool(self.arms_of(user, so_far)) for user in self.mixed)
 
     def first_ms(self, user: User) -> int | None:
         """When the user was first exposed."""
-        times = [did.event_ms for did in self.exposures(user, self.experiment.days)]
-        return min(times, default=None)
+        return self.first.get(user)
 
     def outside(self, days: range) -> tuple[int, int]:
         """Outcomes on these days that do not count to the arm of their user, and of users without
@@ -256,8 +290,8 @@ class Trial:
         early = unexposed = 0
         for user in self.did.keys() - set(self.mixed):
             arm = next(iter(self.arms_of(user, self.experiment.days)), None)
-            for did in self.did[user]:
-                if did.component == "outcomes" and did.day in days:
+            for did in self.outcomes[user]:
+                if did.day in days:
                     if arm is None:
                         unexposed += did.amount
                     elif not self.counts(did, user, arm):
@@ -270,7 +304,7 @@ class Trial:
             (user, did.day)
             for arm, users in self.members.items()
             for user in users
-            for did in self.did[user]
+            for did in self.did.get(user, ())
             if did.component in ("impressions", "outcomes") and did.amount
             if did.day in days and self.counts(did, user, arm)
         }
@@ -321,7 +355,7 @@ class Trial:
             weigh([p for its in points.values() for p in its], 0.99 if cap is None else cap)
         elif cap:
             is_fraction = above == "value" or above.startswith("custom")
-            capped(points, cap, MICROS if is_fraction else 1)
+            capped(points, cap, MICROS if is_fraction else UNITS.get(above, 1))
 
     def before(self, last_day: int) -> dict[str, ArmTruth]:
         """Metric → sums over everybody on the days of the covariates up to a day, whatever the
@@ -365,9 +399,12 @@ class Trial:
         return out
 
     def is_in(self, user: User, days: range) -> bool:
-        """Whether a user is compared on these days."""
+        """Whether a user of an arm is compared on these days: once exposed, or with an impression
+        that is attributed to the arm."""
         if self.experiment.outcomes == "attributed":
-            return bool(self.arms_of(user, days))
+            (arm,) = self.arms_of(user, self.experiment.days)
+            its = [did for did in self.did.get(user, ()) if did.component == "impressions"]
+            return any(did.day in days and did.value == arm for did in its)
         first_ms = self.first_ms(user)
         return first_ms is not None and first_ms // DAY_MS < days.stop
 
@@ -379,21 +416,27 @@ class Trial:
         days: range,
         age: range = range(10**6),
     ) -> dict[str, Any]:
-        """x, y, u and v of one user, of some days since his first that counts; before the
-        experiment all values of the dimension count."""
-        its = [
-            did
-            for did in self.did[user]
-            if did.day in self.experiment.days and self.counts(did, user, arm)
-        ]
-        first = min((did.day for did in its), default=0)
+        """x, y, u and v of one user, of some days since his exposure, or his first that is
+        attributed; before the experiment all counts."""
+        all_of_user = self.did.get(user, [])
+        its = self.counted_of(user, arm)
+        first = (self.first_ms(user) or 0) // DAY_MS
+        if self.experiment.outcomes == "attributed":
+            first = min((did.day for did in its), default=0)
         counted = [did for did in its if did.day in days and did.day - first in age]
         x, y = (amount(counted, component) for component in ratio)
         u = v = 0
         if before := self.experiment.covariates:
-            then = [did for did in self.did[user] if did.day in before]
+            then = [did for did in all_of_user if did.day in before]
             u, v = (amount(then, component) for component in ratio)
         return {"n": 1, "x": x, "y": y, "u": u, "v": v}
+
+    def counted_of(self, user: User, arm: str) -> list[Did]:
+        """All that a user of the arm did that counts to it."""
+        if user not in self.counted:
+            its = (did for did in self.did.get(user, ()) if did.day in self.experiment.days)
+            self.counted[user] = [did for did in its if self.counts(did, user, arm)]
+        return self.counted[user]
 
     def counts(self, did: Did, user: User, arm: str) -> bool:
         """Whether something that a user of the arm did counts to it."""

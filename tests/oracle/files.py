@@ -11,7 +11,7 @@ from streamer.settings.model import Settings
 
 from .decoding import decode
 from .parsing import MAX_RECORD_BYTES, BrokenError, Whole, parse
-from .shape import LINE_TYPES, Record
+from .shape import EXPOSURES, LINE_TYPES, Record
 from .times import moment_ms
 
 
@@ -93,8 +93,9 @@ def fields_of(raw: bytes, settings: Settings) -> tuple[str | None, int | None, s
         event_ms = moment_ms(value.get(names.get("ts", "ts")), "ts", settings)
     except BrokenError:
         event_ms = None
+    topic = LINE_TYPES.get(line_type) if isinstance(line_type, str) else None
     return (
-        LINE_TYPES.get(line_type) if isinstance(line_type, str) else None,
+        None if topic == EXPOSURES and settings.kafka.topics.exposures is None else topic,
         event_ms,
         key_of(ids),
     )

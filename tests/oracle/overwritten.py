@@ -9,7 +9,7 @@ from typing import Any
 from streamer.settings.model import Settings
 
 from .parsing import Object, broken
-from .shape import LINE_TYPES
+from .shape import EXPOSURES, LINE_TYPES
 from .times import DAY_MS, check_moment
 from .values import (
     MAX_LABEL,
@@ -43,6 +43,7 @@ FIELDS = {
     "sessions": (
         *("session_id", "action", "item_id", "dwell_ms", "start_ts", "end_ts", "join_id"),
     ),
+    EXPOSURES: (),
 }
 REQUIRED = ("ts",)
 REASONS = {"dwell_ms": "dwell", "start_ts": "dwell", "end_ts": "dwell"}
@@ -52,7 +53,8 @@ Read = Callable[[str, Any, Settings], object]
 
 def check_overwritten(topic: str, value: Object, settings: Settings, read_items: Read) -> None:
     """Look at the values of an event that are not the last of their name."""
-    fields = ("ts", "user_id", "event_id", "request_id", "type", *FIELDS[topic])
+    fields = ("ts", "user_id", "event_id", "type", *FIELDS[topic])
+    fields += ("request_id",) if topic != EXPOSURES else ()
     reasons = {field: REASONS.get(field, field) for field in fields}
     reasons |= fields_of_policies(settings) if topic == "impressions" else {}
     reasons |= dict.fromkeys(fields_of_custom(settings, topic), "custom")

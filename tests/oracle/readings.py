@@ -22,7 +22,7 @@ from .items import ItemReadings
 from .joining import Joins, effective_dims, is_feedback
 from .off_policy import OffPolicyReadings
 from .scores import ScoreReadings
-from .shape import KINDS, Event, Labels, Readings, Row
+from .shape import ALL_KINDS, EXPOSURES, Event, Labels, Readings, Row
 from .sink import Sink
 from .slate_readings import SlateReadings
 from .slates import slates_of
@@ -124,7 +124,9 @@ def read_counters(
     cut = Counter(e.topic for e in events for _ in range(e.cut))
     duplicates = Counter(topic for topic, _, _ in verdict.duplicates)
     late = Counter(topic for topic, _, _ in verdict.late)
-    for topic in KINDS:
+    for topic in ALL_KINDS:
+        if topic == EXPOSURES and settings.kafka.topics.exposures is None:
+            continue
         labels = {"topic": topic}
         out.put("source_info", {**labels, "source": topic, "cluster": "kafka", "format": "json"}, 1)
         out.put("events_total", labels, verdict.seen[topic])

@@ -12,6 +12,10 @@ Labels = frozenset[tuple[str, str]]
 Readings = dict[tuple[str, Labels], int | float]
 
 KINDS = ("impressions", "clicks", "conversions", "sessions")
+"""The kinds of events that are counted."""
+EXPOSURES = "exposures"
+"""The kind of events that say who is in which arm of an experiment."""
+ALL_KINDS = (*KINDS, EXPOSURES)
 SHOWN = "shown"
 """Topic of records that are an impression and, where `click` says so, the click on it."""
 SOLD = "sold"
@@ -19,7 +23,7 @@ SOLD = "sold"
 KINDS_OF = {
     SHOWN: ("impressions", "clicks"),
     SOLD: ("impressions", "clicks", "conversions"),
-    **{kind: (kind,) for kind in KINDS},
+    **{kind: (kind,) for kind in ALL_KINDS},
 }
 """Topic → kinds of the events that stand in it."""
 LINE_TYPES = {
@@ -27,6 +31,7 @@ LINE_TYPES = {
     "click": "clicks",
     "conversion": "conversions",
     "session": "sessions",
+    "exposure": EXPOSURES,
 }
 
 
@@ -95,6 +100,11 @@ class Event:
     numbers: dict[str, float] = field(default_factory=dict)
     session_id: str | None = None
     action: str | None = None
+    experiment: str | None = None
+    arm: str | None = None
+    """Of an event of exposures: the key of an experiment, and the arm."""
+    said_of_arms: tuple[tuple[str, str | None, str], ...] = ()
+    """Path, key of an experiment (None: whichever is of the path) and arm that a field says."""
     is_shared: bool = False
     """Whether its record is other events, too."""
     # Where it stands; filled at acceptance.

@@ -14,7 +14,7 @@ LINES, WHOLE = 800, 1_000_000
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("seed", shortened([1, 0, 2, 3, 4, 5]))
+@pytest.mark.parametrize("seed", shortened([5, 0, 1, 2, 3, 4, 6, 7]))
 def test_sums_equal_the_oracles_whatever_the_cuts(seed: int, name: str) -> None:
     partitions = 1 + seed % 3
     settings, records = with_log(seed, name, LINES, partitions)
@@ -33,5 +33,6 @@ def test_sums_equal_the_oracles_whatever_the_cuts(seed: int, name: str) -> None:
         for key, sums in expected.sums.items():
             assert found.sums[key] == sums, (size, dice, key)
         assert found.sums.keys() == expected.sums.keys()
+        assert found == expected, (size, dice)
         reference = reference or states(engines)
         assert states(engines) == reference, (size, dice)

@@ -44,7 +44,7 @@ class Log:
     ) -> Log:
         """An event at T0 + event_ms, stamped T0 + arrival_ms (at once if not given)."""
         payload: Payload = {"ts": T0 + event_ms, "user_id": "u", **fields}
-        if topic != "sessions":
+        if topic not in ("sessions", "exposures"):
             payload = {"item_id": "x", **payload}
         if "items" in fields:
             del payload["item_id"]
@@ -71,6 +71,11 @@ class Log:
         """An event of the sessions topic, of session s and, if it is a dwell, item x."""
         named = {"session_id": "s"} | ({"item_id": "x"} if action == "dwell" else {})
         return self.add("sessions", event_ms, arrival_ms, action=action, **{**named, **fields})
+
+    def exposed(self, event_ms: int, arrival_ms: int | None = None, **fields: Any) -> Log:
+        """An event of exposures: the user is in the arm A of the experiment e."""
+        named = {"experiment": "e", "arm": "A", **fields}
+        return self.add("exposures", event_ms, arrival_ms, **named)
 
     def run(self, settings: Settings = PLAIN) -> OracleResult:
         """What the oracle says of it, as does the core, which is in one state however records come

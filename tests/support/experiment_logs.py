@@ -16,6 +16,7 @@ from streamer.stats.experiments.trials import CompiledExperiment, cumulated
 from streamer.testing import Engines, LogRecord, chunks_of
 from tests.oracle.experiments import ArmTruth, ExperimentTruth
 from tests.oracle.oracle import records_of_log
+from tests.oracle.random_arms import with_arms
 from tests.oracle.random_experiments import settled, with_experiments
 from tests.oracle.random_log import random_log
 from tests.oracle.shape import Record
@@ -26,10 +27,12 @@ NAMES = [name for name, settings in SETTINGS.items() if settings.dimensions]
 
 
 def with_log(seed: int, name: str, lines: int, partitions: int) -> tuple[Settings, list[Record]]:
-    """Random settings of experiments, and a random log most of whose users keep to an arm."""
+    """Random settings of experiments, about half of which read arms of fields and of events of
+    exposures, and a random log most of whose users keep to an arm."""
     base = SETTINGS[name]
     log = settled(random_log(seed, base, lines), base, Random(seed))
     settings = with_experiments(base, log, Random(seed))
+    settings, log = with_arms(settings, log, Random(f"{name} {seed}"))
     return settings, records_of_log(log, settings, partitions=partitions)
 
 

@@ -12,6 +12,8 @@ pub(super) const BY_PATH: &str = "experiment_arms";
 /// A value that says something of arms.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ArmValue {
+    /// Place of the field that it was read of.
+    field: u8,
     /// Place among the paths of the settings.
     pub path: u8,
     /// Of the value as it is written.
@@ -104,7 +106,8 @@ impl ArmFields {
         (self.fields.len() - 1) as u8
     }
 
-    /// Reads a field: appends the values that it has.
+    /// Reads a field: appends the values that it has, which replace those of an earlier field of its
+    /// name.
     pub fn read(
         &self,
         field: u8,
@@ -115,12 +118,18 @@ impl ArmFields {
         let is_null = reader.peek() == b'n';
         let start = reader.at();
         reader.skip(1)?;
+        to.retain(|value| value.field != field);
         if is_null {
             return Ok(());
         }
         let mut push = |path: u8, text: Text| {
             let hash = reading.rules.key.of(text.of(reading.record, "").as_bytes());
-            to.push(ArmValue { path, hash, text });
+            to.push(ArmValue {
+                field,
+                path,
+                hash,
+                text,
+            });
         };
         match &self.fields[usize::from(field)] {
             Within::Steps(paths) => {

@@ -9,6 +9,8 @@
 //! Names of experiments and arms stand in the fields that experiment tools call them by, as they are
 //! or as the key of an object.
 
+use hashbrown::HashSet;
+
 use crate::json::Reader;
 
 /// Fields that name an experiment, the likeliest first.
@@ -216,7 +218,7 @@ fn of_list(json: &str, visit: &mut impl FnMut(Said<'_>)) {
 /// The value of the first of some fields that is there and no list, object or null.
 fn named(fields: &[(String, &str)], names: &[&str]) -> Option<String> {
     let value = |name: &&str| {
-        let (_, value) = fields.iter().rev().find(|(field, _)| field == name)?;
+        let (_, value) = fields.iter().find(|(field, _)| field == name)?;
         let mut unescaped = String::new();
         scalar(value, &mut unescaped)
             .filter(|text| !text.is_empty())
@@ -241,7 +243,7 @@ fn key(fields: &[(String, &str)], names: &[&str]) -> Option<String> {
     })
 }
 
-/// Names and values of an object; none where it is broken.
+/// Names and values of an object, of equal names the last one; none where it is broken.
 fn fields_of(json: &str) -> Vec<(String, &str)> {
     let mut reader = Reader::new(json, MAX_DEPTH);
     let mut state = (Vec::new(), String::new());
@@ -257,10 +259,14 @@ fn fields_of(json: &str) -> Vec<(String, &str)> {
             Ok(())
         },
     );
-    match walked {
-        Ok(()) => state.0,
-        Err(_) => Vec::new(),
+    if walked.is_err() {
+        return Vec::new();
     }
+    let (mut fields, mut names) = (state.0, HashSet::new());
+    fields.reverse();
+    fields.retain(|(name, _)| names.insert(name.clone()));
+    fields.reverse();
+    fields
 }
 
 /// The elements of a list; none where it is broken.
@@ -375,5 +381,12 @@ mod tests {
         ] {
             assert_eq!(assigned(none), [], "{none}");
         }
+        let twice = r#"{"ranker": "old", "layout": "wide", "ranker": "new"}"#;
+        assert_eq!(
+            assigned(twice),
+            [pair("layout", "wide"), pair("ranker", "new")]
+        );
+        let twice = r#"{"experiment": "layout", "arm": "new", "experiment": "ranker"}"#;
+        assert_eq!(assigned(twice), [pair("ranker", "new")]);
     }
 }

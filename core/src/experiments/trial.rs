@@ -280,7 +280,11 @@ impl Trial {
         }
         let from = wanted.within.start;
         let ended = inside.within(&(self.days.start..wanted.within.end));
-        self.accumulate(history, (&ended, from, &wanted.added), counts, work);
+        // Who is exposed is in, whatever comes of it; where events are attributed, with the first one.
+        let exposed = arms.is_none().then(|| seen.day());
+        let exposed = exposed.filter(|day| *day < wanted.within.end);
+        let did = (&ended, from, &wanted.added);
+        self.accumulate((history, exposed), did, counts, work);
     }
 
     /// Find what a user contributes who saw several arms.
@@ -327,7 +331,7 @@ impl Trial {
         if let Some(first) = inside.did.iter().find(is_shown) {
             let (day, all) = (first.day, i64::MIN..i64::MAX);
             let counts = |did: &&Did| did.day >= day;
-            self.accumulate(history, (&inside, day, &all), counts, work);
+            self.accumulate((history, None), (&inside, day, &all), counts, work);
         }
     }
 
@@ -360,10 +364,11 @@ impl Trial {
     }
 
     /// Find the differences between each day and the day before, of what counts. What was before
-    /// `from` adds nothing on it: all that is left is that the user was exposed.
+    /// `from` adds nothing on it: all that is left is that the user was exposed. `exposed`: the day
+    /// of that, with which the user is in; None: with the first that counts.
     fn accumulate<'a>(
         &self,
-        history: &History<'a>,
+        (history, exposed): (&History<'a>, Option<i64>),
         (ended, from, added): (&History<'a>, i64, &Range<i64>),
         counts: impl Fn(&&Did) -> bool,
         work: &mut Work,
@@ -373,7 +378,8 @@ impl Trial {
         work.totals.iter_mut().for_each(|t| t.empty(history.width));
         self.add_covariates(history, work);
         work.before.is_in = false;
-        let (mut first, mut last, mut active_on) = (None, None, None);
+        let (mut first, mut active_on) = (exposed, None);
+        let mut last = exposed.map(|day| day.max(from));
         for did in ended.did.iter().filter(counts) {
             let day = did.day.max(from);
             if let Some(done) = last.filter(|done| *done != day) {
