@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from streamer.errors import SettingsError
 from streamer.settings import limits
 from streamer.settings.durations import DAY_MS, date_of
-from streamer.settings.event_fields import ALL_FIELDS, EXPOSURES
+from streamer.settings.event_fields import ALL_FIELDS, EXPOSURES, KINDS
 from streamer.settings.experiments import Experiment, percentile_of
 from streamer.settings.labels import is_value
 from streamer.settings.paths import path_of
@@ -132,20 +132,35 @@ def _validate_arm(s: Settings, e: Experiment, at: str) -> None:
         f"outcomes = {e.outcomes!r}: only with dimension, whose values events carry, not with arm; "
         f"{at}",
     )
+    require(
+        len(e.key) <= limits.MAX_LABEL_CHARS,
+        f"key of {len(e.key)} characters: at most {limits.MAX_LABEL_CHARS}; {at}",
+    )
     for path in paths:
-        path_of(path)
-        require(
-            path not in s.dimension_names,
-            f"arm = {path!r} is a dimension: write dimension = {path!r}; {at}",
-        )
-        require(
-            path not in ALL_FIELDS,
-            f"arm = {path!r} is a field of events: name one that says an arm; {at}",
-        )
+        _validate_path(s, path, at)
     require(
         len(s.arm_paths) <= limits.MAX_ARM_PATHS,
         f"{len(s.arm_paths)} paths say arms; at most {limits.MAX_ARM_PATHS}: use one that has the "
         f"arms of several experiments; {at}",
+    )
+
+
+def _validate_path(s: Settings, path: str, at: str) -> None:
+    """Each field of events in our own shape is one thing."""
+    first = str(path_of(path)[0])
+    require(
+        path not in s.dimension_names,
+        f"arm = {path!r} is a dimension: write dimension = {path!r}; {at}",
+    )
+    if s.reads_sources:
+        return
+    theirs = {s.events.fields.get(ours, ours): ours for ours in (*s.dimension_names, *ALL_FIELDS)}
+    custom = {name: "one of a custom metric" for kind in KINDS for name in s.custom_fields[kind]}
+    known = {**custom, **theirs}
+    require(
+        first not in known,
+        f"arm = {path!r}: {first} is a field of events, {known.get(first)}: name one that says "
+        f"arms alone; {at}",
     )
 
 

@@ -5,7 +5,11 @@ A value is the arm itself, or it says the arms of several experiments by their k
 - a text, a number, true or false: the arm; a text may also be a list `ranker:new,layout:wide`;
 - an object that names an experiment and an arm: that one; any other object: arms by experiment, and
   the arm that it names, if it does;
+- an object with fields that are called like experiments of PostHog or Amplitude: those alone;
+  LaunchDarkly's state of all flags;
 - a list of objects that name an experiment and an arm, of pairs, or of texts `ranker:new`.
+
+An experiment or an arm may be named by an object with a key.
 """
 
 from __future__ import annotations
@@ -25,16 +29,21 @@ BY_PATH = "experiment_arms"
 """Field of rekeyed events with an object: path → value."""
 EXPERIMENT_NAMES = (
     *("experiment", "experiment_key", "experimentKey", "experiment_name", "experimentName"),
-    *("experiment_id", "experimentId", "flagKey", "flag_key", "feature_flag.key"),
+    *("experiment_id", "experimentId", "allocatedExperiment", "flagKey", "flag_key"),
+    "feature_flag.key",
     *("featureFlag", "featureName", "feature", "flag", "gate", "config", "test"),
     *("key", "name", "id"),
 )
 ARM_NAMES = (
     *("arm", "variant", "variation", "variationKey", "variation_key", "variationName"),
     *("variation_name", "feature_flag.result.variant", "feature_flag.variant"),
+    *("feature_flag.result.value", "experimentGroupName", "experiment_group"),
     *("group", "groupName", "group_name", "bucket", "treatment"),
-    *("variationId", "variation_id", "value"),
+    *("variationId", "variation_id", "gateValue", "value", "ruleID"),
 )
+EXPERIMENT_OBJECTS = ("experiment", "feature", "flag", "test")
+ARM_OBJECTS = ("arm", "variant", "variation", "treatment", "group", "result")
+PROPERTY = re.compile(r"(?:\$feature/|\[Experiment\] )(.*)", re.DOTALL)
 Said = tuple[str | None, str]
 """Key of an experiment, None: whichever the value is of; and the arm."""
 
@@ -116,6 +125,14 @@ def said_by_element(element: Any) -> list[Said]:
 
 
 def said_by_object(value: Object) -> list[Said]:
+    named = [(match[1], its) for key, its in value.items() if (match := PROPERTY.fullmatch(key))]
+    if named:
+        return [(key, text) for key, its in named if (text := text_of(its))]
+    if "$flagsState" in value:
+        states = value["$flagsState"]
+        flags = states.items() if isinstance(states, Object) else ()
+        arms = [(flag, text_of(value.get(flag)) or variation_of(its)) for flag, its in flags]
+        return [(flag, arm) for flag, arm in arms if arm]
     if one := assignment_of(value):
         return one
     found: list[Said] = []
@@ -130,13 +147,24 @@ def said_by_object(value: Object) -> list[Said]:
 
 def assignment_of(value: Object) -> list[Said]:
     """The experiment and the arm that an object names; nothing where it lacks one of them."""
-    experiment, arm = first_of(value, EXPERIMENT_NAMES), first_of(value, ARM_NAMES)
+    experiment = first_of(value, EXPERIMENT_NAMES) or key_of(value, EXPERIMENT_OBJECTS)
+    arm = first_of(value, ARM_NAMES) or key_of(value, ARM_OBJECTS)
     return [(experiment, arm)] if experiment and arm else []
 
 
 def first_of(value: Object, names: tuple[str, ...]) -> str:
     """The text of the first of some fields that has one."""
     return next((text for name in names if (text := text_of(value.get(name)))), "")
+
+
+def key_of(value: Object, names: tuple[str, ...]) -> str:
+    """The key in the first of some fields that holds an object with one."""
+    objects = [its for name in names if isinstance(its := value.get(name), Object)]
+    return next((key for its in objects if (key := first_of(its, ("key", "name", "id")))), "")
+
+
+def variation_of(state: Any) -> str:
+    return first_of(state, ("variation",)) if isinstance(state, Object) else ""
 
 
 def assignments_in(text: str) -> list[Said]:

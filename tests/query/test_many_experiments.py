@@ -320,7 +320,7 @@ def test_an_interaction_of_two_experiments_is_found(is_found: bool) -> None:
         ),
         (
             {"experiments": [experiment("e", arm="item_id")]},
-            "arm = 'item_id' is a field of events",
+            "arm = 'item_id': item_id is a field of events, item_id: name one that says arms alone",
         ),
         (
             {"experiments": [experiment("e", arm="a", outcomes="attributed")]},
