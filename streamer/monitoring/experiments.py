@@ -52,6 +52,7 @@ _ADVICE: Mapping[str, str] = {
     Action.UNDECIDED: ORANGE,
     Action.DO_NOT_TRUST: RED,
     Action.DO_NOT_TRUST_ARMS: RED,
+    Action.MEASURE: "text",
 }
 _COLUMNS = {"lift": "lift", "lower": "from", "upper": "to"}
 _NO_DIFFERENCE = (Step(None, "text"), Step(0, "text"))

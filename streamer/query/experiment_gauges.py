@@ -49,7 +49,7 @@ def _inferences(
 @series(
     "experiment_users",
     labels=("experiment", "arm"),
-    formula="users with an impression in the arm and in no other one",
+    formula="users exposed to the arm and to no other one",
     unit="users",
     empty="absent before the first day",
 )
@@ -63,7 +63,7 @@ def _users(known: CounterInputs) -> Iterator[Sample]:
 @series(
     "experiment_users_in_several_arms",
     labels=("experiment",),
-    formula="users with impressions in several arms",
+    formula="users exposed to several arms",
     unit="users",
     empty="absent before the first day",
 )
@@ -229,8 +229,8 @@ def _verdict(known: CounterInputs) -> Iterator[Sample]:
 )
 def _recommendation(known: CounterInputs) -> Iterator[Sample]:
     """What to do: `ship`, `wait`, `stop: harm`, `stop: no effect worth shipping`, `keep running`,
-    `ended without a decision`, `do not trust: split` or `do not trust: users in several arms`;
-    `arm`: the one to ship or doing harm, else empty."""
+    `ended without a decision`, `do not trust: split`, `do not trust: users in several arms` or, of
+    a holdout, `holdout`; `arm`: the one to ship or doing harm, else empty."""
     for found in known.experiments:
         if (advice := found.recommendation) is not None:
             yield (found.experiment.name, str(advice.action), advice.arm or ""), 1

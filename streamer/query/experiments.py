@@ -105,7 +105,7 @@ class ExperimentReadout:
 
     @property
     def several_arms_ratio(self) -> float:
-        """Share of the users with an impression in an arm who had one in another arm, too."""
+        """Share of the users exposed to an arm who were exposed to another one, too."""
         exposed = self.users_in_several_arms + sum(self.users.values())
         return self.users_in_several_arms / exposed if exposed else 0.0
 
