@@ -107,7 +107,7 @@ async def measure(name: str, impressions: int) -> dict[str, object]:
     run.partition.refresh_user_sums()
     refresh_s = time.process_time() - begun
     await run.commit()
-    memory_mb = rss_mb()
+    memory_mb, sizes = rss_mb(), run.partition.core.sizes()
     recovered, load_seconds, _ = await take_over(run)
     measures = run.catalogue.experiment_measures
     views = [view_of(recovered)]
@@ -119,7 +119,8 @@ async def measure(name: str, impressions: int) -> dict[str, object]:
         "cpu_us_an_event": round(1e6 * cpu_s / events, 2),
         "refresh_s": round(refresh_s, 2),
         "worker_mb": round(memory_mb),
-        "bytes_a_user": round(run.partition.core.sizes()["user_days"] / len(users)),
+        "bytes_an_exposure": round(sizes["exposures"] / max(1, sizes["exposures_rows"])),
+        "bytes_a_user_besides": round(sizes["user_days"] / len(users)),
         "stored_mb": round(sum(map(len, run.store.held[0].values())) / 1e6, 1),
         "recovery_s": round(load_seconds, 2),
         "read_s": round(read_s, 2),

@@ -686,18 +686,23 @@ impl Experiments {
 
     /// Number of rows that the limit bounds: by slot, by time, or of exposures, whichever are most.
     pub fn rows(&self) -> usize {
-        let tables = &self.tables;
-        let rows = [
-            tables.days.len(),
-            tables.pending.len(),
-            tables.exposures.len(),
-        ];
-        rows.into_iter().max().unwrap_or(0)
+        self.user_rows().max(self.tables.exposures.len())
     }
 
-    /// Bytes of memory.
+    /// Number of rows by slot or by time, whichever are more.
+    pub fn user_rows(&self) -> usize {
+        self.tables.days.len().max(self.tables.pending.len())
+    }
+
+    /// Rows of exposures: number and bytes.
+    pub fn exposure_rows(&self) -> (usize, usize) {
+        let exposures = &self.tables.exposures;
+        (exposures.len(), exposures.nbytes())
+    }
+
+    /// Bytes of memory, but for those of exposures.
     pub fn nbytes(&self) -> usize {
-        self.tables.nbytes()
+        self.tables.nbytes() - self.tables.exposures.nbytes()
             + self.sums.nbytes()
             + self.delta.nbytes()
             + self.dirty.allocation_size()

@@ -181,9 +181,10 @@ have twelve bits for those of all rollups: of more than four each has an equal s
 MAX_CATALOG = 1_000_000_000
 """Items of a catalogue, and users: as many as there are people."""
 MAX_USER_DAYS = 4_000_000
-"""(user, day, values of dimensions) within the days of each experiment, each with the sums that
-metrics need; and as many (user, time) of who is not exposed yet, within ``max_lateness``. Beyond it
-a sample of the users. About 75 bytes each, and 8 for every sum."""
+"""(user, day, values of dimensions) within the days of any experiment, each with the sums that
+metrics need; as many (user, time) of who may still enter one, within ``max_lateness``; and as many
+(user, experiment, arm). Beyond it a sample of the users. About 75 bytes each, and 8 for every sum;
+the last 50 where users are in ten experiments, 200 where they are in one."""
 MAX_USER_ROWS = 100_000
 """Rows of one user in each of the two tables above, so that a robot does not fill them."""
 MAX_OPEN_SESSIONS = 2_000_000
@@ -402,8 +403,9 @@ class Limits(Section, frozen=True):
     user_items: int = MAX_USER_ITEMS
     """(user, item, segment) of a partition in the longest window; beyond it users are sampled."""
     user_days: int = MAX_USER_DAYS
-    """Rows of a partition for what users did on each day of each experiment, and as many for events
-    of users who are not exposed yet, for `time.max_lateness`; beyond it users are sampled."""
+    """Rows of a partition for what users did on each day of any experiment, as many for events of
+    users who may still enter one, for `time.max_lateness`, and as many for their arms; beyond it
+    users are sampled."""
     items: int = MAX_ITEM_ROWS
     """(item, segment, pane) of one window in a partition; beyond it items are sampled."""
     crossings: int = MAX_CROSSING_ROWS
