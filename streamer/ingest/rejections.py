@@ -20,6 +20,7 @@ from streamer.ingest.mapping import how_written, path_said, place_of
 from streamer.ingest.record import record_decoder
 from streamer.settings import limits
 from streamer.settings.event_fields import (
+    EXPOSURES,
     FIELDS,
     LINE_TYPES,
     MOMENTS,
@@ -223,7 +224,12 @@ class Explainer:
         if reason == "kind":
             return f"a value that [sources.kind] names: {self._kinds(log)}"
         if field == "type":
-            return TYPE_OF_KIND[kind] if kind in TYPE_OF_KIND else f"one of {', '.join(LINE_TYPES)}"
+            if kind in TYPE_OF_KIND:
+                return TYPE_OF_KIND[kind]
+            reads_all = self._settings.reads_sources or EXPOSURES in self._settings.logs
+            read = [t for t, of in LINE_TYPES.items() if reads_all or of != EXPOSURES]
+            else_ = "" if reads_all else "; or exposure, with kafka.topics.exposures"
+            return f"one of {', '.join(read)}{else_}"
         known_log = self._settings.logs.get(log)
         if field in MOMENTS and known_log is not None and self._settings.reads_sources:
             source = self._settings.sources[known_log.source]
