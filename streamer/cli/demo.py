@@ -22,7 +22,6 @@ from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import msgspec
 from aiohttp import web
 from aiokafka import AIOKafkaProducer
 from rich.box import SIMPLE_HEAD
@@ -137,7 +136,7 @@ traffic_rise = 0  # live traffic is faster than the log
 
 async def _demo(args: argparse.Namespace, settings: Settings, path: str) -> int:
     stop = stopped()
-    names = msgspec.structs.astuple(settings.kafka.topics)
+    names = settings.kafka.topics.named.values()
     await create_topics(settings.kafka.brokers, names, PARTITIONS)
     async with (
         _producer(settings) as producer,

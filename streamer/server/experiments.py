@@ -65,7 +65,7 @@ class ExperimentsApi:
     async def experiments(self, request: web.Request) -> web.Response:
         """The list of all experiments by what they need; ``only``: what one must need."""
         if unknown := set(request.query) - {"only"}:
-            refusal = f"unknown parameter {min(unknown)!r}: {request.path} takes only only"
+            refusal = f"unknown parameter {min(unknown)!r}: {request.path} takes 'only'"
             return error_answer(400, refusal)
         async with self._lock:
             stored, _ = await self._stored()
@@ -84,7 +84,7 @@ class ExperimentsApi:
         if name not in stored:
             return error_answer(404, unknown_experiment(name, stored))
         if unknown := set(request.query) - {"by", "across"}:
-            refusal = f"unknown parameter {min(unknown)!r}: {request.path} takes by or across"
+            refusal = f"unknown parameter {min(unknown)!r}: {request.path} takes 'by' or 'across'"
             return error_answer(400, refusal)
         if "across" in request.query:
             return await self._across(stored, name, request.query["across"])

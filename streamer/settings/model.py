@@ -37,10 +37,15 @@ class Topics(Section, frozen=True):
     """Late and rejected records, unchanged, with headers that say why."""
 
     @cached_property
+    def named(self) -> dict[str, str]:
+        """Key → the name of the topic, of all that are used."""
+        topics: dict[str, str | None] = {key: getattr(self, key) for key in self.__struct_fields__}
+        return {key: topic for key, topic in topics.items() if topic is not None}
+
+    @cached_property
     def by_kind(self) -> dict[str, str]:
         """Kind of events → the name of their topic."""
-        topics: dict[str, str | None] = {kind: getattr(self, kind) for kind in ALL_KINDS}
-        return {kind: topic for kind, topic in topics.items() if topic is not None}
+        return {kind: self.named[kind] for kind in ALL_KINDS if kind in self.named}
 
 
 class Kafka(Connection, frozen=True):

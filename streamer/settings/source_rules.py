@@ -256,8 +256,7 @@ def _validate_rekeyed(s: Settings, read: Mapping[str, str]) -> None:
             "kafka.rekeyed = true: a source has events of exposures, which need a topic to be "
             "written to: set kafka.topics.exposures"
         )
-    for kind in s.kafka.topics.__struct_fields__:
-        topic = getattr(s.kafka.topics, kind)
+    for kind, topic in s.kafka.topics.named.items():
         if topic in read:
             raise SettingsError(
                 f"topic {topic!r} is in {read[topic]} and kafka.topics.{kind}: with kafka.rekeyed "

@@ -122,7 +122,7 @@ def _validate_items(s: Settings) -> None:
 def _validate_kafka(kafka: Kafka) -> None:
     keyed_by = kafka.keyed_by
     require(keyed_by in (None, "user"), f"kafka.keyed_by = {keyed_by!r}: must be 'user' or unset")
-    names = list(msgspec.structs.astuple(kafka.topics))
+    names = list(kafka.topics.named.values())
     require(len(set(names)) == len(names), f"kafka.topics: {names} must be five different names")
 
 

@@ -35,7 +35,7 @@ def check(
     topics: Topics | None = None,
 ) -> tuple[int, list[str]]:
     """Exit code and findings."""
-    names = {name: getattr(topics or Topics(), name) for name in Topics.__struct_fields__}
+    names = (topics or Topics()).named
     path = folder / "streamer.toml"
     path.write_text(
         f'[kafka]\nbrokers = "{kafka}"\n[kafka.topics]\n'

@@ -98,7 +98,7 @@ def test_topics_alone_can_be_created_with_a_retention(
 ) -> None:
     tag = uuid.uuid4().hex[:8]
     made = Topics(**{name: f"{name}-{tag}" for name in Topics.__struct_fields__})
-    names = [getattr(made, name) for name in Topics.__struct_fields__]
+    names = list(made.named.values())
     config = settings_file(tmp_path, kafka, made)
     try:
         create = ["produce", "-c", str(config), "--create", "3", "--retention", "2d"]

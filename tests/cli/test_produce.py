@@ -41,7 +41,7 @@ READ_SECONDS = 30.0
 
 def settings_file(folder: Path, brokers: str, topics: Topics) -> Path:
     path = folder / "streamer.toml"
-    names = "".join(f'{name} = "{getattr(topics, name)}"\n' for name in Topics.__struct_fields__)
+    names = "".join(f'{name} = "{topic}"\n' for name, topic in topics.named.items())
     path.write_text(f'[kafka]\nbrokers = "{brokers}"\n[kafka.topics]\n{names}')
     return path
 
@@ -50,7 +50,7 @@ def read(brokers: str, topics: Topics, count: int) -> dict[str, list[Any]]:
     """All records of the five topics by kind, in offset order of each partition."""
 
     async def poll() -> list[Any]:
-        names = [getattr(topics, name) for name in Topics.__struct_fields__]
+        names = list(topics.named.values())
         consumer = AIOKafkaConsumer(*names, bootstrap_servers=brokers, auto_offset_reset="earliest")
         await consumer.start()
         found: list[Any] = []

@@ -187,7 +187,7 @@ def secured_topics(secured: SecuredKafka) -> Iterator[Topics]:
     """Topics of this test alone, with two partitions."""
     tag = uuid.uuid4().hex[:8]
     topics = Topics(**{name: f"{name}-{tag}" for name in Topics.__struct_fields__})
-    names = [getattr(topics, name) for name in Topics.__struct_fields__]
+    names = list(topics.named.values())
 
     async def make() -> None:
         await create_topics(secured.brokers, names, 2)

@@ -203,7 +203,7 @@ def document_of(
     brokers: str, topics: Topics, redis_url: str, prefix: str, more: Mapping[str, Any]
 ) -> dict[str, Any]:
     """A settings file for these servers; the group is called like the prefix."""
-    names = {name: getattr(topics, name) for name in Topics.__struct_fields__}
+    names = topics.named
     return {
         **more,
         "kafka": {

@@ -207,7 +207,8 @@ async def test_what_is_not_there(site: Site, capsys: pytest.CaptureFixture[str])
     assert (code, "'soon' is not a day" in err) == (2, True)
     status, answer = await site.get("/api/experiments/none")
     assert (status, "no experiment 'none'" in answer["error"]) == (404, True)
-    for path, known in (("/api/experiments", "none"), ("/api/experiments/ranker", "only by")):
+    paths = {"/api/experiments": "'only'", "/api/experiments/ranker": "'by' or 'across'"}
+    for path, known in paths.items():
         status, answer = await site.get(f"{path}?surface=home")
         message = f"unknown parameter 'surface': {path} takes {known}"
         assert (status, answer["error"]) == (400, message)

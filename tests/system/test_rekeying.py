@@ -44,7 +44,7 @@ async def source_topic(brokers: str) -> AsyncIterator[str]:
 
 
 def document_of(brokers: str, source: str, names: Topics, group: str) -> Event:
-    topics = {name: getattr(names, name) for name in Topics.__struct_fields__}
+    topics = names.named
     kind = {"field": "event", "impression": ["shown"], "click": ["clicked"], "ignored": ["page"]}
     fields = {"user_id": "who.id", "ts": "at", "item_id": "what.sku", "event_id": "who.nothing"}
     return {

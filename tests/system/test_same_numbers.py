@@ -56,12 +56,12 @@ def produced(kafka: str, case: Case) -> Iterator[Topics]:
     topics = Topics(**{name: f"{name}-{tag}" for name in Topics.__struct_fields__})
 
     async def make() -> None:
-        await create_topics(kafka, [getattr(topics, n) for n in topics.__struct_fields__], 4)
+        await create_topics(kafka, list(topics.named.values()), 4)
         await produce(kafka, topics, case.log)
 
     asyncio.run(make())
     yield topics
-    names = [getattr(topics, name) for name in Topics.__struct_fields__]
+    names = list(topics.named.values())
     asyncio.run(delete_topics(kafka, names))
 
 

@@ -37,7 +37,7 @@ class Behind:
         self.server.advertised_port = self.proxy.port
         await asyncio.to_thread(self.server.start)
         self.proxy.target = self.server.port
-        names = [getattr(self.names, name) for name in Topics.__struct_fields__]
+        names = list(self.names.named.values())
         await create_topics(self.proxy.brokers, names, partitions)
 
 
