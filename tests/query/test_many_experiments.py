@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime
+from collections import Counter
 from collections.abc import Mapping
+from itertools import combinations
 from random import Random
 from typing import Any
 
@@ -12,14 +14,16 @@ import pytest
 
 from streamer.errors import SettingsError, UsageError
 from streamer.query.experiment_list import Readouts, list_document, listed, only, read_one
+from streamer.query.experiment_metrics import by_arm
 from streamer.query.experiment_pairs import interaction_document, pairs, pairs_document
 from streamer.settings import limits
 from streamer.settings.durations import DAY_MS
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from streamer.sources.replay import Replay
-from streamer.state.user_days import Across, Days
+from streamer.state.user_days import Across, Arm, Days
 from streamer.stats.experiments.recommendation import Action
+from streamer.stats.experiments.trials import cumulated
 from tests.support.assigned import FIRST, FIRST_MS, events, experiment, exposure, replayed
 
 DEFAULTS = {"arm": "experiments", "metrics": [{"name": "ctr_ratio"}, {"name": "clicks_per_user"}]}
@@ -245,6 +249,47 @@ def test_splits_that_depend_on_each_other_are_named() -> None:
     assert found[0].independence.users == 400
     made = pairs_document(replay.experiments(), replay.pairs())
     assert made["words"] == "3 pairs of experiments share users; 1 problem."
+
+
+@pytest.mark.parametrize("is_found", [False, True])
+def test_users_and_clicks_of_pairs_are_those_of_a_plain_recount(is_found: bool) -> None:
+    def of(user: int) -> Mapping[str, str]:
+        dice = Random(user)
+        return {name: dice.choice(("old", "new")) for name in "abc" if dice.random() < 0.7}
+
+    log = list(events(300, of, days=2))
+    for user in range(0, 300, 9):  # seen in two arms of a: out of every pair with it
+        at = FIRST_MS + 3_600_000 + user
+        other = {"user_id": f"u{user}", "item_id": "i", "experiments": {"a": "old"}}
+        log += [{"type": "impression", "ts": at, **other}]
+        log += [{"type": "impression", "ts": at + 1, **other, "experiments": {"a": "new"}}]
+    log.sort(key=lambda event: int(event["ts"]))
+    own = [] if is_found else [experiment(name) for name in "abc"]
+    replay = replayed(settings_of(*own, defaults=DEFAULTS), log, 3)
+    saw: dict[str, dict[str, set[str]]] = {}
+    clicks: Counter[str] = Counter()
+    for event in log:
+        who = str(event["user_id"])
+        clicks[who] += event["type"] == "click"
+        for name, arm in event["experiments"].items():
+            saw.setdefault(who, {}).setdefault(name, set()).add(arm)
+    arms = {u: {n: min(a) for n, a in its.items() if len(a) == 1} for u, its in saw.items()}
+    expected: Counter[tuple[Arm, Arm]] = Counter()
+    cells: Counter[tuple[str, str]] = Counter()
+    for who, its in arms.items():
+        expected.update(combinations(sorted(its.items()), 2))
+        if {"b", "c"} <= its.keys():
+            cells[its["c"], its["b"]] += clicks[who]
+    assert replay.pairs() == expected
+    stored = replay.experiments()
+    one, two = stored["b"], stored["c"]
+    sums = replay.sums_of_days(Across(one.trial, two.trial, one.so_far))
+    for other_arm, parts in sums.items():
+        cell = cumulated(one.trial, parts, one.so_far[-1])
+        found = by_arm(one.trial, one.ratios["ctr_ratio"], cell)
+        for arm, its_sums in found.items():
+            users = expected[("b", arm), ("c", other_arm)]
+            assert (its_sums.n, its_sums.x) == (users, cells[other_arm, arm])
 
 
 def test_layers_and_holdouts_share_no_users() -> None:
