@@ -1,10 +1,15 @@
-"""Counts, and numbers of partitions, in one line of text."""
+"""Numbers in one line of text: counts, values of metrics, and changes of them, with three
+significant digits. The page writes them by the same rules (``server/web/format.js``)."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from decimal import ROUND_HALF_UP, Decimal
+from math import isfinite
 
 _SHOWN = 8
+MINUS = "\u2212"
+_TINY = 1e-6
 
 
 def counted(count: int, noun: str) -> str:
@@ -14,6 +19,95 @@ def counted(count: int, noun: str) -> str:
     ('1 user', '1,200 users')
     """
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def number(value: float) -> str:
+    """Three significant digits.
+
+    >>> [number(value) for value in (0.123456, 3.125, 1234.5, 0, -0.5)]
+    ['0.123', '3.13', '1,235', '0', '−0.500']
+    """
+    if abs(value) < _TINY:
+        return "0"
+    if abs(value) >= 999.5:
+        return _fixed(value, 0)
+    exponent = int(f"{value:.2e}".partition("e")[2])
+    return _fixed(value, max(0, 2 - exponent))
+
+
+def percent(value: float) -> str:
+    """A share.
+
+    >>> percent(0.0059), percent(0), percent(0.2)
+    ('0.590%', '0%', '20.0%')
+    """
+    return f"{number(100 * value)}%"
+
+
+def share(value: float) -> str:
+    """A share of the settings, which has few digits by itself.
+
+    >>> share(0.2), share(1 / 3)
+    ('20%', '33.3%')
+    """
+    return f"{100 * value:.3g}%"
+
+
+def value_text(form: str, value: float) -> str:
+    """The value of a metric by its form: percent, seconds or number.
+
+    >>> value_text("percent", 0.0059), value_text("seconds", 29.13), value_text("number", 0.0069)
+    ('0.590%', '29.1 s', '0.00690')
+    """
+    if form == "percent":
+        return percent(value)
+    return f"{number(value)} s" if form == "seconds" else number(value)
+
+
+def change(value: float) -> str:
+    """A relative change, in whole percent from a tenth on; from twice as much more on as a factor.
+
+    >>> [change(value) for value in (-1, -0.293, 0.042, 0, 2)]
+    ['−100%', '−29%', '+4.2%', '0%', '3.0 times']
+    """
+    if not isfinite(value):
+        return "no bound"
+    if value >= 1.995:
+        return f"{_fixed(1 + value, 1)} times"
+    size = whole_percent(abs(value))
+    if size == "0%":
+        return size
+    return f"{'+' if value > 0 else MINUS}{size}"
+
+
+def whole_percent(value: float) -> str:
+    """A size in whole percent, below a tenth with one decimal; nearly all is not all.
+
+    >>> [whole_percent(size) for size in (0.421, 0.05, 0, 0.9999, 1)]
+    ['42%', '5.0%', '0%', '99.9%', '100%']
+    """
+    if 0.995 <= value < 1:
+        return "99.9%"
+    text = _fixed(100 * value, 0 if value >= 0.0995 else 1)
+    return "0%" if text == "0.0" else f"{text}%"
+
+
+def difference(form: str, value: float) -> str:
+    """A difference of two values of a metric; of shares in points of a hundred.
+
+    >>> difference("percent", -0.00196), difference("seconds", 1.25), difference("number", 0)
+    ('−0.196 points', '+1.25 s', '0')
+    """
+    scaled = 100 * value if form == "percent" else value
+    unit = {"percent": " points", "seconds": " s"}.get(form, "")
+    text = number(scaled)
+    return f"{'+' * (scaled > 0 and text != '0')}{text}{unit}"
+
+
+def _fixed(value: float, decimals: int) -> str:
+    """With so many decimals, halves away from 0, as browsers round."""
+    rounded = Decimal(value).quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP)
+    return f"{rounded:,}".replace("-", MINUS)
 
 
 def partitions_in_words(numbers: Collection[int]) -> str:

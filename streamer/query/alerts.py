@@ -41,7 +41,8 @@ class AlertEvaluation(Verdicts):
         at_ms: int,
     ) -> None:
         self.panes: Panes = panes_of(settings, alert, measures, views)
-        super().__init__(alert, self.panes, 1 / measures.ratios[alert.metric].unit, at_ms)
+        ratio = measures.ratios[alert.metric]
+        super().__init__(alert, self.panes, 1 / ratio.unit, at_ms, ratio.form)
 
     def segments(self) -> list[Segment]:
         """Everything together, and each segment of the windows that are compared."""

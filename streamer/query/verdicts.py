@@ -27,12 +27,14 @@ class Verdicts:
     """What is said of a segment at a time, from its windows: the present one, the one before, and
     those of past days."""
 
-    def __init__(self, alert: Alert, panes: WindowPanes, unit: float, at_ms: int) -> None:
-        """``unit``: what one unit of Σx / Σy is worth."""
+    def __init__(
+        self, alert: Alert, panes: WindowPanes, unit: float, at_ms: int, form: str = "number"
+    ) -> None:
+        """``unit``: what one unit of Σx / Σy is worth; ``form``: how values are written."""
         self.alert, self.unit, self._windows = alert, unit, panes
         self.pane_ms, self.mature_ms = panes.series.pane_ms, at_ms - panes.series.lag_ms
         self._newest = self.mature_ms // self.pane_ms
-        self.rule = ChangeRule(alert.drop, alert.level, alert.direction == "higher")
+        self.rule = ChangeRule(alert.drop, alert.level, alert.direction == "higher", form)
         self._traffic = TrafficRule(alert.traffic_drop, alert.traffic_rise, alert.level)
         self._window_at: dict[int, Sums] = {}
         self._days_of: dict[Segment, list[GroupSums]] = {}

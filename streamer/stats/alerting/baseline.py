@@ -15,9 +15,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from math import inf, isfinite
+from math import inf
 from statistics import median
 
+from streamer import formatting
 from streamer.settings import limits
 from streamer.settings.alerts import LEVEL
 from streamer.stats.alerting.bounds import Noise
@@ -105,11 +106,13 @@ STATUSES: Mapping[Status, StatusWords] = {
 @dataclass(frozen=True, slots=True)
 class ChangeRule:
     """What is tolerated: a relative ``drop`` of the metric (0.1: one tenth), or a rise by as much
-    where lower is better. ``level`` is that of each end of the intervals."""
+    where lower is better. ``level`` is that of each end of the intervals; ``form`` says how values
+    are written in reasons."""
 
     drop: float = 0.1
     level: float = LEVEL
     higher_is_better: bool = True
+    form: str = "number"
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +164,7 @@ def compare(
     >>> day = GroupSums(x=tuple(range(40, 56)), y=(1000,) * 16)
     >>> half = GroupSums(x=tuple(range(20, 36)), y=(1000,) * 16)
     >>> compare(half, [day] * 7, ChangeRule(drop=0.1)).reason
-    '0.0275 is 42.1% below the baseline of 0.0475 (7 days): by at least 35.3%, beyond 10.0%'
+    '0.0275 is 42% below the usual 0.0475 (7 days): by at least 35%, beyond 10%'
     >>> compare(GroupSums(), [day] * 7, ChangeRule()).reason
     'nothing was counted, though 16,000 are usual'
     >>> weekdays = [[(380, 16000)] * 4, *[[(760, 16000)] * 4] * 6]
@@ -314,7 +317,7 @@ def _obstacle(
         return Status.NO_BASELINE, f"{known} of at least {least_days} past windows have traffic"
     assert past.value is not None
     if past.value <= 0:
-        return Status.NO_BASELINE, "the baseline of {0.baseline:.4g} is not above 0"
+        return Status.NO_BASELINE, "nothing above 0 in the past windows to compare with"
     if past.unit_variance is None or now.occupied < 2:
         return Status.TOO_LITTLE, "all traffic is of one random group of users"
     return None
@@ -391,25 +394,35 @@ def _reason(status: Status, rule: ChangeRule, found: MetricChange) -> str:
     assert found.change is not None
     assert found.change_low is not None
     assert found.change_high is not None
+    assert found.value is not None
+    assert found.baseline is not None
     side = "below" if found.change < 0 else "above"
     versus = _VERSUS[found.compared].format(found.days)
-    text = (
-        f"{found.value:.4g} is {abs(found.change):.1%} {side} the baseline of "
-        f"{found.baseline:.4g} ({versus})"
-    )
+    value, baseline = (formatting.value_text(rule.form, x) for x in (found.value, found.baseline))
+    text = f"{value} is {size_text(found.change)} {side} the usual {baseline} ({versus})"
+    tolerated = formatting.share(rule.drop)
     if status.is_regression:
-        least = min(abs(found.change_low), abs(found.change_high))
-        return f"{text}: by at least {least:.1%}, beyond {rule.drop:.1%}"
-    highest = f"{found.change_high:+.1%}" if isfinite(found.change_high) else "no bound above"
-    text += f", between {found.change_low:+.1%} and {highest}"
+        least = min((found.change_low, found.change_high), key=abs)
+        return f"{text}: by at least {size_text(least)}, beyond {tolerated}"
+    low, high = (formatting.change(end) for end in (found.change_low, found.change_high))
+    text += f", between {low} and {high}"
     if status is Status.WITHIN:
         return text
     if status is Status.PERHAPS:
-        return f"{text}: worse, but not proved beyond the tolerated {rule.drop:.1%}"
+        return f"{text}: worse, but not proved beyond the tolerated {tolerated}"
     what = "fall" if rule.higher_is_better else "rise"
     is_little = status is Status.TOO_LITTLE
     why = "there is too little traffic" if is_little else "past days differ too much"
-    return f"{text}: {why} to rule out a {what} of {rule.drop:.1%}"
+    return f"{text}: {why} to rule out a {what} of {tolerated}"
+
+
+def size_text(change: float) -> str:
+    """How large a change is, without its sign.
+
+    >>> size_text(-0.421), size_text(2.5)
+    ('42%', '250%')
+    """
+    return formatting.whole_percent(abs(change))
 
 
 LARGEST_RISE = 9.0

@@ -55,7 +55,7 @@ def against_reference(
     if past.value is None:
         return replace(found, reason="nothing was counted in the reference week")
     if past.value <= 0:
-        return replace(found, reason=f"the reference of {found.baseline:.4g} is not above 0")
+        return replace(found, reason="nothing above 0 in the reference week to compare with")
     if len(pairs) < LEAST_DAYS:
         why = f"{len(pairs)} of at least {LEAST_DAYS} weekdays have traffic in both weeks"
         return replace(found, status=Status.TOO_LITTLE, reason=why)

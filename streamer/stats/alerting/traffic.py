@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import exp, log, sqrt
 
-from streamer.formatting import counted
+from streamer.formatting import change, counted, share, whole_percent
 from streamer.settings.alerts import LEVEL
 from streamer.stats.alerting.baseline import LEAST_DAYS, Status
 from streamer.stats.alerting.past import trimmed
@@ -63,7 +63,7 @@ def judge_traffic(
 
     >>> week = [9000, 10000, 11000, 10500, 9500, 10200, 0]
     >>> judge_traffic(1000, [week], 500, TrafficRule()).reason
-    '1,000 events are 89.8% below the usual 9,825 (7 days): by at least 85.0%, beyond 50.0%'
+    '1,000 events are 90% below the usual 9,825 (7 days): by at least 85%, beyond 50%'
     >>> judge_traffic(200_000, [week], 500, TrafficRule()).status.value
     'risen'
     >>> judge_traffic(8000, [week], 500, TrafficRule()).status.value
@@ -150,16 +150,16 @@ def _reason(status: Status, found: Traffic, rule: TrafficRule) -> str:
         past = f"the same weekday, {found.windows} weeks"
     text = (
         f"{counted(found.events, 'event')} {'is' if found.events == 1 else 'are'} "
-        f"{abs(found.change):.1%} {side} the usual {found.usual:,.0f} ({past})"
+        f"{whole_percent(abs(found.change))} {side} the usual {found.usual:,.0f} ({past})"
     )
     if status is Status.DROPPED:
-        return f"{text}: by at least {-found.change_high:.1%}, beyond {rule.drop:.1%}"
+        return f"{text}: by at least {whole_percent(-found.change_high)}, beyond {share(rule.drop)}"
     if status is Status.RISEN:
-        return f"{text}: by at least {found.change_low:.1%}, beyond {rule.rise:.1%}"
-    text += f", between {found.change_low:+.1%} and {found.change_high:+.1%}"
+        return f"{text}: by at least {whole_percent(found.change_low)}, beyond {share(rule.rise)}"
+    text += f", between {change(found.change_low)} and {change(found.change_high)}"
     if status is Status.WITHIN:
         return text
     if status is Status.PERHAPS:
         tolerated = rule.drop if found.change < 0 else rule.rise
-        return f"{text}: not proved beyond the tolerated {tolerated:.1%}"
+        return f"{text}: not proved beyond the tolerated {share(tolerated)}"
     return f"{text}: past days differ too much to tell whether it is within the tolerance"

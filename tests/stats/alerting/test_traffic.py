@@ -11,6 +11,7 @@ from scipy.stats import t as student
 from scipy.stats import trim_mean
 from scipy.stats.mstats import winsorize
 
+from streamer.formatting import change
 from streamer.stats.alerting.baseline import Status
 from streamer.stats.alerting.traffic import Traffic, TrafficRule, judge_traffic
 
@@ -66,8 +67,8 @@ def test_where_nothing_can_be_said_it_says_why() -> None:
 
 
 def test_one_event_is_singular() -> None:
-    assert judge(1).reason.startswith("1 event is 100.0% below the usual")
-    assert judge(0).reason.startswith("0 events are 100.0% below the usual")
+    assert judge(1).reason.startswith("1 event is 99.9% below the usual")
+    assert judge(0).reason.startswith("0 events are 100% below the usual")
 
 
 def test_a_weekday_of_few_events_varies_as_they_do() -> None:
@@ -94,9 +95,11 @@ def test_a_weekend_is_usual_once_weeks_are_known() -> None:
     weekdays = [[2000, 2100, 1900, 2050], *[[10_000, 10_200, 9900, 10_100]] * 6]
     sunday = judge_traffic(2000, weekdays, 100, RULE)
     assert sunday.status == Status.WITHIN
+    assert sunday.change_low is not None
+    assert sunday.change_high is not None
     assert sunday.reason == (
         "2,000 events are 1.2% below the usual 2,025 (the same weekday, 4 weeks), between "
-        f"{sunday.change_low:+.1%} and {sunday.change_high:+.1%}"
+        f"{change(sunday.change_low)} and {change(sunday.change_high)}"
     )
     assert judge_traffic(600, weekdays, 100, RULE).status == Status.DROPPED
     assert judge_traffic(10_000, weekdays, 100, RULE).status == Status.RISEN
