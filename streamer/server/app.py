@@ -12,6 +12,7 @@ from streamer.errors import StreamerError
 from streamer.notices import Notices
 from streamer.query.readings import SeriesBlock
 from streamer.server.alert_history import AlertHistoryApi
+from streamer.server.annotations import AnnotationsApi, is_annotation
 from streamer.server.api import Api
 from streamer.server.authentication import guards, is_open
 from streamer.server.experiments import ExperimentsApi
@@ -86,7 +87,8 @@ def _process_blocks(process: ProcessCollector) -> Iterator[SeriesBlock]:
 def application(exporter: Exporter, notices: Notices | None = None) -> web.Application:
     """The web application over an exporter. ``notices``: where trouble is logged."""
     settings, pages = exporter.settings.exporter, Pages(exporter)
-    middlewares = [errors(notices or Notices()), host_guard(settings, is_open), *guards(settings)]
+    asking = guards(settings, is_annotation)
+    middlewares = [errors(notices or Notices()), host_guard(settings, is_open), *asking]
     app = web.Application(middlewares=[*middlewares, gate()])
     app.on_response_prepare.append(add_headers)
     app.router.add_get("/metrics", pages.metrics)
@@ -94,6 +96,7 @@ def application(exporter: Exporter, notices: Notices | None = None) -> web.Appli
     ExperimentsApi(exporter).add_routes(app)
     HistoryApi(exporter).add_routes(app)
     AlertHistoryApi(exporter).add_routes(app)
+    AnnotationsApi(exporter).add_routes(app)
     app.router.add_get("/healthz", pages.healthz)
     app.router.add_get("/readyz", pages.readyz)
     add_pages(app)

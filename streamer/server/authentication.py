@@ -51,8 +51,11 @@ def tls_context(exporter: ExporterSettings) -> ssl.SSLContext | None:
     return context
 
 
-def guards(exporter: ExporterSettings) -> list[Any]:
-    """Middleware of aiohttp: nothing, or the question who asks.
+def guards(
+    exporter: ExporterSettings, has_token: Callable[[web.Request], bool] = lambda _: False
+) -> list[Any]:
+    """Middleware of aiohttp: nothing, or the question who asks. ``has_token``: whether a request is
+    one that is answered by a token instead.
 
     SettingsError where the password cannot be read.
     """
@@ -63,7 +66,7 @@ def guards(exporter: ExporterSettings) -> list[Any]:
 
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if is_open(request.path) or _is_welcome(request, expected):
+        if is_open(request.path) or has_token(request) or _is_welcome(request, expected):
             return await handler(request)
         return web.Response(
             status=401, text="this page needs the exporter's user name and password\n", headers=_ASK

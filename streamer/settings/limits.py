@@ -372,6 +372,16 @@ ALERT_HISTORY_SEGMENTS = 30
 """Segments in the history of an alert, at most: the largest ones."""
 SLOW_DOCUMENT_SHARE = 0.02
 """Share of the time that an exporter spends at most on the history of alerts, or on crossings."""
+MAX_ANNOTATIONS = 500
+"""Marks from outside that are kept: the oldest leave."""
+MAX_ANNOTATION_CHARS = 200
+"""Length of the text of one."""
+MAX_ANNOTATION_BYTES = 4096
+"""Bytes of one, as it is posted and stored."""
+RECENT_MS = 3_600_000
+"""How far back an exporter looks to say what became of records lately."""
+RECENT_STEP_MS = 60_000
+"""How often it remembers its counters for that."""
 MERGED_STATISTICS = 16
 """Metrics whose panes are kept merged between commits: those whose course was asked for last."""
 HISTORY_SERIES = 200

@@ -251,6 +251,11 @@ class ExporterSettings(Section, frozen=True):
     """Its password; better from the environment, or use the file."""
     password_file: str | None = None
     """File that holds the password."""
+    annotations_token: str | None = None
+    """Who has it may mark deployments and campaigns on the charts (`POST /api/annotations`); better
+    from the environment, or use the file."""
+    annotations_token_file: str | None = None
+    """File that holds the token."""
     series_warning: int = 50_000
     """`streamer check` and `streamer run` warn where more series than this are to be expected."""
 

@@ -240,6 +240,14 @@ def _validate_exporter(exporter: ExporterSettings) -> None:
         exporter.tls_keyfile is None or exporter.tls_certfile is not None,
         "exporter.tls_keyfile is set without exporter.tls_certfile",
     )
+    require(
+        exporter.annotations_token is None or exporter.annotations_token_file is None,
+        "exporter has both annotations_token and annotations_token_file: keep one",
+    )
+    require(
+        exporter.annotations_token is None or len(exporter.annotations_token) >= 8,
+        "exporter.annotations_token is shorter than 8 characters",
+    )
     passwords = (exporter.password is not None) + (exporter.password_file is not None)
     require(
         passwords == (exporter.username is not None),

@@ -6,6 +6,8 @@ import time
 from collections.abc import Mapping, Sequence
 
 from streamer.ingest.hash_key import HashKey
+from streamer.settings import limits
+from streamer.state.annotations import Annotation
 from streamer.state.store import Answer, Commit, Stored, new_claim
 from streamer.state.worker_report import WorkerReport
 
@@ -21,6 +23,7 @@ class MemoryStore:
         self.key: HashKey | None = None
         self.keys: dict[str, bool] = {}
         self.reported: dict[str, WorkerReport] = {}
+        self.marks: dict[str, Annotation] = {}
 
     async def check(self) -> None:
         """Memory keeps what it was given."""
@@ -118,6 +121,14 @@ class MemoryStore:
 
     async def leave(self, worker: str) -> None:
         self.reported.pop(worker, None)
+
+    async def annotate(self, mark: Annotation) -> None:
+        self.marks[new_claim()] = mark
+        marks = sorted(self.marks.items(), key=lambda pair: pair[1].at_ms)
+        self.marks = dict(marks[-limits.MAX_ANNOTATIONS :])
+
+    async def annotations(self) -> dict[str, Annotation]:
+        return dict(self.marks)
 
     async def fullness(self) -> str | None:
         return None

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from streamer.ingest.hash_key import HashKey
+from streamer.state.annotations import Annotation
 from streamer.state.worker_report import WorkerReport
 
 
@@ -118,6 +119,12 @@ class Store(Protocol):
 
     async def reports(self) -> list[WorkerReport]:
         """The last report of every worker, silent ones included."""
+
+    async def annotate(self, mark: Annotation) -> None:
+        """Keep a mark from outside; of more than ``limits.MAX_ANNOTATIONS`` the oldest leave."""
+
+    async def annotations(self) -> dict[str, Annotation]:
+        """The marks by their ids, the oldest first."""
 
     async def fullness(self) -> str | None:
         """In words how full the store is, where it takes no more; None where it does, or does not

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from streamer.errors import StoreError
 from streamer.ingest.hash_key import HashKey
+from streamer.state.annotations import Annotation
 from streamer.state.memory import MemoryStore
 from streamer.state.store import Answer, Commit, Stored
 from streamer.state.worker_report import WorkerReport
@@ -184,6 +185,12 @@ class SimStore:
 
     async def leave(self, worker: str) -> None:
         """Nobody reads it."""
+
+    async def annotate(self, mark: Annotation) -> None:
+        """Nobody reads it."""
+
+    async def annotations(self) -> dict[str, Annotation]:
+        return {}
 
     async def fullness(self) -> str | None:
         return None

@@ -10,6 +10,7 @@ import asyncio
 import pytest
 
 from streamer.settings import limits
+from streamer.state.annotations import Annotation
 from streamer.state.store import Answer, Commit, Store
 from streamer.state.worker_report import WorkerReport
 
@@ -181,3 +182,16 @@ class StoreSuite:
 
     async def test_a_fit_store_passes_its_check(self, store: Store) -> None:
         await store.check()
+
+    async def test_marks_are_kept_up_to_a_bound(self, store: Store) -> None:
+        assert await store.annotations() == {}
+        most = limits.MAX_ANNOTATIONS
+        for i in (*range(most), most + 1, 5):
+            await store.annotate(Annotation(i, f"mark {i}", i + 1 if i % 2 else None))
+        found = list((await store.annotations()).values())
+        assert len(found) == most
+        assert [mark.at_ms for mark in found] == sorted(mark.at_ms for mark in found)
+        assert found[-1] == Annotation(
+            most + 1, f"mark {most + 1}", most + 2 if most % 2 == 0 else None
+        )
+        assert Annotation(0, "mark 0") not in found

@@ -15,6 +15,7 @@ Redis Cluster too.
 | ``prefix:{p}:b:name`` | string | one blob: immutable, named by claim and number |
 | ``prefix:keyed`` | hash | log → 1: its topic is keyed by user, 0: it was not once |
 | ``prefix:workers`` | hash | worker → its last report (no state), and when |
+| ``prefix:annotations`` | hash | id → a mark from outside (no state) |
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from streamer.ingest.hash_key import HashKey, key_text
 from streamer.settings import limits
 from streamer.settings.model import Redis as RedisSettings
 from streamer.settings.redis_url import place_of
+from streamer.state.annotations import Annotation, stored_annotations
 from streamer.state.redis.client import client, failures
 from streamer.state.redis.input import decoded, hash_key, whole
 from streamer.state.store import Answer, Commit, Stored, new_claim
@@ -59,6 +61,10 @@ class Keys:
     @property
     def workers(self) -> str:
         return f"{self.prefix}:workers"
+
+    @property
+    def annotations(self) -> str:
+        return f"{self.prefix}:annotations"
 
     def claim(self, partition: int) -> str:
         return f"{self.prefix}:{{{partition}}}:claim"
@@ -328,6 +334,18 @@ class RedisStore:
     async def leave(self, worker: str) -> None:
         with self._errors("cannot delete the report of a worker"):
             await self.redis.hdel(self.keys.workers, worker)
+
+    async def annotate(self, mark: Annotation) -> None:
+        with self._errors("cannot store a mark"):
+            await self.redis.hset(self.keys.annotations, new_claim(), msgspec.json.encode(mark))
+        marks = list(await self.annotations())
+        if gone := marks[: -limits.MAX_ANNOTATIONS]:
+            with self._errors("cannot delete old marks"):
+                await self.redis.hdel(self.keys.annotations, *gone)
+
+    async def annotations(self) -> dict[str, Annotation]:
+        with self._errors("cannot read the marks"):
+            return stored_annotations(await self.redis.hgetall(self.keys.annotations))
 
     async def close(self) -> None:
         await cast(Callable[[], Awaitable[None]], self.redis.aclose)()
