@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from typing import Any
@@ -10,12 +11,15 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
+from streamer.encoding.segments import ALL
 from streamer.metrics.catalogue import PREFIX
 from streamer.metrics.compared_metrics import ComparedRatio
 from streamer.query.alerts import AlertEvaluation
 from streamer.query.checks import CHECKS
 from streamer.query.crossings import crossings_document
-from streamer.query.what_was_read import of_counters
+from streamer.query.firing import firing_documents
+from streamer.query.readings import Readout
+from streamer.query.why import sentences
 from streamer.server.documents import Documents, UnknownValueError
 from streamer.server.exporter import Exporter
 from streamer.server.scrape import accepts_gzip
@@ -23,6 +27,7 @@ from streamer.server.slow_documents import SlowDocuments
 from streamer.settings.alerts import Alert
 from streamer.settings.labels import OF_READINGS, UNRESERVED
 from streamer.stats.alerting.baseline import STATUSES
+from streamer.stats.alerting.traffic import Traffic
 
 
 class Api:
@@ -78,6 +83,7 @@ class Api:
             for i in b.present
             if not b.labels[i]
         }
+        read, silent = self.exporter.what_was_read(result)
         return json_answer(
             {
                 "is_ready": self.exporter.health.is_ready,
@@ -90,6 +96,8 @@ class Api:
                 "partitions": self.exporter.reader.count,
                 "owned": sum(p == "owned" for r in present for p in r.owned.values()),
                 "lag_records": lags,
+                "behind_seconds": self.exporter.behind_seconds(),
+                "silent": [{**each._asdict(), "text": each.text} for each in silent],
                 "users_behind_seconds": single.get(f"{PREFIX}users_behind_seconds", 0.0),
                 "inexact": [
                     {"metrics": each.metrics, "cause": each.cause, "text": each.sentence}
@@ -99,7 +107,7 @@ class Api:
                     {"worker": r.worker, "is_present": r.is_present, "partitions": sorted(r.owned)}
                     for r in reports
                 ],
-                "read": of_counters(self.settings, result).as_json(),
+                "read": read.as_json(),
                 "dimensions": self.settings.dimension_names,
                 "windows": list(self.settings.windows.lengths_ms),
             }
@@ -109,7 +117,7 @@ class Api:
         """What is said of every segment that an alert watches."""
         if refused := without_parameters(request):
             return refused
-        watched = (await self.exporter.read()).watched
+        result = await self.exporter.read()
         ratios = self.exporter.catalogue.alert_measures.ratios
         names = self.settings.dimension_names
         listed = [
@@ -123,15 +131,72 @@ class Api:
                 "segment": dict(zip(names, w.segment, strict=True)),
                 "checks": w.document(),
             }
-            for w in watched
+            for w in result.watched
         ]
-        checks = [{"name": check.name, "title": check.title} for check in CHECKS]
-        statuses = [{"status": each, **asdict(words)} for each, words in STATUSES.items()]
-        return json_answer({"alerts": listed, "checks": checks, "statuses": statuses})
+        return json_answer(
+            {
+                "alerts": listed,
+                "declared": [alert.name for alert in self.settings.alerts],
+                "firing": self._firing(result),
+                "checks": [{"name": check.name, "title": check.title} for check in CHECKS],
+                "statuses": [{"status": each, **asdict(words)} for each, words in STATUSES.items()],
+            }
+        )
+
+    def _firing(self, result: Readout) -> list[dict[str, Any]]:
+        _, silent = self.exporter.what_was_read(result)
+        pipeline = self.exporter.recent.pipeline(self.exporter.behind_seconds() or 0.0)
+        ratios = self.exporter.catalogue.alert_measures.ratios
+        names = self.settings.dimension_names
+        return firing_documents(result.watched, ratios, names, pipeline, silent)
 
     async def explain(self, request: web.Request) -> web.Response:
         """Why a metric that an alert watches moved: the change from its baseline by segment."""
         query = dict(request.query)
+        segment = query.pop("segment", "")
+        try:
+            alert = self._explained_alert(query)
+        except UnknownValueError as error:
+            is_unknown = set(query) - {"alert", "metric", "window"}
+            return error_answer(400 if is_unknown else 404, str(error))
+        result = await self.exporter.read()
+        names = self.settings.dimension_names
+        watched = {w.segment: w for w in result.watched if w.alert.name == alert.name}
+        segments = {segment_text(names, each): each for each in watched}
+        if segment not in ("", *segments):
+            known = ", ".join(name for name in segments if name) or "none"
+            return error_answer(404, f"{alert.name} has no segment {segment!r}; there are {known}")
+        chosen = [value for value in segments.get(segment, ()) if value != ALL]
+        whole = watched.get((ALL,) * len(names))
+        check = whole.checks.get("traffic") if whole else None
+        traffic = check.found if check is not None and isinstance(check.found, Traffic) else None
+        document = await asyncio.to_thread(self._explanation, alert, " · ".join(chosen), traffic)
+        return json_answer({**document, "crossings": await self._crossings_of(alert)})
+
+    def _explanation(self, alert: Alert, chosen: str, traffic: Traffic | None) -> dict[str, Any]:
+        measures, views = self.exporter.catalogue.alert_measures, self.exporter.reader.views
+        of = measures.ratios[alert.metric]
+        windows = AlertEvaluation(self.settings, alert, measures, views, self.exporter.at_ms)
+        explained = windows.explained()
+        return {
+            "alert": alert.name,
+            "metric": alert.metric,
+            **named(of),
+            "window": alert.window,
+            "baseline": alert.baseline,
+            "compared": windows.compared,
+            "traffic": [
+                {"segment": name, "now": now, "usual": usual}
+                for name, now, usual in windows.explained_traffic()
+            ],
+            "segments_by": alert.segments,
+            "chosen": chosen,
+            "sentences": list(sentences(explained, of.form, windows.unit, chosen, traffic)),
+            **explained.document(windows.unit),
+        }
+
+    def _explained_alert(self, query: Mapping[str, str]) -> Alert:
+        """The alert that a query chooses, of several that fit the one of most segments."""
         metric, window = query.get("metric", ""), query.get("window", "")
         fitting = [
             alert
@@ -144,33 +209,11 @@ class Api:
         if unknown or not fitting:
             alerts = "; ".join(f"{a.metric} over {a.window}" for a in self.settings.alerts)
             problem = f"unknown parameter {min(unknown)!r}" if unknown else "no such alert"
-            refusal = (
+            raise UnknownValueError(
                 f"{problem}: choose by alert, metric and window; the settings have "
                 f"{alerts or 'none'}"
             )
-            return error_answer(400 if unknown else 404, refusal)
-        alert = max(fitting, key=lambda a: len(a.segments))
-        await self.exporter.refresh()
-        reader = self.exporter.reader
-        measures = self.exporter.catalogue.alert_measures
-        windows = AlertEvaluation(self.settings, alert, measures, reader.views, self.exporter.at_ms)
-        return json_answer(
-            {
-                "alert": alert.name,
-                "metric": alert.metric,
-                **named(measures.ratios[alert.metric]),
-                "window": alert.window,
-                "baseline": alert.baseline,
-                "compared": windows.compared,
-                "traffic": [
-                    {"segment": name, "now": now, "usual": usual}
-                    for name, now, usual in windows.explained_traffic()
-                ],
-                "segments_by": alert.segments,
-                **await asyncio.to_thread(lambda: windows.explained().document(windows.unit)),
-                "crossings": await self._crossings_of(alert),
-            }
-        )
+        return max(fitting, key=lambda a: len(a.segments))
 
     async def _crossings_of(self, alert: Alert) -> dict[str, object] | None:
         """Where an alert's metric moved; None where it keeps no crossings."""
@@ -184,6 +227,16 @@ class Api:
         return await asyncio.to_thread(
             crossings_document, self.settings, alert, measures, reader.views, at_ms
         )
+
+
+def segment_text(names: Sequence[str], segment: Sequence[str]) -> str:
+    """A segment as addresses have it; empty for everything together.
+
+    >>> segment_text(("variant", "surface"), ("all", "women"))
+    'surface:women'
+    """
+    pairs = zip(names, segment, strict=True)
+    return ",".join(f"{name}:{value}" for name, value in pairs if value != ALL)
 
 
 def without_parameters(request: web.Request) -> web.Response | None:

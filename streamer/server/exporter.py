@@ -13,10 +13,13 @@ from streamer.kafka.log_ends import LogEnds
 from streamer.metrics.catalogue import Catalogue
 from streamer.query.experiment_list import Readouts
 from streamer.query.readings import Readout, ReadoutCache, SeriesBlock, readout, sampled_blocks
+from streamer.query.silence import Silence, silences
+from streamer.query.what_was_read import WhatWasRead, of_counters
 from streamer.server import processor
 from streamer.server.failures import place_of
 from streamer.server.health import Health, Standstill, health, lag_records, unread_topics
 from streamer.server.processor import ProcessorInputs
+from streamer.server.recent import Recent
 from streamer.settings import limits
 from streamer.settings.model import Settings
 from streamer.settings.redis_url import place_of as place_of_url
@@ -60,6 +63,8 @@ class Exporter:
         """Time of the store's clock, which is that of commits, when it was read last."""
         self.at_ms = 0
         """Time at which windows were read last."""
+        self.recent = Recent()
+        self._read_of: tuple[Readout, WhatWasRead, list[Silence]] | None = None
         self._turns = SingleFlight()
         self._sums = ReadoutCache(experiments=Readouts(time.monotonic))
 
@@ -118,8 +123,28 @@ class Exporter:
             readout, self.settings, self.catalogue, views, live_ms, self._sums, keyed, unread
         )
         self._last[at_stream] = state, result
+        if not at_stream and self.recent.is_due(self.now_ms):
+            self.what_was_read(result)
         self.readout_seconds = time.perf_counter() - started
         return result
+
+    def what_was_read(self, result: Readout) -> tuple[WhatWasRead, list[Silence]]:
+        """What was read of the topics by the last readout, and of what nothing comes any more."""
+        if self._read_of is None or self._read_of[0] is not result:
+            read = of_counters(self.settings, result)
+            self._read_of = result, read, silences(self.settings, result)
+        self.recent.note(self.now_ms, self._read_of[1])
+        return self._read_of[1], self._read_of[2]
+
+    def behind_seconds(self) -> float | None:
+        """How far what is shown is behind the logs: by their records at the present rate, or by the
+        age of the newest event. None where records wait, and neither is known yet."""
+        waiting = sum(self.lags.values())
+        if not waiting or self.files:
+            return 0.0
+        rate = self.recent.per_second()
+        age = max(0.0, (self.now_ms - self.reader.stream_ms) / 1000)
+        return max(age, waiting / rate) if rate else (age or None)
 
     def _live_ms(self, now_ms: int) -> int | None:
         """Stream time plus the time that live traffic has been silent, if it was live and all of

@@ -1,0 +1,196 @@
+"""What fires now, in sentences for whoever is on call: what, how much and at least how much, where,
+and whether it looks like lost data or like a change of what users do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from streamer.encoding.segments import ALL
+from streamer.formatting import change, counted, value_text, whole_percent
+from streamer.metrics.compared_metrics import ComparedRatio
+from streamer.query.checks import CHECKS, AlertVerdict
+from streamer.query.silence import Silence
+from streamer.stats.alerting.baseline import LEAST_EVENTS, MetricChange, Status
+from streamer.stats.alerting.traffic import Traffic
+
+_BEHIND_SECONDS = 60.0
+_MOST = {"refused": 0.01, "late": 0.01, "unattributed": 0.2}
+"""Shares beyond which the pipeline is the first thing to look at."""
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """What became of records lately. ``period``: since when, in words; shares are None where
+    nothing was read."""
+
+    behind_seconds: float = 0.0
+    period: str = ""
+    refused: float | None = None
+    late: float | None = None
+    unattributed: float | None = None
+
+    @property
+    def problems(self) -> list[str]:
+        """What is beyond what a healthy pipeline shows, in words."""
+        found = []
+        if self.behind_seconds > _BEHIND_SECONDS:
+            found.append(f"what is shown is {self.behind_seconds:,.0f} s behind the logs")
+        shares = {
+            "refused": (self.refused, "of the records were refused"),
+            "late": (self.late, "of the events came too late to count"),
+            "unattributed": (self.unattributed, "of the clicks joined no impression"),
+        }
+        for name, (share, words) in shares.items():
+            if share is not None and share > _MOST[name]:
+                found.append(f"{whole_percent(share)} {words} {self.period}")
+        return found
+
+    @property
+    def words(self) -> str:
+        """Its state in one line.
+
+        >>> Pipeline(0.3, "in the past 50 minutes", 0.0, 0.001, 0.03).words
+        'refused 0%, late 0.1%, clicks without an impression 3.0% in the past 50 minutes'
+        """
+        shares = {
+            "refused": self.refused,
+            "late": self.late,
+            "clicks without an impression": self.unattributed,
+        }
+        known = [f"{n} {whole_percent(share)}" for n, share in shares.items() if share is not None]
+        return f"{', '.join(known)} {self.period}" if known else "no records lately"
+
+
+def firing_documents(
+    watched: Sequence[AlertVerdict],
+    ratios: Mapping[str, ComparedRatio],
+    names: Sequence[str],
+    pipeline: Pipeline,
+    silent: Sequence[Silence] = (),
+) -> list[dict[str, Any]]:
+    """A document for each segment of which a check is bad, the one that has lost most first.
+    ``names``: of the dimensions."""
+    found = []
+    for verdict in watched:
+        bad = [
+            check for check in CHECKS if (v := verdict.checks.get(check.name)) and v.status.is_bad
+        ]
+        if bad:
+            of = _Firing(verdict, bad[0].name, ratios[verdict.alert.metric], names)
+            found.append((of.loss(watched), of.document(pipeline, silent)))
+    found.sort(key=lambda pair: -pair[0])
+    return [document for _, document in found]
+
+
+@dataclass(frozen=True)
+class _Firing:
+    """One segment, and the check of which is spoken first."""
+
+    verdict: AlertVerdict
+    check: str
+    ratio: ComparedRatio
+    dimensions: Sequence[str]
+
+    @property
+    def own(self) -> dict[str, str]:
+        """The dimensions that its segment has a value of."""
+        pairs = zip(self.dimensions, self.verdict.segment, strict=True)
+        return {name: value for name, value in pairs if value != ALL}
+
+    @property
+    def change(self) -> MetricChange | Traffic:
+        """What the check says."""
+        return self.verdict.checks[self.check].found
+
+    def document(self, pipeline: Pipeline, silent: Sequence[Silence]) -> dict[str, Any]:
+        """As ``/api/alerts`` shows it."""
+        what, where = self._what(), ", ".join(f"{n} {v}" for n, v in self.own.items())
+        return {
+            "alert": self.verdict.alert.name,
+            "segment": dict(zip(self.dimensions, self.verdict.segment, strict=True)),
+            "name": ", ".join(self.own.values()) or "all together",
+            "where": where or "all together",
+            "check": self.check,
+            "status": self.change.status,
+            "sign": "▲" if (self.change.change or -1.0) > 0 else "▼",
+            "headline": what,
+            "size": self._size(),
+            "evidence": self._evidence(pipeline, silent),
+            "likely": self._likely(pipeline),
+        }
+
+    def _what(self) -> str:
+        of = f" of {', '.join(self.own.values())}" if self.own else ""
+        found = self.change
+        if isinstance(found, Traffic):
+            usual = 0 if found.usual is None else found.usual
+            return f"Traffic{of} is {counted(found.events, 'event')} instead of {usual:,.0f}"
+        title = f"{self.ratio.title}{of}"
+        if found.status is Status.NO_TRAFFIC:
+            return f"{title}: nothing was counted, {found.expected_support:,.0f} are usual"
+        now, usual_value = (
+            "unknown" if value is None else value_text(self.ratio.form, value)
+            for value in (found.value, found.baseline)
+        )
+        where = " in the past 7 days" if self.check == "reference" else ""
+        return f"{title} is {now}{where} instead of {usual_value}"
+
+    def _size(self) -> str:
+        """ "−100%, at least −78%": the end of the interval that is nearer to none."""
+        found = self.change
+        if found.change is None or found.change_low is None or found.change_high is None:
+            return ""
+        least = min((found.change_low, found.change_high), key=abs)
+        return f"{change(found.change)}, at least {change(least)}"
+
+    def _evidence(self, pipeline: Pipeline, silent: Sequence[Silence]) -> list[str]:
+        """What tells data from reality, a line each."""
+        lines = []
+        traffic = self.verdict.checks.get("traffic")
+        if self.check != "traffic" and traffic is not None and isinstance(traffic.found, Traffic):
+            of, usual = traffic.found, traffic.found.usual
+            beside = "" if usual is None else f", usually {usual:,.0f}"
+            lines.append(f"traffic {of.events:,}{beside}")
+        lines += [
+            each.text[0].lower() + each.text[1:]
+            for each in silent
+            if self.own.get(each.dimension) == each.value
+        ]
+        return [*lines, pipeline.words]
+
+    def _likely(self, pipeline: Pipeline) -> str:
+        """What it looks like, as far as numbers show."""
+        if problems := pipeline.problems:
+            return f"look at the data first: {'; '.join(problems)}"
+        traffic, found = self.verdict.checks.get("traffic"), self.verdict.metric.found
+        if traffic is not None and traffic.status.is_bad:
+            return "traffic has moved, too: look for lost impressions, or for fewer visitors"
+        if found.status is Status.NO_TRAFFIC:
+            return "nothing comes: look for lost impressions, or for a surface that is off"
+        assert isinstance(found, MetricChange)
+        expected = (found.baseline or 0) * found.support
+        if found.value == 0 and self.ratio.form == "percent" and expected >= LEAST_EVENTS:
+            return (
+                f"looks like lost events: not one of about {expected:,.0f} that are usual came, "
+                "with traffic as it is"
+            )
+        return "the pipeline is healthy: looks like a real change"
+
+    def loss(self, watched: Sequence[AlertVerdict]) -> float:
+        """How much of its alert's whole is gone, to put the worst first."""
+        found = self.change
+        if isinstance(found, Traffic):
+            own, whole = abs((found.usual or 0) - found.events), 1.0
+            every = [v.checks.get("traffic") for v in watched if v.alert is self.verdict.alert]
+            sizes = [v.found.usual or 0 for v in every if v and isinstance(v.found, Traffic)]
+            return own / max(whole, *sizes)
+        expected = (found.baseline or 0) * found.expected_support
+        lost = abs(found.change if found.change is not None else -1) * expected
+        sizes = [
+            (v.metric.found.baseline or 0) * v.metric.found.expected_support
+            for v in watched
+            if v.alert is self.verdict.alert and isinstance(v.metric.found, MetricChange)
+        ]
+        return lost / max(1e-12, *sizes)

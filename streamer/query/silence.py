@@ -1,0 +1,92 @@
+"""Segments of which nothing comes any more: they had events in the longest window, enough of them
+to expect some in a shorter one, and that has none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from streamer.encoding.segments import ALL
+from streamer.metrics.catalogue import PREFIX
+from streamer.query.readings import Readout
+from streamer.settings.labels import OTHER, UNKNOWN
+from streamer.settings.model import Settings
+
+LEAST_EXPECTED = 10
+"""Events that the longest window lets one expect in a shorter one; with so many, none at all is no
+chance. A window of less than an hour may be a quiet hour."""
+_LEAST_MS = 3_600_000
+_COUNTED = {"window_impressions": "impressions", "window_clicks": "clicks"}
+_Counts = Mapping[str, Mapping[str, float]]
+"""Window → name of the series → events."""
+
+
+class Silence(NamedTuple):
+    """No events of a kind in a ``window``. ``dimension`` and ``value``: of what, empty of
+    everything together; ``usual``: how many the longest window lets one expect."""
+
+    what: str
+    dimension: str
+    value: str
+    window: str
+    usual: int
+
+    @property
+    def text(self) -> str:
+        """
+        >>> Silence("clicks", "surface", "women", "24h", 12).text
+        'No clicks of surface women for at least 24h, in which about 12 are usual'
+        """
+        of = f" of {self.dimension} {self.value}" if self.dimension else ""
+        return (
+            f"No {self.what}{of} for at least {self.window}, in which about {self.usual:,} are "
+            "usual"
+        )
+
+
+def silences(settings: Settings, result: Readout) -> list[Silence]:
+    """Of everything together, or else of values of single dimensions; clicks only where there are
+    impressions."""
+    windows = dict(sorted(settings.windows.lengths_ms.items(), key=lambda pair: pair[1]))
+    segments = _segments(settings, result)
+    whole = list(_silent("", "", segments.get(("", ""), {}), windows))
+    if whole:
+        return whole
+    return [
+        found
+        for (dimension, value), counts in segments.items()
+        if value not in (OTHER, UNKNOWN)
+        for found in _silent(dimension, value, counts, windows)
+    ]
+
+
+def _segments(
+    settings: Settings, result: Readout
+) -> dict[tuple[str, str], dict[str, dict[str, float]]]:
+    """(dimension, value) → what was counted of it."""
+    names, found = settings.dimension_names, dict[tuple[str, str], dict[str, dict[str, float]]]()
+    for block in result.blocks:
+        if block.name.removeprefix(PREFIX) not in _COUNTED:
+            continue
+        for reading in block.readings():
+            own = [(n, reading.labels[n]) for n in names if reading.labels.get(n, ALL) != ALL]
+            if len(own) <= 1:
+                key = own[0] if own else ("", "")
+                counts = found.setdefault(key, {}).setdefault(reading.labels["window"], {})
+                counts[block.name.removeprefix(PREFIX)] = reading.value
+    return found
+
+
+def _silent(
+    dimension: str, value: str, counts: _Counts, windows: Mapping[str, int]
+) -> Iterator[Silence]:
+    """The longest window without impressions, else that without clicks."""
+    longest = list(windows)[-1]
+    for name, what in _COUNTED.items():
+        every = counts.get(longest, {}).get(name, 0)
+        for window in reversed(list(windows)):
+            usual = int(every * windows[window] / windows[longest])
+            is_known = window != longest and windows[window] >= _LEAST_MS
+            if is_known and usual >= LEAST_EXPECTED and not counts.get(window, {}).get(name, 0):
+                yield Silence(what, dimension, value, window, usual)
+                return

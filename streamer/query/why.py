@@ -1,0 +1,76 @@
+"""Why a metric moved, in sentences that are computed from the split of its change by segment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+from streamer.formatting import difference, value_text, whole_percent
+from streamer.stats.alerting.explain import Contribution, Explanation
+from streamer.stats.alerting.traffic import Traffic
+
+_MOST = Fraction(1, 2)
+"""A segment that gave so much of the change is named as where it comes from."""
+
+
+def sentences(
+    of: Explanation, form: str, unit: float, chosen: str, traffic: Traffic | None
+) -> Iterator[str]:
+    """What the split says, the most important first. ``chosen``: the name of a segment that is
+    asked about, or empty; ``traffic``: what is said of that of everything together.
+
+    >>> from streamer.stats.alerting.explain import explain
+    >>> then = {"women": (60, 10_000), "men": (90, 10_000)}
+    >>> now = {"women": (0, 10_000), "men": (88, 10_000)}
+    >>> for text in sentences(explain(now, then), "percent", 1.0, "women", None):
+    ...     print(text)
+    97% of the fall comes from women: 0.600% → 0%.
+    All other segments together: −0.0100 points.
+    Traffic did not cause it: shifts between segments give 0 points.
+    """
+    if not of.change or not of.parts:
+        return
+    scale = Fraction(unit)
+    parts = sorted(of.parts, key=lambda part: -part.total / of.change)  # type: ignore[operator]
+    first = next((part for part in parts if part.segment == chosen), parts[0])
+    fall = "fall" if of.change < 0 else "rise"
+    yield _of_part(first, of, form, unit, fall)
+    if first is not parts[0]:
+        yield _of_part(parts[0], of, form, unit, fall)
+    rest = of.change - sum(
+        (part.total for part in {first.segment: first, parts[0].segment: parts[0]}.values()),
+        Fraction(0),
+    )
+    if len(of.parts) > 1 + (first is not parts[0]):
+        yield f"All other segments together: {difference(form, float(rest * scale))}."
+    mix = difference(form, float(of.mix * scale))
+    is_mix = abs(of.mix) * 4 > abs(of.change)
+    cause = (
+        "Shifts of traffic between segments give"
+        if is_mix
+        else ("Traffic did not cause it: shifts between segments give")
+    )
+    yield f"{cause} {mix}."
+    if traffic is not None and (traffic.status.is_bad or traffic.status.words.kind == "warn"):
+        yield f"Traffic itself has moved: {traffic.reason}."
+
+
+def _of_part(part: Contribution, of: Explanation, form: str, unit: float, fall: str) -> str:
+    assert of.change is not None
+    share = part.total / of.change
+    if share > _MOST:
+        size = whole_percent(min(1.0, float(share)))
+        begin = f"{size} of the {fall} comes from {part.segment}"
+        begin = f"More than the whole {fall} comes from {part.segment}" if share > 1 else begin
+    elif share > 0:
+        begin = f"{part.segment} gives {whole_percent(float(share))} of the {fall}"
+    else:
+        begin = f"{part.segment} gives nothing of the {fall}"
+    if abs(part.mix) > abs(part.rate):
+        shares = f"{whole_percent(float(part.share_then))} → {whole_percent(float(part.share_now))}"
+        return f"{begin}, by its share of the traffic: {shares}."
+    values = (
+        "–" if rate is None else value_text(form, float(rate) * unit)
+        for rate in (part.rate_then, part.rate_now)
+    )
+    return f"{begin}: {' → '.join(values)}."

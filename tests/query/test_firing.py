@@ -1,0 +1,126 @@
+"""What is said to whoever is on call."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from streamer.metrics.catalogue import Catalogue
+from streamer.query.checks import AlertVerdict, CheckVerdict
+from streamer.query.firing import Pipeline, firing_documents
+from streamer.query.silence import Silence
+from streamer.settings.load import parse
+from streamer.stats.alerting.baseline import MetricChange, Status
+from streamer.stats.alerting.traffic import Traffic
+
+SETTINGS = parse({"alerts": [{"name": "ctr", "window": "24h", "segments": ["surface"]}]})
+RATIOS = Catalogue(SETTINGS).alert_measures.ratios
+HEALTHY = Pipeline(0.3, "in the past 50 minutes", 0.0, 0.001, 0.03)
+WOMEN = ("all", "women")
+GONE = MetricChange(
+    value=0.0,
+    low=0.0,
+    high=0.0014,
+    baseline=0.0059,
+    support=2603,
+    expected_support=2836.0,
+    days=7,
+    change=-1.0,
+    change_low=-1.0,
+    change_high=-0.78,
+    status=Status.DROPPED,
+)
+USUAL = Traffic(2603, 2836.0, 7, "days", -0.08, -0.2, 0.06, Status.WITHIN)
+
+
+def verdict(found: MetricChange, traffic: Traffic = USUAL, segment: Any = WOMEN) -> AlertVerdict:
+    checks = {"metric": CheckVerdict(found), "traffic": CheckVerdict(traffic)}
+    return AlertVerdict(SETTINGS.alerts[0], segment, checks)
+
+
+def documents(
+    *watched: AlertVerdict, pipeline: Pipeline = HEALTHY, silent: Any = ()
+) -> list[dict[str, Any]]:
+    return firing_documents(watched, RATIOS, SETTINGS.dimension_names, pipeline, silent)
+
+
+def test_a_line_says_what_and_at_least_how_much() -> None:
+    silence = Silence("clicks", "surface", "women", "24h", 15)
+    other = Silence("clicks", "surface", "men", "24h", 15)
+    (found,) = documents(verdict(GONE), silent=[silence, other])
+    assert found["headline"] == "Click-through rate of women is 0% instead of 0.590%"
+    assert found["size"] == "\u2212100%, at least \u221278%"
+    assert (found["sign"], found["where"], found["name"]) == ("▼", "surface women", "women")
+    assert found["evidence"] == [
+        "traffic 2,603, usually 2,836",
+        "no clicks of surface women for at least 24h, in which about 15 are usual",
+        HEALTHY.words,
+    ]
+    assert found["likely"].startswith("looks like lost events: not one of about 15 ")
+
+
+@pytest.mark.parametrize(
+    ("change", "traffic", "pipeline", "likely"),
+    [
+        (
+            replace(GONE, value=0.003, change=-0.5),
+            USUAL,
+            HEALTHY,
+            "the pipeline is healthy: looks like a real change",
+        ),
+        (
+            GONE,
+            USUAL,
+            replace(HEALTHY, refused=0.12, behind_seconds=90.0),
+            "look at the data first: what is shown is 90 s behind the logs; "
+            "12% of the records were refused in the past 50 minutes",
+        ),
+        (
+            GONE,
+            replace(USUAL, status=Status.DROPPED),
+            HEALTHY,
+            "traffic has moved, too: look for lost impressions, or for fewer visitors",
+        ),
+        (
+            replace(GONE, value=None, status=Status.NO_TRAFFIC),
+            USUAL,
+            HEALTHY,
+            "nothing comes: look for lost impressions, or for a surface that is off",
+        ),
+    ],
+)
+def test_data_or_reality(
+    change: MetricChange, traffic: Traffic, pipeline: Pipeline, likely: str
+) -> None:
+    (found,) = documents(verdict(change, traffic), pipeline=pipeline)
+    assert found["likely"] == likely
+
+
+def test_a_check_beside_the_metric_speaks_where_that_is_fine() -> None:
+    fine = replace(GONE, status=Status.WITHIN)
+    fallen = replace(
+        USUAL, events=100, change=-0.96, change_low=-0.99, change_high=-0.9, status=Status.DROPPED
+    )
+    (found,) = documents(verdict(fine, fallen))
+    assert found["headline"] == "Traffic of women is 100 events instead of 2,836"
+    assert (found["check"], found["size"]) == ("traffic", "\u221296%, at least \u221290%")
+
+
+def test_what_has_lost_most_stands_first_and_what_is_fine_not_at_all() -> None:
+    whole = replace(GONE, support=9000, expected_support=9000.0, change=-0.4, baseline=0.007)
+    small = replace(GONE, support=100, expected_support=100.0)
+    fine = replace(GONE, status=Status.WITHIN)
+    watched = [
+        verdict(small, segment=("all", "kids")),
+        verdict(GONE),
+        verdict(whole, segment=("all", "all")),
+        verdict(fine, segment=("all", "men")),
+    ]
+    assert [each["name"] for each in documents(*watched)] == ["all together", "women", "kids"]
+
+
+def test_a_pipeline_that_read_nothing_says_so() -> None:
+    assert Pipeline().words == "no records lately"
+    assert Pipeline().problems == []
