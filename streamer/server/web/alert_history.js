@@ -1,11 +1,22 @@
-// What alerts said in the past day, and when more may be said: /api/alerts/NAME.
+// What alerts say now: /api/alerts; what they said before, and when more may be said:
+// /api/alerts/NAME. Sections that are read together share it.
 
 import { Failure, get } from "./api.js";
 import * as format from "./format.js";
 import { ROLLUP } from "./segments.js";
 
-const KEPT_MS = 14_000; // sections that are read together share it
+const KEPT_MS = 14_000;
 const kept = new Map();
+let now = null;
+
+/** The document of /api/alerts, read again where it is old. */
+export async function readAlerts(signal) {
+  const startedMs = performance.now();
+  if (now === null || now.readMs < startedMs - KEPT_MS) {
+    now = { readMs: startedMs, found: await get("api/alerts", signal) };
+  }
+  return now.found;
+}
 
 /** What was read last of an alert's history; null where nothing was. */
 export function knownHistory(name) {
@@ -16,9 +27,9 @@ export function knownHistory(name) {
  * all else is shown without it. */
 export async function readHistories(names, signal) {
   for (const name of names) {
-    const now = performance.now();
-    if (!kept.has(name) || kept.get(name).readMs < now - KEPT_MS) {
-      kept.set(name, { readMs: now, found: knownHistory(name) });
+    const startedMs = performance.now();
+    if (!kept.has(name) || kept.get(name).readMs < startedMs - KEPT_MS) {
+      kept.set(name, { readMs: startedMs, found: knownHistory(name) });
       kept.get(name).found = await historyOf(name, signal);
     }
   }

@@ -1,10 +1,12 @@
 // The section of alerts: the status of every watched segment, and why a chosen one moved.
 
-import { readHistories } from "./alert_history.js";
+import { nameOf, readAlerts, readHistories } from "./alert_history.js";
 import { alertsOf, isWhole, showWatched } from "./alert_table.js";
 import { Failure, get } from "./api.js";
 import { showSplit } from "./contributions.js";
 import { byId, setNote, setOptions } from "./dom.js";
+import { whyOf } from "./firing.js";
+import * as format from "./format.js";
 import { chosen, remember } from "./url_state.js";
 
 const EVERY_MS = 15_000;
@@ -15,16 +17,28 @@ const HASH = "#explain";
 export class Alerts {
   #dueMs = 0;
   #followed = false;
-  #wanted = chosen().alert ?? null;
+  #wanted = whyOfAddress();
+  #offered = new Map();
+  #onChange;
 
   constructor(onChange) {
-    byId("explain-alert").addEventListener("change", (event) => {
-      this.#wanted = event.target.value;
-      remember({ alert: this.#wanted });
-      this.#dueMs = 0;
-      byId("why").classList.add("old");
-      onChange();
-    });
+    this.#onChange = onChange;
+    byId("explain-alert").addEventListener("change", ({ target }) => this.#choose(this.#offered.get(target.value)));
+  }
+
+  #choose(wanted) {
+    this.#wanted = wanted;
+    remember(wanted);
+    this.#dueMs = 0;
+    byId("why").classList.add("old");
+    this.#onChange();
+  }
+
+  /** Show why an alert's segment moved, and go there. */
+  ask(firing) {
+    this.#choose(whyOf(firing));
+    history.replaceState(null, "", HASH);
+    this.#goThere();
   }
 
   async refresh(health, signal) {
@@ -32,30 +46,36 @@ export class Alerts {
     if (startedMs < this.#dueMs) {
       return;
     }
-    const found = alertsOf(await get("api/alerts", signal));
+    const document = await readAlerts(signal);
+    const found = alertsOf(document);
     const isAny = found.entries.length > 0;
-    byId("no-alerts").hidden = isAny;
+    const declared = document.declared ?? [];
+    byId("no-alerts").hidden = isAny || declared.length > 0;
+    const waiting = `${format.counted(declared.length, "alert")} (${declared.join(", ")}), waiting for first events.`;
+    setNote(byId("alerts-waiting"), !isAny && declared.length ? waiting : "");
+    const firing = document.firing ?? [];
     if (isAny) {
       showWatched(found);
-      await this.#explain(found.entries, health.dimensions, signal);
+      await this.#explain(found.entries, firing, health.dimensions, signal);
     }
     byId("alerts-panel").hidden = !isAny;
     this.#dueMs = startedMs + EVERY_MS - 1000;
-    await readHistories([...new Set(found.open.map((each) => each.alert))], signal);
+    await readHistories([...new Set([...firing, ...found.open, ...found.decided].map((each) => each.alert))], signal);
     showWatched(found);
   }
 
-  async #explain(alerts, dimensions, signal) {
-    const names = [...new Set(alerts.map((each) => each.alert))];
-    const isKnown = names.includes(this.#wanted);
-    const name = isKnown ? this.#wanted : names[0];
-    const options = names.map((each) => ({ value: each, text: each }));
-    setOptions(byId("explain-alert"), options, name);
-    const missing = `The settings have no alert ${this.#wanted}; this is ${name}.`;
-    setNote(byId("why-missing"), isKnown || this.#wanted === null ? "" : missing);
-    const whole = alerts.find((each) => each.alert === name && isWhole(each));
+  /** Why the wanted segment moved; without a wish the first that fires, or all of the first alert. */
+  async #explain(entries, firing, dimensions, signal) {
+    const options = optionsOf(entries, firing);
+    const [first] = firing.length ? firing.map(whyOf) : options.map((option) => option.choice);
+    const wanted = this.#wanted.alert === undefined ? first : this.#wanted;
+    const choice = options.find((option) => isSame(option.choice, wanted))?.choice ?? first;
+    this.#offered = new Map(options.map((option) => [option.value, option.choice]));
+    setOptions(byId("explain-alert"), options, valueOf(choice));
+    setNote(byId("why-missing"), missing(options, this.#wanted, choice));
+    const whole = entries.find((each) => each.alert === choice.alert && isWhole(each));
     try {
-      const query = new URLSearchParams({ alert: name });
+      const query = new URLSearchParams({ alert: choice.alert, ...(choice.segment ? { segment: choice.segment } : {}) });
       showSplit(await get(`api/explain?${query}`, signal), whole, dimensions);
     } catch (failure) {
       if (!(failure instanceof Failure) || failure.status !== 404) {
@@ -70,10 +90,52 @@ export class Alerts {
   /** Go here once all sections are there, where the address says so. */
   follow() {
     if (!this.#followed && location.hash === HASH) {
-      byId("why-parts").open = true;
-      byId("explain").scrollIntoView();
-      byId("explain-title").focus({ preventScroll: true });
+      this.#goThere();
     }
     this.#followed = true;
   }
+
+  #goThere() {
+    byId("why-parts").open = true;
+    byId("explain").scrollIntoView();
+    byId("explain-title").focus({ preventScroll: true });
+  }
+}
+
+/** The alert and the segment that the address asks about. */
+function whyOfAddress() {
+  const { alert, segment = "" } = chosen();
+  return alert === undefined ? {} : { alert, segment };
+}
+
+/** Each alert as a whole, and each segment that fires or was asked about. */
+function optionsOf(entries, firing) {
+  const wholes = [...new Set(entries.map((each) => each.alert))].map((alert) => ({ alert, segment: "", name: alert }));
+  const fires = new Set(firing.map((each) => valueOf(whyOf(each))));
+  const segments = entries
+    .filter((each) => !isWhole(each))
+    .map((each) => ({ ...whyOf(each), name: `${each.alert}: ${nameOf(each.segment)}` }));
+  const options = [...wholes, ...segments].map(({ name, ...choice }) => {
+    const value = valueOf(choice);
+    return { choice, value, text: fires.has(value) ? `▼ ${name}` : name };
+  });
+  return options.sort((a, b) => fires.has(b.value) - fires.has(a.value));
+}
+
+function valueOf({ alert, segment }) {
+  return segment ? `${alert} ${segment}` : alert;
+}
+
+function isSame(a, b) {
+  return a.alert === b.alert && a.segment === b.segment;
+}
+
+/** What the address asks for and there is not; "" where it is there. */
+function missing(options, wanted, choice) {
+  if (wanted.alert === undefined || isSame(wanted, choice)) {
+    return "";
+  }
+  const isKnown = options.some((option) => option.choice.alert === wanted.alert);
+  const what = isKnown ? `${wanted.alert} has no segment ${wanted.segment}` : `The settings have no alert ${wanted.alert}`;
+  return `${what}; this is ${choice.alert}.`;
 }

@@ -1,8 +1,8 @@
 // A line with a band over days, redrawn when the width changes.
 
+import { niceAbove } from "./axis.js";
 import { element, freshId, setText, shape } from "./dom.js";
 import * as format from "./format.js";
-import { niceAbove } from "./interval_bar.js";
 
 const CAPTION = "Lift over time, with the interval at any time";
 const HEIGHT = 168;

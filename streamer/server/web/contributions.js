@@ -3,6 +3,7 @@
 import { byId, setAttribute, setLines, setNote, setText, shape } from "./dom.js";
 import * as format from "./format.js";
 import { fillTable } from "./item_table.js";
+import { showWaterfall } from "./waterfall.js";
 
 const [WIDTH, HEIGHT] = [120, 12];
 
@@ -20,12 +21,18 @@ export function showSplit(found, whole, dimensions) {
     return;
   }
   const write = format.writer(found.form);
-  setText(byId("why-words"), wordsOf(found, write));
+  const [first, ...others] = found.sentences ?? [];
+  setNote(byId("why-first"), first ?? "");
+  setText(byId("why-words"), [wordsOf(found, write), ...others].join(" "));
+  const isRiseBad = whole?.direction === "lower"; // is better
+  showWaterfall(byId("waterfall"), found, (amount) => (isRiseBad ? amount > 0 : amount < 0));
+  const parts = found.segments.flatMap((each) => [each.mix, each.rate]);
+  const difference = format.differences(found.form, parts);
   for (const part of ["change", "mix", "rate"]) {
-    setText(byId(`why-${part}`), differenceOf(found.form, found[part]));
+    setText(byId(`why-${part}`), difference(found[part]));
   }
-  const most = Math.max(...found.segments.flatMap((s) => [Math.abs(s.mix), Math.abs(s.rate)]));
-  const rows = found.segments.map((each) => ({ ...each, form: found.form, write, most }));
+  const most = Math.max(...parts.map(Math.abs));
+  const rows = found.segments.map((each) => ({ ...each, write, difference, most }));
   const caption = `By ${found.segments_by.join(" and ")}, largest effect first`;
   fillTable(byId("parts"), caption, COLUMNS, rows, (row) => row.segment);
 }
@@ -43,7 +50,7 @@ const COLUMNS = [
 function partColumn(heading, part) {
   return {
     title: heading,
-    texts: (row) => [differenceOf(row.form, row[part])],
+    texts: (row) => [row.difference(row[part])],
     extra: () => partBar(part),
   };
 }
@@ -64,14 +71,6 @@ function partBar(part) {
   };
 }
 
-/** A difference in units of the metric; of shares in points of a hundred. */
-export function differenceOf(form, value) {
-  if (form === "percent") {
-    return `${format.difference(100 * value)} points`;
-  }
-  return form === "seconds" ? `${format.difference(value)} s` : format.difference(value);
-}
-
 function valueOf(row, value) {
   return value === null ? null : row.write(value);
 }
@@ -84,18 +83,8 @@ const THEN = {
   before: "in the window before",
 };
 
-function wordsOf({ title, window, compared, then, now, traffic }, write) {
-  const words = `${title} over ${window} is ${write(now)}; ${THEN[compared]} it was ${write(then)}.`;
-  return [words, ...trafficOf(traffic)].join(" ");
-}
-
-/** Where traffic has moved most, of several segments. */
-function trafficOf(traffic) {
-  if (traffic.length < 2) {
-    return [];
-  }
-  const [{ segment, now, usual }] = traffic;
-  return [`Traffic has moved most in ${segment}: ${format.count(now)}, usually ${format.count(usual)}.`];
+function wordsOf({ title, window, compared, then, now }, write) {
+  return `${title} over ${window} is ${write(now)}; ${THEN[compared]} it was ${write(then)}.`;
 }
 
 /** Where it moved since the window before, by values of all dimensions together. */

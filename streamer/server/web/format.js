@@ -1,4 +1,5 @@
-// Numbers and times as words: three significant digits, English, the reader's time zone.
+// Numbers and times as words: three significant digits, English, UTC. `streamer.formatting` writes
+// numbers by the same rules; a test holds the two together.
 
 export const NO_DATA = "no data";
 const MINUS = "\u2212";
@@ -23,25 +24,33 @@ const CLOCK = new Intl.DateTimeFormat("en-GB", {
   minute: "2-digit",
   second: "2-digit",
   timeZoneName: "short",
+  timeZone: "UTC",
 });
-const HOURS = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
-const TIMES = [
-  [60_000, new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" })],
-  [86_400_000, new Intl.DateTimeFormat("en-GB", { timeStyle: "short" })],
-];
+const TIMES = ["medium", "short"].map(
+  (timeStyle) => new Intl.DateTimeFormat("en-GB", { timeStyle, timeZone: "UTC" }),
+);
 const MOMENT = new Intl.DateTimeFormat("en-GB", {
   day: "numeric",
   month: "short",
   hour: "2-digit",
   minute: "2-digit",
+  timeZone: "UTC",
 });
-const DATE = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
+const SINCE = new Intl.DateTimeFormat("en-GB", {
+  weekday: "short",
+  day: "numeric",
+  month: "short",
+  hour: "2-digit",
+  minute: "2-digit",
+  timeZone: "UTC",
+});
 const DAY = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeZone: "UTC" });
 const SHORT_DAY = new Intl.DateTimeFormat("en-GB", {
   day: "numeric",
   month: "short",
   timeZone: "UTC",
 });
+const DAY_MS = 86_400_000;
 const SPANS = [
   [86_400, "day"],
   [3_600, "hour"],
@@ -90,6 +99,24 @@ export function lift(value) {
   return Number(text) === 0 ? "0%" : `${plus(value, signed(text))}%`;
 }
 
+/** A relative change: −29%, +4.2%, 0%; from twice as much more on 3.0 times. */
+export function change(value) {
+  if (value >= 1.995) {
+    return `${DECIMALS[1].format(1 + value)} times`;
+  }
+  const size = wholePercent(Math.abs(value));
+  return size === "0%" ? size : `${value > 0 ? "+" : MINUS}${size}`;
+}
+
+/** A size in whole percent, below a tenth with one decimal; nearly all is not all. */
+export function wholePercent(value) {
+  if (value >= 0.995 && value < 1) {
+    return "99.9%";
+  }
+  const text = DECIMALS[value >= 0.0995 ? 0 : 1].format(100 * value);
+  return text === "0.0" ? "0%" : `${text}%`;
+}
+
 /** How lifts are written: `scale` is "relative" or "absolute". */
 export function lifts(scale) {
   return scale === "absolute" ? difference : lift;
@@ -98,6 +125,20 @@ export function lifts(scale) {
 /** A difference: +0.0251. */
 export function difference(value) {
   return plus(value, number(value));
+}
+
+/** How differences of values of a form are written that stand below each other: with the decimals of
+ * the largest; of shares in points of a hundred. */
+export function differences(form, values) {
+  const factor = form === "percent" ? 100 : 1;
+  const most = Math.max(...values.map((value) => Math.abs(factor * value)), 0);
+  const decimals = most > 0 ? Math.min(9, Math.max(0, 2 - Math.floor(Math.log10(most)))) : 0;
+  const written = new Intl.NumberFormat("en", { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
+  const unit = { percent: " points", seconds: " s" }[form] ?? "";
+  return (value) => {
+    const text = written.format(factor * value);
+    return Number(text.replaceAll(",", "")) === 0 ? `0${unit}` : `${plus(value, signed(text))}${unit}`;
+  };
 }
 
 /** A share of round numbers, as axes have them: 5%, 12.5%. */
@@ -120,24 +161,22 @@ export function clock(ms) {
   return CLOCK.format(ms);
 }
 
-/** 14:03:05. */
-export function hours(ms) {
-  return HOURS.format(ms);
+/** A tick of an axis of time, with so many ms between ticks: a date at midnight, else a time. */
+export function tick(ms, step) {
+  return ms % DAY_MS === 0 ? SHORT_DAY.format(ms) : TIMES[step < 60_000 ? 0 : 1].format(ms);
 }
 
-/** A time on an axis whose points are `step` apart and that is `long` in all (ms). */
-export function instant(ms, step, long) {
-  if (long > 2 * 86_400_000) {
-    return DATE.format(ms);
-  }
-  return (TIMES.find(([most]) => step < most) ?? TIMES[1])[1].format(ms);
+/** When something began, and for how long it has lasted: Mon 23 Nov, 00:45 (36 hours). */
+export function since(ms, nowMs) {
+  const text = Math.floor(ms / DAY_MS) === Math.floor(nowMs / DAY_MS) ? TIMES[1].format(ms) : SINCE.format(ms);
+  return `${text} (${about(Math.max(60, (nowMs - ms) / 1000))})`;
 }
 
 /** From when to when: 22 Nov, 14:05 to 14:10. */
 export function period(start, end) {
-  const write = (end - start < 60_000 ? TIMES[0] : TIMES[1])[1];
-  const isSameDay = DATE.format(start) === DATE.format(end);
-  const from = `${DATE.format(start)}, ${write.format(start)}`;
+  const write = TIMES[end - start < 60_000 ? 0 : 1];
+  const isSameDay = SHORT_DAY.format(start) === SHORT_DAY.format(end);
+  const from = `${SHORT_DAY.format(start)}, ${write.format(start)}`;
   return `${from} to ${isSameDay ? write.format(end) : MOMENT.format(end)}`;
 }
 
@@ -174,6 +213,19 @@ function signed(text) {
 /** How values of a metric are written: "percent", "seconds" or "number". */
 export function writer(form) {
   return { percent, seconds }[form] ?? number;
+}
+
+/** How the ticks of an axis of such values are written: all with the decimals of the step. */
+export function axisWriter(form, step) {
+  const factor = form === "percent" ? 100 : 1;
+  const decimals = Array.from({ length: 10 }, (_, i) => i).find((n) => isWhole(factor * step * 10 ** n)) ?? 10;
+  const written = new Intl.NumberFormat("en", { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
+  const unit = { percent: "%", seconds: " s" }[form] ?? "";
+  return (value) => `${signed(written.format(factor * value + 0))}${unit}`;
+}
+
+function isWhole(value) {
+  return Math.abs(value - Math.round(value)) < 1e-6 * Math.max(1, Math.abs(value));
 }
 
 /** A text that begins a sentence. */

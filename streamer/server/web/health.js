@@ -6,6 +6,8 @@ import * as format from "./format.js";
 
 const QUIET_SECONDS = 60;
 const OLD_SECONDS = 300;
+const BEHIND_SECONDS = 5;
+const MANY_RECORDS = 1000; // where nobody knows yet how fast records are read
 
 /** Whole seconds from the newest event to now, by the clock of the store; 0 without events, and of
  * files, which are as old as they are. */
@@ -26,7 +28,7 @@ export function verdict(health) {
   const [first, ...others] = health.problems;
   if (health.files.length) {
     const [name, ...more] = health.files;
-    return ["live", "File", `: ${name}${more.length ? ` and ${more.length} more` : ""}`];
+    return [health.silent?.length ? "busy" : "live", "File", `: ${name}${more.length ? ` and ${more.length} more` : ""}`];
   }
   if (health.stream_time_ms && !health.workers.some((worker) => worker.is_present)) {
     return ["bad", "Stopped", ": no worker is running"];
@@ -35,18 +37,28 @@ export function verdict(health) {
     const more = others.length ? ` (and ${others.length} more)` : "";
     return ["bad", "Not ready", `: ${first ?? "no reason is given"}${more}`];
   }
-  if (behind > 0) {
-    return ["busy", "Catching up", `: ${format.counted(behind, "record")} behind`];
-  }
   if (!health.stream_time_ms) {
-    return ["waiting", "Ready", ": no events yet"];
+    const isWorking = health.workers.some((worker) => worker.is_present);
+    return ["waiting", ...(isWorking ? ["Ready", ": no events yet"] : ["Waiting", ": no worker has reported yet"])];
+  }
+  if (behind > 0) {
+    const seconds = health.behind_seconds ?? null;
+    if (seconds > BEHIND_SECONDS || (seconds === null && behind >= MANY_RECORDS)) {
+      const time = seconds === null ? ":" : ` ${format.span(seconds)}:`;
+      return ["busy", "Behind", `${time} ${format.counted(behind, "record")} wait${behind === 1 ? "s" : ""}`];
+    }
   }
   const quiet = age(health);
   const ago = `the last event ${format.span(quiet)} ago`;
   if (isOld(health)) {
     return ["waiting", "No new events", `, ${ago}`];
   }
-  return ["live", "Live", quiet > QUIET_SECONDS ? `, ${ago}` : ""];
+  const [silent, ...more] = health.silent ?? [];
+  if (silent) {
+    const others = more.length ? ` (and ${more.length} more)` : "";
+    return ["busy", silent.what === "clicks" ? "Clicks are missing" : "Events are missing", `: ${silent.text}${others}`];
+  }
+  return ["live", "Up to date", quiet > QUIET_SECONDS ? `, ${ago}` : ""];
 }
 
 /** What readers of the numbers should know besides. */
@@ -77,6 +89,8 @@ export class Header {
     setText(byId("live-title"), isPast ? `Windows ${when}` : live);
     setNote(byId("about"), health.about);
     setNote(byId("health-note"), remarks(health));
+    setAttribute(byId("worker-step"), "data-done", String(health.workers.some((worker) => worker.is_present)));
+    setAttribute(byId("topics-step"), "data-done", String(Object.keys(health.lag_records).length > 0));
     const time = byId("stream-time");
     if (health.stream_time_ms) {
       setAttribute(time, "datetime", new Date(health.stream_time_ms).toISOString());

@@ -1,18 +1,12 @@
 // The interval of a lift as a bar, on one scale for all comparisons of an experiment.
 
+import { niceAbove } from "./axis.js";
 import { element, freshId, setAttribute, setText, shape } from "./dom.js";
 import * as format from "./format.js";
 
-const TICKS = [1, 2, 2.5, 5, 10];
 const ENDS = [1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10];
 const HEIGHT = 26;
 const WIDTH = 1000; // of the viewBox, which is stretched to the width there is
-
-/** The smallest round number that is not below a value above 0. */
-export function niceAbove(value, numbers = TICKS) {
-  const power = 10 ** Math.floor(Math.log10(value));
-  return power * numbers.find((step) => step * power >= value * (1 - 1e-9));
-}
 
 /** One end of a scale around 0: twice the middle one of the bars' far ends, so that a wide bar does
  * not flatten the others; it is cut. */

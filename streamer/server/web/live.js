@@ -1,11 +1,13 @@
 // Live windows: which window, split by what, of which values; the choice is part of the address.
 
+import { readAlerts } from "./alert_history.js";
 import { MoreMetrics } from "./all_metrics.js";
 import { get } from "./api.js";
 import { Calibration } from "./calibration.js";
 import { COLUMNS, PREFIX, hrefOf } from "./columns.js";
 import { byId, element, keep, setAttribute, setNote, setOptions } from "./dom.js";
 import { Filters } from "./filters.js";
+import { setTitle } from "./firing.js";
 import { CLICKS, Course, middling, pointsFor } from "./metric_history.js";
 import { showTable } from "./segment_table.js";
 import { ROLLUP, queryOf, segmentsOf } from "./segments.js";
@@ -112,10 +114,7 @@ export class LiveWindows {
     const every = found.whole ? [...found.segments, found.whole] : found.segments;
     this.#calibration.show(every);
     this.#more.show(every, choice);
-    const text = `streamer: ${window} by ${split.text}`;
-    if (document.title !== text) {
-      document.title = text; // links and tabs can be told apart
-    }
+    setTitle(`streamer: ${window} by ${split.text}`);
   }
 
   async #showCourse(found, window, split, where, signal) {
@@ -131,7 +130,7 @@ export class LiveWindows {
     if (dimension !== undefined) {
       query.set("split", dimension);
     }
-    const { alerts } = await get("api/alerts", signal);
+    const { alerts } = await readAlerts(signal);
     await this.#course.refresh(query, dimension, alerts, signal);
   }
 }

@@ -4,6 +4,7 @@ import { Alerts } from "./alerts.js";
 import { get } from "./api.js";
 import { byId } from "./dom.js";
 import { Experiments } from "./experiments.js";
+import { Firing, whyOf } from "./firing.js";
 import { Header } from "./health.js";
 import { LiveWindows } from "./live.js";
 import { MetricPage } from "./metric.js";
@@ -14,9 +15,17 @@ const EVERY_MS = 5000;
 
 const header = new Header();
 const isOfMetric = "metric" in chosen();
+const alerts = isOfMetric ? null : new Alerts(() => look());
+const firing = new Firing((asked) => {
+  if (alerts === null) {
+    location.assign(`?${new URLSearchParams(whyOf(asked))}#explain`);
+  } else {
+    alerts.ask(asked);
+  }
+});
 const sections = isOfMetric
-  ? [new MetricPage(() => look())]
-  : [new LiveWindows(() => look()), new Alerts(() => look()), new Experiments(), new WhatWasRead()];
+  ? [firing, new MetricPage(() => look())]
+  : [firing, new LiveWindows(() => look()), alerts, new Experiments(), new WhatWasRead()];
 for (const section of byId("main").querySelectorAll("section")) {
   section.hidden = (section.id === "metric") !== isOfMetric;
 }

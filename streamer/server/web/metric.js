@@ -1,11 +1,12 @@
 // A metric by itself: what it means, its course, its values by each dimension, the alerts on it.
 
-import { nameOf } from "./alert_history.js";
+import { nameOf, readAlerts } from "./alert_history.js";
 import { get } from "./api.js";
 import { PREFIX } from "./columns.js";
 import { showCurve } from "./curves.js";
 import { byId, element, keep, setNote, setOptions, setText, textView } from "./dom.js";
 import { Filters } from "./filters.js";
+import { setTitle } from "./firing.js";
 import * as format from "./format.js";
 import { emptyTable, fillTable } from "./item_table.js";
 import { CLICKS, Course, isOf, middling, pointsFor } from "./metric_history.js";
@@ -64,7 +65,7 @@ export class MetricPage {
     const where = this.#showControls(windows, window, dimensions, split);
     this.#showSplits(readings, dimensions, about, labels, window);
     await showCurve(about, window, dimensions, signal);
-    const { alerts } = await get("api/alerts", signal);
+    const { alerts } = await readAlerts(signal);
     showAlerts(alerts.filter((each) => isOf(each, about.name)));
     const asked = new URLSearchParams({ name: about.name, window, ...where, ...labels });
     if (split) {
@@ -87,7 +88,7 @@ export class MetricPage {
     const missing = `The settings show no metric ${this.#wanted.metric}.`;
     setText(byId("metric-title"), about?.title ?? missing);
     if (about !== null) {
-      document.title = `streamer: ${about.title}`;
+      setTitle(`streamer: ${about.title}`);
       setText(byId("metric-about"), about.about);
       const facts = [["Name", about.name], ["Formula", about.formula], ["Unit", about.unit], ["Empty", about.empty]];
       keep(byId("metric-facts"), facts, ([title]) => title, factView);

@@ -6,7 +6,7 @@ import { PREFIX } from "./columns.js";
 import { element, keep, setNote, setText } from "./dom.js";
 import * as format from "./format.js";
 import { ROLLUP } from "./segments.js";
-import { Timeline, firing, moment, reading } from "./timeline.js";
+import { STYLES, Timeline, firing, moment, reading } from "./timeline.js";
 
 export const CLICKS = `${PREFIX}window_clicks`;
 const POINTS = [60, 30, 20, 12, 6];
@@ -55,14 +55,18 @@ export class Course {
     }
     const name = `${found.title}, the last ${found.window}`;
     const { starts_ms: starts, step_ms: step, at_ms: at } = found;
-    const write = format.writer(found.form);
-    const lines = found.lines.map((line) => ({ ...line, title: titleOf(line.labels, split, found.labels) }));
-    const targets = alerts.filter((each) => isOn(each, found, query)).map((each) => targetOf(each, write));
+    const { form } = found;
+    const write = format.writer(form);
+    const lines = found.lines.slice(0, STYLES).map((line) => ({ ...line, title: titleOf(line.labels, split, found.labels) }));
+    const watching = split ? [] : alerts.filter((each) => isOn(each, found, query));
+    const targets = watching.map((each) => targetOf(each, write));
+    const usual = watching.length ? watching[0].checks.metric.baseline : null;
     const own = [...new Set(alerts.filter((each) => isExactly(each, found, query)).map((each) => each.alert))];
     const show = () => {
       const { firings, from } = firingsIn(own.map(knownHistory), found, query);
       const since = from > starts[0] ? `, alerts known since ${format.clock(from)}` : "";
-      this.#show({ name, starts, step, at, lines, targets, firings, since }, write);
+      const focus = focusOf(firings, lines);
+      this.#show({ name, form, starts, step, at, lines, targets, usual, past: null, marks: [], firings, since, focus }, write);
     };
     setNote(this.#note, remark(found));
     show();
@@ -108,8 +112,15 @@ async function historyOf(query, signal) {
   }
 }
 
-function remark({ omitted, counted_since_ms: since, starts_ms: starts }) {
+/** The line of which an alert fires; else the first. */
+function focusOf(firings, lines) {
+  const names = firings.map(({ name }) => name);
+  return lines.find(({ title }) => names.some((name) => name.includes(`, ${title}`)))?.title ?? "";
+}
+
+function remark({ lines, omitted: fewer, counted_since_ms: since, starts_ms: starts }) {
   const found = [];
+  const omitted = fewer + Math.max(0, lines.length - STYLES);
   if (omitted > 0) {
     found.push(`${format.counted(omitted, "line")} with fewer impressions not shown.`);
   }
@@ -146,7 +157,8 @@ function isExactly(alert, { name, lines }, query) {
 /** Whether an alert is on this metric and all of the segment that is shown. */
 function isOn(alert, found, query) {
   const isSame = Object.entries(alert.segment).every(([k, v]) => (query.get(k) ?? ROLLUP) === v);
-  return alert.checks.metric.baseline !== null && isSame && isExactly(alert, found, query);
+  const isWindow = alert.window === found.window;
+  return alert.checks.metric.baseline !== null && isSame && isWindow && isExactly(alert, found, query);
 }
 
 /** When alerts fired in the time that a course shows, a row for each segment; and since when that is

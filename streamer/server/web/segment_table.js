@@ -3,7 +3,7 @@
 
 import { narrow } from "./collapsible.js";
 import { COLUMNS, PREFIX, hrefOf } from "./columns.js";
-import { byId, element, isLong, keep, setAttribute, setNote, setText } from "./dom.js";
+import { byId, element, keep, setAttribute, setNote, setText } from "./dom.js";
 import * as format from "./format.js";
 
 export const MAX_ROWS = 200;
@@ -93,7 +93,7 @@ function rowView(kind) {
       ];
       keep(root, cells, (cell) => cell.key, (cell) => cell.make(cell));
       setText(title, kind === "row" ? segment.title : "all");
-      title.classList.toggle("long", isLong(segment.title));
+      setAttribute(title, "title", segment.title);
     },
   };
 }

@@ -65,6 +65,9 @@ export function segmentsOf(readings, split, dimensions) {
   const found = new Map();
   const besides = new Set(["window", ...dimensions]);
   for (const { name, labels, value } of readings) {
+    if (split.some((dimension) => labels[dimension] === undefined)) {
+      continue; // of no segment: a metric that dimensions do not split
+    }
     const own = Object.fromEntries(split.map((dimension) => [dimension, labels[dimension]]));
     const key = JSON.stringify(Object.values(own));
     if (!found.has(key)) {

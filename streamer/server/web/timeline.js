@@ -1,22 +1,25 @@
-// Lines over time with their intervals as bands; a cursor reads them by pointer and by keyboard.
+// Lines over time; the chosen one has its interval as a band. A cursor reads them by pointer and by
+// keyboard.
 
+import { timeTicks, valueAxis, valueTicks } from "./axis.js";
 import { element, keep, setAttribute, setText, shape } from "./dom.js";
 import * as format from "./format.js";
-import { niceAbove } from "./interval_bar.js";
+import { LANE_HEIGHT, laneOf, lanesOf, markOf, namesOf } from "./timeline_marks.js";
 
 const HEIGHT = 220;
-const EDGE = { left: 56, right: 12, top: 10, bottom: 26 };
-const LABEL_WIDTH = 84;
-const [LANES, LANE_HEIGHT] = [4, 18];
+const EDGE = { left: 56, top: 10, bottom: 26 };
+const [NARROW, RIGHT, RIGHT_WITH_NAMES] = [640, 12, 112];
+const MARK_HEIGHT = 16;
 const MIN_WIDTH = 220;
-const STYLES = 6;
+export const STYLES = 6;
 const KEYS = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10, Home: -1e9, End: 1e9 };
 
 /**
- * Shows {name, starts, step, at, lines, write, targets, firings}: points begin at `starts` (ms) and
- * last `step`, the last until `at`; lines have `title`, `values`, `lower` and `upper` (null: no
- * value); targets have `value` and `text`, firings `name` and `spans` of `from`, `until` and `text`.
- * `root` is its element.
+ * Shows {name, starts, step, at, lines, form, write, usual, past, targets, firings, marks}: points
+ * begin at `starts` (ms) and last `step`, the last until `at`; lines have `title`, `values`, `lower`
+ * and `upper` (null: no value); `past` is a line of before with `starts`, `values` and `title`, or
+ * null; targets have `value` and `text`, firings `name` and `spans` of `from`, `until` and `text`,
+ * marks `ms` and `text`. `root` is its element.
  */
 export class Timeline {
   #drawn = shape("g");
@@ -28,6 +31,7 @@ export class Timeline {
   #item = null;
   #place = null;
   #at = -1;
+  #focus = "";
   #isFollowing = true;
 
   constructor() {
@@ -48,6 +52,7 @@ export class Timeline {
       }
     });
     slider.addEventListener("pointerleave", () => this.#isShown && this.#go(Infinity));
+    this.#legend.addEventListener("click", (event) => this.#choose(event.target.closest("button")));
     new ResizeObserver(() => this.#draw()).observe(slider);
   }
 
@@ -59,8 +64,20 @@ export class Timeline {
     this.#draw();
   }
 
+  /** The drawing, for a file. */
+  get svg() {
+    return this.#svg;
+  }
+
   get #isShown() {
     return this.#item !== null && this.#item.starts.length > 0 && this.#place !== null;
+  }
+
+  #choose(button) {
+    if (button) {
+      this.#focus = button.value;
+      this.#draw();
+    }
   }
 
   #draw() {
@@ -69,13 +86,15 @@ export class Timeline {
       return;
     }
     const width = Math.max(MIN_WIDTH, Math.floor(this.#slider.clientWidth));
+    const titles = this.#item.lines.map((line) => line.title);
+    const focus = Math.max(0, titles.indexOf(this.#focus || this.#item.focus));
+    this.#place = placeOf(this.#item, width, focus);
+    const { height } = this.#place;
     this.#svg.setAttribute("width", width);
-    const height = HEIGHT + lanesOf(this.#item).length * LANE_HEIGHT;
     this.#svg.setAttribute("height", height);
     this.#svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     setAttribute(this.#cursor, "y2", String(height - EDGE.bottom));
-    this.#place = placeOf(this.#item, width);
-    this.#drawn.replaceChildren(...marks(this.#item, this.#place, width));
+    this.#drawn.replaceChildren(...drawing(this.#item, this.#place));
     this.#read();
   }
 
@@ -92,10 +111,13 @@ export class Timeline {
     const x = String(this.#place.x(item.starts[at]));
     setAttribute(this.#cursor, "x1", x);
     setAttribute(this.#cursor, "x2", x);
-    const fired = firing(item, at);
-    const when = moment(item, at) + (fired && `. ${format.capital(fired)}`);
+    const happened = [firing(item, at), marked(item, at)].filter(Boolean);
+    const when = [moment(item, at), ...happened.map(format.capital)].join(". ");
     setText(this.#when, when);
-    const rows = item.lines.map((line, i) => ({ title: line.title, i, text: reading(line, at, item.write) }));
+    const rows = item.lines.map((line, i) => {
+      const text = reading(line, at, item.write);
+      return { title: line.title, i, text, isChosen: i === this.#place.focus && item.lines.length > 1 };
+    });
     keep(this.#legend, rows, (row) => row.title, legendView);
     const texts = rows.map((row) => `${row.title}: ${row.text}`);
     setAttribute(this.#slider, "aria-valuemax", String(item.starts.length - 1));
@@ -106,13 +128,16 @@ export class Timeline {
 
 function legendView({ i }) {
   const value = element("span", { class: "value" });
-  const title = element("span", { class: "title" });
+  const title = element("button", { type: "button", class: "title" });
   const swatch = shape("line", { class: `line style-${i % STYLES}`, x1: 0, x2: 22, y1: 6, y2: 6 });
   const key = shape("svg", { width: 22, height: 12, "aria-hidden": "true" }, swatch);
   return {
     root: element("li", {}, key, title, value),
     update(row) {
       setText(title, row.title);
+      setAttribute(title, "value", row.title);
+      setAttribute(title, "title", `${row.title}: show its 95% range`);
+      setAttribute(title, "aria-pressed", String(row.isChosen));
       setText(value, row.text);
       setAttribute(swatch, "class", `line style-${row.i % STYLES}`);
     },
@@ -146,96 +171,73 @@ export function firing({ starts, step, firings }, place) {
     .join("; ");
 }
 
-/** The firings that have a lane above the plot; the cursor and the table have all. */
-function lanesOf({ firings }) {
-  return firings.slice(0, LANES);
+/** The marks within a point; "" where there are none. */
+export function marked({ starts, step, marks }, place) {
+  const [from, until] = [starts[place], starts[place] + step];
+  return marks.filter(({ ms }) => ms >= from && ms < until).map(({ text }) => text).join("; ");
 }
 
-function placeOf(item, width) {
-  const { starts, step, lines } = item;
-  const [bottom, top, tick] = rangeOf(lines, item.targets);
-  const lanes = lanesOf(item).length * LANE_HEIGHT;
-  const plot = { width: width - EDGE.left - EDGE.right, height: HEIGHT - EDGE.top - EDGE.bottom };
-  const length = Math.max(step, starts.at(-1) - starts[0]);
-  const x = (ms) => EDGE.left + ((ms - starts[0]) / length) * plot.width;
+function placeOf(item, width, focus) {
+  const { starts, step, lines, usual, past } = item;
+  const isThere = (value) => value !== null && value !== undefined;
+  const values = [...lines, ...(past ? [past] : [])].flatMap((line) => line.values.filter(isThere));
+  values.push(...item.targets.map((mark) => mark.value));
+  const { lower, upper } = lines[focus];
+  const axis = valueAxis(values, [...lower, ...upper].filter(isThere), item.form, usual ?? null);
+  const heads = lanesOf(item).length * LANE_HEIGHT + (item.marks.length ? MARK_HEIGHT : 0);
+  const hasNames = width >= NARROW && lines.length > 1;
+  const right = width - (hasNames ? RIGHT_WITH_NAMES : RIGHT);
+  const plot = { width: right - EDGE.left, height: HEIGHT - EDGE.top - EDGE.bottom };
+  const first = starts[0];
+  const length = Math.max(step, starts.at(-1) - first);
+  const isAlone = starts.length === 1;
+  const x = (ms) => EDGE.left + (isAlone ? 0.5 : (ms - first) / length) * plot.width;
   const y = (value) => {
-    const share = (top - Math.min(top, Math.max(bottom, value))) / (top - bottom);
-    return EDGE.top + lanes + share * plot.height;
+    const share = (axis.top - Math.min(axis.top, Math.max(axis.bottom, value))) / (axis.top - axis.bottom);
+    return EDGE.top + heads + share * plot.height;
   };
+  const within = (ms) => Math.min(right, Math.max(EDGE.left, x(ms)));
   const nearest = (at) => Math.round(((at - EDGE.left) / plot.width) * (length / step));
-  return { x, y, nearest, bottom, top, tick, base: EDGE.top + lanes + plot.height };
+  const base = EDGE.top + heads + plot.height;
+  return {
+    x, y, within, nearest, axis, base, focus, hasNames, right, plot,
+    ...{ left: EDGE.left, top: EDGE.top, from: first, until: first + length, height: HEIGHT + heads },
+  };
 }
 
-/** Bottom, top and the step of the axis: all values, and of the bands what does not flatten them. */
-function rangeOf(lines, targets) {
-  const values = lines.flatMap((line) => line.values.filter((v) => v !== null));
-  values.push(...targets.map((mark) => mark.value));
-  if (!values.length) {
-    return [0, 1, 0.25];
+function drawing(item, place) {
+  const { x, y, left, right } = place;
+  const found = valueTicks(place.axis, item.form).flatMap(({ value, text }) => [
+    shape("line", { class: "grid", x1: left, x2: right, y1: y(value), y2: y(value) }),
+    shape("text", { class: "tick-y", x: left - 8, y: y(value) + 4, "text-anchor": "end" }, text),
+  ]);
+  found.push(...timeLabels(item, place));
+  lanesOf(item).forEach((row, lane) => found.push(...laneOf(row, lane, place)));
+  found.push(...item.marks.flatMap((mark) => markOf(mark, place)));
+  found.push(...bandsOf(item.lines[place.focus], item.starts, place, place.focus));
+  if (item.usual) {
+    found.push(shape("line", { class: "usual", x1: left, x2: right, y1: y(item.usual), y2: y(item.usual) }));
   }
-  const [least, most] = [Math.min(...values), Math.max(...values)];
-  const room = Math.max(most - least, Math.abs(most) * 0.2, 1e-9);
-  const ends = lines.flatMap((line) => [...line.lower, ...line.upper].filter((v) => v !== null && v !== undefined));
-  const low = Math.max(Math.min(least, ...ends), least - room);
-  const high = Math.min(Math.max(most, ...ends), most + room);
-  const from = low >= 0 && low < 0.6 * high ? 0 : low;
-  const tick = niceAbove((high - from) / 4 || 1);
-  return [Math.floor(from / tick + 1e-9) * tick, Math.ceil(high / tick - 1e-9) * tick, tick];
-}
-
-function marks(item, place, width) {
-  const found = [];
-  for (let i = Math.round(place.bottom / place.tick); i <= Math.round(place.top / place.tick); i += 1) {
-    const at = place.y(i * place.tick);
-    found.push(
-      shape("line", { class: "grid", x1: EDGE.left, x2: width - EDGE.right, y1: at, y2: at }),
-      shape("text", { x: EDGE.left - 8, y: at + 4, "text-anchor": "end" }, item.write(i * place.tick)),
-    );
+  for (const { value } of item.targets) {
+    found.push(shape("line", { class: "target", x1: left, x2: right, y1: y(value), y2: y(value) }));
   }
-  found.push(...timeLabels(item, place, width));
-  lanesOf(item).forEach((row, lane) => found.push(...laneOf(row, lane, place, width)));
-  item.lines.forEach((line, i) => found.push(...bandsOf(line, item.starts, place, i)));
-  for (const { value, text } of item.targets) {
-    const at = place.y(value);
-    found.push(
-      shape("line", { class: "target", x1: EDGE.left, x2: width - EDGE.right, y1: at, y2: at }),
-      shape("text", { x: EDGE.left + 4, y: at - 5 }, text),
-    );
+  if (item.past) {
+    found.push(...pathsOf(item.past.values, (i) => x(item.past.starts[i]), y, "line past"));
   }
-  item.lines.forEach((line, i) => found.push(...linesOf(line, item.starts, place, i)));
-  return found;
-}
-
-/** The times of one segment's alert, with its name, and a shade below them. */
-function laneOf({ name, spans }, lane, { x, base }, width) {
-  const y = EDGE.top + lane * LANE_HEIGHT;
-  const within = (ms) => Math.min(width - EDGE.right, Math.max(EDGE.left, x(ms)));
-  const found = spans.flatMap(({ from, until }) => {
-    const [left, right] = [within(from), within(until)];
-    const wide = { x: left, width: Math.max(3, right - left) };
-    return [
-      shape("rect", { class: "shade", ...wide, y, height: base - y, opacity: 0.08 }),
-      shape("rect", { class: "firing", ...wide, y, height: LANE_HEIGHT - 6 }),
-    ];
+  item.lines.forEach((line, i) => {
+    const kind = `line style-${i % STYLES}${i === place.focus ? "" : " thin"}`;
+    found.push(...pathsOf(line.values, (at) => x(item.starts[at]), y, kind));
   });
-  const first = within(Math.min(...spans.map((span) => span.from)));
-  const last = within(Math.max(...spans.map((span) => span.until)));
-  const isLeft = first - EDGE.left > width - last;
-  const at = isLeft ? { x: first - 6, "text-anchor": "end" } : { x: last + 6 };
-  return [...found, shape("text", { ...at, y: y + LANE_HEIGHT - 7 }, name)];
+  return place.hasNames ? [...found, ...namesOf(item.lines, place)] : found;
 }
 
-function timeLabels({ starts, step }, place, width) {
-  const most = Math.max(2, Math.floor((width - EDGE.left) / LABEL_WIDTH));
-  const every = Math.max(1, Math.ceil(starts.length / most));
-  const long = starts.at(-1) - starts[0];
-  return starts
-    .filter((_, i) => i % every === 0)
-    .map((ms, i, all) => {
-      const anchor = i === 0 ? "start" : i === all.length - 1 && all.length > 1 ? "end" : "middle";
-      const at = { x: place.x(ms), y: place.base + EDGE.bottom - 8, "text-anchor": anchor };
-      return shape("text", at, format.instant(ms, step, long));
-    });
+function timeLabels(item, place) {
+  const { x, base, left, right, from, until } = place;
+  return timeTicks(from, until, right - left).map(({ ms, text }) => {
+    const at = x(ms);
+    const anchor = at < left + 20 ? "start" : at > right - 20 ? "end" : "middle";
+    return shape("text", { class: "tick-x", x: at, y: base + EDGE.bottom - 8, "text-anchor": anchor }, text);
+  });
 }
 
 /** Runs of neighbouring points that have something. */
@@ -251,23 +253,26 @@ function runs(values) {
   return found.filter((run) => run.length);
 }
 
+/** The band of the chosen line; of a point alone an upright line. */
 function bandsOf({ lower, upper }, starts, { x, y }, style) {
-  return runs(lower)
-    .filter((run) => run.length > 1)
-    .map((run) => {
-      const above = run.map((i) => `${x(starts[i])},${y(upper[i])}`);
-      const below = run.map((i) => `${x(starts[i])},${y(lower[i])}`).reverse();
-      const points = [...above, ...below].join(" ");
-      return shape("polygon", { class: `around style-${style % STYLES}`, points });
-    });
+  const name = `around style-${style % STYLES}`;
+  return runs(lower).map((run) => {
+    if (run.length === 1) {
+      const [i] = run;
+      const across = { x: x(starts[i]) - 2, width: 4 };
+      return shape("rect", { class: name, ...across, y: y(upper[i]), height: Math.max(1, y(lower[i]) - y(upper[i])) });
+    }
+    const above = run.map((i) => `${x(starts[i])},${y(upper[i])}`);
+    const below = run.map((i) => `${x(starts[i])},${y(lower[i])}`).reverse();
+    return shape("polygon", { class: name, points: [...above, ...below].join(" ") });
+  });
 }
 
-function linesOf({ values }, starts, { x, y }, style) {
-  const name = `line style-${style % STYLES}`;
+function pathsOf(values, x, y, name) {
   return runs(values).map((run) => {
-    const points = run.map((i) => `${x(starts[i])},${y(values[i])}`);
+    const points = run.map((i) => `${x(i)},${y(values[i])}`);
     return run.length > 1
       ? shape("polyline", { class: name, points: points.join(" ") })
-      : shape("circle", { class: `${name} dot`, cx: x(starts[run[0]]), cy: y(values[run[0]]), r: 2.5 });
+      : shape("circle", { class: `${name} dot`, cx: x(run[0]), cy: y(values[run[0]]), r: 3 });
   });
 }

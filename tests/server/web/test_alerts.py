@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Callable
 from dataclasses import asdict
 from types import MappingProxyType
 from typing import Any
@@ -26,10 +27,16 @@ BARS = """return [...document.querySelectorAll("#parts tbody tr")].map((row) =>
     ["x", "width"].map((name) => Number(bar.getAttribute(name)))))"""
 
 
-def points(value: float) -> str:
-    """A difference of shares."""
-    sign = "+" if value > 0 else ""
-    return f"{sign}{number(100 * value)} points".replace("-", "\u2212")
+def points_of(segments: list[dict[str, Any]]) -> Callable[[float], str]:
+    """How differences of shares are written: all with the decimals of the largest."""
+    most = max(abs(100 * part[name]) for part in segments for name in ("mix", "rate"))
+    decimals = max(0, 2 - int(f"{most:e}".partition("e")[2])) if most else 0
+
+    def write(value: float) -> str:
+        text = f"{100 * value:+.{decimals}f}"
+        return f"{text if float(text) else 0} points".replace("-", "\u2212")
+
+    return write
 
 
 def rows(page: Browser, table: str) -> list[list[str]]:
@@ -81,35 +88,29 @@ def test_rows_are_the_watched_segments(page: Browser, site: Site) -> None:
     assert len(expected) == 5
 
 
-def moved_most(traffic: list[dict[str, Any]]) -> str:
-    if len(traffic) < 2:
-        return ""
-    first, *rest = traffic
-    moved = [abs(part["now"] - part["usual"]) for part in (first, *rest)]
-    assert moved == sorted(moved, reverse=True)
-    return (
-        f" Traffic has moved most in {first['segment']}: {count(first['now'])}, usually"
-        f" {count(first['usual'])}."
-    )
-
-
 def test_the_split_is_the_explanation(page: Browser, site: Site) -> None:
     open_page(page, site)
     found = site.get("/api/explain?alert=ctr")
-    assert page.text("#why-words") == (
+    first, *others = found["sentences"]
+    assert page.text("#why-first") == first
+    whole = (
         f"Click-through rate over 24h is {percent(found['now'])}; at the same time on weekdays of"
-        f" the past week it was {percent(found['then'])}." + moved_most(found["traffic"])
+        f" the past week it was {percent(found['then'])}."
     )
+    assert page.text("#why-words") == " ".join([whole, *others])
+    write = points_of(found["segments"])
     for part in ("change", "mix", "rate"):
-        assert page.text(f"#why-{part}") == points(found[part])
+        assert page.text(f"#why-{part}") == write(found[part])
     assert rows(page, "#parts") == [
         [
             part["segment"],
             *(percent(part[name]) for name in ("share_then", "share_now", "rate_then", "rate_now")),
-            *(points(part[name]) for name in ("mix", "rate")),
+            *(write(part[name]) for name in ("mix", "rate")),
         ]
         for part in found["segments"]
     ]
+    steps = page.texts("#waterfall tbody td:last-child")
+    assert [steps[0], steps[-1]] == [percent(found["then"]), percent(found["now"])]
     most = max(abs(part[name]) for part in found["segments"] for name in ("mix", "rate"))
     for bars, part in zip(page.run(BARS), found["segments"], strict=True):
         for (x, width), name in zip(bars, ("mix", "rate"), strict=True):
@@ -207,6 +208,7 @@ def shown(
         "/api/experiments": (200, {"experiments": []}),
         "/api/alerts": (200, alerts_document(*alerts)),
         "/api/explain": explained or (200, explanation()),
+        "/api/alerts/ctr": (200, alert_history()),
         **more,
     }
     page.open(served.url)
@@ -411,13 +413,17 @@ def test_many_segments_are_cut_and_counted(page: Browser, served: Documents) -> 
 
 @pytest.mark.parametrize(
     ("form", "words"),
-    [("percent", "+1.25 points"), ("seconds", "+0.0125 s"), ("number", "+0.0125")],
+    [
+        ("percent", ["+1.25 points", "\u22120.01 points", "0 points"]),
+        ("seconds", ["+0.0125 s", "\u22120.0001 s", "0 s"]),
+        ("number", ["+0.0125", "\u22120.0001", "0"]),
+    ],
 )
-def test_differences_are_in_units_of_the_metric(
-    page: Browser, served: Documents, form: str, words: str
+def test_differences_below_each_other_have_the_same_decimals(
+    page: Browser, served: Documents, form: str, words: list[str]
 ) -> None:
     if page.driver.current_url != served.url + "/":
         shown(page, served, [])
-    assert (
-        page.run_with("contributions.js", "return it.differenceOf(...given)", form, 0.0125) == words
-    )
+    body = "const write = it.differences(given[0], given[1]); return given[1].map(write)"
+    values = [0.0125, -0.000124, 0.0]
+    assert page.run_with("format.js", body, form, values) == words

@@ -24,6 +24,8 @@ from tests.server.web.documents import (
 from tests.support.browser import Browser
 from tests.support.site import Documents
 
+SILENT = {"what": "clicks", "dimension": "surface", "value": "women", "text": "No clicks of women"}
+
 
 @pytest.fixture
 def shown(page: Browser, documents: Documents) -> Browser:
@@ -172,13 +174,28 @@ def test_of_many_experiments_the_first_have_cards(page: Browser, documents: Docu
     [
         ({"is_ready": False, "problems": ["p: a"]}, "Not ready: p: a"),
         ({"is_ready": False, "problems": ["a", "b", "c"]}, "Not ready: a (and 2 more)"),
-        ({"lag_records": {"clicks": 1}}, "Catching up: 1 record behind"),
+        ({"lag_records": {"clicks": 60}, "behind_seconds": 0.3}, "Up to date"),
+        ({"lag_records": {"clicks": 60}, "behind_seconds": None}, "Up to date"),
+        (
+            {"lag_records": {"clicks": 1200}, "behind_seconds": 12.2},
+            "Behind 12 seconds: 1,200 records wait",
+        ),
+        (
+            {"lag_records": {"clicks": 1200}, "behind_seconds": None},
+            "Behind: 1,200 records wait",
+        ),
+        ({"silent": [SILENT]}, "Clicks are missing: No clicks of women"),
+        (
+            {"silent": [SILENT | {"what": "impressions"}] * 3},
+            "Events are missing: No clicks of women (and 2 more)",
+        ),
+        ({"workers": [], "stream_time_ms": 0}, "Waiting: no worker has reported yet"),
         ({"workers": []}, "Stopped: no worker is running"),
         ({"stream_time_ms": 0}, "Ready: no events yet"),
-        ({}, "Live"),
-        ({"stream_time_ms": NOW_MS - 180_000}, "Live, the last event 3 minutes ago"),
+        ({}, "Up to date"),
+        ({"stream_time_ms": NOW_MS - 180_000}, "Up to date, the last event 3 minutes ago"),
         ({"stream_time_ms": NOW_MS - 7_300_000}, "No new events, the last event 2 hours ago"),
-        ({"stream_time_ms": NOW_MS + 7_300_000}, "Live"),
+        ({"stream_time_ms": NOW_MS + 7_300_000}, "Up to date"),
         ({"workers": [], "lag_records": {"clicks": 9}}, "Stopped: no worker is running"),
         ({"workers": [], "is_ready": False}, "Stopped: no worker is running"),
     ],

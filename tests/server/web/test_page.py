@@ -378,7 +378,9 @@ def empty_site(redis: EmbeddedRedis) -> Iterator[Site]:
 def test_an_empty_store_says_what_to_do(page: Browser, empty_site: Site) -> None:
     page.open(empty_site.url)
     page.until(lambda: page.is_shown("#no-events") and page.is_shown("#no-experiments"), "empty")
-    assert page.text("#health-state") + page.text("#health-detail") == "Ready: no events yet"
+    assert page.text("#health-state") + page.text("#health-detail") == (
+        "Waiting: no worker has reported yet"
+    )
     assert not page.is_shown("#segments-panel")
     commands = page.text("#no-events code").splitlines()
     assert [c.split()[:2] for c in commands] == [

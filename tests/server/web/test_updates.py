@@ -120,14 +120,14 @@ def test_nothing_is_asked_for_while_hidden(page: Browser, site: Site) -> None:
 
 def test_lag_is_spelled_out(page: Browser, site: Site) -> None:
     open_page(page, site)
-    assert page.run(HEALTH) == "Live"
+    assert page.run(HEALTH) == "Up to date"
     site.lag = {"impressions/0": 12_000, "impressions/1": 345, "clicks/0": 0}
     try:
-        expected = "Catching up: 12,345 records behind"
+        expected = "Behind: 12,345 records wait"
         page.until(lambda: page.run(HEALTH) == expected, expected)
     finally:
         site.lag = {}
-    page.until(lambda: page.run(HEALTH).startswith("Live"), "live again")
+    page.until(lambda: page.run(HEALTH).startswith("Up to date"), "live again")
 
 
 def test_a_site_whose_workers_stopped(page: Browser, redis: EmbeddedRedis) -> None:
@@ -170,7 +170,7 @@ def test_redis_away_and_back(page: Browser, lonely: tuple[EmbeddedRedis, Site]) 
     assert "stale" in page.run("return document.body.className")
     assert page.text("#as-of").startswith("Values as of ")
     redis.start()
-    page.until(lambda: page.run(HEALTH).startswith("Live"), "live again")
+    page.until(lambda: page.run(HEALTH).startswith("Up to date"), "live again")
     page.until(lambda: not page.is_shown("#as-of"), "no date any more")
     assert page.run("return document.body.className") == ""
 
