@@ -26,7 +26,7 @@ def sentences(
     ...     print(text)
     97% of the fall comes from women: 0.600% → 0%.
     All other segments together: −0.0100 points.
-    Traffic did not cause it: shifts between segments give 0 points.
+    Traffic did not cause it: shifts of traffic between segments give 0 points.
     """
     if not of.change or not of.parts:
         return
@@ -34,24 +34,17 @@ def sentences(
     parts = sorted(of.parts, key=lambda part: -part.total / of.change)  # type: ignore[operator]
     first = next((part for part in parts if part.segment == chosen), parts[0])
     fall = "fall" if of.change < 0 else "rise"
-    yield _of_part(first, of, form, unit, fall)
-    if first is not parts[0]:
-        yield _of_part(parts[0], of, form, unit, fall)
-    rest = of.change - sum(
-        (part.total for part in {first.segment: first, parts[0].segment: parts[0]}.values()),
-        Fraction(0),
-    )
-    if len(of.parts) > 1 + (first is not parts[0]):
+    named = [first] if first is parts[0] else [first, parts[0]]
+    yield from (_of_part(part, of, form, unit, fall) for part in named)
+    if len(of.parts) > len(named):
+        rest = of.change - sum((part.total for part in named), Fraction(0))
         yield f"All other segments together: {difference(form, float(rest * scale))}."
+    has_moved = traffic is not None and traffic.status.words.kind in ("bad", "warn")
+    is_mix = has_moved or abs(of.mix) * 4 > abs(of.change)
+    cause = "Shifts" if is_mix else "Traffic did not cause it: shifts"
     mix = difference(form, float(of.mix * scale))
-    is_mix = abs(of.mix) * 4 > abs(of.change)
-    cause = (
-        "Shifts of traffic between segments give"
-        if is_mix
-        else ("Traffic did not cause it: shifts between segments give")
-    )
-    yield f"{cause} {mix}."
-    if traffic is not None and (traffic.status.is_bad or traffic.status.words.kind == "warn"):
+    yield f"{cause} of traffic between segments give {mix}."
+    if traffic is not None and has_moved:
         yield f"Traffic itself has moved: {traffic.reason}."
 
 
