@@ -14,6 +14,7 @@ from functools import cached_property
 from itertools import groupby
 
 from streamer.query.alert_panes import RawTotals, Sums, WindowPanes
+from streamer.query.alert_strip import Strip, strip
 from streamer.query.alerts import AlertEvaluation
 from streamer.query.checks import CHECKS
 from streamer.query.segment_index import Segment
@@ -48,17 +49,20 @@ class Span:
 class SegmentHistory:
     """Spans of one segment, the oldest first. ``expected_ms``: when something could be said of its
     metric if coming days were like the last one; None where it can be said now, or not within
-    ``limits.EXPECTED_DAYS``, and where the baseline is the window before."""
+    ``limits.EXPECTED_DAYS``, and where the baseline is the window before. ``strip``: its past
+    week; None where the metric is no ratio of two sums."""
 
     segment: Segment
     spans: list[Span]
     expected_ms: int | None
+    strip: Strip | None = None
 
 
 class AlertHistory:
     """The segments of one alert up to a time, the largest of the past day first."""
 
     def __init__(self, windows: AlertEvaluation, at_ms: int) -> None:
+        """``at_ms``: up to when."""
         self._windows, self._alert, self._at_ms = windows, windows.alert, at_ms
         series = windows.panes.series
         self._pane_ms, self._lag_ms = series.pane_ms, series.lag_ms
@@ -98,9 +102,19 @@ class AlertHistory:
         chosen = self._ranked[: limits.ALERT_HISTORY_SEGMENTS]
         panes = self._windows.panes.of_segments(chosen)
         return [
-            SegmentHistory(segment, self._spans(segment, of), self._expected_ms(segment, of))
+            SegmentHistory(
+                segment,
+                self._spans(segment, of),
+                self._expected_ms(segment, of),
+                self._strip(segment, of),
+            )
             for segment, of in panes.items()
         ]
+
+    def _strip(self, segment: Segment, panes: WindowPanes) -> Strip | None:
+        if not self._windows.is_ratio:
+            return None
+        return strip(panes, segment, self._alert, self._windows.unit, self._end_ms)
 
     def smallest_changes(self) -> list[float | None]:
         """The smallest change of everything together that would have been beyond the tolerance at

@@ -42,6 +42,8 @@ class AlertEvaluation(Verdicts):
     ) -> None:
         self.panes: Panes = panes_of(settings, alert, measures, views)
         ratio = measures.ratios[alert.metric]
+        self.is_ratio = not ratio.parts and ratio.percentile is None
+        """Whether the metric is Σx / Σy."""
         super().__init__(alert, self.panes, 1 / ratio.unit, at_ms, ratio.form)
 
     def segments(self) -> list[Segment]:

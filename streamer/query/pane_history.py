@@ -47,7 +47,7 @@ class NotKeptError(Exception):
 class Wanted:
     """What is asked for. ``window``: its label; ``where``: dimension → value; ``split``: a
     dimension of which each value gets a line; ``labels``: beyond window and dimensions;
-    ``points``: at most so many."""
+    ``points``: at most so many; ``from_ms`` and ``until_ms``: a part of what is kept."""
 
     metric: Metric
     window: str
@@ -55,6 +55,8 @@ class Wanted:
     split: str | None = None
     labels: Labels = field(default_factory=dict)
     points: int = limits.HISTORY_POINTS
+    from_ms: int | None = None
+    until_ms: int | None = None
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,7 @@ class PaneHistory:
         they do not by these dimensions."""
         rollup = self._rollup(wanted)
         number, ring = self._rings[wanted.window]
-        spans = _Spans.of(ring, wanted.points, at_ms)
+        spans = _Spans.of(ring, wanted, at_ms)
         ends = [intervals.name_of(wanted.metric.name, end) for end in ("lower", "upper")]
         metrics = [wanted.metric, *(self._by_name[name] for name in ends if name in self._by_name)]
         read = [(metric, self._read_by(metric, spans)) for metric in metrics]
@@ -137,7 +139,12 @@ class PaneHistory:
 
     def step_ms(self, wanted: Wanted) -> int:
         """Length of a point."""
-        return _Spans.of(self._rings[wanted.window][1], wanted.points, 0).step_ms
+        return _Spans.of(self._rings[wanted.window][1], wanted, 0).step_ms
+
+    def kept_from_ms(self, wanted: Wanted, at_ms: int) -> int:
+        """When the oldest pane of a window begins."""
+        ring = self._rings[wanted.window][1]
+        return ring.oldest(at_ms) * ring.pane_ms
 
     def values_of(self, dimension: str) -> list[str]:
         """The values of a dimension that events have."""
@@ -238,9 +245,14 @@ class _Spans:
     last: int
 
     @staticmethod
-    def of(ring: Ring, points: int, at_ms: int) -> _Spans:
-        """As many points as fit into the window, at most so many, from whole steps on."""
-        panes = -(-ring.panes // min(points, ring.panes))
+    def of(ring: Ring, wanted: Wanted, at_ms: int) -> _Spans:
+        """As many points as fit into the window, at most so many, from whole steps on; or into the
+        part of it that is wanted, from its first pane on."""
+        if wanted.from_ms is not None and wanted.until_ms is not None:
+            first, last = (ms // ring.pane_ms for ms in (wanted.from_ms, wanted.until_ms - 1))
+            panes = -(-(last - first + 1) // min(wanted.points, last - first + 1))
+            return _Spans(ring, panes, first, last)
+        panes = -(-ring.panes // min(wanted.points, ring.panes))
         first = -(-ring.oldest(at_ms) // panes) * panes
         return _Spans(ring, panes, first, at_ms // ring.pane_ms)
 
@@ -361,10 +373,10 @@ class _Sums(Noted):
         _refuse("all values of a dimension")
 
     def users(self, stat: int) -> I64:
-        _refuse("users")
+        _refuse("distinct users")
 
     def users_of_longest(self, stat: int) -> I64:
-        _refuse("users")
+        _refuse("distinct users")
 
     def items(
         self, places: Sequence[int], horizon_ms: int | None = None
@@ -406,7 +418,7 @@ def _line(setting: str, dimensions: Sequence[str]) -> str:
 
 
 def _refuse(what: str) -> NoReturn:
-    raise NotByPaneError(f"it is made of {what} over the whole window, which no pane holds")
+    raise NotByPaneError(f"{what} are only known for the whole window")
 
 
 _Key = frozenset[tuple[str, str]]

@@ -66,6 +66,7 @@ class AlertHistoryApi:
                     "segment": dict(zip(names, each.segment, strict=True)),
                     "spans": msgspec.to_builtins(each.spans),
                     "expected_ms": each.expected_ms,
+                    "strip": msgspec.to_builtins(each.strip),
                 }
                 for each in history.segments()
             ],

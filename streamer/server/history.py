@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cached_property
 from typing import Any
 
@@ -89,7 +89,7 @@ class HistoryApi:
 
     def _wanted(self, query: Mapping[str, str]) -> Wanted:
         windows, dimensions = self.settings.windows.lengths_ms, self.settings.dimension_names
-        own = {"name", "window", "split", "points"}
+        own = {"name", "window", "split", "points", "from_ms", "until_ms"}
         parameters = [*sorted(own), *dimensions, *OF_READINGS]
         if unknown := set(query) - set(parameters):
             raise QueryError(
@@ -102,8 +102,8 @@ class HistoryApi:
             require_known("split", split, dimensions)
         where = {name: query[name] for name in dimensions if query.get(name, ALL) != ALL}
         labels = {k: v for k, v in query.items() if k in OF_READINGS and k not in dimensions}
-        points = _points(query.get("points"))
-        return Wanted(self._metric(query.get("name")), window, where, split, labels, points)
+        points, part = _points(query.get("points")), _part(query)
+        return Wanted(self._metric(query.get("name")), window, where, split, labels, points, *part)
 
     def _metric(self, name: str | None) -> Metric:
         if name is None:
@@ -142,11 +142,37 @@ def _points(text: str | None) -> int:
     return int(text)
 
 
+def _part(query: Mapping[str, str]) -> tuple[int | None, int | None]:
+    """The part of a window that is wanted: both of its ends or none."""
+    texts = [query.get(name) for name in ("from_ms", "until_ms")]
+    if texts == [None, None]:
+        return None, None
+    numbers = [int(t) for t in texts if t and t.isascii() and t.isdigit() and len(t) < 16]
+    if len(numbers) < 2 or numbers[0] >= numbers[1]:
+        raise QueryError("from_ms and until_ms: both are needed, in milliseconds, in this order")
+    return numbers[0], numbers[1]
+
+
 def _document(wanted: Wanted, panes: PaneHistory, at_ms: int) -> dict[str, Any]:
+    kept_ms = panes.kept_from_ms(wanted, at_ms)
+    whole = None
+    if wanted.from_ms is not None and wanted.until_ms is not None:
+        if wanted.until_ms <= kept_ms or wanted.from_ms > at_ms:
+            raise QueryError(
+                f"from_ms = {wanted.from_ms}: the window {wanted.window} is kept from {kept_ms} to "
+                f"{at_ms}",
+                404,
+            )
+        ends = max(wanted.from_ms, kept_ms), min(wanted.until_ms, at_ms + 1)
+        wanted = replace(wanted, from_ms=ends[0], until_ms=ends[1])
     try:
         course = panes.read(wanted, at_ms)
+        if wanted.from_ms is not None:
+            whole = panes.read(replace(wanted, points=1), at_ms)
     except NotByPaneError as error:
-        raise QueryError(f"{wanted.metric.name} has no history: {error}", 404) from error
+        raise QueryError(
+            f"The metric {title_of(wanted.metric)} has no history: {error}", 404
+        ) from error
     except NotKeptError as error:
         named = ", ".join([*wanted.where, *([wanted.split] if wanted.split else [])])
         text = f"sums of {wanted.metric.name} are not kept by {named}: in the settings, {error}"
@@ -160,6 +186,8 @@ def _document(wanted: Wanted, panes: PaneHistory, at_ms: int) -> dict[str, Any]:
         "window": wanted.window,
         "split": wanted.split,
         "at_ms": at_ms,
+        "kept_from_ms": kept_ms,
+        "whole": None if whole is None else asdict(whole)["lines"],
         **asdict(course),
     }
 

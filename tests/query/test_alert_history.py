@@ -279,3 +279,34 @@ class _Falling:
 
     def total_of(self, window: Any, segment: Any) -> Any:
         raise NotImplementedError
+
+
+def test_the_strip_is_counted_from_the_log() -> None:
+    log, engines = faulty(9)
+    alert = ALERTS["days"]
+    (home,) = (each for each in history_of(alert, engines).segments() if each.segment == ("home",))
+    strip = home.strip
+    assert strip is not None
+    assert len(strip.values) == 7 * DAY // strip.step_ms == len(strip.usual) == len(strip.beyond)
+    events = [json.loads(record.raw or b"") for record in log]
+    counts = {
+        kind: sorted(e["ts"] for e in events if e["type"] == kind and e.get("surface") == "home")
+        for kind in ("impression", "click")
+    }
+
+    def counted(kind: str, end_ms: int) -> int:
+        begin_ms = end_ms - alert.window_ms
+        return sum(begin_ms <= ts < end_ms for ts in counts[kind])
+
+    for i, (value, is_beyond) in enumerate(zip(strip.values, strip.beyond, strict=True)):
+        end_ms = strip.from_ms + i * strip.step_ms
+        shown, clicks = counted("impression", end_ms), counted("click", end_ms)
+        assert value == (clicks / shown if shown else None)
+        if value is None:
+            assert is_beyond is None
+    assert True in strip.beyond[-24:]
+    assert False in strip.beyond
+
+
+def test_a_composite_has_no_strip() -> None:
+    assert all(each.strip is None for each in history_of(ALERTS["mixed"], faulty(9)[1]).segments())

@@ -43,13 +43,32 @@ async def test_the_course_is_that_of_the_panes(site: Site) -> None:
     assert again == 200
 
 
+async def test_a_part_of_a_window_has_its_points_and_its_whole(site: Site) -> None:
+    query = "/api/history?name=window_impressions&window=24h&split=variant"
+    full = json.loads((await site.get(query))[1])
+    begin, end = full["starts_ms"][-20], full["starts_ms"][-5]
+    found = json.loads((await site.get(f"{query}&from_ms={begin}&until_ms={end}"))[1])
+    assert found["starts_ms"] == full["starts_ms"][-20:-5]
+    assert full["whole"] is None
+    lines, parts, wholes = (
+        {line["labels"]["variant"]: line["values"] for line in each}
+        for each in (full["lines"], found["lines"], found["whole"])
+    )
+    assert len(wholes) > 1
+    for variant, whole in wholes.items():
+        assert parts[variant] == lines[variant][-20:-5]
+        assert whole == [sum(value or 0 for value in parts[variant])]
+    again = f"{query}&from_ms={full['kept_from_ms'] - 10}&until_ms={end + 10**12}&points=3"
+    assert len(json.loads((await site.get(again))[1])["starts_ms"]) == 3
+
+
 @pytest.mark.parametrize(
     ("query", "status", "said"),
     [
         ("", 400, "name is missing: the metric, as in /api/metrics"),
         ("?name=ctr_rato", 404, "did you mean 'ctr_ratio'?"),
         ("?name=impressions_total", 404, "no metric 'impressions_total' of windows"),
-        ("?name=window_users", 404, "window_users has no history: it is made of users"),
+        ("?name=window_users", 404, "The metric Users has no history: distinct users are"),
         ("?name=ctr_ratio&window=7w", 400, "no window '7w'; there are 1m, 5m, 1h, 24h"),
         ("?name=ctr_ratio&split=nothing", 400, "no split 'nothing'; there are variant, surface"),
         ("?name=ctr_ratio&surface=moon", 400, "no surface 'moon'; there are "),
@@ -60,6 +79,9 @@ async def test_the_course_is_that_of_the_panes(site: Site) -> None:
         ),
         ("?name=coec_ratio&split=variant", 404, 'metrics.detailed += ["variant"]'),
         ("?name=ctr_ratio&points=0", 400, "points = '0': from 1 to 60"),
+        ("?name=ctr_ratio&from_ms=5", 400, "both are needed"),
+        ("?name=ctr_ratio&from_ms=5&until_ms=4", 400, "in this order"),
+        ("?name=ctr_ratio&from_ms=5&until_ms=9", 404, "is kept from"),
         ("?name=ctr_ratio&colour=red", 400, "unknown parameter 'colour'; there are "),
     ],
 )

@@ -5,6 +5,7 @@ import { byId, element, keep, setNote, setText } from "./dom.js";
 import * as format from "./format.js";
 import { emptyTable, fillTable } from "./item_table.js";
 import { ROLLUP } from "./segments.js";
+import { stripView, stripWords } from "./strip.js";
 
 const MAX_ROWS = 200;
 /** The columns of /api/alerts' checks: values of the first, and what each of the others says. */
@@ -16,10 +17,11 @@ function columnsOf(checks, says) {
     { title: "Alert", isText: true, texts: (w) => [titleOf(w), aboutOf(w)] },
     { title: "Status", isText: true, texts: (w) => says.cell(w.main), kind: (w) => says.kind(w.main) },
     { title: "Value", texts: (w) => [shown(w, w.main.value), range(w.main.low, w.main.high, format.writer(w.form))] },
-    { title: "Baseline", texts: (w) => [shown(w, w.main.baseline)] },
-    { title: "Change", texts: ({ main }) => [changeOf(main), range(main.change_low, main.change_high, format.lift)] },
+    { title: "Usual", texts: (w) => [shown(w, w.main.baseline)] },
+    { title: "Change", texts: ({ main }) => [changeOf(main), range(main.change_low, main.change_high, format.change)] },
     { title: "Support", texts: ({ main }) => [format.count(main.support), `usually ${format.count(main.expected_support)}`] },
     ...others,
+    { title: "Past 7 days", isText: true, texts: (w) => [stripWords(w)], extra: stripView },
   ];
 }
 
@@ -77,7 +79,7 @@ export function alertsOf({ alerts, checks, statuses }) {
 /** Show what `alertsOf` found: those of which nothing can be said yet as a line for each alert,
  * which unfolds, with what is known of coming verdicts. */
 export function showWatched({ sorted, decided, open, says, columns }) {
-  const caption = "Every watched segment of which something can be said, with intervals below the values";
+  const caption = "Watched segments with enough data, with the 95% range below each value";
   fillTable(byId("alerts"), caption, columns, decided.slice(0, MAX_ROWS), keyOf);
   byId("alerts").hidden = !decided.length;
   const cut = decided.length - Math.min(decided.length, MAX_ROWS);
@@ -131,7 +133,7 @@ function shown({ form }, value) {
 }
 
 function changeOf({ change }) {
-  return change === null ? null : format.lift(change);
+  return change === null ? null : format.change(change);
 }
 
 /** "2.60% to 2.90%"; an end that nothing bounds is absent. */

@@ -4,13 +4,20 @@ import * as format from "./format.js";
 
 export const PREFIX = "streamer_";
 
-/** The columns of the table of segments; `labels` are those besides window and dimensions. */
+/** The columns of the table of segments; `labels` are those besides window and dimensions, `parts` says
+ * what a rate above 1 comes of, which is none. */
 export const COLUMNS = [
-  column("Impressions", "window_impressions", "impressions in the window", format.count),
+  main(column("Impressions", "window_impressions", "impressions in the window", format.count)),
   column("Clicks", "window_clicks", "clicks in the window", format.count),
-  main(column("CTR", "ctr_ratio", "click-through rate: clicks / impressions", format.percent)),
+  main({
+    ...column("CTR", "ctr_ratio", "click-through rate: clicks / impressions", format.percent),
+    parts: "clicks than impressions",
+  }),
   column("Conversions", "window_conversions", "conversions in the window", format.count),
-  column("CVR", "cvr_ratio", "conversion rate: conversions / clicks", format.percent),
+  {
+    ...column("CVR", "cvr_ratio", "conversion rate: conversions / clicks", format.percent),
+    parts: "conversions than clicks",
+  },
   ofUsers(column("Users", "window_users", "distinct users with an impression", format.count)),
   ofUsers(
     column(
@@ -22,14 +29,12 @@ export const COLUMNS = [
     ),
   ),
   column("Mean dwell", "dwell_mean_seconds", "mean time spent on an item", format.seconds),
-  main(
-    column(
-      "NDCG@10",
-      "ndcg_ratio",
-      "ranking quality of the first ten items of a slate, 1 is best; mean over all slates",
-      format.number,
-      { k: "10", over: "all", maturity: "provisional" },
-    ),
+  column(
+    "NDCG@10",
+    "ndcg_ratio",
+    "ranking quality of the first ten items of a slate, 1 is best; mean over all slates",
+    format.number,
+    { k: "10", over: "all", maturity: "provisional" },
   ),
 ];
 

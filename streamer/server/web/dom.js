@@ -41,7 +41,7 @@ export function breakable(text) {
 
 /** Whether a text has a word so long that it may be broken anywhere. */
 export function isLong(text) {
-  return /[^\s_=]{25}/.test(text);
+  return /\S{18}/.test(text);
 }
 
 /** Set the text of an element without children. */

@@ -1,12 +1,14 @@
 // What fires now: a line for each alert at the top of the page, the worst first; and how the title of
 // the page, its icon and its navigation count them.
 
-import { knownHistory, readAlerts } from "./alert_history.js";
+import { knownHistory, readAlerts, readHistories } from "./alert_history.js";
 import { byId, element, keep, setAttribute, setLines, setText } from "./dom.js";
 import * as format from "./format.js";
+import { knownMarks, readMarks } from "./marks.js";
 import { ROLLUP } from "./segments.js";
 
 const SHOWN = 3;
+const BEFORE_MS = 6 * 3_600_000;
 const ICON = byId("icon").href;
 const ALARM =
   "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Cpath fill='%23b3261e' d='M0 2h16L8 15z'/%3E%3C/svg%3E";
@@ -57,15 +59,20 @@ export class Firing {
     this.#show();
   }
 
-  /** Since when they fire is known once their histories are read. */
-  follow() {
-    this.#show();
+  /** Say since when they fire, and what happened before, once that is read. */
+  async settle(signal) {
+    const { firing = [] } = this.#document;
+    if (firing.length) {
+      await readHistories([...new Set(firing.map((each) => each.alert))], signal);
+      await readMarks(signal);
+      this.#show();
+    }
   }
 
   #show() {
     const { firing = [], alerts } = this.#document;
     const shown = this.#all ? firing : firing.slice(0, SHOWN);
-    const items = shown.map((each) => ({ ...each, since: sinceOf(each), why: this.#onWhy }));
+    const items = shown.map((each) => ({ ...each, ...sinceOf(each), why: this.#onWhy }));
     keep(byId("firing").querySelector("ol"), items, (each) => JSON.stringify(whyOf(each)), lineView);
     byId("firing").hidden = !firing.length;
     const more = byId("firing-more");
@@ -91,25 +98,34 @@ export function setBadge(id, text, words, kind) {
   }
 }
 
-/** Since when, in words; "" until it is known. */
+/** Since when, in words, and the mark before; "" until they are known. */
 function sinceOf({ alert, segment, check }) {
   const history = knownHistory(alert);
   const own = history?.segments.find((each) => segmentText(each.segment) === segmentText(segment));
   const span = own?.spans.findLast((each) => each.check === check && each.until_ms === null);
   if (span === undefined) {
-    return "";
+    return { since: "", mark: "" };
   }
   const isBefore = span.from_ms === history.from_ms;
-  const beyond = isBefore && check === "metric" ? (own.beyond_since_ms ?? null) : null;
-  const text = format.since(beyond ?? span.from_ms, history.at_ms);
-  const begin = isBefore && beyond === null ? `before ${text}` : text;
-  return span.fires_ms === null ? `${begin}; it fires after ${format.about(history.for_ms / 1000)}` : begin;
+  const onset = check === "metric" ? (own.strip?.since_ms ?? span.from_ms) : span.from_ms;
+  const text = format.since(Math.min(onset, span.from_ms), history.at_ms);
+  const proved = onset < span.from_ms && !isBefore ? `, proved since ${format.moment(span.from_ms)}` : "";
+  const begin = isBefore && onset >= span.from_ms ? `before ${text}` : text + proved;
+  const wait = span.fires_ms === null ? `; it fires after ${format.about(history.for_ms / 1000)}` : "";
+  return { since: begin + wait, mark: markBefore(Math.min(onset, span.from_ms), history.step_ms) };
+}
+
+/** The last mark in the hours before something began. */
+function markBefore(ms, step) {
+  const found = knownMarks().filter((mark) => mark.ms <= ms + step && mark.ms > ms - BEFORE_MS);
+  const last = found.at(-1);
+  return last ? `${last.text}, ${format.moment(last.ms)}` : "";
 }
 
 function lineView() {
   const [mark, what, size] = [element("span", { "aria-hidden": "true" }), element("strong"), element("span", { class: "size" })];
   const link = element("a", { class: "why" }, "Why?");
-  const facts = ["Since", "Where", "Likely"].map((name) => ({ name, text: element("dd") }));
+  const facts = ["Since", "Where", "Before it", "Likely"].map((name) => ({ name, text: element("dd") }));
   const list = element(
     "dl",
     {},
@@ -131,7 +147,7 @@ function lineView() {
       setText(size, now.size && `(${now.size})`);
       setAttribute(link, "href", `?${new URLSearchParams(whyOf(now))}#explain`);
       setAttribute(link, "aria-label", `Why? ${now.alert}, ${now.name}`);
-      [now.since, now.where, now.likely].forEach((text, i) => {
+      [now.since, now.where, now.mark, now.likely].forEach((text, i) => {
         setText(facts[i].text, text);
         facts[i].text.parentElement.hidden = !text;
       });

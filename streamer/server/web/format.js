@@ -166,6 +166,11 @@ export function tick(ms, step) {
   return ms % DAY_MS === 0 ? SHORT_DAY.format(ms) : TIMES[step < 60_000 ? 0 : 1].format(ms);
 }
 
+/** A time without its year: Mon 23 Nov, 00:45. */
+export function moment(ms) {
+  return SINCE.format(ms);
+}
+
 /** When something began, and for how long it has lasted: Mon 23 Nov, 00:45 (36 hours). */
 export function since(ms, nowMs) {
   const text = Math.floor(ms / DAY_MS) === Math.floor(nowMs / DAY_MS) ? TIMES[1].format(ms) : SINCE.format(ms);
@@ -178,6 +183,13 @@ export function period(start, end) {
   const isSameDay = SHORT_DAY.format(start) === SHORT_DAY.format(end);
   const from = `${SHORT_DAY.format(start)}, ${write.format(start)}`;
   return `${from} to ${isSameDay ? write.format(end) : MOMENT.format(end)}`;
+}
+
+const UNITS_MS = { s: 1000, m: 60_000, h: 3_600_000, d: DAY_MS, w: 7 * DAY_MS };
+
+/** The length of a window by its label: 24h. */
+export function windowMs(label) {
+  return Number(label.slice(0, -1)) * (UNITS_MS[label.at(-1)] ?? NaN);
 }
 
 /** A day of UTC, 2026-11-02: 2 Nov 2026. */

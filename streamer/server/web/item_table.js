@@ -1,6 +1,6 @@
 // Tables of which each row is one item: its name as the header, then cells of texts.
 
-import { element, keep, setAttribute, setNote, setText } from "./dom.js";
+import { element, isLong, keep, setAttribute, setNote, setText } from "./dom.js";
 import * as format from "./format.js";
 
 /** A table for `fillTable`, or with its own class for rows that are made elsewhere. */
@@ -38,7 +38,14 @@ function rowView(columns) {
 function nameView(column) {
   const [name, below] = [element("span"), element("span", { class: "interval" })];
   const root = element("th", { scope: "row", role: "rowheader" }, name, " ", below);
-  return { root, update: (item) => fill(name, below, column.texts(item)) };
+  return {
+    root,
+    update(item) {
+      const texts = column.texts(item);
+      fill(name, below, texts);
+      root.classList.toggle("long", isLong(texts[0]));
+    },
+  };
 }
 
 function cellView(column) {

@@ -5,12 +5,15 @@ import { MoreMetrics } from "./all_metrics.js";
 import { get } from "./api.js";
 import { Calibration } from "./calibration.js";
 import { COLUMNS, PREFIX, hrefOf } from "./columns.js";
+import { comparedWith } from "./comparisons.js";
 import { byId, element, keep, setAttribute, setNote, setOptions } from "./dom.js";
 import { Filters } from "./filters.js";
 import { setTitle } from "./firing.js";
+import { windowMs } from "./format.js";
 import { CLICKS, Course, middling, pointsFor } from "./metric_history.js";
 import { showTable } from "./segment_table.js";
 import { ROLLUP, queryOf, segmentsOf } from "./segments.js";
+import { Tiles } from "./tiles.js";
 import { chosen, remember } from "./url_state.js";
 
 const TOGETHER = "-";
@@ -21,8 +24,9 @@ const PLAIN = COLUMNS.find((column) => column.name === `${PREFIX}ctr_ratio`);
 export class LiveWindows {
   #calibration = new Calibration();
   #more = new MoreMetrics();
-  #course = new Course(byId("course-body"));
+  #course = new Course(byId("course-body"), (range) => this.#choose(range));
   #courseDueMs = 0;
+  #tiles = new Tiles((name) => this.#choose({ course: name }));
   #wanted = chosen();
   #filters;
   #onChange;
@@ -53,9 +57,12 @@ export class LiveWindows {
   /** Read and show the chosen window. */
   async refresh(health, signal) {
     const { dimensions, windows } = health;
-    const window = windows.includes(this.#wanted.window) ? this.#wanted.window : windows.at(-1);
+    const { alerts, firing = [] } = await readAlerts(signal);
+    const first = alarmOf(firing, alerts);
+    const window = [this.#wanted.window, first?.window, windows.at(-1)].find((each) => windows.includes(each));
     const splits = splitsOf(dimensions);
-    const split = splits.find((s) => s.value === this.#wanted.split) ?? splits.at(1) ?? splits[0];
+    const bySplit = (value) => splits.find((each) => each.value === value);
+    const split = bySplit(this.#wanted.split) ?? bySplit(first?.split) ?? splits.at(1) ?? splits[0];
     this.#showControls(windows, window, splits, split);
     setNote(byId("choice-missing"), missing(this.#wanted, window, split));
     const where = this.#where(dimensions, split);
@@ -64,10 +71,16 @@ export class LiveWindows {
     await this.#filters.learn(window, dimensions, signal);
     this.#filters.show(dimensions.filter((name) => !split.dimensions.includes(name)), where);
     const found = segmentsOf(readings, split.dimensions, dimensions);
-    this.#show(found, window, split, health, where);
+    const choice = { window, split: split.dimensions, dimensions, where, windows, streamMs: health.stream_time_ms };
+    const compared = await comparedWith(alerts, choice, signal);
+    this.#show(found, window, split, health, where, compared);
+    if (compared?.title === "Usual" && first && this.#wanted.sort === undefined) {
+      this.#wanted.sort = "change";
+    }
+    await this.#tiles.refresh(choice, PREFIX + (this.#wanted.course ?? "ctr_ratio"), alerts, signal);
     const startedMs = performance.now();
     if (found.segments.length && startedMs >= this.#courseDueMs) {
-      await this.#showCourse(found, window, split, where, signal);
+      await this.#showCourse(found, choice, split, alerts, signal);
       this.#courseDueMs = startedMs + COURSE_MS - 1000;
     }
   }
@@ -98,7 +111,7 @@ export class LiveWindows {
     setOptions(byId("split"), splits, split.value);
   }
 
-  #show(found, window, split, health, where) {
+  #show(found, window, split, health, where, compared) {
     const isEmpty = !found.segments.length;
     byId("no-events").hidden = health.stream_time_ms > 0;
     const why = isEmpty && health.stream_time_ms > 0 ? emptiness(found, window, split, where) : "";
@@ -109,7 +122,7 @@ export class LiveWindows {
     const of = Object.entries(where).map(([name, value]) => `, ${name} ${value}`).join("");
     const by = split.dimensions.length ? `, by ${split.text}` : "";
     const choice = { window, split: split.value, ...where };
-    const options = { caption: `The last ${window}${of}${by}`, sort: this.#wanted.sort, choice };
+    const options = { caption: `The last ${window}${of}${by}`, sort: this.#wanted.sort, choice, compared };
     showTable(found, split.dimensions.join(", ") || "segment", options);
     const every = found.whole ? [...found.segments, found.whole] : found.segments;
     this.#calibration.show(every);
@@ -117,22 +130,44 @@ export class LiveWindows {
     setTitle(`streamer: ${window} by ${split.text}`);
   }
 
-  async #showCourse(found, window, split, where, signal) {
+  async #showCourse(found, { window, where, windows, streamMs }, split, alerts, signal) {
     const offered = COLUMNS.filter((column) => !column.isOfUsers);
     const column = offered.find(({ name }) => name === PREFIX + this.#wanted.course) ?? PLAIN;
     const options = offered.map(({ name, title }) => ({ value: name.replace(PREFIX, ""), text: title }));
     setOptions(byId("course-metric"), options, column.name.replace(PREFIX, ""));
     const link = byId("course-link");
     setAttribute(link, "href", hrefOf(column.name, column.labels, { window, split: split.value, ...where }));
-    const query = new URLSearchParams({ name: column.name, window, ...where, ...column.labels });
-    query.set("points", pointsFor(middling(found.segments.map((s) => s.value(CLICKS) ?? 0))));
+    const { from, until } = this.#wanted;
+    const part = from && until ? { from_ms: from, until_ms: until } : {};
+    const shown = shownWindow(windows, window, from ? streamMs - from : 0);
+    const query = new URLSearchParams({ name: column.name, window: shown, ...where, ...column.labels, ...part });
+    const clicks = middling(found.segments.map((s) => s.value(CLICKS) ?? 0));
+    query.set("points", pointsFor(clicks * (windowMs(shown) / windowMs(window))));
     const dimension = split.dimensions.at(0);
     if (dimension !== undefined) {
       query.set("split", dimension);
     }
-    const { alerts } = await readAlerts(signal);
-    await this.#course.refresh(query, dimension, alerts, signal);
+    await this.#course.refresh(query, dimension, { alerts, window, windows }, signal);
   }
+}
+
+/** Where the first alert that fires is seen: its window, and a split by the dimensions of its segment. */
+function alarmOf([first], alerts) {
+  if (first === undefined) {
+    return null;
+  }
+  const own = Object.entries(first.segment).filter(([, value]) => value !== ROLLUP);
+  const { window } = alerts.find((each) => each.alert === first.alert) ?? {};
+  return { window, split: own.map(([name]) => name).join(",") };
+}
+
+/** The window of the course: the next longer one, for what came before is needed to judge the chosen
+ * one; of a range that began so many ms ago the shortest that reaches back to it. */
+function shownWindow(windows, window, ago) {
+  if (ago) {
+    return windows.find((each) => windowMs(each) > ago) ?? windows.at(-1);
+  }
+  return windows[windows.indexOf(window) + 1] ?? window;
 }
 
 /** A filter, with "" where it is none: it leaves the address. */
@@ -157,7 +192,7 @@ function missing(wanted, window, split) {
   if (wanted.split && wanted.split !== split.value) {
     found.push(`There is no split by ${wanted.split}; this is by ${split.text}.`);
   }
-  const names = COLUMNS.map((column) => column.name.replace(PREFIX, ""));
+  const names = ["change", "then", ...COLUMNS.map((column) => column.name.replace(PREFIX, ""))];
   if (wanted.sort && !names.includes(wanted.sort.replace(/^-/, ""))) {
     found.push(`There is no column ${wanted.sort} to sort by.`);
   }

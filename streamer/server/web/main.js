@@ -47,6 +47,7 @@ async function look() {
       await section.refresh(health, mine.signal);
     }
     sections.forEach((section) => section.follow?.());
+    await firing.settle(mine.signal);
     header.fresh();
   } catch (failure) {
     if (mine.signal.aborted) {
@@ -74,6 +75,16 @@ byId("pause").addEventListener("click", () => {
     header.pause(false);
     look();
   }
+});
+
+byId("copy-link").addEventListener("click", async ({ target }) => {
+  try {
+    await navigator.clipboard.writeText(location.href);
+    target.textContent = "Copied";
+  } catch {
+    target.textContent = "Copy the address"; // the browser does not let pages copy here
+  }
+  setTimeout(() => (target.textContent = "Copy link"), 2000);
 });
 
 document.addEventListener("visibilitychange", () => {

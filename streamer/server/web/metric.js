@@ -15,12 +15,12 @@ import { chosen, remember } from "./url_state.js";
 
 const EVERY_MS = 15_000;
 const NOTHING = "-";
-const FIRST = { maturity: "provisional", over: "all" };
+const FIRST = { maturity: "provisional", over: "all", position: "1" };
 
 /** The section of one metric, which the address names. `onChange`: another choice was made. */
 export class MetricPage {
   #wanted = chosen();
-  #course = new Course(byId("metric-course"));
+  #course = new Course(byId("metric-course"), (range) => this.#choose(range));
   #filters;
   #about = null;
   #dueMs = 0;
@@ -67,12 +67,14 @@ export class MetricPage {
     await showCurve(about, window, dimensions, signal);
     const { alerts } = await readAlerts(signal);
     showAlerts(alerts.filter((each) => isOf(each, about.name)));
-    const asked = new URLSearchParams({ name: about.name, window, ...where, ...labels });
+    const { from, until } = this.#wanted;
+    const part = from && until ? { from_ms: from, until_ms: until } : {};
+    const asked = new URLSearchParams({ name: about.name, window, ...where, ...labels, ...part });
     if (split) {
       asked.set("split", split);
     }
     asked.set("points", pointsFor(clicksOf(readings, dimensions, split)));
-    await this.#course.refresh(asked, split, alerts, signal);
+    await this.#course.refresh(asked, split, { alerts, window, windows }, signal);
     byId("metric").classList.remove("old");
     this.#dueMs = startedMs + EVERY_MS - 1000;
   }
@@ -175,7 +177,7 @@ function splitView({ dimension }) {
   return {
     root: table,
     update({ about, rows, window }) {
-      const write = format.writer(about.form);
+      const write = writerOf(about);
       const columns = [
         { title: dimension, isText: true, texts: (row) => [row.title] },
         { title: about.title, texts: (row) => [write(row[about.name]), rangeOf(row, about, write)] },
@@ -183,6 +185,11 @@ function splitView({ dimension }) {
       fillTable(table, `${about.title} by ${dimension}, the last ${window}`, columns, rows, (row) => row.title);
     },
   };
+}
+
+/** Counts have no decimals. */
+function writerOf({ name, form }) {
+  return name.startsWith(`${PREFIX}window_`) ? format.count : format.writer(form);
 }
 
 function rangeOf(row, about, write) {

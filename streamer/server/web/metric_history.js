@@ -4,13 +4,17 @@ import { firingsOf, knownHistory, readHistories } from "./alert_history.js";
 import { Failure, get } from "./api.js";
 import { PREFIX } from "./columns.js";
 import { element, keep, setNote, setText } from "./dom.js";
+import { csvButton, downloadButton, fileName, svgOf } from "./download.js";
 import * as format from "./format.js";
+import { readMarks } from "./marks.js";
+import { Range } from "./range.js";
 import { ROLLUP } from "./segments.js";
 import { STYLES, Timeline, firing, moment, reading } from "./timeline.js";
 
 export const CLICKS = `${PREFIX}window_clicks`;
 const POINTS = [60, 30, 20, 12, 6];
-const CLICKS_A_POINT = 10;
+const CLICKS_A_POINT = 5;
+const WEEK_MS = 7 * 86_400_000;
 
 /** The value in the middle of some; 0 of none. */
 export function middling(values) {
@@ -23,7 +27,7 @@ export function pointsFor(clicks) {
   return POINTS.find((points) => clicks / points >= CLICKS_A_POINT) ?? POINTS.at(-1);
 }
 
-/** Shows what /api/history says below `parent`. */
+/** Shows what /api/history says below `parent`. `onRange` gets {from, until} of another range. */
 export class Course {
   #timeline = new Timeline();
   #note = element("p", { class: "remark", hidden: "" });
@@ -31,46 +35,53 @@ export class Course {
   #body = element("tbody");
   #caption = element("caption");
   #details = element("details", {}, element("summary", {}, "Point by point"));
+  #range;
   #item = null;
   #text = "";
 
-  constructor(parent) {
+  constructor(parent, onRange) {
     const table = element("table", { class: "plain" }, this.#caption, element("thead", {}, this.#head), this.#body);
     this.#details.append(element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Point by point" }, table));
+    this.#details.append(csvButton(table, "points"));
     this.#details.addEventListener("toggle", () => this.#fill());
-    parent.replaceChildren(this.#note, this.#timeline.root, this.#details);
+    this.#range = new Range(onRange);
+    const svg = downloadButton("SVG", "Save the chart as SVG", () => ({
+      name: `${fileName(this.#item.name)}.svg`,
+      type: "image/svg+xml",
+      text: svgOf(this.#timeline.svg),
+    }));
+    const tools = element("div", { class: "tools" }, this.#range.root, svg);
+    parent.replaceChildren(this.#note, this.#timeline.root, tools, this.#details);
   }
 
   /** Read and show the course that a query (URLSearchParams) asks for; `alerts` are those of
-   * /api/alerts, `split` the dimension that lines are of, if any. */
-  async refresh(query, split, alerts, signal) {
+   * /api/alerts, `split` the dimension that lines are of, if any, `window` the chosen one. */
+  async refresh(query, split, { alerts, window, windows }, signal) {
     const found = await historyOf(query, signal);
     const isThere = found.error === undefined && found.lines.length > 0;
     this.#timeline.root.hidden = !isThere;
     this.#details.hidden = !isThere;
+    this.#range.show(query, found);
     if (!isThere) {
       setNote(this.#note, found.error ?? "Nothing was counted in this time.");
       [this.#item, this.#text] = [null, ""];
       return;
     }
-    const name = `${found.title}, the last ${found.window}`;
-    const { starts_ms: starts, step_ms: step, at_ms: at } = found;
     const { form } = found;
     const write = format.writer(form);
-    const lines = found.lines.slice(0, STYLES).map((line) => ({ ...line, title: titleOf(line.labels, split, found.labels) }));
-    const watching = split ? [] : alerts.filter((each) => isOn(each, found, query));
-    const targets = watching.map((each) => targetOf(each, write));
-    const usual = watching.length ? watching[0].checks.metric.baseline : null;
+    const lines = linesOf(found, split);
+    const isPart = query.has("from_ms");
+    const name = isPart ? found.title : `${found.title}, the last ${found.window}`;
+    const { starts_ms: starts, step_ms: step, at_ms: at } = found;
     const own = [...new Set(alerts.filter((each) => isExactly(each, found, query)).map((each) => each.alert))];
-    const show = () => {
-      const { firings, from } = firingsIn(own.map(knownHistory), found, query);
-      const since = from > starts[0] ? `, alerts known since ${format.clock(from)}` : "";
-      const focus = focusOf(firings, lines);
-      this.#show({ name, form, starts, step, at, lines, targets, usual, past: null, marks: [], firings, since, focus }, write);
-    };
+    const marks = await readMarks(signal);
+    const shown = { name, form, starts, step, at, lines, marks, split, write, past: null };
+    const show = () => this.#show(completed(shown, found, query, { alerts, window, own }), write);
     setNote(this.#note, remark(found));
     show();
     await readHistories(own, signal);
+    const focus = focusOf(firingsIn(own.map(knownHistory), found, query).firings, lines) || lines[0].title;
+    shown.past = await lastWeek(query, found, split, { windows, focus }, signal);
     show();
   }
 
@@ -99,6 +110,56 @@ export class Course {
     });
     keep(this.#body, rows.reverse(), (row) => `${row.key} ${row.texts.length}`, rowView);
   }
+}
+
+/** The first lines; of a part of a window with the value of all of it in their titles. */
+function linesOf(found, split) {
+  const whole = new Map((found.whole ?? []).map((line) => [titleOf(line.labels, split, found.labels), line.values[0]]));
+  const write = format.writer(found.form);
+  return found.lines.slice(0, STYLES).map((line) => {
+    const title = titleOf(line.labels, split, found.labels);
+    const value = whole.get(title) ?? null;
+    return { ...line, title: value === null ? title : `${title}, ${write(value)} in all` };
+  });
+}
+
+/** What a course shows beside its lines: when alerts fired, what they tolerate and call usual. */
+function completed(shown, found, query, { alerts, window, own }) {
+  const { firings, from } = firingsIn(own.map(knownHistory), found, query);
+  const since = from > shown.starts[0] ? `, alerts known since ${format.clock(from)}` : "";
+  const { split, ...item } = shown;
+  const focus = focusOf(firings, shown.lines);
+  const on = alerts.filter((each) => isExactly(each, found, query) && each.checks.metric.baseline !== null);
+  const targets = split ? [] : on.filter((each) => each.window === found.window && isOn(each, query));
+  const asked = new URLSearchParams(query);
+  if (split) {
+    asked.set(split, focus || shown.lines[0].title);
+  }
+  const [usual] = on.filter((each) => each.window === window && isOn(each, asked));
+  const selected = window === found.window || query.has("from_ms") ? null : shown.at - format.windowMs(window);
+  return {
+    ...item,
+    ...{ firings, since, focus, selected },
+    targets: targets.map((each) => targetOf(each, shown.write)),
+    usual: usual?.checks.metric.baseline ?? null,
+  };
+}
+
+/** The chosen line a week before, from a longer window that still keeps it; null where none does. */
+async function lastWeek(query, found, split, { windows, focus }, signal) {
+  const { starts_ms: starts, step_ms: step, at_ms: at } = found;
+  const from = starts[0] - WEEK_MS;
+  const longer = windows.find((each) => format.windowMs(each) > at - from);
+  if (longer === undefined) {
+    return null;
+  }
+  const asked = new URLSearchParams(query);
+  asked.set("window", longer);
+  asked.set("from_ms", String(from));
+  asked.set("until_ms", String(starts.at(-1) + step - WEEK_MS));
+  const { lines, starts_ms: old } = await historyOf(asked, signal);
+  const line = lines.find(({ labels }) => titleOf(labels, split, found.labels) === focus);
+  return line ? { title: `${focus}, last week`, starts: old.map((ms) => ms + WEEK_MS), values: line.values } : null;
 }
 
 async function historyOf(query, signal) {
@@ -154,11 +215,9 @@ function isExactly(alert, { name, lines }, query) {
   return isOf(alert, name) && isShown;
 }
 
-/** Whether an alert is on this metric and all of the segment that is shown. */
-function isOn(alert, found, query) {
-  const isSame = Object.entries(alert.segment).every(([k, v]) => (query.get(k) ?? ROLLUP) === v);
-  const isWindow = alert.window === found.window;
-  return alert.checks.metric.baseline !== null && isSame && isWindow && isExactly(alert, found, query);
+/** Whether an alert is on all of the segment that is asked for. */
+function isOn(alert, query) {
+  return Object.entries(alert.segment).every(([k, v]) => (query.get(k) ?? ROLLUP) === v);
 }
 
 /** When alerts fired in the time that a course shows, a row for each segment; and since when that is

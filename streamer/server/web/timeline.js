@@ -7,7 +7,7 @@ import * as format from "./format.js";
 import { LANE_HEIGHT, laneOf, lanesOf, markOf, namesOf } from "./timeline_marks.js";
 
 const HEIGHT = 220;
-const EDGE = { left: 56, top: 10, bottom: 26 };
+const EDGE = { left: 56, top: 10, bottom: 28 };
 const [NARROW, RIGHT, RIGHT_WITH_NAMES] = [640, 12, 112];
 const MARK_HEIGHT = 16;
 const MIN_WIDTH = 220;
@@ -180,10 +180,12 @@ export function marked({ starts, step, marks }, place) {
 function placeOf(item, width, focus) {
   const { starts, step, lines, usual, past } = item;
   const isThere = (value) => value !== null && value !== undefined;
-  const values = [...lines, ...(past ? [past] : [])].flatMap((line) => line.values.filter(isThere));
+  const values = lines.flatMap((line) => settled(line, item).filter(isThere));
+  values.push(...(past?.values ?? []).filter(isThere));
   values.push(...item.targets.map((mark) => mark.value));
   const { lower, upper } = lines[focus];
-  const axis = valueAxis(values, [...lower, ...upper].filter(isThere), item.form, usual ?? null);
+  const bands = [lower, upper].flatMap((ends) => settled({ values: ends }, item).filter(isThere));
+  const axis = valueAxis(values, bands, item.form, usual ?? null);
   const heads = lanesOf(item).length * LANE_HEIGHT + (item.marks.length ? MARK_HEIGHT : 0);
   const hasNames = width >= NARROW && lines.length > 1;
   const right = width - (hasNames ? RIGHT_WITH_NAMES : RIGHT);
@@ -205,6 +207,12 @@ function placeOf(item, width, focus) {
   };
 }
 
+/** A value without the point that is not half over: what it will be is not known yet. */
+function settled({ values }, { starts, step, at }) {
+  const isYoung = starts.length > 1 && at - starts.at(-1) < step / 2;
+  return isYoung ? values.slice(0, -1) : values;
+}
+
 function drawing(item, place) {
   const { x, y, left, right } = place;
   const found = valueTicks(place.axis, item.form).flatMap(({ value, text }) => [
@@ -214,7 +222,11 @@ function drawing(item, place) {
   found.push(...timeLabels(item, place));
   lanesOf(item).forEach((row, lane) => found.push(...laneOf(row, lane, place)));
   found.push(...item.marks.flatMap((mark) => markOf(mark, place)));
-  found.push(...bandsOf(item.lines[place.focus], item.starts, place, place.focus));
+  found.push(...bandsOf(item.lines[place.focus], item, place, place.focus));
+  if (item.selected) {
+    const from = place.within(item.selected);
+    found.push(shape("line", { class: "selected", x1: from, x2: right, y1: place.base + 23, y2: place.base + 23 }));
+  }
   if (item.usual) {
     found.push(shape("line", { class: "usual", x1: left, x2: right, y1: y(item.usual), y2: y(item.usual) }));
   }
@@ -226,9 +238,13 @@ function drawing(item, place) {
   }
   item.lines.forEach((line, i) => {
     const kind = `line style-${i % STYLES}${i === place.focus ? "" : " thin"}`;
-    found.push(...pathsOf(line.values, (at) => x(item.starts[at]), y, kind));
+    const values = settled(line, item);
+    found.push(...pathsOf(values, (at) => x(item.starts[at]), y, kind));
+    const coming = line.values.slice(values.length).filter((value) => value !== null);
+    found.push(...coming.map((value) => shape("circle", { class: `${kind} coming`, cx: right, cy: y(value), r: 3 })));
   });
-  return place.hasNames ? [...found, ...namesOf(item.lines, place)] : found;
+  const ends = item.lines.map((line) => ({ title: line.title, values: settled(line, item) }));
+  return place.hasNames ? [...found, ...namesOf(ends, place)] : found;
 }
 
 function timeLabels(item, place) {
@@ -236,7 +252,7 @@ function timeLabels(item, place) {
   return timeTicks(from, until, right - left).map(({ ms, text }) => {
     const at = x(ms);
     const anchor = at < left + 20 ? "start" : at > right - 20 ? "end" : "middle";
-    return shape("text", { class: "tick-x", x: at, y: base + EDGE.bottom - 8, "text-anchor": anchor }, text);
+    return shape("text", { class: "tick-x", x: at, y: base + 17, "text-anchor": anchor }, text);
   });
 }
 
@@ -254,9 +270,10 @@ function runs(values) {
 }
 
 /** The band of the chosen line; of a point alone an upright line. */
-function bandsOf({ lower, upper }, starts, { x, y }, style) {
+function bandsOf({ lower, upper }, item, { x, y }, style) {
   const name = `around style-${style % STYLES}`;
-  return runs(lower).map((run) => {
+  const { starts } = item;
+  return runs(settled({ values: lower }, item)).map((run) => {
     if (run.length === 1) {
       const [i] = run;
       const across = { x: x(starts[i]) - 2, width: 4 };

@@ -1,0 +1,144 @@
+// The first metrics of everything that is chosen, together: value, what it was, what it is of, and its
+// past as a line.
+
+import { Failure, get } from "./api.js";
+import { COLUMNS, PREFIX } from "./columns.js";
+import { byId, element, keep, setAttribute, setNote, setText, shape } from "./dom.js";
+import * as format from "./format.js";
+import { ROLLUP, queryOf, segmentsOf } from "./segments.js";
+
+const [WIDTH, HEIGHT, POINTS] = [160, 36, 30];
+const EVERY_MS = 30_000;
+const NAMES = ["ctr_ratio", "cvr_ratio", "dwell_mean_seconds", "ndcg_ratio", "window_users"];
+const TILES = NAMES.map((name) => COLUMNS.find((column) => column.name === PREFIX + name));
+const count = (segment, name) => format.count(segment.value(`${PREFIX}window_${name}`) ?? 0);
+const BASES = {
+  ctr_ratio: (s) => `${count(s, "clicks")} of ${count(s, "impressions")} impressions`,
+  cvr_ratio: (s) => `${count(s, "conversions")} of ${count(s, "clicks")} clicks`,
+};
+
+/** The tiles; `onChoose` gets the name of a metric whose course is wanted. */
+export class Tiles {
+  #courses = new Map();
+  #key = "";
+  #dueMs = 0;
+  #onChoose;
+
+  constructor(onChoose) {
+    this.#onChoose = onChoose;
+  }
+
+  async refresh(choice, chosenName, alerts, signal) {
+    const { window, dimensions, where, windows } = choice;
+    const longest = windows.at(-1);
+    const [now, before] = [await wholeOf(window, choice, signal), null];
+    const then = longest === window ? before : await wholeOf(longest, choice, signal);
+    if (now === null) {
+      byId("tiles").hidden = true;
+      return;
+    }
+    await this.#readCourses(longest, where, signal);
+    const isAll = !Object.keys(where).length;
+    const items = TILES.filter((column) => now.value(column.name, column.labels) !== undefined).map((column) => ({
+      column,
+      ...{ now, then, window, longest, dimensions },
+      entry: isAll ? (alerts.find((each) => isWatched(each, column, window)) ?? null) : null,
+      course: this.#courses.get(column.name) ?? null,
+      isChosen: column.name === chosenName,
+      choose: this.#onChoose,
+    }));
+    keep(byId("tiles"), items, ({ column }) => column.name, tileView);
+    byId("tiles").hidden = !items.length;
+  }
+
+  /** The past of each metric, in the longest window. */
+  async #readCourses(longest, where, signal) {
+    const key = JSON.stringify([longest, where]);
+    const startedMs = performance.now();
+    if (key === this.#key && startedMs < this.#dueMs) {
+      return;
+    }
+    for (const { name, labels } of TILES.filter((column) => !column.isOfUsers)) {
+      this.#courses.set(name, await courseOf(name, { window: longest, ...where, ...labels }, signal));
+    }
+    [this.#key, this.#dueMs] = [key, startedMs + EVERY_MS];
+  }
+}
+
+/** Everything that is chosen, together; null where nothing was counted. */
+async function wholeOf(window, { dimensions, where }, signal) {
+  const query = new URLSearchParams(queryOf(window, [], dimensions, where));
+  for (const name of new Set([...COLUMNS.map((column) => column.name)])) {
+    query.append("name", name);
+  }
+  const { readings } = await get(`api/readings?${query}`, signal).catch((failure) => {
+    if (failure instanceof Failure && failure.status === 400) {
+      return { readings: [] };
+    }
+    throw failure;
+  });
+  return segmentsOf(readings, [], dimensions).segments[0] ?? null;
+}
+
+async function courseOf(name, labels, signal) {
+  try {
+    const found = await get(`api/history?${new URLSearchParams({ name, points: POINTS, ...labels })}`, signal);
+    return found.lines[0]?.values ?? null;
+  } catch (failure) {
+    if (failure instanceof Failure && [400, 404].includes(failure.status)) {
+      return null;
+    }
+    throw failure;
+  }
+}
+
+function isWatched({ metric, window, segment, checks }, column, wanted) {
+  const isWhole = Object.values(segment).every((value) => value === ROLLUP);
+  return PREFIX + metric === column.name && window === wanted && isWhole && checks.metric.baseline !== null;
+}
+
+function tileView({ column, choose }) {
+  const spark = shape("polyline", { class: "spark" });
+  const box = { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", height: HEIGHT };
+  const svg = shape("svg", { "aria-hidden": "true", ...box }, spark);
+  const [value, was, basis] = ["v", "d", "d"].map((kind) => element("span", { class: kind }));
+  const root = element("button", { type: "button", class: "tile" }, element("span", { class: "k" }, column.title), value, was, svg, basis);
+  const name = column.name.replace(PREFIX, "");
+  root.addEventListener("click", () => choose(name));
+  root.disabled = Boolean(column.isOfUsers);
+  return {
+    root,
+    update(item) {
+      setAttribute(root, "aria-pressed", String(item.isChosen));
+      setText(value, column.write(item.now.value(column.name, column.labels)));
+      setNote(was, wasOf(item));
+      setAttribute(was, "data-kind", item.entry?.checks.metric.status === "dropped" ? "bad" : "open");
+      setText(basis, BASES[name]?.(item.now) ?? (column.isOfUsers ? `distinct in ${item.window}` : `mean of the last ${item.window}`));
+      setAttribute(spark, "points", pointsOf(item.course));
+      svg.toggleAttribute("hidden", item.course === null);
+    },
+  };
+}
+
+/** "▼ −29%, usually 0.703%" of an alert, else what it was in the longest window. */
+function wasOf({ column, now, then, entry, longest }) {
+  const value = now.value(column.name, column.labels);
+  if (entry !== null) {
+    const { baseline, status } = entry.checks.metric;
+    const sign = status === "dropped" || status === "risen" ? `${status === "dropped" ? "▼" : "▲"} ` : "";
+    return baseline ? `${sign}${format.change(value / baseline - 1)}, usually ${column.write(baseline)}` : "";
+  }
+  const before = then?.value(column.name, column.labels);
+  if (!before || column.isOfUsers) {
+    return "";
+  }
+  return `${format.change(value / before - 1)} against ${column.write(before)} in ${longest}`;
+}
+
+/** A line from 0 on; gaps are bridged. */
+function pointsOf(course) {
+  const values = (course ?? []).map((value, i) => ({ value, i })).filter(({ value }) => value !== null);
+  const most = Math.max(...values.map(({ value }) => value), 0) || 1;
+  const step = WIDTH / Math.max(1, (course?.length ?? 1) - 1);
+  return values.map(({ value, i }) => `${(i * step).toFixed(1)},${(HEIGHT - 2 - (value / most) * (HEIGHT - 4)).toFixed(1)}`).join(" ");
+}
