@@ -9,12 +9,15 @@ from typing import NamedTuple
 from streamer.encoding.segments import ALL
 from streamer.metrics.catalogue import PREFIX
 from streamer.query.readings import Readout
+from streamer.settings.durations import DAY_MS
 from streamer.settings.labels import OTHER, UNKNOWN
 from streamer.settings.model import Settings
 
 LEAST_EXPECTED = 10
 """Events that the longest window lets one expect in a shorter one; with so many, none at all is no
-chance. A window of less than an hour may be a quiet hour."""
+chance."""
+LEAST_EXPECTED_BY_HOUR = 100
+"""The same in less than a day, for nights are quiet; of less than an hour nothing is said."""
 _LEAST_MS = 3_600_000
 _COUNTED = {"window_impressions": "impressions", "window_clicks": "clicks"}
 _Counts = Mapping[str, Mapping[str, float]]
@@ -87,6 +90,8 @@ def _silent(
         for window in reversed(list(windows)):
             usual = int(every * windows[window] / windows[longest])
             is_known = window != longest and windows[window] >= _LEAST_MS
-            if is_known and usual >= LEAST_EXPECTED and not counts.get(window, {}).get(name, 0):
+            is_day = windows[window] >= DAY_MS
+            least = LEAST_EXPECTED if is_day else LEAST_EXPECTED_BY_HOUR
+            if is_known and usual >= least and not counts.get(window, {}).get(name, 0):
                 yield Silence(what, dimension, value, window, usual)
                 return

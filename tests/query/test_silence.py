@@ -36,11 +36,13 @@ def test_without_impressions_clicks_are_not_named() -> None:
 
 
 def test_where_all_is_silent_nothing_else_is_named() -> None:
-    gone = WELL | {"1h": (0, 0)}
+    gone = WELL | {"1h": (0, 0), "7d": (70_000, 7000)}
     found = silences(SETTINGS, readout(all=gone, women=gone))
-    assert found == [("impressions", "", "", "1h", 41)]
+    assert found == [("impressions", "", "", "1h", 416)]
 
 
 def test_few_events_and_short_windows_are_no_silence() -> None:
+    quiet = WELL | {"1h": (0, 0)}
+    assert silences(SETTINGS, readout(all=quiet)) == []  # a quiet hour
     rare = {"5m": (0, 0), "1h": (2, 0), "24h": (50, 0), "7d": (350, 69)}
     assert silences(SETTINGS, readout(all=WELL, rare=rare, other=rare | {"7d": (350, 700)})) == []
