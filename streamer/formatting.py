@@ -50,7 +50,8 @@ def share(value: float) -> str:
     >>> share(0.2), share(1 / 3)
     ('20%', '33.3%')
     """
-    return f"{100 * value:.3g}%"
+    text = number(100 * value)
+    return f"{text.rstrip('0').rstrip('.') if '.' in text else text}%"
 
 
 def value_text(form: str, value: float) -> str:

@@ -11,7 +11,6 @@ const DIGITS = new Intl.NumberFormat("en", {
   useGrouping: false,
 });
 const LONG = new Intl.NumberFormat("en", { maximumSignificantDigits: 6 });
-const SHORT = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
 const DECIMALS = [0, 1, 2].map(
   (digits) =>
     new Intl.NumberFormat("en", { minimumFractionDigits: digits, maximumFractionDigits: digits }),
@@ -88,7 +87,8 @@ export function percent(value) {
 
 /** A share of the settings, which has few digits by itself: 5%, 33.3%. */
 export function share(value) {
-  return `${SHORT.format(value * 100)}%`;
+  const text = number(value * 100);
+  return `${text.includes(".") ? text.replace(/\.?0+$/, "") : text}%`;
 }
 
 /** A lift: +1.24%, +12.4%, +124%. */
