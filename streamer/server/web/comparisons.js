@@ -12,8 +12,8 @@ export const CTR = COLUMNS.find(({ name }) => name === `${PREFIX}ctr_ratio`);
  * impressions; null where there is nothing to compare with. */
 export async function comparedWith(alerts, choice, signal) {
   const { window, split, dimensions, where, windows } = choice;
-  const watching = alerts.filter((each) => isOn(each, window, split, dimensions, where));
-  if (watching.length) {
+  const watching = alerts.filter((each) => isOn(each, window, split, where));
+  if (watching.some((each) => ownOf(each).length === split.length)) {
     return { title: "Usual", of: (segment) => byAlert(watching, segment) };
   }
   const longest = windows.at(-1);
@@ -28,9 +28,13 @@ export async function comparedWith(alerts, choice, signal) {
   return { title: `In ${longest}`, of: (segment) => changed(segment, then.get(segment.key), null) };
 }
 
-function isOn(alert, window, split, dimensions, where) {
-  const own = Object.entries(alert.segment).filter(([, value]) => value !== ROLLUP);
-  const isSplit = own.every(([name]) => split.includes(name));
+/** The dimensions that an entry's segment has a value of. */
+function ownOf({ segment }) {
+  return Object.keys(segment).filter((name) => segment[name] !== ROLLUP);
+}
+
+function isOn(alert, window, split, where) {
+  const isSplit = ownOf(alert).every((name) => split.includes(name));
   return alert.metric === "ctr_ratio" && alert.window === window && isSplit && !Object.keys(where).length;
 }
 

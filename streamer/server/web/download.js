@@ -45,7 +45,7 @@ export function csvOf(table) {
 }
 
 function ownText(cell) {
-  return cell.querySelector("a")?.textContent ?? cell.textContent.trim();
+  return cell.querySelector("a, span[title]")?.textContent ?? cell.textContent.trim();
 }
 
 /** What a cell says, and what stands below it. */

@@ -82,7 +82,7 @@ export class Firing {
     title.firing = first ? `(${firing.length}) ${first.sign} ${first.alert} ${first.name}` : "";
     showTitle();
     setAttribute(byId("icon"), "href", first ? ALARM : ICON);
-    setBadge("alerts-badge", firing.length ? `▼ ${firing.length}` : "", `${firing.length} firing`, "bad");
+    setBadge("alerts-badge", firing.length ? `▼ ${firing.length}` : "", firing.length ? `${firing.length} firing` : "", "bad");
     byId("alerts-link").hidden = alerts.length === 0;
   }
 }

@@ -73,10 +73,10 @@ export class LiveWindows {
     const found = segmentsOf(readings, split.dimensions, dimensions);
     const choice = { window, split: split.dimensions, dimensions, where, windows, streamMs: health.stream_time_ms };
     const compared = await comparedWith(alerts, choice, signal);
-    this.#show(found, window, split, health, where, compared);
     if (compared?.title === "Usual" && first && this.#wanted.sort === undefined) {
       this.#wanted.sort = "change";
     }
+    this.#show(found, window, split, health, where, compared);
     await this.#tiles.refresh(choice, PREFIX + (this.#wanted.course ?? "ctr_ratio"), alerts, signal);
     const startedMs = performance.now();
     if (found.segments.length && startedMs >= this.#courseDueMs) {

@@ -34,7 +34,7 @@ export class Course {
   #head = element("tr");
   #body = element("tbody");
   #caption = element("caption");
-  #details = element("details", {}, element("summary", {}, "Point by point"));
+  #details = element("details", { class: "points" }, element("summary", {}, "Point by point"));
   #range;
   #item = null;
   #text = "";

@@ -125,6 +125,7 @@ def odd_documents() -> dict[str, tuple[int, Any]]:
         "/api/readings": (200, {"stream_time_ms": 1, "readings": readings}),
         "/api/alerts": (200, {"alerts": [], "checks": [], "statuses": []}),
         "/api/metrics": (200, {"metrics": []}),
+        "/api/annotations": (200, {"annotations": []}),
         "/api/history": (200, HISTORY),
         "/api/experiments": (200, {"experiments": [LISTED]}),
         f"/api/experiments/{ODD}": (200, experiment(pairs)),

@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 from selenium.webdriver import Keys
 
+from streamer.formatting import change
 from streamer.query.checks import CHECKS
 from streamer.settings.load import parse
 from streamer.stats.alerting.baseline import STATUSES
 from tests.server.web.conftest import open_page
 from tests.server.web.documents import HEALTH, NOW_MS, ODD
-from tests.server.web.test_page import count, lift, number, percent
+from tests.server.web.test_page import count, number, percent
 from tests.support.browser import Browser
 from tests.support.site import Documents, Site
 
@@ -74,17 +75,20 @@ def test_rows_are_the_watched_segments(page: Browser, site: Site) -> None:
         name = f"{entry['alert']}: {', '.join(values) or 'all together'}"
         about = {"ctr": "Click-through rate, 24h; 5%", "order": "NDCG@10, 24h; 10%"}[entry["alert"]]
         ends = [metric["change_low"], metric["change_high"]]
-        between = f"at least {lift(ends[0])}" if ends[1] is None else " to ".join(map(lift, ends))
+        is_bound = ends[1] is not None
+        between = " to ".join(map(change, ends)) if is_bound else f"at least {change(ends[0])}"
         expected.append([
             f"{name}\n{about} tolerated",
             said(metric),
             f"{write(metric['value'])}\n{write(metric['low'])} to {write(metric['high'])}",
             write(metric["baseline"]),
-            f"{lift(metric['change'])}\n{between}",
+            f"{change(metric['change'])}\n{between}",
             f"{count(metric['support'])}\nusually {count(metric['expected_support'])}",
             *(said(entry["checks"][of]) for of in ("traffic", "reference")),
         ])  # fmt: skip
-    assert rows(page, "#alerts") == expected
+    found_rows = rows(page, "#alerts")
+    assert [row[:-1] for row in found_rows] == expected
+    assert {row[-1].split()[0] for row in found_rows} <= {"beyond", "too", "–"}
     assert len(expected) == 5
 
 
@@ -209,6 +213,7 @@ def shown(
         "/api/alerts": (200, alerts_document(*alerts)),
         "/api/explain": explained or (200, explanation()),
         "/api/alerts/ctr": (200, alert_history()),
+        "/api/annotations": (200, {"annotations": []}),
         **more,
     }
     page.open(served.url)
@@ -290,10 +295,10 @@ def test_what_is_not_defined_is_a_dash_and_read_as_no_data(
         ("value", "low", "high", "baseline", "change", "change_low")
     )
     shown(page, served, [entry("no traffic", **none, change_high=0.5, support=0)])
-    ((_, _, value, baseline, change, support, traffic, reference),) = rows(page, "#alerts")
+    ((_, _, value, baseline, moved, support, traffic, reference, _),) = rows(page, "#alerts")
     assert traffic == reference == "–\nswitched off"
     assert value == baseline == "–\nno data"
-    assert change == "–\nno data\nat most +50.0%"
+    assert moved == "–\nno data\nat most +50%"
     assert support == "0\nusually 90"
 
 
@@ -314,8 +319,8 @@ def test_a_change_of_traffic_or_from_the_reference_week_stands_first(
     shown(page, served, entries)
     found = rows(page, "#alerts")
     assert [row[0].split("\n")[0] for row in found] == ["ctr: v1", "ctr: v2", "ctr: v0"]
-    assert found[0][-2:] == ["Dropped beyond the tolerance\n10 events", "Days differ\nwhy"]
-    assert found[1][-1] == "Risen beyond the tolerance\ndrifted"
+    assert found[0][-3:-1] == ["Dropped beyond the tolerance\n10 events", "Days differ\nwhy"]
+    assert found[1][-2] == "Risen beyond the tolerance\ndrifted"
 
 
 @pytest.mark.parametrize(

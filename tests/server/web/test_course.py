@@ -74,7 +74,7 @@ def test_the_course_is_that_of_the_api(page: Browser, site: Site) -> None:
             text = "no data" if value is None else percent(value)
             assert f"{line['labels']['variant']}: {text}" in read(page)
         page.press(Keys.ARROW_LEFT)
-    page.run("document.querySelector('#course details').open = true")
+    page.run("document.querySelector('#course .points').open = true")
     rows = page.until(lambda: page.texts("#course tbody tr"), "the table")
     assert len(rows) == points
     assert page.complaints() == []
@@ -134,7 +134,7 @@ def test_alerts_mark_when_they_fired(page: Browser, documents: Documents) -> Non
             page.press(Keys.ARROW_LEFT)
         _, _, after = read(page).partition(". ")
         assert after.startswith(said)
-    page.run("document.querySelector('#course details').open = true")
+    page.run("document.querySelector('#course .points').open = true")
     rows = page.until(lambda: page.texts("#course tbody tr td:last-child"), "the table")
     assert len(rows) == 11
     assert rows[4] == f"{names[0]}: dropped; {names[1]}: traffic risen"
@@ -169,7 +169,7 @@ def test_marks_are_those_of_the_metric_and_the_filter(page: Browser, documents: 
         open_card(page, documents)
         page.until(lambda: has_lines(page, "#course"), "the course")
         page.until(functools.partial(has_marks, page, marks), f"{marks} marks")
-        page.run("document.querySelector('#course details').open = true")
+        page.run("document.querySelector('#course .points').open = true")
         page.until(lambda: page.texts("#course tbody tr"), "the table")
         assert ("alert ctr, A (from before)" in drawn(page)) == (marks > 0)
         assert (", alerts known since " in page.text("#course caption")) == (marks > 0)

@@ -321,8 +321,13 @@ def test_many_segments_are_cut_and_counted(page: Browser, documents: Documents) 
     documents.documents["/api/readings"] = 200, {"stream_time_ms": 1, "readings": many}
     open_card(page, documents)
     rows = "return document.querySelectorAll('#segments tbody tr').length"
+    assert page.run(rows) == 10
+    assert page.text("#segments-cut") == "10 of 230 are shown."
+    for _ in range(2):
+        page.run("document.querySelector('#segments-more').click()")
     assert page.run(rows) == 200
-    assert page.text("#segments-cut") == "30 segments with less support not shown."
+    assert page.text("#segments-cut") == "200 of 230 are shown."
+    assert not page.is_shown("#segments-more")
 
 
 def test_what_was_read_is_folded_and_what_is_wrong_is_not(

@@ -12,6 +12,7 @@ import pytest
 from selenium.webdriver import Keys
 
 from streamer.cli import arguments
+from streamer.formatting import change
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from streamer.testing.embedded import EmbeddedRedis
@@ -19,8 +20,9 @@ from tests.server.web.conftest import open_page, settings_of
 from tests.support.browser import Browser
 from tests.support.site import Site
 
-ROWS = """return [...document.querySelectorAll("#segments tbody tr, #segments tfoot tr")].map(
-  (row) => [...row.cells].map((cell) => cell.innerText.trim()))"""
+ROWS = """const compared = (cell) => /^(In .*|Usual|Change)$/.test(cell.dataset.title);
+return [...document.querySelectorAll("#segments tbody tr, #segments tfoot tr")].map(
+  (row) => [...row.cells].filter((cell) => !compared(cell)).map((cell) => cell.innerText.trim()))"""
 Write = Callable[[float], str]
 
 
@@ -124,6 +126,30 @@ def test_rows_are_the_readings(
     assert len(rows) > 2
     assert page.texts("#segments thead th a") == list(COLUMNS)
     assert rows == expected_rows(readings, split)
+
+
+def test_rates_are_compared_with_the_longest_window(page: Browser, site: Site) -> None:
+    open_page(page, site, "/?window=1h&split=surface&sort=change")
+    found = {}
+    for window in ("1h", "24h"):
+        query = f"window={window}&variant=all&name=ctr_ratio&name=window_impressions"
+        for reading in site.get(f"/api/readings?{query}")["readings"]:
+            found[window, reading["labels"]["surface"], reading["name"]] = reading["value"]
+    rows = page.run(
+        "return [...document.querySelectorAll('#segments tr.row')].map((row) => "
+        "[row.cells[0].textContent, ...['In 24h', 'Change'].map((title) => "
+        "row.querySelector(`[data-title='${title}'] .value`).textContent)])"
+    )
+    assert len(rows) > 2
+    looked = 0
+    for name, then, moved in rows:
+        if found["1h", name, "streamer_window_impressions"] < 100:
+            assert (then, moved) == ("–", "–")
+        else:
+            looked += 1
+            now, before = (found[w, name, "streamer_ctr_ratio"] for w in ("1h", "24h"))
+            assert (then, moved) == (percent(before), change(now / before - 1))
+    assert looked
 
 
 def test_all_together_is_one_row(page: Browser, site: Site) -> None:
