@@ -36,7 +36,7 @@ export function valueAxis(values, bands, form, usual = null) {
   if (usual !== null && values.every((value) => value === 0)) {
     return axisOf(Math.min(0, 1.5 * usual), Math.max(0, 1.5 * usual));
   }
-  const room = Math.max(most - least, Math.abs(most) * 0.2);
+  const room = Math.max(most - least, Math.abs(most) * 0.5);
   const low = Math.max(Math.min(least, ...bands), least - room);
   const high = Math.min(Math.max(most, ...bands), most + room);
   return axisOf(low >= 0 && low < 0.6 * high ? 0 : low, high);

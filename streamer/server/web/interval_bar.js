@@ -5,21 +5,26 @@ import { element, freshId, setAttribute, setText, shape } from "./dom.js";
 import * as format from "./format.js";
 
 const ENDS = [1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10];
+const ROOM = 1.05; // a lift does not stand on the edge
 const HEIGHT = 26;
 const WIDTH = 1000; // of the viewBox, which is stretched to the width there is
 
-/** One end of a scale around 0: twice the middle one of the bars' far ends, so that a wide bar does
- * not flatten the others; it is cut. */
+/** One end of a scale around 0. It holds every lift, and the whole bars of the primary metric; of the
+ * others, twice the middle one of the far ends: a wide bar does not flatten them all, but is cut. */
 export function scaleOf(items) {
-  const ends = items
-    .filter(({ lift }) => lift.anytime !== null)
-    .map(({ lift }) => Math.max(Math.abs(lift.anytime.low), Math.abs(lift.anytime.high)))
-    .sort((a, b) => a - b);
-  if (!ends.length) {
+  const drawn = items.filter(({ lift }) => lift.anytime !== null);
+  if (!drawn.length) {
     return 0.1;
   }
+  const ends = drawn.map(farEnd).sort((a, b) => a - b);
   const middle = ends[Math.floor((ends.length - 1) / 2)];
-  return niceAbove(Math.max(Math.min(ends.at(-1), 2 * middle), 1e-9), ENDS);
+  const lifts = drawn.map(({ lift }) => ROOM * Math.abs(lift.value ?? 0));
+  const primary = drawn.filter(({ found, metric }) => metric === found.metrics[0]).map(farEnd);
+  return niceAbove(Math.max(Math.min(ends.at(-1), 2 * middle), ...lifts, ...primary, 1e-9), ENDS);
+}
+
+function farEnd({ lift }) {
+  return Math.max(Math.abs(lift.anytime.low), Math.abs(lift.anytime.high));
 }
 
 /** The view of an item's interval. */

@@ -185,6 +185,7 @@ function placeOf(item, width, focus) {
   values.push(...item.targets.map((mark) => mark.value));
   const { lower, upper } = lines[focus];
   const bands = [lower, upper].flatMap((ends) => settled({ values: ends }, item).filter(isThere));
+  bands.push(...lines.flatMap((line) => coming(line, item)));
   const axis = valueAxis(values, bands, item.form, usual ?? null);
   const heads = lanesOf(item).length * LANE_HEIGHT + (item.marks.length ? MARK_HEIGHT : 0);
   const hasNames = width >= NARROW && lines.length > 1;
@@ -211,6 +212,11 @@ function placeOf(item, width, focus) {
 function settled({ values }, { starts, step, at }) {
   const isYoung = starts.length > 1 && at - starts.at(-1) < step / 2;
   return isYoung ? values.slice(0, -1) : values;
+}
+
+/** What there is yet of the point that is left out. */
+function coming(line, item) {
+  return line.values.slice(settled(line, item).length).filter((value) => value !== null);
 }
 
 function drawing(item, place) {
@@ -240,8 +246,9 @@ function drawing(item, place) {
     const kind = `line style-${i % STYLES}${i === place.focus ? "" : " thin"}`;
     const values = settled(line, item);
     found.push(...pathsOf(values, (at) => x(item.starts[at]), y, kind));
-    const coming = line.values.slice(values.length).filter((value) => value !== null);
-    found.push(...coming.map((value) => shape("circle", { class: `${kind} coming`, cx: right, cy: y(value), r: 3 })));
+    const isDrawn = (value) => value >= place.axis.bottom && value <= place.axis.top;
+    const dots = coming(line, item).filter(isDrawn);
+    found.push(...dots.map((value) => shape("circle", { class: `${kind} coming`, cx: right, cy: y(value), r: 3 })));
   });
   const ends = item.lines.map((line) => ({ title: line.title, values: settled(line, item) }));
   return place.hasNames ? [...found, ...namesOf(ends, place)] : found;

@@ -3,7 +3,7 @@
 import { shape } from "./dom.js";
 
 export const LANE_HEIGHT = 18;
-const [LANES, CHAR_WIDTH, NAME_GAP] = [4, 6.6, 14];
+const [LANES, CHAR_WIDTH, BOLD_WIDTH, NAME_GAP] = [4, 7.4, 8.6, 14];
 
 /** The firings that have a lane above the plot; the cursor and the table have all. */
 export function lanesOf({ firings }) {
@@ -39,8 +39,8 @@ function nameOf(name, { first, last, left, right }, y) {
 }
 
 /** A text that takes at most so many pixels. */
-export function cut(text, width) {
-  const most = Math.max(1, Math.floor(width / CHAR_WIDTH));
+export function cut(text, width, charWidth = CHAR_WIDTH) {
+  const most = Math.max(1, Math.floor(width / charWidth));
   return text.length <= most ? text : `${text.slice(0, most - 1)}…`;
 }
 
@@ -75,6 +75,6 @@ export function namesOf(lines, { y, right, base }) {
     lowest = end.y - NAME_GAP;
   }
   return ends.map(({ title, i, y: at }) =>
-    shape("text", { class: `name style-${i % 6}`, x: right + 8, y: at }, cut(title, 100)),
+    shape("text", { class: `name style-${i % 6}`, x: right + 8, y: at }, cut(title, 102, BOLD_WIDTH)),
   );
 }

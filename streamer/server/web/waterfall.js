@@ -39,7 +39,7 @@ export function showWaterfall(table, found, isWorse) {
   const ends = steps.flatMap(({ from, to }) => [from, to]);
   const [low, high] = [Math.min(0, ...ends), Math.max(0, ...ends)];
   const write = format.writer(found.form);
-  const difference = format.differences(found.form, steps.map(({ amount }) => amount ?? 0));
+  const difference = format.differences(found.form, [found.change, ...steps.map(({ amount }) => amount ?? 0)]);
   const rows = steps.map((step) => ({
     ...step,
     ...{ low, length: high - low || 1 },

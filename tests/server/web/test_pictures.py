@@ -1,0 +1,563 @@
+"""What every picture of the page has to be, whatever is in it: no NaN, nothing wider than the
+window, ticks that are told apart at round times, an estimate inside its bar."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from streamer import formatting
+from streamer.query.alert_strip import Strip
+from tests.server.web.documents import HEALTH, LISTED, NOW_MS, comparison, estimate, experiment
+from tests.server.web.test_alerts import (
+    alert_history,
+    alerts_document,
+    entry,
+    explanation,
+    of_segment,
+    part,
+)
+from tests.server.web.test_course import span
+from tests.support.browser import Browser
+from tests.support.site import Documents
+
+WIDTHS = (390, 1440, 2560)
+SCHEMES = ("light", "dark")
+HOUR_MS = 3_600_000
+LONG = "homepage_recommendations_carousel_above_the_fold_personalised_v2_experiment_holdout_eu"
+LONG = (LONG + "_west_1_and_some_more_of_it_to_fill_up_the_room_there_is_for_names")[:128]
+Answers = dict[str, tuple[int, Any]]
+
+PROBLEMS = """
+const found = [];
+const wide = document.documentElement.scrollWidth;
+if (wide > innerWidth) found.push(`${wide} px wide at ${innerWidth}`);
+for (const e of document.querySelectorAll("svg *")) {
+  for (const { name, value } of e.attributes) {
+    if (/NaN|Infinity|undefined/.test(value)) found.push(`${e.tagName} ${name}=${value}`);
+  }
+}
+const text = document.querySelector("main").innerText;
+if (/NaN|Infinity|undefined|null/.test(text)) found.push("words");
+for (const chart of document.querySelectorAll(".timeline")) {
+  if (!chart.checkVisibility()) continue;
+  const texts = (kind) => [...chart.querySelectorAll(kind)].map((e) => e.textContent);
+  for (const kind of [".tick-x", ".tick-y"]) {
+    const all = texts(kind);
+    if (!all.length || new Set(all).size !== all.length) found.push(`${kind}: ${all}`);
+  }
+  const svg = chart.querySelector("svg").getBoundingClientRect();
+  for (const e of chart.querySelectorAll("svg text")) {
+    const box = e.getBoundingClientRect();
+    if (box.left < svg.left - 2 || box.right > svg.right + 2) found.push(`cut: ${e.textContent}`);
+  }
+  const bands = [...chart.querySelectorAll("polygon.around")].map((e) => e.className.baseVal);
+  if (new Set(bands).size > 1) found.push("two bands");
+}
+for (const cell of document.querySelectorAll("table :is(th, td)")) {
+  const panel = cell.closest(".scroll") ?? cell.closest(".panel");
+  if (!cell.checkVisibility() || panel?.matches(".scroll")) continue;
+  const [box, around] = [cell.getBoundingClientRect(), panel.getBoundingClientRect()];
+  if (box.width > 2 && box.right > around.right + 1) found.push(`outside: ${cell.textContent}`);
+}
+const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+  const parent = node.parentElement;
+  if (!parent.checkVisibility() || parent.closest("script, option")) continue;
+  const range = document.createRange();
+  for (const { 0: word, index } of node.data.matchAll(/(?<!\\S)[A-Za-z]{2,12}(?!\\S)/g)) {
+    range.setStart(node, index);
+    range.setEnd(node, index + word.length);
+    const tops = new Set([...range.getClientRects()].map(({ top }) => Math.round(top)));
+    if (tops.size > 1) found.push(`broken: ${word}`);
+  }
+  const panel = parent.closest(".panel, .banner, .top");
+  if (!panel || parent.closest(".scroll, pre, svg, select, .hidden-text, thead")) continue;
+  range.selectNodeContents(node);
+  const { right, width } = range.getBoundingClientRect();
+  const isBeyond = right > panel.getBoundingClientRect().right + 1;
+  if (width > 2 && isBeyond) found.push(`beyond: ${node.data}`);
+}
+for (const bar of document.querySelectorAll(".bar")) {
+  const [value, box] = [bar.querySelector("line.value"), bar.querySelector("rect.interval")];
+  if (bar.hidden || !value) continue;
+  const [x, left] = [Number(value.getAttribute("x1")), Number(box.getAttribute("x"))];
+  const right = left + Number(box.getAttribute("width"));
+  const isInside = x >= left - 1 && x <= right + 1 && x < 1000;
+  if (!isInside) found.push(`estimate ${x} of ${left} to ${right}`);
+}
+return found;
+"""
+
+
+def reading(name: str, value: float, variant: str) -> dict[str, Any]:
+    labels = {"window": "24h", "variant": variant}
+    return {"name": f"streamer_{name}", "labels": labels, "value": value}
+
+
+def readings(segments: dict[str, tuple[int, int]]) -> dict[str, Any]:
+    """Variant → (impressions, clicks)."""
+    whole = tuple(sum(pair[i] for pair in segments.values()) for i in (0, 1))
+    found = []
+    for variant, (shown, clicks) in {**segments, "all": whole}.items():
+        found += [
+            reading("window_impressions", shown, variant),
+            reading("window_clicks", clicks, variant),
+        ]
+        if shown:
+            found.append(reading("ctr_ratio", clicks / shown, variant))
+            found.append(reading("ctr_lower_ratio", 0.8 * clicks / shown, variant))
+            found.append(reading("ctr_upper_ratio", 1.2 * clicks / shown + 3 / shown, variant))
+    return {"stream_time_ms": NOW_MS, "readings": found}
+
+
+def course(
+    lines: dict[str, list[float | None]], step_ms: int = HOUR_MS, band: float | None = 0.002
+) -> dict[str, Any]:
+    points = len(next(iter(lines.values())))
+    begin = NOW_MS - NOW_MS % step_ms - (points - 1) * step_ms
+    return {
+        **{"name": "streamer_ctr_ratio", "title": "Click-through rate", "form": "percent"},
+        **{"labels": [], "window": "24h", "at_ms": NOW_MS, "step_ms": step_ms, "omitted": 0},
+        **{"starts_ms": [begin + i * step_ms for i in range(points)], "counted_since_ms": 0},
+        **{"kept_from_ms": begin, "whole": None, "split": "variant"},
+        "lines": [
+            {
+                "labels": {"variant": name},
+                "values": values,
+                "lower": []
+                if band is None
+                else [None if v is None else max(0, v - band) for v in values],
+                "upper": [] if band is None else [None if v is None else v + band for v in values],
+            }
+            for name, values in lines.items()
+        ],
+    }
+
+
+def base(segments: dict[str, tuple[int, int]], history: dict[str, Any]) -> Answers:
+    return {
+        "/api/health": (200, copy.deepcopy(HEALTH) | {"windows": ["1h", "24h"]}),
+        "/api/readings": (200, readings(segments)),
+        "/api/history": (200, history),
+        "/api/alerts": (200, alerts_document()),
+        "/api/annotations": (200, {"annotations": []}),
+        "/api/explain": (200, explanation()),
+        "/api/metrics": (200, {"metrics": []}),
+        "/api/experiments": (200, {"experiments": [LISTED | {"name": "ranker"}]}),
+        "/api/experiments/ranker": (200, ranker("ranker")),
+    }
+
+
+def ranker(name: str, **more: Any) -> dict[str, Any]:
+    """A winner whose lift is wider than twice those of what must not be harmed."""
+    found = experiment([comparison("B", estimate(0.85, 0.406, 1.52), "better")], name=name, **more)
+    for title, *lift in (("NDCG@10", 0.01, -0.02, 0.04), ("Dwell", -0.1, -0.3, 0.1)):
+        other = copy.deepcopy(found["metrics"][0]) | {"name": title, "title": title, "margin": 0.05}
+        other["comparisons"] = [comparison("B", estimate(*lift))]
+        found["metrics"].append(other)
+    return found
+
+
+USUAL = {"women": (2600, 16), "men": (2700, 19)}
+STEADY: list[float | None] = [0.006, 0.007, 0.0065, 0.006] * 6
+GONE: list[float | None] = [*STEADY[:12], *[0.0] * 12]
+
+
+def zero() -> Answers:
+    return base(
+        {"women": (2600, 0), "men": (2700, 19)}, course({"women": [0.0] * 24, "men": STEADY})
+    )
+
+
+def all_zero() -> Answers:
+    return base({"women": (2600, 0)}, course({"women": [0.0] * 24}, band=None))
+
+
+def all_zero_with_bands() -> Answers:
+    return base({"women": (60, 0)}, course({"women": [0.0] * 24}, band=0.06))
+
+
+def one_point() -> Answers:
+    return base(USUAL, course({"women": [0.006], "men": [0.007]}))
+
+
+def gaps() -> Answers:
+    return base(USUAL, course({"women": [None, 0.006, None] * 8, "men": [None] * 24}))
+
+
+def seconds() -> Answers:
+    return base(USUAL, course({"women": STEADY}, step_ms=5000))
+
+
+def one_dimension() -> Answers:
+    found = base(USUAL, course({"women": STEADY, "men": STEADY}))
+    sample = {"name": "streamer_item_sample_ratio", "labels": {"window": "24h"}, "value": 0.5}
+    found["/api/readings"][1]["readings"].append(sample)
+    return found
+
+
+def long_labels() -> Answers:
+    found = base({LONG: (2600, 16), "men": (27, 1)}, course({LONG: STEADY, "men": STEADY}))
+    firing = firing_line(LONG, f"Click-through rate of {LONG} is 0% instead of 0.590%")
+    rows = alerts_document(entry("dropped", LONG), entry("within the tolerance")) | {
+        "firing": [firing]
+    }
+    found["/api/alerts"] = 200, rows
+    found["/api/explain"] = 200, explanation(segments=[part(LONG, rate=-0.1), part("men")])
+    found["/api/alerts/ctr"] = (
+        200,
+        alert_history(of_segment(LONG, None, span("dropped", 700, None, 690))),
+    )
+    return found
+
+
+def many_segments() -> Answers:
+    segments = {f"segment-{i:03}": (5000 - i, i) for i in range(500)}
+    return base(segments, course({f"segment-{i:03}": STEADY for i in range(12)}))
+
+
+def many_experiments() -> Answers:
+    found = base(USUAL, course({"women": STEADY, "men": STEADY}))
+    names = [f"experiment {i} of {LONG}"[:128] for i in range(24)]
+    found["/api/experiments"] = 200, {"experiments": [LISTED | {"name": name} for name in names]}
+    documents = {f"/api/experiments/{name}": (200, ranker(name)) for name in names}
+    return found | documents
+
+
+def started() -> Answers:
+    """Fifteen minutes after the first event."""
+    since = NOW_MS - 15 * 60_000
+    history = course({"women": [None, 0.006, 0.0], "men": [None, None, 0.01]}, step_ms=300_000)
+    found = base({"women": (26, 0), "men": (27, 1)}, history | {"counted_since_ms": since})
+    low = dict.fromkeys(("value", "low", "high", "baseline", "change", "change_low", "change_high"))
+    waiting = entry("no baseline", "women", **low, support=26, expected_support=None)
+    found["/api/alerts"] = 200, alerts_document(waiting)
+    found["/api/alerts/ctr"] = 200, alert_history(of_segment("women", NOW_MS + 6 * 86_400_000))
+    data = {"from_ms": since, "to_ms": NOW_MS, "days": 1, "words": "15 minutes of data"}
+    advice = {"action": "wait", "words": "wait: 6 more days", "reason": "Whole weeks are compared."}
+    more = {"data": data, "when": "15 minutes of data", "recommendation": advice}
+    few = experiment([comparison("B", estimate(None))], name="ranker", **more)
+    found["/api/experiments/ranker"] = 200, few
+    return found
+
+
+def firing_line(name: str, headline: str) -> dict[str, Any]:
+    what = {"alert": "ctr", "segment": {"variant": name}, "name": name, "where": f"variant {name}"}
+    what |= {"check": "metric", "status": "dropped", "sign": "▼", "headline": headline}
+    evidence = ["traffic 2,603, usually 2,836", "refused 0% in the past 50 minutes"]
+    likely = "looks like lost events"
+    return {
+        **what,
+        "size": "\u2212100%, at least \u221278%",
+        "evidence": evidence,
+        "likely": likely,
+    }
+
+
+def outage() -> Answers:
+    found = base({"women": (2600, 0), "men": (2700, 19)}, course({"women": GONE, "men": STEADY}))
+    line = firing_line("women", "Click-through rate of women is 0% instead of 0.590%")
+    gone = entry("dropped", "women", value=0.0, baseline=0.0059, change=-1.0, window="24h")
+    gone["window"] = "24h"
+    found["/api/alerts"] = (
+        200,
+        alerts_document(gone, entry("within the tolerance")) | {"firing": [line]},
+    )
+    strip = Strip(NOW_MS - 167 * HOUR_MS, HOUR_MS, [0.006] * 168, [0.006] * 168,
+                  [False] * 120 + [None] * 10 + [True] * 38, NOW_MS - 37 * HOUR_MS)  # fmt: skip
+    told = of_segment("women", None, span("dropped", 700, None, 690))
+    told["strip"] = {name: getattr(strip, name) for name in Strip.__slots__}
+    found["/api/alerts/ctr"] = 200, alert_history(told)
+    sums = {"then": 0.007, "now": 0.005, "change": -0.002, "mix": -0.0001, "rate": -0.0019}
+    parts = [part("women", mix=0.0, rate=-0.0018), part("men", mix=-0.0001, rate=-0.0001)]
+    texts = ["90% of the fall comes from women: 0.590% → 0%."]
+    found["/api/explain"] = 200, explanation(segments=parts, sentences=texts, **sums)
+    marks = [
+        {"at_ms": NOW_MS - hours * HOUR_MS, "until_ms": None, "text": text}
+        for hours, text in ((39, "tracker 2.8.1"), (12, "campaign"))
+    ]
+    found["/api/annotations"] = 200, {"annotations": marks}
+    return found
+
+
+def empty() -> Answers:
+    found = base({}, {})
+    found["/api/health"][1].update(stream_time_ms=0, workers=[], lag_records={})
+    found["/api/readings"] = 200, {"stream_time_ms": 0, "readings": []}
+    found["/api/experiments"] = 200, {"experiments": []}
+    found["/api/alerts"] = 200, alerts_document() | {"declared": ["ctr"]}
+    return found
+
+
+def hanging() -> Answers:
+    away = 503, {"error": "Redis does not answer within 2 s: it hangs, or the network does"}
+    return dict.fromkeys(base(USUAL, {}), away)
+
+
+def stale() -> Answers:
+    found = base(USUAL, course({"women": STEADY}))
+    found["/api/health"][1].update(now_ms=NOW_MS + 7 * HOUR_MS)
+    return found
+
+
+STATES: dict[str, Callable[[], Answers]] = {
+    each.__name__: each
+    for each in (
+        *(
+            zero,
+            all_zero,
+            all_zero_with_bands,
+            one_point,
+            gaps,
+            seconds,
+            one_dimension,
+            long_labels,
+        ),
+        *(many_segments, many_experiments, outage, empty, started, hanging, stale),
+    )
+}
+
+
+def shown(page: Browser, served: Documents, state: str, path: str = "") -> None:
+    served.documents = STATES[state]()
+    page.open(served.url + path)
+    if state == "hanging":
+        page.until(lambda: "Redis does not answer" in page.text("#health"), "the failure")
+    elif state == "empty":
+        page.until(lambda: page.is_shown("#no-experiments"), "the empty page")
+    else:
+        page.until(lambda: page.is_shown(".card h4"), "all is shown")
+    page.run("document.querySelectorAll('details').forEach((d) => (d.open = true))")
+
+
+@pytest.mark.parametrize("state", list(STATES))
+def test_every_state_is_a_correct_picture(page: Browser, served: Documents, state: str) -> None:
+    shown(page, served, state)
+    looked = 0
+    for width in WIDTHS:
+        page.resize(width)
+        for scheme in SCHEMES:
+            page.prefer(color_scheme=scheme)
+            page.run(
+                "return new Promise((done) => requestAnimationFrame(() => setTimeout(done, 60)))"
+            )
+            assert page.run(PROBLEMS) == [], f"{state} at {width} px, {scheme}"
+            looked += 1
+    assert looked == len(WIDTHS) * len(SCHEMES)
+    if state != "hanging":
+        assert page.complaints() == []
+
+
+def test_a_word_that_is_broken_is_found(page: Browser, served: Documents) -> None:
+    shown(page, served, "zero")
+    page.run(
+        "const title = document.querySelector('.legend .title');"
+        "document.querySelector('.when').style.cssText = 'padding-left: 3000px; width: 9000px';"
+        "title.style.width = '20px'; title.style.overflowWrap = 'anywhere';"
+        "document.querySelector('#segments td').style.cssText = 'position: relative; left: 2000px'"
+    )
+    problems = " ".join(page.run(PROBLEMS))
+    assert "broken: women" in problems
+    assert "outside: " in problems
+    assert "beyond: " in problems
+
+
+def test_a_wrong_picture_is_found(page: Browser, served: Documents) -> None:
+    shown(page, served, "zero")
+    page.run("document.querySelector('footer').style.width = '3000px'")
+    page.run(
+        "document.querySelector('.timeline polyline').setAttribute('points', '1,NaN');"
+        "document.querySelectorAll('.tick-y').forEach((e) => (e.textContent = '0%'))"
+    )
+    problems = " ".join(page.run(PROBLEMS))
+    for wanted in ("NaN", ".tick-y", "px wide"):
+        assert wanted in problems
+
+
+def test_an_outage_looks_like_one(page: Browser, served: Documents) -> None:
+    """The line lies on the axis, far below the usual level; the band is no block."""
+    shown(page, served, "outage")
+    boxes = page.run(
+        "const box = (e) => e.getBoundingClientRect(), of = (s) => document.querySelector(s);"
+        "const plot = [...document.querySelectorAll('#course .grid')].map((e) => box(e).top);"
+        "const points = of('#course polyline.line:not(.thin)').getAttribute('points').split(' ');"
+        "return { top: Math.min(...plot), bottom: Math.max(...plot), usual: box(of('.usual')).top,"
+        " firing: document.querySelectorAll('#course .firing').length,"
+        " outside: document.querySelectorAll('#course .outside').length,"
+        " last: Number(points.at(-1).split(',')[1]), first: Number(points[0].split(',')[1]) }"
+    )
+    assert boxes["last"] > boxes["first"] + 40
+    assert boxes["top"] < boxes["usual"] < boxes["bottom"] - 40
+    assert (boxes["firing"], boxes["outside"]) == (1, 1)
+    for width in WIDTHS:
+        page.resize(width)
+        assert (
+            page.run("return document.querySelector('#firing').getBoundingClientRect().bottom")
+            < 844
+        )
+
+
+def test_all_zero_has_an_axis(page: Browser, served: Documents) -> None:
+    for state in ("all_zero", "all_zero_with_bands"):
+        shown(page, served, state)
+        ticks = page.run(
+            "return [...document.querySelectorAll('.tick-y')].map((e) => e.textContent)"
+        )
+        assert ticks[0].startswith("0")
+        assert len(set(ticks)) == len(ticks) > 3
+
+
+def test_ticks_of_time_are_round(page: Browser, served: Documents) -> None:
+    body = "return it.timeTicks(...given).map(({ text }) => text)"
+    day = 86_400_000
+    midnight = NOW_MS - NOW_MS % day
+    for since, until, wanted in (
+        (midnight - 7 * day, midnight, r"\d+ [A-Z][a-z]{2}|12:00"),
+        (midnight - day // 2, midnight + day // 3, r"\d+ [A-Z][a-z]{2}|\d\d:00"),
+        (midnight + 61_000, midnight + 300_000, r"\d\d:\d\d(:[0-5]0)?"),
+    ):
+        found = page_ticks(page, served, body, since, until)
+        assert 2 <= len(found) <= 9
+        assert len(set(found)) == len(found)
+        assert all(re.fullmatch(wanted, text) for text in found), found
+
+
+def page_ticks(page: Browser, served: Documents, body: str, *given: int) -> list[str]:
+    if not page.driver.current_url.startswith(served.url):
+        shown(page, served, "zero")
+    found: list[str] = page.run_with("axis.js", body, *given, 700)
+    return found
+
+
+def test_what_fires_is_counted_everywhere(page: Browser, served: Documents) -> None:
+    shown(page, served, "outage")
+    assert page.driver.title == "(1) ▼ ctr women – streamer"
+    assert "b3261e" in page.run("return document.querySelector('#icon').href")
+    assert page.text("#alerts-badge") == "▼ 11 firing"
+    line = page.text("#firing li")
+    for wanted in (
+        "Click-through rate of women is 0% instead of 0.590%",
+        "(\u2212100%, at least \u221278%)",
+        "Since",
+        "proved since",
+        "Before it tracker 2.8.1",
+        "Likely looks like lost events",
+        "traffic 2,603, usually 2,836",
+    ):
+        assert wanted in line, wanted
+    href = page.run("return document.querySelector('#firing .why').getAttribute('href')")
+    assert href == "?alert=ctr&segment=variant%3Awomen#explain"
+    page.run("document.querySelector('#firing .why').click()")
+    page.until(lambda: "segment=variant%3Awomen" in page.driver.current_url, "the address")
+    page.until(lambda: page.run("return document.activeElement.id") == "explain-title", "focus")
+    assert page.text("#why-first") == "90% of the fall comes from women: 0.590% → 0%."
+    assert page.texts("#waterfall tbody th")[:2] == ["then", "women"]
+    cell = page.text("#alerts tbody tr td:last-child .value")
+    assert cell == "beyond in 38 of 158 h"
+
+
+def test_while_an_alert_fires_its_split_and_its_change_come_first(
+    page: Browser, served: Documents
+) -> None:
+    shown(page, served, "outage")
+    assert page.texts("#segments tbody th") == ["women", "men"]
+    heads = page.texts("#segments thead th")
+    assert [h.split("\u00a0")[0].split()[0] for h in heads[:6]] == [
+        *("variant", "Impressions", "Clicks", "CTR", "Usual", "Change")
+    ]
+    row = page.texts("#segments tbody tr:first-child td .value")
+    assert row[2:5] == ["0%", "0.590%", "\u2212100%"]
+    bars = (
+        "return [...document.querySelectorAll('#segments .change rect')].map((e) => e.dataset.kind)"
+    )
+    assert page.run(bars)[0] == "bad"
+
+
+def test_many_segments_are_found_by_name_and_shown_step_by_step(
+    page: Browser, served: Documents
+) -> None:
+    shown(page, served, "many_segments")
+    count = "return document.querySelectorAll('#segments tbody tr').length"
+    assert page.run(count) == 10
+    for button, rows in (("Show 25", 25), ("Show all", 200)):
+        assert page.text("#segments-more") == button
+        page.run("document.querySelector('#segments-more').click()")
+        assert page.run(count) == rows
+    assert page.text("#segments-cut") == "200 of 500 are shown."
+    page.driver.find_element("id", "segments-search").send_keys("-499")
+    assert page.texts("#segments tbody th") == ["segment-499"]
+    assert page.text("#segments-cut") == "1 of 1 that match are shown."
+
+
+def test_tables_and_charts_can_be_saved(page: Browser, served: Documents) -> None:
+    shown(page, served, "outage")
+    csv = page.run_with("download.js", "return it.csvOf(document.querySelector('#segments'))")
+    first, women, *_ = csv.split("\r\n")
+    assert first.startswith("variant,Impressions,Clicks,CTR,CTR (more),Usual,Change")
+    assert women.startswith('women,"2,600",0,0%,0% to 0.115%,0.590%,\u2212100%')
+    svg = page.run_with(
+        "download.js", "return it.svgOf(document.querySelector('#course .plot svg'))"
+    )
+    assert svg.startswith("<svg")
+    assert 'stroke="rgb(' in svg
+    assert "cursor" not in svg
+    quoted = "const t = document.createElement('table'); const c = t.insertRow().insertCell();"
+    quoted += "c.textContent = given[0]; return it.csvOf(t)"
+    for text, wanted in (("=1+1", "'=1+1"), ('a"b,c', '"a""b,c"'), ("+5.0%", "+5.0%")):
+        assert page.run_with("download.js", quoted, text) == wanted
+
+
+def test_a_rate_above_one_is_none(page: Browser, served: Documents) -> None:
+    shown(page, served, "zero")
+    document = readings({"unknown": (1, 73)})
+    served.documents["/api/readings"] = 200, document
+    page.open(served.url)
+    page.until(lambda: page.is_shown("#segments"), "the table")
+    text = page.text("#segments tbody tr td:nth-child(4)")
+    assert text == "–more clicks than impressions"
+
+
+def test_an_empty_page_says_what_is_declared_and_what_is_missing(
+    page: Browser, served: Documents
+) -> None:
+    shown(page, served, "empty")
+    assert page.text("#alerts-waiting") == "1 alert (ctr), waiting for first events."
+    assert not page.is_shown("#no-alerts")
+    done = "return [...document.querySelectorAll('.checklist li')].map((e) => e.dataset.done ?? '')"
+    assert page.run(done) == ["false", "false", ""]
+
+
+def test_a_past_range_is_asked_for(page: Browser, served: Documents) -> None:
+    shown(page, served, "zero")
+    page.run(
+        "const [from, until] = document.querySelectorAll('#course .range input');"
+        "from.value = '2025-06-14T00:00'; until.value = '2025-06-14T12:00';"
+        "document.querySelector('#course .range button').click()"
+    )
+    page.until(lambda: "from=" in page.driver.current_url, "the address")
+    asked = page.until(
+        lambda: [url for url in page.requests() if "from_ms=" in url], "the course of the range"
+    )
+    assert "from_ms=1749859200000&until_ms=1749902400000" in asked[0]
+
+
+@pytest.mark.parametrize("form", ["percent", "seconds", "number"])
+def test_the_page_and_the_server_write_numbers_alike(
+    page: Browser, served: Documents, form: str
+) -> None:
+    values = [0, 1, -1, 0.5, 0.0059, 0.03125, -0.293, 0.042, 12.3456, 1234.5, 999.49, 1e-7, 2, 3.14]
+    if not page.driver.current_url.startswith(served.url):
+        shown(page, served, "zero")
+    body = """const write = it.writer(given[0]);
+      return given[1].map((v) => [write(v), it.change(Math.max(-1, v)), it.share(v / 1e4)])"""
+    found = page.run_with("format.js", body, form, values)
+    written = (
+        [formatting.value_text(form, v), formatting.change(max(-1, v)), formatting.share(v / 1e4)]
+        for v in values
+    )
+    assert found == list(written)
