@@ -45,9 +45,8 @@ def by_store(random: Random, experiment: Experiment) -> Experiment:
 def by_time(random: Random, experiment: Experiment) -> Experiment:
     """The experiment with arms by time."""
     arms, slot = experiment.arms, random.choice(("1m", "10m", "1h", "6h"))
-    drawn = [tuple(random.choice(arms) for _ in range(random.randint(2, 7)))]
-    lists = [(*drawn[0], *arms)] * 3  # the first begins each
-    lists = [its[-i:] + its[:-i] for i, its in enumerate(lists)]
+    some = (*random.choices(arms, k=random.randint(2, 7)), *arms)
+    lists = [some[-i:] + some[:-i] for i in range(3)]
     shares = shares_of({"*": lists[0]})
     schedule = dict(zip(random.sample((*STORES[:6], "*"), 3), lists, strict=True))
     is_of_stores = random.random() < 0.7
