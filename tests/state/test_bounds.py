@@ -58,7 +58,7 @@ SETTINGS = parse(
         + [
             {
                 "name": "stores",
-                "arm": DIMENSIONS[0],
+                "arm": "prices",
                 "unit": "store",
                 "control": "A",
                 "split": {"A": 1, "B": 1},
@@ -91,6 +91,7 @@ def records() -> list[LogRecord]:
             "user_id": f"u{i}",
             "item_id": f"i{i}",
             "score": 0.3,
+            "prices": "A",
             "store": longest(i, len(DIMENSIONS))[: limits.MAX_LABEL_CHARS],
         }
         found.append(LogRecord("impressions", 0, i, ts, msgspec.json.encode(event | values)))
