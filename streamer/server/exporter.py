@@ -15,6 +15,7 @@ from streamer.query.experiment_list import Readouts
 from streamer.query.readings import Readout, ReadoutCache, SeriesBlock, readout, sampled_blocks
 from streamer.query.silence import Silence, silences
 from streamer.query.what_was_read import WhatWasRead, of_counters
+from streamer.query.unit_sums import UnitReadings
 from streamer.server import processor
 from streamer.server.failures import place_of
 from streamer.server.health import Health, Standstill, health, lag_records, unread_topics
@@ -66,7 +67,9 @@ class Exporter:
         self.recent = Recent()
         self._read_of: tuple[Readout, WhatWasRead, list[Silence]] | None = None
         self._turns = SingleFlight()
-        self._sums = ReadoutCache(experiments=Readouts(time.monotonic))
+        self.units = UnitReadings(time.monotonic)
+        """Sums over units of experiments that are not users."""
+        self._sums = ReadoutCache(experiments=Readouts(time.monotonic), units=self.units)
 
     async def refresh(self) -> None:
         """Bring what is known of the store up to date; StreamerError where it cannot be read."""
