@@ -44,6 +44,18 @@ def percent(value: float) -> str:
     return f"{number(100 * value)}%"
 
 
+def two_digits(value: float) -> str:
+    """A size in a sentence, which is not more exact than that.
+
+    >>> [two_digits(value) for value in (39.41, 0.0352, 1371.2, 0, 9.97)]
+    ['39', '0.035', '1,400', '0', '10']
+    """
+    if abs(value) < _TINY:
+        return "0"
+    exponent = int(f"{value:.1e}".partition("e")[2])
+    return _fixed(round(value, 1 - exponent), max(0, 1 - exponent))
+
+
 def share(value: float) -> str:
     """A share of the settings, which has few digits by itself.
 

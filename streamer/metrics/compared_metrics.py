@@ -22,6 +22,7 @@ from streamer.metrics.sums import (
     IMPRESSIONS,
     OF_SESSIONS,
     OUTCOMES,
+    Sum,
     named,
 )
 from streamer.settings import limits
@@ -71,6 +72,8 @@ class ComparedRatio:
     """Whether it may be below 0."""
     parts: tuple[WeightedRatio, ...] = ()
     """Of a composite, which has numerator and denominator of its first part for support."""
+    noun: str = ""
+    """What the numerator counts, in words: `clicks`; empty: it is an amount, such as a time."""
     percentile: Fraction | None = None
     """The share of users at which the numerator is read, in place of the mean: 0.9 of p90."""
 
@@ -103,15 +106,24 @@ DECLARED: tuple[Ratio, ...] = (*RATIOS, *score_ratios.RATIOS)
 def _of_ratio(of: Ratio) -> ComparedRatio:
     parts = (of.above.name, of.below.name, of.units, of.above.high, of.horizon)
     words = of.below_text or of.below.text
-    signed = of.above.is_signed
-    return ComparedRatio(of.name, of.title, of.form, *parts, counted=words, is_signed=signed)
+    signed, noun = of.above.is_signed, _noun(of.above)
+    return ComparedRatio(
+        *(of.name, of.title, of.form, *parts), counted=words, is_signed=signed, noun=noun
+    )
 
 
 def _of_mean(of: PerUser) -> ComparedRatio:
     form: Form = "percent" if of.is_share else of.form
     parts = (of.above.name, None, of.above.unit, of.above.high)
-    signed = of.above.is_signed
-    return ComparedRatio(of.name, of.title, form, *parts, is_share=of.is_share, is_signed=signed)
+    signed, noun = of.above.is_signed, "" if of.is_share else _noun(of.above)
+    return ComparedRatio(
+        *(of.name, of.title, form, *parts), is_share=of.is_share, is_signed=signed, noun=noun
+    )
+
+
+def _noun(of: Sum) -> str:
+    """What a sum counts; nothing where it is an amount."""
+    return "" if of.is_large or of.unit != 1 else of.text
 
 
 _RATIOS = {ratio.name: ratio for ratio in (*map(_of_ratio, DECLARED), *map(_of_mean, PER_USER))}

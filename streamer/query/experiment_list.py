@@ -13,6 +13,9 @@ from streamer.encoding.limbs import Columns
 from streamer.errors import UsageError
 from streamer.query.experiment_metrics import MetricReadout, plan_of, rule_of
 from streamer.query.experiments import ExperimentReadout, StoredExperiment
+from streamer.query.lift_scale import LiftScale
+from streamer.query.readout_document import shown
+from streamer.query.scorecard import ShownLift, advice_pill, guardrails_held, lift_of, side
 from streamer.settings import limits
 from streamer.settings.model import Settings
 from streamer.settings.names import nearest
@@ -207,10 +210,38 @@ def only(every: Sequence[ListedExperiment], word: str | None) -> list[ListedExpe
 def list_document(settings: Settings, every: Sequence[ListedExperiment]) -> dict[str, Any]:
     """The JSON of the list."""
     counts = {word: sum(each.needs == word for each in every) for word in WORDS}
+    lifts = {each.stored.experiment.name: _lift(each) for each in every}
+    scale = LiftScale.of([lift for lift in lifts.values() if lift is not None])
     return {
         "false_discovery_rate": settings.experiments_defaults.false_discovery_rate,
         "needs": counts,
-        "experiments": [_row(settings, each) for each in every],
+        "scale": msgspec.to_builtins(scale.ticks()),
+        "experiments": [
+            _row(settings, each) | _drawn(scale, lifts[each.stored.experiment.name])
+            for each in every
+        ],
+    }
+
+
+def _lift(each: ListedExperiment) -> ShownLift | None:
+    """The lift of the primary metric, as it is drawn."""
+    if each.readout.recommendation is None:
+        return None
+    experiment, primary = each.stored.experiment, each.primary
+    form = each.stored.ratios[primary.name].form
+    plan = plan_of(experiment, is_over=each.stored.is_over)
+    comparison = shown(plan, each.comparison)
+    metric = {"form": form, "direction": primary.direction, "margin": None}
+    return lift_of(comparison, metric, side(comparison, metric))
+
+
+def _drawn(scale: LiftScale, lift: ShownLift | None) -> dict[str, Any]:
+    if lift is None:
+        return {}
+    bar = scale.bar(lift)
+    return {
+        "change": {"text": lift.text, "range": lift.range, "kind": lift.kind},
+        "bar": None if bar is None else msgspec.to_builtins(bar),
     }
 
 
@@ -218,6 +249,8 @@ def _row(settings: Settings, each: ListedExperiment) -> dict[str, Any]:
     experiment, readout = each.stored.experiment, each.readout
     row: dict[str, Any] = {
         "name": experiment.name,
+        "title": experiment.title or experiment.name,
+        "owner": experiment.owner,
         "key": experiment.called,
         "is_found": each.stored.is_found,
         "dimension": experiment.dimension or None,
@@ -234,6 +267,7 @@ def _row(settings: Settings, each: ListedExperiment) -> dict[str, Any]:
     comparison, primary = each.comparison, each.primary
     discovery = each.discoveries.get(comparison.arm)
     return row | {
+        "pill": msgspec.to_builtins(advice_pill(msgspec.to_builtins(advice))),
         "advice": advice.words,
         "reason": advice.reason,
         "since": advice.since,
@@ -241,6 +275,7 @@ def _row(settings: Settings, each: ListedExperiment) -> dict[str, Any]:
         "users_in_several_arms_ratio": readout.several_arms_ratio,
         "days": None if readout.data is None else readout.data.days,
         "metric": primary.name,
+        "metric_title": each.stored.ratios[primary.name].title,
         "treatment": comparison.arm,
         "scale": comparison.verdict.scale,
         "lift": msgspec.to_builtins(comparison.shown),
@@ -250,6 +285,16 @@ def _row(settings: Settings, each: ListedExperiment) -> dict[str, Any]:
             for metric in readout.metrics
             if metric.role == "guardrail"
         },
+        "guardrails_held": msgspec.to_builtins(
+            guardrails_held(
+                [
+                    c.verdict.outcome
+                    for metric in readout.metrics
+                    if metric.role == "guardrail"
+                    for c in metric.found.comparisons
+                ]
+            )
+        ),
         "is_split_wrong": primary.found.split.is_wrong,
         "split_pvalue": primary.found.split.p_value,
         "discovery": None

@@ -20,6 +20,8 @@ from streamer.stats.experiments.verdict import Scale
 
 HEAVY = 0.1
 """Share of a denominator from which on it is said that a few users have it."""
+BY_AGE = "by days since a user's exposure"
+"""What notes on these lifts say."""
 EFFECTS = (0.01, 0.02, 0.05, 0.1)
 """Relative lifts for which the days until they would be found are forecast."""
 
@@ -63,6 +65,8 @@ class MetricReadout:
     counted: str = "users"
     largest: Mapping[str, Largest] = field(default_factory=dict)
     ages: Mapping[str, readout.MetricComparisons] = field(default_factory=dict)
+    denominator: int | None = None
+    """Of a ratio or a mean over users: of all arms, users who are capped with their weight."""
 
     @property
     def notes(self) -> list[str]:
@@ -87,7 +91,7 @@ class MetricReadout:
             lifts = {age: its.comparisons[place] for age, its in self.ages.items()}
             if len(lifts) > 1:
                 said = "; ".join(f"{age} {lift_words(its)}" for age, its in lifts.items())
-                yield f"Lift of {comparison.arm} by days since a user's exposure: {said}."
+                yield f"Lift of {comparison.arm} {BY_AGE}: {said}."
 
 
 def lift_words(comparison: readout.Comparison) -> str:
@@ -146,6 +150,7 @@ def compared(
                 counted=ratios[metric.name].counted,
                 largest=_largest(trial, metric.name, sums),
                 ages=_ages(experiment, plan, trial, ratios[metric.name], sums),
+                denominator=_denominator(trial, ratios[metric.name], sums),
             )
     return [found[metric.name] for metric in experiment.metrics]
 
@@ -223,6 +228,14 @@ def _ages(
         for age in AGES
         if any(sums.users_by_age[age])
     }
+
+
+def _denominator(
+    trial: CompiledExperiment, ratio: ComparedRatio, sums: CumulatedSums
+) -> int | None:
+    if ratio.parts or ratio.percentile is not None:
+        return None
+    return sum(int(its.y) for its in by_arm(trial, ratio, sums).values())
 
 
 def _largest(trial: CompiledExperiment, name: str, sums: CumulatedSums) -> dict[str, Largest]:

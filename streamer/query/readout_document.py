@@ -12,12 +12,13 @@ import msgspec
 from streamer.encoding import limbs
 from streamer.formatting import counted
 from streamer.metrics.compared_metrics import ComparedRatio
-from streamer.query.experiment_metrics import MetricReadout, Wait
+from streamer.query.experiment_metrics import MetricReadout, Wait, plan_of
 from streamer.query.experiments import ExperimentReadout, StoredExperiment, unit_words
 from streamer.query.exploration import Exploration
 from streamer.settings import limits
 from streamer.settings.durations import date_of
 from streamer.settings.experiments import Experiment
+from streamer.stats.experiments.plan import Plan
 from streamer.stats.experiments.readout import Comparison
 from streamer.stats.experiments.recommendation import Recommendation
 from streamer.stats.experiments.srm import Split
@@ -31,6 +32,10 @@ def document(stored: StoredExperiment, found: ExperimentReadout) -> dict[str, An
     experiment = found.experiment
     return {
         "name": experiment.name,
+        "title": experiment.title or experiment.name,
+        "hypothesis": experiment.hypothesis,
+        "owner": experiment.owner,
+        "url": experiment.url,
         "who": _who(experiment),
         "when": _when(found),
         "dimension": experiment.dimension or None,
@@ -61,7 +66,7 @@ def document(stored: StoredExperiment, found: ExperimentReadout) -> dict[str, An
         "user_sample_ratio": found.user_sample_ratio,
         "counted_since_ms": found.counted_since_ms,
         "metrics": [
-            _metric_document(experiment, metric, stored.ratios[metric.name])
+            _metric_document(experiment, metric, stored.ratios[metric.name], is_over=stored.is_over)
             for metric in found.metrics
         ],
         "method": _method(experiment),
@@ -73,11 +78,15 @@ def _recommendation_document(found: Recommendation | None) -> dict[str, Any] | N
 
 
 def _metric_document(
-    experiment: Experiment, metric: MetricReadout, of: ComparedRatio
+    experiment: Experiment, metric: MetricReadout, of: ComparedRatio, *, is_over: bool
 ) -> dict[str, Any]:
+    plan = plan_of(experiment, is_over=is_over)
     return {
         "name": metric.name,
         "title": of.title,
+        "counts": of.noun,
+        "counted": of.counted,
+        "denominator": metric.denominator,
         "form": of.form,
         "role": metric.role,
         "direction": metric.direction,
@@ -90,25 +99,31 @@ def _metric_document(
         | {"words": _split_words(metric.found.split)},
         "arms": msgspec.to_builtins(metric.found.arms),
         "comparisons": [
-            _comparison_document(experiment, comparison, waits)
+            _comparison_document(experiment, plan, comparison, waits)
             for comparison, waits in zip(metric.found.comparisons, metric.waits, strict=True)
         ],
         "ages": [
             {
                 "age": age,
                 "arms": msgspec.to_builtins(its.arms),
-                "comparisons": msgspec.to_builtins(its.comparisons),
+                "comparisons": [shown(plan, each) for each in its.comparisons],
             }
             for age, its in metric.ages.items()
         ],
     }
 
 
+def shown(plan: Plan, comparison: Comparison) -> dict[str, Any]:
+    """A comparison, and of the lift that is shown (``verdict.scale``) the interval that decides."""
+    interval = msgspec.to_builtins(comparison.shown.deciding(plan))
+    return {**msgspec.to_builtins(comparison), "interval": interval}
+
+
 def _comparison_document(
-    experiment: Experiment, comparison: Comparison, waits: Sequence[Wait]
+    experiment: Experiment, plan: Plan, comparison: Comparison, waits: Sequence[Wait]
 ) -> dict[str, Any]:
     return {
-        **msgspec.to_builtins(comparison),
+        **shown(plan, comparison),
         "adjustment": _adjustment(experiment, comparison),
         "waits": msgspec.to_builtins(list(waits)),
         "waits_words": "; ".join(f"{wait.effect:.0%}: {_days(wait.days)}" for wait in waits),

@@ -136,6 +136,14 @@ class Experiment(Section, frozen=True, kw_only=True):
 
     name: str
     """Its name in commands, pages and labels."""
+    title: str = ""
+    """What pages and reports call it; its name by default."""
+    hypothesis: str = ""
+    """What is expected to happen, and why, in a sentence."""
+    owner: str = ""
+    """Whom to ask about it."""
+    url: str = ""
+    """Where more is written about it, `https://…`."""
     arm: str | tuple[str, ...] = ()
     """Where events of any kind say the arm of their user: a path, such as `experiments.ranker`, or
     several. What stands there is the arm, or the arms of several experiments by `key`: an object,
