@@ -303,6 +303,7 @@ def _add_readouts(add: _Add) -> None:
     _settings(report)
     report.add_argument("experiment", metavar="EXPERIMENT", help="its name in the settings")
     report.add_argument("--html", required=True, metavar="FILE", help="the file to write")
+    report.add_argument("--by", metavar="DIMENSION", help="show its users by a dimension, too")
     _files(report)
 
 

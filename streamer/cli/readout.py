@@ -34,6 +34,7 @@ from streamer.query.experiments import (
     stored_experiments,
 )
 from streamer.query.exploration import (
+    Exploration,
     explored,
     not_explored,
     values_joined,
@@ -170,16 +171,23 @@ def _across(settings: Settings, args: argparse.Namespace) -> int:
     return code
 
 
-def _explore(settings: Settings, request: ReadoutRequest, by: str, args: argparse.Namespace) -> int:
+def read_exploration(
+    settings: Settings, request: ReadoutRequest, by: str, files: Sequence[str] | None
+) -> tuple[StoredExperiment, Exploration, int]:
+    """What is known of an experiment, its exploration by a dimension, and an exit code."""
     experiment = experiment_of(settings, request.name)
-    if args.file:
+    if files:
         settings = _exploring(settings, experiment, by)
     else:
         dimensions, otherwise = settings.dimension_names, ", or give the events by --file"
         if wrong := not_explored(experiment, by, dimensions, otherwise):
             raise UsageError(f"--by {by}: {wrong}")
-    stored, parts, code = read_sums(settings, request.name, request.days_of, args.file)
-    exploration = explored(stored, by, parts or {}, _range(stored, request))
+    stored, parts, code = read_sums(settings, request.name, request.days_of, files)
+    return stored, explored(stored, by, parts or {}, _range(stored, request)), code
+
+
+def _explore(settings: Settings, request: ReadoutRequest, by: str, args: argparse.Namespace) -> int:
+    stored, exploration, code = read_exploration(settings, request, by, args.file)
     made = exploration_document(stored, exploration)
     if args.json:
         _print_json(made)

@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import argparse
 import os
+import time
 from pathlib import Path
 
-from streamer.cli.readout import ReadoutRequest, read_experiment
+from streamer.cli.readout import ReadoutRequest, read_experiment, read_exploration
 from streamer.errors import StreamerError
-from streamer.query.readout_document import document, history
-from streamer.server.web.frozen import frozen
+from streamer.query.experiments import minute
+from streamer.query.readout_document import document, exploration_document, history
+from streamer.query.scorecard import scorecard
+from streamer.server.web.scorecards import report
 from streamer.settings.load import load
 
 
 def main(args: argparse.Namespace) -> int:
     """Write the file; what it held before is replaced."""
     settings = load(args.config, os.environ)
-    stored, readout, code = read_experiment(settings, ReadoutRequest(args.experiment), args.file)
-    html = frozen(document(stored, readout) | {"history": history(stored)})
+    request, explorations = ReadoutRequest(args.experiment, by=args.by), []
+    if args.by is None:
+        stored, readout, code = read_experiment(settings, request, args.file)
+    else:
+        stored, exploration, code = read_exploration(settings, request, args.by, args.file)
+        readout, explorations = stored.read(), [exploration_document(stored, exploration)]
+    found = document(stored, readout) | {"history": history(stored)}
+    written = f"{minute(round(1000 * time.time()))} UTC"
+    html = report(scorecard(found, explorations), written)
     try:
         Path(args.html).write_text(html, encoding="utf-8")
     except OSError as error:

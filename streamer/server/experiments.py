@@ -1,4 +1,5 @@
-"""``/api/experiments``: readouts of experiments, whole and by another dimension."""
+"""``/api/experiments``: readouts of experiments, whole and by another dimension; and their pages
+below ``/experiments/``."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 import msgspec
 from aiohttp import web
@@ -21,17 +23,24 @@ from streamer.query.experiment_list import (
     unknown_experiment,
 )
 from streamer.query.experiment_pairs import interaction_document, pairs_document
-from streamer.query.experiments import StoredExperiment, require_user_unit, stored_experiments
+from streamer.query.experiments import (
+    StoredExperiment,
+    minute,
+    require_user_unit,
+    stored_experiments,
+)
 from streamer.query.exploration import (
     explored,
     not_explored,
     values_joined,
 )
 from streamer.query.readout_document import document, exploration_document, history
+from streamer.query.scorecard import Scorecard, scorecard
 from streamer.server.api import error_answer, json_answer, without_parameters
 from streamer.server.exporter import Exporter
+from streamer.server.failures import failure
+from streamer.server.web import HEADERS, scorecards
 from streamer.settings import limits
-from streamer.settings.experiments import Experiment
 from streamer.state.user_days import Across, Days, all_pairs, sums_of_days
 
 
@@ -51,7 +60,7 @@ class ExperimentsApi:
         self.exporter, self.settings = exporter, exporter.settings
         self._lock, self._exploring = asyncio.Lock(), asyncio.Lock()
         self._readouts = Readouts(time.monotonic)
-        self._made: dict[str, tuple[int, Any]] = {}
+        self._made: dict[str, tuple[int, dict[str, Any]]] = {}
         """Experiment → its document, and the updates of the reader when it was made."""
         self._explored: dict[tuple[str, str], _Explored] = {}
         """By experiment and dimension, or what else is made of the rows of all users."""
@@ -61,6 +70,9 @@ class ExperimentsApi:
         app.router.add_get("/api/experiments", self.experiments)
         app.router.add_get("/api/experiments/{name}", self.experiment)
         app.router.add_get("/api/pairs", self.pairs)
+        app.router.add_get("/experiments/{name}", self.page)
+        app.router.add_get("/experiments/{name}/scorecard.csv", self.table)
+        app.router.add_get("/experiments/{name}/report.html", self.report)
 
     async def experiments(self, request: web.Request) -> web.Response:
         """The list of all experiments by what they need; ``only``: what one must need."""
@@ -89,14 +101,60 @@ class ExperimentsApi:
         if "across" in request.query:
             return await self._across(stored, name, request.query["across"])
         if "by" in request.query:
-            return await self._by(stored[name].experiment, request.query.getall("by"))
+            return await self._explored_by(stored[name], request.query.getall("by"))
+        return json_answer(await self._whole(name))
+
+    async def page(self, request: web.Request) -> web.Response:
+        """The scorecard of an experiment. ``by``: with a dimension that it is explored by; ``arm``:
+        the treatment to look at."""
+        name = request.match_info["name"]
+        stored, _ = await self._stored()
+        if wrong := _not_asked(stored, name, request.query):
+            return failure(request, 404 if name not in stored else 400, wrong)
+        experiment, by, busy = stored[name].experiment, request.query.get("by"), ""
+        explorations: list[dict[str, Any]] = []
+        if by is not None:
+            if wrong := not_explored(experiment, by, self.settings.dimension_names):
+                return failure(request, 400, f"by = {by[: limits.MAX_FOUND_CHARS]!r}: {wrong}")
+            found = await self._by(stored[name], by) if not stored[name].starts_later else None
+            busy = "" if found is not None else _BUSY
+            explorations = [] if found is None else [msgspec.json.decode(found)]
+        card = scorecard(await self._whole(name), explorations, request.query.get("arm"))
+        text = scorecards.page(card, experiment.explore, busy)
+        return web.Response(text=text, content_type="text/html", headers=HEADERS)
+
+    async def table(self, request: web.Request) -> web.Response:
+        """The comparisons of an experiment as comma-separated values."""
+        return await self._file(request, "csv", "text/csv", scorecards.table)
+
+    async def report(self, request: web.Request) -> web.Response:
+        """An experiment as one file, to be mailed or kept."""
+        written = minute(round(1000 * time.time()))
+        return await self._file(
+            request, "html", "text/html", lambda card: scorecards.report(card, f"{written} UTC")
+        )
+
+    async def _file(
+        self, request: web.Request, suffix: str, kind: str, made: Callable[[Scorecard], str]
+    ) -> web.Response:
+        name = request.match_info["name"]
+        stored, _ = await self._stored()
+        if wrong := _not_asked(stored, name, request.query):
+            return failure(request, 404 if name not in stored else 400, wrong)
+        card = scorecard(await self._whole(name), (), request.query.get("arm"))
+        file = f"attachment; filename*=UTF-8''{quote(name, safe='')}.{suffix}"
+        headers = {"Content-Disposition": file}
+        return web.Response(text=made(card), content_type=kind, headers=headers)
+
+    async def _whole(self, name: str) -> dict[str, Any]:
+        """The document of an experiment, as of the last commit."""
         async with self._lock:
             stored, updates = await self._stored()
-            of, made = self._made.get(name, (-1, None))
+            of, made = self._made.get(name, (-1, {}))
             if of != updates:
                 made = await asyncio.to_thread(self._document, stored, name)
                 self._made[name] = updates, made
-            return json_answer(made)
+            return made
 
     def _document(self, stored: Mapping[str, StoredExperiment], name: str) -> dict[str, Any]:
         found = read_one(self.settings, stored, name, self._readouts)
@@ -110,20 +168,21 @@ class ExperimentsApi:
         units = self.exporter.units
         return stored_experiments(self.settings, measures, reader.views, units), reader.updates
 
-    async def _by(self, experiment: Experiment, asked: list[str]) -> web.Response:
+    async def _explored_by(self, stored: StoredExperiment, asked: list[str]) -> web.Response:
         """The exploration by the dimension that is asked for, or why there is none."""
         if len(asked) > 1:
             return error_answer(400, f"by is given {len(asked)} times: give it once")
         by = asked[0]
-        if wrong := not_explored(experiment, by, self.settings.dimension_names):
+        if wrong := not_explored(stored.experiment, by, self.settings.dimension_names):
             return error_answer(400, f"by = {by[: limits.MAX_FOUND_CHARS]!r}: {wrong}")
-        every, updates = await self._stored()
-        stored = every[experiment.name]
         if stored.starts_later:
             return error_answer(400, stored.starts_later)
-        return await self._of_rows(
-            (experiment.name, by), updates, lambda: self._explore(stored, by)
-        )
+        return _answer(await self._by(stored, by))
+
+    async def _by(self, stored: StoredExperiment, by: str) -> msgspec.Raw | None:
+        _, updates = await self._stored()
+        key = (stored.experiment.name, by)
+        return await self._of_rows(key, updates, lambda: self._explore(stored, by))
 
     async def pairs(self, request: web.Request) -> web.Response:
         """Pairs of experiments that share users: splits that depend on each other, layers and
@@ -138,7 +197,7 @@ class ExperimentsApi:
             made = await asyncio.to_thread(pairs_document, stored, counts)
             return msgspec.Raw(msgspec.json.encode(made))
 
-        return await self._of_rows(("", "pairs"), updates, make)
+        return _answer(await self._of_rows(("", "pairs"), updates, make))
 
     async def _across(
         self, stored: Mapping[str, StoredExperiment], name: str, across: str
@@ -163,20 +222,21 @@ class ExperimentsApi:
             return msgspec.Raw(msgspec.json.encode(made))
 
         _, updates = await self._stored()
-        return await self._of_rows((name, f"across {across}"), updates, make)
+        return _answer(await self._of_rows((name, f"across {across}"), updates, make))
 
     async def _of_rows(
         self, key: tuple[str, str], updates: int, make: Callable[[], Awaitable[msgspec.Raw]]
-    ) -> web.Response:
-        """What is made of the rows of all users: one at a time, and kept for a while."""
+    ) -> msgspec.Raw | None:
+        """What is made of the rows of all users: one at a time, and kept for a while. None while
+        another one is made: others need the place of who waits (``limits.REQUESTS_AT_ONCE``)."""
         kept = self._explored.get(key)
         if kept is None or not _is_fresh(kept, updates):
             if self._exploring.locked():
-                return _busy()
+                return None
             async with self._exploring:
                 made = await make()
             kept = self._explored[key] = _Explored(made, updates, time.monotonic())
-        return json_answer(kept.document)
+        return kept.document
 
     async def _explore(self, stored: StoredExperiment, by: str) -> msgspec.Raw:
         exporter, within = self.exporter, stored.so_far
@@ -191,13 +251,29 @@ class ExperimentsApi:
         return await asyncio.to_thread(read)
 
 
-def _busy() -> web.Response:
-    """Refuses rather than let it wait: others need its place among ``limits.REQUESTS_AT_ONCE``."""
-    answer = error_answer(
-        503, "an experiment is being explored already: try again in a few seconds"
-    )
+_BUSY = "an experiment is being explored already: try again in a few seconds"
+
+
+def _answer(made: msgspec.Raw | None) -> web.Response:
+    if made is not None:
+        return json_answer(made)
+    answer = error_answer(503, _BUSY)
     answer.headers["Retry-After"] = "2"
     return answer
+
+
+def _not_asked(stored: Mapping[str, StoredExperiment], name: str, query: Mapping[str, str]) -> str:
+    """What is wrong with a request for a page of an experiment, or nothing."""
+    if name not in stored:
+        return unknown_experiment(name, stored)
+    if unknown := set(query) - {"by", "arm"}:
+        return f"unknown parameter {min(unknown)!r}: the page takes 'by' or 'arm'"
+    experiment = stored[name].experiment
+    treatments = [arm for arm in experiment.arms if arm != experiment.control]
+    arm = query.get("arm")
+    if arm is not None and arm not in treatments:
+        return f"arm = {arm[: limits.MAX_FOUND_CHARS]!r}: one of {', '.join(treatments)}"
+    return ""
 
 
 def _is_fresh(kept: _Explored, updates: int) -> bool:

@@ -14,8 +14,8 @@ from streamer.metrics.catalogue import Catalogue
 from streamer.query.experiment_list import Readouts
 from streamer.query.readings import Readout, ReadoutCache, SeriesBlock, readout, sampled_blocks
 from streamer.query.silence import Silence, silences
-from streamer.query.what_was_read import WhatWasRead, of_counters
 from streamer.query.unit_sums import UnitReadings
+from streamer.query.what_was_read import WhatWasRead, of_counters
 from streamer.server import processor
 from streamer.server.failures import place_of
 from streamer.server.health import Health, Standstill, health, lag_records, unread_topics

@@ -17,6 +17,7 @@ from streamer.settings import limits
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 API = "/api/"
+EXPERIMENTS = "/experiments/"
 HEALTH = "/api/health"
 
 
@@ -62,15 +63,16 @@ def place_of(error: Exception) -> str:
 
 
 def gate() -> Any:
-    """Middleware of aiohttp: a few requests below /api at a time, some that wait, no more. The one
-    that says whether all is well never waits: it computes nothing that a scrape does not."""
+    """Middleware of aiohttp: a few requests for what is computed at a time, some that wait, no
+    more. The one that says whether all is well never waits: it computes nothing that a scrape does
+    not."""
     free = asyncio.Semaphore(limits.REQUESTS_AT_ONCE)
     waiting = 0
 
     @web.middleware
     async def pass_or_refuse(request: web.Request, handler: Handler) -> web.StreamResponse:
         nonlocal waiting
-        if not request.path.startswith(API) or request.path == HEALTH:
+        if not request.path.startswith((API, EXPERIMENTS)) or request.path == HEALTH:
             return await handler(request)
         if free.locked() and waiting >= limits.REQUESTS_WAITING:
             refusal = f"{waiting} requests are waiting already: try again in a second"

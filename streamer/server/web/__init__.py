@@ -18,6 +18,8 @@ from streamer.server.scrape import accepts_gzip
 
 TYPES = {".css": "text/css", ".html": "text/html", ".js": "text/javascript"}
 """Kinds of files that are served, by suffix."""
+TEMPLATE = "scorecard.html"
+"""The file that is no page by itself."""
 POLICY = "; ".join(
     (
         "default-src 'none'",
@@ -49,7 +51,7 @@ def add_pages(app: web.Application) -> None:
     The files are read once: no path of a request ever leads to the disk.
     """
     for name, body in contents().items():
-        if name == "report.html":
+        if name == TEMPLATE:
             continue
         path = "/" if name == "index.html" else f"/web/{name}"
         app.router.add_get(path, _handler(body, TYPES[_suffix(name)]))

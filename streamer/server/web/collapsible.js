@@ -1,16 +1,7 @@
 // Parts that are folded where the screen is narrow; where it is wide, and on paper, they are open.
 
-import { element } from "./dom.js";
-
 /** As in style.css, where `fold` has no summary on wide screens. */
 export const narrow = matchMedia("screen and (max-width: 40rem)");
-
-/** Children that are folded on narrow screens below a summary of texts. */
-export function collapsible(summary, ...children) {
-  const root = element("details", { class: "fold" }, element("summary", {}, ...summary), ...children);
-  root.open = !narrow.matches;
-  return root;
-}
 
 function setAll(isOpen) {
   for (const each of document.querySelectorAll(".fold")) {

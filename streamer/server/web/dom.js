@@ -3,7 +3,6 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 const VIEWS = new WeakMap();
-let lastId = 0;
 
 /** An HTML element with attributes and children (nodes or texts). */
 export function element(tag, attributes = {}, ...children) {
@@ -26,12 +25,6 @@ function filled(node, attributes, children) {
 /** The element with an id of index.html. */
 export function byId(id) {
   return document.getElementById(id);
-}
-
-/** An id that nothing else has. */
-export function freshId(prefix) {
-  lastId += 1;
-  return `${prefix}-${lastId}`;
 }
 
 /** A text that may be broken after "_" and "=". */

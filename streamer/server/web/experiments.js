@@ -1,23 +1,25 @@
-// The section of experiments, what needs a decision first: a card for each, of many for the first ones.
+// The table of experiments, what needs a decision first; each opens to its page.
 
-import { Failure, get } from "./api.js";
-import { card, hashOf } from "./card.js";
-import { byId, element, keep, setAttribute, setText } from "./dom.js";
+import { get } from "./api.js";
+import { byId, element, isLong, keep, setAttribute, setNote, setText, shape } from "./dom.js";
+import * as format from "./format.js";
 
 const EVERY_MS = 15_000;
-/** Of more experiments, cards are shown when they are asked for. */
+/** Of more experiments, the others are shown when they are asked for. */
 const FIRST = 12;
 
 /** An experiment moves slowly, and costs the exporter more: it is read at every third look. */
 export class Experiments {
   #dueMs = 0;
-  #followed = false;
   #only = "";
   #all = false;
-  #experiments = [];
+  #list = { experiments: [], scale: [], needs: {} };
 
   constructor() {
-    addEventListener("hashchange", () => this.#show().then(follow));
+    const old = /^#experiment=(.+)$/.exec(location.hash); // links of former versions
+    if (old) {
+      location.replace(`experiments/${old[1]}`);
+    }
     byId("experiments-only").addEventListener("change", (event) => {
       this.#only = event.target.value;
       this.#show();
@@ -33,73 +35,121 @@ export class Experiments {
     if (startedMs < this.#dueMs) {
       return;
     }
-    const { experiments } = await get("api/experiments", signal);
-    this.#experiments = experiments;
-    byId("no-experiments").hidden = experiments.length > 0;
-    this.#showLinks(experiments);
-    await this.#show(signal);
+    this.#list = await get("api/experiments", signal);
+    byId("no-experiments").hidden = this.#list.experiments.length > 0;
+    byId("experiments-panel").hidden = !this.#list.experiments.length;
+    this.#show();
     this.#dueMs = startedMs + EVERY_MS - 1000;
-    if (!this.#followed) {
-      this.#followed = true;
-      follow();
-    }
   }
 
-  /** Show the cards, and read each experiment. */
-  async #show(signal) {
-    const cards = keep(byId("cards"), this.#chosen(this.#experiments), (e) => e.name, card);
-    for (const [name, view] of cards) {
-      await read(name, view, signal);
-    }
-  }
-
-  /** Those of which there are cards: the first ones, and the one that the address names. */
-  #chosen(experiments) {
-    const wanted = experiments.filter((e) => !this.#only || e.needs === this.#only);
-    const isShown = (e, i) => this.#all || i < FIRST || hashOf(e.name) === location.hash;
-    const shown = wanted.filter(isShown);
+  #show() {
+    const { experiments, scale } = this.#list;
+    const wanted = experiments.filter((each) => !this.#only || each.needs === this.#only);
+    const shown = this.#all ? wanted : wanted.slice(0, FIRST);
     byId("experiments-choice").hidden = experiments.length <= FIRST;
     setText(byId("experiments-shown"), `${shown.length} of ${experiments.length} shown, what needs a decision first.`);
     byId("experiments-all").hidden = shown.length === wanted.length;
-    return shown;
+    const items = shown.map((each) => ({ ...each, scale }));
+    const table = byId("experiments-table");
+    setText(table.caption, "What to do with each experiment, by its primary metric");
+    const heads = ["Experiment", ...COLUMNS];
+    const views = keep(table.tHead.rows[0], heads, (title) => title, headView);
+    keep(views.get("").root, [scale], () => "axis", axisView);
+    keep(table.tBodies[0], items, (each) => each.name, rowView);
+    const words = [this.#badge("ship", "to ship"), this.#badge("harm", "harmful"), this.#badge("broken", "broken")];
+    setText(byId("experiments-badge"), words.filter(Boolean).join(", "));
+    byId("experiments-badge").hidden = !words.some(Boolean);
+    setAttribute(byId("experiments-badge"), "data-kind", words[1] || words[2] ? "bad" : "good");
   }
 
-  #showLinks(experiments) {
-    const nav = byId("experiments-nav");
-    nav.hidden = experiments.length < 2;
-    keep(nav.firstElementChild, experiments, (e) => e.name, linkView);
-  }
-}
-
-async function read(name, view, signal) {
-  try {
-    view.show(await get(`api/experiments/${encodeURIComponent(name)}`, signal));
-  } catch (failure) {
-    if (!(failure instanceof Failure) || failure.status !== 404) {
-      throw failure;
-    }
-    view.fail(failure.message);
+  #badge(word, text) {
+    const count = this.#list.needs[word] ?? 0;
+    return count ? `${count} ${text}` : "";
   }
 }
 
-/** Go to the experiment that the address names. */
-function follow() {
-  for (const each of byId("cards").children) {
-    if (hashOf(each.dataset.name) === location.hash) {
-      each.querySelector(".fold").open = true;
-      each.scrollIntoView();
-      each.querySelector("h3 a").focus({ preventScroll: true });
-    }
-  }
+const COLUMNS = ["Advice", "Change", "", "Guardrails", "Users", "Days", "Split"];
+
+function headView(title) {
+  const root = element("th", { scope: "col", role: "columnheader", class: title === "Advice" ? "" : "number" }, title);
+  return { root, update() {} };
 }
 
-function linkView() {
-  const link = element("a");
+/** The axis of all bars, in the head of the table. */
+function axisView() {
+  const drawing = shape("svg", { class: "scale", height: 16, "aria-hidden": "true" });
   return {
-    root: element("li", {}, link),
-    update({ name }) {
-      setAttribute(link, "href", hashOf(name));
-      setText(link, name);
+    root: drawing,
+    update(ticks) {
+      keep(drawing, ticks, (tick) => tick.text, () => {
+        const root = shape("text", { y: 12, "text-anchor": "middle" });
+        return {
+          root,
+          update({ at, text }) {
+            setAttribute(root, "x", `${at}%`);
+            setText(root, text);
+          },
+        };
+      });
+    },
+  };
+}
+
+function rowView() {
+  const link = element("a");
+  const owner = element("span", { class: "interval" });
+  const cells = COLUMNS.map((title) => element("td", { role: "cell", class: "number", "data-title": title }));
+  const [advice, change, drawn, guardrails, users, days, split] = cells;
+  const pill = element("span", { class: "verdict" });
+  advice.className = "";
+  advice.append(pill);
+  const [value, range] = [element("span", { class: "value" }), element("span", { class: "interval" })];
+  change.append(value, " ", range);
+  drawn.className = "drawn";
+  const bar = barView();
+  drawn.append(bar.root);
+  const name = element("th", { scope: "row", role: "rowheader" }, link, " ", owner);
+  return {
+    root: element("tr", { role: "row" }, name, ...cells),
+    update(item) {
+      setAttribute(link, "href", `experiments/${encodeURIComponent(item.name)}`);
+      setText(link, item.title);
+      name.classList.toggle("long", isLong(item.title));
+      setNote(owner, item.owner);
+      setText(pill, item.pill ? `${item.pill.sign} ${item.pill.words}` : `Starts on ${format.day(item.start)}`);
+      setAttribute(pill, "data-kind", item.pill?.kind ?? "open");
+      setText(value, item.change?.text ?? "–");
+      setNote(range, item.change ? `${item.metric_title}, ${item.change.range}` : "");
+      bar.update(item);
+      setText(guardrails, item.guardrails_held?.text ?? "–");
+      setText(users, item.users === undefined ? "–" : format.count(item.users));
+      setText(days, item.days === undefined || item.days === null ? "–" : String(item.days));
+      setText(split, item.is_split_wrong === undefined ? "–" : item.is_split_wrong ? "✕ broken" : "✓ as planned");
+    },
+  };
+}
+
+/** The interval of a lift on the scale of all rows. */
+function barView() {
+  const rect = shape("rect", { y: 8, height: 8, rx: 4 });
+  const dot = shape("circle", { cy: 12, r: 5 });
+  const zero = shape("line", { class: "zero", y1: -12, y2: 36 });
+  const marks = ["◂", "▸"].map((text, i) => shape("text", { class: "cut", x: i ? "100%" : "0%", y: 16, "text-anchor": i ? "end" : "start" }, text));
+  const root = shape("svg", { class: "lift-bar", height: 24, "aria-hidden": "true" }, zero, rect, dot, ...marks);
+  return {
+    root,
+    update({ bar, change, scale }) {
+      const origin = scale.find((tick) => tick.is_zero);
+      setAttribute(zero, "x1", `${origin?.at ?? 0}%`);
+      setAttribute(zero, "x2", `${origin?.at ?? 0}%`);
+      for (const part of [rect, dot]) {
+        setAttribute(part, "visibility", bar ? "visible" : "hidden");
+        setAttribute(part, "data-kind", change?.kind ?? "open");
+      }
+      setAttribute(rect, "x", `${bar?.left ?? 0}%`);
+      setAttribute(rect, "width", `${bar?.width ?? 0}%`);
+      setAttribute(dot, "cx", `${bar?.dot ?? 0}%`);
+      [bar?.is_cut_low, bar?.is_cut_high].forEach((isCut, i) => setAttribute(marks[i], "visibility", isCut ? "visible" : "hidden"));
     },
   };
 }

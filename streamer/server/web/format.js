@@ -91,14 +91,6 @@ export function share(value) {
   return `${text.includes(".") ? text.replace(/\.?0+$/, "") : text}%`;
 }
 
-/** A lift: +1.24%, +12.4%, +124%. */
-export function lift(value) {
-  const size = Math.abs(value * 100);
-  const decimals = size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2;
-  const text = DECIMALS[decimals].format(value * 100);
-  return Number(text) === 0 ? "0%" : `${plus(value, signed(text))}%`;
-}
-
 /** A relative change: −29%, +4.2%, 0%; from twice as much more on 3.0 times. */
 export function change(value) {
   if (value >= 1.995) {
@@ -115,16 +107,6 @@ export function wholePercent(value) {
   }
   const text = DECIMALS[value >= 0.0995 ? 0 : 1].format(100 * value);
   return text === "0.0" ? "0%" : `${text}%`;
-}
-
-/** How lifts are written: `scale` is "relative" or "absolute". */
-export function lifts(scale) {
-  return scale === "absolute" ? difference : lift;
-}
-
-/** A difference: +0.0251. */
-export function difference(value) {
-  return plus(value, number(value));
 }
 
 /** How differences of values of a form are written that stand below each other: with the decimals of
@@ -149,11 +131,6 @@ export function round(value) {
 /** A duration of dwelling: 21.5 s. */
 export function seconds(value) {
   return `${number(value)} s`;
-}
-
-/** A p-value: 0.0052, below 0.0001. */
-export function pValue(value) {
-  return value < 0.0001 ? "< 0.0001" : LONG.format(Number(value.toPrecision(2)));
 }
 
 /** 22 Nov 2026, 14:03:05 CET. */
@@ -195,11 +172,6 @@ export function windowMs(label) {
 /** A day of UTC, 2026-11-02: 2 Nov 2026. */
 export function day(text) {
   return DAY.format(Date.parse(text));
-}
-
-/** The same without the year. */
-export function shortDay(text) {
-  return SHORT_DAY.format(Date.parse(text));
 }
 
 /** 3 hours, in the largest unit that fits. */

@@ -1,0 +1,76 @@
+"""The scorecard of an experiment as HTML without a script: a page of the exporter, a report that is
+one file, and a table of comma-separated values."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import functools
+import hashlib
+import io
+from collections.abc import Sequence
+
+import jinja2
+
+from streamer import __version__
+from streamer.query.lift_scale import LiftScale, course
+from streamer.query.scorecard import ForestPlot, Scorecard
+from streamer.server.web import TEMPLATE, contents
+
+_STYLES = ("style.css", "scorecard.css")
+
+
+def page(card: Scorecard, explore: Sequence[str] = (), busy: str = "") -> str:
+    """The page below ``/experiments/``. ``explore``: dimensions that it can be explored by;
+    ``busy``: why it is not now."""
+    return _template().render(**_shown(card), explore=explore, busy=busy, is_frozen=False)
+
+
+def report(card: Scorecard, written: str) -> str:
+    """One file that needs nothing else. ``written``: when, in words."""
+    style = "\n".join(contents()[name].decode() for name in _STYLES)
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    own = {"style": style, "digest": digest, "written": written}
+    return _template().render(
+        **_shown(card), **own, explore=(), is_frozen=True, version=__version__
+    )
+
+
+def table(card: Scorecard) -> str:
+    """Every comparison, a line each, with a heading."""
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    names = ("metric", "role", "arm", card.control, "treatment", "change", "range", "verdict")
+    rows.writerow(names)
+    for row in card.rows:
+        pill = row.pill.words if row.pill else ""
+        rows.writerow(
+            (row.title, row.role, row.arm, *row.values, row.lift.text, row.lift.range, pill)
+        )
+    return text.getvalue()
+
+
+def _shown(card: Scorecard) -> dict[str, object]:
+    whole = [row.lift for row in card.rows if row.role == "primary"]
+    return {
+        "card": card,
+        "units": card.units,
+        "primary": card.primary,
+        "scale": LiftScale.of([row.lift for row in card.rows], whole),
+        "scale_of": _scale_of,
+        "course": course(card.course, card.form),
+    }
+
+
+def _scale_of(forest: ForestPlot) -> LiftScale:
+    lifts = [row.lift for row in forest.rows]
+    return LiftScale.of(lifts)
+
+
+@functools.cache
+def _template() -> jinja2.Template:
+    texts = {TEMPLATE: contents()[TEMPLATE].decode()}
+    made = jinja2.Environment(
+        loader=jinja2.DictLoader(texts), autoescape=True, undefined=jinja2.StrictUndefined
+    )
+    return made.get_template(TEMPLATE)
