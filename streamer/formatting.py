@@ -10,6 +10,7 @@ from math import isfinite
 _SHOWN = 8
 MINUS = "\u2212"
 _TINY = 1e-6
+_LEAST_P = 0.0001
 
 
 def counted(count: int, noun: str) -> str:
@@ -75,6 +76,49 @@ def value_text(form: str, value: float) -> str:
     if form == "percent":
         return percent(value)
     return f"{number(value)} s" if form == "seconds" else number(value)
+
+
+def lift(value: float) -> str:
+    """A relative lift of an experiment, with three digits.
+
+    >>> [lift(value) for value in (0.0124, -0.3585, 1.5, 0, 0.000001)]
+    ['+1.24%', '−35.9%', '+150%', '0%', '0%']
+    """
+    size = abs(100 * value)
+    text = _fixed(100 * value, 0 if size >= 99.95 else 1 if size >= 9.995 else 2)
+    if not text.strip(f"{MINUS}0."):
+        return "0%"
+    return f"{'+' * (value > 0)}{text}%"
+
+
+def signed(value: float) -> str:
+    """An absolute lift, in the unit of its metric.
+
+    >>> signed(0.0251), signed(-2), signed(0)
+    ('+0.0251', '−2.00', '0')
+    """
+    text = number(value)
+    return f"{'+' * (value > 0 and text != '0')}{text}"
+
+
+def p_words(value: float) -> str:
+    """
+    >>> p_words(0.7383), p_words(1), p_words(3e-7)
+    ('p = 0.74', 'p = 1', 'p < 0.0001')
+    """
+    return f"p {'' if value < _LEAST_P else '= '}{p_value(value)}"
+
+
+def p_value(value: float) -> str:
+    """Two digits; what is smaller than four decimals is said to be so.
+
+    >>> p_value(0.03664), p_value(1e-9)
+    ('0.037', '< 0.0001')
+    """
+    if value < _LEAST_P:
+        return "< 0.0001"
+    exponent = int(f"{value:.1e}".partition("e")[2])
+    return _fixed(value, 1 - exponent).rstrip("0").rstrip(".")
 
 
 def change(value: float) -> str:

@@ -13,7 +13,7 @@ import msgspec
 from streamer.cli.files import replayed
 from streamer.cli.readout import experiment_of, read_sums
 from streamer.errors import StreamerError, UsageError
-from streamer.formatting import counted
+from streamer.formatting import counted, share
 from streamer.ingest.record import of_texts
 from streamer.query.experiment_plans import PlanBasis, basis_of, before_start
 from streamer.query.experiments import StoredExperiment, began, require_user_unit, sampled
@@ -154,7 +154,7 @@ def _text(plan: dict[str, Any]) -> str:
     lines = [
         f"{plan['metric']} of {plan['of']}, {plan['first']} to {plan['last']}: "
         f"{plan['value']:.5g}, {counted(plan['users'], 'user')}",
-        f"A lift of {plan['lift']:.2%} is found with a probability of {plan['power']:.0%} "
+        f"A lift of {share(plan['lift'])} is found with a probability of {share(plan['power'])} "
         f"(alpha {plan['alpha']:g}, {plan['arms']} arms of equal size):",
         f"  at a single look  {_said(plan, 'fixed')}",
         f"  at any time       {_said(plan, 'anytime')}",
@@ -201,15 +201,16 @@ def _of_whom(plan: dict[str, Any]) -> list[str]:
     )
     who = f"On day {look['days']} there are {counted(users, 'user')}"
     if new:
-        share = f"{forecast['new_information_ratio']:.0%}"
-        who += f": {users - new:,} of now and {new:,} new, who bring {share} of the information"
+        most = f"{forecast['new_information_ratio']:.0%}"
+        who += f": {users - new:,} of now and {new:,} new, who bring {most} of the information"
     else:
         who += ", none of them new"
     if f"{information:.1f}" == "1.0":
         return [f"{who}. Users who return add nothing."]
     if information < 1:
         return [f"{who}. Each brings {information:.1f} times as much as in these events."]
-    share = f"{forecast['returning_information_ratio']:.0%}"
+    returning = f"{forecast['returning_information_ratio']:.0%}"
     return [
-        f"{who}. Each brings {information:.1f} times as much as now by returning: {share} of it."
+        f"{who}. Each brings {information:.1f} times as much as now by returning: {returning} of "
+        "it."
     ]

@@ -6,6 +6,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from streamer import formatting
 from streamer.query.experiment_list import interval_words
 from streamer.query.readout_document import Document, heading_of, lines_of, users_of_arms
 
@@ -30,7 +31,8 @@ def print_list(every: Document) -> None:
     needs = ", ".join(f"{n} {word}" for word, n in every["needs"].items() if n)
     console.print(f"{len(every['experiments'])} experiments: {needs or 'none'}", markup=False)
     if (rate := every["false_discovery_rate"]) is not None:
-        console.print(f"Shipped are discoveries among all, at a rate of {rate:.0%}.", markup=False)
+        at = formatting.share(rate)
+        console.print(f"Shipped are discoveries among all, at a rate of {at}.", markup=False)
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for heading in ("experiment", "advice", "metric"):
         table.add_column(heading, overflow="fold")
@@ -98,8 +100,9 @@ def _table(metric: Document) -> Table:
         table.add_column(heading, justify="left" if heading == "arm" else "right")
     lifts = {comparison["arm"]: comparison for comparison in metric["comparisons"]}
     for arm in metric["arms"]:
-        value = "no data" if arm["value"] is None else f"{arm['value']:.5g}"
-        table.add_row(arm["name"], value, *_lift(lifts.get(arm["name"]), has_raw))
+        value = arm["value"]
+        text = "no data" if value is None else formatting.value_text(metric["form"], value)
+        table.add_row(arm["name"], text, *_lift(lifts.get(arm["name"]), has_raw))
     return table
 
 
@@ -113,7 +116,7 @@ def _lift(comparison: Document | None, has_raw: bool) -> list[str]:
         return ["control"]
     scale = comparison["verdict"]["scale"]
     lift = (comparison["adjusted"] or comparison)[scale]
-    write = "{:+.2%}".format if scale == "relative" else "{:+.4g}".format
+    write = formatting.lift if scale == "relative" else formatting.signed
     raw = comparison[scale]["value"]
     cells = ["not defined" if raw is None else write(raw)] if has_raw else []
     cells.append("not defined" if lift["value"] is None else write(lift["value"]))
@@ -122,5 +125,5 @@ def _lift(comparison: Document | None, has_raw: bool) -> list[str]:
             cells += ["not defined", ""]
         else:
             interval = f"{write(inference['low'])} to {write(inference['high'])}"
-            cells += [interval, f"{inference['p_adjusted']:.3g}"]
+            cells += [interval, formatting.p_value(inference["p_adjusted"])]
     return cells

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from streamer import formatting
 from streamer.encoding.limbs import Columns
 from streamer.errors import UsageError
 from streamer.query.experiment_metrics import MetricReadout, plan_of, rule_of
@@ -306,7 +307,7 @@ def _row(settings: Settings, each: ListedExperiment) -> dict[str, Any]:
 def interval_words(row: Mapping[str, Any]) -> tuple[str, str]:
     """The lift of a row, and its interval at any time."""
     lift = row["lift"]
-    write = "{:+.2%}".format if row["scale"] == Scale.RELATIVE else "{:+.4g}".format
+    write = formatting.lift if row["scale"] == Scale.RELATIVE else formatting.signed
     if lift["value"] is None:
         return "", ""
     interval = lift["anytime"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from streamer import formatting
 from streamer.metrics.compared_metrics import ComparedRatio
 from streamer.settings.experiments import Experiment, ExperimentMetric
 from streamer.stats.experiments import readout, sizing
@@ -82,7 +83,9 @@ class MetricReadout:
         heavy = {arm: its for arm, its in self.largest.items() if its.share >= HEAVY}
         for arm, its in heavy.items():
             who = "user has" if its.users == 1 else f"{its.users} users have"
-            found.append(f"The largest {who} {its.share:.1%} of the {self.counted} of {arm}.")
+            found.append(
+                f"The largest {who} {formatting.percent(its.share)} of the {self.counted} of {arm}."
+            )
         return [*found, *self._by_age()]
 
     def _by_age(self) -> Iterator[str]:
@@ -97,7 +100,7 @@ class MetricReadout:
 def lift_words(comparison: readout.Comparison) -> str:
     """A lift and its interval at any time."""
     lift = comparison.shown
-    write = "{:+.2%}".format if comparison.verdict.scale is Scale.RELATIVE else "{:+.4g}".format
+    write = formatting.lift if comparison.verdict.scale is Scale.RELATIVE else formatting.signed
     if lift.value is None:
         return "not known"
     if lift.anytime is None:

@@ -19,7 +19,7 @@ import numpy as np
 
 from streamer.encoding.limbs import Columns
 from streamer.errors import UsageError
-from streamer.formatting import counted
+from streamer.formatting import counted, percent, share
 from streamer.metrics.compared_metrics import (
     ComparedRatio,
     ExperimentMeasures,
@@ -186,7 +186,7 @@ class ExperimentReadout:
             return []
         return [
             f"{counted(self.users_in_several_arms, 'user')} "
-            f"({self.several_arms_ratio:.1%} of all who were in an "
+            f"({percent(self.several_arms_ratio)} of all who were in an "
             "arm) were seen in several arms and are left out. If one arm makes users switch, or "
             "loses their identity, the users who are left cannot be compared: check that users "
             "keep their arm."
@@ -228,7 +228,7 @@ def _of_holdout(found: ExperimentReadout) -> str:
 
 def sampled(ratio: float) -> str:
     """That only a share of the users is counted."""
-    return f"All figures are of a sample of {100 * ratio:.3g} % of the users"
+    return f"All figures are of a sample of {share(ratio)} of the users"
 
 
 def minute(at_ms: int) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from streamer.encoding import limbs
-from streamer.formatting import counted
+from streamer.formatting import counted, p_words, percent, share
 from streamer.metrics.compared_metrics import ComparedRatio
 from streamer.query.experiment_metrics import MetricReadout, Wait, plan_of
 from streamer.query.experiments import ExperimentReadout, StoredExperiment, unit_words
@@ -126,7 +126,7 @@ def _comparison_document(
         **shown(plan, comparison),
         "adjustment": _adjustment(experiment, comparison),
         "waits": msgspec.to_builtins(list(waits)),
-        "waits_words": "; ".join(f"{wait.effect:.0%}: {_days(wait.days)}" for wait in waits),
+        "waits_words": "; ".join(f"{share(wait.effect)}: {_days(wait.days)}" for wait in waits),
     }
 
 
@@ -238,11 +238,11 @@ def _when(found: ExperimentReadout) -> str:
 def _split_words(split: Split) -> str:
     total = sum(split.users.values())
     shares = "; ".join(
-        f"{arm} {f'{users / total:.2%}' if total else 'no users'}, "
-        f"planned {split.expected[arm]:.2%}"
+        f"{arm} {percent(users / total) if total else 'no users'}, "
+        f"planned {percent(split.expected[arm])}"
         for arm, users in split.users.items()
     )
-    p = f"p = {split.p_value:.3g} at any time, {split.p_value_fixed:.3g} at a single look"
+    p = f"{p_words(split.p_value)} at any time, {p_words(split.p_value_fixed)} at a single look"
     if split.is_wrong:
         return f"Users are not split as planned ({shares}; {p}). The arms cannot be compared."
     return f"Users are split as planned ({shares}; {p})."
@@ -251,7 +251,7 @@ def _split_words(split: Split) -> str:
 def _rule(metric: MetricReadout) -> str:
     role = f" ({metric.role})" if metric.role else ""
     margins = [
-        *([] if metric.margin is None else [f"{100 * metric.margin:.3g}%"]),
+        *([] if metric.margin is None else [share(metric.margin)]),
         *([] if metric.margin_absolute is None else [f"{metric.margin_absolute:.6g}"]),
     ]
     tolerated = "".join(f", harm up to {margin} is tolerated" for margin in margins)
@@ -268,7 +268,7 @@ def _adjustment(experiment: Experiment, comparison: Comparison) -> str | None:
     before = counted(experiment.covariate_days, "day")
     return (
         f"The lift and its intervals are adjusted (CUPED): what users did in the {before} before "
-        f"the start explains {explained:.1%} of the variance."
+        f"the start explains {percent(explained)} of the variance."
     )
 
 
@@ -283,10 +283,10 @@ def _method(experiment: Experiment) -> str:
         "Users are compared, each assigned as a whole: an arm's value is the sum of its users' "
         "numerators over that of their denominators, with variances by the delta method"
         f"{_before(experiment.covariate_days)}. Lifts in percent are relative to the control. An "
-        f"interval at any time holds at level {1 - experiment.alpha:.4g} however often you look, "
-        "one at a single look only at an end date set in advance; several arms, and the secondary "
-        "metrics together, share alpha (Holm). An arm is shipped if the primary metric is better "
-        "and no guardrail is harmed beyond its margin."
+        f"interval at any time holds at level {share(1 - experiment.alpha)} however often you "
+        "look, one at a single look only at an end date set in advance; several arms, and the "
+        "secondary metrics together, share alpha (Holm). An arm is shipped if the primary metric "
+        "is better and no guardrail is harmed beyond its margin."
     )
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from streamer import formatting
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from streamer.state.redis.store import RedisStore
@@ -52,7 +53,7 @@ def test_all_users_of_files(site: tuple[str, str], capsys: pytest.CaptureFixture
     assert (code, err) == (0, "")
     assert "clicks_per_user of all users of the files, 2025-06-01 to 2025-06-05: " in out
     assert f"{len(shown)} users" in out
-    assert "A lift of 5.00% is found with a probability of 80% (alpha 0.05, 2 arms of" in out
+    assert "A lift of 5% is found with a probability of 80% (alpha 0.05, 2 arms of" in out
     assert "For looks at any time set expected_users = " in out
     _, out, _ = said(capsys, ["clicks_per_user", "--lift", "0.05", "--file", log, "--json"])
     plan = json.loads(out)
@@ -423,7 +424,7 @@ def test_a_sample_of_the_users_is_said(
     assert plan["user_sample_ratio"] < 1
     assert plan["users"] < 280 * 1.5 * plan["user_sample_ratio"]
     _, out, _ = said(capsys, ["ctr_ratio", "--lift", "5%", *words])
-    share = f"{100 * plan['user_sample_ratio']:.3g} % of the users"
+    share = f"{formatting.share(plan['user_sample_ratio'])} of the users"
     assert f"\nAll figures are of a sample of {share}, and so are the needed ones.\n" in out
 
 

@@ -101,7 +101,7 @@ def test_an_experiment_is_explored_by_another_dimension(
         "ranker: By surface, to explore, not to decide by: 3 values share alpha"
     )
     assert "Recommendation" not in words
-    assert "holds at level 0.9833" in words  # 1 - 0.05 / 3
+    assert "holds at level 98.3%" in words  # 1 - 0.05 / 3
     assert words.index("surface = home") < words.index("surface = product")
     code, out, _ = called(capsys, readout(site, "ranker", "--by", "surface", "--json"))
     apart = json.loads(out)

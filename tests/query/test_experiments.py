@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamer import formatting
 from streamer.query.counters import CounterInputs
 from streamer.query.experiment_gauges import FAMILY
 from streamer.query.experiments import StoredExperiment, stored_experiments, users_of
@@ -92,9 +93,10 @@ def test_many_users_of_several_arms_are_a_warning(mixed: int, is_warning: bool) 
     found = document(stored, stored.read())
     assert found["users_in_several_arms"] == mixed
     assert found["users_in_several_arms_ratio"] == mixed / 200
-    assert [f"{mixed} users ({mixed / 200:.1%} of all" in text for text in found["warnings"]] == (
-        [True] if is_warning else []
-    )
+    assert [
+        f"{mixed} users ({formatting.percent(mixed / 200)} of all" in text
+        for text in found["warnings"]
+    ] == ([True] if is_warning else [])
 
 
 @given(st.integers(1, 20), st.integers(1, 10**6), st.integers(1, 20), st.integers(0, 10**6))

@@ -51,14 +51,14 @@ def test_who_is_compared_when(readout: Any, when: str) -> None:
         (
             {"A": 30, "B": 10},
             True,
-            "Users are not split as planned (A 75.00%, planned 50.00%; B 25.00%, planned 50.00%;"
-            " p = 0.25 at any time, 0.125 at a single look). The arms cannot be compared.",
+            "Users are not split as planned (A 75.0%, planned 50.0%; B 25.0%, planned 50.0%;"
+            " p = 0.25 at any time, p = 0.13 at a single look). The arms cannot be compared.",
         ),
         (
             {"A": 0, "B": 0},
             False,
-            "Users are split as planned (A no users, planned 50.00%; B no users, planned 50.00%;"
-            " p = 0.25 at any time, 0.125 at a single look).",
+            "Users are split as planned (A no users, planned 50.0%; B no users, planned 50.0%;"
+            " p = 0.25 at any time, p = 0.13 at a single look).",
         ),
     ],
 )
@@ -102,4 +102,4 @@ def test_the_rule_of_a_metric(changes: dict[str, Any], rule: str) -> None:
 def test_the_method(days: int, words: str) -> None:
     method = document(STORED, of_experiment(covariate_days=days))["method"]
     assert words in method
-    assert "at level 0.95" in method
+    assert "at level 95%" in method

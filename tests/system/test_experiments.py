@@ -14,6 +14,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
+from streamer import formatting
 from streamer.cli.main import main
 from streamer.server.app import application
 from streamer.server.exporter import Exporter
@@ -152,7 +153,7 @@ async def test_the_table_has_a_verdict_for_each_metric(
     assert code == 0
     assert "ranker: B against A (variant)" in out
     words = " ".join(out.split())
-    assert ", planned 50.00%; p = " in words
+    assert ", planned 50.0%; p = " in words
     assert "at any time, " in words
     assert "at a single look)." in words
     assert "B: The lift and its intervals are adjusted (CUPED): what users did in the" in words
@@ -166,7 +167,7 @@ async def test_the_table_has_a_verdict_for_each_metric(
         assert f"B: {verdict['outcome']}." in out
         comparison = metric["comparisons"][0]
         for lifts in (comparison, comparison["adjusted"]):
-            assert f"{lifts['relative']['value']:+.2%}" in out
+            assert formatting.lift(lifts["relative"]["value"]) in out
     code, out, _ = await said(site, capsys, "later")
     assert (code, "starts on 2025-07-12" in out) == (0, True)
 

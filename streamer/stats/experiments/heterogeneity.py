@@ -20,8 +20,8 @@ t makes the interval.
 >>> round(found.q, 2), found.df, round(found.p_value, 4)
 (11.22, 2, 0.0037)
 >>> print(found.sentence("ctr_ratio", "device"))  # doctest: +NORMALIZE_WHITESPACE
-The lift of ctr_ratio differs by device (p = 0.00366 at one look): mobile stands apart (+1 % against
-+4.8 % elsewhere).
+The lift of ctr_ratio differs by device (p = 0.0037 at one look): mobile stands apart (+1.00%
+against +4.80% elsewhere).
 """
 
 from __future__ import annotations
@@ -30,13 +30,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import sqrt
 
+from streamer import formatting
 from streamer.stats.distributions import chi2_upper, normal_quantile, normal_two_sided
 from streamer.stats.experiments.estimate import Estimate, Lifts, holm
 from streamer.stats.experiments.verdict import Scale
 
 TOO_FEW = "Too few values have an interval to compare their lifts."
-_LEAST_P = 1e-4
-"""A smaller p-value is said to be below it."""
 _Pairs = Mapping[str, tuple[float, float]]
 """Value → its lift, and the weight of it."""
 
@@ -79,7 +78,7 @@ class Heterogeneity:
             return TOO_FEW
         count = len(self.values)
         of = "" if count == self.asked else f"; {count} of {self.asked} values compared"
-        look = f"({p_in_words(self.p_value)} at one look{of})"
+        look = f"({formatting.p_words(self.p_value)} at one look{of})"
         lift = f"The {'' if self.scale is Scale.RELATIVE else 'absolute '}lift of {metric}"
         if not self.differs:
             return f"{lift} does not differ by {by} more than chance {look}."
@@ -101,7 +100,7 @@ class Heterogeneity:
         return f"{self._lift(its.lift)} against {self._lift(its.elsewhere)} elsewhere"
 
     def _lift(self, lift: float) -> str:
-        return f"{100 * lift:+.3g} %" if self.scale is Scale.RELATIVE else f"{lift:+.3g}"
+        return formatting.lift(lift) if self.scale is Scale.RELATIVE else formatting.signed(lift)
 
 
 def heterogeneity(lifts: Mapping[str, Lifts], alpha: float) -> Heterogeneity:
@@ -178,11 +177,3 @@ def _contrasts(pairs: _Pairs, alpha: float) -> dict[str, Contrast]:
     adjusted = p_values if is_one else [its.p_value for its in holm(p_values, alpha)]
     made = zip(pairs.items(), elsewhere, p_values, adjusted, strict=True)
     return {v: Contrast(lift, mean, p, p_adj) for (v, (lift, _)), mean, p, p_adj in made}
-
-
-def p_in_words(p_value: float) -> str:
-    """
-    >>> p_in_words(0.03664), p_in_words(1e-9)
-    ('p = 0.0366', 'p < 0.0001')
-    """
-    return f"p < {_LEAST_P:.4f}" if p_value < _LEAST_P else f"p = {p_value:.3g}"

@@ -24,7 +24,7 @@ users, they differ from it in all cells alike.
 >>> its.treatment, its.differs
 ('B', True)
 >>> print(its.sentence("user_hit_ratio", "ranker"))
-The lift of user_hit_ratio differs by ranker's arm (p < 0.0001 at one look): old +20 %, new -10 %.
+The lift of user_hit_ratio differs by ranker's arm (p < 0.0001 at one look): old +20.0%, new −10.0%.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from streamer.formatting import p_words
 from streamer.settings.limits import MIN_USERS
 from streamer.stats.experiments.estimate import Lifts, holm
-from streamer.stats.experiments.heterogeneity import Heterogeneity, heterogeneity, p_in_words
+from streamer.stats.experiments.heterogeneity import Heterogeneity, heterogeneity
 from streamer.stats.experiments.plan import Plan, Rule
 from streamer.stats.experiments.readout import compare
 from streamer.stats.experiments.sums import ArmSums
@@ -75,7 +76,7 @@ class Interaction:
         text = self.test.sentence(metric, f"{second}'s arm")
         if self.p_adjusted is None or self.tests == 1:
             return text
-        return f"{text} Corrected over {self.tests:,} tests: {p_in_words(self.p_adjusted)}."
+        return f"{text} Corrected over {self.tests:,} tests: {p_words(self.p_adjusted)}."
 
 
 def interactions(crossings: Mapping[Key, Crossing], alpha: float) -> dict[Key, list[Interaction]]:

@@ -34,9 +34,8 @@ from itertools import product
 from math import exp, fsum, lgamma, log, sqrt
 from typing import TypeVar
 
-from streamer.formatting import counted
+from streamer.formatting import counted, p_words, share
 from streamer.stats.experiments.estimate import holm
-from streamer.stats.experiments.heterogeneity import p_in_words
 from streamer.stats.experiments.srm import ALPHA
 
 WEIGHTS = (10.0, 1_000.0, 100_000.0)
@@ -90,16 +89,14 @@ class Independence:
         """What is found, in words; by the names of both experiments."""
         if not self.users:
             return f"No user is in both {first} and {second}."
-        p_value = (
-            f"{p_in_words(self.p_adjusted)} at any look, {counted(self.users, 'user')} in both"
-        )
+        p_value = f"{p_words(self.p_adjusted)} at any look, {counted(self.users, 'user')} in both"
         if not self.is_dependent or self.largest is None:
             return f"The splits of {first} and {second} show no dependence ({p_value})."
         its = self.largest
         return (
             f"The splits of {first} and {second} depend on each other ({p_value}): users of "
-            f"{first}'s {its.first_arm} arm are {_percent(its.share)} in {second}'s "
-            f"{its.second_arm} arm, others {_percent(its.elsewhere)}. The lift of each has a part "
+            f"{first}'s {its.first_arm} arm are {share(its.share)} in {second}'s "
+            f"{its.second_arm} arm, others {share(its.elsewhere)}. The lift of each has a part "
             "of the other's in it."
         )
 
@@ -112,7 +109,7 @@ def independence(tables: Mapping[Key, CrossTable], alpha: float = ALPHA) -> dict
     >>> its = independence({0: CrossTable(users, halves, halves)})[0]
     >>> print(its.sentence("layout", "ranker"))  # doctest: +NORMALIZE_WHITESPACE
     The splits of layout and ranker depend on each other (p < 0.0001 at any look, 1,000 users in
-    both): users of layout's b arm are 60 % in ranker's b arm, others 40 %. The lift of each has a
+    both): users of layout's b arm are 60% in ranker's b arm, others 40%. The lift of each has a
     part of the other's in it.
     """
     p_values = [any_look(table) for table in tables.values()]
@@ -248,21 +245,16 @@ class Overlap:
         """What is found, in words; by the names of both experiments.
 
         >>> print(Overlap(30, 1_000, 600).sentence("layout", "ranker"))
-        30 users are in both layout (3 % of its users) and ranker (5 %), which must not share users.
+        30 users are in both layout (3% of its users) and ranker (5%), which must not share users.
         """
         if not self.both:
             return f"No user is in both {first} and {second}."
         are = "is" if self.both == 1 else "are"
         shares = (
-            _percent(self.both / users) if users > 0 else "none"
-            for users in (self.first, self.second)
+            share(self.both / users) if users > 0 else "none" for users in (self.first, self.second)
         )
         of_first, of_second = shares
         return (
             f"{counted(self.both, 'user')} {are} in both {first} ({of_first} of its users) and "
             f"{second} ({of_second}), which must not share users."
         )
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.3g} %"

@@ -30,7 +30,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from streamer.formatting import counted
+from streamer.formatting import counted, lift, percent, share, signed
 from streamer.stats.experiments.forecast import Forecast, Sought
 from streamer.stats.experiments.plan import Plan, Rule
 from streamer.stats.experiments.readout import Comparison, MetricComparisons
@@ -277,7 +277,7 @@ def _days(decision: Decision, arm: _Arm) -> tuple[int | None, str]:
     if None in waits:
         return None, f"No end is in sight if {' and '.join(said)}."
     days = max(1, decision.days_left, *(wait or 0 for wait in waits))
-    power = f"{decision.plan.power:.0%}"
+    power = share(decision.plan.power)
     return days, (
         f"It is decided in about {counted(days, 'day')} with a probability of {power}, if "
         f"{' and '.join(said)}."
@@ -290,7 +290,7 @@ def _hoped(decision: Decision, arm: _Arm) -> tuple[float, float, str]:
     if decision.min_lift is None:
         return abs(so_far), abs(so_far), f"the lift of {primary.name} stays what it is"
     effect = decision.min_lift * (primary.found.arms[0].value or 0.0)
-    return effect, so_far, f"the lift of {primary.name} is {decision.min_lift:.2%}"
+    return effect, so_far, f"the lift of {primary.name} is {share(decision.min_lift)}"
 
 
 def _until(
@@ -344,8 +344,8 @@ def _idle(decision: Decision, arm: _Arm) -> str:
     assert least is not None
     return (
         f"{decision.primary.name}: the lift of {arm.name} over {decision.plan.control} is between "
-        f"{interval.low:+.2%} and {interval.high:+.2%}, so that a gain of {least:.2%} (min_lift) "
-        "is excluded."
+        f"{lift(interval.low)} and {lift(interval.high)}, so that a gain of {share(least)} "
+        "(min_lift) is excluded."
     )
 
 
@@ -355,10 +355,10 @@ def _undecided(decision: Decision, arm: _Arm) -> str:
         return _about(decision.primary.name, arm.primary)
     if not arm.open_guardrails and (faded := _faded(decision, arm)) is not None:
         age, comparison = faded
-        lift = comparison.shown.value
-        assert lift is not None
+        value = comparison.shown.value
+        assert value is not None
         is_relative = comparison.verdict.scale is Scale.RELATIVE
-        how = f"{lift:+.2%}" if is_relative else f"{lift:+.4g}"
+        how = lift(value) if is_relative else signed(value)
         return (
             f"{arm.name} is better by {decision.primary.name} so far, but not for users who are "
             f"used to it ({age} since their exposure: {how}): what is new wears off."
@@ -377,7 +377,7 @@ def _undecided(decision: Decision, arm: _Arm) -> str:
 
 def _several(decision: Decision) -> str:
     return (
-        f"{decision.several_arms:.1%} of the users were seen in several arms, and at most "
-        f"{MAX_IN_SEVERAL_ARMS:.0%} may be: those who are left are not the users who were "
+        f"{percent(decision.several_arms)} of the users were seen in several arms, and at most "
+        f"{share(MAX_IN_SEVERAL_ARMS)} may be: those who are left are not the users who were "
         "assigned. Find what makes users change their arm."
     )

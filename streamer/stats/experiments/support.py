@@ -28,6 +28,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf, sqrt
 
+from streamer.formatting import percent
 from streamer.stats.experiments.caps import Exact
 from streamer.stats.experiments.sums import ArmSums
 
@@ -102,7 +103,7 @@ def _few(what: str, users_and_needed: tuple[float, float], arm: ArmSums) -> str:
     if arm.largest is None:
         return text
     who = "user has" if arm.largest.users == 1 else f"{arm.largest.users} users have"
-    return f"{text}: the largest {who} {arm.largest.share:.1%} of an arm's"
+    return f"{text}: the largest {who} {percent(arm.largest.share)} of an arm's"
 
 
 def few_before(sums: ArmSums) -> str:
@@ -128,9 +129,9 @@ def no_interval(treatment: ArmSums, control: ArmSums) -> str:
         return "the values of the users of both arms add up to 0"
     share = min(treatment.n, control.n) / (treatment.n + control.n)
     return (
-        f"the smaller arm has {share:.1%} of the users of both, and too few users make up most of "
-        f"the metric: the skewness of the lift is at least {found:.2g}, and {MAX_SKEWNESS:g} is "
-        "allowed"
+        f"the smaller arm has {percent(share)} of the users of both, and too few users make up "
+        f"most of the metric: the skewness of the lift is at least {found:.2g}, and "
+        f"{MAX_SKEWNESS:g} is allowed"
     )
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from streamer.formatting import lift, number, percent, share, signed
 from streamer.stats.experiments.converters import SHARE_OF_ALPHA, Converters
 from streamer.stats.experiments.estimate import Estimate, Inference, Lifts
 from streamer.stats.experiments.plan import Plan, Rule
@@ -194,7 +195,7 @@ def _with_margin(rule: Rule, evidence: Evidence) -> tuple[Inference | None, floa
 def _split(split: Split) -> str:
     total = sum(split.users.values())
     shares = [
-        f"{arm} has {count / total:.2%} of the users (planned {split.expected[arm]:.2%})"
+        f"{arm} has {percent(count / total)} of the users (planned {percent(split.expected[arm])})"
         for arm, count in split.users.items()
     ]
     return (
@@ -222,13 +223,13 @@ def _who(plan: Plan, evidence: Evidence) -> str:
     assert who is not None
     fewer = "More" if who.low > 0 else "Fewer"
     control, treatment = evidence.users
-    high = "no bound" if who.high is None else f"{who.high:+.2%}"
+    high = "no bound" if who.high is None else lift(who.high)
     return (
         f"{fewer} users of {evidence.arm} have a value other than 0: {who.treatment:,} of "
         f"{treatment:,}, against {who.control:,} of {control:,} of {plan.control}; their share "
-        f"changed by {who.low:+.2%} to {high}. If {evidence.arm} made no difference, at most "
-        f"{SHARE_OF_ALPHA * plan.alpha:.1%} of experiments would show this, however often you look "
-        "(exact test)."
+        f"changed by {lift(who.low)} to {high}. If {evidence.arm} made no difference, at most "
+        f"{share(SHARE_OF_ALPHA * plan.alpha)} of experiments would show this, however often you "
+        "look (exact test)."
     )
 
 
@@ -240,8 +241,8 @@ def _clear(plan: Plan, rule: Rule, evidence: Evidence) -> str:
     assert interval is not None
     return (
         f"{what} is {write(value)}{wanted}, between {write(interval.low)} and "
-        f"{write(interval.high)}. If {evidence.arm} made no difference, at most {plan.alpha:.1%} "
-        f"of experiments would show this{_when(plan)}.{_why_absolute(evidence)}"
+        f"{write(interval.high)}. If {evidence.arm} made no difference, at most "
+        f"{share(plan.alpha)} of experiments would show this{_when(plan)}.{_why_absolute(evidence)}"
     )
 
 
@@ -253,17 +254,17 @@ def _harmless(plan: Plan, rule: Rule, evidence: Evidence) -> str:
     is_relative = rule.margin is not None
     shown, margin = _with_margin(rule, evidence)
     if shown is None:
-        side = (
-            f"at least {1 - margin:.2%}" if rule.higher_is_better else f"at most {1 + margin:.2%}"
-        )
+        is_higher = rule.higher_is_better
+        side = f"at least {share(1 - margin)}" if is_higher else f"at most {share(1 + margin)}"
         return (
-            f"{evidence.arm} has {side} of the value of {plan.control}: a loss of {margin:.2%} "
+            f"{evidence.arm} has {side} of the value of {plan.control}: a loss of {share(margin)} "
             f"is excluded.{_why_absolute(evidence)}"
         )
-    write = "{:.2%}".format if is_relative else "{:.4g}".format
+    write = percent if is_relative else number
     loss = -_sided(rule, shown)[1]
     worst = f"at worst {write(loss)} worse than" if loss > 0 else "not worse than"
-    return f"{evidence.arm} is {worst} {plan.control}; {write(margin)} is allowed."
+    allowed = share(margin) if is_relative else f"{margin:.6g}"
+    return f"{evidence.arm} is {worst} {plan.control}; {allowed} is allowed."
 
 
 def _open(plan: Plan, evidence: Evidence) -> str:
@@ -275,7 +276,7 @@ def _open(plan: Plan, evidence: Evidence) -> str:
     if least is not None:
         text += (
             f" With this many users a difference of {write(least).lstrip('+')} is detected with a "
-            f"probability of {plan.power:.0%}."
+            f"probability of {share(plan.power)}."
         )
     return text + _why_absolute(evidence)
 
@@ -283,8 +284,8 @@ def _open(plan: Plan, evidence: Evidence) -> str:
 def _what(plan: Plan, evidence: Evidence) -> tuple[str, Callable[[float], str]]:
     """What is shown, and how it is written."""
     if evidence.scale is Scale.RELATIVE:
-        return f"The lift of {evidence.arm} over {plan.control}", "{:+.2%}".format
-    return f"{evidence.arm} minus {plan.control}", "{:+.4g}".format
+        return f"The lift of {evidence.arm} over {plan.control}", lift
+    return f"{evidence.arm} minus {plan.control}", signed
 
 
 def _why_absolute(evidence: Evidence) -> str:

@@ -554,10 +554,15 @@ def test_the_page_and_the_server_write_numbers_alike(
     if not page.driver.current_url.startswith(served.url):
         shown(page, served, "zero")
     body = """const write = it.writer(given[0]);
-      return given[1].map((v) => [write(v), it.change(Math.max(-1, v)), it.share(v / 1e4)])"""
+      return given[1].map((v) => [write(v), it.change(Math.max(-1, v)), it.share(v / 1e4),
+        it.lift(v), it.difference(v), it.pValue(Math.abs(v) / 2000)])"""
     found = page.run_with("format.js", body, form, values)
     written = (
-        [formatting.value_text(form, v), formatting.change(max(-1, v)), formatting.share(v / 1e4)]
+        [
+            *(formatting.value_text(form, v), formatting.change(max(-1, v))),
+            *(formatting.share(v / 1e4), formatting.lift(v), formatting.signed(v)),
+            formatting.p_value(abs(v) / 2000),
+        ]
         for v in values
     )
     assert found == list(written)

@@ -207,7 +207,7 @@ def test_what_wears_off_is_not_shipped() -> None:
     ages = [Judged("first day", Rule(), BETTER), Judged("later", Rule(), worse)]
     found = recommend(decision(ages=ages))
     assert found.action is Action.KEEP_RUNNING
-    assert "(later since their exposure: -28.57%): what is new wears off" in found.reason
+    assert "(later since their exposure: \u221228.6%): what is new wears off" in found.reason
     assert recommend(decision(ages=ages[:1])).words == "ship B"
 
 

@@ -221,7 +221,7 @@ def test_what_is_found_is_said() -> None:
     (found,) = independence({0: CrossTable(users, *shares)}).values()
     assert found.sentence("layout", "ranker") == (
         "The splits of layout and ranker depend on each other (p < 0.0001 at any look, 20,000 "
-        "users in both): users of layout's wide arm are 62 % in ranker's new arm, others 50 %. The "
+        "users in both): users of layout's wide arm are 62% in ranker's new arm, others 50%. The "
         "lift of each has a part of the other's in it."
     )
     (found,) = independence({0: of([[10, 10], [10, 10]])}).values()
@@ -240,13 +240,13 @@ def test_what_is_found_is_said() -> None:
         (
             Overlap(1, 1000, 500),
             0.002,
-            "1 user is in both layout (0.1 % of its users) and ranker (0.2 %), which must not "
+            "1 user is in both layout (0.1% of its users) and ranker (0.2%), which must not "
             "share users.",
         ),
         (
             Overlap(500, 4000, 500),
             1.0,
-            "500 users are in both layout (12.5 % of its users) and ranker (100 %), which must not "
+            "500 users are in both layout (12.5% of its users) and ranker (100%), which must not "
             "share users.",
         ),
     ],

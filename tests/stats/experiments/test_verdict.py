@@ -15,7 +15,7 @@ from streamer.stats.experiments.sums import ArmSums
 from streamer.stats.experiments.verdict import Outcome, Scale
 from tests.stats.experiments.arms import GUARD, HALVES, LOWER, LOWER_GUARD, THREE, ab, clicks
 
-_NUMBER = r"([-+]\d+(?:\.\d+)?(?:e[-+]\d+)?)"
+_NUMBER = r"([-+]?\d+(?:\.\d+)?)"
 ENDS = re.compile(f"from {_NUMBER}(%?) to {_NUMBER}%?")
 
 
@@ -64,7 +64,7 @@ def test_verdict_interval_and_sentence_agree(
         if outcome is Outcome.KEEP_RUNNING:
             assert not gain
             assert not loss
-            said = ENDS.search(reason)
+            said = ENDS.search(reason.replace("\u2212", "-").replace(",", ""))
             assert said is not None, reason
             unit = 0.01 if said[2] else 1.0
             printed = float(said[1]) * unit, float(said[3]) * unit
