@@ -13,6 +13,7 @@ from streamer.formatting import (
     counted,
     difference,
     number,
+    p_words,
     share,
     two_digits,
     value_text,
@@ -463,7 +464,7 @@ def _facts(found: Document, metric: Document, comparison: Document) -> Iterator[
             for name, title in (("anytime", "safe to check daily"), ("fixed", "one look")):
                 its = estimate[name]
                 if its is not None:
-                    p = p_value(its["p_adjusted"])
+                    p = p_words(its["p_adjusted"])
                     texts.append(f"{write(its['low'])} to {write(its['high'])} ({title}, {p})")
             yield f"Change, {of}{scale}", "; ".join(texts)
     if comparison["adjustment"]:
@@ -476,14 +477,6 @@ def _facts(found: Document, metric: Document, comparison: Document) -> Iterator[
         yield "Could be found", f"With {users} changes above {share(least)} are found reliably."
     if comparison["waits_words"]:
         yield "Days until a change would be found", comparison["waits_words"]
-
-
-def p_value(p: float) -> str:
-    """
-    >>> p_value(0.0421), p_value(1e-9), p_value(1.0)
-    ('p = 0.042', 'p < 0.0001', 'p = 1')
-    """
-    return "p < 0.0001" if p < 1e-4 else f"p = {p:.2g}"
 
 
 def _course(found: Document, primary: Document, arm: str) -> Iterator[DailyLift]:
@@ -595,7 +588,7 @@ def _health(found: Document, primary: Document) -> Iterator[Fact]:
     users = " : ".join(f"{n:,}" for n in its["users"].values())
     how = "not as planned" if its["is_wrong"] else "as planned"
     kind = BAD if its["is_wrong"] else GOOD
-    yield Fact("Split", f"{users}, {how} ({p_value(its['p_value'])})", kind)
+    yield Fact("Split", f"{users}, {how} ({p_words(its['p_value'])})", kind)
     several, ratio = found["users_in_several_arms"], found["users_in_several_arms_ratio"]
     text = f"{several:,} ({share(ratio)}), left out of all days" if several else "none"
     yield Fact("Users in more than one arm", text, WARN if ratio >= 0.01 else GOOD)
