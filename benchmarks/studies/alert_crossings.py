@@ -88,8 +88,8 @@ def main(runs: int) -> int:
         cells = [[found.cell for found in its] for its in searches]
         right = sum(world.broken in its for its in cells)
         more = sum(any(cell != world.broken for cell in its) for its in cells)
-        first, second = (f"{100 * part / len(cells):.0f} %" for part in (right, more))
-        rows.append((world.name, first, second))
+        shares = (f"{100 * part / len(cells):.0f} %" for part in (right, more))
+        rows.append((world.name, *shares))
     table("What broke, and how often it is found", ("", "found", "another"), rows)
     return 0 if wrong <= 0.02 * runs * len(WHOLE) else 1
 
