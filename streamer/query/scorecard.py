@@ -395,10 +395,10 @@ def lift_of(comparison: Document, metric: Document, kind: str) -> ShownLift:
     shown, interval = _shown(comparison), comparison["interval"]
     write = _writer(comparison, metric["form"])
     if shown["value"] is None:
-        return ShownLift("–", shown["reason"] or "not defined", kind)
+        return ShownLift("–", "not defined", kind)
     text = write(shown["value"])
     if interval is None:
-        return ShownLift(text, shown["reason"] or "too few users for a range", kind)
+        return ShownLift(text, "no range yet", kind)
     ranges = f"{write(interval['low'])} to {write(interval['high'])}"
     if comparison["verdict"]["scale"] != Scale.RELATIVE:
         return ShownLift(text, ranges, kind)

@@ -45,7 +45,7 @@ def draw_page(path: Path, port: int) -> None:
         window.prefer(color_scheme="light")
         window.resize(WIDTH, HEIGHT)
         window.open(f"http://{HOST}:{port}/?window=7d")
-        window.until(lambda: window.is_shown(".card h4"), "the page is complete")
+        window.until(lambda: window.is_shown("#experiments-table a"), "the page is complete")
         time.sleep(2.0)  # until everything has been drawn
         shot = window.command("Page.captureScreenshot", format="png")
         path.write_bytes(base64.b64decode(shot["data"]))

@@ -2,44 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
 
+from streamer.query.exploration import explored, values_joined
 from streamer.query.readout_document import document, exploration_document, history
 from streamer.query.scorecard import Scorecard, scorecard
 from streamer.settings.load import parse
+from streamer.state.user_days import Days
 from tests.support import assigned
-
-Arms = Callable[[int], Mapping[str, str]]
-
-
-def halves(user: int) -> Mapping[str, str]:
-    return {"prices": ("old", "new")[user % 2]}
-
-
-def readout(
-    arms: Arms = halves, users: int = 600, days: int = 8, new: float = 0.2, **more: Any
-) -> dict[str, Any]:
-    """A readout of ``users`` whose rate of clicks is 20 %, and ``new`` in the arm `new`."""
-    own = assigned.experiment("prices", arm="experiments", **more)
-    settings = parse({"experiments": [own], "dimensions": []})
-
-    def rate(of: Mapping[str, str]) -> float:
-        return new if of.get("prices") == "new" else 0.2
-
-    replay = assigned.replayed(settings, list(assigned.events(users, arms, days, rate)))
-    stored = replay.experiments()["prices"]
-    return document(stored, stored.read()) | {"history": history(stored)}
+from tests.support.assigned import halves, readout_of
 
 
 def card(**more: Any) -> Scorecard:
-    return scorecard(readout(**more))
+    return scorecard(readout_of(**more))
 
 
 def test_a_gain_is_said_with_what_it_comes_to() -> None:
-    found = readout(new=0.3)
+    found = readout_of(new=0.3)
     its = scorecard(found)
     (pair,) = found["metrics"][0]["comparisons"]
     assert its.pill is not None
@@ -49,9 +30,7 @@ def test_a_gain_is_said_with_what_it_comes_to() -> None:
     assert "That is 110 more clicks per 1,000 impressions: about " in its.impact
     days = (found["data"]["to_ms"] - found["data"]["from_ms"]) / 86_400_000
     daily = pair["absolute"]["value"] * found["metrics"][0]["denominator"] / days
-    assert float(its.impact.split("about ")[1].split()[0]) == pytest.approx(
-        daily, rel=0.05
-    )
+    assert float(its.impact.split("about ")[1].split()[0]) == pytest.approx(daily, rel=0.05)
     assert its.decided.startswith("Decided at the end of 8 Nov 2026")
     assert [point.day.day for point in its.course] == list(range(2, 10))
     assert its.split is not None
@@ -116,7 +95,7 @@ def test_the_best_of_several_treatments_is_looked_at() -> None:
     assert (its.focus, its.treatments) == ("new", ["new", "third"])
     assert [row.arm for row in its.rows] == ["new", "third"]
     other = scorecard(
-        readout(
+        readout_of(
             arms=lambda user: {"prices": ("old", "new", "third")[user % 3]},
             split={"old": 1, "new": 1, "third": 1},
         ),
@@ -146,9 +125,6 @@ def test_segments_are_those_of_an_exploration() -> None:
     ]
     replay = assigned.replayed(settings, log)
     stored = replay.experiments()["prices"]
-    from streamer.query.exploration import explored, values_joined
-    from streamer.state.user_days import Days
-
     days = Days(stored.trial, stored.so_far, "surface")
     sums = values_joined(replay.sums_of_days(days), settings, replay.views(), "surface")
     made = exploration_document(stored, explored(stored, "surface", sums, stored.so_far))

@@ -9,8 +9,10 @@ from typing import Any
 
 import msgspec
 
+from streamer.query.readout_document import document, history
 from streamer.settings.durations import DAY_MS, day_of
 from streamer.settings.event_fields import LINE_TYPES
+from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from streamer.sources.replay import Replay
 
@@ -48,6 +50,26 @@ def exposure(user: int, name: str, arm: str, at_ms: int) -> dict[str, Any]:
     """An event of exposures."""
     ids = {"user_id": f"u{user}", "experiment": name, "arm": arm}
     return {"type": "exposure", "ts": at_ms, **ids}
+
+
+def halves(user: int) -> Mapping[str, str]:
+    """Arms of the experiment `prices`, half of the users each."""
+    return {"prices": ("old", "new")[user % 2]}
+
+
+def readout_of(
+    arms: Arms = halves, users: int = 600, days: int = 8, new: float = 0.2, **more: Any
+) -> dict[str, Any]:
+    """The readout of the experiment `prices`, with its history: clicks follow 20 % of impressions,
+    and a share of ``new`` in the arm `new`."""
+    own = experiment("prices", arm="experiments", **more)
+    settings = parse({"experiments": [own], "dimensions": []})
+
+    def rate(of: Mapping[str, str]) -> float:
+        return new if of.get("prices") == "new" else 0.2
+
+    stored = replayed(settings, list(events(users, arms, days, rate))).experiments()["prices"]
+    return document(stored, stored.read()) | {"history": history(stored)}
 
 
 def replayed(settings: Settings, log: Sequence[Mapping[str, Any]], partitions: int = 1) -> Replay:

@@ -79,15 +79,13 @@ def hurried(page: Browser) -> Iterator[Browser]:
 def open_page(page: Browser, site: Served, path: str = "/") -> None:
     """Load the page, and wait until all is shown."""
     page.open(site.url + path)
-    card = "return !!document.querySelector('.card:last-child h4')"
-    page.until(lambda: page.run(card) and page.is_shown("#segments"), "all is shown")
+    rows = "return !!document.querySelector('#experiments-table tbody tr')"
+    page.until(lambda: page.run(rows) and page.is_shown("#segments"), "all is shown")
 
 
 def unfold(page: Browser) -> None:
-    """Open everything that can be disclosed, and wait for what is read then."""
+    """Open everything that can be disclosed."""
     page.run("document.querySelectorAll('details').forEach((d) => (d.open = true))")
-    rows = "return [...document.querySelectorAll('.explore')].every((e) => e.querySelector('td'))"
-    page.until(lambda: page.run(rows), "what is explored")
 
 
 @pytest.fixture(scope="session")
@@ -127,10 +125,10 @@ def documents(served: Documents) -> Documents:
     return served
 
 
-def open_card(page: Browser, documents: Documents) -> None:
-    """Load the page, and wait for its first card, whatever that says."""
+def open_documents(page: Browser, documents: Documents) -> None:
+    """Load the page, and wait for its first experiment, whatever that says."""
     page.open(documents.url)
-    page.until(lambda: page.is_shown(".card .who"), "the card")
+    page.until(lambda: page.is_shown("#experiments-table a"), "the experiments")
 
 
 def later(count: int, user: str = "new") -> list[dict[str, Any]]:

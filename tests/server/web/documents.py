@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from typing import Any
 
 ODD = "<img src=x onerror=alert(1)> & \"'\u202e{0}"
@@ -31,7 +32,21 @@ HISTORY: dict[str, Any] = {
     **{"starts_ms": [NOW_MS - 60_000, NOW_MS], "counted_since_ms": 0},
     "lines": [{"labels": {"variant": ODD}, "values": [0.1, 0.2], "lower": [], "upper": []}],
 }
-LISTED = {"name": ODD, "dimension": "variant", "control": "A", "arms": ["A", ODD, "C"]}
+LISTED: dict[str, Any] = {
+    **{"name": ODD, "title": ODD, "owner": "shop", "needs": "ship", "start": "2025-06-02"},
+    **{"pill": {"kind": "good", "sign": "✓", "words": "Ship B"}, "metric_title": "CTR"},
+    "change": {"text": "+10%", "range": "+5.0% to +15%", "kind": "good"},
+    **{"bar": {"dot": 60.0, "left": 40.0, "width": 50.0, "is_cut_low": False, "is_cut_high": True}},
+    **{"guardrails_held": None, "users": 1000, "days": 2, "is_split_wrong": False},
+}
+"""An entry of /api/experiments."""
+
+
+def listing(*entries: dict[str, Any]) -> dict[str, Any]:
+    """What /api/experiments answers."""
+    scale = [{"at": 10.0, "text": "0%", "is_zero": True}, {"at": 90.0, "text": "+20%"}]
+    needs = Counter(each["needs"] for each in entries)
+    return {"experiments": list(entries), "scale": scale, "needs": dict(needs)}
 
 
 def reading(name: str, value: float, variant: str, **labels: str) -> dict[str, Any]:
@@ -39,80 +54,8 @@ def reading(name: str, value: float, variant: str, **labels: str) -> dict[str, A
     return {"name": f"streamer_{name}", "labels": labels, "value": value}
 
 
-def estimate(value: float | None, low: float = 0.0, high: float = 0.0) -> dict[str, Any]:
-    if value is None:
-        return dict.fromkeys(("value", "stderr", "fixed", "anytime")) | {"reason": "too few"}
-    ends = {"low": low, "high": high, "p_value": 0.00001, "p_adjusted": 0.00002, "alpha": 0.05}
-    return {"value": value, "stderr": 0.1, "fixed": ends, "anytime": ends, "reason": ""}
-
-
-def comparison(arm: str, found: dict[str, Any], outcome: str = "keep running") -> dict[str, Any]:
-    scale = "absolute" if found["anytime"] is None else "relative"
-    return {
-        "arm": arm,
-        "users": 1000,
-        "absolute": estimate(0.01, -0.01, 0.03),
-        "relative": found,
-        "adjusted": None,
-        "guardrail": None,
-        "detectable": dict.fromkeys(
-            f"{kind}_{when}" for kind in ("absolute", "relative") for when in ("fixed", "anytime")
-        ),
-        "verdict": {"outcome": outcome, "reason": "Because.", "scale": scale},
-        "adjustment": None,
-        "waits": [{"effect": 0.01, "days": None}, {"effect": 0.1, "days": 0}],
-        "waits_words": "1%: not in sight; 10%: already",
-    }
-
-
-def experiment(pairs: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
-    arms = ["A", *(pair["arm"] for pair in pairs)]
-    share = dict.fromkeys(arms, 1 / len(arms))
-    users = dict.fromkeys(arms, 500)
-    test = {"users": users, "expected": share, "p_value": 1.0, "p_value_fixed": 1.0}
-    test["words"] = "Users are split as planned."
-    test["is_wrong"] = any(pair["verdict"]["outcome"].startswith("invalid") for pair in pairs)
-    shown = [{"name": arm, "users": 500, "value": None, "stderr": None} for arm in arms]
-    rules = {
-        "direction": "higher",
-        "rule": "ctr_ratio (primary): higher is better",
-        "margin": None,
-        "capped_at": None,
-        "ages": [],
-        "split_test": test,
-        "arms": shown,
-    }
-    named = {"name": "ctr_ratio", "title": "Click-through rate", "form": "percent"}
-    metric = {**named, **rules, "comparisons": pairs}
-    who = {"who": f"{', '.join(arms[1:])} against A (variant)", "when": "2 days of data"}
-    days = {"start": "2025-06-02", "end": None, "first": "2025-06-02", "last": "2025-06-03"}
-    known = {
-        "users": users,
-        "users_in_several_arms": 0,
-        "user_sample_ratio": 1.0,
-        "counted_since_ms": None,
-    }
-    known |= {"users_in_several_arms_ratio": 0.0, "warnings": [], "notes": []}
-    known |= {"data": {"from_ms": 0, "to_ms": 1, "days": 2, "words": "2 days of data"}}
-    what = {"name": ODD, "dimension": "variant", "control": "A", "split": share, "alpha": 0.05}
-    what |= {"outcomes": "exposed", "outside": {"before_exposure": 0, "unexposed": 0}}
-    who |= {"method": "Users are compared."}
-    document = {
-        **what,
-        **who,
-        **days,
-        **known,
-        "recommendation": None,
-        "covariate_days": 0,
-        "metrics": [metric],
-        "history": [],
-    }
-    return document | more
-
-
 def odd_documents() -> dict[str, tuple[int, Any]]:
-    """An experiment of three arms, and a segment of an odd name."""
-    pairs = [comparison(ODD, estimate(0.1, 0.05, 0.15), "better"), comparison("C", estimate(None))]
+    """An experiment and a segment of an odd name."""
     readings = [
         *(reading("window_impressions", n, v) for v, n in (("A", 50), (ODD, 150), ("all", 200))),
         reading("ctr_ratio", 0.25, ODD),
@@ -127,6 +70,5 @@ def odd_documents() -> dict[str, tuple[int, Any]]:
         "/api/metrics": (200, {"metrics": []}),
         "/api/annotations": (200, {"annotations": []}),
         "/api/history": (200, HISTORY),
-        "/api/experiments": (200, {"experiments": [LISTED]}),
-        f"/api/experiments/{ODD}": (200, experiment(pairs)),
+        "/api/experiments": (200, listing(LISTED)),
     }

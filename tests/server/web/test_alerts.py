@@ -16,7 +16,7 @@ from streamer.query.checks import CHECKS
 from streamer.settings.load import parse
 from streamer.stats.alerting.baseline import STATUSES
 from tests.server.web.conftest import open_page
-from tests.server.web.documents import HEALTH, NOW_MS, ODD
+from tests.server.web.documents import HEALTH, NOW_MS, ODD, listing
 from tests.server.web.test_page import count, number, percent
 from tests.support.browser import Browser
 from tests.support.site import Documents, Site
@@ -143,6 +143,7 @@ def test_another_alert_is_chosen_by_keyboard_and_stays(page: Browser, site: Site
 
 
 def test_the_link_of_a_message_leads_here(page: Browser, site: Site) -> None:
+    page.resize(1280, 600)  # lower than what follows the section
     open_page(page, site, "/?alert=order#explain")
     focused = "return document.activeElement.id"
     page.until(lambda: page.run(focused) == "explain-title", "the focus")
@@ -209,7 +210,7 @@ def shown(
     served.documents = {
         "/api/health": (200, HEALTH),
         "/api/readings": (200, {"stream_time_ms": 1, "readings": []}),
-        "/api/experiments": (200, {"experiments": []}),
+        "/api/experiments": (200, listing()),
         "/api/alerts": (200, alerts_document(*alerts)),
         "/api/explain": explained or (200, explanation()),
         "/api/alerts/ctr": (200, alert_history()),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from selenium.webdriver import Keys
 
-from tests.server.web.conftest import open_card, open_page
+from tests.server.web.conftest import open_documents, open_page
 from tests.server.web.documents import HISTORY, NOW_MS, ODD
 from tests.server.web.test_alerts import (
     alert_history,
@@ -109,7 +109,7 @@ def test_alerts_mark_when_they_fired(page: Browser, documents: Documents) -> Non
         "/api/alerts/ctr": (200, history),
         "/api/explain": (200, explanation()),
     }
-    open_card(page, documents)
+    open_documents(page, documents)
     page.until(lambda: page.run(COUNT.replace("polyline", ".firing"), "#course"), "marks")
     names = [f"alert ctr, {of}" for of in ("all together", ODD)]
     assert [text for text in drawn(page) if text.startswith("alert ctr,")] == names
@@ -144,7 +144,7 @@ def test_alerts_mark_when_they_fired(page: Browser, documents: Documents) -> Non
 
 
 def test_marks_are_those_of_the_metric_and_the_filter(page: Browser, documents: Documents) -> None:
-    open_card(page, documents)
+    open_documents(page, documents)
     fired = span("dropped", 8, 3, 7)
     history = alert_history(*(of_segment(name, None, fired) for name in ("all", "A", "B")))
     firings = "return it.firingsOf(given[0], new URLSearchParams(given[1])).map((row) => row.name)"
@@ -166,7 +166,7 @@ def test_marks_are_those_of_the_metric_and_the_filter(page: Browser, documents: 
             line | {"labels": line["labels"] | {"k": str(cut_off)}} for line in COURSE["lines"]
         ]
         documents.documents["/api/history"][1]["lines"] = lines
-        open_card(page, documents)
+        open_documents(page, documents)
         page.until(lambda: has_lines(page, "#course"), "the course")
         page.until(functools.partial(has_marks, page, marks), f"{marks} marks")
         page.run("document.querySelector('#course .points').open = true")

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from selenium.webdriver import Keys
 
 from streamer.cli import arguments
 from streamer.formatting import change
@@ -51,16 +50,6 @@ def number(value: float) -> str:
 
 def percent(value: float) -> str:
     return f"{number(100 * value)}%"
-
-
-def lift(value: float) -> str:
-    size = abs(100 * value)
-    digits = 2 if size < 9.995 else 1 if size < 99.95 else 0
-    return f"{100 * value:+,.{digits}f}%".replace("-", "\u2212")
-
-
-def difference(value: float) -> str:
-    return ("+" if value > 0 else "") + number(value).replace("-", "\u2212")
 
 
 COLUMNS: dict[str, tuple[str, dict[str, str], Write]] = {
@@ -258,123 +247,37 @@ def _is_column(reading: dict[str, Any]) -> bool:
     )
 
 
-def test_a_card_is_the_experiment(shown: Browser, site: Site) -> None:
-    page = shown
-    found = site.get("/api/experiments/ranker")
-    (card,) = page.texts(".card")
-    assert found["metrics"][0]["comparisons"][0]["adjusted"]["relative"]["anytime"] is not None
-    total = sum(found["users"].values())
-    for arm, users in found["users"].items():
-        assert f"{arm} {'control' if arm == 'A' else 'treatment'}" in card
-        assert f"{count(users)} users, {percent(users / total)}" in card
-    assert f"{found['who']}, {found['when']}" in card
-    assert page.text(".split") == found["metrics"][0]["split_test"]["words"]
-    assert found["method"] in card
-    titles = ["Click-through rate", "NDCG@10", "Mean dwell time"]
-    assert page.texts(".card h4") == titles
-    for section, metric in zip(page.texts(".comparison"), found["metrics"], strict=True):
-        (pair,) = metric["comparisons"]
-        deciding = pair["adjusted"]["relative"]
-        outcome = pair["verdict"]["outcome"]
-        assert outcome.capitalize() in section
-        assert pair["verdict"]["reason"] in section
-        assert lift(deciding["value"]) in section
-        if (ends := deciding["anytime"]) is not None:
-            assert f"between {lift(ends['low'])} and {lift(ends['high'])}" in section
-        is_adjusted = pair["adjusted"]["explained"] is not None
-        unadjusted = f"The unadjusted lift is {lift(pair['relative']['value'])}"
-        assert (unadjusted in section) == is_adjusted
-        assert metric["rule"] in section
-        assert pair["adjustment"] in section or not is_adjusted
-
-
-def test_details_of_a_comparison_are_those_of_the_document(shown: Browser, site: Site) -> None:
-    page = shown
-    found = site.get("/api/experiments/ranker")
-    page.run("document.querySelectorAll('.card details').forEach((d) => (d.open = true))")
-    pair = found["metrics"][0]["comparisons"][0]
-    numbers = page.texts(".numbers")[0]
-    for estimate in (pair["relative"], pair["adjusted"]["relative"]):
-        for kind in ("fixed", "anytime"):
-            ends = estimate[kind]
-            assert f"{lift(ends['low'])} to {lift(ends['high'])}" in numbers
-    facts = page.texts(".card .facts")[0]
-    least = pair["detectable"]
-    at_any_time, at_one_look = (percent(least[f"relative_{k}"]) for k in ("anytime", "fixed"))
-    assert f"{at_any_time} looking at any time, {at_one_look} at a single look" in facts
-    assert pair["waits_words"] in facts
-    rows = page.run(
-        "return [...document.querySelector('.course table').tBodies[0].rows].map("
-        "(row) => [...row.cells].map((cell) => cell.textContent))"
-    )
-    for row, entry in zip(rows, found["history"], strict=True):
-        of_day = entry["metrics"]["ctr_ratio"]["B"]
-        ends = of_day["anytime"]
-        users = [count(entry["users"][arm]) for arm in "AB"]
-        range_of_day = (ends and f"{lift(ends['low'])} to {lift(ends['high'])}") or "no data"
-        assert row[1:] == [*users, lift(of_day["value"]), range_of_day]
-
-
-def test_an_exploration_is_read_when_it_is_opened(page: Browser, site: Site) -> None:
-    open_page(page, site)
-    assert not [url for url in page.requests() if "by=" in url]
-    page.run("document.querySelector('.explore summary').focus()")
-    page.press(Keys.ENTER)
-    rows = page.until(lambda: page.run(_EXPLORED), "rows of the exploration")
-    assert [url for url in page.requests() if "by=" in url] == [
-        f"{site.url}/api/experiments/ranker?by=surface"
+def test_a_row_is_an_experiment(shown: Browser, site: Site) -> None:
+    (found,) = site.get("/api/experiments")["experiments"]
+    (row,) = shown.run(_EXPERIMENTS)
+    assert row == [
+        "ranker",
+        f"{found['pill']['sign']} {found['pill']['words']}",
+        f"{found['change']['text']} Click-through rate, {found['change']['range']}",
+        "",
+        found["guardrails_held"]["text"],
+        count(found["users"]),
+        str(found["days"]),
+        "✓ as planned",
     ]
-    found = site.get("/api/experiments/ranker?by=surface")
-    assert len(rows) == len(found["values"]) == 3
-    for row, (value, of) in zip(rows, found["values"].items(), strict=True):
-        (pair,) = of["metrics"][0]["comparisons"]
-        deciding, verdict = pair["adjusted"][pair["verdict"]["scale"]], pair["verdict"]
-        arms = ", ".join(f"{arm} {count(users)}" for arm, users in of["users"].items())
-        ends = deciding["anytime"]
-        write = lift if verdict["scale"] == "relative" else difference
-        assert row == [
-            value,
-            f"{count(sum(of['users'].values()))} {arms}",
-            f"{write(deciding['value'])} "
-            + (
-                f"between {write(ends['low'])} and {write(ends['high'])}" if ends else "no interval"
-            ),
-            f"{verdict['outcome'].capitalize()} {verdict['reason']}",
-        ]
-    text = page.text(".explore")
-    assert found["words"] in text
-    assert [test["sentence"] for test in found["heterogeneity"]] == page.texts(".explore .tests p")
-    assert f"Click-through rate by surface, with intervals at alpha = {found['alpha']:.3g}" in text
-    assert page.lacks() == []
-
-
-_EXPLORED = """return [...document.querySelectorAll(".explore tbody tr")].map(
-  (row) => [...row.cells].map((cell) => cell.innerText.replace(/\\s+/g, " ").trim()))"""
-
-
-def test_the_recommendation_stands_first(shown: Browser, site: Site) -> None:
-    advice = site.get("/api/experiments/ranker")["recommendation"]
-    words = advice["words"][:1].upper() + advice["words"][1:]
-    assert shown.text(".card .advice") == f"{words} {advice['reason']}"
-
-
-def test_a_chart_has_a_point_for_each_day(shown: Browser, site: Site) -> None:
-    page = shown
-    found = site.get("/api/experiments/ranker")
-    points = page.run(
-        "return document.querySelector('#cards .chart .curve').getAttribute('points')"
+    dot = shown.run("return document.querySelector('#experiments-table circle').getAttribute('cx')")
+    assert dot == f"{found['bar']['dot']:g}%"
+    ticks = shown.run(
+        "return [...document.querySelectorAll('#experiments-table thead text')]"
+        ".map((e) => e.textContent)"
     )
-    assert len(points.split()) == len(found["history"]) == 3
-    assert page.text(".chart title").startswith("Lift of B over A, Click-through rate")
-    last = found["history"][-1]["metrics"]["ctr_ratio"]["B"]
-    assert f"to {lift(last['value'])} (" in page.text(".chart desc")
+    assert ticks == [tick["text"] for tick in site.get("/api/experiments")["scale"]]
+    link = shown.run("return document.querySelector('#experiments-table a').href")
+    assert link == f"{site.url}/experiments/ranker"
 
 
-def test_a_link_leads_to_its_experiment(page: Browser, site: Site) -> None:
-    open_page(page, site, "/?window=1h#experiment=ranker")
-    page.until(lambda: page.run("return document.activeElement.textContent") == "ranker", "focus")
-    assert page.run("return document.querySelector('.card').getBoundingClientRect().top") < 200
-    assert page.run("return location.search") == "?window=1h"
+_EXPERIMENTS = """return [...document.querySelectorAll("#experiments-table tbody tr")].map((row) =>
+  [...row.cells].map((cell) => cell.innerText.replace(/\\s+/g, " ").trim()))"""
+
+
+def test_links_of_former_versions_lead_to_the_experiment(page: Browser, site: Site) -> None:
+    page.open(f"{site.url}/?window=1h#experiment=ranker")
+    page.until(lambda: page.driver.current_url == f"{site.url}/experiments/ranker", "its page")
 
 
 def test_the_choice_is_part_of_the_address(page: Browser, site: Site) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from streamer import formatting
 from streamer.query.alert_strip import Strip
-from tests.server.web.documents import HEALTH, LISTED, NOW_MS, comparison, estimate, experiment
+from tests.server.web.documents import HEALTH, LISTED, NOW_MS, listing
 from tests.server.web.test_alerts import (
     alert_history,
     alerts_document,
@@ -82,13 +82,10 @@ for (let node = walker.nextNode(); node; node = walker.nextNode()) {
   const isBeyond = right > panel.getBoundingClientRect().right + 1;
   if (width > 2 && isBeyond) found.push(`beyond: ${node.data}`);
 }
-for (const bar of document.querySelectorAll(".bar")) {
-  const [value, box] = [bar.querySelector("line.value"), bar.querySelector("rect.interval")];
-  if (bar.hidden || !value) continue;
-  const [x, left] = [Number(value.getAttribute("x1")), Number(box.getAttribute("x"))];
-  const right = left + Number(box.getAttribute("width"));
-  const isInside = x >= left - 1 && x <= right + 1 && x < 1000;
-  if (!isInside) found.push(`estimate ${x} of ${left} to ${right}`);
+for (const bar of document.querySelectorAll(".lift-bar")) {
+  const of = (part, name) => parseFloat(bar.querySelector(part)?.getAttribute(name));
+  const [x, left, width] = [of("circle", "cx"), of("rect", "x"), of("rect", "width")];
+  if (x < left - 0.5 || x > left + width + 0.5) found.push(`estimate ${x} of ${left}, ${width}`);
 }
 return found;
 """
@@ -148,19 +145,8 @@ def base(segments: dict[str, tuple[int, int]], history: dict[str, Any]) -> Answe
         "/api/annotations": (200, {"annotations": []}),
         "/api/explain": (200, explanation()),
         "/api/metrics": (200, {"metrics": []}),
-        "/api/experiments": (200, {"experiments": [LISTED | {"name": "ranker"}]}),
-        "/api/experiments/ranker": (200, ranker("ranker")),
+        "/api/experiments": (200, listing(LISTED | {"name": "ranker", "title": "ranker"})),
     }
-
-
-def ranker(name: str, **more: Any) -> dict[str, Any]:
-    """A winner whose lift is wider than twice those of what must not be harmed."""
-    found = experiment([comparison("B", estimate(0.85, 0.406, 1.52), "better")], name=name, **more)
-    for title, *lift in (("NDCG@10", 0.01, -0.02, 0.04), ("Dwell", -0.1, -0.3, 0.1)):
-        other = copy.deepcopy(found["metrics"][0]) | {"name": title, "title": title, "margin": 0.05}
-        other["comparisons"] = [comparison("B", estimate(*lift))]
-        found["metrics"].append(other)
-    return found
 
 
 USUAL = {"women": (2600, 16), "men": (2700, 19)}
@@ -224,9 +210,11 @@ def many_segments() -> Answers:
 def many_experiments() -> Answers:
     found = base(USUAL, course({"women": STEADY, "men": STEADY}))
     names = [f"experiment {i} of {LONG}"[:128] for i in range(24)]
-    found["/api/experiments"] = 200, {"experiments": [LISTED | {"name": name} for name in names]}
-    documents = {f"/api/experiments/{name}": (200, ranker(name)) for name in names}
-    return found | documents
+    found["/api/experiments"] = (
+        200,
+        listing(*(LISTED | {"name": name, "title": name, "owner": LONG} for name in names)),
+    )
+    return found
 
 
 def started() -> Answers:
@@ -238,11 +226,9 @@ def started() -> Answers:
     waiting = entry("no baseline", "women", **low, support=26, expected_support=None)
     found["/api/alerts"] = 200, alerts_document(waiting)
     found["/api/alerts/ctr"] = 200, alert_history(of_segment("women", NOW_MS + 6 * 86_400_000))
-    data = {"from_ms": since, "to_ms": NOW_MS, "days": 1, "words": "15 minutes of data"}
-    advice = {"action": "wait", "words": "wait: 6 more days", "reason": "Whole weeks are compared."}
-    more = {"data": data, "when": "15 minutes of data", "recommendation": advice}
-    few = experiment([comparison("B", estimate(None))], name="ranker", **more)
-    found["/api/experiments/ranker"] = 200, few
+    wait = {"kind": "open", "sign": "…", "words": "Wait 6 more days"}
+    few = {"pill": wait, "bar": None, "days": 0, "name": "ranker", "title": "ranker"}
+    found["/api/experiments"] = 200, listing(LISTED | few)
     return found
 
 
@@ -289,7 +275,7 @@ def empty() -> Answers:
     found = base({}, {})
     found["/api/health"][1].update(stream_time_ms=0, workers=[], lag_records={})
     found["/api/readings"] = 200, {"stream_time_ms": 0, "readings": []}
-    found["/api/experiments"] = 200, {"experiments": []}
+    found["/api/experiments"] = 200, listing()
     found["/api/alerts"] = 200, alerts_document() | {"declared": ["ctr"]}
     return found
 
@@ -331,7 +317,7 @@ def shown(page: Browser, served: Documents, state: str, path: str = "") -> None:
     elif state == "empty":
         page.until(lambda: page.is_shown("#no-experiments"), "the empty page")
     else:
-        page.until(lambda: page.is_shown(".card h4"), "all is shown")
+        page.until(lambda: page.is_shown("#experiments-table a"), "all is shown")
     page.run("document.querySelectorAll('details').forEach((d) => (d.open = true))")
 
 
@@ -554,15 +540,10 @@ def test_the_page_and_the_server_write_numbers_alike(
     if not page.driver.current_url.startswith(served.url):
         shown(page, served, "zero")
     body = """const write = it.writer(given[0]);
-      return given[1].map((v) => [write(v), it.change(Math.max(-1, v)), it.share(v / 1e4),
-        it.lift(v), it.difference(v), it.pValue(Math.abs(v) / 2000)])"""
+      return given[1].map((v) => [write(v), it.change(Math.max(-1, v)), it.share(v / 1e4)])"""
     found = page.run_with("format.js", body, form, values)
     written = (
-        [
-            *(formatting.value_text(form, v), formatting.change(max(-1, v))),
-            *(formatting.share(v / 1e4), formatting.lift(v), formatting.signed(v)),
-            formatting.p_value(abs(v) / 2000),
-        ]
+        [formatting.value_text(form, v), formatting.change(max(-1, v)), formatting.share(v / 1e4)]
         for v in values
     )
     assert found == list(written)

@@ -161,12 +161,12 @@ def lonely(tmp_path: Path) -> Iterator[tuple[EmbeddedRedis, Site]]:
 def test_redis_away_and_back(page: Browser, lonely: tuple[EmbeddedRedis, Site]) -> None:
     redis, site = lonely
     open_page(page, site)
-    before = page.texts("#segments tbody tr"), page.texts(".comparison")
+    before = page.texts("#segments tbody tr"), page.texts("#experiments-table tbody tr")
     redis.kill()
     page.until(
         lambda: page.run(HEALTH).startswith("Cannot reach the store: "), "the error is shown"
     )
-    assert (page.texts("#segments tbody tr"), page.texts(".comparison")) == before
+    assert (page.texts("#segments tbody tr"), page.texts("#experiments-table tbody tr")) == before
     assert "stale" in page.run("return document.body.className")
     assert page.text("#as-of").startswith("Values as of ")
     redis.start()
