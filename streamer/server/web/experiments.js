@@ -54,7 +54,7 @@ export class Experiments {
     setText(table.caption, "What to do with each experiment, by its primary metric");
     const heads = ["Experiment", ...COLUMNS];
     const views = keep(table.tHead.rows[0], heads, (title) => title, headView);
-    keep(views.get("").root, [scale], () => "axis", axisView);
+    views.get("Range").show(scale);
     keep(table.tBodies[0], items, (each) => each.name, rowView);
     const words = [this.#badge("ship", "to ship"), this.#badge("harm", "harmful"), this.#badge("broken", "broken")];
     setText(byId("experiments-badge"), words.filter(Boolean).join(", "));
@@ -68,11 +68,17 @@ export class Experiments {
   }
 }
 
-const COLUMNS = ["Advice", "Change", "", "Guardrails", "Users", "Days", "Split"];
+const COLUMNS = ["Advice", "Change", "Range", "Guardrails", "Users", "Days", "Split"];
 
 function headView(title) {
-  const root = element("th", { scope: "col", role: "columnheader", class: title === "Advice" ? "" : "number" }, title);
-  return { root, update() {} };
+  const kind = { Experiment: "", Advice: "", Range: "drawn" }[title] ?? "number";
+  const text = element("span", title === "Range" ? { class: "hidden-text" } : {}, title);
+  const root = element("th", { scope: "col", role: "columnheader", class: kind }, text);
+  const axis = axisView();
+  if (title === "Range") {
+    root.append(axis.root);
+  }
+  return { root, update() {}, show: axis.update };
 }
 
 /** The axis of all bars, in the head of the table. */

@@ -340,12 +340,13 @@ def test_every_state_is_a_correct_picture(page: Browser, served: Documents, stat
 
 
 def test_a_word_that_is_broken_is_found(page: Browser, served: Documents) -> None:
-    shown(page, served, "zero")
+    shown(page, served, "outage")
+    page.until(lambda: page.is_shown("#waterfall td"), "the steps")
     page.run(
         "const title = document.querySelector('.legend .title');"
         "document.querySelector('.when').style.cssText = 'padding-left: 3000px; width: 9000px';"
         "title.style.width = '20px'; title.style.overflowWrap = 'anywhere';"
-        "document.querySelector('#segments td').style.cssText = 'position: relative; left: 2000px'"
+        "document.querySelector('#waterfall td').style.cssText = 'position: relative; left: 2000px'"
     )
     problems = " ".join(page.run(PROBLEMS))
     assert "broken: women" in problems
