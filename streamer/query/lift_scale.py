@@ -158,6 +158,21 @@ def course(
     )
 
 
+def spark(values: Sequence[float], width: int = 100, height: int = 24) -> str:
+    """A line of values with 0 in view, as points of a picture; empty with less than two.
+
+    >>> spark([1.0, 0.5], 10, 10)
+    '0,1 10,5'
+    """
+    if len(values) < 2:
+        return ""
+    low, high = min(0.0, *values), max(0.0, *values)
+    size = max(high - low, _LEAST)
+    step = width / (len(values) - 1)
+    heights = (height - 1 - (height - 2) * (value - low) / size for value in values)
+    return _points((round(i * step, 1), round(y, 1)) for i, y in enumerate(heights))
+
+
 def _ends(lift: ShownLift) -> Iterable[float]:
     return (end for end in (lift.low, lift.high) if end is not None)
 

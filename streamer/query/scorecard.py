@@ -89,6 +89,8 @@ class CardRow:
     pill: Pill | None = None
     reason: str = ""
     facts: Sequence[tuple[str, str]] = ()
+    trend: Sequence[float] = ()
+    """The lift at the end of each day, where it was known."""
 
 
 @dataclass(frozen=True)
@@ -432,7 +434,13 @@ def _rows(found: Document) -> Iterator[CardRow]:
                 pill=pill,
                 reason=comparison["verdict"]["reason"],
                 facts=list(_facts(found, metric, comparison)),
+                trend=_trend(found, metric["name"], arm),
             )
+
+
+def _trend(found: Document, metric: str, arm: str) -> list[float]:
+    days = (entry["metrics"].get(metric, {}).get(arm) for entry in found.get("history", ()))
+    return [its["value"] for its in days if its is not None and its["value"] is not None]
 
 
 def _rule(metric: Document) -> str:

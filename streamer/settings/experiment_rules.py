@@ -50,6 +50,7 @@ def validate_experiments(s: Settings) -> None:
             re.match(limits.LABEL_PATTERN, e.name) is not None and names.count(e.name) == 1,
             f"name = {e.name!r}: 1 to 64 of A-Za-z0-9_.:-, and no other's name; {at}",
         )
+        _validate_words(e, at)
         if e.switchback is None:
             _validate_arm(s, e, at)
         _validate_unit(s, e, at)
@@ -155,6 +156,19 @@ def _validate_arm(s: Settings, e: Experiment, at: str) -> None:
         len(s.arm_paths) <= limits.MAX_ARM_PATHS,
         f"{len(s.arm_paths)} paths say arms; at most {limits.MAX_ARM_PATHS}: use one that has the "
         f"arms of several experiments; {at}",
+    )
+
+
+def _validate_words(e: Experiment, at: str) -> None:
+    """What pages say of an experiment."""
+    for key, text in (("title", e.title), ("hypothesis", e.hypothesis), ("owner", e.owner)):
+        require(
+            len(text) <= limits.MAX_WORDS_CHARS and text.isprintable(),
+            f"{key} of {len(text)} characters: at most {limits.MAX_WORDS_CHARS}, in one line; {at}",
+        )
+    require(
+        not e.url or (e.url.startswith(("https://", "http://")) and e.url.isprintable()),
+        f"url = {e.url[: limits.MAX_FOUND_CHARS]!r}: an address that begins with https://; {at}",
     )
 
 

@@ -105,6 +105,8 @@ MAX_EXPERIMENTS = 256
 READOUT_SECONDS, READOUT_PARTS = 0.1, 20
 """Where the readouts of all experiments take longer than this, an exporter makes them no more often
 than that they take one in so many parts of its time."""
+MAX_WORDS_CHARS = 300
+"""Characters of the title, the hypothesis and the owner of an experiment."""
 MAX_UNITS = 16
 """Units of experiments besides the user, each switchback experiment being one."""
 MAX_UNIT_VALUES = 20_000

@@ -39,6 +39,19 @@ def test_arms_are_values_that_are_always_counted() -> None:
     assert [d.values for d in settings.dimensions] == [("B", "X")]
 
 
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ({"title": "x" * 301}, "title of 301 characters: at most 300, in one line"),
+        ({"owner": "a\nb"}, "owner of 3 characters: at most 300, in one line"),
+        ({"url": "javascript:alert(1)"}, "an address that begins with https://"),
+    ],
+)
+def test_what_pages_may_not_say_of_an_experiment(words: dict[str, str], why: str) -> None:
+    with pytest.raises(SettingsError, match=why):
+        parse(document(**words))
+
+
 def by_store(**more: Any) -> dict[str, Any]:
     """Settings with an experiment of stores."""
     arms = {"arm": "ranker", "control": "A", "split": {"A": 1, "B": 1}}

@@ -5,6 +5,7 @@ import { alertsOf, isWhole, showWatched } from "./alert_table.js";
 import { Failure, get } from "./api.js";
 import { showSplit } from "./contributions.js";
 import { byId, setNote, setOptions } from "./dom.js";
+import { csvButton } from "./download.js";
 import { whyOf } from "./firing.js";
 import * as format from "./format.js";
 import { chosen, remember } from "./url_state.js";
@@ -23,6 +24,7 @@ export class Alerts {
 
   constructor(onChange) {
     this.#onChange = onChange;
+    byId("alerts-tools").append(csvButton(byId("alerts"), "alerts"));
     byId("explain-alert").addEventListener("change", ({ target }) => this.#choose(this.#offered.get(target.value)));
   }
 

@@ -8,8 +8,8 @@ import * as format from "./format.js";
 import { emptyTable, fillTable } from "./item_table.js";
 import { queryOf, segmentsOf } from "./segments.js";
 
-const POSITIONS = `${PREFIX}ctr_position_ratio`;
-const IMPRESSIONS = `${PREFIX}window_position_impressions`;
+/** The metrics that the curve of positions is drawn from. */
+export const POSITIONS = [`${PREFIX}ctr_position_ratio`, `${PREFIX}window_position_impressions`];
 const BY_POSITION = new Set(["ctr_ratio", "ctr_position_ratio", "coec_ratio"].map((name) => PREFIX + name));
 const OF_SCORES = ["calibration", "scores"];
 const [WIDTH, HEIGHT] = [160, 12];
@@ -25,8 +25,8 @@ export async function showCurve(about, window, dimensions, signal) {
   if (!readings.length) {
     return;
   }
-  if (names[0] === POSITIONS) {
-    showPositions(root, readings, window);
+  if (names === POSITIONS) {
+    showPositions(root, positionsOf(readings), window);
   } else {
     showBins(root, readings, dimensions, window);
   }
@@ -34,17 +34,22 @@ export async function showCurve(about, window, dimensions, signal) {
 
 function namesOf({ name, family }) {
   if (BY_POSITION.has(name)) {
-    return [POSITIONS, IMPRESSIONS];
+    return POSITIONS;
   }
   return OF_SCORES.includes(family) ? CALIBRATION : [];
 }
 
-function showPositions(root, readings, window) {
+/** A row for each position, the first one first. */
+export function positionsOf(readings) {
   const of = (name) => new Map(readings.filter((r) => r.name === name).map((r) => [r.labels.position, r.value]));
-  const [rates, shown] = [of(POSITIONS), of(IMPRESSIONS)];
+  const [rates, shown] = POSITIONS.map(of);
   const most = Math.max(...rates.values(), 1e-9);
   const rows = [...rates].map(([position, rate]) => ({ position, rate, shown: shown.get(position) ?? 0, most }));
-  rows.sort((a, b) => Number(a.position) - Number(b.position));
+  return rows.sort((a, b) => Number(a.position) - Number(b.position));
+}
+
+/** Show them below an element. */
+export function showPositions(root, rows, window) {
   const table = tableOf(root, "stacked detailed");
   const caption = `Click-through rate by position, the last ${window}`;
   fillTable(table, caption, COLUMNS, rows, (row) => row.position);

@@ -2,6 +2,7 @@
 
 import { get } from "./api.js";
 import { byId, element, isLong, keep, setAttribute, setNote, setText, shape } from "./dom.js";
+import { csvButton } from "./download.js";
 import * as format from "./format.js";
 
 const EVERY_MS = 15_000;
@@ -24,6 +25,7 @@ export class Experiments {
       this.#only = event.target.value;
       this.#show();
     });
+    byId("experiments-tools").append(csvButton(byId("experiments-table"), "experiments"));
     byId("experiments-all").addEventListener("click", () => {
       this.#all = true;
       this.#show();

@@ -13,6 +13,7 @@ import { windowMs } from "./format.js";
 import { CLICKS, Course, middling, pointsFor } from "./metric_history.js";
 import { showTable } from "./segment_table.js";
 import { ROLLUP, queryOf, segmentsOf } from "./segments.js";
+import { Shape } from "./shape.js";
 import { Tiles } from "./tiles.js";
 import { chosen, remember } from "./url_state.js";
 
@@ -23,6 +24,7 @@ const PLAIN = COLUMNS.find((column) => column.name === `${PREFIX}ctr_ratio`);
 /** The section of live windows. `onChange` is called when another window or split is chosen. */
 export class LiveWindows {
   #calibration = new Calibration();
+  #shape;
   #more = new MoreMetrics();
   #course = new Course(byId("course-body"), (range) => this.#choose(range));
   #courseDueMs = 0;
@@ -33,6 +35,7 @@ export class LiveWindows {
 
   constructor(onChange) {
     this.#onChange = onChange;
+    this.#shape = new Shape(onChange);
     this.#filters = new Filters(byId("filters"), (part) => this.#choose(narrowed(part)));
     for (const id of ["windows", "split", "course-metric"]) {
       const name = { windows: "window", "course-metric": "course" }[id] ?? id;
@@ -78,6 +81,7 @@ export class LiveWindows {
     }
     this.#show(found, window, split, health, where, compared);
     await this.#tiles.refresh(choice, PREFIX + (this.#wanted.course ?? "ctr_ratio"), alerts, signal);
+    await this.#shape.refresh(choice, signal);
     const startedMs = performance.now();
     if (found.segments.length && startedMs >= this.#courseDueMs) {
       await this.#showCourse(found, choice, split, alerts, signal);

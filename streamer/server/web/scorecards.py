@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import jinja2
 
 from streamer import __version__
-from streamer.query.lift_scale import LiftScale, course
+from streamer.query.lift_scale import LiftScale, course, spark
 from streamer.query.scorecard import ForestPlot, Scorecard
 from streamer.server.web import TEMPLATE, contents
 
@@ -58,6 +58,7 @@ def _shown(card: Scorecard) -> dict[str, object]:
         "primary": card.primary,
         "scale": LiftScale.of([row.lift for row in card.rows], whole),
         "scale_of": _scale_of,
+        "spark": spark,
         "course": course(card.course, card.form),
     }
 

@@ -275,6 +275,28 @@ _EXPERIMENTS = """return [...document.querySelectorAll("#experiments-table tbody
   [...row.cells].map((cell) => cell.innerText.replace(/\\s+/g, " ").trim()))"""
 
 
+def test_the_shape_of_a_window_is_read_when_it_is_opened(page: Browser, site: Site) -> None:
+    open_page(page, site, "/?window=24h")
+    assert not page.is_shown("#funnel td")
+    page.run("document.querySelector('#shape').open = true")
+    page.until(lambda: page.is_shown("#funnel td"), "the funnel")
+    readings = site.get("/api/readings?window=24h&variant=all&surface=all")["readings"]
+    value = {
+        r["name"].removeprefix("streamer_"): r["value"] for r in readings if len(r["labels"]) == 3
+    }
+    names = ("window_impressions", "window_clicks", "window_conversions")
+    shown, clicks, bought = (value[name] for name in names)
+    rows = [" ".join(text.split()) for text in page.texts("#funnel tbody tr")]
+    assert rows[0].startswith(f"Impressions {count(shown)}")
+    assert rows[1] == f"Clicks {count(clicks)} {percent(clicks / shown)}"
+    assert rows[2] == f"Conversions {count(bought)} {percent(bought / clicks)}"
+    first = next(r for r in readings if r["labels"].get("position") == "1"
+                 and r["name"] == "streamer_ctr_position_ratio")  # fmt: skip
+    assert percent(first["value"]) in page.texts("#positions tbody tr")[0]
+    assert not page.is_shown("#items")  # no such metrics here
+    assert page.lacks() == []
+
+
 def test_links_of_former_versions_lead_to_the_experiment(page: Browser, site: Site) -> None:
     page.open(f"{site.url}/?window=1h#experiment=ranker")
     page.until(lambda: page.driver.current_url == f"{site.url}/experiments/ranker", "its page")
