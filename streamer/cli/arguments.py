@@ -378,10 +378,8 @@ def _add_monitoring(add: _Add) -> None:
     _page(rules)
     rules.add_argument(
         "--runbooks",
-        default="http://localhost:8080/operations.html",
         metavar="URL",
-        help="docs/operations.md as you publish it; the default, %(default)s, is where `make docs` "
-        "and `python -m http.server 8080 -d build/site` show it",
+        help="a page with a section for each alert (default: /runbooks of --page)",
     )
     _check(rules)
 
@@ -413,7 +411,8 @@ def _page(command: argparse.ArgumentParser) -> None:
         "--page",
         default="http://localhost:8000",
         metavar="URL",
-        help="an exporter's page, for links to it (default %(default)s)",
+        help="an exporter's page as those who read alerts reach it, for links (default "
+        "%(default)s)",
     )
 
 

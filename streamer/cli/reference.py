@@ -1,4 +1,5 @@
-"""The generated pages of ``docs/``: metrics, settings, commands; and the fields of events.
+"""The generated pages of ``docs/``: metrics, settings, commands; the fields of events; and the page
+of runbooks that exporters serve.
 
 python -m streamer.cli.reference            writes them
 python -m streamer.cli.reference --check    exits 1 and names those that are not current
@@ -16,8 +17,9 @@ from typing import Any
 
 import msgspec
 
-from streamer.cli import arguments, generated
+from streamer.cli import arguments, generated, runbooks
 from streamer.cli.metrics import SOURCES
+from streamer.server.runbooks import NAME as RUNBOOKS
 from streamer.server.series import OF_WINDOWS, Entry, entries
 from streamer.settings import (
     alerts,
@@ -34,7 +36,8 @@ from streamer.settings.event_fields import FIELDS, LINE_TYPES, NAMED_BY_SETTINGS
 from streamer.settings.section import NAME, Section
 
 DOCS = Path(__file__).parents[2] / "docs"
-_EVENTS = DOCS / "events.md"
+SERVER = Path(__file__).parents[1] / "server"
+_EVENTS, _OPERATIONS = DOCS / "events.md", DOCS / "operations.md"
 _NOTE = "<!-- Written by `python -m streamer.cli.reference`; do not edit. -->\n"
 
 
@@ -289,7 +292,7 @@ An error is one line on stderr (`--debug` shows its traceback). Exit codes: 0 do
     for name, command in subcommands().items():
         parts.append(f"\n## streamer {name}\n\n{_sentence(command.description)}\n\n")
         rows = [
-            (f"`{_usage(action)}`", _sentence(action.help))
+            (f"`{_usage(action)}`", _meaning(action))
             for action in command._actions
             if not isinstance(action, argparse._HelpAction)
         ]
@@ -302,10 +305,17 @@ def _sentence(text: str | None) -> str:
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '…')) else '.'}"
 
 
+def _meaning(action: argparse.Action) -> str:
+    """The help text with its default filled in, and whether an option is required."""
+    text = (action.help or "") % vars(action)
+    return _sentence(f"{text} (required)" if action.option_strings and action.required else text)
+
+
 def _usage(action: argparse.Action) -> str:
     value = str(action.metavar or action.dest.upper()) if action.nargs != 0 else ""
     if not action.option_strings:
-        return {"+": f"{value}…", "*": f"[{value}…]"}.get(str(action.nargs), f"[{value}]")
+        forms = {"+": f"{value}…", "*": f"[{value}…]", "?": f"[{value}]"}
+        return forms.get(str(action.nargs), value)
     return f"{', '.join(action.option_strings)} {value}".strip()
 
 
@@ -314,9 +324,14 @@ def _usage(action: argparse.Action) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Write the pages, or with ``--check`` compare them."""
-    is_check = generated.parser("streamer.cli.reference", __doc__ or "").parse_args(argv).check
+    program = "streamer.cli.reference"
+    is_check = generated.parser(program, __doc__ or "").parse_args(argv).check
     files = {DOCS / name: text for name, text in pages().items()}
-    return generated.keep(files, "streamer.cli.reference", is_check, folder="docs")
+    served = runbooks.page(_OPERATIONS.read_text(encoding="utf-8"))
+    return max(
+        generated.keep(files, program, is_check, folder="docs"),
+        generated.keep({SERVER / RUNBOOKS: served}, program, is_check, folder="streamer/server"),
+    )
 
 
 if __name__ == "__main__":
