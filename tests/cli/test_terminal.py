@@ -1,0 +1,85 @@
+"""What is printed on a terminal: nothing cut, names whole, colours that can be left out."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import pytest
+from rich.console import Console
+from rich.text import Text
+
+from streamer.cli.terminal import Column, Grid, name_column, say, text_column
+
+ESCAPE = re.compile(r"\x1b\[[\d;?]*[A-Za-z]")
+LONG = "homepage_recommendations_carousel_above_the_fold_personalised_v2_holdout_eu_west_1_and_more"
+EXPERIMENT = (
+    '[[experiments]]\nname = "ranker"\ndimension = "variant"\ncontrol = "A"\n'
+    'split = { A = 1, B = 1 }\nstart = 2025-06-02\nmetrics = [{ name = "ctr_ratio" }]\n'
+)
+
+
+def printed(grid: Grid, width: int) -> list[str]:
+    """The lines of a table on a terminal of this width."""
+    out = io.StringIO()
+    grid.print(Console(file=out, width=width, force_terminal=True, color_system=None))
+    return [ESCAPE.sub("", line).rstrip() for line in out.getvalue().splitlines()]
+
+
+# Tables -------------------------------------------------------------------------------------------
+
+
+def grid(first: str = "home", columns: int = 8) -> Grid:
+    made = Grid(name_column("surface"), *(Column(f"number {i}") for i in range(columns)), title="T")
+    made.add(first, *(f"{1000 * i:,}" for i in range(columns)))
+    made.add("other", *("1" for _ in range(columns)))
+    return made
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 120])
+@pytest.mark.parametrize("first", ["home", LONG])
+def test_no_name_and_no_number_is_cut_at_any_width(width: int, first: str) -> None:
+    lines = printed(grid(first), width)
+    text = "\n".join(lines)
+    assert first in text
+    assert "…" not in text
+    for i in range(8):
+        assert f"number {i}" in text
+        assert re.search(rf"(?<![\d,]){1000 * i:,}(?![\d,])", text)
+    assert all(len(line) <= width or line == first for line in lines)
+
+
+def test_what_does_not_fit_is_several_tables_with_all_names() -> None:
+    lines = printed(grid(), 80)
+    assert sum(line.split()[:1] == ["home"] for line in lines) == 2
+    assert sum(line == "T" for line in lines) == 1
+
+
+def test_a_column_without_anything_is_left_out() -> None:
+    made = Grid(name_column("topic"), Column("value"), Column("events"))
+    made.add("clicks", "", "3")
+    (heading,) = [line.split() for line in printed(made, 80) if "topic" in line]
+    assert heading == ["topic", "events"]
+
+
+def test_a_styled_cell_stays_as_wide() -> None:
+    made = Grid(name_column("name"), Column("split"))
+    made.add("ranker", Text("wrong", "bold red"))
+    assert any(line.split() == ["ranker", "wrong"] for line in printed(made, 80))
+
+
+def test_text_wraps_between_words_and_marks_are_no_markup() -> None:
+    made = Grid(name_column("name"), text_column("formula"))
+    made.add("[sources]", "clicks / impressions at the position, of all users that there are")
+    lines = printed(made, 44)
+    assert any(line.split()[:1] == ["[sources]"] for line in lines)
+    words = " ".join(" ".join(lines).split())
+    assert "clicks / impressions at the position," in words
+
+
+def test_lines_end_between_words_and_long_ones_stay_whole() -> None:
+    out = io.StringIO()
+    console = Console(file=out, width=30, force_terminal=True, color_system=None)
+    say(console, f"a line with {LONG} inside\nand another", indent=2)
+    lines = [line.rstrip() for line in out.getvalue().splitlines()]
+    assert lines == ["  a line with", f"  {LONG}", "  inside", "  and another"]
