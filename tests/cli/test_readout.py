@@ -40,14 +40,14 @@ def test_files_have_a_readout(site: tuple[str, str], capsys: pytest.CaptureFixtu
     code, out, err = called(capsys, readout(site, "ranker"))
     assert (code, err) == (0, "")
     words = " ".join(out.split())
-    assert words.startswith("ranker: B against A (variant), 2025-06-02 to 2025-06-05, ")
-    assert "Recommendation: keep running" in words
+    assert words.startswith("ranker: keep running. ctr_ratio: ")
+    assert " ranker: B against A (variant), 2025-06-02 to 2025-06-05, " in words
     assert "ctr_ratio (primary): higher is better" in words
     assert "ndcg_ratio@10 (guardrail): higher is better, harm up to 50% is tolerated" in words
     assert "clicks_per_user (secondary): higher is better" in words
     code, out, _ = called(capsys, readout(site, "ranker", "--json"))
     document = json.loads(out)
-    assert f"Recommendation: {document['recommendation']['words']}. " in words
+    assert words.startswith(f"ranker: {document['recommendation']['words']}. ")
     assert len(document["history"]) == 4
     assert sum(document["users"].values()) > 200
 

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 import io
+import os
+import pty
 import re
+import struct
+import subprocess
+import sys
+import termios
+from fcntl import ioctl
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -24,6 +32,31 @@ def printed(grid: Grid, width: int) -> list[str]:
     out = io.StringIO()
     grid.print(Console(file=out, width=width, force_terminal=True, color_system=None))
     return [ESCAPE.sub("", line).rstrip() for line in out.getvalue().splitlines()]
+
+
+def on_terminal(*words: str, columns: int = 80, **environment: str) -> str:
+    """What a command writes to a terminal."""
+    outer, inner = pty.openpty()
+    ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    variables = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "COLUMNS", "CI")}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "streamer", *words],
+        stdin=subprocess.DEVNULL, stdout=inner, stderr=inner,
+        env={**variables, "TERM": "xterm", **environment},
+    )  # fmt: skip
+    os.close(inner)
+    found = b""
+    while True:
+        try:
+            some = os.read(outer, 65536)
+        except OSError:  # the other end is closed
+            break
+        if not some:
+            break
+        found += some
+    process.wait()
+    os.close(outer)
+    return found.decode()
 
 
 # Tables -------------------------------------------------------------------------------------------
@@ -83,3 +116,23 @@ def test_lines_end_between_words_and_long_ones_stay_whole() -> None:
     say(console, f"a line with {LONG} inside\nand another", indent=2)
     lines = [line.rstrip() for line in out.getvalue().splitlines()]
     assert lines == ["  a line with", f"  {LONG}", "  inside", "  and another"]
+
+
+# Commands -----------------------------------------------------------------------------------------
+
+
+def test_the_advice_is_first_and_stands_out(tmp_path: Path) -> None:
+    path, log = tmp_path / "streamer.toml", tmp_path / "events.ndjson"
+    path.write_text(EXPERIMENT)
+    log.write_text(
+        "".join(
+            f'{{"type": "impression", "ts": 1748900000000, "user_id": "u{i}", "item_id": "i", '
+            f'"variant": "{"AB"[i % 2]}"}}\n'
+            for i in range(20)
+        )
+    )
+    shown = on_terminal("readout", "ranker", "-c", str(path), "--file", str(log))
+    lines = shown.replace("\r", "").splitlines()
+    first = next(line for line in lines if "ranker: " in line)
+    assert "ranker: \x1b[1mkeep running\x1b[0m. ctr_ratio: " in first
+    assert all(len(ESCAPE.sub("", line)) <= 80 for line in lines[lines.index(first) :])
