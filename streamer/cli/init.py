@@ -12,7 +12,8 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from streamer.cli.read_table import console_of, looked_at, print_read
+from streamer.cli.read_table import looked_at, print_read
+from streamer.cli.terminal import console_of
 from streamer.cli.wizard import Wizard, can_ask
 from streamer.errors import ProposalError, SourceError, StreamerError, UsageError
 from streamer.ingest.discovery.proposal import Proposal, propose

@@ -13,6 +13,7 @@ import traceback
 from collections.abc import Sequence
 
 from streamer.cli.arguments import parse, parser
+from streamer.cli.terminal import complain
 from streamer.errors import StreamerError, UsageError
 
 EXIT_INTERRUPTED = 130
@@ -48,9 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _failed(message: str, code: int, is_debug: bool) -> int:
     if is_debug:
         traceback.print_exc()
-    line = " ".join(message.split())
-    with contextlib.suppress(BrokenPipeError):
-        print(f"streamer: {line}", file=sys.stderr, flush=True)
+    complain(message)
     return code
 
 

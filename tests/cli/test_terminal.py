@@ -17,6 +17,7 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
+from streamer.cli.main import main
 from streamer.cli.terminal import Column, Grid, name_column, say, text_column
 
 ESCAPE = re.compile(r"\x1b\[[\d;?]*[A-Za-z]")
@@ -119,6 +120,42 @@ def test_lines_end_between_words_and_long_ones_stay_whole() -> None:
 
 
 # Commands -----------------------------------------------------------------------------------------
+
+
+def test_an_error_is_red_where_there_is_a_terminal_and_colours_are_wanted() -> None:
+    assert "\x1b[1;31mstreamer:" in on_terminal("nope")
+    plain = on_terminal("nope", NO_COLOR="1")
+    assert "31m" not in plain
+    assert "no command 'nope'" in plain
+
+
+def test_names_of_metrics_can_be_copied_at_80_columns() -> None:
+    shown = ESCAPE.sub("", on_terminal("metrics", "attributed"))
+    lines = shown.replace("\r", "").splitlines()
+    assert "streamer_ctr_attributed_ratio{maturity}" in [line.strip() for line in lines]
+    assert all(len(line) <= 80 for line in lines)
+
+
+def test_the_page_of_a_metric_breaks_no_name_at_80_columns() -> None:
+    lines = ESCAPE.sub("", on_terminal("metrics", "ctr")).replace("\r", "").splitlines()
+    at = next(i for i, line in enumerate(lines) if line.startswith("see also   ctr_attributed"))
+    names = " ".join(line[11:] for line in lines[at:]).split(", ")
+    assert "ctr_attributed_upper_ratio" in names
+    assert len(lines[at:]) > 1
+    assert all(len(line) <= 80 and line.startswith(" " * 11) for line in lines[at + 1 :])
+    assert "unit       ratio" in lines
+
+
+def test_much_traffic_in_other_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = '{{"type": "impression", "ts": 1700000000000, "item_id": "i", "surface": "s{}"}}\n'
+    path, settings = tmp_path / "events.ndjson", tmp_path / "streamer.toml"
+    path.write_text("".join(map(line.format, range(10))))
+    said = "60% of the impressions have surface=other: only 4 values of surface are kept."
+    for kept, is_said in ((4, True), (10, False)):
+        settings.write_text(f'[[dimensions]]\nname = "surface"\nmax_values = {kept}\n')
+        assert main(["replay", str(path), "-c", str(settings)]) == 0
+        out = " ".join(capsys.readouterr().out.split())
+        assert (said in out) == is_said == ("=other" in out)
 
 
 def test_the_advice_is_first_and_stands_out(tmp_path: Path) -> None:
