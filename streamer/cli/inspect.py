@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from streamer._core import TOTAL_RING
-from streamer.cli.terminal import Column, Grid, console_of, name_column, say, text_column
+from streamer.cli.terminal import Column, Grid, console_of, name_column, say, text_column, waiting
 from streamer.encoding.packed import ring_and_pane
 from streamer.errors import CodecError, StoreError, UsageError
 from streamer.formatting import counted
@@ -41,7 +41,8 @@ def main(args: argparse.Namespace) -> int:
         return 0
     if args.verify:
         return asyncio.run(_verify(settings, args.partition, args.json))
-    partitions = asyncio.run(_read(settings, args.partition))
+    with waiting("reading the state in Redis"):
+        partitions = asyncio.run(_read(settings, args.partition))
     if args.json:
         json.dump(partitions, sys.stdout, indent=2)
         print()
@@ -81,7 +82,8 @@ async def _numbers(store: RedisStore, partition: int | None) -> Sequence[int]:
 async def _verify(settings: Settings, partition: int | None, is_json: bool) -> int:
     store = RedisStore(settings.redis)
     try:
-        checks = [await verify(store, n) for n in await _numbers(store, partition)]
+        with waiting("reading all blobs in Redis"):
+            checks = [await verify(store, n) for n in await _numbers(store, partition)]
     finally:
         await store.close()
     if is_json:

@@ -7,7 +7,7 @@ import asyncio
 import datetime
 import os
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -15,6 +15,7 @@ import msgspec
 
 from streamer.cli.files import replayed
 from streamer.cli.readout_text import print_exploration, print_list, print_pairs, print_readout
+from streamer.cli.terminal import waiting
 from streamer.errors import UsageError
 from streamer.ingest.keying import require_users
 from streamer.ingest.record import of_texts
@@ -125,7 +126,7 @@ def _pairs(settings: Settings, args: argparse.Namespace) -> int:
         replay, code = replayed(of_texts(settings), args.file)
         made = pairs_document(replay.experiments(), replay.pairs())
     else:
-        (stored, counts), code = asyncio.run(_with_store(settings, all_pairs)), 0
+        (stored, counts), code = _asked(_with_store(settings, all_pairs)), 0
         made = pairs_document(stored, counts)
     if args.json:
         _print_json(made)
@@ -154,7 +155,7 @@ def _across(settings: Settings, args: argparse.Namespace) -> int:
         async def read(store: RedisStore, settings: Settings, catalogue: Catalogue) -> SumsByValue:
             return await sums_of_days(store, settings, catalogue, rows)
 
-        stored, sums = asyncio.run(_with_store(settings, read))
+        stored, sums = _asked(_with_store(settings, read))
     made = interaction_document(stored[args.experiment], stored[args.across], sums)
     if args.json:
         _print_json(made)
@@ -211,7 +212,7 @@ def read_all(
     """What is known of all experiments, and an exit code: from files, or without any from the state
     in Redis."""
     if not files:
-        return asyncio.run(_with_store(settings, _nothing))[0], 0
+        return _asked(_with_store(settings, _nothing))[0], 0
     replay, code = replayed(of_texts(settings), files)
     return replay.experiments(), code
 
@@ -242,7 +243,7 @@ def read_sums(
     if not settings.finds_experiments:
         experiment_of(settings, name)  # before anything is read
     if not files:
-        return *asyncio.run(_of_state(settings, name, days_of)), 0
+        return *_asked(_of_state(settings, name, days_of)), 0
     replay, code = replayed(of_texts(settings), files)
     stored = _named(replay.experiments(), name)
     days = days_of(stored)
@@ -250,6 +251,12 @@ def read_sums(
         return stored, None, code
     sums = replay.sums_of_days(days)
     return stored, _shown(replay.settings, days.by, replay.views(), sums), code
+
+
+def _asked(answer: Coroutine[Any, Any, T]) -> T:
+    """What Redis answers; meanwhile a terminal shows what is waited for."""
+    with waiting("reading the state in Redis"):
+        return asyncio.run(answer)
 
 
 async def _with_store(

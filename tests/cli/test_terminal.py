@@ -146,6 +146,14 @@ def test_the_page_of_a_metric_breaks_no_name_at_80_columns() -> None:
     assert "unit       ratio" in lines
 
 
+def test_a_bar_is_there_before_the_first_lines_are_counted(tmp_path: Path) -> None:
+    line = '{"type": "impression", "ts": 1700000000000, "user_id": "u", "item_id": "i"}\n'
+    path = tmp_path / "events.ndjson"
+    path.write_text(line * 20)
+    shown = on_terminal("replay", str(path))
+    assert shown.index("0 lines") < shown.index("20 lines")
+
+
 def test_much_traffic_in_other_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     line = '{{"type": "impression", "ts": 1700000000000, "item_id": "i", "surface": "s{}"}}\n'
     path, settings = tmp_path / "events.ndjson", tmp_path / "streamer.toml"
