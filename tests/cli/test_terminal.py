@@ -17,6 +17,7 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
+from streamer.cli.finding import ERROR, OK, WARN, Finding
 from streamer.cli.main import main
 from streamer.cli.terminal import Column, Grid, name_column, say, text_column
 
@@ -117,6 +118,30 @@ def test_lines_end_between_words_and_long_ones_stay_whole() -> None:
     say(console, f"a line with {LONG} inside\nand another", indent=2)
     lines = [line.rstrip() for line in out.getvalue().splitlines()]
     assert lines == ["  a line with", f"  {LONG}", "  inside", "  and another"]
+
+
+# Findings -----------------------------------------------------------------------------------------
+
+
+def test_a_finding_is_one_line_but_on_a_terminal() -> None:
+    finding = Finding(WARN, "words " * 20, "do this")
+    out = io.StringIO()
+    finding.print(Console(file=out, width=40))
+    assert out.getvalue() == f"{finding}\n"
+    out = io.StringIO()
+    finding.print(Console(file=out, width=40, force_terminal=True, color_system="standard"))
+    lines = out.getvalue().splitlines()
+    assert lines[0] == "\x1b[33mwarn   \x1b[0mwords words words words words"
+    assert lines[1] == "       words words words words words"
+    assert all(len(ESCAPE.sub("", line)) <= 40 for line in lines)
+    assert lines[-1].strip() == "→ do this"
+
+
+@pytest.mark.parametrize("level", [OK, WARN, ERROR])
+def test_levels_keep_their_words_without_colours(level: str) -> None:
+    out = io.StringIO()
+    Finding(level, "x").print(Console(file=out, width=40, force_terminal=True, no_color=True))
+    assert ESCAPE.sub("", out.getvalue()).split() == [level, "x"]
 
 
 # Commands -----------------------------------------------------------------------------------------
