@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import argparse
+import shutil
+import textwrap
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from streamer import __version__
 from streamer.cli.argument_types import count, date, hash_key, partition, port, positive, share
+from streamer.cli.examples import EXAMPLES, GROUPS
 from streamer.errors import UsageError
 from streamer.ingest.hash_key import FIXED_KEY
 from streamer.settings.names import nearest
 
 _FILES = "JSON, .csv or .tsv, all also .gz and .zst; .parquet; - is standard input (JSON)"
 SHELLS = ("bash", "zsh", "fish")
+_EXAMPLES_HEADING = "Examples:"
 
 
 _Add = Callable[[str, str], argparse.ArgumentParser]
+
+
+class _HelpFormatter(argparse.HelpFormatter):
+    """Wraps what a command does, and leaves its examples as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        if text.startswith(_EXAMPLES_HEADING):
+            return text
+        return super()._fill_text(text, width, indent)
 
 
 class Parser(argparse.ArgumentParser):
@@ -25,6 +38,28 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raise UsageError instead of exiting."""
         raise UsageError(f"{message}; see `{self.prog} --help`")
+
+
+class _TopParser(Parser):
+    """The parser of ``streamer`` itself, whose help lists the commands by what they are for."""
+
+    def format_help(self) -> str:
+        """The commands in groups, then the options."""
+        does = {name: command.description or "" for name, command in commands(self).items()}
+        widest = max(map(len, does))
+        room = max(40, shutil.get_terminal_size().columns) - widest - 6
+        lines = ["usage: streamer COMMAND [OPTION …]", "", str(self.description)]
+        for title, names in GROUPS.items():
+            lines += ["", f"{title}:"]
+            for name in names:
+                first, *rest = textwrap.wrap(does[name], room)
+                lines.append(f"  {name:<{widest}}  {first}")
+                lines += [f"{'':{widest + 4}}{line}" for line in rest]
+        lines += ["", "Options:", "  -h, --help  of a command: its arguments and examples"]
+        lines += ["  --version   print the version", "  --debug     show the traceback of an error"]
+        first_steps = (EXAMPLES["demo"][0], EXAMPLES["view"][0], EXAMPLES["init"][0])
+        lines += ["", _EXAMPLES_HEADING, *(f"  {each}" for each in first_steps)]
+        return "\n".join(lines) + "\n"
 
 
 def parser() -> Parser:
@@ -36,18 +71,27 @@ def parser() -> Parser:
         default=argparse.SUPPRESS,
         help="show the traceback of an error",
     )
-    top = Parser(
+    top = _TopParser(
         prog="streamer",
         description="Live, exact metrics of a recommender, from Kafka events.",
         parents=[shared],
         allow_abbrev=False,
     )
     top.add_argument("--version", action="version", version=f"streamer {__version__}")
-    added = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    added = top.add_subparsers(
+        dest="command", required=True, metavar="COMMAND", parser_class=Parser
+    )
 
     def command(name: str, text: str) -> argparse.ArgumentParser:
+        calls = "\n".join(f"  {each}" for each in EXAMPLES[name])
         return added.add_parser(
-            name, help=text, description=text, parents=[shared], allow_abbrev=False
+            name,
+            help=text,
+            description=text,
+            epilog=f"{_EXAMPLES_HEADING}\n{calls}",
+            formatter_class=_HelpFormatter,
+            parents=[shared],
+            allow_abbrev=False,
         )
 
     _add_init(command)
@@ -73,9 +117,23 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     given = next((word for word in arguments if not word.startswith("-")), None)
     if given is not None and given not in known:
         close = nearest(given, known)
-        meant = f"did you mean {close!r}?" if close else f"the commands are {', '.join(known)}"
-        raise UsageError(f"no command {given!r}: {meant}; see `streamer --help`")
-    return top.parse_args(arguments)
+        meant = f"did you mean {close!r}?" if close else f"the commands are {', '.join(known)};"
+        raise UsageError(f"no command {given!r}: {meant} see `streamer --help`")
+    args, unknown = top.parse_known_args(arguments)
+    if unknown:
+        raise UsageError(_not_understood(unknown[0], known[args.command]))
+    return args
+
+
+def _not_understood(word: str, command: argparse.ArgumentParser) -> str:
+    """What is wrong with a word that a command does not know."""
+    see = f"see `{command.prog} --help`"
+    if not word.startswith("-"):
+        return f"{word!r} is one argument too many; {see}"
+    given = word.partition("=")[0]
+    options = [name for action in command._actions for name in action.option_strings]
+    close = nearest(given, [name for name in options if name.startswith("--")])
+    return f"no option {given!r}: {f'did you mean {close!r}? ' if close else ''}{see}"
 
 
 def _settings(command: argparse.ArgumentParser) -> None:
@@ -341,7 +399,7 @@ def _add_look(add: _Add) -> None:
     )
 
     completion = add("completion", "print a shell script that completes commands and options")
-    completion.add_argument("shell", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))
+    completion.add_argument("shell", choices=SHELLS, metavar="SHELL", help="bash, zsh or fish")
 
 
 def _add_monitoring(add: _Add) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from streamer.cli import arguments, generated, runbooks
+from streamer.cli.examples import EXAMPLES
 from streamer.cli.metrics import SOURCES
 from streamer.server.runbooks import NAME as RUNBOOKS
 from streamer.server.series import OF_WINDOWS, Entry, entries
@@ -297,6 +298,7 @@ An error is one line on stderr (`--debug` shows its traceback). Exit codes: 0 do
             if not isinstance(action, argparse._HelpAction)
         ]
         parts.append(_table(("argument", "meaning"), rows))
+        parts.append("\n```sh\n" + "".join(f"{call}\n" for call in EXAMPLES[name]) + "```\n")
     return "".join(parts)
 
 

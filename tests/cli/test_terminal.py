@@ -6,6 +6,7 @@ import io
 import os
 import pty
 import re
+import shlex
 import struct
 import subprocess
 import sys
@@ -17,9 +18,13 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
+from streamer.cli import arguments
+from streamer.cli.examples import EXAMPLES, GROUPS
 from streamer.cli.finding import ERROR, OK, WARN, Finding
 from streamer.cli.main import main
+from streamer.cli.reference import subcommands
 from streamer.cli.terminal import Column, Grid, name_column, say, text_column
+from streamer.errors import UsageError
 
 ESCAPE = re.compile(r"\x1b\[[\d;?]*[A-Za-z]")
 LONG = "homepage_recommendations_carousel_above_the_fold_personalised_v2_holdout_eu_west_1_and_more"
@@ -189,6 +194,47 @@ def test_much_traffic_in_other_is_said(tmp_path: Path, capsys: pytest.CaptureFix
         assert main(["replay", str(path), "-c", str(settings)]) == 0
         out = " ".join(capsys.readouterr().out.split())
         assert (said in out) == is_said == ("=other" in out)
+
+
+def test_help_lists_every_command_once_in_a_group(capsys: pytest.CaptureFixture[str]) -> None:
+    names = [each for group in GROUPS.values() for each in group]
+    assert sorted(names) == sorted(subcommands())
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    lines = capsys.readouterr().out.splitlines()
+    assert [line[:-1] for line in lines if line[:-1] in GROUPS] == list(GROUPS)
+    for each in names:
+        assert sum(line.split()[:1] == [each] and line.startswith("  ") for line in lines) == 1
+
+
+@pytest.mark.parametrize("command", EXAMPLES)
+def test_examples_are_in_the_help_and_parse(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    shown = capsys.readouterr().out
+    for example in EXAMPLES[command]:
+        assert f"  {example}\n" in shown
+        call = example.rpartition("| ")[2].partition(" > ")[0]
+        program, *words = shlex.split(call)
+        assert program == "streamer"
+        assert arguments.parse(words).command == command
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["replay", "x", "--parttions", "3"], "no option '--parttions': did you mean '--part"),
+        (["--strikt", "replay", "x"], "no option '--strikt': did you mean '--strict'? see `stream"),
+        (["metrics", "a", "b"], "'b' is one argument too many; see `streamer metrics --help`"),
+        (["replay", "x", "--zzz=1"], "no option '--zzz': see `streamer replay --help`"),
+    ],
+)
+def test_what_is_not_understood_is_said_of_the_command(words: list[str], said: str) -> None:
+    with pytest.raises(UsageError) as error:
+        arguments.parse(words)
+    assert said in str(error.value)
 
 
 def test_the_advice_is_first_and_stands_out(tmp_path: Path) -> None:
