@@ -43,6 +43,7 @@ from streamer.settings.durations import date_of, day_of
 from streamer.settings.experiments import Experiment
 from streamer.settings.load import load
 from streamer.settings.model import Settings
+from streamer.settings.names import nearest
 from streamer.settings.validation import validate
 from streamer.state.contents import contents_of
 from streamer.state.reader import Reader
@@ -201,8 +202,9 @@ def experiment_of(settings: Settings, name: str) -> Experiment:
     """The experiment of this name; UsageError where the settings have none."""
     known = {e.name: e for e in settings.experiments}
     if name not in known:
-        names = ", ".join(known) or "none"
-        raise UsageError(f"no experiment {name!r}; the settings have {names}")
+        close = nearest(name, known)
+        names = f"did you mean {close!r}?" if close else f"the settings have {', '.join(known)}"
+        raise UsageError(f"no experiment {name!r}; {names if known else 'the settings have none'}")
     return known[name]
 
 

@@ -237,6 +237,20 @@ def test_what_is_not_understood_is_said_of_the_command(words: list[str], said: s
     assert said in str(error.value)
 
 
+def test_a_mistyped_experiment_or_metric_is_guessed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "streamer.toml"
+    path.write_text(EXPERIMENT)
+    assert main(["readout", "rankr", "-c", str(path)]) == 2
+    assert "no experiment 'rankr'; did you mean 'ranker'?" in capsys.readouterr().err
+    log = tmp_path / "x.ndjson"
+    log.write_text("")
+    words = ["plan", "ctr_raito", "--lift", "5%", "-c", str(path), "--file", str(log)]
+    assert main(words) == 2
+    assert "no such metric: did you mean 'ctr_ratio'?" in capsys.readouterr().err
+
+
 def test_the_advice_is_first_and_stands_out(tmp_path: Path) -> None:
     path, log = tmp_path / "streamer.toml", tmp_path / "events.ndjson"
     path.write_text(EXPERIMENT)
