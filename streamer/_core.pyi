@@ -17,6 +17,7 @@ _Schema = tuple[str, Sequence[tuple[str, str]]]
 """The text of a schema; names and texts of those that it refers to."""
 
 EXPERIMENT_TABLES: list[str]
+UNIT_TABLES: list[str]
 MIGRATED_TABLES: list[str]
 """Those whose rows hold what settings number."""
 """Those of experiments: readers look into them, too, for ranges of days."""
@@ -63,6 +64,20 @@ def verify_batches(blob: bytes, next_offset: int, end_offset: int) -> tuple[int,
     """The first batch of a blob, fetched from an offset of a log with this end, that is not as it
     was sent: how many bytes before it are whole, its offset, and whether it can be passed over.
     None where all are whole; bytes at the end that are no whole batch are no damage."""
+
+class UnitSums:
+    """Adds up the rows of units that are not users, of all partitions, and makes sums of them."""
+
+    def __init__(self, spec: bytes) -> None:
+        """Of no partition yet. ``spec``: JSON; ValueError where it asks for what there is not."""
+
+    def add(self, exposures: Sequence[_Columns], days: Sequence[_Columns]) -> None:
+        """Add the stored rows of a partition, the oldest blobs first. ValueError where columns do
+        not fit."""
+
+    def finish(self) -> list[tuple[_I64, list[tuple[int, _Columns]], list[int | None]]]:
+        """Of each unit the first key of each experiment, day → columns of sums, and of each
+        exposure when it exposed a unit first (ms)."""
 
 class Core:
     """The counted state of one partition number, over all topics. One thread at a time may use
@@ -233,6 +248,13 @@ class Core:
         self, labels: Sequence[Sequence[str]], final_ms: int, sample_bits: int
     ) -> None:
         """Set what is stored of experiments beside rows, before they are loaded."""
+
+    def unit_bits(self) -> list[tuple[int, int]]:
+        """Of each unit that is not the user how many bits are 0 of the hashes of its values, and of
+        its rows."""
+
+    def restore_unit_bits(self, bits: Sequence[tuple[int, int]]) -> None:
+        """Set them, before tables are loaded."""
 
     # Tables
 

@@ -41,6 +41,14 @@ macro_rules! value_types {
                 Some(())
             }
 
+            fn taken(&self, rows: &[usize]) -> Self {
+                match self {
+                    $(ColumnValues::$variant(values) => {
+                        ColumnValues::$variant(rows.iter().map(|row| values[*row]).collect())
+                    })*
+                }
+            }
+
             fn len(&self) -> usize {
                 match self {
                     $(ColumnValues::$variant(values) => values.len()),*
@@ -105,6 +113,12 @@ impl Columns {
         }
         joined.rows()?;
         Ok(joined)
+    }
+
+    /// Some of the rows, by their places.
+    pub fn taken(&self, rows: &[usize]) -> Columns {
+        let taken = |(name, values): &(String, ColumnValues)| (name.clone(), values.taken(rows));
+        Columns(self.0.iter().map(taken).collect())
     }
 
     /// Number of rows; an error where columns differ.

@@ -31,6 +31,7 @@ use crate::counting::sums::{Change, Sum, Sums};
 use crate::counting::viewings::Viewings;
 use crate::custom::Values;
 use crate::experiments::Experiments;
+use crate::experiments::units::Units;
 use crate::hash::{NONE, is_anonymous};
 use crate::panes::Overflow;
 use crate::panes::dimensions::Dimensions;
@@ -56,6 +57,8 @@ pub struct Counting {
     pub viewings: Viewings,
     pub listing: Listing,
     pub experiments: Experiments,
+    /// Experiments whose unit is not the user.
+    pub units: Units,
     /// If metrics of users are wanted.
     pub users: Option<Users>,
     /// Place of conversions among the kinds of users' feedback.
@@ -96,6 +99,7 @@ impl Counting {
         let mut since = spec.since.clone();
         since.statistics = order.places(&since.statistics);
         let panes = RolledUpPanes::new(rings, since, segments, order);
+        let shown = spec.dimensions.iter().filter(|x| !x.is_sampled).count(); // units follow them
         let has_users = |at: &usize| spec.rollups[*at].has_users;
         let kinds = spec.feedback.user_kinds;
         let users = UsersSpec {
@@ -119,7 +123,7 @@ impl Counting {
                 .map(|s| Series::new(s, limits.series_labels))
                 .collect(),
             crossings: (spec.alerts.crossings.iter())
-                .map(|crossings| Crossings::new(crossings, spec.dimensions.len()))
+                .map(|crossings| Crossings::new(crossings, shown))
                 .collect(),
             viewings: Viewings::new(gap_ms, lateness_ms, limits.open_sessions),
             statistics: Statistics::new(&spec.statistics)?,
@@ -128,6 +132,11 @@ impl Counting {
             context: Some(SlateContext::new(tables, has_scoring)),
             amounts: vec![0; width],
             experiments: Experiments::new(&spec.experiments, spec)?,
+            units: Units::new(
+                &spec.experiments.units,
+                &spec.hash_key,
+                (spec.dimensions.len(), limits.of_days()),
+            )?,
             of_experiments: with_places(&spec.experiments.sums)?,
             has_overflowed: false,
             of_series: with_places(&spec.alerts.sums)?,
@@ -158,6 +167,12 @@ impl Counting {
                     .add(&self.dimensions, *sum, change.at(), amount);
                 self.has_overflowed |= added.is_err();
             }
+            let (_, event_ms, combination) = change.at();
+            let place = (event_ms, combination);
+            let added = self
+                .units
+                .add(&self.dimensions, (*sum, is_load), place, amount);
+            self.has_overflowed |= added.is_err();
         }
     }
 
@@ -208,6 +223,7 @@ impl Counting {
     fn shown(&mut self, change: &ImpressionChange) {
         let place = (change.user, change.event_ms, change.combination);
         self.experiments.expose(&self.dimensions, place);
+        self.units.expose(&self.dimensions, (place.1, place.2));
         self.settle(&Change::Shown(*change));
         if let Some(users) = &mut self.users
             && !is_anonymous(change.user)
@@ -280,7 +296,7 @@ impl Counting {
                     .add(&mut self.panes, &Change::Session(*change));
             });
         }
-        if !self.experiments.is_all_stored() {
+        if !self.experiments.is_all_stored() || !self.units.is_all_stored() {
             emit(&mut |change| self.add_to_experiments(&Change::Session(*change), true));
         }
     }
@@ -342,6 +358,7 @@ impl Counting {
             .users
             .as_mut()
             .is_some_and(|users| users.shrink(stream_ms));
+        self.units.shrink(&self.dimensions);
         if self.experiments.shrink() || is_short {
             self.refresh_user_sums(stream_ms, final_ms)?;
         }

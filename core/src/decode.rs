@@ -281,7 +281,6 @@ impl KnownFields<'_> {
         let own = Field::of_event(kind).map(|field| (field.name(), field));
         let dimensions = (0..).zip(self.dimensions);
         let dimensions = dimensions.map(|(i, name)| (*name, Field::Dimension(i)));
-        let dimensions = dimensions.filter(|_| kind != EventKind::Exposures);
         let found = own.chain(dimensions).chain(self.of_settings(kind));
         found.collect()
     }

@@ -21,6 +21,7 @@ pub mod sums;
 #[cfg(test)]
 mod tests;
 pub mod trial;
+pub mod units;
 pub mod user_days;
 pub mod user_state;
 
@@ -325,6 +326,21 @@ impl Experiments {
         } else {
             self.tables.pending.add(&key, sum, amount)
         }
+    }
+
+    /// Add an amount of one sum under a time as it is, to a unit that has no labels. The sums are not
+    /// to be refreshed before all is added.
+    fn add_at(&mut self, (unit, at): (u64, i64), sum: usize, amount: i64) -> Result<(), Overflow> {
+        let is_known = amount != 0 && sum < self.columns.len();
+        if !is_known || !self.is_wanted(unit, at) {
+            return Ok(());
+        }
+        let key = UserDayKey {
+            user: unit,
+            at,
+            label: 0,
+        };
+        self.tables.days.add(&key, sum, amount)
     }
 
     fn label(&mut self, dimensions: &Dimensions, combination: Combination) -> u32 {

@@ -46,13 +46,16 @@ mod _core {
     #[pymodule_export]
     use crate::python::rekeying::Rekeyer;
     #[pymodule_export]
+    use crate::python::unit_sums::UnitSums;
+    #[pymodule_export]
     use crate::python::{Core, scan_batches, verify_batches};
     use crate::users::sums as user_sums;
     use pyo3::prelude::*;
 
     /// Adds what a panic becomes, which derives from `BaseException`; kinds and fields of events; widths
     /// of packed integers; sums over events by name, each with how many of its integers are 1; groups of
-    /// users; and the names of the stored tables of experiments, in the order in which they are loaded.
+    /// users; and the names of the stored tables of experiments and of units, in the order in which they
+    /// are loaded.
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         let panic = module.py().get_type::<pyo3::panic::PanicException>();
@@ -76,6 +79,8 @@ mod _core {
         let of_experiments =
             experiments::ExperimentTable::ALL.map(experiments::ExperimentTable::name);
         module.add("EXPERIMENT_TABLES", of_experiments)?;
+        let of_units = experiments::units::UnitTable::ALL.map(experiments::units::UnitTable::name);
+        module.add("UNIT_TABLES", of_units)?;
         let migrated = Table::all(0).filter(|table| table.is_migrated());
         module.add(
             "MIGRATED_TABLES",

@@ -180,9 +180,16 @@ impl Partition {
         let user = Identity::at(event, position).user;
         let experiments = &mut self.counting.experiments;
         experiments.expose_by_fields(user, event.event_ms, event.arms);
-        if let Body::Exposure { experiment, arm } = event.body {
-            experiments.expose_by_event(user, event.event_ms, (experiment, arm));
+        let named = match event.body {
+            Body::Exposure { experiment, arm } => Some((experiment, arm)),
+            _ => None,
+        };
+        if let Some(named) = named {
+            experiments.expose_by_event(user, event.event_ms, named);
         }
+        let (units, dimensions) = (&mut self.counting.units, &self.counting.dimensions);
+        let at_ms = event.event_ms;
+        units.accept(dimensions, (at_ms, combination), (event.arms, named));
         let at = At {
             arrival_ms,
             position,

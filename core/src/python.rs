@@ -7,6 +7,7 @@ pub mod records;
 mod records_from_python;
 pub mod rekeying;
 mod state;
+pub mod unit_sums;
 
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
@@ -385,6 +386,18 @@ impl Core {
     fn restore_experiments(&mut self, labels: Vec<Vec<String>>, final_ms: i64, sample_bits: u32) {
         let experiments = &mut self.partition.counting.experiments;
         experiments.restore(labels, final_ms, sample_bits);
+    }
+
+    /// Of each unit that is not the user how many bits of the hashes of its values are 0, and of its rows.
+    fn unit_bits(&self) -> Vec<(u32, u32)> {
+        let counting = &self.partition.counting;
+        counting.units.bits(&counting.dimensions)
+    }
+
+    /// Sets them, before rows are loaded.
+    fn restore_unit_bits(&mut self, bits: Vec<(u32, u32)>) {
+        let counting = &mut self.partition.counting;
+        counting.units.restore(&mut counting.dimensions, &bits);
     }
 
     // Tables

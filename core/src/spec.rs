@@ -99,6 +99,10 @@ pub struct Dimension {
     pub values: Vec<String>,
     /// How many others are kept.
     pub max_values: usize,
+    /// Whether of too many others a sample stays: half of them each time that there are too many.
+    /// Else those with the smallest hashes stay.
+    #[serde(default)]
+    pub is_sampled: bool,
 }
 
 /// Bounds of memory: beyond one a counter rises.

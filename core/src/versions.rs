@@ -52,6 +52,15 @@ impl Versions {
         self.epoch
     }
 
+    /// Nothing changed since the last seal, and the epoch is another one, further on.
+    pub fn advance(&mut self, epoch: u32) {
+        if epoch > self.epoch {
+            debug_assert!(self.open.is_empty());
+            self.sealed.clear();
+            self.epoch = epoch;
+        }
+    }
+
     /// A row has another number now. Lists may have numbers twice, or of rows that left.
     pub fn moved(&mut self, row: u32, epoch: u32) {
         if epoch == self.epoch {

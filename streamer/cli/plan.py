@@ -17,7 +17,7 @@ from streamer.errors import StreamerError, UsageError
 from streamer.formatting import counted
 from streamer.ingest.record import of_texts
 from streamer.query.experiment_plans import PlanBasis, basis_of, before_start
-from streamer.query.experiments import StoredExperiment, began, sampled
+from streamer.query.experiments import StoredExperiment, began, require_user_unit, sampled
 from streamer.settings.durations import DAY_MS, date_of
 from streamer.settings.limits import MAX_ARMS
 from streamer.settings.load import load
@@ -88,6 +88,7 @@ def _days_before(stored: StoredExperiment) -> DaysBefore | None:
         return None
     experiment, before = stored.experiment, before_start(stored)
     if before.last_day is not None:
+        require_user_unit(stored, "a plan by days before the start")
         return DaysBefore(stored.trial)
     when = stored.starts_later
     otherwise = "wait for the start, or give events by --file without --experiment"

@@ -31,6 +31,7 @@ from streamer.query.experiment_pairs import interaction_document, pairs_document
 from streamer.query.experiments import (
     ExperimentReadout,
     StoredExperiment,
+    require_user_unit,
     stored_experiments,
 )
 from streamer.query.exploration import (
@@ -81,7 +82,10 @@ class ReadoutRequest:
 
     def days_of(self, stored: StoredExperiment) -> Days | None:
         """The days, if not simply all are asked for."""
-        return None if self.is_whole else Days(stored.trial, _range(stored, self), self.by)
+        if self.is_whole:
+            return None
+        require_user_unit(stored, "--from and --to")
+        return Days(stored.trial, _range(stored, self), self.by)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -143,6 +147,8 @@ def _across(settings: Settings, args: argparse.Namespace) -> int:
         one, two = _named(stored, args.experiment), _named(stored, args.across)
         if one is two:
             raise UsageError(f"--across {args.across}: name another experiment")
+        for each in (one, two):
+            require_user_unit(each, "--across")
         return Across(one.trial, two.trial, one.so_far)
 
     if args.file:

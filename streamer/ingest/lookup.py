@@ -206,7 +206,7 @@ class FieldsSeen:
             for name in fields_of(self._settings, kind):
                 said = source.fields_of(kind).get(name, False)
                 forms = list(forms_of(said))
-                is_apart = name in _APART or name in self._settings.dimension_names
+                is_apart = name in _APART or name in self._settings.kept_fields
                 if is_apart or said == usual.get(name, False) or not forms:
                     continue
                 paths = [path_of(form["path"]) for form in forms if "path" in form]

@@ -262,7 +262,7 @@ def fields_of(settings: Settings, kind: str) -> tuple[str, ...]:
     if kind == EXPOSURES:
         return field_names(kind)
     of_policies = tuple(settings.policy_fields) if kind == "impressions" else ()
-    names = (*field_names(kind), *settings.dimension_names, *ELEMENT_FIELDS[kind], *of_policies)
+    names = (*field_names(kind), *settings.kept_fields, *ELEMENT_FIELDS[kind], *of_policies)
     return tuple(dict.fromkeys((*names, *settings.custom_fields[kind])))
 
 

@@ -34,7 +34,7 @@ def rekeyer(settings: Settings, partitions: int) -> Rekeyer:
 def _decoding_spec(settings: Settings, key: HashKey) -> bytes:
     spec = {
         "hash_key": key,
-        "dimensions": settings.dimension_names,
+        "dimensions": settings.kept_fields,
         "feedback_kinds": settings.feedback_kinds,
         "records": records_spec(settings),
         "logs": list(settings.logs),

@@ -80,7 +80,7 @@ class Explainer:
         of_policies = {name: named[reason] for name, reason in settings.policy_fields.items()}
         customs = (name for fields in settings.custom_fields.values() for name in fields)
         self._fields = {**FIELDS, **of_policies, **dict.fromkeys(customs, named["custom"])}
-        self._known = {self._name(f) for f in (*self._fields, *settings.dimension_names)}
+        self._known = {self._name(f) for f in (*self._fields, *settings.kept_fields)}
 
     def explain(
         self,
@@ -152,7 +152,7 @@ class Explainer:
         names = list(seen)
         unknown = [name for name in names if name not in self._known]
         meant: dict[str, str] = {}
-        for field in (*OTHER_NAMES, *self._settings.dimension_names):
+        for field in (*OTHER_NAMES, *self._settings.kept_fields):
             is_one = field != "items"  # names of one item are like those of several
             if is_one and self._name(field) not in names and field not in meant:
                 name = alike(field, [x for x in unknown if x not in meant.values()])

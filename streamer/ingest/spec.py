@@ -6,7 +6,7 @@ are wanted. Names that it does not know are an error at start.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -19,7 +19,7 @@ from streamer.ingest.mapping import mapped_layout, value_settings
 from streamer.metrics import custom, diversity, item_counts, ranking, scoring, slates
 from streamer.metrics.alert_series import AlertSeries
 from streamer.metrics.catalogue import Catalogue
-from streamer.metrics.compared_metrics import ComparedMetrics
+from streamer.metrics.compared_metrics import ComparedMetrics, ExperimentMeasures
 from streamer.metrics.layout import Layout, Stat
 from streamer.metrics.sums import core_sum
 from streamer.settings import limits
@@ -30,7 +30,15 @@ from streamer.settings.model import Settings
 from streamer.settings.paths import path_of
 from streamer.settings.sources import several
 from streamer.stats.experiments.caps import Denominator, Quantile
-from streamer.stats.experiments.trials import AGES, Exposure, Measure, wanted_days
+from streamer.stats.experiments.trials import (
+    AGES,
+    CompiledExperiment,
+    Exposure,
+    Measure,
+    Slots,
+    Unit,
+    wanted_days,
+)
 
 _ALWAYS: dict[str, Any] = {
     **{name: [] for name in ("rings", "statistics", "users_ms")},
@@ -71,10 +79,7 @@ def core_spec(
             "logs": _logs(settings, ranks_after(settings, {}) if ranks is None else ranks),
             **_times(settings),
             "feedback": _feedback(settings),
-            "dimensions": [
-                {"name": d.name, "values": d.values, "max_values": d.max_values}
-                for d in settings.kept_dimensions
-            ],
+            "dimensions": _dimensions(settings),
             "limits": _bounds(settings),
             "rings": [
                 {"pane_ms": pane_length_ms(ms), "panes": ms // pane_length_ms(ms)}
@@ -136,7 +141,7 @@ def _source(settings: Settings, log: Log) -> dict[str, Any]:
 def _flat_layout(settings: Settings, kind: str) -> dict[str, Any]:
     """Our own shape: fields stand at the top, and are read as they come."""
     names = settings.events.fields
-    of_settings = (*settings.dimension_names, *settings.policy_fields)
+    of_settings = (*settings.kept_fields, *settings.policy_fields)
     fields = (*field_names(kind), *of_settings, *settings.custom_fields[kind])
     return {"kind": kind, "names": {ours: names[ours] for ours in fields if ours in names}}
 
@@ -193,6 +198,20 @@ def _feedback(settings: Settings) -> dict[str, Any]:
         "user_kinds": len(settings.user_feedback_kinds),
         "counts_conversions_of_users": "conversion" in settings.user_feedback_kinds,
     }
+
+
+def _dimensions(settings: Settings) -> list[dict[str, Any]]:
+    """Fields of events whose values are kept."""
+    dimensions = [
+        {"name": d.name, "values": d.values, "max_values": d.max_values, "is_sampled": False}
+        for d in settings.kept_dimensions
+    ]
+    most = settings.limits.unit_values
+    units = [
+        {"name": name, "values": (), "max_values": most, "is_sampled": True}
+        for name in settings.unit_fields
+    ]
+    return dimensions + units
 
 
 def _bounds(settings: Settings) -> dict[str, Any]:
@@ -309,14 +328,46 @@ def _sum(settings: Settings, measures: ComparedMetrics, name: str) -> dict[str, 
 
 def _experiments(settings: Settings, catalogue: Catalogue, counted: Counted) -> dict[str, Any]:
     measures = catalogue.experiment_measures
-    wanted = wanted_days(measures.counted)
-    exposures = list(wanted)
     defaults, slots = settings.experiments_defaults, [trial.exposure for trial in measures.slots]
     in_slots = several(defaults.arm) if slots else ()
+    of_units = [trial for trials in measures.by_unit.values() for trial in trials]
+
+    def code(what: Exposure | Unit) -> int:
+        if isinstance(what, Exposure) and what in slots:
+            return (1 << 61) + slots.index(what)
+        return what.code(counted.first_ms.get(what.name, 0))
+
+    columns = [f"{n} since {counted.since_ms.get(n, 0)}" for n in measures.sums]
+    return {
+        **_trials(settings, measures, measures.counted, columns, code),
+        "explored": [settings.dimension_names.index(name) for name in settings.user_dimensions],
+        "found": {
+            "slots": len(slots),
+            "paths": [settings.arm_paths.index(path) for path in in_slots],
+            "most_arms": limits.MAX_ARMS,
+            "most_bytes": limits.MAX_FOUND_BYTES,
+            "silent_days": defaults.silent_days,
+            "most_days": limits.MAX_FOUND_DAYS,
+            "taken": [trial.exposure.key for trial in of_units],
+        },
+        "units": units(settings, measures, columns, code),
+    }
+
+
+def _trials(
+    settings: Settings,
+    measures: ExperimentMeasures,
+    trials: Sequence[CompiledExperiment],
+    columns: Sequence[str],
+    code: Callable[[Exposure | Unit], int],
+) -> dict[str, Any]:
+    """Experiments of one unit. ``columns``: what sums are stored under; ``code``: what rows are."""
+    wanted = wanted_days(trials)
+    exposures = list(wanted)
     return {
         "sums": sums(settings, measures),
-        "columns": [f"{n} since {counted.since_ms.get(n, 0)}" for n in measures.sums],
-        "explored": [settings.dimension_names.index(name) for name in settings.user_dimensions],
+        "columns": columns,
+        "explored": [],
         "exposures": [
             {
                 "by": _exposed_by(settings, e),
@@ -325,9 +376,7 @@ def _experiments(settings: Settings, catalogue: Catalogue, counted: Counted) -> 
                 "first_day": e.first_day,
                 "is_attributed": e.is_attributed,
                 "days": (days.start, days.stop),
-                "code": (1 << 61) + slots.index(e)
-                if e in slots
-                else e.code(counted.first_ms.get(e.name, 0)),
+                "code": code(e),
             }
             for e, days in wanted.items()
         ],
@@ -341,16 +390,41 @@ def _experiments(settings: Settings, catalogue: Catalogue, counted: Counted) -> 
                 "arms": [1 + trial.arms.index(arm) for arm in trial.exposure.arms],
                 "measures": [_measure(measure) for measure in trial.measures],
             }
-            for trial in measures.counted
+            for trial in trials
         ],
-        "found": {
-            "slots": len(slots),
-            "paths": [settings.arm_paths.index(path) for path in in_slots],
-            "most_arms": limits.MAX_ARMS,
-            "most_bytes": limits.MAX_FOUND_BYTES,
-            "silent_days": defaults.silent_days,
-            "most_days": limits.MAX_FOUND_DAYS,
-        },
+    }
+
+
+def units(
+    settings: Settings,
+    measures: ExperimentMeasures,
+    columns: Sequence[str],
+    code: Callable[[Exposure | Unit], int],
+) -> list[dict[str, Any]]:
+    """Experiments whose unit is not the user, by unit: as ``_trials``."""
+    kept = settings.kept_fields
+    named = {d.name: d.values for d in settings.kept_dimensions}
+    return [
+        {
+            "dimension": kept.index(unit.field) if unit.field else None,
+            "named": named.get(unit.field, ()),
+            "slots": None if unit.slots is None else _slots(unit.slots, trials[0].exposure),
+            "code": code(unit),
+            "experiments": _trials(settings, measures, trials, columns, code),
+        }
+        for unit, trials in measures.by_unit.items()
+    ]
+
+
+def _slots(slots: Slots, exposure: Exposure) -> dict[str, Any]:
+    """Slots of time, with numbers of arms."""
+    numbers = {arm: 1 + i for i, arm in enumerate(exposure.arms)}
+    return {
+        "start_ms": slots.start_ms,
+        "length_ms": slots.length_ms,
+        "washout_ms": slots.washout_ms,
+        "schedule": {value: [numbers[arm] for arm in arms] for value, arms in slots.schedule},
+        "others": [numbers[arm] for arm in slots.others],
     }
 
 

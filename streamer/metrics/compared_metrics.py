@@ -37,7 +37,14 @@ from streamer.settings.model import Settings
 from streamer.settings.names import nearest
 from streamer.stats.experiments.caps import Cap, Denominator, Quantile
 from streamer.stats.experiments.composite import UNIT
-from streamer.stats.experiments.trials import AGES, CompiledExperiment, Exposure, Measure
+from streamer.stats.experiments.trials import (
+    AGES,
+    CompiledExperiment,
+    Exposure,
+    Measure,
+    Slots,
+    Unit,
+)
 
 MILLIONTH = 1_000_000
 """Units of a slate's value that is 1."""
@@ -328,7 +335,22 @@ def exposure_of(settings: Settings, experiment: Experiment) -> Exposure:
         paths=paths,
         key=experiment.called,
         is_attributed=experiment.outcomes == "attributed",
+        unit=_unit_of(experiment),
     )
+
+
+def _unit_of(experiment: Experiment) -> Unit | None:
+    """What is put into its arms; None: users."""
+    if experiment.unit_field is None:
+        return None
+    of = experiment.switchback
+    if of is None:
+        return Unit(experiment.unit_field)
+    named = {value: arms for value, arms in of.by_value.items() if value != "*"}
+    start_ms, others = experiment.days.start * DAY_MS, of.by_value.get("*", ())
+    times = (start_ms, of.slot_ms, of.washout_ms)
+    schedule = tuple(sorted(named.items()))
+    return Unit(of.by, Slots(experiment.name, *times, schedule, others))
 
 
 class ExperimentMeasures(ComparedMetrics):
@@ -357,6 +379,13 @@ class ExperimentMeasures(ComparedMetrics):
         slots = range(defaults.max_found) if settings.finds_experiments else ()
         self.slots = tuple(self._slot(settings, slot) for slot in slots)
         """Of experiments that are found: their arms have numbers for names."""
+        self.of_users = tuple(trial for trial in self.trials if trial.unit is None)
+        """Those whose unit is the user."""
+        self.by_unit: dict[Unit, list[CompiledExperiment]] = {}
+        """Unit → those of another one."""
+        for trial in self.trials:
+            if trial.unit is not None:
+                self.by_unit.setdefault(trial.unit, []).append(trial)
 
     def _slot(self, settings: Settings, slot: int) -> CompiledExperiment:
         arms = tuple(str(arm) for arm in range(1, limits.MAX_ARMS + 1))
@@ -375,15 +404,16 @@ class ExperimentMeasures(ComparedMetrics):
 
     @property
     def counted(self) -> tuple[CompiledExperiment, ...]:
-        """All that is counted: experiments of the settings, and slots."""
-        return (*self.trials, *self.slots)
+        """All that is counted of users: experiments of the settings, and slots."""
+        return (*self.of_users, *self.slots)
 
     def _measures(self, experiment: Experiment) -> Iterator[Measure]:
         """Those of the metrics, and of the primary one for each age of users."""
         for metric in experiment.metrics:
             measure = self._capped(metric)
             yield measure
-            if metric == experiment.primary and not measure.parts:
+            has_ages = not measure.parts and experiment.switchback is None
+            if metric == experiment.primary and has_ages:
                 yield from (replace(measure, age=age) for age in AGES)
 
     def _capped(self, metric: ExperimentMetric) -> Measure:
@@ -406,7 +436,8 @@ class ExperimentMeasures(ComparedMetrics):
     def needs(self, trial: CompiledExperiment) -> list[str]:
         """What an experiment needs to be counted: sums, and the exposure to it."""
         names = [n for m in trial.measures if not m.age for n in _summed(self.ratios[m.name])]
-        return list(dict.fromkeys([*self.always, *names, trial.exposure.name]))
+        units = () if trial.unit is None else (trial.unit.name,)
+        return list(dict.fromkeys([*self.always, *names, trial.exposure.name, *units]))
 
 
 class AlertMeasures(ComparedMetrics):

@@ -215,7 +215,7 @@ def _ages(
     sums: CumulatedSums,
 ) -> dict[str, readout.MetricComparisons]:
     """The primary metric by days since a user's first, each with alpha for itself."""
-    if ratio.name != experiment.primary.name or ratio.parts:
+    if ratio.name != experiment.primary.name or ratio.parts or experiment.switchback:
         return {}
     rule = rule_of(experiment, experiment.primary, ratio)
     return {

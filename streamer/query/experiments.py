@@ -18,6 +18,7 @@ from hashlib import blake2b
 import numpy as np
 
 from streamer.encoding.limbs import Columns
+from streamer.errors import UsageError
 from streamer.formatting import counted
 from streamer.metrics.compared_metrics import (
     ComparedRatio,
@@ -32,10 +33,12 @@ from streamer.query.experiment_metrics import (
     lift_words,
     recommended,
 )
+from streamer.query.unit_sums import UnitReading, UnitReadings
 from streamer.settings import limits
-from streamer.settings.durations import DAY_MS, date_of
+from streamer.settings.durations import DAY_MS, date_of, short
 from streamer.settings.experiments import Experiment
 from streamer.settings.model import Settings
+from streamer.settings.schedules import tied_to_hours
 from streamer.state.experiment_sums import ExperimentSlot
 from streamer.state.snapshot import View
 from streamer.stats.experiments.forecast import Growth
@@ -45,7 +48,13 @@ from streamer.stats.experiments.recommendation import (
     Recommendation,
     first_decision,
 )
-from streamer.stats.experiments.trials import ACTIVE, CompiledExperiment, cumulated, of_arms
+from streamer.stats.experiments.trials import (
+    ACTIVE,
+    CompiledExperiment,
+    Unit,
+    cumulated,
+    of_arms,
+)
 
 MANY_IN_SEVERAL_ARMS = 0.01
 """Share of users seen in several arms from which on that is a warning."""
@@ -116,6 +125,7 @@ class ExperimentReadout:
             return []
         return [
             self._data_note(),
+            *self._unit_note(),
             *self._plan_note(),
             *self._left_out(),
             *(f"{metric.name}: {note}" for metric in self.metrics for note in metric.notes),
@@ -136,6 +146,11 @@ class ExperimentReadout:
         late = f"; its declared start is {declared}" if is_late else ""
         return f"{self.data.words}, since {first} UTC{late}."
 
+    def _unit_note(self) -> Iterator[str]:
+        unit = unit_words(self.experiment)
+        if unit:
+            yield f"The unit is {unit}: this is what 'user' means here, in names of metrics, too."
+
     def _plan_note(self) -> Iterator[str]:
         if self.experiment.decide != "at_end":
             return
@@ -147,7 +162,7 @@ class ExperimentReadout:
         )
 
     def _left_out(self) -> Iterator[str]:
-        if (several := self.users_in_several_arms) and not self.warnings:
+        if (several := self.users_in_several_arms) and not self._in_several_arms():
             are = "is" if several == 1 else "are"
             yield f"{counted(several, 'user')} seen in several arms {are} left out."
         if self.outside is None or not (self.outside.before_exposure or self.outside.unexposed):
@@ -162,6 +177,11 @@ class ExperimentReadout:
     @property
     def warnings(self) -> list[str]:
         """What must be looked into before anything is believed."""
+        of = self.experiment.switchback
+        tied = None if of is None else tied_to_hours(of.by_value, of.slot_ms)
+        return [*self._in_several_arms(), *([] if tied is None else [tied.sentence])]
+
+    def _in_several_arms(self) -> list[str]:
         if self.several_arms_ratio < MANY_IN_SEVERAL_ARMS:
             return []
         return [
@@ -171,6 +191,28 @@ class ExperimentReadout:
             "loses their identity, the users who are left cannot be compared: check that users "
             "keep their arm."
         ]
+
+
+def unit_words(experiment: Experiment) -> str:
+    """What is put into arms, where that is not the user; else nothing.
+
+    >>> unit_words(Experiment(name="x", unit="store", control="A", split={}, start=date_of(0)))
+    'a value of store'
+    """
+    of = experiment.switchback
+    if of is not None:
+        where = f" of a value of {of.by}" if of.by else ""
+        return f"a slot of {short(of.slot_ms)}{where}"
+    return "" if experiment.unit_field is None else f"a value of {experiment.unit}"
+
+
+def require_user_unit(stored: StoredExperiment, asked: str) -> None:
+    """UsageError for what is made of rows of users (``asked``), where these are not the unit."""
+    if stored.trial.unit is not None:
+        raise UsageError(
+            f"{asked}: it is made of rows of users, and the unit of experiment "
+            f"{stored.experiment.name!r} is {unit_words(stored.experiment)}"
+        )
 
 
 def _of_holdout(found: ExperimentReadout) -> str:
@@ -365,28 +407,29 @@ def users_of(trial: CompiledExperiment, parts: Sequence[Columns], day: int) -> i
 
 
 def stored_experiments(
-    settings: Settings, measures: ExperimentMeasures, views: Sequence[View]
+    settings: Settings,
+    measures: ExperimentMeasures,
+    views: Sequence[View],
+    units: UnitReadings | None = None,
 ) -> dict[str, StoredExperiment]:
     """Name → what is known of it, of all experiments: those of the settings, then those that events
-    name besides. Sums that were made under other settings are not read."""
+    name besides. Sums that were made under other settings are not read. ``units``: sums over units
+    that are not users, as the same reader had them before."""
     stream_ms = max((view.header.stream_ms for view in views), default=0)
     bits = max((view.header.day_sample_bits for view in views), default=0)
+    of_units = (units or UnitReadings()).of(settings, measures, views)
     stored = {}
     for experiment, trial in zip(settings.experiments, measures.trials, strict=True):
-        exposed = [
-            view.header.exposed_since_ms[trial.exposure.name]
-            for view in views
-            if trial.exposure.name in view.header.exposed_since_ms
-        ]
         since = [
             view.header.counted_since_ms.get(name, view.header.stream_ms)
             for view in views
             for name in measures.needs(trial)
         ]
-        parts = [part for v in views if (part := v.experiments.of(trial)) is not None]
+        known = _of_users(trial, views, bits) if trial.unit is None else _of_unit(trial, of_units)
+        parts, its_bits, exposed_ms = known
         stored[experiment.name] = StoredExperiment(
-            *(experiment, trial, measures.ratios, parts, stream_ms, bits, max(since, default=0)),
-            min(exposed, default=None),
+            *(experiment, trial, measures.ratios, parts, stream_ms, its_bits),
+            *(max(since, default=0), exposed_ms),
         )
     for experiment in found_experiments(settings, views):
         trial = measures.compiled(experiment)
@@ -406,6 +449,24 @@ def stored_experiments(
             is_found=True,
         )
     return stored
+
+
+_Known = tuple[Sequence[Columns], int, int | None]
+"""Sums of an experiment, bits of the sample, and when it exposed a user first."""
+
+
+def _of_users(trial: CompiledExperiment, views: Sequence[View], bits: int) -> _Known:
+    name = trial.exposure.name
+    exposed = [v.header.exposed_since_ms.get(name) for v in views]
+    parts = [part for v in views if (part := v.experiments.of(trial)) is not None]
+    return parts, bits, min((ms for ms in exposed if ms is not None), default=None)
+
+
+def _of_unit(trial: CompiledExperiment, of_units: Mapping[Unit, UnitReading]) -> _Known:
+    reading = of_units.get(trial.unit) if trial.unit is not None else None
+    if reading is None:
+        return [], 0, None
+    return reading.parts(trial), reading.sample_bits, reading.exposed_since_ms.get(trial.exposure)
 
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.:-]+")

@@ -30,6 +30,7 @@ from streamer.query.item_sums import ItemSumCache
 from streamer.query.panes import PaneReader
 from streamer.query.segment_index import SegmentIndex
 from streamer.query.since import Times
+from streamer.query.unit_sums import UnitReadings
 from streamer.query.windows import Rolled, Window
 from streamer.settings.model import Settings
 from streamer.state.snapshot import View
@@ -139,6 +140,7 @@ class ReadoutCache:
     panes: PaneReader = field(default_factory=PaneReader)
     items: ItemSumCache = field(default_factory=ItemSumCache)
     experiments: Readouts = field(default_factory=Readouts)
+    units: UnitReadings = field(default_factory=UnitReadings)
 
 
 def readout(
@@ -163,7 +165,8 @@ def readout(
     sums = ReadoutCache() if kept is None else kept
     experiments: list[ExperimentReadout] = []
     if catalogue.has_users:
-        stored = stored_experiments(settings, catalogue.experiment_measures, views)
+        measures = catalogue.experiment_measures
+        stored = stored_experiments(settings, measures, views, sums.units)
         experiments += sums.experiments.of(settings, stored).values()
     alerts = watched(settings, catalogue.alert_measures, views, at_ms)
     windows = _Windows(settings, catalogue, views, at_ms, sums)

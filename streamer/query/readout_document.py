@@ -13,7 +13,7 @@ from streamer.encoding import limbs
 from streamer.formatting import counted
 from streamer.metrics.compared_metrics import ComparedRatio
 from streamer.query.experiment_metrics import MetricReadout, Wait
-from streamer.query.experiments import ExperimentReadout, StoredExperiment
+from streamer.query.experiments import ExperimentReadout, StoredExperiment, unit_words
 from streamer.query.exploration import Exploration
 from streamer.settings import limits
 from streamer.settings.durations import date_of
@@ -35,6 +35,7 @@ def document(stored: StoredExperiment, found: ExperimentReadout) -> dict[str, An
         "when": _when(found),
         "dimension": experiment.dimension or None,
         "arm": list(stored.trial.exposure.paths) or None,
+        "unit": unit_words(experiment) or "user",
         "control": experiment.control,
         "split": {arm: experiment.split[arm] for arm in experiment.arms},
         "start": experiment.start.isoformat(),

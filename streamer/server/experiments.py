@@ -21,7 +21,7 @@ from streamer.query.experiment_list import (
     unknown_experiment,
 )
 from streamer.query.experiment_pairs import interaction_document, pairs_document
-from streamer.query.experiments import StoredExperiment, stored_experiments
+from streamer.query.experiments import StoredExperiment, require_user_unit, stored_experiments
 from streamer.query.exploration import (
     explored,
     not_explored,
@@ -107,7 +107,8 @@ class ExperimentsApi:
         await self.exporter.refresh()
         reader, measures = self.exporter.reader, self.exporter.catalogue.experiment_measures
         require_users(self.settings, reader.keyed)
-        return stored_experiments(self.settings, measures, reader.views), reader.updates
+        units = self.exporter.units
+        return stored_experiments(self.settings, measures, reader.views, units), reader.updates
 
     async def _by(self, experiment: Experiment, asked: list[str]) -> web.Response:
         """The exploration by the dimension that is asked for, or why there is none."""
@@ -149,6 +150,11 @@ class ExperimentsApi:
                 400, refusal if across != name else "across names itself: name another experiment"
             )
         one, two = stored[name], stored[across]
+        try:
+            for each in (one, two):
+                require_user_unit(each, "across")
+        except UsageError as error:
+            return error_answer(400, str(error))
 
         async def make() -> msgspec.Raw:
             exporter, rows = self.exporter, Across(one.trial, two.trial, one.so_far)

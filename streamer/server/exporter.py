@@ -13,6 +13,7 @@ from streamer.kafka.log_ends import LogEnds
 from streamer.metrics.catalogue import Catalogue
 from streamer.query.experiment_list import Readouts
 from streamer.query.readings import Readout, ReadoutCache, SeriesBlock, readout, sampled_blocks
+from streamer.query.unit_sums import UnitReadings
 from streamer.server import processor
 from streamer.server.failures import place_of
 from streamer.server.health import Health, Standstill, health, lag_records, unread_topics
@@ -61,7 +62,9 @@ class Exporter:
         self.at_ms = 0
         """Time at which windows were read last."""
         self._turns = SingleFlight()
-        self._sums = ReadoutCache(experiments=Readouts(time.monotonic))
+        self.units = UnitReadings(time.monotonic)
+        """Sums over units of experiments that are not users."""
+        self._sums = ReadoutCache(experiments=Readouts(time.monotonic), units=self.units)
 
     async def refresh(self) -> None:
         """Bring what is known of the store up to date; StreamerError where it cannot be read."""

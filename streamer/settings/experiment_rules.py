@@ -10,13 +10,18 @@ from streamer.errors import SettingsError
 from streamer.settings import limits
 from streamer.settings.durations import DAY_MS, date_of
 from streamer.settings.event_fields import ALL_FIELDS, EXPOSURES, KINDS
-from streamer.settings.experiments import Experiment, percentile_of
-from streamer.settings.labels import is_value
+from streamer.settings.experiments import USER, Experiment, Switchback, percentile_of
+from streamer.settings.labels import is_value, validate_dimension_name
 from streamer.settings.paths import path_of
+from streamer.settings.schedules import shares_of
 from streamer.settings.sources import several
 
 if TYPE_CHECKING:
     from streamer.settings.model import Settings
+
+
+_MOST_APART = 0.01
+"""By how much the share of an arm in a schedule may differ from the split."""
 
 
 def require(condition: bool, message: str) -> None:
@@ -32,6 +37,12 @@ def validate_experiments(s: Settings) -> None:
         len(names) <= limits.MAX_EXPERIMENTS,
         f"{len(names)} experiments; at most {limits.MAX_EXPERIMENTS}",
     )
+    units = [e.name if e.switchback else e.unit for e in s.experiments if e.unit_field is not None]
+    require(
+        len({*units}) <= limits.MAX_UNITS,
+        f"experiments have {len({*units})} units besides the user, each switchback being one; at "
+        f"most {limits.MAX_UNITS}",
+    )
     _validate_defaults(s)
     for i, e in enumerate(s.experiments):
         at = f"at experiments[{i}]"
@@ -39,7 +50,9 @@ def validate_experiments(s: Settings) -> None:
             re.match(limits.LABEL_PATTERN, e.name) is not None and names.count(e.name) == 1,
             f"name = {e.name!r}: 1 to 64 of A-Za-z0-9_.:-, and no other's name; {at}",
         )
-        _validate_arm(s, e, at)
+        if e.switchback is None:
+            _validate_arm(s, e, at)
+        _validate_unit(s, e, at)
         require(
             1 < len(e.split) <= limits.MAX_ARMS and e.control in e.split,
             f"split = {e.split}: 2 to {limits.MAX_ARMS} arms, control = {e.control!r} one of "
@@ -142,6 +155,76 @@ def _validate_arm(s: Settings, e: Experiment, at: str) -> None:
         len(s.arm_paths) <= limits.MAX_ARM_PATHS,
         f"{len(s.arm_paths)} paths say arms; at most {limits.MAX_ARM_PATHS}: use one that has the "
         f"arms of several experiments; {at}",
+    )
+
+
+def _validate_unit(s: Settings, e: Experiment, at: str) -> None:
+    """What is put into arms, where that is not the user."""
+    if e.unit_field is None:
+        return
+    if e.switchback is not None:
+        _validate_switchback(e, e.switchback, at)
+    if e.unit_field and e.unit_field not in s.dimension_names:
+        require(
+            e.unit_field not in ALL_FIELDS,
+            f"{e.unit_field!r} is a field of events with a meaning of its own, and no unit: name "
+            f"the field that has the id; {at}",
+        )
+        validate_dimension_name(e.unit_field, at)
+    for key, said, why in (
+        ("outcomes", e.outcomes == "attributed", "events count for their unit"),
+        ("explore", bool(e.explore), "only users are told apart by dimensions"),
+        ("layer", bool(e.layer), "layers and holdouts are of users"),
+        ("holdout", e.holdout, "layers and holdouts are of users"),
+    ):
+        require(not said, f"{key} with another unit than the user: {why}; remove it; {at}")
+
+
+def _validate_switchback(e: Experiment, of: Switchback, at: str) -> None:
+    """Slots of time, and their arms."""
+    at = f"{at}.switchback"
+    for key, said in (("arm", e.arm), ("dimension", e.dimension), ("key", e.key)):
+        require(
+            not said,
+            f"{key} = {said!r}: the schedule says the arm of a switchback; remove it; {at}",
+        )
+    require(
+        e.unit == USER,
+        f"unit = {e.unit!r}: the unit of a switchback is the slot; name {e.unit!r} as "
+        f"switchback.by; {at}",
+    )
+    require(
+        e.covariate_days == 0,
+        f"covariate_days = {e.covariate_days}: slots have no days before it; remove it; {at}",
+    )
+    require(
+        limits.MIN_SLOT_MS <= of.slot_ms <= DAY_MS and DAY_MS % of.slot_ms == 0,
+        f"slot = {of.slot!r}: a minute to a day, and a whole number of them a day; {at}",
+    )
+    require(
+        of.washout_ms < of.slot_ms,
+        f"washout = {of.washout!r}: shorter than slot = {of.slot!r}; {at}",
+    )
+    require(bool(of.schedule), f"schedule: say the arms of the slots; {at}")
+    require(
+        bool(of.by) or isinstance(of.schedule, tuple),
+        f"schedule: a list, as there is no `by` whose values it could name; {at}",
+    )
+    for value, arms in of.by_value.items():
+        wrong = ", ".join(map(repr, sorted(set(arms) - set(e.split))))
+        require(not wrong, f"schedule of {value!r}: {wrong}: arms are {list(e.arms)}; {at}")
+        require(
+            len(arms) <= limits.MAX_SCHEDULE_SLOTS and len(set(arms)) > 1,
+            f"schedule of {value!r} with {len(arms)} slots: 2 to {limits.MAX_SCHEDULE_SLOTS}, of "
+            f"several arms; {at}",
+        )
+    shares, total = shares_of(of.by_value), sum(e.split.values())
+    apart = max(abs(shares.get(arm, 0.0) - its / total) for arm, its in e.split.items())
+    named = ", ".join(f"{arm} = {share:.3g}" for arm, share in shares.items())
+    require(
+        apart <= _MOST_APART,
+        f"split = {e.split}: the schedule gives the arms other shares of the slots: write "
+        f"split = {{ {named} }}; {at}",
     )
 
 

@@ -9,7 +9,7 @@ from functools import cached_property
 import msgspec
 
 from streamer.settings import limits
-from streamer.settings.durations import DAY_MS, day_of
+from streamer.settings.durations import DAY_MS, day_of, duration_ms, in_ms
 from streamer.settings.section import Section
 from streamer.settings.sources import several
 
@@ -97,6 +97,40 @@ class ExperimentDefaults(Section, frozen=True):
     """Likewise."""
 
 
+USER = "user"
+"""The unit of an experiment where the settings name no other."""
+
+
+class Switchback(Section, frozen=True):
+    """[experiments.switchback]: arms that change with time, for a test that users would share, such
+    as one of prices or of couriers. The unit is a slot of time, of one value of `by`."""
+
+    by: str = ""
+    """A field of events, such as `region`, whose values change arms each for itself; without it all
+    traffic does together."""
+    slot: str = "1h"
+    """Length of a slot; the first begins at midnight UTC of `start`."""
+    washout: str | None = None
+    """Of each slot so much from its beginning counts for nothing, as what the slot before did is
+    still at work: `10m`."""
+    schedule: tuple[str, ...] | dict[str, tuple[str, ...]] = ()
+    """The arms of the slots, over and over: `["off", "on", "on", "off"]`; or a table, value of `by`
+    = such a list, in which `"*"` stands for all other values."""
+
+    slot_ms = in_ms("slot", "experiments.switchback")
+
+    @cached_property
+    def washout_ms(self) -> int:
+        """Milliseconds."""
+        at = "experiments.switchback.washout"
+        return 0 if self.washout is None else duration_ms(self.washout, at)
+
+    @cached_property
+    def by_value(self) -> dict[str, tuple[str, ...]]:
+        """Value of ``by`` → its arms; ``*``: of all others."""
+        return self.schedule if isinstance(self.schedule, dict) else {"*": self.schedule}
+
+
 class Experiment(Section, frozen=True, kw_only=True):
     """[[experiments]]: an A/B test (or A/B/C/…), whose arms events say."""
 
@@ -123,6 +157,12 @@ class Experiment(Section, frozen=True, kw_only=True):
     """Last day, included; without it the experiment goes on."""
     metrics: tuple[ExperimentMetric, ...] = (ExperimentMetric(name="ctr_ratio"),)
     """By what the arms are compared; without it `ctr_ratio`."""
+    unit: str = USER
+    """What is put into an arm: `user`, or another field of events that has an id, such as `store`
+    or `account_id`. All that happens under an id counts together, whoever the user is, from the day
+    on whose events say its arm."""
+    switchback: Switchback | None = None
+    """In place of `arm`: the arm follows from the time."""
     layer: str = ""
     """Experiments of one layer exclude each other: users in two of them are a problem."""
     holdout: bool = False
@@ -163,6 +203,14 @@ class Experiment(Section, frozen=True, kw_only=True):
     def paths(self) -> tuple[str, ...]:
         """Where events say the arm, as far as the experiment says it itself."""
         return several(self.arm)
+
+    @property
+    def unit_field(self) -> str | None:
+        """The field of events by whose values units are told apart; None: the unit is the user;
+        empty: time alone tells them apart."""
+        if self.switchback is not None:
+            return self.switchback.by
+        return None if self.unit == USER else self.unit
 
     @property
     def called(self) -> str:

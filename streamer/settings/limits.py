@@ -105,6 +105,16 @@ MAX_EXPERIMENTS = 256
 READOUT_SECONDS, READOUT_PARTS = 0.1, 20
 """Where the readouts of all experiments take longer than this, an exporter makes them no more often
 than that they take one in so many parts of its time."""
+MAX_UNITS = 16
+"""Units of experiments besides the user, each switchback experiment being one."""
+MAX_UNIT_VALUES = 20_000
+"""Ids of a unit in a partition, as their texts are stored: some 40 bytes each, again whenever a new
+one comes."""
+MIN_SLOT_MS = 60_000
+"""Shortest slot of a switchback experiment: what is at work longer than one makes slots depend on
+each other."""
+MAX_SCHEDULE_SLOTS = 10_000
+"""Slots of a schedule before it begins again."""
 MAX_FOUND_EXPERIMENTS = 256
 MAX_FOUND_DAYS = 90
 """Days after its first one after which an experiment is retired that settings do not name."""
@@ -406,6 +416,9 @@ class Limits(Section, frozen=True):
     """Rows of a partition for what users did on each day of any experiment, as many for events of
     users who may still enter one, for `time.max_lateness`, and as many for their arms; beyond it
     users are sampled."""
+    unit_values: int = MAX_UNIT_VALUES
+    """Ids of a unit of experiments in a partition, where the unit is neither the user nor a
+    dimension; of more a sample counts."""
     items: int = MAX_ITEM_ROWS
     """(item, segment, pane) of one window in a partition; beyond it items are sampled."""
     crossings: int = MAX_CROSSING_ROWS

@@ -296,6 +296,17 @@ class Settings(Section, frozen=True):
         )
 
     @cached_property
+    def unit_fields(self) -> tuple[str, ...]:
+        """Fields of events that are units of experiments, and no dimensions."""
+        named = dict.fromkeys(e.unit_field for e in self.experiments if e.unit_field)
+        return tuple(name for name in named if name not in self.dimension_names)
+
+    @property
+    def kept_fields(self) -> tuple[str, ...]:
+        """Fields of events whose values are kept: dimensions, then units."""
+        return (*self.dimension_names, *self.unit_fields)
+
+    @cached_property
     def user_dimensions(self) -> tuple[str, ...]:
         """The dimensions that users' days are kept by: those to be explored, and those by whose
         values outcomes are attributed."""
@@ -305,7 +316,8 @@ class Settings(Section, frozen=True):
 
     def arm_paths_of(self, experiment: Experiment) -> tuple[str, ...]:
         """Where events say the arm of an experiment; nothing where a dimension says it."""
-        own = () if experiment.dimension else several(self.experiments_defaults.arm)
+        is_said = experiment.dimension or experiment.switchback
+        own = () if is_said else several(self.experiments_defaults.arm)
         return experiment.paths or own
 
     @cached_property
@@ -322,6 +334,8 @@ class Settings(Section, frozen=True):
 
     def says_arm(self, experiment: Experiment) -> str:
         """What says the arm of an experiment, for people: a dimension, or its key at paths."""
+        if experiment.switchback is not None:
+            return "switchback.schedule"
         paths = ", ".join(self.arm_paths_of(experiment)) or "events of exposures"
         return experiment.dimension or f"{experiment.called} at {paths}"
 

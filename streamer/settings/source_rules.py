@@ -348,7 +348,7 @@ def _valid_lists(path: str, at: str) -> Lists:
 
 def _validate_fields(s: Settings, source: Source, at: str) -> None:
     own = (name for fields in s.custom_fields.values() for name in fields)
-    others = (*s.dimension_names, *s.policy_fields, *own)
+    others = (*s.kept_fields, *s.policy_fields, *own)
     every = tuple(
         dict.fromkeys((*(n for k in LINE_TYPES.values() for n in field_names(k)), *others))
     )
@@ -396,7 +396,7 @@ def _validate_kind_of_events(s: Settings, source: Source, kind: str, at: str) ->
     of_items = [lists for lists in lists_of(said.get("item_id", False), events) if lists]
     of_policies = s.policy_fields if kind == "impressions" else ()
     of_element = {*ELEMENT_FIELDS[kind], *of_policies, *s.custom_fields[kind]}
-    known = {*field_names(kind), *s.dimension_names, *of_element}
+    known = {*field_names(kind), *s.kept_fields, *of_element}
     own_fields = getattr(source, key).fields
     for name, field_source in said.items():
         if name not in known or (name == "item_id" and name not in needed):

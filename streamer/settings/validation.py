@@ -88,6 +88,10 @@ def _validate_limits(bounds: Limits) -> None:
         f"limits.segments = {bounds.segments}: at most {limits.MAX_SEGMENTS}",
     )
     require(
+        bounds.unit_values <= limits.MAX_USER_DAYS,
+        f"limits.unit_values = {bounds.unit_values}: at most {limits.MAX_USER_DAYS}",
+    )
+    require(
         bounds.flush_ms <= limits.MAX_FLUSH_MS,
         f"limits.flush_ms = {bounds.flush_ms}: at most {limits.MAX_FLUSH_MS}",
     )

@@ -34,13 +34,16 @@ class Contents(msgspec.Struct, frozen=True):
 
     ``fixed``: settings that cannot be changed in place → their values; ``fields``: log → our name
     of each field of its events → where it stands; ``listed``: settings that can be changed → what
-    they list; ``rollups``: by ``Rollup.key``, codes of what each keeps, [first, stop).
+    they list; ``units``: fields of events that are units of experiments, whose values are kept
+    behind those of dimensions; ``rollups``: by ``Rollup.key``, codes of what each keeps, [first,
+    stop).
     """
 
     fixed: dict[str, str]
     fields: dict[str, dict[str, str]]
     listed: dict[str, Listed]
     dimensions: list[str]
+    units: list[str]
     rollups: dict[str, list[tuple[int, int]]]
     windows: list[Span]
     kinds: list[str]
@@ -50,6 +53,11 @@ class Contents(msgspec.Struct, frozen=True):
     keeps_items: bool
     has_users: bool
     blocks: list[StoredStat]
+
+    @property
+    def kept_fields(self) -> list[str]:
+        """Fields of events whose values are kept."""
+        return [*self.dimensions, *self.units]
 
     def encode(self) -> bytes:
         """As it is stored."""
@@ -119,6 +127,7 @@ def contents_of(settings: Settings, catalogue: Catalogue) -> Contents:
         fields=_fields(settings),
         listed=_listed(settings, catalogue),
         dimensions=list(settings.dimension_names),
+        units=list(settings.unit_fields),
         rollups={rollup.key: rollup.spans for rollup in catalogue.rollups},
         windows=[(ring.pane_ms, ring.panes) for ring in rings_of(settings)],
         kinds=list(settings.feedback_kinds),
@@ -188,6 +197,7 @@ def _listed(settings: Settings, catalogue: Catalogue) -> dict[str, Listed]:
         "dimensions": {
             d.name: (d.name, repr((sorted(d.values), d.max_values))) for d in settings.dimensions
         },
+        "units of experiments": _plain(settings.unit_fields),
         "metrics.rollups": _plain(rollup.key for rollup in catalogue.rollups[1:]),
         "windows.lengths": {str(ms): (label, "") for label, ms in windows.lengths_ms.items()},
         "windows.day_before": _plain(windows.day_before),

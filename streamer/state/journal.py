@@ -333,6 +333,7 @@ class Journal:
             exposed_since_ms=p.exposed_since_ms(state),
             found_experiments=p.found_experiments(state),
             left_out_experiments=state["left_out_experiments"],
+            unit_bits=p.unit_bits,
             other_fields=self.other_fields,
         )
 

@@ -8,6 +8,7 @@ from typing import Any
 import cramjam
 import msgspec
 
+from streamer._core import UNIT_TABLES
 from streamer.encoding.segments import OTHER, Segment, segment_texts
 from streamer.errors import CodecError, DamagedError, StoreError
 from streamer.ingest.hash_key import HashKey
@@ -21,7 +22,7 @@ from streamer.state.snapshot import Header
 from streamer.state.topics import TopicState
 from streamer.stats.experiments.trials import all_since
 
-VERSION = 18
+VERSION = 19
 _PLACE = "the manifest"
 _EARLIER_MARK, _EARLIER_HEAD = b"smc1", 8
 
@@ -147,6 +148,8 @@ class Manifest(msgspec.Struct):
     """Experiments that events name and settings do not."""
     left_out_experiments: int = 0
     """Events that named one for which there was no room."""
+    unit_bits: dict[str, tuple[int, int]] = {}
+    """``Unit.name`` → how many bits are 0 of the hashes of its values, and of its rows."""
     other_fields: dict[str, dict[str, str]] = {}
     """``Contents.fields`` of logs that are not read any more, but were counted."""
 
@@ -168,7 +171,8 @@ class Manifest(msgspec.Struct):
 
     def header(self, texts: Texts) -> Header:
         """What readers show."""
-        values = texts.with_events(self.events)["values"]
+        contents = decode_contents(self.contents)
+        values = texts.with_events(self.events)["values"][: len(contents.dimensions)]
         return Header(
             commit=self.commit,
             stream_ms=self.stream_ms,
@@ -178,14 +182,12 @@ class Manifest(msgspec.Struct):
             unsettled=self.unsettled,
             join_gap=self.join_gap,
             dropped=self.dropped,
-            capped=tuple(events[OTHER] for events in self.events),
-            kept=tuple(tuple(its.unnamed) for its in texts.dimensions),
-            values=tuple(tuple(its.texts) for its in texts.dimensions),
+            capped=tuple(its["events"][OTHER] for its in values),
+            kept=tuple(tuple(its.unnamed) for its in texts.dimensions[: len(values)]),
+            values=tuple(tuple(its["texts"]) for its in values),
             segments=tuple(segment_texts(texts.segments, texts.rollups, values)),
             rollups=tuple(rollup for rollup, _ in texts.segments),
-            overflowed=dict(
-                zip(decode_contents(self.contents).rollups, self.overflowed, strict=True)
-            ),
+            overflowed=dict(zip(contents.rollups, self.overflowed, strict=True)),
             sample_bits=self.sample_bits,
             users_behind_ms=self.users_behind_ms,
             counted_since_ms=all_since(self.counted_since_ms, self.scopes),
@@ -207,6 +209,7 @@ class Manifest(msgspec.Struct):
             *self.users.values(),
             *self.experiment_days.values(),
             *of_series,
+            *(ref.name for table in UNIT_TABLES for ref in self.tables.get(table, [])),
         ]
 
     def blob_names(self) -> set[str]:

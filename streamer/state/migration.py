@@ -61,7 +61,7 @@ class PaneMigration:
         self.old, self.new = old, new
         self.rings = rings_after(old, new)
         self._codes = _codes_after(old.contents, new.contents)
-        self._dimensions = _places(old.contents.dimensions, new.contents.dimensions)
+        self._dimensions = _places(old.contents.kept_fields, new.contents.kept_fields)
         rollups = _places([*new.contents.rollups], [*old.contents.rollups])
         mapped = [(rollups[was], codes) for was, codes in segments["segments"]]
         kept = [(rollup, codes) for rollup, codes in mapped if rollup is not None]

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-from streamer._core import Core, PanicException
+from streamer._core import UNIT_TABLES, Core, PanicException
 from streamer.encoding.segments import ALL, Label, rollup_of, segment_texts
 from streamer.errors import CoreError, SumOverflowError
 from streamer.ingest.hash_key import HashKey
@@ -30,8 +30,16 @@ from streamer.settings.logs import NO_IDS, ClusterIds
 from streamer.settings.model import Settings
 from streamer.state.counted_since import NEVER_CHANGED, CountedSince
 from streamer.state.experiment_sums import ExperimentSums, FoundExperiment
-from streamer.stats.experiments.trials import Scope, all_since, scopes_after, wanted_days
+from streamer.state.unit_rows import UnitRows
+from streamer.stats.experiments.trials import (
+    Scope,
+    all_since,
+    all_wanted,
+    scopes_after,
+    wanted_days,
+)
 
+T = TypeVar("T")
 NEVER = -(2**62)
 """The arrival clock of a topic that has no records."""
 
@@ -175,9 +183,9 @@ class Partition:
         self.since_ms = dict.fromkeys(catalogue.experiment_measures.sums, 0)
         """Component of experiments → the stream time from which on it is counted; 0: always."""
         self.scopes: dict[str, Scope] = {
-            e.name: (days.start, days.stop, 0, 0) for e, days in wanted_days(trials).items()
+            what.name: (days.start, days.stop, 0, 0) for what, days in all_wanted(trials)
         }
-        """Exposure → the days that are wanted, and likewise."""
+        """Exposure or unit → the days that are wanted, and likewise."""
         self.day_before_since_ms = dict.fromkeys(catalogue.day_before.shapes.values(), 0)
         """``DayBefore.shapes`` → the stream time from which on the ring is counted; 0: always."""
         self.ranks: dict[str, int] = {}
@@ -240,7 +248,7 @@ class Partition:
 
     def exposed_since_ms(self, state: Mapping[str, Any]) -> dict[str, int]:
         """Name of an ``Exposure`` → when it exposed a user first, by what the core says."""
-        exposures = wanted_days(self.catalogue.experiment_measures.trials)
+        exposures = wanted_days(self.catalogue.experiment_measures.of_users)
         found = zip(exposures, state["first_exposures_ms"], strict=False)  # then those of slots
         return {exposure.name: first_ms for exposure, first_ms in found if first_ms is not None}
 
@@ -268,7 +276,12 @@ class Partition:
     def segments(self) -> list[tuple[str, ...]]:
         """The values of each segment, as shown, by its number."""
         found = self.core.dimensions()
-        return segment_texts(found["segments"], self.rollup_places, found["values"])
+        values = self.of_dimensions(found["values"])
+        return segment_texts(found["segments"], self.rollup_places, values)
+
+    def of_dimensions(self, values: Sequence[T]) -> Sequence[T]:
+        """Of what there is of all fields whose values are kept, that of dimensions."""
+        return values[: len(self.settings.dimensions)]
 
     @property
     def label_names(self) -> list[str]:
@@ -281,6 +294,26 @@ class Partition:
         trials = self.catalogue.experiment_measures.counted
         keys = self.core.experiment_keys()
         return {trial.shape: key for trial, key in zip(trials, keys, strict=True)}
+
+    @property
+    def unit_rows(self) -> UnitRows:
+        """The rows of units that are not users."""
+        tables = {}
+        for table in UNIT_TABLES:
+            columns, _ = self.core.rows(table, 0, self.core.serials(table)[1] + 1)
+            tables[table] = (columns,) if columns else ()
+        return UnitRows(tables, self.unit_bits, self.key, self.since_ms, self.scopes)
+
+    @property
+    def unit_bits(self) -> dict[str, tuple[int, int]]:
+        """``Unit.name`` → how many bits are 0 of the hashes of its values, and of its rows."""
+        units = self.catalogue.experiment_measures.by_unit
+        return {unit.name: bits for unit, bits in zip(units, self.core.unit_bits(), strict=True)}
+
+    def restore_unit_bits(self, bits: Mapping[str, tuple[int, int]]) -> None:
+        """Take over what ``unit_bits`` was."""
+        units = self.catalogue.experiment_measures.by_unit
+        self.core.restore_unit_bits([bits.get(unit.name, (0, 0)) for unit in units])
 
     @property
     def experiment_sums(self) -> ExperimentSums:

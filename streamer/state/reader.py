@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import cast
 
+from streamer._core import UNIT_TABLES
 from streamer.errors import CodecError, DamagedError, StoreError
 from streamer.settings import limits
 from streamer.state import codec
@@ -19,6 +20,7 @@ from streamer.state.manifest import Manifest, Texts, decode
 from streamer.state.panes import Pane, chosen, split
 from streamer.state.snapshot import SeriesView, View
 from streamer.state.store import Store, Stored
+from streamer.state.unit_rows import UnitRows
 
 
 @dataclass(frozen=True)
@@ -228,7 +230,20 @@ def _view(manifest: Manifest, blobs: Mapping[str, _Blob], experiments: Experimen
             shape: SeriesView(t.since_ms, texts.series[shape], _panes(t.panes, blobs))
             for shape, t in manifest.series.items()
         },
+        _units(manifest, blobs),
     )
+
+
+def _units(manifest: Manifest, blobs: Mapping[str, _Blob]) -> UnitRows | None:
+    """The rows of units of experiments, where these are not users."""
+    if not manifest.unit_bits:
+        return None
+    tables = {
+        table: tuple(blobs[ref.name].columns for ref in manifest.tables.get(table, []))
+        for table in UNIT_TABLES
+    }
+    of = (manifest.unit_bits, manifest.hash_key, manifest.counted_since_ms, manifest.scopes)
+    return UnitRows(tables, *of)
 
 
 def _panes(names: Mapping[str, Sequence[int]], blobs: Mapping[str, _Blob]) -> dict[int, Pane]:

@@ -203,6 +203,7 @@ def restore_labels(partition: Partition, manifest: Manifest, texts: Texts) -> No
     ]
     partition.core.restore_found_experiments(found, manifest.left_out_experiments)
     partition.core.restore_experiments(labels, final_ms, bits)
+    partition.restore_unit_bits(manifest.unit_bits)
 
 
 async def _load_panes(

@@ -12,6 +12,7 @@ from streamer.state.experiment_sums import ExperimentSums, FoundExperiment
 from streamer.state.panes import Pane, split
 from streamer.state.partition import PaneSeries, Partition
 from streamer.state.topics import TopicState
+from streamer.state.unit_rows import UnitRows
 
 Panes = dict[int, Pane]
 UserSums = dict[int, tuple[I64, I64]]
@@ -84,12 +85,14 @@ class View:
     experiments: ExperimentSums = field(default_factory=ExperimentSums)
     series: Mapping[str, SeriesView] = field(default_factory=dict)
     """``AlertSeries.shape``, ``ItemCounts.shape``, ``Crossings.shape`` → what is kept of it."""
+    units: UnitRows | None = None
+    """Where units of experiments are not users."""
 
 
 def header_of(partition: Partition, commit: int = 0) -> Header:
     """The header of a partition in memory."""
     state = partition.state()
-    values, counted = state["dimensions"]["values"], state["logs"]
+    values, counted = partition.of_dimensions(state["dimensions"]["values"]), state["logs"]
     segments = state["dimensions"]["segments"]
     return Header(
         commit=commit,
@@ -133,7 +136,8 @@ def view_of(partition: Partition) -> View:
     since = zip(partition.series, partition.series_since_ms, strict=True)
     series = {s.declared.shape: _series(s, since_ms) for s, since_ms in since}
     experiments = partition.experiment_sums
-    return View(header_of(partition), panes_of(partition), users, experiments, series)
+    units = partition.unit_rows if partition.catalogue.experiment_measures.by_unit else None
+    return View(header_of(partition), panes_of(partition), users, experiments, series, units)
 
 
 def _series(series: PaneSeries, since_ms: int) -> SeriesView:

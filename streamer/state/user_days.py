@@ -89,7 +89,7 @@ class DaysBefore:
 
     def sums_in(self, partition: Partition) -> Mapping[str, Columns]:
         """The sums, under an empty text."""
-        at = partition.catalogue.experiment_measures.trials.index(self.trial)
+        at = partition.catalogue.experiment_measures.of_users.index(self.trial)
         sums = partition.core.experiment_sums_before_start(at)
         return {} if sums is None else {"": sums}
 
@@ -124,11 +124,11 @@ class Place:
 def place_in(partition: Partition, trial: CompiledExperiment) -> Place | None:
     """Where a partition counts an experiment: of the settings, or one that was found."""
     measures = partition.catalogue.experiment_measures
-    if trial in measures.trials:
-        return Place(measures.trials.index(trial), trial, trial.arms)
+    if trial in measures.of_users:
+        return Place(measures.of_users.index(trial), trial, trial.arms)
     for slot, key, arms, *_ in partition.core.found_experiments():
         if key == trial.exposure.key:
-            return Place(len(measures.trials) + slot, measures.slots[slot], arms)
+            return Place(len(measures.of_users) + slot, measures.slots[slot], arms)
     return None
 
 
@@ -141,9 +141,9 @@ def is_counted(manifest: Manifest, trial: CompiledExperiment) -> bool:
 def pairs_in(partition: Partition) -> Counter[tuple[Arm, Arm]]:
     """Users who are in two experiments, by their arms; of the settings, or found."""
     measures = partition.catalogue.experiment_measures
-    arms = {i: (trial.name, trial.arms) for i, trial in enumerate(measures.trials)}
+    arms = {i: (trial.name, trial.arms) for i, trial in enumerate(measures.of_users)}
     for slot, key, names, *_ in partition.core.found_experiments():
-        arms[len(measures.trials) + slot] = (key, tuple(names))
+        arms[len(measures.of_users) + slot] = (key, tuple(names))
     counts: Counter[tuple[Arm, Arm]] = Counter()
     for first, a, second, b, users in partition.core.experiment_pairs():
         one = arms[first][0], arms[first][1][a - 1]

@@ -161,6 +161,31 @@ def test_pairs_and_interactions_of_files(
     assert (code, "no experiment 'd'; there are a, b, c" in err) == (2, True)
 
 
+def test_an_experiment_of_stores(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log, config = tmp_path / "log.ndjson", tmp_path / "streamer.toml"
+    made = [
+        {**event, "store": f"s{int(event['user_id'][1:]) % 20}"}
+        for event in assigned.events(300, lambda user: {"prices": ("old", "new")[user % 2]}, 3)
+    ]
+    log.write_text("".join(json.dumps(event) + "\n" for event in made))
+    own = assigned.experiment("prices", arm="experiments", unit="store")
+    config.write_text(as_toml({"experiments": [own], "dimensions": []}))
+    files = (str(log), str(config))
+    code, out, _ = called(capsys, readout(files, "prices", "--json"))
+    document = json.loads(out)
+    assert (code, document["unit"]) == (0, "a value of store")
+    assert document["users"] == {"old": 10, "new": 10}
+    assert document["recommendation"]["action"] == "keep running"
+    code, out, _ = called(capsys, readout(files, "prices"))
+    assert "The unit is a value of store: this is what 'user' means here" in " ".join(out.split())
+    code, _, err = called(capsys, readout(files, "prices", "--from", "2026-11-03"))
+    assert code == 2
+    assert err == (
+        "streamer: --from and --to: it is made of rows of users, and the unit of experiment "
+        "'prices' is a value of store\n"
+    )
+
+
 def test_what_an_experiment_cannot_be_explored_by(
     site: tuple[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:

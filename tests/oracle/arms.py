@@ -62,7 +62,7 @@ def saw_of(events: Iterable[Event], experiment: Experiment, settings: Settings) 
     """What fields of events, and events of exposures, say of an experiment's arms."""
     paths = paths_of(experiment, settings)
     for event in events:
-        if event.user_id is None or event.line:
+        if event.line:
             continue
         if event.experiment == experiment.called and event.arm in experiment.arms:
             yield Saw(event.event_ms, event.arm or "", "event", event)
@@ -74,7 +74,7 @@ def saw_of(events: Iterable[Event], experiment: Experiment, settings: Settings) 
 
 def paths_of(experiment: Experiment, settings: Settings) -> tuple[str, ...]:
     """Where events say the arm of an experiment: what it says itself, else the default."""
-    if experiment.dimension:
+    if experiment.dimension or experiment.switchback:
         return ()
     paths = experiment.arm or settings.experiments_defaults.arm
     return (paths,) if isinstance(paths, str) else paths

@@ -60,7 +60,7 @@ def values_of(verdict: Acceptance, joins: Joins, settings: Settings) -> Iterator
     for custom in settings.custom:
         for event in verdict.events:
             dims = effective_dims(event, joins)
-            named = dict(zip(settings.dimension_names, dims, strict=True))
+            named = dict(zip(settings.dimension_names, dims, strict=False))  # then units
             if all(named[dimension] in values for dimension, values in custom.where.items()):
                 for found in said(custom, event):
                     if found is not None:

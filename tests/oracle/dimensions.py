@@ -26,13 +26,15 @@ class Kept:
             for i, value in enumerate(event.dims):
                 if value is not None:
                     carried[i, event.partition].add(value)
+        units = (Dimension(name=name, max_values=10**9) for name in settings.unit_fields)
+        fields = (*settings.kept_dimensions, *units)
         self.by_partition = {
-            (i, partition): kept_of(values, settings.kept_dimensions[i], key)
+            (i, partition): kept_of(values, fields[i], key)
             for (i, partition), values in carried.items()
         }
         self.overall = [
             kept_of(set().union(*(v for (j, _), v in self.by_partition.items() if j == i)), d, key)
-            for i, d in enumerate(settings.kept_dimensions)
+            for i, d in enumerate(fields)
         ]
 
     def shown(self, dims: Dims) -> tuple[str, ...]:
@@ -52,7 +54,7 @@ class Kept:
         return self.rolled_up(self.shown(dims))
 
     def rolled_up(self, values: tuple[str, ...]) -> set[Segment]:
-        named = dict(zip(self.settings.dimension_names, values, strict=True))
+        named = dict(zip(self.settings.dimension_names, values, strict=False))  # then units
         return {
             frozenset((name, named[name] if name in rollup else "all") for name in named)
             for rollup in self.settings.rollups

@@ -28,6 +28,7 @@ from .experiment_metrics import ONE, SHARES, parts_of, ratio_of, without_percent
 from .joining import Joins, join
 from .percentiles import two_digits
 from .shape import Event, Record
+from .units import Units
 from .user_days import Fact, User, facts_of, user_of
 
 MICROS = 1_000_000
@@ -108,7 +109,10 @@ def experiment_truth(verdict: Acceptance, joins: Joins, settings: Settings) -> E
         own = experiment.dimension
         if own not in did:
             did[own] = did_by_user(facts, own, kept, settings)
-        trial = Trial(experiment, verdict.events, did[own], kept, settings)
+        its = did[own]
+        if experiment.unit_field is not None:
+            its = did_by_unit(facts, experiment, kept, settings)
+        trial = Trial(experiment, verdict.events, its, kept, settings)
         for day in experiment.days:
             if day <= stream_ms // DAY_MS:
                 so_far = range(experiment.days.start, day + 1)
@@ -193,6 +197,20 @@ def did_by_user(
     return dict(found)
 
 
+def did_by_unit(
+    facts: Iterable[Fact], experiment: Experiment, kept: Kept, settings: Settings
+) -> dict[User, list[Did]]:
+    """What happened in every unit of an experiment whose unit is not the user."""
+    found: dict[User, list[Did]] = defaultdict(list)
+    units = Units(experiment, kept, settings)
+    for fact in facts:
+        unit = units.of(fact.dims, fact.event_ms)
+        if unit is not None:
+            did = Did(unit.at_ms, "", fact.component, fact.amount, ())
+            found[unit.user].append(did)
+    return dict(found)
+
+
 class Trial:
     """One experiment, and what its users did."""
 
@@ -208,11 +226,16 @@ class Trial:
         own = experiment.dimension
         dimension = settings.dimension_names.index(own) if own else None
         self.saw: dict[User, list[Saw]] = defaultdict(list)
-        for saw in saw_of(events, experiment, settings):
-            self.saw[user_of(saw.event)].append(saw)
-        for event in (e for e in events if e.topic == "impressions" and e.user_id is not None):
+        every = list(saw_of(events, experiment, settings))
+        for event in (e for e in events if e.topic == "impressions"):
             if dimension is not None and (arm := kept.shown(event.dims)[dimension]) in self.arms:
-                self.saw[user_of(event)].append(Saw(event.event_ms, arm, "dimension", event))
+                every.append(Saw(event.event_ms, arm, "dimension", event))
+        if experiment.unit_field is None:
+            for saw in every:
+                if saw.event.user_id is not None:
+                    self.saw[user_of(saw.event)].append(saw)
+        else:
+            self.saw |= Units(experiment, kept, settings).saw(events, every)
         self.counted: dict[User, list[Did]] = {}
         self.outcomes = {
             user: [one for one in its if one.component == "outcomes"] for user, its in did.items()
@@ -341,7 +364,7 @@ class Trial:
         """What is added up of a metric: all, and of the primary one the days since a user's first,
         as 0."""
         found = {metric: range(10**6)}
-        if metric == self.primary:
+        if metric == self.primary and not self.experiment.switchback:
             spans = (range(1), range(1, 3), range(3, 7), range(7, 10**6))
             names = ("first day", "days 2-3", "days 4-7", "later")
             found |= {f"{metric} {name}": span for name, span in zip(names, spans, strict=True)}

@@ -22,11 +22,21 @@ from tests.support.site import Site
 from tests.support.visitors import FIRST, FIRST_MS, experiment, visits
 
 DAY_MS = 86_400_000
+SLOT_MS = DAY_MS // 4
+VISITS = visits(3, 40, FIRST_MS, 2, 0.2)
 LATER = FIRST + datetime.timedelta(days=40)
 EXPERIMENTS = [
     experiment(explore=["surface"]),
     experiment(name="later", start=LATER, explore=["surface"]),
     experiment(name="whole"),
+    {
+        "name": "surge",
+        "control": "A",
+        "split": {"A": 1, "B": 1},
+        "start": FIRST,
+        "end": FIRST + datetime.timedelta(days=1),
+        "switchback": {"by": "surface", "slot": "6h", "schedule": ["A", "B", "B", "A", "B", "A"]},
+    },
 ]
 
 
@@ -54,7 +64,7 @@ def site(redis_url: str) -> Iterator[Site]:
         "experiments": EXPERIMENTS,
     }
     with Site(parse(document)) as made:
-        made.add(visits(3, 40, FIRST_MS, 2, 0.2))
+        made.add(VISITS)
         yield made
 
 
@@ -149,7 +159,7 @@ def test_one_at_a_time_is_explored_and_others_are_answered(
 def test_the_list_pairs_and_interactions(site: Site) -> None:
     status, made = get(site, "/experiments")
     assert status == 200
-    assert [each["name"] for each in made["experiments"]] == ["ranker", "whole", "later"]
+    assert [each["name"] for each in made["experiments"]] == ["ranker", "whole", "surge", "later"]
     assert made["needs"]["not-started"] == 1
     some = get(site, "/experiments?only=not-started")[1]["experiments"]
     assert [each["name"] for each in some] == ["later"]
@@ -170,5 +180,20 @@ def test_the_list_pairs_and_interactions(site: Site) -> None:
     )
     assert get(site, "ranker?across=none") == (
         400,
-        "no experiment 'none'; there are ranker, later, whole",
+        "no experiment 'none'; there are ranker, later, whole, surge",
     )
+
+
+def test_a_switchback_says_its_unit_and_has_no_users(site: Site) -> None:
+    status, made = get(site, "surge")
+    assert (status, made["unit"]) == (200, "a slot of 6h of a value of surface")
+    assert sum(made["users"].values()) == len(
+        {(event["surface"], event["ts"] // SLOT_MS) for event in VISITS if "surface" in event}
+    )
+    assert any(note.startswith("The unit is a slot of 6h") for note in made["notes"])
+    why = "and the unit of experiment 'surge' is a slot of 6h of a value of surface"
+    assert get(site, "ranker?across=surge") == (
+        400,
+        f"across: it is made of rows of users, {why}",
+    )
+    assert get(site, "ranker")[1]["unit"] == "user"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 
 import msgspec
+import pytest
 
 from streamer.settings import limits
 from streamer.settings.load import parse
@@ -53,6 +54,16 @@ SETTINGS = parse(
                 "explore": LONG[1:],
             }
             for i in range(4)
+        ]
+        + [
+            {
+                "name": "stores",
+                "arm": "prices",
+                "unit": "store",
+                "control": "A",
+                "split": {"A": 1, "B": 1},
+                "start": datetime.date(2023, 11, 14),
+            }
         ],
     }
 )
@@ -80,11 +91,14 @@ def records() -> list[LogRecord]:
             "user_id": f"u{i}",
             "item_id": f"i{i}",
             "score": 0.3,
+            "prices": "A",
+            "store": longest(i, len(DIMENSIONS))[: limits.MAX_LABEL_CHARS],
         }
         found.append(LogRecord("impressions", 0, i, ts, msgspec.json.encode(event | values)))
     return found
 
 
+@pytest.mark.timeout(300)
 async def test_every_bound_may_be_filled_at_once(redis_url: str, redis_prefix: str) -> None:
     store = RedisStore(Redis(url=redis_url, prefix=redis_prefix))
     run = await start(store, SETTINGS, 1)

@@ -57,7 +57,21 @@ def canonical(partition: Partition) -> Canonical:
         "user_items": _user_items(partition, texts),
         "user_sums": _user_sums(partition),
         "series": [_series(partition, state["dimensions"], series) for series in partition.series],
+        "units": _units(partition),
     }
+
+
+def _units(partition: Partition) -> Canonical:
+    """Newest rows of units by what they are of, but for those of which nothing is left."""
+    found: Canonical = {}
+    for table, blobs in partition.unit_rows.tables.items():
+        for columns in blobs:
+            names = [name for name in columns if " since " not in name and name != "first_ms"]
+            others = [name for name in columns if name not in names]
+            keys = zip(*(columns[name].tolist() for name in names), strict=True)
+            sums = zip(*(columns[name].tolist() for name in others), strict=True)
+            found |= {(table, *key): its for key, its in zip(keys, sums, strict=True)}
+    return {key: its for key, its in found.items() if any(its)}
 
 
 def combinations_of(partition: Partition) -> dict[int, tuple[str, ...]]:
@@ -222,7 +236,7 @@ def _series(
 ) -> dict[tuple[Any, ...], int]:
     """Sums by (pane, label as it is now, statistic)."""
     values = [{*of["kept"], "unknown", "all"} for of in dimensions["values"]]
-    kept = dict(zip(partition.settings.dimension_names, values, strict=True))
+    kept = dict(zip(partition.settings.dimension_names, values, strict=False))  # then units
     labels = [_shown(kept, label) for label in series.labels]
     if isinstance(series.declared, ItemCounts):
         return _summed(_of_items(series, labels))

@@ -8,6 +8,7 @@ from typing import Any
 
 from streamer.encoding.limbs import Columns
 from streamer.metrics.compared_metrics import ExperimentMeasures
+from streamer.query.unit_sums import UnitReadings
 from streamer.settings.durations import DAY_MS
 from streamer.settings.model import Settings
 from streamer.state.snapshot import View
@@ -19,6 +20,7 @@ from tests.oracle.oracle import records_of_log
 from tests.oracle.random_arms import with_arms
 from tests.oracle.random_experiments import settled, with_experiments
 from tests.oracle.random_log import random_log
+from tests.oracle.random_units import with_units
 from tests.oracle.shape import Record
 from tests.support.agreement import SETTINGS
 
@@ -28,11 +30,13 @@ NAMES = [name for name, settings in SETTINGS.items() if settings.dimensions]
 
 def with_log(seed: int, name: str, lines: int, partitions: int) -> tuple[Settings, list[Record]]:
     """Random settings of experiments, about half of which read arms of fields and of events of
-    exposures, and a random log most of whose users keep to an arm."""
+    exposures, some with stores or slots of time as units, and a random log most of whose users keep
+    to an arm."""
     base = SETTINGS[name]
     log = settled(random_log(seed, base, lines), base, Random(seed))
     settings = with_experiments(base, log, Random(seed))
     settings, log = with_arms(settings, log, Random(f"{name} {seed}"))
+    settings, log = with_units(settings, log, Random(f"units {name} {seed}"))
     return settings, records_of_log(log, settings, partitions=partitions)
 
 
@@ -53,8 +57,11 @@ def truth_from(measures: ExperimentMeasures, views: Sequence[View]) -> Experimen
     """What readers see of every experiment on every day."""
     truth = ExperimentTruth()
     stream_ms = max(v.header.stream_ms for v in views)
+    readings = UnitReadings().of(measures.settings, measures, views)
     for trial in measures.trials:
         parts = [part for v in views if (part := v.experiments.of(trial)) is not None]
+        if trial.unit is not None:
+            parts = list(readings[trial.unit].parts(trial))
         for day in range(trial.days.start, min(stream_ms // DAY_MS + 1, trial.days.stop)):
             none, *arms = cumulated(trial, parts, day).counts
             truth.active[trial.name, day] = sum(counts["active"] for counts in arms)

@@ -109,7 +109,9 @@ impl Crossings {
         if !is_in_sample(&[who], found.pane().bits) {
             return;
         }
-        let codes = dimensions.codes(combination).iter().copied();
+        let codes = dimensions.codes(combination)[..width - CODES]
+            .iter()
+            .copied();
         let row = found.change().rows.row(Key::of(who, codes.clone()));
         if row[WHO] == 0 {
             row[WHO] = who;
@@ -249,6 +251,7 @@ mod tests {
         let dimension = spec::Dimension {
             name: String::new(),
             max_values: 100,
+            is_sampled: false,
             values: Vec::new(),
         };
         Dimensions::new(HashKey(1, 2), &[dimension.clone(), dimension])

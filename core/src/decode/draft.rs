@@ -448,6 +448,7 @@ impl Draft {
             let is_empty = text.of(reading.record, &self.unescaped).is_empty();
             self.required(field, (!is_empty).then_some(()))?;
         }
+        self.check_dimensions(reading);
         Ok(())
     }
 

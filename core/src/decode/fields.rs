@@ -153,7 +153,7 @@ fields! {
     /// What it is worth, in currency units.
     Value = "value", Item(&[Conversions]), Number(at(0.0), most("MAX_VALUE"));
     /// See [dimensions](#dimensions); by default `variant` and `surface`.
-    Dimension(u8) = "dimensions.name", Event(COUNTED), Anything;
+    Dimension(u8) = "dimensions.name", Event(ALL), Anything;
     /// The arms of [experiments](experiments.md#arms) that its user is in.
     Arms(u8) = "experiments.arm", Event(ALL), Anything;
     /// See [off-policy](off-policy.md).

@@ -264,6 +264,11 @@ impl Exposures {
         self.versions.seal()
     }
 
+    /// The epoch after a seal is this one, if that is further on.
+    pub fn advance(&mut self, epoch: u32) {
+        self.versions.advance(epoch);
+    }
+
     /// User, arm and first exposure of the rows that last changed in the epochs [first, end).
     pub fn changed(&self, first: u32, end: u32) -> impl Iterator<Item = (u64, ArmOf, i64)> {
         let of = |row: u32| self.rows[row as usize].epoch;

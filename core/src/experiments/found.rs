@@ -50,7 +50,10 @@ impl FoundExperiments {
         Ok(Self {
             spec: spec.clone(),
             first,
-            declared: declared.map(|exposure| exposure.key.clone()).collect(),
+            declared: declared
+                .map(|exposure| exposure.key.clone())
+                .chain(spec.taken.iter().cloned())
+                .collect(),
             slots: vec![None; spec.slots],
             by_key: HashMap::new(),
             left_out: 0,
@@ -231,6 +234,7 @@ mod tests {
             most_bytes: 8,
             silent_days: 7,
             most_days: 20,
+            taken: vec![],
         };
         FoundExperiments::new(&spec, &exposures).unwrap()
     }

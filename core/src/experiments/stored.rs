@@ -94,6 +94,16 @@ impl Experiments {
         }
     }
 
+    /// The epoch of a table that was sealed is this one, if that is further on.
+    pub(super) fn advance(&mut self, table: ExperimentTable, epoch: u32) {
+        let tables = &mut self.tables;
+        match table {
+            ExperimentTable::Days => tables.days.advance(epoch),
+            ExperimentTable::Pending => tables.pending.advance(epoch),
+            ExperimentTable::Exposures => tables.exposures.advance(epoch),
+        }
+    }
+
     /// What is stored of rows of a table that last changed in the epochs [first, end).
     pub fn changed(&self, table: ExperimentTable, first: u32, end: u32) -> Columns {
         let tables = &self.tables;

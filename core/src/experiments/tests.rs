@@ -51,6 +51,7 @@ fn dimensions() -> Dimensions {
         name: name.to_owned(),
         values: values.iter().map(|value| (*value).to_owned()).collect(),
         max_values: 100,
+        is_sampled: false,
     };
     let both: [(&str, &[&str]); 2] = [("variant", &["A", "B"]), ("surface", &[])];
     Dimensions::new(HashKey(1, 2), &both.map(dimension))

@@ -268,6 +268,11 @@ impl UserDays {
         self.versions.seal()
     }
 
+    /// The epoch after a seal is this one, if that is further on.
+    pub fn advance(&mut self, epoch: u32) {
+        self.versions.advance(epoch);
+    }
+
     /// Key and sums of the rows that last changed in the epochs [first, end).
     pub fn changed(&self, first: u32, end: u32) -> impl Iterator<Item = (&UserDayKey, &[i64])> {
         let of = |row: u32| self.rows[row as usize].epoch;

@@ -3,7 +3,8 @@
 //! Of the values that the settings do not name, each dimension keeps those with the smallest hashes,
 //! so that the outcome does not depend on the order of arrival; all others are `other`. A value that
 //! is pushed out becomes `other`, in every combination that has it: their numbers stay, so several
-//! numbers may stand for one combination.
+//! numbers may stand for one combination. Where a dimension is sampled, one bit more of the hash has
+//! to be 0 each time that there are too many.
 //!
 //! A combination is kept as long as a row refers to it: `sweep` frees the numbers of all others.
 
@@ -13,13 +14,15 @@ use hashbrown::{DefaultHashBuilder, HashMap, HashSet, HashTable};
 
 use crate::changes::Combination;
 use crate::columns::LoadError;
-use crate::hash::{HashKey, mix};
+use crate::hash::{HashKey, in_sample, mix};
 use crate::spec;
 
 /// Codes that every dimension has: no value given, and values beyond the bound.
 pub const UNKNOWN: u32 = 0;
 pub const OTHER: u32 = 1;
 const CACHED: usize = 65_536;
+/// Of a hash, that a dimension that is sampled looks at.
+const MAX_BITS: u32 = 48;
 
 /// The value of each dimension of a combination, as a code.
 pub trait CombinationCodes {
@@ -36,6 +39,8 @@ pub struct DimensionValues {
     codes: HashMap<String, u32>,
     /// Hashes of the kept values that the settings do not name, with their codes.
     hashes: std::collections::BTreeMap<(u64, String), u32>,
+    /// Of a dimension that is sampled: so many bits of a hash are 0.
+    bits: u32,
 }
 
 impl DimensionValues {
@@ -47,31 +52,75 @@ impl DimensionValues {
             events: vec![0, 0],
             codes: HashMap::new(),
             hashes: Default::default(),
+            bits: 0,
         }
     }
 
-    /// The code of a value, and the code that it pushed out.
-    fn code(&mut self, key: &HashKey, text: &str) -> (u32, Option<u32>) {
+    /// The code of a value, and the codes that it pushed out.
+    fn code(&mut self, key: &HashKey, text: &str) -> (u32, Vec<u32>) {
         if text.is_empty() {
-            return (UNKNOWN, None);
+            return (UNKNOWN, Vec::new());
         }
         if let Some(code) = self.codes.get(text) {
-            return (*code, None);
+            return (*code, Vec::new());
         }
         if self.spec.values.iter().any(|value| value == text) {
-            return (self.add(text), None);
+            return (self.add(text), Vec::new());
         }
         let digest = key.of(text.as_bytes());
-        let mut gone = None;
-        if self.hashes.len() >= self.spec.max_values {
+        let mut gone = Vec::new();
+        if self.spec.is_sampled {
+            if in_sample(digest, self.bits) {
+                gone = self.make_room(self.spec.max_values.saturating_sub(1));
+            }
+            if !in_sample(digest, self.bits) {
+                return (OTHER, gone);
+            }
+        } else if self.hashes.len() >= self.spec.max_values {
             match self.hashes.last_key_value() {
-                Some(((largest, _), _)) if *largest > digest => gone = self.push_out(),
-                _ => return (OTHER, None),
+                Some(((largest, _), _)) if *largest > digest => gone.extend(self.push_out()),
+                _ => return (OTHER, gone),
             }
         }
         let code = self.add(text);
         self.hashes.insert((digest, text.to_owned()), code);
         (code, gone)
+    }
+
+    /// Lets no more than so many values be kept that the settings do not name; returns the codes of
+    /// those that are pushed out.
+    fn make_room(&mut self, most: usize) -> Vec<u32> {
+        let mut gone = Vec::new();
+        while self.hashes.len() > most {
+            if !self.spec.is_sampled || self.bits >= MAX_BITS {
+                gone.extend(self.push_out());
+                continue;
+            }
+            self.bits += 1;
+            while let Some(((largest, _), _)) = self.hashes.last_key_value()
+                && !in_sample(*largest, self.bits)
+            {
+                gone.extend(self.push_out());
+            }
+        }
+        gone
+    }
+
+    /// So many bits are 0 of the hashes of values that are kept whenever they come.
+    pub fn bits(&self) -> u32 {
+        let is_full = self.hashes.len() >= self.spec.max_values;
+        match self.hashes.last_key_value() {
+            _ if self.spec.is_sampled => self.bits,
+            Some(((largest, _), _)) if is_full => largest.leading_zeros() + 1,
+            _ => 0,
+        }
+    }
+
+    /// Values with other hashes are `other` from now on.
+    pub fn set_bits(&mut self, bits: u32) {
+        if self.spec.is_sampled {
+            self.bits = self.bits.max(bits.min(MAX_BITS));
+        }
     }
 
     fn add(&mut self, text: &str) -> u32 {
@@ -271,9 +320,9 @@ impl Dimensions {
             self.values[at].events[code as usize] += 1;
             is_cached &= code != OTHER;
             codes.push(code);
-            if let Some(gone) = gone {
-                before(self, (at, gone));
-                self.fold((at, gone));
+            if !gone.is_empty() {
+                gone.iter().for_each(|code| before(self, (at, *code)));
+                self.fold(at, &gone);
             }
         }
         let combination = self.number(&codes);
@@ -292,11 +341,12 @@ impl Dimensions {
         combination
     }
 
-    /// A code was pushed out: every combination that has it has `other` from now on.
-    fn fold(&mut self, (at, gone): PushedOut) {
+    /// Codes were pushed out: every combination that has one has `other` from now on.
+    fn fold(&mut self, at: usize, gone: &[u32]) {
+        let gone: HashSet<u32> = gone.iter().copied().collect();
         let of_it = self.codes.iter().skip(at).step_by(self.width());
         let changed = (0..).zip(of_it.zip(&self.epochs));
-        let changed = changed.filter(|(_, (code, epoch))| **code == gone && **epoch != FREE);
+        let changed = changed.filter(|(_, (code, epoch))| gone.contains(*code) && **epoch != FREE);
         let changed: Vec<Combination> = changed.map(|(combination, _)| combination).collect();
         for combination in changed {
             let hash = hash_of(self.codes(combination));
@@ -440,9 +490,7 @@ impl Dimensions {
         }
         for values in &mut self.values {
             // Values that the settings named then, and do not now.
-            while values.hashes.len() > values.spec.max_values {
-                values.push_out();
-            }
+            values.make_room(values.spec.max_values);
         }
     }
 
@@ -526,6 +574,7 @@ mod tests {
             name: "variant".into(),
             values: vec!["A".into()],
             max_values,
+            is_sampled: false,
         }
     }
 
@@ -543,6 +592,30 @@ mod tests {
             let others = dimensions.values[0].events[OTHER as usize];
             assert_eq!(others, 490);
             kept.push(dimensions.values[0].kept().join(","));
+        }
+        assert_eq!(kept[0], kept[1]);
+    }
+
+    #[test]
+    fn a_dimension_that_is_sampled_keeps_the_same_in_any_order() {
+        let texts: Vec<String> = (0..500).map(|i| format!("value-{i}")).collect();
+        let sampled = spec::Dimension {
+            is_sampled: true,
+            ..dimension(40)
+        };
+        let mut kept = Vec::new();
+        for order in [texts.clone(), texts.iter().rev().cloned().collect()] {
+            let mut dimensions = Dimensions::new(HashKey(1, 2), std::slice::from_ref(&sampled));
+            for text in &order {
+                dimensions.combination_of([text.as_str()].into_iter(), |_, _| ());
+            }
+            let values = &dimensions.values[0];
+            assert!(values.kept().len() <= 40 && values.kept().len() > 15);
+            assert!(values.bits() >= 3);
+            let is_kept = |text: &&str| in_sample(HashKey(1, 2).of(text.as_bytes()), values.bits());
+            let all = texts.iter().map(String::as_str).filter(is_kept);
+            assert_eq!(all.count(), values.kept().len());
+            kept.push((values.kept().join(","), values.bits()));
         }
         assert_eq!(kept[0], kept[1]);
     }

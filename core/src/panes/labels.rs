@@ -169,6 +169,7 @@ mod tests {
             name: String::new(),
             values: Vec::new(),
             max_values: 100,
+            is_sampled: false,
         };
         let dimensions = Dimensions::new(HashKey(1, 2), &[dimension.clone(), dimension]);
         let labels = Labels::of_rollups(&[vec![0, 1], vec![1]], limit);

@@ -43,7 +43,8 @@ impl Partition {
             | Table::Impressions
             | Table::Probes
             | Table::UserItems
-            | Table::OfExperiments(_) => {
+            | Table::OfExperiments(_)
+            | Table::OfUnits(_) => {
                 let mut spans = Vec::new();
                 for columns in blobs {
                     columns.rows()?;
@@ -108,6 +109,7 @@ impl Partition {
                 Ok(())
             }
             Table::OfExperiments(table) => self.counting.experiments.load(table, columns),
+            Table::OfUnits(table) => self.counting.units.load(table, columns),
             _ => match &mut self.counting.users {
                 Some(users) => users.load(columns, self.stream_ms),
                 None => Ok(()),

@@ -60,6 +60,7 @@ impl Partition {
                 self.counting.users.as_ref().map_or(0, |x| x.epoch().into()),
             ),
             Table::OfExperiments(table) => (0, u64::from(self.counting.experiments.epoch(table))),
+            Table::OfUnits(table) => (0, u64::from(self.counting.units.epoch(table))),
         }
     }
 
@@ -79,6 +80,7 @@ impl Partition {
                 Some(users.map_or(NEVER, |users| users.oldest_unit(self.stream_ms)))
             }
             Table::OfExperiments(table) => Some(self.counting.experiments.horizon_ms(table)),
+            Table::OfUnits(table) => Some(self.counting.units.horizon_ms(table)),
         }
     }
 
@@ -93,6 +95,7 @@ impl Partition {
             users.seal();
         }
         self.counting.experiments.seal();
+        self.counting.units.seal();
     }
 
     /// What is stored of the rows with numbers (or epochs) in [first, end).
@@ -112,6 +115,7 @@ impl Partition {
                 users.map_or_else(Columns::default, |users| users.changed(since, until))
             }
             Table::OfExperiments(table) => self.counting.experiments.changed(table, since, until),
+            Table::OfUnits(table) => self.counting.units.changed(table, since, until),
         }
     }
 
@@ -139,6 +143,7 @@ impl Partition {
             Table::OfExperiments(table) => {
                 return Some(self.counting.experiments.live(table, firsts));
             }
+            Table::OfUnits(table) => return Some(self.counting.units.live(table, firsts)),
             Table::Retained => self
                 .attribution
                 .retained

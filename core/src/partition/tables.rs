@@ -5,6 +5,7 @@ use crate::changes::ItemOf;
 use crate::columns::{Columns, LoadError, StoredRow, stored_row};
 use crate::custom::Values;
 use crate::experiments;
+use crate::experiments::units::UnitTable;
 use crate::users;
 use crate::weights::{MAX_POLICIES, Weight, Weights};
 
@@ -22,6 +23,7 @@ pub enum Table {
     Viewings,
     UserItems,
     OfExperiments(experiments::ExperimentTable),
+    OfUnits(UnitTable),
 }
 
 impl Table {
@@ -40,7 +42,9 @@ impl Table {
         ];
         let of_experiments = experiments::ExperimentTable::ALL.map(Self::OfExperiments);
         let combinations = std::iter::once(Self::Combinations);
-        combinations.chain(ids).chain(rows).chain(of_experiments)
+        let of_units = UnitTable::ALL.map(Self::OfUnits);
+        let rows = rows.into_iter().chain(of_experiments).chain(of_units);
+        combinations.chain(ids).chain(rows)
     }
 
     /// Under which it is stored; those of logs have the names of these, too.
@@ -56,6 +60,7 @@ impl Table {
             Self::Viewings => "viewings",
             Self::UserItems => "user_items",
             Self::OfExperiments(table) => table.name(),
+            Self::OfUnits(table) => table.name(),
         }
     }
 
@@ -66,7 +71,8 @@ impl Table {
             | Self::Probes
             | Self::Sessions
             | Self::Viewings
-            | Self::OfExperiments(_) => false,
+            | Self::OfExperiments(_)
+            | Self::OfUnits(_) => false,
             Self::Combinations
             | Self::Impressions
             | Self::Retained
@@ -83,6 +89,7 @@ impl Table {
             Self::Sessions | Self::Viewings => columns.largest("high_ms"),
             Self::UserItems => users::latest_unit(columns),
             Self::OfExperiments(table) => table.latest_ms(columns),
+            Self::OfUnits(table) => table.latest_ms(columns),
         }
     }
 }

@@ -44,7 +44,8 @@ pub fn counters<'py>(partition: &Partition, py: Python<'py>) -> PyResult<Bound<'
     found.set_item("exposures_final_ms", experiments.final_ms())?;
     found.set_item("day_sample_bits", experiments.sample_bits())?;
     found.set_item("first_exposures_ms", experiments.first_exposures_ms())?;
-    found.set_item("dropped_day_rows", experiments.dropped_rows())?;
+    let dropped = experiments.dropped_rows() + partition.counting.units.dropped_rows();
+    found.set_item("dropped_day_rows", dropped)?;
     found.set_item("left_out_experiments", experiments.found().left_out)?;
     found.set_item("users_refreshed_ms", users.map_or(0, |x| x.refreshed_ms()))?;
     Ok(found)
@@ -155,6 +156,8 @@ pub fn sizes<'py>(partition: &Partition, py: Python<'py>) -> PyResult<Bound<'py,
         ("users_rows", users.map_or(0, |users| users.rows())),
         ("user_days", counting.experiments.nbytes()),
         ("user_days_rows", counting.experiments.user_rows()),
+        ("units", counting.units.sizes().1),
+        ("units_rows", counting.units.sizes().0),
         ("exposures", counting.experiments.exposure_rows().1),
         ("exposures_rows", counting.experiments.exposure_rows().0),
         ("panes", counting.panes.bytes()),

@@ -1,5 +1,7 @@
 //! What Python says of experiments, once. Names stay there: here they are places.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 
 use crate::spec::sums::SumSpec;
@@ -18,6 +20,40 @@ pub struct ExperimentsSpec {
     pub trials: Vec<TrialSpec>,
     #[serde(default)]
     pub found: FoundSpec,
+    /// Those whose unit is not the user, by their units.
+    #[serde(default)]
+    pub units: Vec<UnitSpec>,
+}
+
+/// Experiments of one unit: a value of a dimension, or a slot of time of one.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UnitSpec {
+    /// Place of the dimension whose values are the units; None: everything is one.
+    pub dimension: Option<usize>,
+    /// Values that are kept whatever the sample of values.
+    pub named: Vec<String>,
+    /// In which time is cut: a unit is a slot then.
+    pub slots: Option<SlotsSpec>,
+    /// Under which rows are stored.
+    pub code: i64,
+    /// Their exposures and trials, of the sums of all.
+    pub experiments: Box<ExperimentsSpec>,
+}
+
+/// Slots of time, in each of which a value of the dimension has one arm of the only exposure.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SlotsSpec {
+    /// When the first one begins.
+    pub start_ms: i64,
+    pub length_ms: i64,
+    /// What is before this time of a slot counts for nothing.
+    pub washout_ms: i64,
+    /// Value → numbers of the arms of its slots, over and over.
+    pub schedule: BTreeMap<String, Vec<u32>>,
+    /// The same of all other values; empty: they are in no slot.
+    pub others: Vec<u32>,
 }
 
 /// Which experiments are looked for that are not declared.
@@ -35,6 +71,9 @@ pub struct FoundSpec {
     pub silent_days: i64,
     /// Days after its first one after which it is.
     pub most_days: i64,
+    /// Keys of declared experiments whose unit is another.
+    #[serde(default)]
+    pub taken: Vec<String>,
 }
 
 /// What exposes a user to one of the arms, on the first day or later.

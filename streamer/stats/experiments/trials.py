@@ -43,6 +43,43 @@ from streamer.stats.experiments.composite import BEFORE, NOW, names_of
 
 
 @dataclass(frozen=True)
+class Slots:
+    """Slots of time of an experiment, the first from ``start_ms`` on, and their arms over and over:
+    of some values, and of all others. ``washout_ms``: from its beginning, so much of a slot counts
+    for nothing."""
+
+    experiment: str
+    start_ms: int
+    length_ms: int
+    washout_ms: int
+    schedule: tuple[tuple[str, tuple[str, ...]], ...]
+    others: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What is put into arms in place of users: an id in a field of events, or a slot of time of
+    one. ``field`` empty: everything is one id."""
+
+    field: str
+    slots: Slots | None = None
+
+    @cached_property
+    def name(self) -> str:
+        """Under which it is stored what is counted, and since when."""
+        return f"unit {self.field!r} {self.slots or ''}".strip()
+
+    def code(self, since_ms: int) -> int:
+        """As ``Exposure.code``."""
+        return _code(self.name, since_ms)
+
+
+def _code(name: str, since_ms: int) -> int:
+    since = f"{name} since {since_ms}".encode()
+    return int.from_bytes(blake2b(since, digest_size=8).digest()) >> 2
+
+
+@dataclass(frozen=True)
 class Exposure:
     """What exposes a user: an impression under one of these values of a dimension, an event of any
     kind whose value at one of ``paths`` says one of them, or an event of exposures; on this day
@@ -56,19 +93,21 @@ class Exposure:
     dimension: str = ""
     paths: tuple[str, ...] = ()
     is_attributed: bool = False
+    unit: Unit | None = None
+    """None: the user."""
 
     @cached_property
     def name(self) -> str:
         """Under which it is stored what is counted, and since when."""
         how = "attributed" if self.is_attributed else "exposed"
         by = self.dimension or " or ".join(self.paths)
-        return f"{how} {self.key} by {by}={'|'.join(self.arms)} from {self.first_day}"
+        who = "" if self.unit is None else f", {self.unit.name}"
+        return f"{how} {self.key} by {by}={'|'.join(self.arms)} from {self.first_day}{who}"
 
     def code(self, since_ms: int) -> int:
         """A number below 2**62 for the rows that are counted since then: those counted before, with
         a gap, are others."""
-        name = f"{self.name} since {since_ms}".encode()
-        return int.from_bytes(blake2b(name, digest_size=8).digest()) >> 2
+        return _code(self.name, since_ms)
 
 
 AGES: dict[str, tuple[int, int]] = {
@@ -132,6 +171,11 @@ class CompiledExperiment:
     covariates: range
     measures: tuple[Measure, ...]
     exposure: Exposure
+
+    @property
+    def unit(self) -> Unit | None:
+        """What is put into arms; None: users."""
+        return self.exposure.unit
 
     @property
     def first_day(self) -> int:
@@ -308,6 +352,22 @@ def wanted_days(trials: Sequence[CompiledExperiment]) -> dict[Exposure, range]:
     return wanted
 
 
+def wanted_units(trials: Sequence[CompiledExperiment]) -> dict[Unit, range]:
+    """Units that are not users → the days that are wanted."""
+    wanted: dict[Unit, range] = {}
+    for exposure, days in wanted_days(trials).items():
+        if exposure.unit is not None:
+            known = wanted.get(exposure.unit, days)
+            first, stop = min(known.start, days.start), max(known.stop, days.stop)
+            wanted[exposure.unit] = range(first, stop)
+    return wanted
+
+
+def all_wanted(trials: Sequence[CompiledExperiment]) -> list[tuple[Exposure | Unit, range]]:
+    """Whatever is counted since a time of its own → the days that are wanted."""
+    return [*wanted_days(trials).items(), *wanted_units(trials).items()]
+
+
 def scopes_after(
     trials: Sequence[CompiledExperiment],
     known: Mapping[str, Scope],
@@ -318,16 +378,17 @@ def scopes_after(
     ``found``: key → first day of experiments that were counted without being declared."""
     days_found = found or {}
     scopes: dict[str, Scope] = {}
-    for exposure, days in wanted_days(trials).items():
-        first, end, before = days.start, days.stop, known.get(exposure.name)
+    for what, days in all_wanted(trials):
+        first, end, before = days.start, days.stop, known.get(what.name)
         if before is None:
-            is_found = exposure.key in days_found and not exposure.is_attributed
-            since_ms = days_found[exposure.key] * DAY_MS if is_found else stream_ms
-            scopes[exposure.name] = (first, end, since_ms, stream_ms)
+            since_ms = stream_ms
+            if isinstance(what, Exposure) and not what.is_attributed and what.unit is None:
+                since_ms = days_found[what.key] * DAY_MS if what.key in days_found else stream_ms
+            scopes[what.name] = (first, end, since_ms, stream_ms)
             continue
         is_whole = first >= before[0]
         if end > before[1]:  # what came after its end was not counted
             is_whole = is_whole and stream_ms // DAY_MS < before[1]
         since_ms = before[2] if is_whole else stream_ms
-        scopes[exposure.name] = (first, end, since_ms, before[3])
+        scopes[what.name] = (first, end, since_ms, before[3])
     return scopes
