@@ -133,7 +133,7 @@ def test_a_decision_is_kept_with_its_day() -> None:
     assert advice.action is Action.SHIP
     assert advice.since is not None
     assert (advice.since - FIRST).days == 3  # the end of the fourth day
-    assert "By today's look: keep running" in advice.reason
+    assert "Today's look says: keep running" in advice.reason
     assert stored_of(events, settings).read().recommendation == advice
     made = document(stored, stored.read())["recommendation"]
     assert made["words"] == f"ship B, since {advice.since}"

@@ -55,12 +55,16 @@ def against_reference(
     if past.value is None:
         return replace(found, reason="nothing was counted in the reference week")
     if past.value <= 0:
-        return replace(found, reason=f"the reference of {found.baseline:.4g} is not above 0")
+        return replace(
+            found, reason=f"the reference is {found.baseline:.4g}, and a change needs one above 0"
+        )
     if len(pairs) < LEAST_DAYS:
-        why = f"{len(pairs)} of at least {LEAST_DAYS} weekdays have traffic in both weeks"
+        why = (
+            f"{len(pairs)} weekdays had traffic in both weeks, and at least {LEAST_DAYS} are needed"
+        )
         return replace(found, status=Status.TOO_LITTLE, reason=why)
     if past.variance is None or present.variance is None:
-        why = "all traffic is of one random group of users"
+        why = "too few users: all are in one random group"
         return replace(found, status=Status.TOO_LITTLE, reason=why)
     noise = _noise(present, past, pairs, rule.level)
     return judged(found, float(past.value), noise, rule, (floor, unit))
