@@ -64,7 +64,7 @@ def events_page() -> str:
         (_shown_name(name), _shown_kinds(field), field.expected, field.about)
         for name, field in (*FIELDS.items(), *NAMED_BY_SETTINGS.items())
     ]
-    table = _table(("field", "in", "what it may hold", "what it is"), rows)
+    table = _table(("field", "in", "value", "meaning"), rows)
     return f"{before}{heading}\n{_NOTE}\n{table}{following}{after}"
 
 
@@ -100,32 +100,33 @@ def metrics_page() -> str:
     intro = f"""# Metrics
 
 {_NOTE}
-All series of `/metrics`, `/api/readings` and `streamer replay`; those of the processor are in
-`/metrics` alone. *window* series have the label
-`window`; *window* and *total* series of a family have one label for each dimension, where `all`
-stands for a rollup, `other` for values beyond the bound, `unknown` for a missing value.
-A ratio whose denominator is 0 is absent, never 0; its support is a series of its own.
+These are all series of `/metrics`, `/api/readings` and `streamer replay`. Only `/metrics` shows
+those of the processor. `streamer metrics NAME` explains one metric.
 
-Every metric is shown in the rollups that `metrics.detailed` names, by default the total. The other
-rollups of `metrics.rollups`, by default each dimension alone, show what is marked *brief*, and in
-brackets which series of it. Metrics of slates are brief for single dimensions only: where
-dimensions cross they need `metrics.detailed`.
+- **Labels.** Series of a *window* have the label `window`. Series of a *window* or a *total* have
+  one label for each dimension: `all` stands for a rollup, `other` for values beyond the bound,
+  `unknown` for a missing value.
+- **No data.** A ratio whose denominator is 0 is absent, never 0. Its support is a series of its
+  own.
+- **Rollups.** Rollups in `metrics.detailed` (by default the total) show every metric. The other
+  rollups of `metrics.rollups` (by default each dimension alone) show only *brief* metrics; a
+  condition in brackets says which series. Metrics of slates are brief for single dimensions only.
+- **Maturity.** `provisional` counts all panes of the window, `mature` only those whose feedback can
+  no longer come.
+- **Users.** Exact definitions of metrics of users, sessions and dwell: [engagement](engagement.md).
+- **Slates.** In formulas `k` is the cut-off, `h(k)` the number of relevant items among the first k,
+  `h(i)` among the first i, and `r` in the whole slate. An item is relevant if its feedback has a
+  gain above 0. `over` names the slates of the mean, `convention` the definition
+  ([ranking](ranking.md)).
+- **Sources.** {sources}.
 
-`maturity`: `provisional` counts all panes of the window, `mature` only those whose feedback can no
-longer come. What the metrics of users, sessions and dwell mean to the letter is in
-[engagement.md](engagement.md). `streamer metrics NAME` explains one metric.
-
-Formulas of slates: `k` is the cut-off, `h(k)` how many of the first k items are relevant, `h(i)` of
-the first i, `r` how many items of the slate are relevant: those that got feedback with a gain above
-0. `over` says which slates a mean is taken over, `convention`
-which of several definitions is meant ([ranking.md](ranking.md)).
-
-Intervals (`*_lower*`, `*_upper*`) are of 95 % and clustered by user. Those of values, such as money
-and times, need about 30 users with any. Of simulated windows that show one, so many held the truth
-(in brackets: how many windows show one; `python -m benchmarks.studies.group_coverage`):
+Intervals (`*_lower*`, `*_upper*`) are of 95 % and clustered by user. Intervals of values, such as
+money and times, need about 30 users with a value. The table shows how many intervals of simulated
+windows held the truth, and in brackets how many windows had an interval
+(`python -m benchmarks.studies.group_coverage`):
 
 {INTERVALS}
-Where no interval is shown, the value of so few users says little. Sources: {sources}.
+Without an interval, the value of so few users says little.
 """
     families: dict[str, list[Entry]] = {}
     for entry in entries():
@@ -134,18 +135,26 @@ Where no interval is shown, the value of so few users says little. Sources: {sou
 
 
 def _family(name: str, members: Sequence[Entry]) -> str:
-    head = ("name", "kind", "formula", "unit", "when empty", "meaning")
-    rows = []
-    for entry in members:
-        labels = f"{{{','.join(entry.labels)}}}" if entry.labels else ""
-        is_of_windows = entry.family in OF_WINDOWS
-        kind = f"{entry.scope} {entry.kind}" if is_of_windows else entry.kind
-        doc = entry.doc + (f" Source: {entry.source}." if entry.source else "")
-        if entry.brief:
-            kind += f", *brief*{entry.brief.removeprefix('brief')}"
-        rows.append((f"`{entry.name}{labels}`", kind, entry.formula, entry.unit, entry.empty, doc))
     title = name.replace("_", "-").capitalize()
-    return f"\n## {title}\n\n{_table(head, rows)}"
+    return f"\n## {title}\n" + "".join(map(_block, members))
+
+
+def _block(entry: Entry) -> str:
+    """One metric: its name, its meaning, and short lines."""
+    is_of_windows = entry.family in OF_WINDOWS
+    kind = f"{entry.scope} {entry.kind}" if is_of_windows else entry.kind
+    if entry.brief:
+        kind += f", *brief*{entry.brief.removeprefix('brief')}"
+    lines = {
+        "Formula": f"`{entry.formula}`",
+        "Unit": entry.unit,
+        "Kind": kind,
+        "Labels": ", ".join(f"`{label}`" for label in entry.labels),
+        "No data": entry.empty,
+        "Source": entry.source,
+    }
+    items = "".join(f"- {name}: {text}\n" for name, text in lines.items() if text)
+    return f"\n### `{entry.name}`\n\n{entry.doc}\n\n{items}"
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -182,18 +191,18 @@ def settings_page() -> str:
     intro = f"""# Settings
 
 {_NOTE}
-All in one TOML file (`-c streamer.toml`); every key is optional. Unknown keys are errors. An
-environment variable overrides a key: `STREAMER_KAFKA__BROKERS=…` (section, two underscores, key;
-lists and tables as TOML), or a list of tables: `STREAMER_EXPERIMENTS=[…]`. The name of a key with
-one underscore in place of two is an error; other variables are not looked at. Durations are a
-whole number and one of `ms s m h d`.
+All settings are in one TOML file (`-c streamer.toml`). Keys are optional, except those with the
+default `required`; unknown keys are errors. An environment variable overrides a key:
+`STREAMER_KAFKA__BROKERS=…` (section, two underscores, key; lists and tables as TOML), or a list of
+tables: `STREAMER_EXPERIMENTS=[…]`. A key with one underscore instead of two is an error; other
+variables are ignored. A duration is a whole number and one of `ms s m h d`.
 """
     docs = field_docs()
     defaults = model.Settings()
     parts = []
     for title, section in _sections("", model.Settings, defaults):
         kind = type(section)
-        meaning = (kind.__doc__ or "").partition(": ")[2]
+        meaning = " ".join((kind.__doc__ or "").partition(": ")[2].split())
         rows = [
             (
                 f"`{field.encode_name}`",

@@ -182,8 +182,8 @@ class MetricCheck(Check):
     gauges = (
         Gauge(
             *("value", "value"),
-            "Current value of the watched metric; where feedback may still come, that of the "
-            "newest window that cannot change any more.",
+            "Current value of the watched metric. If feedback may still come, it is the value "
+            "of the newest window that can no longer change.",
             *("the metric in the window", _METRIC),
             column="value",
         ),
@@ -196,20 +196,20 @@ class MetricCheck(Check):
             *("upper end of the value's interval", _METRIC),
         ),
         Gauge(
-            *("baseline", "baseline", "Baseline that the value is compared with."),
+            *("baseline", "baseline", "Baseline of the comparison."),
             "the metric in past windows without the highest and the lowest, or in a window before",
             _METRIC,
             column="baseline",
         ),
         Gauge(
             *("same_time_value", "same_time"),
-            "The metric at the same time on past days together, whatever the baseline of the "
-            "alert.",
+            "The metric at the same time on all past days together, independent of the alert's "
+            "baseline.",
             *("the metric at the same time on past days", _METRIC),
         ),
         Gauge(
             *("before_value", "before"),
-            "The metric in the window before, whatever the baseline of the alert.",
+            "The metric in the window before, independent of the alert's baseline.",
             *("the metric in the window before", _METRIC),
         ),
         Gauge(
@@ -223,13 +223,14 @@ class MetricCheck(Check):
         ),
         Gauge(
             *("change_lower_ratio", "change_low"),
-            "Lower end of the interval of the change; it includes variation between days.",
+            "Lower end of the interval of the change. The interval includes variation between "
+            "days.",
             "lower end of the change's interval",
             column="from",
         ),
         Gauge(
             *("change_upper_ratio", "change_high"),
-            "Upper end of the interval of the change: a fall is significant where it is below 0.",
+            "Upper end of the interval of the change. A fall is significant if this is below 0.",
             "upper end of the change's interval",
             column="to",
         ),
@@ -307,8 +308,8 @@ class TrafficCheck(Check):
         ),
         Gauge(
             *("traffic_usual", "usual", "Usual traffic at the same time."),
-            "trimmed mean (geometric) at the same time on past days, of the same weekday once four "
-            "weeks are known",
+            "trimmed mean (geometric) at the same time on past days; on the same weekday once "
+            "four weeks are known",
             _EVENTS,
         ),
         Gauge(
@@ -318,12 +319,12 @@ class TrafficCheck(Check):
         ),
         Gauge(
             *("traffic_change_lower_ratio", "change_low"),
-            "Lower end of the interval of the change of traffic, by the variation of past days.",
+            "Lower end of the interval of the traffic change, from the variation of past days.",
             "lower end of the interval",
         ),
         Gauge(
             *("traffic_change_upper_ratio", "change_high"),
-            *("Upper end of the interval of the change of traffic.", "upper end of the interval"),
+            *("Upper end of the interval of the traffic change.", "upper end of the interval"),
         ),
     )
 
@@ -360,8 +361,7 @@ class ReferenceCheck(Check):
     gauges = (
         Gauge(
             *("past_week_value", "value"),
-            "The metric over the past 7 whole days (UTC), which is compared with the reference "
-            "week.",
+            "The metric over the past 7 whole days (UTC), for comparison with the reference week.",
             *("the metric in 7 days", _METRIC),
         ),
         Gauge(
