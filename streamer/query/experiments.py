@@ -155,7 +155,7 @@ class ExperimentReadout:
         if self.experiment.decide != "at_end":
             return
         users, planned = sum(self.users.values()), self.experiment.planned_users
-        size = "" if planned is None else f", of {planned:,} users as planned ({users:,} so far)"
+        size = "" if planned is None else f" ({users:,} of {planned:,} planned users so far)"
         yield (
             f"One look after the last day, {self.experiment.end}, decides{size}; before that only "
             "harm is reported."

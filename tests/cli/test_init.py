@@ -97,8 +97,8 @@ def test_a_file_counts_right_after_two_edits_at_most(
 
 def test_the_tutorial_says_how_many_lines_were_edited() -> None:
     page = (Path(__file__).parents[2] / "docs" / "tutorial.md").read_text(encoding="utf-8")
-    rows = page.partition("lines edited")[2].splitlines()[2:7]
-    assert [int(row.split("|")[2].split()[0]) for row in rows] == [len(e) for e in EDITS.values()]
+    assert "four of five real logs need no edit, and one a single line" in " ".join(page.split())
+    assert sorted(len(edits) for edits in EDITS.values()) == [0, 0, 0, 0, 1]
 
 
 def test_parquet_files_are_proposed_and_counted_alike(

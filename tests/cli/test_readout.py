@@ -98,7 +98,7 @@ def test_an_experiment_is_explored_by_another_dimension(
     assert (code, err) == (0, "")
     words = " ".join(out.split())
     assert words.startswith(
-        "ranker: By surface, to explore, not to decide by: 3 values share alpha"
+        "ranker: By surface, for ideas and not for decisions: 3 values share alpha"
     )
     assert "Recommendation" not in words
     assert "holds at level 0.9833" in words  # 1 - 0.05 / 3
@@ -177,7 +177,7 @@ def test_an_experiment_of_stores(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert document["users"] == {"old": 10, "new": 10}
     assert document["recommendation"]["action"] == "keep running"
     code, out, _ = called(capsys, readout(files, "prices"))
-    assert "The unit is a value of store: this is what 'user' means here" in " ".join(out.split())
+    assert "The unit is a value of store: 'user' means this here" in " ".join(out.split())
     code, _, err = called(capsys, readout(files, "prices", "--from", "2026-11-03"))
     assert code == 2
     assert err == (

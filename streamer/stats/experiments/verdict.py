@@ -248,7 +248,7 @@ def _clear(plan: Plan, rule: Rule, evidence: Evidence) -> str:
 
 
 def _when(plan: Plan) -> str:
-    return " at the end" if plan.is_final else ", however often you look"
+    return ", judged once at the end" if plan.is_final else ", however often you look"
 
 
 def _harmless(plan: Plan, rule: Rule, evidence: Evidence) -> str:
