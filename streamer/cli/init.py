@@ -129,7 +129,7 @@ def _report(proposal: Proposal, made: Tried, samples: Sequence[SampledTopic]) ->
     refused = len(made.refused)
     ignored = f", {made.ignored:,} ignored" if made.ignored else ""
     more = f", {refused:,} refused" if refused else ""
-    head = f"of {made.records:,} records looked at {made.total:,} would be counted"
+    head = f"{made.total:,} events of {made.records:,} records would be counted"
     yield f"{head} ({counted}){ignored}{more}"
     for reason, n in made.reasons.most_common(_REASONS):
         yield f"refused: {n:,} {reason}"

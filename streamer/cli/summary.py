@@ -59,7 +59,7 @@ def summarise(settings: Settings, result: Readout, read: WhatWasRead) -> None:
             f"{older:,} impressions are older than {by_length[-1]}, and in no table: "
             "longer windows.lengths show them.",
         )
-    say(console, "All series: --prom or --json. What they mean: streamer metrics.")
+    say(console, "--prom or --json print all series; `streamer metrics` explains them.")
 
 
 def _others(

@@ -62,7 +62,7 @@ _ADVICE: Mapping[str, str] = {
 """Recommendations and their colours, what needs a decision first."""
 _COLUMNS = {"lift": "lift", "lower": "from", "upper": "to"}
 _PERCENTS = Override(f"^({'|'.join(_COLUMNS.values())})$", {"unit": PERCENT})
-_TOO_FEW = "too few users with any yet"
+_TOO_FEW = "too few users with a value yet"
 _NO_DIFFERENCE = (Step(None, "text"), Step(0, "text"))
 _ANYTIME = "The band holds at every look: act on it as soon as it excludes 0."
 _FIXED = (
@@ -296,5 +296,5 @@ class Experiments:
     def _outside(self) -> Panel:
         queries = [Query(self._of("outside_outcomes", _CHOSEN, "reason"), "{{reason}}")]
         text = self._text("outside_outcomes")
-        title = "Outcomes outside: which count towards no arm?"
+        title = "Outcomes outside: which are ignored?"
         return graph(title, text, NUMBER, queries, empty="none")

@@ -220,14 +220,14 @@ def _of_holdout(found: ExperimentReadout) -> str:
     metric = next(m for m in found.metrics if m.name == experiment.primary.name)
     its = metric.found.comparisons[0]
     return (
-        f"{metric.name} of users who get what was shipped since {experiment.start}, against those "
-        f"who are held out ({experiment.control}): {lift_words(its)}."
+        f"{metric.name} of users who get everything shipped since {experiment.start}, compared "
+        f"with the held-out users ({experiment.control}): {lift_words(its)}."
     )
 
 
 def sampled(ratio: float) -> str:
     """That only a share of the users is counted."""
-    return f"All figures are of a sample of {100 * ratio:.3g} % of the users"
+    return f"All figures come from a sample of {100 * ratio:.3g} % of the users"
 
 
 def minute(at_ms: int) -> str:

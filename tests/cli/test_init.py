@@ -179,7 +179,7 @@ def test_encoded_topics_are_proposed_by_their_schemas(
         (source,) = parse(tomllib.loads(said.out)).sources
         assert source.format == data_format
         assert (source.schemas is None) == (data_format == "json-schema")
-    assert "of 60 records looked at 60 would be counted" in said.err
+    assert "60 events of 60 records would be counted" in said.err
     assert main(["init", str(path)]) == 0
     plain = tomllib.loads(capsys.readouterr().out)["sources"][0]
     found = tomllib.loads(said.out)["sources"][0]
@@ -294,7 +294,7 @@ def test_what_to_do_next_names_files_that_are_there(
     line = b'{"event":"page_view","ts":1700000000000,"user_id":"u","session_id":"s"}\n'
     path, out = tmp_path / "log.ndjson", tmp_path / "mine.toml"
     _, _, err = init(path, line * 3, capsys)
-    assert "of 3 records looked at 3 would be counted (3 session events)" in err
+    assert "3 events of 3 records would be counted (3 session events)" in err
     replay = f"streamer replay {path} -c"
     assert f"next: save this as streamer.toml, then {replay} streamer.toml\n" in err
     assert main(["init", str(path), "-o", str(out)]) == 0
@@ -361,7 +361,7 @@ def test_a_wrong_item_is_seen(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         settings.write_text(SHOP.replace("ITEM", item), encoding="utf-8")
         assert main(["replay", str(file), "-c", str(settings), "--strict"]) == code
         out, err = capsys.readouterr()
-        joined = "of 60 clicks 0 joined an impression; item_id of clicks"
+        joined = "0 of 60 clicks joined an impression; item_id of clicks"
         assert (joined in err) == bool(code)
         assert ("60 of 60" in out) != bool(code)
         assert main(["replay", str(file), "-c", str(settings)]) == 0

@@ -428,7 +428,7 @@ def test_a_sample_of_the_users_is_said(
     assert plan["users"] < 280 * 1.5 * plan["user_sample_ratio"]
     _, out, _ = said(capsys, ["ctr_ratio", "--lift", "5%", *words])
     share = f"{100 * plan['user_sample_ratio']:.3g} % of the users"
-    assert f"\nAll figures are of a sample of {share}, and so are the needed ones.\n" in out
+    assert f"\nAll figures come from a sample of {share}, and so are the needed ones.\n" in out
 
 
 def test_what_is_not_known_before_the_start(
