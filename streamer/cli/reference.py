@@ -20,6 +20,7 @@ import msgspec
 from streamer.cli import arguments, generated, runbooks
 from streamer.cli.examples import EXAMPLES
 from streamer.cli.metrics import SOURCES
+from streamer.metrics.definition import DIMENSIONS
 from streamer.server.runbooks import NAME as RUNBOOKS
 from streamer.server.series import OF_WINDOWS, Entry, entries
 from streamer.settings import (
@@ -96,16 +97,14 @@ INTERVALS = """\
 
 def metrics_page() -> str:
     """The catalogue."""
-    sources = ", ".join(f"**{key}** {name}" for key, name in SOURCES.items())
     intro = f"""# Metrics
 
 {_NOTE}
 These are all series of `/metrics`, `/api/readings` and `streamer replay`. Only `/metrics` shows
 those of the processor. `streamer metrics NAME` explains one metric.
 
-- **Labels.** Series of a *window* have the label `window`. Series of a *window* or a *total* have
-  one label for each dimension: `all` stands for a rollup, `other` for values beyond the bound,
-  `unknown` for a missing value.
+- **Labels.** In the label of a dimension, `all` stands for a rollup, `other` for values beyond the
+  bound, and `unknown` for a missing value.
 - **No data.** A ratio whose denominator is 0 is absent, never 0. Its support is a series of its
   own.
 - **Rollups.** Rollups in `metrics.detailed` (by default the total) show every metric. The other
@@ -118,7 +117,6 @@ those of the processor. `streamer metrics NAME` explains one metric.
   `h(i)` among the first i, and `r` in the whole slate. An item is relevant if its feedback has a
   gain above 0. `over` names the slates of the mean, `convention` the definition
   ([ranking](ranking.md)).
-- **Sources.** {sources}.
 
 Intervals (`*_lower*`, `*_upper*`) are of 95 % and clustered by user. Intervals of values, such as
 money and times, need about 30 users with a value. The table shows how many intervals of simulated
@@ -141,17 +139,21 @@ def _family(name: str, members: Sequence[Entry]) -> str:
 
 def _block(entry: Entry) -> str:
     """One metric: its name, its meaning, and short lines."""
-    is_of_windows = entry.family in OF_WINDOWS
-    kind = f"{entry.scope} {entry.kind}" if is_of_windows else entry.kind
+    each = "each dimension"
+    kind = entry.kind
+    labels = [each if label == DIMENSIONS else f"`{label}`" for label in entry.labels]
+    if entry.family in OF_WINDOWS:
+        kind = f"{entry.scope} {entry.kind}"
+        labels = [*(["`window`"] if entry.scope == "window" else []), *labels, each]
     if entry.brief:
         kind += f", *brief*{entry.brief.removeprefix('brief')}"
     lines = {
         "Formula": f"`{entry.formula}`",
         "Unit": entry.unit,
         "Kind": kind,
-        "Labels": ", ".join(f"`{label}`" for label in entry.labels),
+        "Labels": ", ".join(labels),
         "No data": entry.empty,
-        "Source": entry.source,
+        "Source": "; ".join(SOURCES[key] for key in entry.source.split()),
     }
     items = "".join(f"- {name}: {text}\n" for name, text in lines.items() if text)
     return f"\n### `{entry.name}`\n\n{entry.doc}\n\n{items}"
