@@ -275,8 +275,8 @@ def diversity_loss(w: Sums) -> Iterator[Series]:
     empty="absent without users in the longest window",
 )
 def user_coverage(w: Sums) -> Iterator[Series]:
-    "Share of the known users with an impression; the number of known users is `items.users`,"
-    "if it is set."
+    """Share of the known users with an impression; the number of known users is `items.users`, if
+    it is set."""
     of_longest = w.users_of_longest(USERS)
     known = w.settings.items.users
     every = np.full(len(of_longest), known) if known else of_longest

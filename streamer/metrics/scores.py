@@ -82,7 +82,7 @@ for each in RATIOS:
     labels=_MATURITY,
 )
 def rmse(w: Sums) -> Iterator[Series]:
-    "Root of the mean squared error. The ends of its interval are the roots of the ends of mse."
+    """Root of the mean squared error. The ends of its interval are the roots of the ends of mse."""
     for series in MSE.series(w):
         yield replace(series, values=np.sqrt(series.values))
 

@@ -62,8 +62,8 @@ metric = Declarations()
     empty="absent where it is 0",
 )
 def window_sessions(w: Sums) -> Iterator[Series]:
-    "Sessions that ended in the window, by an explicit end or the gap. They are the support of"
-    "the other metrics of sessions."
+    """Sessions that ended in the window, by an explicit end or the gap. They are the support of the
+    other metrics of sessions."""
     yield count(w("sessions"))
 
 

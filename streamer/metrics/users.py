@@ -113,7 +113,7 @@ def window_positive_users(w: Sums) -> Iterator[Series]:
     source="P",
 )
 def clicks_per_user(w: Sums) -> Iterator[Series]:
-    "Clicks with a user, by event time, divided by the distinct users with an impression."
+    """Clicks with a user, by event time, divided by the distinct users with an impression."""
     yield ratio(w("clicks_of_users"), w.users(USERS))
 
 

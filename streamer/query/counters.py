@@ -70,7 +70,7 @@ def _events(known: CounterInputs) -> Iterator[Sample]:
 
 @series("accepted_total", labels=("topic",), formula="accepted events", unit="events", empty=_AT_0)
 def _accepted(known: CounterInputs) -> Iterator[Sample]:
-    "Events that were accepted and counted."
+    """Events that were accepted and counted."""
     return known.by_log(lambda topic: topic.accepted)
 
 
@@ -121,7 +121,7 @@ def _rejected(known: CounterInputs) -> Iterator[Sample]:
     empty=_AT_0,
 )
 def _ignored(known: CounterInputs) -> Iterator[Sample]:
-    "Records that a source excludes from counting."
+    """Records that a source excludes from counting."""
     return known.by_log(lambda topic: topic.ignored)
 
 
@@ -133,7 +133,7 @@ def _ignored(known: CounterInputs) -> Iterator[Sample]:
     empty=_AT_0,
 )
 def _anonymous(known: CounterInputs) -> Iterator[Sample]:
-    "Accepted events without a user. They count in no metric of users."
+    """Accepted events without a user. They count in no metric of users."""
     return known.by_log(lambda topic: topic.anonymous)
 
 
@@ -145,7 +145,7 @@ def _anonymous(known: CounterInputs) -> Iterator[Sample]:
     empty=_AT_0,
 )
 def _cut_values(known: CounterInputs) -> Iterator[Sample]:
-    "Values of dimensions that were cut because they are too long."
+    """Values of dimensions that were cut because they are too long."""
     return known.by_log(lambda topic: topic.cut_values)
 
 
@@ -157,7 +157,7 @@ def _cut_values(known: CounterInputs) -> Iterator[Sample]:
     empty=_AT_0,
 )
 def _unattributed(known: CounterInputs) -> Iterator[Sample]:
-    "Feedback that joined no impression and can no longer join one."
+    """Feedback that joined no impression and can no longer join one."""
     for kind in FEEDBACK:
         yield (kind,), sum(h.unattributed[kind] for h in known.headers)
 
@@ -183,8 +183,8 @@ def _unsettled(known: CounterInputs) -> Iterator[Sample]:
     empty=_AT_0,
 )
 def _capped(known: CounterInputs) -> Iterator[Sample]:
-    "Accepted events counted as `other`, because their value is beyond `max_values` of the"
-    "dimension."
+    """Accepted events counted as `other`, because their value is beyond `max_values` of the
+    dimension."""
     for i, name in enumerate(known.settings.dimension_names):
         yield (name,), sum(h.capped[i] for h in known.headers)
 
@@ -213,8 +213,8 @@ def _segments_capped(known: CounterInputs) -> Iterator[Sample]:
     empty=_AT_0,
 )
 def _join_gap(known: CounterInputs) -> Iterator[Sample]:
-    "Records older than the watermark of their topic while it was idle. Joins may have missed"
-    "them."
+    """Records older than the watermark of their topic while it was idle. Joins may have missed
+    them."""
     yield (), sum(h.join_gap for h in known.headers)
 
 
@@ -245,7 +245,7 @@ def _user_sample(known: CounterInputs) -> Iterator[Sample]:
     empty="absent where no family counts items",
 )
 def _item_sample(known: CounterInputs) -> Iterator[Sample]:
-    "Share of the items in metrics of items; 1: all items."
+    """Share of the items in metrics of items; 1: all items."""
     for label, ratio in known.item_samples.items():
         yield (label,), ratio
 

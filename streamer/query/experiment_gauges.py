@@ -54,7 +54,7 @@ def _inferences(
     empty="absent before the first day",
 )
 def _users(known: CounterInputs) -> Iterator[Sample]:
-    "Users in the comparison."
+    """Users in the comparison."""
     for found in _running(known):
         for arm, users in found.users.items():
             yield (found.experiment.name, arm), users
@@ -68,7 +68,7 @@ def _users(known: CounterInputs) -> Iterator[Sample]:
     empty="absent before the first day",
 )
 def _users_in_several_arms(known: CounterInputs) -> Iterator[Sample]:
-    "Users seen in more than one arm. They are excluded from the whole experiment."
+    """Users seen in more than one arm. They are excluded from the whole experiment."""
     for found in _running(known):
         yield (found.experiment.name,), found.users_in_several_arms
 
@@ -82,8 +82,8 @@ def _users_in_several_arms(known: CounterInputs) -> Iterator[Sample]:
     empty="absent before the first day",
 )
 def _outside(known: CounterInputs) -> Iterator[Sample]:
-    "Outcomes that are ignored, because their user had not seen an arm. Outcomes of users in"
-    "several arms are not included."
+    """Outcomes that are ignored, because their user had not seen an arm. Outcomes of users in
+    several arms are not included."""
     for found in _running(known):
         if found.outside is not None:
             yield (found.experiment.name, "before_exposure"), found.outside.before_exposure
@@ -98,7 +98,7 @@ def _outside(known: CounterInputs) -> Iterator[Sample]:
     empty="absent before the first day",
 )
 def _sample(known: CounterInputs) -> Iterator[Sample]:
-    "Share of the users in experiments, in the partition with the smallest share; 1: all users."
+    """Share of the users in experiments, in the partition with the smallest share; 1: all users."""
     for found in _running(known):
         yield (found.experiment.name,), found.user_sample_ratio
 
@@ -127,7 +127,7 @@ def _split(known: CounterInputs) -> Iterator[Sample]:
     empty=_UNDEFINED,
 )
 def _value(known: CounterInputs) -> Iterator[Sample]:
-    "The metric in an arm, since the start of the experiment."
+    """The metric in an arm, since the start of the experiment."""
     for found in _running(known):
         for metric in found.metrics:
             for arm in metric.found.arms:

@@ -62,7 +62,7 @@ _AT_0 = "shown at 0"
     empty=_WITHOUT_WORKERS,
 )
 def _owner(known: ProcessorInputs) -> Iterator[Sample]:
-    "1 for the worker that owns the partition, with its phase."
+    """1 for the worker that owns the partition, with its phase."""
     for report in known.reports:
         for partition, phase in report.owned.items():
             yield (str(partition), report.worker, phase), 1
@@ -120,7 +120,7 @@ def _omitted(known: ProcessorInputs) -> Iterator[Sample]:
     empty="absent for topics that were not read",
 )
 def _lost(known: ProcessorInputs) -> Iterator[Sample]:
-    "Records that Kafka deleted before they were read, or whose batch cannot be read."
+    """Records that Kafka deleted before they were read, or whose batch cannot be read."""
     return known.by_topic(lambda topic: topic.lost)
 
 
@@ -151,7 +151,7 @@ def _committed(known: ProcessorInputs) -> Iterator[Sample]:
 
 @series("ready", formula="1 if /readyz has no problem, else 0", unit="0 or 1", empty=_AT_0)
 def _ready(known: ProcessorInputs) -> Iterator[Sample]:
-    "1 if every partition has a worker and none waits (as /readyz)."
+    """1 if every partition has a worker and none waits (as /readyz)."""
     yield (), int(known.health.is_ready)
 
 
@@ -188,7 +188,7 @@ def _lag(known: ProcessorInputs) -> Iterator[Sample]:
     empty="absent while Kafka does not answer",
 )
 def _standstill(known: ProcessorInputs) -> Iterator[Sample]:
-    "Time that records of a partition have waited without a commit; 0 if none wait."
+    """Time that records of a partition have waited without a commit; 0 if none wait."""
     for partition, seconds in sorted(known.standstill_seconds.items()):
         yield (str(partition),), seconds
 
@@ -215,8 +215,8 @@ def _keyed(known: ProcessorInputs) -> Iterator[Sample]:
     empty=_AT_0,
 )
 def _unread(known: ProcessorInputs) -> Iterator[Sample]:
-    "1 while records of a topic are not read although they should count. /readyz gives the"
-    "reason."
+    """1 while records of a topic are not read although they should count. /readyz gives the
+    reason."""
     for topic in sorted({log.topic for log in known.settings.logs.values()} | known.unread.keys()):
         yield (topic,), int(topic in known.unread)
 

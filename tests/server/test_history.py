@@ -49,7 +49,7 @@ async def test_the_course_is_that_of_the_panes(site: Site) -> None:
         ("", 400, "name is missing: the metric, as in /api/metrics"),
         ("?name=ctr_rato", 404, "did you mean 'ctr_ratio'?"),
         ("?name=impressions_total", 404, "no metric 'impressions_total' of windows"),
-        ("?name=window_users", 404, "window_users has no history: it is made of users"),
+        ("?name=window_users", 404, "window_users has no history: distinct users are only known"),
         ("?name=ctr_ratio&window=7w", 400, "no window '7w'; there are 1m, 5m, 1h, 24h"),
         ("?name=ctr_ratio&split=nothing", 400, "no split 'nothing'; there are variant, surface"),
         ("?name=ctr_ratio&surface=moon", 400, "no surface 'moon'; there are "),
