@@ -18,7 +18,7 @@ from typing import Any
 
 from streamer.monitoring.files import boards
 from tests.support.compose import ROOT, SCRAPE_SECONDS
-from tests.support.drawing import Data, Line, Row, draw
+from tests.support.drawing import Data, Line, Row, draw, organized
 from tests.support.opened import asked, filled_in, opened, panels_of
 from tests.support.past_traffic import everything, stack_with_past
 
@@ -57,8 +57,9 @@ def draw_pages(prometheus: str, folder: Path, seconds: float) -> None:
             __rate_interval=f"{5 * SCRAPE_SECONDS}s",
         )
         data = {panel["id"]: data_of(prometheus, panel, chosen, span) for panel in panels_of(page)}
-        for panel in page["panels"]:
-            panel["title"] = filled_in(panel["title"], chosen)
+        for row in page["panels"]:
+            for panel in (row, *row.get("panels", ())):
+                panel["title"] = filled_in(panel["title"], chosen)
         draw(page, data, folder / f"{name}.png", span)
         print(f"{folder / name}.png: {len(data)} panels", flush=True)
 
@@ -66,7 +67,7 @@ def draw_pages(prometheus: str, folder: Path, seconds: float) -> None:
 def data_of(prometheus: str, panel: Any, chosen: dict[str, str], span: tuple[float, float]) -> Data:
     """The answers to the queries of a panel."""
     lines, rows = [], []
-    renamed = panel.get("transformations", [{}])[-1].get("options", {}).get("renameByName", {})
+    renamed = organized(panel).get("renameByName", {})
     refs = {}
     only = len(panel["targets"]) == 1
     for target in panel["targets"]:

@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import argparse
+import shutil
+import textwrap
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from streamer import __version__
 from streamer.cli.argument_types import count, date, hash_key, partition, port, positive, share
+from streamer.cli.examples import EXAMPLES, GROUPS
 from streamer.errors import UsageError
 from streamer.ingest.hash_key import FIXED_KEY
 from streamer.settings.names import nearest
 
-_FILES = "JSON, .csv or .tsv, all also .gz and .zst; .parquet; - is standard input (JSON)"
+_FILES = "JSON, .csv or .tsv files (also .gz, .zst), or .parquet; - is standard input (JSON)"
 SHELLS = ("bash", "zsh", "fish")
+_EXAMPLES_HEADING = "Examples:"
 
 
 _Add = Callable[[str, str], argparse.ArgumentParser]
+
+
+class _HelpFormatter(argparse.HelpFormatter):
+    """Wraps what a command does, and leaves its examples as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        if text.startswith(_EXAMPLES_HEADING):
+            return text
+        return super()._fill_text(text, width, indent)
 
 
 class Parser(argparse.ArgumentParser):
@@ -25,6 +38,28 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raise UsageError instead of exiting."""
         raise UsageError(f"{message}; see `{self.prog} --help`")
+
+
+class _TopParser(Parser):
+    """The parser of ``streamer`` itself, whose help lists the commands by what they are for."""
+
+    def format_help(self) -> str:
+        """The commands in groups, then the options."""
+        does = {name: command.description or "" for name, command in commands(self).items()}
+        widest = max(map(len, does))
+        room = max(40, shutil.get_terminal_size().columns) - widest - 6
+        lines = ["usage: streamer COMMAND [OPTION …]", "", str(self.description)]
+        for title, names in GROUPS.items():
+            lines += ["", f"{title}:"]
+            for name in names:
+                first, *rest = textwrap.wrap(does[name], room)
+                lines.append(f"  {name:<{widest}}  {first}")
+                lines += [f"{'':{widest + 4}}{line}" for line in rest]
+        lines += ["", "Options:", "  -h, --help  of a command: its arguments and examples"]
+        lines += ["  --version   print the version", "  --debug     show the traceback of an error"]
+        first_steps = (EXAMPLES["demo"][0], EXAMPLES["view"][0], EXAMPLES["init"][0])
+        lines += ["", _EXAMPLES_HEADING, *(f"  {each}" for each in first_steps)]
+        return "\n".join(lines) + "\n"
 
 
 def parser() -> Parser:
@@ -36,18 +71,27 @@ def parser() -> Parser:
         default=argparse.SUPPRESS,
         help="show the traceback of an error",
     )
-    top = Parser(
+    top = _TopParser(
         prog="streamer",
         description="Live, exact metrics of a recommender, from Kafka events.",
         parents=[shared],
         allow_abbrev=False,
     )
     top.add_argument("--version", action="version", version=f"streamer {__version__}")
-    added = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    added = top.add_subparsers(
+        dest="command", required=True, metavar="COMMAND", parser_class=Parser
+    )
 
     def command(name: str, text: str) -> argparse.ArgumentParser:
+        calls = "\n".join(f"  {each}" for each in EXAMPLES[name])
         return added.add_parser(
-            name, help=text, description=text, parents=[shared], allow_abbrev=False
+            name,
+            help=text,
+            description=text,
+            epilog=f"{_EXAMPLES_HEADING}\n{calls}",
+            formatter_class=_HelpFormatter,
+            parents=[shared],
+            allow_abbrev=False,
         )
 
     _add_init(command)
@@ -73,9 +117,23 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     given = next((word for word in arguments if not word.startswith("-")), None)
     if given is not None and given not in known:
         close = nearest(given, known)
-        meant = f"did you mean {close!r}?" if close else f"the commands are {', '.join(known)}"
-        raise UsageError(f"no command {given!r}: {meant}; see `streamer --help`")
-    return top.parse_args(arguments)
+        meant = f"did you mean {close!r}?" if close else f"the commands are {', '.join(known)};"
+        raise UsageError(f"no command {given!r}: {meant} see `streamer --help`")
+    args, unknown = top.parse_known_args(arguments)
+    if unknown:
+        raise UsageError(_not_understood(unknown[0], known[args.command]))
+    return args
+
+
+def _not_understood(word: str, command: argparse.ArgumentParser) -> str:
+    """What is wrong with a word that a command does not know."""
+    see = f"see `{command.prog} --help`"
+    if not word.startswith("-"):
+        return f"{word!r} is one argument too many; {see}"
+    given = word.partition("=")[0]
+    options = [name for action in command._actions for name in action.option_strings]
+    close = nearest(given, [name for name in options if name.startswith("--")])
+    return f"no option {given!r}: {f'did you mean {close!r}? ' if close else ''}{see}"
 
 
 def _settings(command: argparse.ArgumentParser) -> None:
@@ -83,7 +141,7 @@ def _settings(command: argparse.ArgumentParser) -> None:
         "-c",
         "--config",
         metavar="FILE",
-        help="settings file (TOML); without it: defaults and STREAMER_… environment variables",
+        help="settings file (TOML); default: built-in values and STREAMER_… environment variables",
     )
 
 
@@ -120,16 +178,17 @@ def _add_init(add: _Add) -> None:
         "--registry", metavar="URL", help="schema registry of topics in Avro or Protobuf"
     )
     init.add_argument(
-        "-c", "--config", metavar="FILE", help="settings with [kafka], for its security and brokers"
+        "-c",
+        "--config",
+        metavar="FILE",
+        help="settings file whose [kafka] has security and brokers",
     )
     init.add_argument(
-        "-o", "--out", metavar="PATH", help="a new file to write to (default: standard output)"
+        "-o", "--out", metavar="PATH", help="write to this new file (default: standard output)"
     )
+    init.add_argument("--strict", action="store_true", help="exit 1 if the events look implausible")
     init.add_argument(
-        "--strict", action="store_true", help="exit 1 if what was read is implausible"
-    )
-    init.add_argument(
-        "--no-input", action="store_true", help="ask nothing, also where a terminal could answer"
+        "--no-input", action="store_true", help="ask no questions, even in a terminal"
     )
 
 
@@ -152,7 +211,7 @@ def _add_live(add: _Add) -> None:
     rekey.add_argument(
         "--until-end",
         action="store_true",
-        help="end once everything that the sources hold is written (default: run until stopped)",
+        help="end once all events of the sources are written (default: run until stopped)",
     )
 
     export = add("export", "serve /metrics, /healthz, /readyz and /api from the state in Redis")
@@ -167,11 +226,11 @@ def _add_replay(add: _Add) -> None:
     _settings(replay)
     shape = replay.add_mutually_exclusive_group()
     shape.add_argument("--prom", action="store_true", help="print the Prometheus text format")
-    shape.add_argument("--json", action="store_true", help="print what /api/readings returns")
+    shape.add_argument("--json", action="store_true", help="print the same JSON as /api/readings")
     replay.add_argument(
         "--dead-letters",
         metavar="FILE",
-        help="a new file for the lines that are not counted, as JSON lines",
+        help="write the lines that are not counted to this new file, as JSON lines",
     )
     _strict(replay, ", or a mapping looks wrong")
     replay.add_argument(
@@ -179,7 +238,7 @@ def _add_replay(add: _Add) -> None:
         type=count,
         default=1,
         metavar="N",
-        help="count as on N partitions (default 1)",
+        help="count as if topics had N partitions (default 1)",
     )
     replay.add_argument(
         "--hash-key",
@@ -211,7 +270,7 @@ def _add_produce(add: _Add) -> None:
         "--create",
         type=count,
         metavar="PARTITIONS",
-        help="create missing topics; without FILE and --synthetic do only this",
+        help="create missing topics; without FILE and --synthetic, do nothing else",
     )
     produce.add_argument(
         "--retention",
@@ -231,22 +290,26 @@ def _add_view(add: _Add) -> None:
 def _add_plan(add: _Add) -> None:
     plan = add("plan", "print how many users and days an experiment takes to find a lift")
     _settings(plan)
-    plan.add_argument("metric", metavar="METRIC", help="e.g. ctr_ratio, as experiments have it")
+    plan.add_argument("metric", metavar="METRIC", help="a metric of experiments, e.g. ctr_ratio")
     plan.add_argument(
-        "--lift", type=share, required=True, metavar="SHARE", help="relative, e.g. 2%% or 0.02"
+        "--lift",
+        type=share,
+        required=True,
+        metavar="SHARE",
+        help="relative lift to find, e.g. 2%% or 0.02",
     )
     plan.add_argument(
         "--experiment",
         metavar="NAME",
         help="learn from this experiment: before its start from all users of its covariate days, "
-        "then from its control (default: all users of --file)",
+        "afterwards from its control group (default: all users of --file)",
     )
     _files(plan)
     plan.add_argument(
-        "--power", type=share, metavar="SHARE", help="probability to find it (default 0.8)"
+        "--power", type=share, metavar="SHARE", help="probability of finding the lift (default 0.8)"
     )
     plan.add_argument(
-        "--alpha", type=share, metavar="SHARE", help="false finds that are accepted (default 0.05)"
+        "--alpha", type=share, metavar="SHARE", help="accepted share of false finds (default 0.05)"
     )
     plan.add_argument(
         "--arms",
@@ -260,26 +323,31 @@ def _add_plan(add: _Add) -> None:
 
 def _add_readouts(add: _Add) -> None:
     readout = add(
-        "readout", "print an experiment, or without a name all of them, by what needs a decision"
+        "readout", "print an experiment, or without a name all experiments, most urgent first"
     )
     _settings(readout)
     readout.add_argument(
-        "experiment", nargs="?", metavar="EXPERIMENT", help="its name; without it: the list of all"
+        "experiment",
+        nargs="?",
+        metavar="EXPERIMENT",
+        help="name of the experiment (default: list all)",
     )
     readout.add_argument(
         "--only",
         choices=("harm", "broken", "ship", "no-effect", "running", "holdout", "not-started"),
-        help="of the list: experiments that need this",
+        metavar="NEED",
+        help="list only experiments with this need: harm, broken, ship, no-effect, running, "
+        "holdout or not-started",
     )
     readout.add_argument(
         "--pairs",
         action="store_true",
-        help="pairs of experiments: splits that depend on each other, layers, holdouts",
+        help="check pairs of experiments: dependent splits, layers, holdouts",
     )
     readout.add_argument(
         "--across",
         metavar="EXPERIMENT",
-        help="whether the lifts depend on the arm that users have in another experiment",
+        help="test whether the lifts depend on the users' arm in another experiment",
     )
     _files(readout)
     readout.add_argument(
@@ -291,17 +359,19 @@ def _add_readouts(add: _Add) -> None:
     readout.add_argument(
         "--by",
         metavar="DIMENSION",
-        help="explore: a readout for each value of a dimension of the experiment's explore",
+        help="explore: print a readout for each value of a dimension in `explore`",
     )
     readout.add_argument(
         "--json",
         action="store_true",
-        help="print what /api/experiments/NAME returns, or /api/experiments",
+        help="print the same JSON as /api/experiments/NAME or /api/experiments",
     )
 
-    report = add("report", "write an experiment as one HTML file, to be mailed or kept")
+    report = add("report", "write an experiment as one HTML file, to mail or keep")
     _settings(report)
-    report.add_argument("experiment", metavar="EXPERIMENT", help="its name in the settings")
+    report.add_argument(
+        "experiment", metavar="EXPERIMENT", help="name of the experiment in the settings"
+    )
     report.add_argument("--html", required=True, metavar="FILE", help="the file to write")
     report.add_argument("--by", metavar="DIMENSION", help="show its users by a dimension, too")
     _files(report)
@@ -314,9 +384,12 @@ def _add_look(add: _Add) -> None:
         "--strict", action="store_true", help="exit 1 at a warning (default: at an error)"
     )
 
-    metrics = add("metrics", "list the metrics: name, formula, unit, when absent")
+    metrics = add("metrics", "list the metrics with formula, unit and when they are absent")
     metrics.add_argument(
-        "name", nargs="?", metavar="NAME", help="only metrics whose name contains this, e.g. `ctr`"
+        "name",
+        nargs="?",
+        metavar="NAME",
+        help="list only metrics whose name contains this, e.g. `ctr`",
     )
     metrics.add_argument("--json", action="store_true", help="print it as JSON")
 
@@ -326,7 +399,11 @@ def _add_look(add: _Add) -> None:
     inspect = add("inspect", "print the owner, offsets and panes of partitions, as stored in Redis")
     _settings(inspect)
     inspect.add_argument(
-        "partition", nargs="?", type=partition, metavar="PARTITION", help="default: all"
+        "partition",
+        nargs="?",
+        type=partition,
+        metavar="PARTITION",
+        help="number of a partition (default: all)",
     )
     inspect.add_argument("--json", action="store_true", help="print it as JSON")
     what = inspect.add_mutually_exclusive_group()
@@ -338,15 +415,17 @@ def _add_look(add: _Add) -> None:
     what.add_argument(
         "--hash-key",
         action="store_true",
-        help="print only the secret key that ids are hashed with, for `streamer replay`",
+        help="print only the secret key of hashed ids, for `streamer replay`",
     )
 
     completion = add("completion", "print a shell script that completes commands and options")
-    completion.add_argument("shell", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))
+    completion.add_argument(
+        "shell", choices=SHELLS, metavar="SHELL", help="one of bash, zsh and fish"
+    )
 
 
 def _add_monitoring(add: _Add) -> None:
-    boards = add("dashboards", "write Grafana's dashboards for the settings, or upload them")
+    boards = add("dashboards", "write dashboards for Grafana from the settings, or upload them")
     boards.add_argument(
         "directory",
         nargs="?",
@@ -359,17 +438,17 @@ def _add_monitoring(add: _Add) -> None:
         "--prometheus",
         default="http://localhost:9090",
         metavar="URL",
-        help="Prometheus as Grafana reaches it, for provisioning/ (default %(default)s)",
+        help="address of Prometheus for Grafana, in provisioning/ (default %(default)s)",
     )
     boards.add_argument(
         "--path",
         metavar="PATH",
-        help="where Grafana finds the JSON files, for provisioning/ (default: DIR/dashboards)",
+        help="folder of the JSON files for Grafana, in provisioning/ (default: DIR/dashboards)",
     )
     _check(boards)
     _upload(boards)
 
-    rules = add("rules", "write Prometheus' alert rules for the settings, and routes for them")
+    rules = add("rules", "write alert rules for Prometheus from the settings, and routes for them")
     rules.add_argument(
         "directory",
         metavar="DIR",
@@ -379,22 +458,22 @@ def _add_monitoring(add: _Add) -> None:
     _page(rules)
     rules.add_argument(
         "--runbooks",
-        default="http://localhost:8080/operations.html",
         metavar="URL",
-        help="docs/operations.md as you publish it; the default, %(default)s, is where `make docs` "
-        "and `python -m http.server 8080 -d build/site` show it",
+        help="address of a page with a section for each alert (default: /runbooks of --page)",
     )
     _check(rules)
 
 
 def _upload(boards: argparse.ArgumentParser) -> None:
     boards.add_argument(
-        "--grafana", metavar="URL", help="upload the dashboards; a URL like https://grafana:3000"
+        "--grafana",
+        metavar="URL",
+        help="upload the dashboards to this URL, e.g. https://grafana:3000",
     )
     boards.add_argument(
         "--token-file",
         metavar="FILE",
-        help="with --grafana: a file with the token of a service account that may edit dashboards",
+        help="with --grafana: file with the token of a service account that may edit dashboards",
     )
     boards.add_argument(
         "--folder",
@@ -414,7 +493,8 @@ def _page(command: argparse.ArgumentParser) -> None:
         "--page",
         default="http://localhost:8000",
         metavar="URL",
-        help="an exporter's page, for links to it (default %(default)s)",
+        help="address of an exporter's page for readers of alerts, used in links (default "
+        "%(default)s)",
     )
 
 
@@ -422,5 +502,5 @@ def _check(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--check",
         action="store_true",
-        help="write nothing, and exit 1 if a file is not what would be written",
+        help="write nothing, and exit 1 if a file is not current",
     )

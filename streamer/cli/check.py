@@ -6,8 +6,9 @@ import argparse
 import asyncio
 import contextlib
 import os
+import sys
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence, Set
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from streamer.cli.check_alerts import alert_findings, stored_views
@@ -19,7 +20,8 @@ from streamer.cli.check_topics import (
     topic_findings,
     unread_findings,
 )
-from streamer.cli.finding import ERROR, OK, WARN, Finding, series_finding
+from streamer.cli.finding import ERROR, OK, WARN, Finding, in_sum, series_finding
+from streamer.cli.terminal import BAD, STRONG, console_of, say, waiting
 from streamer.errors import BrokerError, RegistryError
 from streamer.ingest.read_sample import ReadSample
 from streamer.ingest.sampling import sample_topics
@@ -52,22 +54,36 @@ def main(args: argparse.Namespace) -> int:
     tls_context(settings.exporter)
     if "debug" not in args:
         quiet()
-    print(Finding(OK, f"settings: {args.config or 'the defaults and the environment'}"))
-    return asyncio.run(_print(settings, {ERROR, WARN} if args.strict else {ERROR}))
+    wrong = {ERROR, WARN} if args.strict else {ERROR}
+    return asyncio.run(_print(settings, args.config or "the defaults and the environment", wrong))
 
 
-async def _print(settings: Settings, wrong: Set[str]) -> int:
-    """``wrong``: levels of findings that make the exit code 1."""
-    is_wrong = False
-    with contextlib.suppress(BrokerError):  # which the findings say
+async def _print(settings: Settings, source: str, wrong: Set[str]) -> int:
+    """Print the findings, and their sum. ``source``: of the settings; ``wrong``: levels of findings
+    that make the exit code 1."""
+    console, found = console_of(), list[Finding]()
+
+    def show(finding: Finding) -> None:
+        finding.print(console)
+        sys.stdout.flush()
+        found.append(finding)
+
+    show(Finding(OK, f"settings: {source}"))
+    left_out: Mapping[str, str] = {}
+    with waiting("asking Kafka"), contextlib.suppress(BrokerError):  # which the findings say
         settings, left_out = await resolve(settings)
-        for why in left_out.values():
-            what, _, fix = why.partition("; ")
-            print(Finding(WARN, what, fix), flush=True)
-            is_wrong |= WARN in wrong
-    async for finding in findings(settings):
-        print(finding, flush=True)
-        is_wrong |= finding.level in wrong
+    for why in left_out.values():
+        what, _, fix = why.partition("; ")
+        show(Finding(WARN, what, fix))
+    asked = findings(settings)
+    while True:
+        with waiting("asking Kafka and Redis"):
+            finding = await anext(asked, None)
+        if finding is None:
+            break
+        show(finding)
+    is_wrong = any(finding.level in wrong for finding in found)
+    say(console, in_sum(found), style=BAD if is_wrong else STRONG)
     return int(is_wrong)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from streamer.cli.finding import ERROR, OK, WARN, Finding
 from streamer.cli.rejection_report import RejectionReport
@@ -36,7 +36,8 @@ def topic_findings(
         if log not in described:
             is_ours = log == "dead_letters" or not settings.reads_sources
             key = f"set kafka.topics.{log}" if is_ours else "correct topics in [[sources]]"
-            yield Finding(ERROR, f"topic {name!r}: does not exist", f"create it, or {key}")
+            fix = f"`streamer produce --create 8` creates it; or {key}" if is_ours else key
+            yield Finding(ERROR, f"topic {name!r}: does not exist", fix)
     counts = {described[log].name: described[log].partitions for log in logs if log in described}
     if len(set(counts.values())) > 1:
         shown = ", ".join(f"{name} {n}" for name, n in counts.items())
@@ -45,10 +46,10 @@ def topic_findings(
     elif counts:
         n = next(iter(counts.values()))
         yield Finding(OK, f"topics: {', '.join(counts)}: {n} partitions each")
-    for log in logs:
-        if log in described:
-            yield _stamp_finding(described[log])
-            yield from _retention_findings(described[log])
+    there = [described[log] for log in logs if log in described]
+    yield from _stamp_findings(there)
+    for topic in there:
+        yield from _retention_findings(topic)
     for name, topic in described.items():
         cluster = logs[name].cluster if name in logs else None
         yield from _replication_findings(topic, brokers[cluster])
@@ -56,16 +57,27 @@ def topic_findings(
         yield from dead_letter_findings(described)
 
 
-def _stamp_finding(topic: TopicDescription) -> Finding:
-    what = f"topic {topic.name!r}: record timestamps are"
+def _stamp_findings(topics: Sequence[TopicDescription]) -> Iterator[Finding]:
+    """Whose clock record timestamps are of: one finding for all topics of which the same is so."""
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for topic in topics:
+        found.setdefault(_stamps(topic), []).append(repr(topic.name))
+    for (level, whose, fix), names in found.items():
+        noun = "topic" if len(names) == 1 else "topics"
+        what = f"{noun} {', '.join(names)}: record timestamps are {whose}"
+        yield Finding(level, what, fix)
+
+
+def _stamps(topic: TopicDescription) -> tuple[str, str, str]:
+    """The level, whose clock it is, and what to do."""
     if topic.is_stamped_by_broker:
-        return Finding(OK, f"{what} the broker's")
+        return OK, "the broker's", ""
     for name in ("message.timestamp.after.max.ms", "message.timestamp.difference.max.ms"):
         limit_ms = topic.limit(name)
         if limit_ms is not None:
-            return Finding(OK, f"{what} the producer's, at most {limit_ms / 1000:g} s ahead")
+            return OK, f"the producer's, at most {limit_ms / 1000:g} s ahead", ""
     fix = "set message.timestamp.type=LogAppendTime, or message.timestamp.after.max.ms=300000"
-    return Finding(WARN, f"{what} the producer's: one wrong clock makes all later events late", fix)
+    return WARN, "the producer's: one wrong clock makes all later events late", fix
 
 
 def _retention_findings(topic: TopicDescription) -> Iterator[Finding]:

@@ -3,14 +3,22 @@ run`` shows, too."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from streamer.query.series_estimate import ASSUMED, expected_series
+from rich.console import Console
+from rich.text import Text
+
+from streamer.cli.terminal import BAD, GOOD, WARNING, say, say_beside
+from streamer.formatting import counted
+from streamer.query.series_estimate import expected_series
 from streamer.settings.model import Settings
 from streamer.state.manifest import Manifest, Texts
 
 OK, WARN, ERROR = "ok", "warn", "error"
+_STYLES = {OK: GOOD, WARN: WARNING, ERROR: BAD}
+_INDENT = 7
 Stored = Sequence[tuple[Manifest, Texts]]
 """What is stored of each partition."""
 
@@ -26,14 +34,33 @@ class Finding:
     def __str__(self) -> str:
         return f"{self.level:<5}  {self.what}" + (f"  — {self.fix}" if self.fix else "")
 
+    def print(self, console: Console) -> None:
+        """Print it: on a terminal between its margins, elsewhere as one line."""
+        if not console.is_terminal:
+            console.print(Text(str(self)), soft_wrap=True)
+            return
+        say_beside(console, Text(f"{self.level:<{_INDENT}}", _STYLES[self.level]), self.what)
+        if self.fix:
+            say(console, f"→ {self.fix}", indent=_INDENT)
+
+
+def in_sum(findings: Sequence[Finding]) -> str:
+    """The last line.
+
+    >>> in_sum([Finding(WARN, "a"), Finding(OK, "b")]), in_sum([Finding(OK, "b")])
+    ('no errors, 1 warning', 'no errors, no warnings')
+    """
+    levels = Counter(finding.level for finding in findings)
+    counts = ((levels[level], noun) for level, noun in ((ERROR, "error"), (WARN, "warning")))
+    return ", ".join(counted(n, noun) if n else f"no {noun}s" for n, noun in counts)
+
 
 def series_finding(settings: Settings, stored: Stored) -> Finding:
     """How many series to expect, and a warning where ``exporter.series_warning`` is passed."""
     expected = expected_series(settings, values_seen(settings, stored))
-    what = f"series: at most {expected:,} on /metrics ({ASSUMED}"
+    what = f"series: at most {expected:,} on /metrics"
     if stored:
-        what += "; dimensions without named values with those stored so far"
-    what += ")"
+        what += ", by the values stored so far"
     bound = settings.exporter.series_warning
     if expected <= bound:
         return Finding(OK, what)

@@ -12,7 +12,8 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from streamer.cli.read_table import console_of, looked_at, print_read
+from streamer.cli.read_table import looked_at, print_read
+from streamer.cli.terminal import console_of, waiting
 from streamer.cli.wizard import Wizard, can_ask
 from streamer.errors import ProposalError, SourceError, StreamerError, UsageError
 from streamer.ingest.discovery.proposal import Proposal, propose
@@ -61,14 +62,17 @@ def main(args: argparse.Namespace) -> int:
         if args.brokers:
             settings = _with_brokers(settings, args.brokers)
         brokers = settings.kafka.brokers
-        samples = as_texts(asyncio.run(sample_last(settings, args.topic or ())), args.registry)
+        with waiting("reading the last records of the topics"):
+            found = asyncio.run(sample_last(settings, args.topic or ()))
+            samples = as_texts(found, args.registry)
         origin = ", ".join(sample.topic for sample in samples)
     asks = can_ask() and not args.no_input and STDIN not in args.files
     wizard = Wizard(console_of(is_stderr=True)) if asks else None
     proposal = propose(samples, origin, brokers, wizard)
     if args.files and STDIN not in args.files:  # the settings say which cells are numbers
         samples = _sample_files(args.files, proposal.settings, columns)
-    made = tried(proposal.settings, samples)
+    with waiting("trying the settings"):
+        made = tried(proposal.settings, samples)
     if made.are_too_many_refused:
         reasons = ", ".join(f"{n:,} {reason}" for reason, n in made.reasons.most_common(_REASONS))
         what = f"settings would refuse {len(made.refused):,} of {made.records:,} records"
@@ -125,7 +129,7 @@ def _report(proposal: Proposal, made: Tried, samples: Sequence[SampledTopic]) ->
     refused = len(made.refused)
     ignored = f", {made.ignored:,} ignored" if made.ignored else ""
     more = f", {refused:,} refused" if refused else ""
-    head = f"of {made.records:,} records looked at {made.total:,} would be counted"
+    head = f"{made.total:,} events of {made.records:,} records would be counted"
     yield f"{head} ({counted}){ignored}{more}"
     for reason, n in made.reasons.most_common(_REASONS):
         yield f"refused: {n:,} {reason}"

@@ -14,12 +14,11 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-
 from streamer._core import TOTAL_RING
+from streamer.cli.terminal import Column, Grid, console_of, name_column, say, text_column, waiting
 from streamer.encoding.packed import ring_and_pane
 from streamer.errors import CodecError, StoreError, UsageError
+from streamer.formatting import counted
 from streamer.ingest.hash_key import key_text
 from streamer.metrics.rings import Ring, rings_of
 from streamer.settings import limits
@@ -42,7 +41,8 @@ def main(args: argparse.Namespace) -> int:
         return 0
     if args.verify:
         return asyncio.run(_verify(settings, args.partition, args.json))
-    partitions = asyncio.run(_read(settings, args.partition))
+    with waiting("reading the state in Redis"):
+        partitions = asyncio.run(_read(settings, args.partition))
     if args.json:
         json.dump(partitions, sys.stdout, indent=2)
         print()
@@ -82,7 +82,8 @@ async def _numbers(store: RedisStore, partition: int | None) -> Sequence[int]:
 async def _verify(settings: Settings, partition: int | None, is_json: bool) -> int:
     store = RedisStore(settings.redis)
     try:
-        checks = [await verify(store, n) for n in await _numbers(store, partition)]
+        with waiting("reading all blobs in Redis"):
+            checks = [await verify(store, n) for n in await _numbers(store, partition)]
     finally:
         await store.close()
     if is_json:
@@ -164,35 +165,43 @@ def _moment(epoch_ms: int) -> str | None:
 
 
 def _print(partitions: list[dict[str, Any]]) -> None:
-    console = Console()
+    console = console_of()
     if not partitions:
-        console.print("nothing is stored yet")
+        say(console, "nothing is stored yet")
     for about in partitions:
         if about["commit"] is None:
-            console.print(f"partition {about['partition']}: nothing committed yet")
+            say(console, f"partition {about['partition']}: nothing committed yet")
             continue
         owner = ", ".join(about["workers"]) or "no live worker"
-        console.print(
+        say(
+            console,
             f"partition {about['partition']}: commit {about['commit']} at {about['committed']}, "
-            f"stream time {about['stream_time']}, owner {owner} (claim {about['claim']})"
+            f"stream time {about['stream_time']}, owner {owner} (claim {about['claim']})",
         )
-        table = Table(
-            "topic", "next offset", "arrival clock", "accepted", "dup", "late", "rejected"
-        )
-        for kind, t in about["topics"].items():
-            rejected = ", ".join(f"{k} {n}" for k, n in t["rejected"].items()) or "0"
-            cells = (t["next_offset"], t["arrival"], t["accepted"], t["duplicates"], t["late"])
-            table.add_row(kind, *map(str, cells), rejected)
-        console.print(table)
+        _topics(about["topics"]).print(console)
         for kind, t in about["topics"].items():
             for first, last in t["lost_ranges"]:
-                console.print(f"  {kind}: records {first} to {last} were lost")
+                say(console, f"{kind}: records {first} to {last} were lost", indent=2)
             if t["restarts"]:
-                console.print(f"  {kind}: the log was truncated or recreated {t['restarts']} times")
+                times = counted(t["restarts"], "time")
+                say(console, f"{kind}: the log was truncated or recreated {times}", indent=2)
         for label, w in about["windows"].items():
-            console.print(f"  window {label}: {w['panes']} panes, {w['oldest']} … {w['newest']}")
-        for name, t in about["tables"].items():
-            console.print(f"  table {name}: {t['rows']} rows in {t['blobs']} blobs")
+            span = f", {w['oldest']} to {w['newest']}" if w["oldest"] else ""
+            say(console, f"window {label}: {counted(w['panes'], 'pane')}{span}", indent=2)
+        for kind, t in about["tables"].items():
+            rows, blobs = counted(t["rows"], "row"), counted(t["blobs"], "blob")
+            say(console, f"table {kind}: {rows} in {blobs}", indent=2)
+
+
+def _topics(topics: dict[str, dict[str, Any]]) -> Grid:
+    counts = map(Column, ("accepted", "duplicates", "late"))
+    columns = (name_column("topic"), Column("next offset"), Column("arrival clock"), *counts)
+    table = Grid(*columns, text_column("rejected"))
+    for kind, t in topics.items():
+        rejected = ", ".join(f"{k} {n:,}" for k, n in t["rejected"].items()) or "0"
+        numbers = (f"{t[key]:,}" for key in ("accepted", "duplicates", "late"))
+        table.add(kind, f"{t['next_offset']:,}", t["arrival"] or "", *numbers, rejected)
+    return table
 
 
 @dataclass

@@ -13,8 +13,11 @@ import traceback
 from collections.abc import Sequence
 
 from streamer.cli.arguments import parse, parser
+from streamer.cli.terminal import complain, waiting
 from streamer.errors import StreamerError, UsageError
 
+_SLOW = ("check", "init", "inspect", "plan", "produce", "readout", "replay", "report", "view")
+"""Commands that read files or wait for others: a terminal shows at once that they are there."""
 EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141
 """What shells report for a process that SIGPIPE ended."""
@@ -29,7 +32,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             parser().print_help(sys.stderr)
             return UsageError.exit_code
         args = parse(arguments)
-        module = importlib.import_module(f"streamer.cli.{args.command}")
+        with waiting("starting") if args.command in _SLOW else contextlib.nullcontext():
+            module = importlib.import_module(f"streamer.cli.{args.command}")
         code = int(module.main(args))
         sys.stdout.flush()
         return code
@@ -48,9 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _failed(message: str, code: int, is_debug: bool) -> int:
     if is_debug:
         traceback.print_exc()
-    line = " ".join(message.split())
-    with contextlib.suppress(BrokenPipeError):
-        print(f"streamer: {line}", file=sys.stderr, flush=True)
+    complain(message)
     return code
 
 

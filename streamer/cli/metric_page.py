@@ -105,6 +105,10 @@ EXAMPLES: tuple[tuple[dict[str, Any], ...], ...] = (
 than 0."""
 
 
+BESIDE = 11
+"""Where the text of a line begins, behind what it is about."""
+
+
 def page_of(entry: Entry, sources: dict[str, str]) -> str:
     """The text of one metric."""
     return "\n".join(_lines(entry, sources)) + "\n"
@@ -135,7 +139,7 @@ def _lines(entry: Entry, sources: dict[str, str]) -> Iterator[str]:
         events, value = example
         for i, event in enumerate(events):
             head = "" if i else "example"
-            yield f"{head:<11}{msgspec.json.encode(event).decode()}"
+            yield f"{head:<{BESIDE}}{msgspec.json.encode(event).decode()}"
         yield f"           {name} = {value:.6g}"
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 
 import msgspec
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
+from rich.text import Text
 
-from streamer.cli.metric_page import page_of
+from streamer.cli.metric_page import BESIDE, page_of
+from streamer.cli.terminal import Grid, console_of, name_column, say, say_beside, text_column
 from streamer.errors import UsageError
 from streamer.metrics.catalogue import PREFIX
 from streamer.server.series import Entry, entries
@@ -38,20 +38,34 @@ def named(part: str) -> list[Entry]:
     matching = [entry for entry in every if part.casefold() in entry.name]
     if not matching:
         names = [entry.name.removeprefix(PREFIX) for entry in every]
-        words = dict.fromkeys(word for name in names for word in name.split("_"))
+        words = dict.fromkeys(word for each in names for word in each.split("_"))
         close = nearest(part.casefold().removeprefix(PREFIX), [*names, *words])
         meant = f"did you mean {close!r}?" if close else "`streamer metrics` lists all"
         raise UsageError(f"no metric has {part!r} in its name: {meant}")
     return matching
 
 
-def _single(name: str | None, chosen: list[Entry]) -> Entry | None:
+def _single(given: str | None, chosen: list[Entry]) -> Entry | None:
     """The metric that is meant: the only one, or the one that is called so, `_ratio` left out."""
-    if name is None:
+    if given is None:
         return None
-    called = name.casefold().removeprefix(PREFIX)
+    called = given.casefold().removeprefix(PREFIX)
     exact = [e for e in chosen if e.name.removeprefix(PREFIX) in (called, f"{called}_ratio")]
     return exact[0] if exact else chosen[0] if len(chosen) == 1 else None
+
+
+def _print_page(entry: Entry, others: Sequence[str]) -> None:
+    """Print one metric, and names of ``others``."""
+    text = page_of(entry, SOURCES)
+    if others:
+        text += f"{'see also':<{BESIDE}}{', '.join(others)}\n"
+    console = console_of()
+    if not console.is_terminal:
+        sys.stdout.write(text)
+        return
+    for line in text.splitlines():
+        head = BESIDE if line[:BESIDE].endswith("  ") else len(line) - len(line.lstrip())
+        say_beside(console, Text(line[:head]), line[head:])
 
 
 def main(args: argparse.Namespace) -> int:
@@ -63,28 +77,24 @@ def main(args: argparse.Namespace) -> int:
         return 0
     single = _single(args.name, chosen)
     if single is not None:
-        sys.stdout.write(page_of(single, SOURCES))
         others = [entry.name.removeprefix(PREFIX) for entry in chosen if entry is not single]
-        if others:
-            sys.stdout.write(f"see also   {', '.join(others)}\n")
+        _print_page(single, others)
         return 0
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = _WIDTH
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.add_column("name", overflow="fold", no_wrap=not console.is_terminal)
-    for heading in ("formula", "unit", "when empty"):
-        table.add_column(heading)
+    console = console_of(width=_WIDTH)
+    table = Grid(
+        name_column("name"), text_column("formula"), text_column("unit"), text_column("when empty")
+    )
     family = ""
     for entry in chosen:
         if entry.family != family:
             family = entry.family
             table.add_section()
         labels = f"{{{','.join(entry.labels)}}}" if entry.labels else ""
-        table.add_row(entry.name + labels, entry.formula, entry.unit, entry.empty)
-    console.print(table, markup=False)
-    console.print(
-        "Metrics of a window have the label `window`; these and the totals have a label for each\n"
-        "dimension, which is `all` in a rollup. More: docs/metrics.md."
+        table.add(entry.name + labels, entry.formula, entry.unit, entry.empty)
+    table.print(console)
+    say(
+        console,
+        "Metrics of a window have the label `window`; these and the totals have a label for each "
+        "dimension, which is `all` in a rollup. More: docs/metrics.md.",
     )
     return 0

@@ -12,6 +12,7 @@ import msgspec
 
 from streamer.cli.files import replayed
 from streamer.cli.readout import experiment_of, read_sums
+from streamer.cli.terminal import console_of, say
 from streamer.errors import StreamerError, UsageError
 from streamer.formatting import counted, share
 from streamer.ingest.record import of_texts
@@ -44,7 +45,7 @@ def main(args: argparse.Namespace) -> int:
     if args.json:
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(plan), indent=1).decode() + "\n")
     else:
-        sys.stdout.write(_text(plan))
+        say(console_of(), _text(plan))
     return code
 
 
@@ -172,7 +173,7 @@ def _text(plan: dict[str, Any]) -> str:
     if plan["counted_since_ms"] is not None:
         lines.append(f"{began(plan['counted_since_ms'])}.")
     lines.append("Days are at the traffic of these events. CUPED needs fewer users.")
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)
 
 
 def _said(plan: dict[str, Any], look: str) -> str:

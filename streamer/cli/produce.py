@@ -23,6 +23,7 @@ from aiokafka.errors import KafkaError
 from streamer.cli.files import progress
 from streamer.cli.main import stopped
 from streamer.cli.rejection_report import RejectionReport
+from streamer.cli.terminal import waiting
 from streamer.errors import BrokerError, UsageError
 from streamer.ingest.dead_letters import DeadLetter
 from streamer.ingest.keys import KeyReader, partition_of
@@ -109,7 +110,8 @@ async def _produce(
     create: int | None,
     retention_ms: int,
 ) -> Sender | None:
-    described = await _topics(settings, create, retention_ms)
+    with waiting("asking Kafka for the topics"):
+        described = await _topics(settings, create, retention_ms)
     if source is None:
         return None
     stop = stopped() if isinstance(source, LiveTraffic) else None

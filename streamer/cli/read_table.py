@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
 
+from streamer.cli.terminal import Column, Grid, name_column, text_column
 from streamer.ingest.read_sample import KindRead, ReadSample, TopicRead
 from streamer.ingest.record import record_decoder
 from streamer.query.what_was_read import WhatWasRead, unknown_arms
 from streamer.settings.model import Settings
 from streamer.sources.files import NO_TOPIC, Line
 
-_WIDTH = 120
-"""Characters of a line, where the output is no terminal."""
 _MISSES = {"pair": "item not shown to the user", "ts": "before the impression"}
 
 
@@ -31,53 +28,41 @@ def looked_at(
         yield lines
 
 
-def console_of(*, is_stderr: bool = False) -> Console:
-    """A console of plain tables."""
-    console = Console(highlight=False, stderr=is_stderr)
-    if not console.is_terminal:
-        console.width = _WIDTH
-    return console
-
-
 def print_read(console: Console, settings: Settings, read: WhatWasRead) -> None:
     """Print what was read of topics and of kinds of events."""
-    console.print(_topics(read.topics))
+    _topics(read.topics).print(console)
     if read.kinds:
-        console.print(_kinds(settings, read))
+        _kinds(settings, read).print(console)
 
 
-def _table(title: str, *headings: str) -> Table:
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for i, heading in enumerate(headings):
-        table.add_column(heading, justify="right" if i else "left")
-    return table
-
-
-def _topics(topics: Sequence[TopicRead]) -> Table:
-    counts = ("events", "accepted", "duplicates", "late", "ignored", "rejected", "with a user")
-    table = _table("What was read", "topic", *counts)
+def _topics(topics: Sequence[TopicRead]) -> Grid:
+    counts = map(Column, ("events", "accepted", "duplicates", "late", "ignored"))
+    columns = (name_column("topic"), *counts, text_column("rejected"), Column("with\na user"))
+    table = Grid(*columns, title="What was read")
     for topic in topics:
         rejected = ", ".join(f"{n:,} {reason}" for reason, n in sorted(topic.rejected.items()))
         with_user = _share(topic.accepted - topic.anonymous, topic.accepted)
         numbers = (topic.records, topic.accepted, topic.duplicates, topic.late, topic.ignored)
         counted = ("" if n is None else f"{n:,}" for n in numbers)
-        table.add_row(topic.topic, *counted, rejected or "0", with_user)
+        table.add(topic.topic, *counted, rejected or "0", with_user)
     return table
 
 
-def _kinds(settings: Settings, read: WhatWasRead) -> Table:
-    headings = (
-        "events",
-        "with a user",
-        "joined an impression",
-        "others: what differs",
-        "with a value",
+def _kinds(settings: Settings, read: WhatWasRead) -> Grid:
+    table = Grid(
+        *(
+            name_column("kind"),
+            Column("events"),
+            Column("with a user"),
+            Column("joined an impression"),
+        ),
+        *(text_column("others: what differs"), Column("with\na value")),
+        title=f"Of {read.sampled:,} events looked at",
     )
-    table = _table(f"Of {read.sampled:,} events looked at", "kind", *headings)
     for kind in read.kinds:
-        table.add_row(kind.kind, *_cells(kind))
+        table.add(kind.kind, *_cells(kind))
     if arms := unknown_arms(settings, read.arms):
-        names = ", ".join(f"{name} {n:,}" for name, n in list(arms.items())[:10])
+        names = ", ".join(f"{arm} {n:,}" for arm, n in list(arms.items())[:10])
         table.caption = f"Values that are no arm of an experiment: {names}"
     return table
 
@@ -87,7 +72,7 @@ def _cells(kind: KindRead) -> Iterator[str]:
     yield _share(kind.with_user, kind.counted)
     is_feedback = kind.kind in ("clicks", "conversions")
     yield f"{kind.joined:,} of {kind.compared:,}" if is_feedback else ""
-    yield ", ".join(f"{_MISSES.get(name, name)} {n:,}" for name, n in kind.misses.most_common())
+    yield ", ".join(f"{_MISSES.get(miss, miss)} {n:,}" for miss, n in kind.misses.most_common())
     yield _share(kind.valued, kind.counted) if kind.kind == "conversions" else ""
 
 

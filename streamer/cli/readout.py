@@ -7,7 +7,7 @@ import asyncio
 import datetime
 import os
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -15,6 +15,7 @@ import msgspec
 
 from streamer.cli.files import replayed
 from streamer.cli.readout_text import print_exploration, print_list, print_pairs, print_readout
+from streamer.cli.terminal import waiting
 from streamer.errors import UsageError
 from streamer.ingest.keying import require_users
 from streamer.ingest.record import of_texts
@@ -44,6 +45,7 @@ from streamer.settings.durations import date_of, day_of
 from streamer.settings.experiments import Experiment
 from streamer.settings.load import load
 from streamer.settings.model import Settings
+from streamer.settings.names import nearest
 from streamer.settings.validation import validate
 from streamer.state.contents import contents_of
 from streamer.state.reader import Reader
@@ -130,7 +132,7 @@ def _pairs(settings: Settings, args: argparse.Namespace) -> int:
         replay, code = replayed(of_texts(settings), args.file)
         made = pairs_document(replay.experiments(), replay.pairs())
     else:
-        (stored, counts), code = asyncio.run(_with_store(settings, all_pairs)), 0
+        (stored, counts), code = _asked(_with_store(settings, all_pairs)), 0
         made = pairs_document(stored, counts)
     if args.json:
         _print_json(made)
@@ -161,7 +163,7 @@ def _across(settings: Settings, args: argparse.Namespace) -> int:
         async def read(store: RedisStore, settings: Settings, catalogue: Catalogue) -> SumsByValue:
             return await sums_of_days(store, settings, catalogue, rows)
 
-        stored, sums = asyncio.run(_with_store(settings, read))
+        stored, sums = _asked(_with_store(settings, read))
     made = interaction_document(stored[args.experiment], stored[args.across], sums)
     if args.json:
         _print_json(made)
@@ -214,8 +216,9 @@ def experiment_of(settings: Settings, name: str) -> Experiment:
     """The experiment of this name; UsageError where the settings have none."""
     known = {e.name: e for e in settings.experiments}
     if name not in known:
-        names = ", ".join(known) or "none"
-        raise UsageError(f"no experiment {name!r}; the settings have {names}")
+        close = nearest(name, known)
+        names = f"did you mean {close!r}?" if close else f"the settings have {', '.join(known)}"
+        raise UsageError(f"no experiment {name!r}; {names if known else 'the settings have none'}")
     return known[name]
 
 
@@ -225,7 +228,7 @@ def read_all(
     """What is known of all experiments, and an exit code: from files, or without any from the state
     in Redis."""
     if not files:
-        return asyncio.run(_with_store(settings, _nothing))[0], 0
+        return _asked(_with_store(settings, _nothing))[0], 0
     replay, code = replayed(of_texts(settings), files)
     return replay.experiments(), code
 
@@ -256,7 +259,7 @@ def read_sums(
     if not settings.finds_experiments:
         experiment_of(settings, name)  # before anything is read
     if not files:
-        return *asyncio.run(_of_state(settings, name, days_of)), 0
+        return *_asked(_of_state(settings, name, days_of)), 0
     replay, code = replayed(of_texts(settings), files)
     stored = _named(replay.experiments(), name)
     days = days_of(stored)
@@ -264,6 +267,12 @@ def read_sums(
         return stored, None, code
     sums = replay.sums_of_days(days)
     return stored, _shown(replay.settings, days.by, replay.views(), sums), code
+
+
+def _asked(answer: Coroutine[Any, Any, T]) -> T:
+    """What Redis answers; meanwhile a terminal shows what is waited for."""
+    with waiting("reading the state in Redis"):
+        return asyncio.run(answer)
 
 
 async def _with_store(

@@ -1,4 +1,5 @@
-"""The generated pages of ``docs/``: metrics, settings, commands; and the fields of events.
+"""The generated pages of ``docs/``: metrics, settings, commands; the fields of events; and the page
+of runbooks that exporters serve.
 
 python -m streamer.cli.reference            writes them
 python -m streamer.cli.reference --check    exits 1 and names those that are not current
@@ -16,8 +17,11 @@ from typing import Any
 
 import msgspec
 
-from streamer.cli import arguments, generated
+from streamer.cli import arguments, generated, runbooks
+from streamer.cli.examples import EXAMPLES
 from streamer.cli.metrics import SOURCES
+from streamer.metrics.definition import DIMENSIONS
+from streamer.server.runbooks import NAME as RUNBOOKS
 from streamer.server.series import OF_WINDOWS, Entry, entries
 from streamer.settings import (
     alerts,
@@ -34,7 +38,8 @@ from streamer.settings.event_fields import FIELDS, LINE_TYPES, NAMED_BY_SETTINGS
 from streamer.settings.section import NAME, Section
 
 DOCS = Path(__file__).parents[2] / "docs"
-_EVENTS = DOCS / "events.md"
+SERVER = Path(__file__).parents[1] / "server"
+_EVENTS, _OPERATIONS = DOCS / "events.md", DOCS / "operations.md"
 _NOTE = "<!-- Written by `python -m streamer.cli.reference`; do not edit. -->\n"
 
 
@@ -60,7 +65,7 @@ def events_page() -> str:
         (_shown_name(name), _shown_kinds(field), field.expected, field.about)
         for name, field in (*FIELDS.items(), *NAMED_BY_SETTINGS.items())
     ]
-    table = _table(("field", "in", "what it may hold", "what it is"), rows)
+    table = _table(("field", "in", "value", "meaning"), rows)
     return f"{before}{heading}\n{_NOTE}\n{table}{following}{after}"
 
 
@@ -92,36 +97,34 @@ INTERVALS = """\
 
 def metrics_page() -> str:
     """The catalogue."""
-    sources = ", ".join(f"**{key}** {name}" for key, name in SOURCES.items())
     intro = f"""# Metrics
 
 {_NOTE}
-All series of `/metrics`, `/api/readings` and `streamer replay`; those of the processor are in
-`/metrics` alone. *window* series have the label
-`window`; *window* and *total* series of a family have one label for each dimension, where `all`
-stands for a rollup, `other` for values beyond the bound, `unknown` for a missing value.
-A ratio whose denominator is 0 is absent, never 0; its support is a series of its own.
+These are all series of `/metrics`, `/api/readings` and `streamer replay`. Only `/metrics` shows
+those of the processor. `streamer metrics NAME` explains one metric.
 
-Every metric is shown in the rollups that `metrics.detailed` names, by default the total. The other
-rollups of `metrics.rollups`, by default each dimension alone, show what is marked *brief*, and in
-brackets which series of it. Metrics of slates are brief for single dimensions only: where
-dimensions cross they need `metrics.detailed`.
+- **Labels.** In the label of a dimension, `all` stands for a rollup, `other` for values beyond the
+  bound, and `unknown` for a missing value.
+- **No data.** A ratio whose denominator is 0 is absent, never 0. Its support is a series of its
+  own.
+- **Rollups.** Rollups in `metrics.detailed` (by default the total) show every metric. The other
+  rollups of `metrics.rollups` (by default each dimension alone) show only *brief* metrics; a
+  condition in brackets says which series. Metrics of slates are brief for single dimensions only.
+- **Maturity.** `provisional` counts all panes of the window, `mature` only those whose feedback can
+  no longer come.
+- **Users.** Exact definitions of metrics of users, sessions and dwell: [engagement](engagement.md).
+- **Slates.** In formulas `k` is the cut-off, `h(k)` the number of relevant items among the first k,
+  `h(i)` among the first i, and `r` in the whole slate. An item is relevant if its feedback has a
+  gain above 0. `over` names the slates of the mean, `convention` the definition
+  ([ranking](ranking.md)).
 
-`maturity`: `provisional` counts all panes of the window, `mature` only those whose feedback can no
-longer come. What the metrics of users, sessions and dwell mean to the letter is in
-[engagement.md](engagement.md). `streamer metrics NAME` explains one metric.
-
-Formulas of slates: `k` is the cut-off, `h(k)` how many of the first k items are relevant, `h(i)` of
-the first i, `r` how many items of the slate are relevant: those that got feedback with a gain above
-0. `over` says which slates a mean is taken over, `convention`
-which of several definitions is meant ([ranking.md](ranking.md)).
-
-Intervals (`*_lower*`, `*_upper*`) are of 95 % and clustered by user. Those of values, such as money
-and times, need about 30 users with any. Of simulated windows that show one, so many held the truth
-(in brackets: how many windows show one; `python -m benchmarks.studies.group_coverage`):
+Intervals (`*_lower*`, `*_upper*`) are of 95 % and clustered by user. Intervals of values, such as
+money and times, need about 30 users with a value. The table shows how many intervals of simulated
+windows held the truth, and in brackets how many windows had an interval
+(`python -m benchmarks.studies.group_coverage`):
 
 {INTERVALS}
-Where no interval is shown, the value of so few users says little. Sources: {sources}.
+Without an interval, the value of so few users says little.
 """
     families: dict[str, list[Entry]] = {}
     for entry in entries():
@@ -130,18 +133,30 @@ Where no interval is shown, the value of so few users says little. Sources: {sou
 
 
 def _family(name: str, members: Sequence[Entry]) -> str:
-    head = ("name", "kind", "formula", "unit", "when empty", "meaning")
-    rows = []
-    for entry in members:
-        labels = f"{{{','.join(entry.labels)}}}" if entry.labels else ""
-        is_of_windows = entry.family in OF_WINDOWS
-        kind = f"{entry.scope} {entry.kind}" if is_of_windows else entry.kind
-        doc = entry.doc + (f" Source: {entry.source}." if entry.source else "")
-        if entry.brief:
-            kind += f", *brief*{entry.brief.removeprefix('brief')}"
-        rows.append((f"`{entry.name}{labels}`", kind, entry.formula, entry.unit, entry.empty, doc))
     title = name.replace("_", "-").capitalize()
-    return f"\n## {title}\n\n{_table(head, rows)}"
+    return f"\n## {title}\n" + "".join(map(_block, members))
+
+
+def _block(entry: Entry) -> str:
+    """One metric: its name, its meaning, and short lines."""
+    each = "each dimension"
+    kind = entry.kind
+    labels = [each if label == DIMENSIONS else f"`{label}`" for label in entry.labels]
+    if entry.family in OF_WINDOWS:
+        kind = f"{entry.scope} {entry.kind}"
+        labels = [*(["`window`"] if entry.scope == "window" else []), *labels, each]
+    if entry.brief:
+        kind += f", *brief*{entry.brief.removeprefix('brief')}"
+    lines = {
+        "Formula": f"`{entry.formula}`",
+        "Unit": entry.unit,
+        "Kind": kind,
+        "Labels": ", ".join(labels),
+        "No data": entry.empty,
+        "Source": "; ".join(SOURCES[key] for key in entry.source.split()),
+    }
+    items = "".join(f"- {name}: {text}\n" for name, text in lines.items() if text)
+    return f"\n### `{entry.name}`\n\n{entry.doc}\n\n{items}"
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -178,18 +193,18 @@ def settings_page() -> str:
     intro = f"""# Settings
 
 {_NOTE}
-All in one TOML file (`-c streamer.toml`); every key is optional. Unknown keys are errors. An
-environment variable overrides a key: `STREAMER_KAFKA__BROKERS=…` (section, two underscores, key;
-lists and tables as TOML), or a list of tables: `STREAMER_EXPERIMENTS=[…]`. The name of a key with
-one underscore in place of two is an error; other variables are not looked at. Durations are a
-whole number and one of `ms s m h d`.
+All settings are in one TOML file (`-c streamer.toml`). Keys are optional, except those with the
+default `required`; unknown keys are errors. An environment variable overrides a key:
+`STREAMER_KAFKA__BROKERS=…` (section, two underscores, key; lists and tables as TOML), or a list of
+tables: `STREAMER_EXPERIMENTS=[…]`. A key with one underscore instead of two is an error; other
+variables are ignored. A duration is a whole number and one of `ms s m h d`.
 """
     docs = field_docs()
     defaults = model.Settings()
     parts = []
     for title, section in _sections("", model.Settings, defaults):
         kind = type(section)
-        meaning = (kind.__doc__ or "").partition(": ")[2]
+        meaning = " ".join((kind.__doc__ or "").partition(": ")[2].split())
         rows = [
             (
                 f"`{field.encode_name}`",
@@ -289,11 +304,12 @@ An error is one line on stderr (`--debug` shows its traceback). Exit codes: 0 do
     for name, command in subcommands().items():
         parts.append(f"\n## streamer {name}\n\n{_sentence(command.description)}\n\n")
         rows = [
-            (f"`{_usage(action)}`", _sentence(action.help))
+            (f"`{_usage(action)}`", _meaning(action))
             for action in command._actions
             if not isinstance(action, argparse._HelpAction)
         ]
         parts.append(_table(("argument", "meaning"), rows))
+        parts.append("\n```sh\n" + "".join(f"{call}\n" for call in EXAMPLES[name]) + "```\n")
     return "".join(parts)
 
 
@@ -302,10 +318,17 @@ def _sentence(text: str | None) -> str:
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '…')) else '.'}"
 
 
+def _meaning(action: argparse.Action) -> str:
+    """The help text with its default filled in, and whether an option is required."""
+    text = (action.help or "") % vars(action)
+    return _sentence(f"{text} (required)" if action.option_strings and action.required else text)
+
+
 def _usage(action: argparse.Action) -> str:
     value = str(action.metavar or action.dest.upper()) if action.nargs != 0 else ""
     if not action.option_strings:
-        return {"+": f"{value}…", "*": f"[{value}…]"}.get(str(action.nargs), f"[{value}]")
+        forms = {"+": f"{value}…", "*": f"[{value}…]", "?": f"[{value}]"}
+        return forms.get(str(action.nargs), value)
     return f"{', '.join(action.option_strings)} {value}".strip()
 
 
@@ -314,9 +337,14 @@ def _usage(action: argparse.Action) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Write the pages, or with ``--check`` compare them."""
-    is_check = generated.parser("streamer.cli.reference", __doc__ or "").parse_args(argv).check
+    program = "streamer.cli.reference"
+    is_check = generated.parser(program, __doc__ or "").parse_args(argv).check
     files = {DOCS / name: text for name, text in pages().items()}
-    return generated.keep(files, "streamer.cli.reference", is_check, folder="docs")
+    served = runbooks.page(_OPERATIONS.read_text(encoding="utf-8"))
+    return max(
+        generated.keep(files, program, is_check, folder="docs"),
+        generated.keep({SERVER / RUNBOOKS: served}, program, is_check, folder="streamer/server"),
+    )
 
 
 if __name__ == "__main__":

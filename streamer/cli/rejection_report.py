@@ -20,12 +20,12 @@ _HELD_BYTES = 10_000_000
 _UNTIMELY = ("late", "future")
 _ADVICE = {
     "late": "sort the lines by time, or raise time.max_lateness",
-    "future": "correct the clock that it is from, or raise time.max_skew",
-    "kind": "name it in [sources.kind], under `ignored` if it is not to be counted",
+    "future": "correct the clock of its producer, or raise time.max_skew",
+    "kind": "add it to [sources.kind], under `ignored` if it should not be counted",
     "json": "write one JSON object in each line",
     "object": 'write one JSON object in each line; for lists of events set each = "[]"',
-    "too_large": "leave out of it what is not read",
-    "too_deep": "leave out of it what is not read",
+    "too_large": "leave out fields that are not read",
+    "too_deep": "leave out fields that are not read",
     "schema": "correct format and registry of its source",
 }
 """Reason → what to do."""

@@ -16,6 +16,7 @@ import msgspec
 from streamer.cli.files import feed
 from streamer.cli.read_table import looked_at
 from streamer.cli.rejection_report import RejectionReport
+from streamer.cli.terminal import waiting
 from streamer.errors import StreamerError, UsageError
 from streamer.ingest.read_sample import ReadSample
 from streamer.ingest.record import of_texts
@@ -49,7 +50,8 @@ def main(args: argparse.Namespace) -> int:
 
         replay = Replay(settings, args.partitions, on_dead, args.hash_key)
         feed(replay, source, looked_at(source, sample, settings))
-    result = replay.readout()
+    with waiting("reading the windows"):
+        result = replay.readout()
     read = of_readout(settings, result, sample)
     if args.prom:
         sys.stdout.write(render(result.blocks))

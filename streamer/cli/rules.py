@@ -4,22 +4,43 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from streamer.cli.generated import keep_below
 from streamer.errors import UsageError
 from streamer.monitoring.files import rule_files
+from streamer.server.runbooks import PATH
 from streamer.settings.load import load
+
+_THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 
 
 def main(args: argparse.Namespace) -> int:
     """Write or compare the rules; returns the exit code."""
-    is_url("--page", args.page)
-    is_url("--runbooks", args.runbooks)
+    page = args.page.rstrip("/")
+    runbooks = args.runbooks or f"{page}{PATH}"
+    is_url("--page", page)
+    is_url("--runbooks", runbooks)
     settings = load(args.config, os.environ)
-    found = rule_files(settings, page=args.page.rstrip("/"), runbooks=args.runbooks)
-    return keep_below(Path(args.directory), found, is_check=args.check)
+    found = rule_files(settings, page=page, runbooks=runbooks)
+    code = keep_below(Path(args.directory), found, is_check=args.check)
+    if not args.check:
+        _warn_of_this_machine({"--page": page, "--runbooks": args.runbooks})
+    return code
+
+
+def _warn_of_this_machine(links: Mapping[str, str | None]) -> None:
+    """Say on stderr which links in the rules lead nowhere from another machine."""
+    for option, url in links.items():
+        if url is not None and urlsplit(url).hostname in _THIS_MACHINE:
+            print(
+                f"streamer: alerts will link to {url}, which leads nowhere from another machine: "
+                f"give {option} with an address that those who are notified can reach",
+                file=sys.stderr,
+            )
 
 
 def is_url(option: str, url: str) -> None:

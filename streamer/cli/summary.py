@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
-
-from streamer.cli.read_table import console_of, print_read
+from streamer.cli.read_table import print_read
+from streamer.cli.terminal import WARNING, Column, Grid, console_of, name_column, say
 from streamer.encoding.segments import ALL
+from streamer.formatting import counted
 from streamer.metrics.catalogue import PREFIX
 from streamer.query.readings import Readout
+from streamer.query.series_estimate import BESIDES
 from streamer.query.what_was_read import WhatWasRead
 from streamer.settings.model import Settings
 
@@ -28,6 +29,8 @@ _COLUMNS = (
     ("user hit\nratio", "user_hit_ratio", "{:.2%}"),
 )
 """Heading, metric, and how its value is written."""
+_MANY_OTHERS = 0.1
+"""Share of impressions with values that are not kept, from which on it is said."""
 Labels = frozenset[tuple[str, str]]
 
 
@@ -38,22 +41,44 @@ def summarise(settings: Settings, result: Readout, read: WhatWasRead) -> None:
         (r.name.removeprefix(PREFIX), frozenset(r.labels.items())): r.value for r in result.readings
     }
     if not result.stream_ms:
-        console.print("Nothing was counted.")
+        say(console, "Nothing was counted.")
         print_read(console, settings, read)
         return
     moment = datetime.fromtimestamp(result.stream_ms / 1000, UTC).isoformat(" ", "milliseconds")
-    console.print(f"Stream time {moment.replace('+00:00', ' UTC')}")
+    say(console, f"Stream time {moment.replace('+00:00', ' UTC')}")
     print_read(console, settings, read)
     by_length = sorted(settings.windows.lengths, key=lambda x: settings.windows.lengths_ms[x])
     for window in dict.fromkeys((by_length[-1], by_length[0])):
-        console.print(_window(window, values, settings))
+        _window(window, values, settings).print(console)
+    for line in _others(by_length[-1], values, settings):
+        say(console, line, style=WARNING)
     older = _older(by_length[-1], values, settings)
     if older:
-        console.print(
+        say(
+            console,
             f"{older:,} impressions are older than {by_length[-1]}, and in no table: "
-            "longer windows.lengths show them."
+            "longer windows.lengths show them.",
         )
-    console.print("All series: --prom or --json. What they mean: streamer metrics.")
+    say(console, "--prom or --json print all series; `streamer metrics` explains them.")
+
+
+def _others(
+    window: str, values: dict[tuple[str, Labels], int | float], settings: Settings
+) -> Iterator[str]:
+    """Which dimensions have many impressions with values that are not kept, and what to do."""
+    whole = {**dict.fromkeys(settings.dimension_names, ALL), "window": window}
+    total = values.get(("window_impressions", frozenset(whole.items())), 0)
+    for dimension in settings.dimensions:
+        labels = frozenset({**whole, dimension.name: BESIDES[0]}.items())
+        others = values.get(("window_impressions", labels), 0)
+        if others >= _MANY_OTHERS * total > 0:
+            kept = counted(dimension.max_values, "value")
+            besides = " beside those in the settings" if dimension.values else ""
+            yield (
+                f"{others / total:.0%} of the impressions have {dimension.name}=other: only {kept} "
+                f"of {dimension.name} are kept{besides}. Raise max_values, or name the values that "
+                "matter."
+            )
 
 
 def _older(
@@ -61,20 +86,14 @@ def _older(
 ) -> int | float:
     """Impressions that were counted before a window begins."""
     total = frozenset((name, ALL) for name in settings.dimension_names)
-    counted = values.get(("impressions_total", total), 0)
-    return counted - values.get(("window_impressions", total | {("window", window)}), 0)
+    impressions = values.get(("impressions_total", total), 0)
+    return impressions - values.get(("window_impressions", total | {("window", window)}), 0)
 
 
-def _window(
-    window: str, values: dict[tuple[str, Labels], int | float], settings: Settings
-) -> Table:
-    table = Table(
-        title=f"The last {window}", title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0)
-    )
-    for name in settings.dimension_names:
-        table.add_column(name)
-    for heading, _, _ in _COLUMNS:
-        table.add_column(heading, justify="right")
+def _window(window: str, values: dict[tuple[str, Labels], int | float], settings: Settings) -> Grid:
+    names = [name_column(dimension) for dimension in settings.dimension_names]
+    headings = [Column(heading) for heading, _, _ in _COLUMNS]
+    table = Grid(*names, *headings, title=f"The last {window}")
     shown = [
         (value, labels)
         for (name, labels), value in values.items()
@@ -83,11 +102,11 @@ def _window(
     shown.sort(key=lambda row: (-row[0], sorted(row[1])))
     for _, labels in shown[:_MAX_ROWS]:
         segment = dict(labels)
-        cells = [segment[name] for name in settings.dimension_names]
+        cells = [segment[dimension] for dimension in settings.dimension_names]
         for _, metric, form in _COLUMNS:
             value = values.get((metric, labels))
             cells.append("" if value is None else form.format(value))
-        table.add_row(*cells)
+        table.add(*cells)
     if len(shown) > _MAX_ROWS:
-        table.caption = f"{len(shown) - _MAX_ROWS} more segments"
+        table.caption = counted(len(shown) - _MAX_ROWS, "more segment")
     return table

@@ -97,7 +97,7 @@ def why_no_users(topics: Iterable[str]) -> str:
     named = ", ".join(f"topic {name!r}" for name in topics)
     return (
         f"metrics of users are off: not keyed by user: {named}; key producers by user_id, with one "
-        "partitioner, or let `streamer rekey` write topics that are, and start with another "
+        "partitioner, or let `streamer rekey` write correct topics, and start with another "
         'redis.prefix; or set kafka.keyed_by = "user" if all events of a user are on one partition '
         "number"
     )
@@ -117,7 +117,7 @@ def require_keyed(settings: Settings, keying: Mapping[str, Keying]) -> None:
     )
     raise BrokerError(
         f"not keyed by user: {topics}; {asking} would count one user as several; let `streamer "
-        'rekey` write topics that are; or set kafka.keyed_by = "user" if all events of a user are '
+        'rekey` write correct topics; or set kafka.keyed_by = "user" if all events of a user are '
         f"on one partition number; or remove {asking}, or hide metrics of users by metrics.hide"
     )
 

@@ -35,6 +35,7 @@ from streamer.settings.experiments import (
     percentile_of,
 )
 from streamer.settings.model import Settings
+from streamer.settings.names import nearest
 from streamer.stats.experiments.caps import Cap, Denominator, Quantile
 from streamer.stats.experiments.composite import UNIT
 from streamer.stats.experiments.trials import (
@@ -213,7 +214,10 @@ class ComparedMetrics:
                     is_on = family_name in self.settings.metrics.families
                     self._require(is_on, at, f"needs {family_name!r} in metrics.families")
                     return self._of_slates(name, metric, k, options, at)
-        raise SettingsError(f"{at}: none of {', '.join(known_names())}, as base[@k][.option]")
+        known = known_names()
+        close = nearest(name.partition("@")[0].partition(".")[0], known)
+        meant = f"did you mean {close!r}?" if close else f"there are {', '.join(known)}"
+        raise SettingsError(f"{at}: no such metric: {meant} (as base[@k][.option])")
 
     def _require(self, condition: bool, at: str, message: str) -> None:
         if not condition:

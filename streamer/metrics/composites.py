@@ -86,8 +86,8 @@ def _term(w: Sums, part: WeightedPart, maturity: str) -> tuple[F64, Bools] | Non
     brief=Brief(),
 )
 def composite(w: Sums) -> Iterator[Series]:
-    """Weighted mean of other metrics, each as it is, against a target, or against the same window
-    a day before. Parts that wait for no feedback are the same in both maturities."""
+    """Weighted mean of other metrics, each as it is, divided by a target, or by the same window a
+    day before. Parts that need no feedback are the same in both maturities."""
     for name, parts in w.composites.items():
         with w.apart():
             for maturity in MATURITIES:
@@ -179,8 +179,8 @@ def _declare_end(name: str, place: int) -> None:
         f"composite_{name}",
         formula=f"{name} end of the 95 % interval",
         unit="weighted mean of its parts",
-        empty=f"{_EMPTY}; below {LEAST_GROUPS} groups of users with any in a part, with parts over"
-        " slates, and where the family intervals is off",
+        empty=f"{_EMPTY}; with data in fewer than {LEAST_GROUPS} of the 16 user groups, with parts"
+        " over slates, and where the family intervals is off",
         labels=_LABELS,
         brief=Brief(),
         doc=f"{name.title()} end of the 95 % interval of composite, clustered by user.",

@@ -78,8 +78,8 @@ def _cutoffs(settings: Any) -> Iterator[tuple[str, int]]:
     labels=("k",),
 )
 def catalog_coverage(w: Sums) -> Iterator[Series]:
-    """Share of the catalogue that is shown at all; `k="all"` also counts impressions without a
-    position. At most 1: where `window_items` is above `items.catalog_size`, that is too small."""
+    """Share of the catalogue that is shown. `k="all"` also counts impressions without a position.
+    It is at most 1: if `window_items` is above `items.catalog_size`, that setting is too small."""
     size = catalog_size(w)
     for label, place in _cutoffs(w.settings):
 

@@ -163,7 +163,7 @@ class ByCustom(RatioBy):
 BY_CUSTOM = (
     ByCustom(
         *("custom_mean", "Custom mean"),
-        "Mean of the field over the events that carry it, exact.",
+        "Exact mean of the field over the events that have it.",
         "sum of values / events with a value",
         "absent without events with a value",
         events_of,
@@ -171,7 +171,7 @@ BY_CUSTOM = (
     ),
     ByCustom(
         *("custom_per_impression", "Custom per impression"),
-        "Sum of the field over all impressions of the segment, each by its own event time.",
+        "Sum of the field divided by all impressions of the segment, each by its own event time.",
         "sum of values / impressions",
         "absent without impressions, and without the family `traffic`",
         lambda custom: IMPRESSIONS,
@@ -224,7 +224,7 @@ for each in BY_CUSTOM:
     brief=Brief(),
 )
 def custom_per_user(w: Sums) -> Iterator[Series]:
-    """Sum of the field in events that have a user, over the users with an impression in the
+    """Sum of the field in events with a user, divided by the users with an impression in the
     window."""
     if "engagement" in w.settings.families:
         for custom in w.settings.custom:
@@ -242,8 +242,8 @@ def custom_per_user(w: Sums) -> Iterator[Series]:
     brief=Brief(),
 )
 def custom_quantile(w: Sums) -> Iterator[Series]:
-    """Quantiles of the field from a sketch: relative error at most 1 % from 0.001 to 1e9, likewise
-    below 0; magnitudes below 0.001 are shown as 0, those above 1e9 as 1e9."""
+    """Quantiles of the field from a sketch, with a relative error of at most 1 % from 0.001 to 1e9,
+    likewise below 0. Magnitudes below 0.001 are shown as 0, above 1e9 as 1e9."""
     for custom in w.settings.custom:
         with w.apart():
             yield from _quantiles(w, custom.name) if custom.quantiles else ()

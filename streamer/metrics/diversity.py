@@ -121,8 +121,8 @@ USER_COVERAGE = "user_coverage_ratio"
     labels=("k",),
 )
 def inter_list_diversity(w: Sums) -> Iterator[Series]:
-    """How different slates are from each other, as their first k items. Vectors are rounded:
-    its error is at most 2e-7. It has no interval."""
+    """Difference between slates, by their first k items. Vectors are rounded, with an error of at
+    most 2e-7. It has no interval."""
     declared = item_counts(w.settings)
     if declared is None:
         return
@@ -196,8 +196,8 @@ def _mean_surprise(w: Sums, table: ItemTable, place: int) -> float | None:
     empty=_BELOW_TWO,
 )
 def novelty(w: Sums) -> Iterator[Series]:
-    """Mean self-information of what is shown: 0 where one item gets all impressions, 1 where all
-    get as many, above 1 where it is rarer than that. It has no interval."""
+    """Mean self-information of the shown items: 0 if one item gets all impressions, 1 if all get
+    the same number, above 1 if the shown items are rarer. It has no interval."""
 
     yield each(w, [SHOWN], lambda table: _mean_surprise(w, table, SHOWN))
 
@@ -231,8 +231,8 @@ def serendipity(w: Sums) -> Iterator[Series]:
     empty=_WITHOUT,
 )
 def exposure_gini(w: Sums) -> Iterator[Series]:
-    """How unevenly impressions are spread: 0 where all items have as many, near 1 where few have
-    them all. Items of the catalogue that are not shown count with 0. It has no interval."""
+    """Unevenness of impressions over items: 0 if all items have the same number, near 1 if a few
+    have them all. Items of the catalogue that are not shown count with 0. It has no interval."""
     size = catalog_size(w)
 
     def gini(table: ItemTable) -> float | None:
@@ -275,7 +275,8 @@ def diversity_loss(w: Sums) -> Iterator[Series]:
     empty="absent without users in the longest window",
 )
 def user_coverage(w: Sums) -> Iterator[Series]:
-    """Share of the known users that are shown something; of `items.users`, where that is set."""
+    """Share of the known users with an impression; the number of known users is `items.users`, if
+    it is set."""
     of_longest = w.users_of_longest(USERS)
     known = w.settings.items.users
     every = np.full(len(of_longest), known) if known else of_longest

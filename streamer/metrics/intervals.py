@@ -207,7 +207,7 @@ def of_rates(rates: I64, squares: I64, users: I64, positive: I64, sample_ratio: 
 
 metric = Declarations()
 _BRIEF = ("ctr_ratio", "cvr_ratio")
-_OF_SHARES = f"absent below {LEAST_GROUPS} groups of users with any"
+_OF_SHARES = f"absent with data in fewer than {LEAST_GROUPS} of the 16 user groups"
 _OF_VALUES = (
     f"absent below {LEAST_OF_VALUES} of 16 groups of users with a numerator other than 0 (about 30"
     " users)"

@@ -124,34 +124,35 @@ class ByPolicy(RatioBy):
 BY_POLICY = (
     ByPolicy(
         *("ips_ratio", "Click-through rate by IPS"),
-        "Click-through rate that the policy would have had, by inverse propensity scoring: unbiased"
-        " where no weight is clipped and the logging policy shows all that this one would.",
+        "Click-through rate that the policy would have had, by inverse propensity scoring. It "
+        "is unbiased if no weight is clipped and the logging policy may show every item that "
+        "this policy would show.",
         "sum of weights of clicked impressions / impressions",
         f"absent without {_IMPRESSIONS}",
         *("clicked_weight", "impressions", "D"),
     ),
     ByPolicy(
         *("snips_ratio", "Click-through rate by SNIPS"),
-        "Click-through rate that the policy would have had, by self-normalised inverse propensity"
-        " scoring: over the sum of weights instead of the impressions. It varies less than"
-        " ips_ratio, and is biased a little in small samples.",
+        "Click-through rate that the policy would have had, by self-normalised inverse "
+        "propensity scoring: divided by the sum of weights instead of impressions. It varies "
+        "less than ips_ratio, with a small bias in small samples.",
         "sum of weights of clicked impressions / sum of weights",
         "absent without a weight above 0",
         *("clicked_weight", "weight", "S"),
     ),
     ByPolicy(
         *("doubly_robust_ratio", "Click-through rate, doubly robust"),
-        "Click-through rate that the policy would have had, from the rewards that a model expects,"
-        " corrected by its weighted errors: right where either the propensities or the expectations"
-        " are. It may be below 0.",
+        "Click-through rate that the policy would have had, from the rewards that a model "
+        "expects, corrected by the model's weighted errors. It is right if the propensities or "
+        "the expectations are right. It may be below 0.",
         "sum of (expected + weight * (clicked - reward_estimate)) / impressions",
         f"absent without {_ESTIMATED}",
         *(_DOUBLY_ROBUST, "estimated", "D"),
     ),
     ByPolicy(
         *("mean_weight_ratio", "Mean weight"),
-        "Mean weight, which is 1 in the long run: elsewhere propensities are wrong, weights are"
-        " clipped, or the policy shows what the logging one never does.",
+        "Mean weight, which should be 1 in the long run. Otherwise propensities are wrong, "
+        "weights are clipped, or the policy shows items that the logging policy never shows.",
         "sum of weights / impressions",
         f"absent without {_IMPRESSIONS}",
         *("weight", "impressions", ""),
@@ -173,8 +174,9 @@ for each in BY_POLICY:
     labels=_LABELS,
 )
 def effective_sample_size(w: Sums) -> Iterator[Series]:
-    """Impressions that would tell as much of a policy's click-through rate if the policy itself had
-    shown them; far below the logged ones, its estimates rest on few."""
+    """Number of impressions of the policy itself that would be equally informative about its
+    click-through rate. If it is far below the logged impressions, the estimates depend on few of
+    them."""
     for policy in w.settings.policies:
         parts = (name_of(each, policy.name) for each in ("weight", "weight_square"))
         with w.apart():

@@ -71,8 +71,8 @@ def _bins(w: Sums) -> tuple[I64, I64] | None:
     brief=Brief(),
 )
 def score_drift(w: Sums) -> Iterator[Series]:
-    """Population stability index of the scores against the same window a day before, in classes by
-    tenths of the day before. It has no interval."""
+    """Population stability index of the scores, compared with the same window a day before, in
+    classes by tenths of the day before. It has no interval."""
     found = _bins(w)
     if found is not None:
         is_enough = [bins.sum(axis=1) >= LEAST_SCORES for bins in found]

@@ -45,7 +45,7 @@ def _ratio(
 
 CALIBRATION = _ratio(
     *("calibration_ratio", "Calibration", SCORE, POSITIVES),
-    "Predicted clicks over clicks: above 1 the scores promise too many.",
+    "Predicted clicks divided by clicks. Above 1 the scores predict too many.",
     "predicted clicks per click",
     source="H",
 )

@@ -82,7 +82,7 @@ for each in RATIOS:
     labels=_MATURITY,
 )
 def rmse(w: Sums) -> Iterator[Series]:
-    """Root of the mean squared error; the ends of its interval are the roots of those of mse."""
+    """Root of the mean squared error. The ends of its interval are the roots of the ends of mse."""
     for series in MSE.series(w):
         yield replace(series, values=np.sqrt(series.values))
 
@@ -100,9 +100,9 @@ for each_by in BY_THRESHOLD:
     labels=_MATURITY,
 )
 def log_likelihood(w: Sums) -> Iterator[Series]:
-    """Logarithm of the probability that the scores gave to all that happened: minus the summed log
-    loss. It falls with every impression, so compare it over the same ones only; it has no interval.
-    """
+    """Logarithm of the probability that the scores gave to all observed clicks and non-clicks:
+    minus the summed log loss. It falls with every impression, so compare it only over the same
+    impressions. It has no interval."""
     for labels, (loss, n) in matured(w, HORIZON, LOG_LOSS.name, PROBABILITIES.name):
         yield Series(labels, -loss / UNIT, n != 0)
 
@@ -114,8 +114,8 @@ def log_likelihood(w: Sums) -> Iterator[Series]:
     empty="absent without scores from 0 to 1 of impressions clicked and not clicked",
     source="H",
     labels=_MATURITY,
-    doc="Log loss over that of predicting the clicked share throughout: below 1 the scores tell"
-    f" more than the average does. {_NO_INTERVAL}",
+    doc="Log loss divided by the log loss of always predicting the clicked share. Below 1 the"
+    f" scores are more informative than the average. {_NO_INTERVAL}",
 )
 def normalized_entropy(w: Sums) -> Iterator[Series]:
     names = [of.name for of in (LOG_LOSS, PROBABILITIES, POSITIVES)]
@@ -190,14 +190,15 @@ _curve(
     "calibration_predicted_ratio",
     "sum of scores in the bin / impressions in it",
     "ratio",
-    "Calibration curve: mean score of ten bins of equal width, called by their upper bounds.",
+    "Calibration curve: mean score of ten bins of equal width, named by their upper bounds.",
     lambda shown, clicked, score, labels: ratio(score, UNIT * shown, **labels),
 )
 _curve(
     "calibration_observed_ratio",
     "clicked ones in the bin / impressions in it",
     "ratio",
-    "Calibration curve: clicked share of each bin; equal to the mean score where it is calibrated.",
+    "Calibration curve: clicked share of each bin. It equals the mean score if the scores are "
+    "calibrated.",
     lambda shown, clicked, score, labels: ratio(clicked, shown, **labels),
 )
 _curve(
@@ -216,8 +217,8 @@ _curve(
     empty="absent without two values that have scores from 0 to 1",
     source="P",
     labels=("dimension", *_MATURITY),
-    doc="How far the values of a dimension are apart in their mean scores, over its kept values and"
-    f" of the total only. {_NO_INTERVAL}",
+    doc="Distance between the mean scores of a dimension's values, over its kept values and for the"
+    f" total only. {_NO_INTERVAL}",
 )
 def fairness_loss(w: Sums) -> Iterator[Series]:
     for labels, horizon_ms in maturities(w, HORIZON):

@@ -62,7 +62,8 @@ metric = Declarations()
     empty="absent where it is 0",
 )
 def window_sessions(w: Sums) -> Iterator[Series]:
-    """Sessions that ended in the window, by an explicit end or the gap: the support of the rest."""
+    """Sessions that ended in the window, by an explicit end or the gap. They are the support of the
+    other metrics of sessions."""
     yield count(w("sessions"))
 
 
@@ -88,8 +89,8 @@ for name in ("bounce_rate_ratio", "views_per_session"):
     kind="histogram",
 )
 def session_length_histogram(w: Sums) -> Iterator[Series]:
-    """Lengths of sessions since the state began, of those that no event can join any more, so that
-    it never falls: a Prometheus histogram, its counts and its sum exact."""
+    """Lengths of settled sessions since the state began, as a Prometheus histogram with exact
+    counts and sum. No event can join these sessions any more, so it never falls."""
     yield from histogram(w("session_class").T, CLASSES_SECONDS, w("session_ms"))
 
 

@@ -102,7 +102,8 @@ def impressions_total(w: Sums) -> Iterator[Series]:
     scope="total",
 )
 def clicks_total(w: Sums) -> Iterator[Series]:
-    """Clicks since the state began whose dimensions are settled, so that it never falls."""
+    """Settled clicks since the state began. Settled clicks keep their dimensions, so the total
+    never falls."""
     yield count(CLICKS.total(w), _anything(w))
 
 

@@ -113,7 +113,7 @@ def window_positive_users(w: Sums) -> Iterator[Series]:
     source="P",
 )
 def clicks_per_user(w: Sums) -> Iterator[Series]:
-    """Clicks that have a user, by event time, over the distinct users with an impression."""
+    """Clicks with a user, by event time, divided by the distinct users with an impression."""
     yield ratio(w("clicks_of_users"), w.users(USERS))
 
 
@@ -140,8 +140,8 @@ def user_hit(w: Sums) -> Iterator[Series]:
     labels=("feedback", "definition"),
 )
 def positive_rate(w: Sums) -> Iterator[Series]:
-    """Share of the distinct items seen by a user in the window that got the user's feedback in it,
-    averaged over users who saw any (docs) or who gave any (gorse-0.5); unit 1e-9 a user."""
+    """Share of a user's distinct items in the window that got the user's feedback in it, averaged
+    over users who saw items (docs) or gave feedback (gorse-0.5); unit 1e-9 a user."""
     for i, kind in _kinds(w):
         with w.apart():
             rates = w.users(rate_sum(i))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
-from streamer.metrics.catalogue import PREFIX
+from streamer.metrics.catalogue import PREFIX, Catalogue
 from streamer.monitoring.page import Variable, choice
 from streamer.monitoring.panels import (
     GREEN,
@@ -17,25 +17,42 @@ from streamer.monitoring.panels import (
     colored,
     dashed,
     graph,
-    on_the_right,
+    in_tooltip,
+    least_of,
+    linked,
+    named_numbers,
     over_exporters,
+    ranked,
+    support,
     table,
-    the_first,
 )
 from streamer.monitoring.series import NUMBER, PERCENT
 from streamer.monitoring.windowed import Windowed
 from streamer.query.alert_gauges import PREFIX as ALERT_PREFIX
-from streamer.query.checks import CHECKS
+from streamer.query.checks import CHECKS, Gauge
+from streamer.server.runbooks import PATH as RUNBOOKS
+from streamer.settings.model import Settings
 from streamer.stats.alerting.baseline import STATUSES
 
-_OF_KINDS = {"good": GREEN, "warn": ORANGE, "bad": RED, "open": "text"}
-_COLORS: Mapping[str, str] = {each: _OF_KINDS[words.kind] for each, words in STATUSES.items()}
-_COLUMNS = {
-    ALERT_PREFIX + gauge.name: gauge.column
-    for check in CHECKS
-    for gauge in check.gauges
-    if gauge.column
+Fold = Callable[..., str]
+"""``over_exporters`` or ``least_of``."""
+_KINDS = {
+    "bad": ("look now", RED),
+    "warn": ("watch", ORANGE),
+    "open": ("unknown", "text"),
+    "good": ("fine", GREEN),
 }
+"""Kind of a status, the most severe first → name and colour of its severity."""
+_COLORS: Mapping[str, str] = {each: _KINDS[words.kind][1] for each, words in STATUSES.items()}
+_SEVERITIES = {"critical": RED, "warning": ORANGE, "info": "text"}
+_COLUMNS = {
+    ALERT_PREFIX + gauge.name: gauge for check in CHECKS for gauge in check.gauges if gauge.column
+}
+_OF_METRIC = "as the metric"
+"""The unit of gauges that have that of the metric."""
+_SEVERITY = "severity"
+_MOMENT = "dateTimeFromNow"
+_MILLISECONDS = 1000
 _RULE = (
     "An alert fires when the whole interval is beyond the tolerated change, not the value alone."
 )
@@ -49,54 +66,105 @@ def variables(windowed: Windowed) -> list[Variable]:
     return [choice("alert", f"{PREFIX}alert_support{{{JOB}}}", watched[0].name)]
 
 
-def fired(*, width: int = 16) -> Panel:
-    """Rules of Prometheus that fire now."""
-    where = f'alertstate="firing", alertname=~"Streamer.*", {JOB}'
-    labels = ("alertname", "severity", "alert", "topic", "partition")
-    query = Query(over_exporters(f"ALERTS{{{where}}}", *labels))
+def fired(settings: Settings, page_url: str, *, width: int = 16) -> Panel:
+    """Rules of Prometheus that fire now, the most severe first."""
+    firing = f'alertstate="firing", alertname=~"Streamer.*", {JOB}'
+    dimensions = settings.dimension_names
+    labels = ("alertname", "alert", *dimensions, "topic", "partition", "instance")
+    severities = [
+        over_exporters(f'ALERTS{{{firing}, severity="{name}"}}', *labels) for name in _SEVERITIES
+    ]
+    began = least_of(f'ALERTS_FOR_STATE{{alertname=~"Streamer.*", {JOB}}}', *labels)
+    is_firing = f"on ({', '.join(labels)}) ALERTS{{{firing}}}"
+    queries = [
+        Query(ranked(severities), _SEVERITY),
+        Query(f"({began} and {is_firing}) * {_MILLISECONDS}", "since"),
+    ]
     description = (
-        "Alerts of Prometheus, if it has the rules that `streamer rules` writes. Their messages are"
-        " in Alertmanager, with a link to what to do."
+        "Alerts of Prometheus, if it has the rules that `streamer rules` writes. The name of an"
+        " alert leads to its runbook, the name of a watched metric to *why did it move*. Messages"
+        " are in Alertmanager."
     )
-    colors = {"critical": RED, "warning": ORANGE, "info": "text"}
     return table(
-        "What is firing?",
+        "Alerts: what is firing?",
         description,
-        [query],
+        queries,
         labels=labels,
+        first=_SEVERITY,
         width=width,
         height=6,
-        overrides=[colored("severity", colors)],
-        empty="nothing",
+        overrides=[
+            named_numbers(_SEVERITY, _SEVERITIES.items()),
+            Override("^since$", {"unit": _MOMENT}),
+            linked("alertname", "Runbook", f"{page_url}{RUNBOOKS}#${{__value.text}}"),
+            _explained(dimensions, page_url),
+        ],
+        empty="nothing is firing",
     )
 
 
-def statuses(windowed: Windowed) -> Panel:
-    """A row for each watched segment."""
+def _explained(dimensions: Sequence[str], page_url: str) -> Override:
+    """The name of an alert leads to what the page says of its segment."""
+    values = ",".join(f"{name}:${{__data.fields.{name}}}" for name in dimensions)
+    segment = f"&segment={values}" if values else ""
+    url = f"{page_url}/?alert=${{__data.fields.alert}}{segment}#explain"
+    return linked("alert", "Why did it move?", url)
+
+
+def statuses(windowed: Windowed, page_url: str) -> Panel:
+    """A row for each watched segment, the most severe first."""
     labels = ("alert", *windowed.settings.dimension_names)
-    status = the_first(f"{PREFIX}alert_status{{{JOB}}}", labels, "status")
+    kinds = {
+        kind: "|".join(status for status, words in STATUSES.items() if words.kind == kind)
+        for kind in _KINDS
+    }
+    ranks = [
+        over_exporters(f'{PREFIX}alert_status{{{JOB}, status=~"{names}"}}', *labels, "status")
+        for names in kinds.values()
+    ]
+    began = least_of(
+        f'ALERTS_FOR_STATE{{alertname=~"StreamerMetric.*", severity!="info", {JOB}}}', *labels
+    )
+    columns = _columns(windowed)
     queries = [
-        Query(
-            f"{over_exporters(f'{PREFIX}{name}{{{JOB}}}', *labels)}"
-            f" * on ({', '.join(labels)}) group_left (status) {status}",
-            column,
-        )
-        for name, column in _COLUMNS.items()
+        Query(f"bottomk by ({', '.join(labels)}) (1, {ranked(ranks)})", _SEVERITY),
+        *(
+            Query(over_exporters(f"{PREFIX}{name}{{{JOB}}}", *labels), gauge.column)
+            for name, gauge in columns.items()
+        ),
+        Query(f"{began} * {_MILLISECONDS}", "since"),
     ]
-    percents = [column for name, column in _COLUMNS.items() if name.endswith("_ratio")]
-    overrides = [
-        colored("status", _COLORS),
-        Override(f"^({'|'.join(percents)})$", {"unit": PERCENT}),
-    ]
+    percents = [gauge.column for name, gauge in columns.items() if name.endswith("_ratio")]
+    values = [gauge.column for gauge in columns.values() if gauge.unit == _OF_METRIC]
     description = windowed.texts("alert_status", "alert_change_ratio", "alert_traffic_change_ratio")
     return table(
-        "Which watched metric has moved?",
-        f"{description}\n\n{_RULE}",
+        "Watched metrics: which one has moved?",
+        f"{description}\n\n{_RULE}\n\n*Since*: when the rule of Prometheus began to hold.",
         queries,
         labels=(*labels, "status"),
-        overrides=overrides,
+        first=_SEVERITY,
+        overrides=[
+            named_numbers(_SEVERITY, _KINDS.values()),
+            colored("status", _COLORS),
+            Override(f"^({'|'.join(percents)})$", {"unit": PERCENT, "decimals": 0}),
+            *([Override(f"^({'|'.join(values)})$", {"unit": PERCENT})] if values else []),
+            Override("^since$", {"unit": _MOMENT}),
+            _explained(windowed.settings.dimension_names, page_url),
+        ],
         empty="no alert has a status yet",
     )
+
+
+def _columns(windowed: Windowed) -> dict[str, Gauge]:
+    """Series → gauge of the columns. Values have one only if all watched metrics are shares: a
+    column has one unit."""
+    measures = Catalogue(windowed.settings).alert_measures
+    forms = {measures.ratios[alert.metric].form for alert in windowed.settings.alerts}
+    return {
+        name: gauge
+        for name, gauge in _COLUMNS.items()
+        if gauge.unit != _OF_METRIC or forms == {"percent"}
+    }
 
 
 def graphs(windowed: Windowed) -> list[Panel]:
@@ -104,17 +172,16 @@ def graphs(windowed: Windowed) -> list[Panel]:
     return [_change(windowed), _traffic(windowed)]
 
 
-def _queries(windowed: Windowed, names: Mapping[str, str], *more: str) -> list[Query]:
+def _queries(
+    windowed: Windowed, names: Mapping[str, str], *more: str, fold: Fold = over_exporters
+) -> list[Query]:
     """A series for each segment of the chosen alert, of these gauges with the ends of their
-    legends; ``more``: further matchers."""
+    legends; ``more``: further matchers, ``fold``: which value is taken of several exporters."""
     dimensions = windowed.settings.dimension_names
     segment = " · ".join(f"{{{{{name}}}}}" for name in dimensions) or "all"
     where = ", ".join([JOB, 'alert="$alert"', *more])
     return [
-        Query(
-            over_exporters(f"{PREFIX}{name}{{{where}}}", *dimensions),
-            f"{segment}{end}",
-        )
+        Query(fold(f"{PREFIX}{name}{{{where}}}", *dimensions), f"{segment}{end}")
         for name, end in names.items()
     ]
 
@@ -122,11 +189,13 @@ def _queries(windowed: Windowed, names: Mapping[str, str], *more: str) -> list[Q
 def _change(windowed: Windowed) -> Panel:
     """The end of the interval that decides: all of it is beyond when this end is."""
     queries = []
-    for direction, end in (("higher", "upper"), ("lower", "lower")):
+    # As the rules do: all exporters have to say that a change is beyond the tolerance.
+    ends = (("higher", "upper", over_exporters), ("lower", "lower", least_of))
+    for direction, end, fold in ends:
         names = [alert.name for alert in windowed.settings.alerts if alert.direction == direction]
         if names:
             among = f'alert=~"{"|".join(names)}"'
-            queries += _queries(windowed, {f"alert_change_{end}_ratio": ""}, among)
+            queries += _queries(windowed, {f"alert_change_{end}_ratio": ""}, among, fold=fold)
     queries += [
         *_queries(windowed, {"alert_support": ": support"}),
         Query(_tolerated(windowed), "tolerated"),
@@ -134,22 +203,25 @@ def _change(windowed: Windowed) -> Panel:
     limit = Override("^tolerated$", {"color": {"mode": "fixed", "fixedColor": RED}})
     description = windowed.of("alert_change_ratio").description
     return graph(
-        "How close is $alert to firing?",
+        "Change of $alert: how close is it to firing?",
         f"{description}\n\n{_RULE} So a line is the end of the interval that is nearer to good, "
         "for each segment: where it is beyond the red one, the alert fires.",
         PERCENT,
         queries,
-        overrides=[on_the_right(": support$", NUMBER, "support"), dashed("^tolerated$"), limit],
+        empty="no baseline to compare with yet",
+        overrides=[support(": support$"), dashed("^tolerated$"), limit],
     )
 
 
 def _traffic(windowed: Windowed) -> Panel:
-    support = {"alert_traffic": "", "alert_traffic_usual": " usual"}
+    counts = {"alert_traffic": "", "alert_traffic_usual": " usual"}
     changed = {"alert_traffic_change_ratio": ": change"}
-    queries = [*_queries(windowed, support), *_queries(windowed, changed)]
-    overrides = [dashed(" usual$"), on_the_right(": change$", PERCENT, "change")]
+    queries = [*_queries(windowed, counts), *_queries(windowed, changed)]
+    overrides = [dashed(" usual$"), in_tooltip(": change$", PERCENT)]
     text = windowed.texts("alert_traffic", "alert_traffic_usual", "alert_traffic_change_ratio")
-    return graph("Is the traffic of $alert as usual?", text, NUMBER, queries, overrides=overrides)
+    title = "Traffic of $alert: is it as usual?"
+    empty = "no whole window has been counted yet"
+    return graph(title, text, NUMBER, queries, empty=empty, overrides=overrides)
 
 
 def _tolerated(windowed: Windowed) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,8 +22,11 @@ from streamer.monitoring.panels import (
     bands_of,
     colored,
     graph,
-    on_the_right,
+    in_words,
+    named_numbers,
     over_exporters,
+    ranked,
+    support,
     table,
     the_first,
     tiles,
@@ -44,17 +49,20 @@ _COLORS: Mapping[str, str] = {
     Outcome.INVALID: RED,
 }
 _ADVICE: Mapping[str, str] = {
-    Action.SHIP: GREEN,
-    Action.WAIT: "text",
-    Action.STOP_HARM: RED,
-    Action.STOP_NO_EFFECT: ORANGE,
-    Action.KEEP_RUNNING: "text",
-    Action.UNDECIDED: ORANGE,
     Action.DO_NOT_TRUST: RED,
     Action.DO_NOT_TRUST_ARMS: RED,
+    Action.STOP_HARM: RED,
+    Action.SHIP: GREEN,
+    Action.STOP_NO_EFFECT: ORANGE,
+    Action.UNDECIDED: ORANGE,
+    Action.WAIT: "text",
+    Action.KEEP_RUNNING: "text",
     Action.MEASURE: "text",
 }
+"""Recommendations and their colours, what needs a decision first."""
 _COLUMNS = {"lift": "lift", "lower": "from", "upper": "to"}
+_PERCENTS = Override(f"^({'|'.join(_COLUMNS.values())})$", {"unit": PERCENT})
+_TOO_FEW = "too few users with a value yet"
 _NO_DIFFERENCE = (Step(None, "text"), Step(0, "text"))
 _ANYTIME = "The band holds at every look: act on it as soon as it excludes 0."
 _FIXED = (
@@ -75,10 +83,12 @@ class Experiments:
         rows = {
             "The decision": [self._advice(), self._verdicts(), self._split(), self._users()],
             "$metric": [
-                self._lift("anytime", "Can the lift be chance, however often one looks?", _ANYTIME),
+                self._lift(
+                    "anytime", "Lift of $metric, safe to check daily: is it chance?", _ANYTIME
+                ),
                 self._difference(),
                 self._values(),
-                self._lift("fixed", "Can the lift be chance, at a single look?", _FIXED),
+                self._lift("fixed", "Lift of $metric, at a single look: is it chance?", _FIXED),
                 self._p_values(),
                 self._outside(),
             ],
@@ -113,18 +123,48 @@ class Experiments:
         return annotation("Verdicts", expr, "blue", "{{arm}}: {{verdict}}", "by {{metric}}")
 
     def _advice(self) -> Panel:
-        """Of all experiments, that none is missed whichever is chosen."""
-        series = f"{PREFIX}experiment_recommendation{{{JOB}}}"
-        columns = ("recommendation", "arm")
+        """Of all experiments, the most urgent first, with the lift of the metric that decides."""
+        labels = ("experiment",)
+        ranks = [
+            self._of("recommendation", f'{JOB}, recommendation="{action}"', *labels, "arm")
+            for action in _ADVICE
+        ]
+        urgency = f"bottomk by (experiment) (1, {ranked(ranks)})"
+        queries = [
+            Query(urgency, "recommendation"),
+            *(Query(self._lift_of_advice(name), column) for name, column in _COLUMNS.items()),
+        ]
         return table(
-            "What to do with each experiment?",
-            self._text("recommendation"),
-            [Query(the_first(series, ("experiment",), *columns))],
-            labels=("experiment", *columns),
+            "Recommendation: what to do with each experiment?",
+            f"{self._text('recommendation')}\n\nLift: of the first metric, of the arm to ship or"
+            " doing harm, else the largest of all arms.",
+            queries,
+            labels=(*labels, "arm"),
+            first="recommendation",
             height=5,
-            overrides=[colored("recommendation", _ADVICE)],
+            overrides=[named_numbers("recommendation", _ADVICE.items()), _PERCENTS],
             empty="no experiment has begun yet",
         )
+
+    def _lift_of_advice(self, name: str) -> str:
+        """The lift, or an end of its interval, of the first metric by experiment."""
+        lifts = " or ".join(self._primary(name, *chosen) for chosen in self._primaries())
+        arm = f'{PREFIX}experiment_recommendation{{{JOB}, arm!=""}}'
+        advised = f"(({lifts}) and on (experiment, arm) {arm})"
+        return f"max by (experiment) ({advised} or (({lifts}) unless on (experiment) {arm}))"
+
+    def _primaries(self) -> list[tuple[str, str]]:
+        """(first metric, experiments that it decides, as a regular expression)."""
+        found: dict[str, list[str]] = {}
+        for each in self._settings.experiments:
+            found.setdefault(each.metrics[0].name, []).append(re.escape(each.name))
+        return [(metric, "|".join(names)) for metric, names in found.items()]
+
+    def _primary(self, name: str, metric: str, experiments: str) -> str:
+        """The lift, or an end of its interval, by experiment."""
+        among = json.dumps(experiments)
+        where = f'{JOB}, experiment=~{among}, metric="{metric}", interval="anytime"'
+        return self._of(f"{name}_ratio", where, "experiment", "arm")
 
     def _verdicts(self) -> Panel:
         labels = ("metric", "arm")
@@ -142,12 +182,9 @@ class Experiments:
                 "users",
             ),
         ]
-        overrides = [
-            colored("verdict", _COLORS),
-            Override(f"^({'|'.join(_COLUMNS.values())})$", {"unit": PERCENT}),
-        ]
+        overrides = [colored("verdict", _COLORS), _PERCENTS]
         return table(
-            "What has been decided?",
+            "Verdicts of $experiment: what has been decided?",
             self._text("verdict", "lift_ratio", "users"),
             queries,
             labels=(*labels, "verdict"),
@@ -157,18 +194,30 @@ class Experiments:
         )
 
     def _split(self) -> Panel:
-        tests = {"anytime": ("whenever one looks", ALPHA), "fixed": ("at one look", ALPHA_FIXED)}
+        """Whether to trust the split, and the p-values that say so."""
+        tests = {
+            "anytime": ("p, whenever one looks", ALPHA),
+            "fixed": ("p, at one look", ALPHA_FIXED),
+        }
         queries, overrides = [], []
-        for interval, (description, least) in tests.items():
+        for interval, (column, least) in tests.items():
             where = f'{_CHOSEN}, interval="{interval}"'
-            queries.append(Query(self._of("srm_pvalue", where), description))
-            overrides.append(bad_from(f"^{description}$", [Step(None, RED), Step(least, GREEN)]))
+            queries.append(Query(self._of("srm_pvalue", where), column))
+            overrides.append(bad_from(f"^{column}$", [Step(None, RED), Step(least, GREEN)]))
+        queries.insert(0, Query(queries[0].expr, "as planned"))
+        overrides.append(in_words("as planned", "No: do not trust", ALPHA, "Yes"))
         queries.append(Query(self._of("user_sample_ratio", _CHOSEN), "users looked at"))
         sampled = [Step(None, ORANGE), Step(1, GREEN)]
         overrides.append(bad_from("^users looked at$", sampled, unit=PERCENT))
-        description = self._text("srm_pvalue", "user_sample_ratio")
-        title = "Are the users split as planned?"
-        return tiles(title, description, NUMBER, queries, width=12, height=9, overrides=overrides)
+        return tiles(
+            "Split of users: is it as planned?",
+            self._text("srm_pvalue", "user_sample_ratio"),
+            NUMBER,
+            queries,
+            empty="no users yet",
+            height=9,
+            overrides=overrides,
+        )
 
     def _users(self) -> Panel:
         queries = [
@@ -176,14 +225,14 @@ class Experiments:
             Query(self._of("users_in_several_arms", _CHOSEN), "in several arms, left out"),
         ]
         text = self._text("users", "users_in_several_arms")
-        title = "How many users are compared?"
-        return graph(title, text, NUMBER, queries, overrides=self._bands())
+        title = "Users: how many are compared?"
+        return graph(title, text, NUMBER, queries, empty="no users yet", overrides=self._bands())
 
     def _bands(self) -> list[Override]:
         """The arms are in the settings, so bands can go by their names."""
         arms = dict.fromkeys(arm for each in self._settings.experiments for arm in each.split)
         found = bands_of(arms)
-        return [*found, on_the_right(": users$", NUMBER, "users")]
+        return [*found, support(": users$")]
 
     def _banded(self, names: Mapping[str, str], interval: str) -> list[Query]:
         where = f'{_OF_METRIC}, interval="{interval}"'
@@ -199,6 +248,7 @@ class Experiments:
             f"{self._text('lift_ratio')}\n\n{note}",
             PERCENT,
             self._banded(names, interval),
+            empty=_TOO_FEW,
             steps=_NO_DIFFERENCE,
             overrides=self._bands(),
         )
@@ -210,8 +260,11 @@ class Experiments:
             " for a lift in percent."
         )
         queries = self._banded(names, "anytime")
-        title = "How large is the difference to the control?"
-        return graph(title, text, NUMBER, queries, steps=_NO_DIFFERENCE, overrides=self._bands())
+        title = "Difference of $metric: how far from the control?"
+        return graph(
+            title, text, NUMBER, queries,
+            empty=_TOO_FEW, steps=_NO_DIFFERENCE, overrides=self._bands(),
+        )  # fmt: skip
 
     def _values(self) -> Panel:
         queries = [
@@ -219,10 +272,11 @@ class Experiments:
             Query(self._of("users", _CHOSEN, "arm"), "{{arm}}: users"),
         ]
         return graph(
-            "What is $metric in each arm, since the start?",
+            "$metric since the start: what is it in each arm?",
             self._text("value"),
             NUMBER,
             queries,
+            empty="no users yet",
             overrides=self._bands(),
             from_zero=False,
         )
@@ -231,14 +285,16 @@ class Experiments:
         alpha = self._settings.experiments[0].alpha
         query = Query(self._of("pvalue", _OF_METRIC, "arm", "interval"), "{{arm}} · {{interval}}")
         return graph(
-            "How often would chance alone do this?",
+            "p-value of $metric: how often would chance alone do this?",
             f"{self._text('pvalue')}\n\nDashed: alpha of the first experiment.",
             NUMBER,
             [query],
+            empty=_TOO_FEW,
             steps=(Step(None, GREEN), Step(alpha, "text")),
         )
 
     def _outside(self) -> Panel:
         queries = [Query(self._of("outside_outcomes", _CHOSEN, "reason"), "{{reason}}")]
         text = self._text("outside_outcomes")
-        return graph("Which outcomes count towards no arm?", text, NUMBER, queries)
+        title = "Outcomes outside: which are ignored?"
+        return graph(title, text, NUMBER, queries, empty="none")

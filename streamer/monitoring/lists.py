@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from streamer.monitoring.panels import Panel, Query, graph, on_the_right
-from streamer.monitoring.series import NUMBER, PERCENT
+from streamer.monitoring.panels import Panel, Query, graph, support
+from streamer.monitoring.series import PERCENT
 from streamer.monitoring.windowed import Windowed
 
 _VARIETY = {
@@ -34,21 +34,24 @@ def _coverage(windowed: Windowed) -> list[Panel]:
         Query(windowed.total("window_items", window=window), "items"),
     ]
     description = windowed.texts("catalog_coverage_ratio", "window_items")
-    title = f"How much of the catalogue is shown in {windowed.settings.item_windows[0]}?"
+    title = f"Coverage: how much of the catalogue is shown in {windowed.settings.item_windows[0]}?"
     return [
         graph(
             title,
             description,
             PERCENT,
             queries,
-            overrides=[on_the_right("^items$", NUMBER, "items")],
+            empty="no items in this window",
+            overrides=[support("^items$")],
         )
     ]
 
 
 def _lists(windowed: Windowed) -> list[Panel]:
     return windowed.split(
-        "How varied is a list?", "intra_list_diversity_ratio", "window_category_lists"
+        "Diversity of lists: how varied is one?",
+        "intra_list_diversity_ratio",
+        "window_category_lists",
     )
 
 
@@ -61,9 +64,10 @@ def _variety(windowed: Windowed) -> list[Panel]:
     overrides = []
     if windowed.has("window_lists"):
         queries.append(Query(windowed.total("window_lists", window=window), "lists"))
-        overrides = [on_the_right("^lists$", NUMBER, "lists")]
-    title = "Is it always the same items?"
-    return [graph(title, windowed.texts(*names), PERCENT, queries, overrides=overrides)]
+        overrides = [support("^lists$")]
+    title = "Novelty and concentration: is it always the same items?"
+    texts, empty = windowed.texts(*names), "no lists in this window"
+    return [graph(title, texts, PERCENT, queries, empty=empty, overrides=overrides)]
 
 
 def _conventions(windowed: Windowed) -> list[Panel]:
@@ -79,5 +83,5 @@ def _conventions(windowed: Windowed) -> list[Panel]:
     description = "\n\n".join(
         [windowed.texts(*names), "The line whose convention is empty is the default one."]
     )
-    title = "What do other libraries' conventions say?"
-    return [graph(title, description, PERCENT, queries)]
+    title = "Metrics in other conventions: what do other libraries say?"
+    return [graph(title, description, PERCENT, queries, empty="no slates in this window")]

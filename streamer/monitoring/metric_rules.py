@@ -10,81 +10,120 @@ from typing import Any
 
 from streamer.encoding.segments import ALL
 from streamer.metrics.catalogue import PREFIX, Catalogue
+from streamer.metrics.compared_metrics import ComparedRatio
 from streamer.query.alert_gauges import PREFIX as GAUGE_PREFIX
 from streamer.query.checks import CHECKS, AlertRule
 from streamer.settings.alerts import Alert
 from streamer.settings.model import Settings
 
-_FORMS = {
-    "as the metric": "printf `%.4g`",
-    "ratio": "humanizePercentage",
-    "events or slates": "humanize",
-    "windows": "humanize",
-}
-"""Unit of a gauge → how templates write it."""
+_SHORT = {"ctr_ratio": "CTR", "cvr_ratio": "CVR"}
+"""Metrics whose abbreviation everybody knows; the others have their title."""
 _GAUGES = {gauge.name: gauge for check in CHECKS for gauge in check.gauges}
-_NAMED = re.compile(r"\[([a-z_$]+)(?:\|([^\]]*))?\]")
+_PLACEHOLDER = re.compile(r"\[((?:least )?size of )?([a-z_]+)(?:\|([^\]]*))?\]")
+_SINCE = "Mon 15:04 MST"
+"""The layout of Go's ``time.Format``."""
 
 
 def document(settings: Settings, page: str, runbooks: str) -> dict[str, Any]:
     """The rule file: a group for each alert. ``page``: where an exporter shows its page;
     ``runbooks``: the page with a section for each alert."""
-    Catalogue(settings)  # names every metric that there is not
-    return {"groups": [_group(alert, settings, page, runbooks) for alert in settings.alerts]}
+    measures = Catalogue(settings).alert_measures  # names every metric that there is not
+    groups = [
+        _AlertGroup(alert, settings, measures.ratios[alert.metric]).document(page, runbooks)
+        for alert in settings.alerts
+    ]
+    return {"groups": groups}
 
 
-def _group(alert: Alert, settings: Settings, page: str, runbooks: str) -> dict[str, Any]:
-    found = (rule for check in CHECKS for rule in check.rules(alert))
-    rules = [_written(rule, alert, settings) for rule in found]
-    for rule in rules:
-        rule["annotations"] |= {
-            "runbook_url": f"{runbooks}#{rule['alert'].lower()}",
-            "dashboard": f"{page}/?alert={alert.name}#explain",
+class _AlertGroup:
+    """The rules of one alert."""
+
+    def __init__(self, alert: Alert, settings: Settings, metric: ComparedRatio) -> None:
+        self._alert, self._metric = alert, metric
+        self._dimensions = settings.dimension_names
+
+    def document(self, page: str, runbooks: str) -> dict[str, Any]:
+        """The group as Prometheus reads it."""
+        alert = self._alert
+        rules = [self._rule(rule) for check in CHECKS for rule in check.rules(alert)]
+        for rule in rules:
+            rule["annotations"] |= {
+                "runbook_url": f"{runbooks}#{rule['alert'].lower()}",
+                "dashboard": f"{page}/?alert={alert.name}{self._address()}#explain",
+            }
+        return {"name": f"streamer-metrics-{alert.name}", "rules": rules}
+
+    def _rule(self, rule: AlertRule) -> dict[str, Any]:
+        alert = self._alert
+        status = (f'status="{rule.status}"',) if rule.status else ()
+        where = ", ".join((f'alert="{alert.name}"', *status))
+        # One series a segment, whichever exporter shows it.
+        series = f"{rule.fold} without (instance) ({PREFIX}{GAUGE_PREFIX}{rule.gauge}{{{where}}})"
+        return {
+            "alert": rule.name,
+            "expr": f"{series} {rule.condition}",
+            "for": rule.lasting or alert.for_,
+            "keep_firing_for": alert.for_,  # an exporter that restarts is no recovery
+            "labels": {"severity": rule.severity, "alert": alert.name, "metric": alert.metric},
+            "annotations": {
+                "summary": self._text(rule, rule.summary),
+                "description": self._text(rule, rule.description),
+            },
         }
-    return {"name": f"streamer-metrics-{alert.name}", "rules": rules}
 
+    def _text(self, rule: AlertRule, text: str) -> str:
+        """The template of an annotation; ``$segment`` is the selector of the segment's gauges."""
+        names = ("job", "alert", *self._dimensions)
+        pattern = ", ".join(f"{name}=%q" for name in names)
+        values = " ".join(f"$labels.{name}" for name in names)
+        selector = f"{{{{ $segment := printf `{pattern}` {values} }}}}"
+        filled = _PLACEHOLDER.sub(lambda found: self._filled(rule, found), text)
+        return (selector if "$segment" in filled else "") + filled
 
-def _written(rule: AlertRule, alert: Alert, settings: Settings) -> dict[str, Any]:
-    """A rule as Prometheus reads it."""
-    status = (f'status="{rule.status}"',) if rule.status else ()
-    where = ", ".join((f'alert="{alert.name}"', *status))
-    # One series a segment, whichever exporter shows it.
-    series = f"{rule.fold} without (instance) ({PREFIX}{GAUGE_PREFIX}{rule.gauge}{{{where}}})"
-    return {
-        "alert": rule.name,
-        "expr": f"{series} {rule.condition}",
-        "for": rule.lasting or alert.for_,
-        "keep_firing_for": alert.for_,  # an exporter that restarts is no recovery
-        "labels": {"severity": rule.severity, "alert": alert.name, "metric": alert.metric},
-        "annotations": {
-            "summary": f"{rule.summary}: {_segment(alert)}",
-            "description": _selecting(settings) + _NAMED.sub(_value, rule.description),
-        },
-    }
+    def _filled(self, rule: AlertRule, placeholder: re.Match[str]) -> str:
+        size, name, missing = placeholder.groups()
+        if name == "metric":
+            return _SHORT.get(self._metric.name, self._metric.title)
+        if name == "segment":
+            return self._segment()
+        if name == "since":
+            pending = f'print `min(ALERTS_FOR_STATE{{alertname="{rule.name}", ` $segment `}})`'
+            time = f"(. | first | value | toTime).Format `{_SINCE}`"
+            return f"{{{{ with query ({pending}) }}}}{{{{ {time} }}}}{{{{ else }}}}now{{{{ end }}}}"
+        fold = rule.fold if name == rule.gauge else "max"
+        series = f"{fold}({PREFIX}{GAUGE_PREFIX}{name}{{` $segment `}})"
+        if size:
+            rounded = "floor" if size.startswith("least") else "round"
+            series, form = f"{rounded}(100 * abs({series}))", "printf `%.0f %%`"
+        else:
+            scale, form = self._form(_GAUGES[name].unit)
+            series = f"{scale}{series}"
+        found = f"{{{{ with query (print `{series}`) }}}}{{{{ . | first | value | {form} }}}}"
+        return f"{found}{{{{ else }}}}{missing or 'unknown'}{{{{ end }}}}"
 
+    def _form(self, unit: str) -> tuple[str, str]:
+        """What a gauge is multiplied by, and the function of templates that writes it."""
+        if unit == "ratio":
+            return "100 * ", "printf `%+.1f %%`"
+        if unit != "as the metric":
+            return "", "humanize"
+        if self._metric.form == "percent":
+            return "100 * ", "printf `%.3g %%`"
+        return "", "printf `%.4g s`" if self._metric.form == "seconds" else "printf `%.4g`"
 
-def _value(named: re.Match[str]) -> str:
-    """A gauge of the same segment inside an annotation; absent ones are `unknown`."""
-    name, missing = named[1], named[2] or "unknown"
-    if name == "$":
-        return f"{{{{ $value | {_FORMS['ratio']} }}}}"
-    form = _FORMS[_GAUGES[name].unit]
-    found = f"{{{{ with query (print `{PREFIX}{GAUGE_PREFIX}{name}` $segment) }}}}"
-    return f"{found}{{{{ . | first | value | {form} }}}}{{{{ else }}}}{missing}{{{{ end }}}}"
+    def _segment(self) -> str:
+        """`` of app``: the segment in words; nothing for everything together."""
+        names = self._alert.segments
+        if not names:
+            return ""
+        several = len(names) > 1
+        values = ", ".join(f"{f'{name} ' * several}{{{{ $labels.{name} }}}}" for name in names)
+        return f"{{{{ if ne $labels.{names[0]} `{ALL}` }}}} of {values}{{{{ end }}}}"
 
-
-def _segment(alert: Alert) -> str:
-    """The segment in words: all that it is watched by, or nothing of it."""
-    if not alert.segments:
-        return "everything together"
-    values = ", ".join(f"{name} {{{{ $labels.{name} }}}}" for name in alert.segments)
-    whole = f"{{{{ if eq $labels.{alert.segments[0]} `{ALL}` }}}}everything together"
-    return f"{whole}{{{{ else }}}}{values}{{{{ end }}}}"
-
-
-def _selecting(settings: Settings) -> str:
-    """A variable for ``_value``: the labels of the segment, as a selector."""
-    names = ("job", "alert", *settings.dimension_names)
-    pattern = ", ".join(f"{name}=%q" for name in names)
-    values = " ".join(f"$labels.{name}" for name in names)
-    return f"{{{{ $segment := printf `{{{pattern}}}` {values} }}}}"
+    def _address(self) -> str:
+        """The segment as a parameter of the page's address."""
+        names = self._alert.segments
+        if not names:
+            return ""
+        values = ",".join(f"{name}:{{{{ $labels.{name} | urlquery }}}}" for name in names)
+        return f"{{{{ if ne $labels.{names[0]} `{ALL}` }}}}&segment={values}{{{{ end }}}}"

@@ -21,9 +21,10 @@ from streamer.monitoring.panels import (
     bad_from,
     bands_of,
     graph,
-    on_the_right,
+    least_of,
     over_exporters,
     rate,
+    support,
     table,
     tiles,
 )
@@ -50,24 +51,28 @@ def overview(windowed: Windowed, page_url: str) -> dict[str, Any]:
     rows: Mapping[str, list[Panel]] = {
         "Is anything wrong?": [
             _trust(windowed),
-            alerts.fired(),
-            *([alerts.statuses(windowed)] if watched else []),
+            alerts.fired(windowed.settings, page_url),
+            *([alerts.statuses(windowed, page_url)] if watched else []),
         ],
         "Clicks, conversions and value": [
-            *windowed.split("Are clicks falling?", "ctr_ratio", "window_impressions"),
+            *windowed.split("CTR: are clicks falling?", "ctr_ratio", "window_impressions"),
             _traffic(windowed),
-            *windowed.split("Do clicks become conversions?", "cvr_ratio", "window_clicks"),
+            *windowed.split("CVR: do clicks become conversions?", "cvr_ratio", "window_clicks"),
             *windowed.split(
-                "What does an impression earn?",
+                "Value per impression: what does an impression earn?",
                 "conversion_value_per_impression",
                 "window_impressions",
             ),
         ],
         "Users": [
-            *windowed.split("How many users click?", "user_hit_ratio", "window_users"),
-            *windowed.split("How long do people look?", "dwell_mean_seconds", "window_dwells"),
+            *windowed.split("Users who click: how many do?", "user_hit_ratio", "window_users"),
             *windowed.split(
-                "How many visits end after one page?", "bounce_rate_ratio", "window_sessions"
+                "Mean dwell: how long do people look?", "dwell_mean_seconds", "window_dwells"
+            ),
+            *windowed.split(
+                "Bounce rate: how many visits end after one page?",
+                "bounce_rate_ratio",
+                "window_sessions",
             ),
             *_kinds(windowed),
         ],
@@ -80,6 +85,7 @@ def overview(windowed: Windowed, page_url: str) -> dict[str, Any]:
         rows,
         variables=[*windowed.variables(), *alerts.variables(windowed)],
         annotations=[firing()],
+        folded=("Users", "Where?", "Metrics of your own"),
         links=[("The exporter's page", page_url)],
     )
 
@@ -87,8 +93,8 @@ def overview(windowed: Windowed, page_url: str) -> dict[str, Any]:
 def _trust(windowed: Windowed) -> Panel:
     good, bad = [Step(None, RED), Step(1, GREEN)], [Step(None, GREEN), Step(120, ORANGE)]
     queries = [
-        Query(over_exporters(f"{PREFIX}ready{{{JOB}}}"), "counting"),
-        Query(over_exporters(f"{PREFIX}identity_exact{{{JOB}}}"), "exact"),
+        Query(least_of(f"{PREFIX}ready{{{JOB}}}"), "counting"),
+        Query(least_of(f"{PREFIX}identity_exact{{{JOB}}}"), "exact"),
         Query(
             f"time() - {over_exporters(f'{PREFIX}stream_time_seconds{{{JOB}}}')}", "newest event"
         ),
@@ -99,8 +105,8 @@ def _trust(windowed: Windowed) -> Panel:
     ]
     description = windowed.texts("ready", "identity_exact", "stream_time_seconds")
     return tiles(
-        "Can these numbers be trusted?", description, NUMBER, queries,
-        width=8, height=6, overrides=overrides,
+        "State of streamer: can these numbers be trusted?", description, NUMBER, queries,
+        empty="no exporter", width=8, height=6, overrides=overrides,
     )  # fmt: skip
 
 
@@ -115,12 +121,19 @@ def _traffic(windowed: Windowed) -> Panel:
     axis = {"custom.axisPlacement": "right", "custom.axisLabel": "clicks, conversions"}
     right = Override("^(clicks|conversions)$", axis)
     description = windowed.texts(*(name for name in TRAFFIC if windowed.has(name)))
-    return graph("Is traffic coming in?", description, "cps", queries, overrides=[right])
+    return graph(
+        "Impressions, clicks and conversions: is traffic coming in?",
+        description,
+        "cps",
+        queries,
+        empty="no events",
+        overrides=[right],
+    )
 
 
 def _kinds(windowed: Windowed) -> list[Panel]:
     """Each kind of feedback: of all segments, by kind."""
-    name, support = "positive_rate_ratio", "window_users"
+    name = "positive_rate_ratio"
     if not windowed.has(name):
         return []
     docs = 'definition="docs"'
@@ -133,18 +146,19 @@ def _kinds(windowed: Windowed) -> list[Panel]:
             )
             for end, word in (("lower", "low"), ("upper", "high"))
         ]
-    queries.append(Query(windowed.total(support), "users"))
+    queries.append(Query(windowed.total("window_users"), "users"))
     overrides = [
         *bands_of(windowed.settings.user_feedback_kinds),
-        on_the_right("^users$", NUMBER, "users"),
+        support("^users$"),
     ]
     description = windowed.of(name).description
     return [
         graph(
-            "How much of what a user sees gets feedback?",
+            "Positive rate by kind: how much of what a user sees gets feedback?",
             description,
             PERCENT,
             queries,
+            empty="no users in this window",
             overrides=overrides,
         )
     ]
@@ -165,11 +179,13 @@ def _segments(windowed: Windowed) -> list[Panel]:
         for name, column in columns.items()
     ]
     description = "The chosen window: a row for each segment that is shown, `all` is a rollup."
+    title = "All metrics by segment: which one is it?"
     return [
         table(
-            "Which segment is it?", description, queries, labels=names, height=10, overrides=units
+            title, description, queries, labels=names, empty="no events in this window",
+            sort=next(iter(columns.values())), is_descending=True, height=10, overrides=units,
         )
-    ]
+    ]  # fmt: skip
 
 
 def _custom(windowed: Windowed) -> list[Panel]:
@@ -186,10 +202,15 @@ def _custom(windowed: Windowed) -> list[Panel]:
         Query(windowed.total("window_custom_events", by=["custom"]), "{{custom}}: events"),
     ]
     names = tuple(custom.name for custom in windowed.settings.custom)
-    overrides = [*bands_of(names), on_the_right(": events$", NUMBER, "events")]
+    overrides = [*bands_of(names), support(": events$")]
     description = windowed.texts("custom_mean", "window_custom_events")
-    title = "How do the custom metrics move?"
-    return [graph(title, description, NUMBER, queries, overrides=overrides, from_zero=False)]
+    title = "Custom metrics: how do they move?"
+    return [
+        graph(
+            title, description, NUMBER, queries,
+            empty="no events in this window", overrides=overrides, from_zero=False,
+        )
+    ]  # fmt: skip
 
 
 def _composites(windowed: Windowed) -> list[Panel]:
@@ -210,5 +231,10 @@ def _composites(windowed: Windowed) -> list[Panel]:
     names = tuple(composite.name for composite in windowed.settings.composites)
     description = windowed.of("composite").description
     overrides = bands_of(names)
-    title = "How do the composites move?"
-    return [graph(title, description, NUMBER, queries, overrides=overrides, from_zero=False)]
+    title = "Composites: how do they move?"
+    return [
+        graph(
+            title, description, NUMBER, queries,
+            empty="no events in this window", overrides=overrides, from_zero=False,
+        )
+    ]  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from streamer.metrics.catalogue import PREFIX
@@ -11,34 +11,30 @@ from streamer.monitoring.panels import JOB, SOURCE, Panel
 
 Variable = dict[str, Any]
 TAG = "streamer"
-ALL_VALUES = ".+"
 _COLUMNS = 24
-_HIDDEN = 2
 
 
-def choice(
-    name: str, series: str, default: str, *, of: str = "", label: str = "", hidden: bool = False
-) -> Variable:
-    """A variable: one value of a label of ``series``. ``of``: the label, where it is not called as
-    the variable; ``default``: the value to begin with, "" is the first one."""
-    variable: Variable = {
+def choice(name: str, series: str, default: str) -> Variable:
+    """A variable: one value of the label ``name`` of ``series``, by name; ``default``: the value to
+    begin with."""
+    return {
         "type": "query",
         "name": name,
-        "label": label or name,
+        "label": name,
         "datasource": SOURCE,
-        "query": f"label_values({series}, {of or name})",
+        "query": f"label_values({series}, {name})",
         "refresh": 2,
-        "sort": 3,
+        "sort": 1,
         "multi": False,
         "includeAll": False,
         "current": _option(default),
     }
-    return {**variable, "hide": _HIDDEN} if hidden else variable
 
 
-def one_of(name: str, label: str, values: Sequence[str]) -> Variable:
-    """A variable with these values, of which the first is chosen."""
-    options = [_option(value, is_chosen=value == values[0]) for value in values]
+def one_of(name: str, label: str, values: Sequence[str], default: str = "") -> Variable:
+    """A variable with these values in this order; ``default``: the chosen one, else the first."""
+    chosen = default or values[0]
+    options = [_option(value, is_chosen=value == chosen) for value in values]
     return {
         "type": "custom",
         "name": name,
@@ -47,7 +43,7 @@ def one_of(name: str, label: str, values: Sequence[str]) -> Variable:
         "options": options,
         "multi": False,
         "includeAll": False,
-        "current": options[0],
+        "current": _option(chosen),
     }
 
 
@@ -96,10 +92,12 @@ def page(
     *,
     variables: Sequence[Variable] = (),
     annotations: Sequence[Mapping[str, object]] = (),
-    since: str = "now-1h",
+    folded: Collection[str] = (),
+    since: str = "now-24h",
     links: Sequence[tuple[str, str]] = (),
 ) -> dict[str, Any]:
-    """A dashboard, without its rows that are empty. ``links``: titles and addresses."""
+    """A dashboard, without its rows that are empty. ``folded``: rows whose queries are asked once
+    somebody opens them. ``links``: titles and addresses."""
     return {
         "uid": f"streamer-{name}",
         "title": f"streamer: {name}",
@@ -109,13 +107,13 @@ def page(
         "timezone": "browser",
         "editable": False,
         "graphTooltip": 1,
-        "refresh": "30s",
+        "refresh": "1m",
         "time": {"from": since, "to": "now"},
         "timepicker": {},
         "annotations": {"list": list(annotations)},
         "templating": {"list": [*_shared_variables(), *variables]},
         "links": [_link(TAG), *(_link(title, url) for title, url in links)],
-        "panels": _placed({title: panels for title, panels in rows.items() if panels}),
+        "panels": _placed({title: panels for title, panels in rows.items() if panels}, folded),
     }
 
 
@@ -135,24 +133,36 @@ def _link(title: str, url: str = "") -> dict[str, object]:
     }
 
 
-def _placed(rows: Mapping[str, Sequence[Panel]]) -> list[Panel]:
-    """Titled rows and their panels from left to right, with numbers and places."""
+def _placed(rows: Mapping[str, Sequence[Panel]], folded: Collection[str]) -> list[Panel]:
+    """Titled rows and their panels from left to right, with numbers and places. A folded row holds
+    its panels, and takes no room."""
     placed: list[Panel] = []
-    top = 0
+    number, top = 1, 0
     for title, panels in rows.items():
+        is_folded = title in folded
         position = {"x": 0, "y": top, "w": _COLUMNS, "h": 1}
-        row = {"type": "row", "title": title, "collapsed": False, "panels": [], "gridPos": position}
-        placed.append({**row, "id": len(placed) + 1})
-        top += 1
-        left = height = 0
-        for panel in panels:
-            size = panel["gridPos"]
-            if left + size["w"] > _COLUMNS:
-                left, top, height = 0, top + height, 0
-            placed.append({**panel, "id": len(placed) + 1, "gridPos": size | {"x": left, "y": top}})
-            left, height = left + size["w"], max(height, size["h"])
-        top += height
+        inner, bottom = _in_row(panels, number + 1, top + 1)
+        row = {"type": "row", "title": title, "id": number, "gridPos": position}
+        placed.append({**row, "collapsed": is_folded, "panels": inner if is_folded else []})
+        if not is_folded:
+            placed += inner
+        number += 1 + len(inner)
+        top = top + 1 if is_folded else bottom
     return placed
+
+
+def _in_row(panels: Sequence[Panel], number: int, top: int) -> tuple[list[Panel], int]:
+    """Panels from left to right below ``top``, numbered from ``number``; and where they end."""
+    placed: list[Panel] = []
+    left = height = 0
+    for each in panels:
+        size = each["gridPos"]
+        if left + size["w"] > _COLUMNS:
+            left, top, height = 0, top + height, 0
+        at = size | {"x": left, "y": top}
+        placed.append({**each, "id": number + len(placed), "gridPos": at})
+        left, height = left + size["w"], max(height, size["h"])
+    return placed, top + height
 
 
 def as_json(board: Mapping[str, Any]) -> str:

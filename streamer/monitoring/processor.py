@@ -19,6 +19,8 @@ from streamer.monitoring.panels import (
     Step,
     bad_from,
     graph,
+    in_tooltip,
+    least_of,
     on_the_right,
     over_exporters,
     rate,
@@ -28,6 +30,7 @@ from streamer.monitoring.panels import (
 from streamer.monitoring.series import NUMBER, PERCENT, SECONDS, YES_NO, PanelSeries
 from streamer.settings.model import Settings
 
+_DAY_SECONDS = 86_400
 _QUANTILES = ("0.5", "0.9", "0.99")
 _ONE_PERCENT = (Step(None, GREEN), Step(0.01, RED))
 _LOSSES = {
@@ -47,7 +50,9 @@ class Processor:
     def build(self, page_url: str) -> dict[str, Any]:
         """The dashboard."""
         rows = {
-            "Is it counting?": [self._state(), alerts.fired(width=8), self._owners()],
+            "Is it counting?": [
+                *(self._state(), alerts.fired(self._settings, page_url), self._owners()),
+            ],
             "Is it keeping up?": [
                 *(self._behind(), self._pace(), self._waiting(), self._commits()),
             ],
@@ -65,6 +70,8 @@ class Processor:
             "Does streamer read its topics, in time and all of them?",
             rows,
             annotations=[firing()],
+            folded=("Is everything counted?", "What is read, and how fast is it shown?"),
+            since="now-6h",
             links=[("The exporter's page", page_url)],
         )
 
@@ -73,6 +80,10 @@ class Processor:
 
     def _gauge(self, name: str, *by: str) -> str:
         return over_exporters(f"{PREFIX}{name}{{{JOB}}}", *by)
+
+    def _least(self, name: str, *by: str) -> str:
+        """Of exporters that differ the lowest, as the rules read it."""
+        return least_of(f"{PREFIX}{name}{{{JOB}}}", *by)
 
     def _rate(self, name: str, *by: str) -> str:
         return over_exporters(rate(f"{PREFIX}{name}"), *by)
@@ -97,9 +108,9 @@ class Processor:
     def _state(self) -> Panel:
         good = [Step(None, RED), Step(1, GREEN)]
         queries = [
-            Query(self._gauge("ready"), "all partitions"),
-            Query(f"min({self._gauge('topic_keyed_by_user', 'topic')})", "keyed by user"),
-            Query(self._gauge("identity_exact"), "exact"),
+            Query(self._least("ready"), "all partitions"),
+            Query(self._least("topic_keyed_by_user"), "keyed by user"),
+            Query(self._least("identity_exact"), "exact"),
             Query(f"1 - max({self._gauge('topic_unread', 'topic')})", "all topics"),
             Query(self._gauge("workers"), "workers"),
             Query(self._gauge("partitions"), "partitions"),
@@ -111,8 +122,8 @@ class Processor:
         names = ("ready", "topic_keyed_by_user", "identity_exact", "topic_unread", "workers",
                  "partitions")  # fmt: skip
         return tiles(
-            "Is streamer counting?", self._text(*names), NUMBER, queries,
-            width=8, height=6, overrides=overrides,
+            "State of streamer: is it counting?", self._text(*names), NUMBER, queries,
+            empty="no exporter", width=8, height=6, overrides=overrides,
         )  # fmt: skip
 
     # Is it keeping up? ----------------------------------------------------------------------------
@@ -122,19 +133,21 @@ class Processor:
         pace = f"sum({over_exporters(f'rate({PREFIX}events_total{{{JOB}}}[10m])', 'topic')})"
         newest = f"time() - {self._gauge('stream_time_seconds')}"
         queries = [
-            Query(f"{waiting} / {pace} >= 0", "work waiting"),
+            Query(f"clamp_max({waiting} / {pace} >= 0, {_DAY_SECONDS})", "work waiting"),
             Query(newest, "newest event's age"),
             Query(waiting, "records waiting"),
         ]
         description = (
-            "Work waiting: the records that wait, at the pace of the last ten minutes."
+            "Work waiting: the records that wait, at the pace of the last ten minutes; a day where"
+            " nothing is read."
             f"\n\n{self._text('consumer_lag_records', 'stream_time_seconds')}"
         )
         return graph(
-            "How far behind is it?",
+            "Lag: how far behind is it?",
             description,
             SECONDS,
             queries,
+            empty="nothing is known of Kafka's logs",
             steps=(Step(None, GREEN), Step(300, RED)),
             overrides=[on_the_right("^records waiting$", NUMBER, "records")],
         )
@@ -149,23 +162,31 @@ class Processor:
             {"custom.lineWidth": 1, "custom.lineStyle": {"fill": "dash", "dash": [6, 6]}},
         )
         description = self._text("events_total", "accepted_total")
-        return graph("How many events come in?", description, "cps", queries, overrides=[thin])
+        return graph(
+            "Events: how many come in?",
+            description,
+            "cps",
+            queries,
+            empty="no events",
+            overrides=[thin],
+        )
 
     def _waiting(self) -> Panel:
         lag = self._gauge("consumer_lag_records", "topic", "partition")
         waiting = f"sum by (partition) ({lag})"
         queries = [
-            Query(self._gauge("partition_standstill_seconds", "partition"), "{{partition}}"),
+            Query(self._least("partition_standstill_seconds", "partition"), "{{partition}}"),
             Query(waiting, "{{partition}}: records"),
         ]
         description = self._text("partition_standstill_seconds", "consumer_lag_records")
         return graph(
-            "Which partition stands still?",
+            "Standstill by partition: which one waits?",
             description,
             SECONDS,
             queries,
+            empty="no partition",
             steps=(Step(None, GREEN), Step(30, RED)),
-            overrides=[on_the_right(": records$", NUMBER, "records waiting")],
+            overrides=[in_tooltip(": records$", NUMBER)],
         )
 
     def _commits(self) -> Panel:
@@ -177,10 +198,11 @@ class Processor:
         ]
         queries.append(Query(f"sum({self._rate(f'{name}_count', 'worker')})", "commits per second"))
         return graph(
-            "How long do commits take, and are any refused?",
-            self._text(name, "fenced_total"),
+            "Commits: how long do they take?",
+            self._text(name),
             SECONDS,
             queries,
+            empty="no commits",
             steps=(Step(None, GREEN), Step(1, RED)),
             overrides=[on_the_right(" per second$", "cps", "commits")],
         )
@@ -189,8 +211,17 @@ class Processor:
         labels = ("partition", "worker", "phase")
         queries = [Query(self._gauge("partition_owner_info", *labels))]
         text = self._text("partition_owner_info")
-        title = "Who counts which partition?"
-        return table(title, text, queries, labels=labels, width=8, height=6, empty="nobody")
+        title = "Partitions: who counts which?"
+        return table(
+            title,
+            text,
+            queries,
+            labels=labels,
+            empty="nobody",
+            sort="partition",
+            width=24,
+            height=6,
+        )
 
     # Is everything counted? -----------------------------------------------------------------------
 
@@ -206,10 +237,11 @@ class Processor:
         )
         right = on_the_right("so far$", NUMBER, "records")
         return graph(
-            "Is anything lost or late?",
+            "Late, rejected and lost: is anything left out?",
             f"Shares of the events of each topic.\n\n{description}",
             PERCENT,
             queries,
+            empty="no events in ten minutes",
             steps=_ONE_PERCENT,
             overrides=[right],
         )
@@ -221,7 +253,8 @@ class Processor:
         ]
         text = self._text("rejected_total", "dead_letters_total")
         right = on_the_right("^dead letters$", "cps", "dead letters")
-        return graph("Why are records refused?", text, "cps", queries, overrides=[right])
+        title, empty = "Rejects by reason: why are records refused?", "none is refused"
+        return graph(title, text, "cps", queries, empty=empty, overrides=[right])
 
     def _left_out(self) -> Panel:
         names = {
@@ -239,7 +272,8 @@ class Processor:
         capped = self._rarely("segments_capped_total", "rollup")
         queries.append(Query(f"{capped} > 0", "{{rollup}}: counted as other"))
         description = self._text(*names, "label_values_capped_total", "segments_capped_total")
-        return graph("What is left out, or counted as other?", description, "cps", queries)
+        title = "Duplicates and more: what is left out, or counted as other?"
+        return graph(title, description, "cps", queries, empty="nothing")
 
     def _unattributed(self) -> Panel:
         queries = [
@@ -248,11 +282,12 @@ class Processor:
         ]
         description = self._text("unattributed_total", "unsettled")
         return graph(
-            "Does feedback find its impression?",
+            "Unattributed share: does feedback find its impression?",
             f"Share of the events of each topic that joined nothing.\n\n{description}",
             PERCENT,
             queries,
-            overrides=[on_the_right(": unsettled$", NUMBER, "unsettled")],
+            empty="no events in ten minutes",
+            overrides=[in_tooltip(": unsettled$", NUMBER)],
         )
 
     def _inexact(self) -> Panel:
@@ -262,8 +297,10 @@ class Processor:
             queries.append(Query(f"sum({self._gauge(name, *by)})", text))
         steps = (Step(None, GREEN), Step(1, RED))
         text = self._text(*_LOSSES)
-        title = "What has made numbers inexact?"
-        return tiles(title, text, NUMBER, queries, width=12, height=9, steps=steps)
+        title = "Inexact numbers: what has made them so?"
+        return tiles(
+            title, text, NUMBER, queries, empty="no exporter", width=12, height=9, steps=steps
+        )
 
     def _samples(self) -> Panel:
         queries = [
@@ -273,10 +310,11 @@ class Processor:
         ]
         description = self._text("user_sample_ratio", "item_sample_ratio", "users_behind_seconds")
         return graph(
-            "Are all users and items counted?",
+            "Samples: are all users and items counted?",
             description,
             PERCENT,
             queries,
+            empty="no metrics of users and items",
             steps=(Step(None, ORANGE), Step(1, GREEN)),
             overrides=[on_the_right("behind$", SECONDS, "behind")],
         )
@@ -287,7 +325,7 @@ class Processor:
         query = Query(f"time() - {self._gauge('counted_since_seconds', *labels)}", "for")
         text = self._text("counted_since_seconds")
         return table(
-            "What has been counted for a shorter time?", text, [query],
+            "Settings that are new: what has been counted for a shorter time?", text, [query],
             labels=labels, width=12, height=9, unit=SECONDS, empty="nothing: all from the start",
         )  # fmt: skip
 
@@ -295,8 +333,9 @@ class Processor:
         labels = ("source", "topic", "cluster", "format")
         query = Query(self._gauge("source_info", *labels))
         text = self._text("source_info")
-        title = "Where do events come from?"
-        return table(title, text, [query], labels=labels, width=12, height=9)
+        title = "Sources: where do events come from?"
+        empty = "no exporter"
+        return table(title, text, [query], labels=labels, empty=empty, width=12, height=9)
 
     # Can it be read? ------------------------------------------------------------------------------
 
@@ -310,10 +349,11 @@ class Processor:
             f"{self._text('readout_seconds')} A scrape fails at scrape_timeout or sample_limit."
         )
         return graph(
-            "Is the exporter fast enough?",
+            "Readout and scrape: is the exporter fast enough?",
             description,
             SECONDS,
             queries,
+            empty="no exporter is scraped",
             steps=(Step(None, GREEN), Step(5, ORANGE), Step(10, RED)),
-            overrides=[on_the_right(": series$", NUMBER, "series")],
+            overrides=[in_tooltip(": series$", NUMBER)],
         )

@@ -7,9 +7,9 @@ from typing import Any
 
 from streamer.metrics import ranking as slates
 from streamer.monitoring import lists, scores
-from streamer.monitoring.page import Variable, choice, firing, page
-from streamer.monitoring.panels import JOB, Panel, Query, graph, on_the_right
-from streamer.monitoring.series import NUMBER, PERCENT
+from streamer.monitoring.page import Variable, choice, firing, one_of, page
+from streamer.monitoring.panels import JOB, Panel, Query, graph, support
+from streamer.monitoring.series import PERCENT
 from streamer.monitoring.windowed import Windowed
 
 _WITH_K = ("ndcg_ratio", "catalog_coverage_ratio", "intra_list_diversity_ratio")
@@ -33,17 +33,22 @@ def ranking(windowed: Windowed, page_url: str) -> dict[str, Any]:
     """The dashboard."""
     rows = {
         "Order of lists": [
-            *_slates(windowed, "Do the best items come first?", "ndcg_ratio"),
-            *_slates(windowed, "How far up is the first good item?", "mrr"),
-            *_slates(windowed, "How many of the first $k are good?", "precision_ratio"),
+            *_slates(windowed, "NDCG@$k: do the best items come first?", "ndcg_ratio"),
+            *_slates(windowed, "MRR: how far up is the first good item?", "mrr"),
+            *_slates(
+                windowed, "Precision@$k: how many of the first $k are good?", "precision_ratio"
+            ),
             *windowed.split(
-                "Are there more clicks than positions explain?",
+                "COEC: are there more clicks than positions explain?",
                 "coec_ratio",
                 "window_coec_expected_clicks",
                 note="1: as many as the items' positions let expect.",
             ),
             *windowed.split(
-                "Do scores order each list?", "gauc_ratio", "window_gauc_slates", note=_MATURITY
+                "GAUC: do scores order each list?",
+                "gauc_ratio",
+                "window_gauc_slates",
+                note=_MATURITY,
             ),
             *_positions(windowed),
         ],
@@ -56,6 +61,7 @@ def ranking(windowed: Windowed, page_url: str) -> dict[str, Any]:
         rows,
         variables=[*windowed.variables(), *_variables(windowed)],
         annotations=[firing("StreamerMetric.*|StreamerScoresDrifted")],
+        folded=("Scores", "What is shown"),
         links=[("The exporter's page", page_url)],
     )
 
@@ -63,10 +69,10 @@ def ranking(windowed: Windowed, page_url: str) -> dict[str, Any]:
 def _variables(windowed: Windowed) -> list[Variable]:
     """Of the labels that metrics on the page have."""
     variables = []
-    if cut := _first_shown(windowed, _WITH_K):
+    if _first_shown(windowed, _WITH_K):
         cuts = windowed.settings.metrics.k
         first = max((k for k in cuts if k <= slates.SAMPLED_CUTOFF), default=min(cuts))
-        variables.append(choice("k", cut, str(first)))
+        variables.append(one_of("k", "k", [str(k) for k in sorted(cuts)], str(first)))
     if windowed.has("window_slates"):
         series = f"{windowed.of('window_slates').name}{{{JOB}}}"
         variables.append(choice("over", series, "engaged"))
@@ -98,7 +104,12 @@ def _positions(windowed: Windowed) -> list[Panel]:
                 "at {{position}}: impressions",
             )
         )
-    overrides = [on_the_right(": impressions$", NUMBER, "impressions")]
     description = windowed.of("ctr_position_ratio").description
-    title = "At which positions are the clicks?"
-    return [graph(title, description, PERCENT, queries, overrides=overrides)]
+    title = "CTR by position: where are the clicks?"
+    return [
+        graph(
+            title, description, PERCENT, queries,
+            empty="no impressions with a position in this window",
+            overrides=[support(": impressions$")],
+        )
+    ]  # fmt: skip

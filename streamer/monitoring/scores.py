@@ -12,7 +12,7 @@ from streamer.monitoring.panels import (
     Step,
     bands_of,
     graph,
-    on_the_right,
+    support,
     table,
 )
 from streamer.monitoring.series import NUMBER, PERCENT
@@ -35,7 +35,7 @@ def panels(windowed: Windowed) -> list[Panel]:
     """Those whose metrics the settings show."""
     return [
         *windowed.split(
-            "How wrong are the scores?",
+            "Calibration: how wrong are the scores?",
             "calibration_ratio",
             "window_probability_impressions",
             note="1 is right; above, scores promise more clicks than come. Provisional readings are"
@@ -45,7 +45,7 @@ def panels(windowed: Windowed) -> list[Panel]:
         *_order(windowed),
         *_bins(windowed),
         *windowed.split(
-            "Do scores predict better than the mean?",
+            "Normalised entropy: do scores predict better than the mean?",
             "normalized_entropy",
             "window_probability_impressions",
             note="Below 1 they do. `streamer_log_loss` has an interval.",
@@ -67,14 +67,15 @@ def _order(windowed: Windowed) -> list[Panel]:
         Query(f"{value} - {error}", "AUC low"),
         Query(windowed.total("window_scored_impressions"), "impressions"),
     ]
-    overrides = [*bands_of(["AUC"]), on_the_right("^impressions$", NUMBER, "impressions")]
+    overrides = [*bands_of(["AUC"]), support("^impressions$")]
     description = windowed.texts("auc_ratio", "auc_error_ratio")
     return [
         graph(
-            "Do scores order all impressions?",
+            "AUC: do scores order all impressions?",
             f"{description}\n\nThe line of 50 % is chance.",
             PERCENT,
             queries,
+            empty="no scored impressions in this window",
             steps=(Step(None, RED), Step(0.5, GREEN)),
             overrides=overrides,
             from_zero=False,
@@ -91,8 +92,9 @@ def _bins(windowed: Windowed) -> list[Panel]:
     description = windowed.texts(*_BINS)
     return [
         table(
-            "At which scores are they wrong?", description, queries,
-            labels=["bin"], width=12, height=9, overrides=overrides,
+            "Calibration by score: where are scores wrong?", description, queries,
+            labels=["bin"], empty="no scored impressions in this window",
+            sort="predicted", width=12, height=9, overrides=overrides,
         )
     ]  # fmt: skip
 
@@ -110,10 +112,15 @@ def _drift(windowed: Windowed) -> list[Panel]:
             "{{window}}: impressions",
         ),
     ]
-    overrides = [on_the_right(": impressions$", NUMBER, "impressions")]
     description = windowed.of("score_drift").description
-    title = "Have scores moved since the day before?"
-    return [graph(title, description, NUMBER, queries, steps=_DRIFTED, overrides=overrides)]
+    title = "Drift of scores (PSI): have they moved since the day before?"
+    return [
+        graph(
+            title, description, NUMBER, queries,
+            empty="no whole day before to compare with", steps=_DRIFTED,
+            overrides=[support(": impressions$")],
+        )
+    ]  # fmt: skip
 
 
 def _policies(windowed: Windowed) -> list[Panel]:
@@ -135,8 +142,9 @@ def _policies(windowed: Windowed) -> list[Panel]:
         queries.append(Query(windowed.total("ctr_ratio"), "as it is"))
     overrides = [
         *bands_of(policy.name for policy in windowed.settings.policies),
-        on_the_right(": effective impressions$", NUMBER, "effective impressions"),
+        support(": effective impressions$"),
     ]
     description = windowed.texts("snips_ratio", "effective_sample_size")
-    title = "Would another policy get more clicks?"
-    return [graph(title, description, PERCENT, queries, overrides=overrides)]
+    title = "CTR of other policies (SNIPS): would another one get more clicks?"
+    empty = "no impressions with propensities in this window"
+    return [graph(title, description, PERCENT, queries, empty=empty, overrides=overrides)]

@@ -1,45 +1,41 @@
-"""Panels of windowed metrics: a line for each value of the chosen dimension with its interval as a
-band, and the support on the right axis.
+"""Panels of windowed metrics: a line for each value of the chosen dimension with its interval, and
+the support in the tooltip.
 
 The variable ``by`` is the dimension by whose values lines are split; of the others the rollup is
-shown. Grafana fills between two series if it was told the name of the lower one, and which values
-there are is known only when a page is looked at. So hidden variables take the values one after the
-other, and queries number the series accordingly: the bounds of the first value are called
-``1 high`` and ``1 low`` whatever its name. Values beyond the last number have lines without bands.
+shown. Grafana fills between two series whose names it knows beforehand: values that the settings
+name have a colour and a band, of the others the tooltip shows the interval.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 
-from streamer.metrics.catalogue import PREFIX, Catalogue
+from streamer.encoding.segments import ALL
+from streamer.metrics.catalogue import Catalogue
 from streamer.metrics.intervals import name_of
-from streamer.monitoring.page import Variable, choice, one_of
+from streamer.monitoring.page import Variable, one_of
 from streamer.monitoring.panels import (
     JOB,
+    LINE_COLORS,
     Override,
     Panel,
     Query,
     Step,
-    band,
+    bands_of,
+    ends_in_tooltip,
     graph,
-    no_line,
-    on_the_right,
     over_exporters,
+    support,
 )
-from streamer.monitoring.series import NUMBER, PanelSeries
+from streamer.monitoring.series import PanelSeries
 from streamer.settings.durations import duration_ms
-from streamer.settings.model import Settings
+from streamer.settings.model import Dimension, Settings
 
-COLORS = ("text", "blue", "orange", "green", "purple")
-"""Of the rollup, and of the values from 1."""
-BANDS = len(COLORS) - 1
-"""So many values have a band; more could not be told apart."""
-_OTHERS = BANDS + 1
+BANDS = len(LINE_COLORS)
+"""So many values of a dimension have a band; more could not be told apart."""
 _UNKNOWN = "unknown"
 """The value of what lacks the dimension: too little, mostly, for a line on the others' scale."""
-_NUMBER = "__number"
-"""A label of the queries only."""
 _FIRST_MINUTES_MS = 300_000
 _NARROWED = {
     "k": 'k="$k"',
@@ -56,15 +52,15 @@ _COUNTED = {
 }
 """What a support counts, where its name does not say it."""
 _READING = (
-    "Band: the 95 % interval, clustered by user; it is for one look at one line. Lines: 0 is all"
-    f" together, 1 to {BANDS} are the first values of the dimension chosen above by name,"
-    f" {_OTHERS} are further ones, without bands. Dotted, on the right axis: the support."
+    "Band: the 95 % interval, clustered by user; it is for one look at one line. Values that the"
+    f" settings name have one, {BANDS} of a dimension; the tooltip shows the ends of the others'"
+    " intervals, and the support."
 )
 _ERRORS = (
     "Band: two standard errors to either side, as if slates were independent; those of one user are"
-    " not quite, so it is somewhat too narrow. Lines: 0 is all together, 1 to"
-    f" {BANDS} are the first values of the dimension chosen above by name, {_OTHERS} are further"
-    " ones, without bands. Dotted, on the right axis: the number of slates."
+    " not quite, so it is somewhat too narrow. Values that the settings name have one,"
+    f" {BANDS} of a dimension; the tooltip shows the ends of the others' intervals, and the number"
+    " of slates."
 )
 
 
@@ -88,19 +84,11 @@ class Windowed:
     # Variables ------------------------------------------------------------------------------------
 
     def variables(self) -> list[Variable]:
-        """The window, the dimension that splits the lines, and its first values (hidden)."""
-        series = f"{PREFIX}window_impressions{{{JOB}}}"
-        variables = [choice("window", series, self._first_window())]
-        if not self._dimensions:
-            return variables
-        variables.append(one_of("by", "split by", self._dimensions))
-        named = self.settings.dimensions[0].values
-        for nth in range(1, BANDS + 1):
-            before = (f"$value_{earlier}" for earlier in range(1, nth))
-            others = "|".join(["all", _UNKNOWN, *before])
-            where = f'{PREFIX}window_impressions{{{JOB}, $by!~"{others}"}}'
-            begin = named[nth - 1] if nth <= len(named) else ""
-            variables.append(choice(f"value_{nth}", where, begin, of="$by", hidden=True))
+        """The window, and the dimension that splits the lines."""
+        windows = list(self.settings.windows.lengths_ms)
+        variables = [one_of("window", "window", windows, self._first_window())]
+        if self._dimensions:
+            variables.append(one_of("by", "split by", self._dimensions))
         return variables
 
     def _first_window(self) -> str:
@@ -138,19 +126,19 @@ class Windowed:
             whole = f'label_replace({whole}, "{dimension}", "all", "", "")'
         return f"({series} and ignoring ($by) {whole})"
 
-    def numbered(self, expr: str) -> str:
-        """The series with the number of their value."""
-        if not self._dimensions:
-            return f'label_replace({expr}, "{_NUMBER}", "0", "", "")'
-        values = [".+", "all", *(f"$value_{number}" for number in range(1, BANDS + 1))]
-        for number, value in zip((_OTHERS, *range(BANDS + 1)), values, strict=True):
-            expr = f'label_replace({expr}, "{_NUMBER}", "{number}", "$by", "{value}")'
-        return expr
-
     def legend(self, end: str = "") -> str:
-        """The name of a numbered line."""
-        value = "{{$by}}" if self._dimensions else "all"
-        return f"{{{{{_NUMBER}}}}} · {value}{end}"
+        """The name of a line: the value of the dimension."""
+        return f"{'{{$by}}' if self._dimensions else ALL}{end}"
+
+    def bands(self) -> list[Override]:
+        """Colours and bands of the rollup and of the values that the settings name."""
+        named = dict.fromkeys(itertools.chain(*map(self._named, self.settings.dimensions)))
+        return [ends_in_tooltip(), *bands_of([ALL], ["text"]), *bands_of(named)]
+
+    def _named(self, dimension: Dimension) -> list[str]:
+        """The first values of a dimension that the settings name, as its own or as arms."""
+        arms = (e.split for e in self.settings.experiments if e.dimension == dimension.name)
+        return list(dict.fromkeys([*dimension.values, *itertools.chain(*arms)]))[:BANDS]
 
     # Panels ---------------------------------------------------------------------------------------
 
@@ -158,7 +146,7 @@ class Windowed:
         self,
         title: str,
         name: str,
-        support: str,
+        support_name: str,
         *,
         width: int = 12,
         note: str = "",
@@ -167,27 +155,28 @@ class Windowed:
         support_more: Sequence[str] = (),
     ) -> list[Panel]:
         """A metric by the chosen dimension, with band and support; nothing where the settings do
-        not show it. ``more``: further matchers of the metric, ``support_more`` of its support."""
+        not show it. ``title``: the metric, a colon, and the question that it answers. ``more``:
+        further matchers of the metric, ``support_more`` of its support."""
         if not self.has(name):
             return []
         what = self.of(name)
-        queries = [Query(self.numbered(self.each(name, *more)), self.legend())]
+        counted = _COUNTED.get(support_name) or support_name.removeprefix("window_")
+        queries = [Query(self.each(name, *more), self.legend())]
         ends = self._ends(name, more)
-        for word, expr in ends.items():
-            queries.append(Query(self.numbered(expr), f"{{{{{_NUMBER}}}}} {word}"))
-        overrides = bands()
-        if self.has(support):
-            counted = _COUNTED.get(support) or support.removeprefix("window_")
-            queries.append(
-                Query(self.numbered(self.each(support, *support_more)), self.legend(f": {counted}"))
-            )
-            overrides.append(on_the_right(f": {counted}$", NUMBER, counted))
+        queries += [Query(expr, self.legend(f" {word}")) for word, expr in ends.items()]
+        overrides = self.bands()
+        if self.has(support_name):
+            expr = self.each(support_name, *support_more)
+            queries.append(Query(expr, self.legend(f": {counted}")))
+            overrides.append(support(f": {counted}$"))
         reading = [] if not ends else [_ERRORS if self.has(f"{name}_stderr") else _READING]
         description = "\n\n".join([what.description, *([note] if note else []), *reading])
-        unit = what.unit
+        if self._dimensions:
+            metric, colon, question = title.partition(": ")
+            title = f"{metric} by $by{colon}{question}"
         return [
             graph(
-                title, description, unit, queries,
+                title, description, what.unit, queries, empty=f"no {counted} in this window",
                 width=width, steps=steps, overrides=overrides, from_zero=False,
             )
         ]  # fmt: skip
@@ -205,12 +194,3 @@ class Windowed:
     def texts(self, *names: str) -> str:
         """The descriptions of several series."""
         return "\n\n".join(self.of(name).description for name in names)
-
-
-def bands(colors: Sequence[str] = COLORS) -> list[Override]:
-    """What makes bands of ``N high`` and ``N low``: colours, and bounds that are no lines."""
-    found = [no_line("^\\d (high|low)$")]
-    for number, color in enumerate(colors):
-        found.append(Override(f"^{number} ", {"color": {"mode": "fixed", "fixedColor": color}}))
-        found.append(band(str(number), str(number)))
-    return found

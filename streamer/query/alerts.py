@@ -59,10 +59,10 @@ class AlertEvaluation(Verdicts):
         if day is None:
             if self.panes.has_lost_days:
                 kept = f"the {limits.REFERENCE_DAYS} days that are kept"
-                return None, f"the first week has left, or is about to leave, {kept}: set a date"
+                return None, f"the first week has left, or will soon leave, {kept}: set a date"
             return first, "" if first is not None else "nothing was counted yet"
         if first is None or day < first:
-            return None, f"{self.alert.reference} is before the first whole day that is known"
+            return None, f"{self.alert.reference} is before the first whole day on record"
         return day, ""
 
     @cached_property
@@ -73,7 +73,11 @@ class AlertEvaluation(Verdicts):
             return [], [], problem
         end = self.mature_ms // DAY_MS
         if end - _WEEK < begin + _WEEK:
-            return [], [], f"the week from {_date(begin)} and 7 later days are not over yet"
+            return (
+                [],
+                [],
+                f"the drift check starts on {_date(begin + 2 * _WEEK)}, after two full weeks",
+            )
         past = [self.panes.day(begin + i) for i in range(_WEEK)]
         shift = (end - begin) // _WEEK * _WEEK
         lasts = [

@@ -85,8 +85,11 @@ class Gauge:
 class AlertRule:
     """When Prometheus fires: a gauge, the condition, for how long (empty: as the alert says).
 
-    Texts name gauges in brackets, ``[change_ratio]``, and what is said where there is none after a
-    bar: ``[change_upper_ratio|no bound]``; ``[$]`` is the value that fires.
+    Texts name gauges in brackets, ``[change_ratio]``, and after a bar the text for a gauge that is
+    absent: ``[change_upper_ratio|no bound]``. ``[size of NAME]`` is a change in whole percent
+    without its sign, ``[least size of NAME]`` the same rounded down.
+    ``[metric]`` is its title, ``[segment]`` " of app" (empty: everything together), and ``[since]``
+    the time at which the condition began to hold.
     """
 
     name: str
@@ -132,6 +135,7 @@ class _Beyond:
     """A direction of a change, the gauge of the end of its interval that decides, and words."""
 
     verb: str
+    way: str
     gauge: str
     condition: str
     fold: str
@@ -142,12 +146,21 @@ class _Beyond:
 def _beyond(prefix: str, drop: float, rise: float) -> Iterator[_Beyond]:
     """Changes whose whole interval is beyond; 0: never. ``prefix``: of the gauges."""
     low, high = f"{prefix}change_lower_ratio", f"{prefix}change_upper_ratio"
+    between = f"between [{low}] and [{high}|no bound]"
     if drop:
-        between = f"between [{low}] and [$]"
-        yield _Beyond("fell", high, f"< {-drop:g}", "max", between, f"{100 * drop:g}%")
+        condition, tolerated = f"< {-drop:g}", f"{100 * drop:g} %"
+        yield _Beyond("fell", "down", high, condition, "max", between, tolerated)
     if rise:
-        between = f"between [$] and [{high}|no bound]"
-        yield _Beyond("rose", low, f"> {rise:g}", "min", between, f"{100 * rise:g}%")
+        condition, tolerated = f"> {rise:g}", f"{100 * rise:g} %"
+        yield _Beyond("rose", "up", low, condition, "min", between, tolerated)
+
+
+def _moved(what: str, worse: _Beyond, prefix: str, before: str, now: str) -> str:
+    """The summary of a change: how large, from where to where, how large at least, since when."""
+    return (
+        f"{what} {worse.way} [size of {prefix}change_ratio] ([{before}] → [{now}]), at least"
+        f" [least size of {worse.gauge}], since [since]"
+    )
 
 
 def _for_the_worse(alert: Alert, prefix: str = "") -> _Beyond:
@@ -169,8 +182,8 @@ class MetricCheck(Check):
     gauges = (
         Gauge(
             *("value", "value"),
-            "Current value of the watched metric; where feedback may still come, that of the "
-            "newest window that cannot change any more.",
+            "Current value of the watched metric. If feedback may still come, it is the value "
+            "of the newest window that can no longer change.",
             *("the metric in the window", _METRIC),
             column="value",
         ),
@@ -183,20 +196,20 @@ class MetricCheck(Check):
             *("upper end of the value's interval", _METRIC),
         ),
         Gauge(
-            *("baseline", "baseline", "Baseline that the value is compared with."),
+            *("baseline", "baseline", "Baseline of the comparison."),
             "the metric in past windows without the highest and the lowest, or in a window before",
             _METRIC,
             column="baseline",
         ),
         Gauge(
             *("same_time_value", "same_time"),
-            "The metric at the same time on past days together, whatever the baseline of the "
-            "alert.",
+            "The metric at the same time on all past days together, independent of the alert's "
+            "baseline.",
             *("the metric at the same time on past days", _METRIC),
         ),
         Gauge(
             *("before_value", "before"),
-            "The metric in the window before, whatever the baseline of the alert.",
+            "The metric in the window before, independent of the alert's baseline.",
             *("the metric in the window before", _METRIC),
         ),
         Gauge(
@@ -210,13 +223,14 @@ class MetricCheck(Check):
         ),
         Gauge(
             *("change_lower_ratio", "change_low"),
-            "Lower end of the interval of the change; it includes variation between days.",
+            "Lower end of the interval of the change. The interval includes variation between "
+            "days.",
             "lower end of the change's interval",
             column="from",
         ),
         Gauge(
             *("change_upper_ratio", "change_high"),
-            "Upper end of the interval of the change: a fall is significant where it is below 0.",
+            "Upper end of the interval of the change. A fall is significant if this is below 0.",
             "upper end of the change's interval",
             column="to",
         ),
@@ -247,14 +261,15 @@ class MetricCheck(Check):
         metric, window, worse = alert.metric, alert.window, _for_the_worse(alert)
         yield AlertRule(
             *("StreamerMetricRegression", worse.gauge, worse.condition),
-            f"{metric} {worse.verb} by more than {worse.tolerated}",
+            _moved("[metric][segment]", worse, "", "baseline", "value"),
             f"{metric} over {window} is [value], the baseline [baseline]: a change of"
             f" [change_ratio], {worse.between}, where {worse.tolerated} is tolerated."
             " Support: [support], usually [expected_support].",
             fold=worse.fold,
         )
         yield AlertRule(
-            *("StreamerMetricNoTraffic", "status", "== 1", f"{metric} has no traffic"),
+            *("StreamerMetricNoTraffic", "status", "== 1"),
+            "[metric][segment] has no traffic (usually [expected_support]), since [since]",
             f"Nothing was counted over {window}; [expected_support] is usual.",
             status=Status.NO_TRAFFIC,
         )
@@ -263,13 +278,13 @@ class MetricCheck(Check):
         now = f"{metric} over {window} is [value|not defined], the baseline [baseline]."
         yield AlertRule(
             *("StreamerMetricTooLittle", "status", "== 1"),
-            f"{metric} has too little traffic to detect a change",
+            "[metric][segment] has too little traffic to detect a change",
             f"{now} Support: [support], usually [expected_support]: {hidden}.",
             *("info", _TOO_LITTLE_FOR, Status.TOO_LITTLE),
         )
         yield AlertRule(
             *("StreamerMetricDaysDiffer", "status", "== 1"),
-            f"Past days of {metric} differ too much to detect a change",
+            "Past days of [metric][segment] differ too much to detect a change",
             f"{now} Past days differ so much that the change is anywhere between"
             f" [change_lower_ratio|no bound] and [change_upper_ratio|no bound]: {hidden}, and more"
             " traffic would not help.",
@@ -293,8 +308,8 @@ class TrafficCheck(Check):
         ),
         Gauge(
             *("traffic_usual", "usual", "Usual traffic at the same time."),
-            "trimmed mean (geometric) at the same time on past days, of the same weekday once four "
-            "weeks are known",
+            "trimmed mean (geometric) at the same time on past days; on the same weekday once "
+            "four weeks are known",
             _EVENTS,
         ),
         Gauge(
@@ -304,12 +319,12 @@ class TrafficCheck(Check):
         ),
         Gauge(
             *("traffic_change_lower_ratio", "change_low"),
-            "Lower end of the interval of the change of traffic, by the variation of past days.",
+            "Lower end of the interval of the traffic change, from the variation of past days.",
             "lower end of the interval",
         ),
         Gauge(
             *("traffic_change_upper_ratio", "change_high"),
-            *("Upper end of the interval of the change of traffic.", "upper end of the interval"),
+            *("Upper end of the interval of the traffic change.", "upper end of the interval"),
         ),
     )
 
@@ -327,7 +342,9 @@ class TrafficCheck(Check):
             yield AlertRule(
                 f"StreamerMetricTraffic{beyond.verb.capitalize()}",
                 *(beyond.gauge, beyond.condition),
-                f"Traffic of {alert.metric} {beyond.verb} by more than {beyond.tolerated}",
+                _moved(
+                    "Traffic of [metric][segment]", beyond, "traffic_", "traffic_usual", "traffic"
+                ),
                 f"Support of {alert.metric} over {alert.window} is [traffic], usually"
                 f" [traffic_usual] at this time: a change of [traffic_change_ratio],"
                 f" {beyond.between}, where {beyond.tolerated} is tolerated.",
@@ -344,8 +361,7 @@ class ReferenceCheck(Check):
     gauges = (
         Gauge(
             *("past_week_value", "value"),
-            "The metric over the past 7 whole days (UTC), which is compared with the reference "
-            "week.",
+            "The metric over the past 7 whole days (UTC), for comparison with the reference week.",
             *("the metric in 7 days", _METRIC),
         ),
         Gauge(
@@ -386,7 +402,10 @@ class ReferenceCheck(Check):
         week = "its first week" if is_first else f"the week from {alert.reference}"
         yield AlertRule(
             *("StreamerMetricDrifted", worse.gauge, worse.condition),
-            f"{alert.metric} has drifted by more than {worse.tolerated} from {week}",
+            _moved(
+                f"Past 7 days of [metric][segment], against {week},",
+                *(worse, "reference_", "reference_value", "past_week_value"),
+            ),
             f"{alert.metric} over the past 7 whole days is [past_week_value], and was"
             f" [reference_value] in {week}: a change of [reference_change_ratio],"
             f" {worse.between}, where {worse.tolerated} is tolerated.",

@@ -70,7 +70,7 @@ def _events(known: CounterInputs) -> Iterator[Sample]:
 
 @series("accepted_total", labels=("topic",), formula="accepted events", unit="events", empty=_AT_0)
 def _accepted(known: CounterInputs) -> Iterator[Sample]:
-    """Events accepted, and counted."""
+    """Events that were accepted and counted."""
     return known.by_log(lambda topic: topic.accepted)
 
 
@@ -121,7 +121,7 @@ def _rejected(known: CounterInputs) -> Iterator[Sample]:
     empty=_AT_0,
 )
 def _ignored(known: CounterInputs) -> Iterator[Sample]:
-    """Records that a source says are not to be counted."""
+    """Records that a source excludes from counting."""
     return known.by_log(lambda topic: topic.ignored)
 
 
@@ -133,7 +133,7 @@ def _ignored(known: CounterInputs) -> Iterator[Sample]:
     empty=_AT_0,
 )
 def _anonymous(known: CounterInputs) -> Iterator[Sample]:
-    """Accepted events without a user: they count in no metric of users."""
+    """Accepted events without a user. They count in no metric of users."""
     return known.by_log(lambda topic: topic.anonymous)
 
 
@@ -145,7 +145,7 @@ def _anonymous(known: CounterInputs) -> Iterator[Sample]:
     empty=_AT_0,
 )
 def _cut_values(known: CounterInputs) -> Iterator[Sample]:
-    """Values of dimensions that were cut, as they are too long."""
+    """Values of dimensions that were cut because they are too long."""
     return known.by_log(lambda topic: topic.cut_values)
 
 
@@ -157,7 +157,7 @@ def _cut_values(known: CounterInputs) -> Iterator[Sample]:
     empty=_AT_0,
 )
 def _unattributed(known: CounterInputs) -> Iterator[Sample]:
-    """Feedback that joined no impression and no longer can."""
+    """Feedback that joined no impression and can no longer join one."""
     for kind in FEEDBACK:
         yield (kind,), sum(h.unattributed[kind] for h in known.headers)
 
@@ -183,7 +183,8 @@ def _unsettled(known: CounterInputs) -> Iterator[Sample]:
     empty=_AT_0,
 )
 def _capped(known: CounterInputs) -> Iterator[Sample]:
-    """Accepted events counted as `other`: their value is beyond `max_values` of the dimension."""
+    """Accepted events counted as `other`, because their value is beyond `max_values` of the
+    dimension."""
     for i, name in enumerate(known.settings.dimension_names):
         yield (name,), sum(h.capped[i] for h in known.headers)
 
@@ -196,7 +197,7 @@ def _capped(known: CounterInputs) -> Iterator[Sample]:
     empty=f"{_AT_0}; absent without a rollup of several dimensions",
 )
 def _segments_capped(known: CounterInputs) -> Iterator[Sample]:
-    """Times that amounts were counted as `other` in a rollup of several dimensions, which has more
+    """Number of times that a rollup of several dimensions counted as `other`, because it has more
     segments than `limits.segments`. Other rollups keep their values."""
     for rollup in known.settings.rollups:
         names = [name for name in known.settings.dimension_names if name in rollup]
@@ -212,7 +213,8 @@ def _segments_capped(known: CounterInputs) -> Iterator[Sample]:
     empty=_AT_0,
 )
 def _join_gap(known: CounterInputs) -> Iterator[Sample]:
-    """Records older than the watermark their topic had while idle; joins may have missed them."""
+    """Records older than the watermark of their topic while it was idle. Joins may have missed
+    them."""
     yield (), sum(h.join_gap for h in known.headers)
 
 
@@ -223,15 +225,15 @@ def _join_gap(known: CounterInputs) -> Iterator[Sample]:
     empty=_AT_0,
 )
 def _settled_moved(known: CounterInputs) -> Iterator[Sample]:
-    """Feedback that was counted since the start under one segment and moved to another: its request
-    id came back for another slate. Windows follow it, totals do not."""
+    """Feedback whose segment changed after it was settled, because its request id came back for
+    another slate. Windows follow the change, totals do not."""
     yield (), sum(h.settled_moved for h in known.headers)
 
 
 @series("user_sample_ratio", formula="share of the users, by hash", unit="ratio", empty=_AT_0)
 def _user_sample(known: CounterInputs) -> Iterator[Sample]:
-    """Share of the users that metrics of users are computed from, in the partition with the
-    smallest share; 1: all of them."""
+    """Share of the users in metrics of users, in the partition with the smallest share; 1: all
+    users."""
     yield (), 2.0 ** -max((h.sample_bits for h in known.headers), default=0)
 
 
@@ -243,7 +245,7 @@ def _user_sample(known: CounterInputs) -> Iterator[Sample]:
     empty="absent where no family counts items",
 )
 def _item_sample(known: CounterInputs) -> Iterator[Sample]:
-    """Share of the items that metrics of items are computed from; 1: all of them."""
+    """Share of the items in metrics of items; 1: all items."""
     for label, ratio in known.item_samples.items():
         yield (label,), ratio
 
@@ -255,8 +257,7 @@ def _item_sample(known: CounterInputs) -> Iterator[Sample]:
     empty=_AT_0,
 )
 def _users_behind(known: CounterInputs) -> Iterator[Sample]:
-    """How far the metrics of users are behind all others, in the slowest partition; 0: not at
-    all."""
+    """Delay of the metrics of users behind all others, in the slowest partition; 0: no delay."""
     yield (), max((h.users_behind_ms for h in known.headers), default=0) / 1000
 
 
@@ -268,8 +269,8 @@ def _users_behind(known: CounterInputs) -> Iterator[Sample]:
     empty="absent for what was counted since the state began",
 )
 def _counted_since(known: CounterInputs) -> Iterator[Sample]:
-    """Since when a dimension, window, kind of feedback or metric is counted that was added to the
-    settings while state was kept. Windows show it once they lie wholly after that."""
+    """Start of the count of a dimension, window, kind of feedback or metric that was added to a
+    running state. A window shows it once the whole window is after that time."""
     found: dict[tuple[str, str], int] = {}
     for named in (each for h in known.headers for each in h.began.named):
         key = (named.setting, named.value)
@@ -286,7 +287,7 @@ def _counted_since(known: CounterInputs) -> Iterator[Sample]:
 )
 def _identity(known: CounterInputs) -> Iterator[Sample]:
     """1 while counts and joins are exact: every record was read, none is counted twice, and no join
-    was missed. Samples of users or items do not count against it: see streamer_inexact."""
+    was missed. Samples of users or items do not change it: see streamer_inexact."""
     yield (), int(not any(each.is_of_all for each in known.inexact))
 
 
@@ -298,8 +299,9 @@ def _identity(known: CounterInputs) -> Iterator[Sample]:
     empty="absent while all is exact",
 )
 def _inexact(known: CounterInputs) -> Iterator[Sample]:
-    """1 where metrics are not exact, and why: `counts` and `joins` concern nearly all metrics,
-    `users`, `items`, `sessions`, `dwell`, `experiments` and `alerts` only those of that name."""
+    """1 if metrics are not exact, with the cause. `counts` and `joins` affect nearly all metrics;
+    `users`, `items`, `sessions`, `dwell`, `experiments` and `alerts` only the metrics of that
+    name."""
     for each in known.inexact:
         yield (each.metrics, each.cause), 1
 
@@ -324,8 +326,8 @@ def _stream_time(known: CounterInputs) -> Iterator[Sample]:
     empty="never absent",
 )
 def _sources(known: CounterInputs) -> Iterator[Sample]:
-    """The source of a topic, its cluster (`kafka`: that of `[kafka]`) and its format: to be joined
-    with lag, lateness and clocks by `topic`."""
+    """Source, cluster (`kafka`: that of `[kafka]`) and format of a topic. Join it with lag,
+    lateness and clocks by `topic`."""
     for name, log in known.settings.logs.items():
         source = known.settings.read_sources[log.source]
         yield (source.called, name, log.cluster or MAIN, source.format), 1

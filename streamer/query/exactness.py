@@ -87,18 +87,19 @@ def _any_topic(
 _CAUSES = (
     _Cause(
         *(COUNTS, "unread_topics"),
-        "records of some topics are not read: /readyz says which, and why",
+        "records of some topics are not read: /readyz names them and the reason",
         lambda inputs: inputs.is_unread,
     ),
     _Cause(
         *(COUNTS, "lost_records"),
-        "records left Kafka before they were read, or cannot be read: "
-        "streamer_lost_records_total says of which topic",
+        "Kafka deleted records before they were read, or records cannot be read: "
+        "streamer_lost_records_total names the topic",
         _any_topic(lambda inputs: (t.lost for h in inputs.headers for t in h.topics.values())),
     ),
     _Cause(
         *(COUNTS, "log_restarts"),
-        "a topic was truncated or made anew since it was read: what it held then is counted, too",
+        "a topic was truncated or recreated after it was read: its earlier records are counted,"
+        " too",
         _any_topic(lambda inputs: (t.restarts for h in inputs.headers for t in h.topics.values())),
     ),
     _bound(COUNTS, "event_ids", "copies of old events may count twice", "event_ids"),
@@ -114,13 +115,13 @@ _CAUSES = (
     ),
     _Cause(
         *(JOINS, "join_gap"),
-        "records of a topic that was idle came later than its clock, which others had moved on",
+        "records of an idle topic were behind its clock, which other topics had advanced",
         lambda inputs: any(h.join_gap for h in inputs.headers),
     ),
     _Cause(
         *(JOINS, "settled_moved"),
-        "request ids came back for other slates: feedback that was settled moved to another "
-        "segment, which totals do not follow",
+        "request ids came back for other slates: settled feedback moved to another segment, and"
+        " totals do not follow",
         lambda inputs: any(h.settled_moved for h in inputs.headers),
     ),
     _bound(JOINS, "impressions", "feedback may have missed its impression", "open_impressions"),
@@ -142,8 +143,8 @@ _CAUSES = (
     ),
     _Cause(
         *("items", "item_labels"),
-        "some values of dimensions are counted as `other`: a rollup of metrics.detailed has more "
-        "combinations of values than items are counted by; leave it out",
+        "some values of dimensions are counted as `other`: a rollup in metrics.detailed has too"
+        " many combinations of values for counts of items; remove it",
         _dropped("item_labels"),
     ),
     _bound("experiments", "user_days", "some users are left out", "user_days"),
@@ -154,8 +155,7 @@ _CAUSES = (
     ),
     _Cause(
         *("alerts", "alert_segments"),
-        "some segments are not watched: there are more than one alert can have; watch fewer "
-        "dimensions",
+        "some segments are not watched: there are too many for one alert; watch fewer dimensions",
         _dropped("alert_segments"),
     ),
 )

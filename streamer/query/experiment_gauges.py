@@ -54,7 +54,7 @@ def _inferences(
     empty="absent before the first day",
 )
 def _users(known: CounterInputs) -> Iterator[Sample]:
-    """Users that are compared."""
+    """Users in the comparison."""
     for found in _running(known):
         for arm, users in found.users.items():
             yield (found.experiment.name, arm), users
@@ -68,7 +68,7 @@ def _users(known: CounterInputs) -> Iterator[Sample]:
     empty="absent before the first day",
 )
 def _users_in_several_arms(known: CounterInputs) -> Iterator[Sample]:
-    """Users seen in several arms; they are left out of the comparison, of its past days too."""
+    """Users seen in more than one arm. They are excluded from the whole experiment."""
     for found in _running(known):
         yield (found.experiment.name,), found.users_in_several_arms
 
@@ -82,7 +82,8 @@ def _users_in_several_arms(known: CounterInputs) -> Iterator[Sample]:
     empty="absent before the first day",
 )
 def _outside(known: CounterInputs) -> Iterator[Sample]:
-    """Outcomes that count towards no arm; those of users in several arms are not among them."""
+    """Outcomes that are ignored, because their user had not seen an arm. Outcomes of users in
+    several arms are not included."""
     for found in _running(known):
         if found.outside is not None:
             yield (found.experiment.name, "before_exposure"), found.outside.before_exposure
@@ -97,7 +98,7 @@ def _outside(known: CounterInputs) -> Iterator[Sample]:
     empty="absent before the first day",
 )
 def _sample(known: CounterInputs) -> Iterator[Sample]:
-    """Share of the users that experiments look at, in the partition with the smallest; 1: all."""
+    """Share of the users in experiments, in the partition with the smallest share; 1: all users."""
     for found in _running(known):
         yield (found.experiment.name,), found.user_sample_ratio
 
@@ -110,8 +111,8 @@ def _sample(known: CounterInputs) -> Iterator[Sample]:
     empty="absent before the first day",
 )
 def _split(known: CounterInputs) -> Iterator[Sample]:
-    """How likely so uneven a split of the users is under the planned shares; anytime holds
-    whenever one looks."""
+    """Probability of a split at least as uneven under the planned shares. `anytime` holds at every
+    look."""
     for found in _running(known):
         split = found.metrics[0].found.split
         yield (found.experiment.name, "fixed"), split.p_value_fixed
@@ -126,7 +127,7 @@ def _split(known: CounterInputs) -> Iterator[Sample]:
     empty=_UNDEFINED,
 )
 def _value(known: CounterInputs) -> Iterator[Sample]:
-    """The metric in an arm, from the start of the experiment on."""
+    """The metric in an arm, since the start of the experiment."""
     for found in _running(known):
         for metric in found.metrics:
             for arm in metric.found.arms:
@@ -157,13 +158,13 @@ def _gauge(
 
 _gauge(
     "experiment_lift_ratio",
-    "Relative lift of an arm over the control (the same beside both intervals).",
+    "Relative lift of an arm over the control (the same for both intervals).",
     lambda lift, _: lift.value,
     formula="value of the arm / value of the control - 1",
 )
 _gauge(
     "experiment_lower_ratio",
-    "Lower end of the lift's interval: fixed holds at one look, anytime at every look.",
+    "Lower end of the lift's interval. `fixed` holds at one look, `anytime` at every look.",
     lambda _, inference: inference.low,
     formula="lower end of the interval of the lift",
 )
@@ -177,13 +178,13 @@ _gauge(
     "experiment_pvalue",
     "p-value of the lift, corrected over the arms of the metric.",
     lambda _, inference: inference.p_adjusted,
-    formula="probability of as large a lift, if there were none; Holm over the arms",
+    formula="probability of at least this lift without an effect; Holm over the arms",
     unit="probability",
     scale=Scale.ABSOLUTE,
 )
 _gauge(
     "experiment_difference",
-    "Value of an arm minus that of the control (the same beside both intervals).",
+    "Value of an arm minus the value of the control (the same for both intervals).",
     lambda lift, _: lift.value,
     formula="value of the arm - value of the control",
     unit="as the metric",
@@ -191,7 +192,7 @@ _gauge(
 )
 _gauge(
     "experiment_difference_lower",
-    "Lower end of the difference's interval; it is above 0 exactly where that of the lift is.",
+    "Lower end of the difference's interval. It is above 0 exactly if the lift's lower end is.",
     lambda _, inference: inference.low,
     formula="lower end of the interval of the difference",
     unit="as the metric",
@@ -228,9 +229,9 @@ def _verdict(known: CounterInputs) -> Iterator[Sample]:
     empty="absent for the others, and before the first day",
 )
 def _recommendation(known: CounterInputs) -> Iterator[Sample]:
-    """What to do: `ship`, `wait`, `stop: harm`, `stop: no effect worth shipping`, `keep running`,
-    `ended without a decision`, `do not trust: split`, `do not trust: users in several arms` or, of
-    a holdout, `holdout`; `arm`: the one to ship or doing harm, else empty."""
+    """The recommended action: `ship`, `wait`, `stop: harm`, `stop: no effect worth shipping`, `keep
+    running`, `ended without a decision`, `do not trust: split`, `do not trust: users in several
+    arms` or, for a holdout, `holdout`. `arm` is the arm to ship or the harmful one, else empty."""
     for found in known.experiments:
         if (advice := found.recommendation) is not None:
             yield (found.experiment.name, str(advice.action), advice.arm or ""), 1

@@ -191,8 +191,8 @@ def _with_discoveries(
             yield name, readout
             continue
         reason = (
-            f"{advice.reason} By itself {advice.arm} would be shipped. Among the {len(made)} "
-            f"treatments of all experiments it is no discovery yet: it {discovery.words}."
+            f"{advice.reason} By itself, {advice.arm} would be shipped. Among the {len(made)} "
+            f"treatments of all experiments it is not a discovery yet: it {discovery.words}."
         )
         held = replace(advice, action=Action.KEEP_RUNNING, reason=reason, days=None, since=None)
         yield name, replace(readout, recommendation=held)

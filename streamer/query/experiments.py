@@ -149,29 +149,29 @@ class ExperimentReadout:
     def _unit_note(self) -> Iterator[str]:
         unit = unit_words(self.experiment)
         if unit:
-            yield f"The unit is {unit}: this is what 'user' means here, in names of metrics, too."
+            yield f"The unit is {unit}: 'user' means this here, also in names of metrics."
 
     def _plan_note(self) -> Iterator[str]:
         if self.experiment.decide != "at_end":
             return
         users, planned = sum(self.users.values()), self.experiment.planned_users
-        size = "" if planned is None else f", of {planned:,} users as planned ({users:,} so far)"
+        size = "" if planned is None else f" ({users:,} of {planned:,} planned users so far)"
         yield (
-            f"It is decided by one look after its last day, {self.experiment.end}{size}; until "
-            "then only harm is said."
+            f"One look after the last day, {self.experiment.end}, decides{size}; before that only "
+            "harm is reported."
         )
 
     def _left_out(self) -> Iterator[str]:
         if (several := self.users_in_several_arms) and not self._in_several_arms():
             are = "is" if several == 1 else "are"
-            yield f"{counted(several, 'user')} seen in several arms {are} left out."
+            yield f"{counted(several, 'user')} seen in several arms {are} excluded."
         if self.outside is None or not (self.outside.before_exposure or self.outside.unexposed):
             return
         is_own = self.experiment.outcomes == "attributed"
         early = "without their user's arm" if is_own else "before their user's exposure"
         yield (
-            f"Outcomes that count towards no arm: {self.outside.before_exposure:,} {early}, "
-            f"{self.outside.unexposed:,} of users who were not exposed."
+            f"Outcomes ignored: {self.outside.before_exposure:,} {early}, "
+            f"{self.outside.unexposed:,} of users who never saw an arm."
         )
 
     @property
@@ -186,10 +186,9 @@ class ExperimentReadout:
             return []
         return [
             f"{counted(self.users_in_several_arms, 'user')} "
-            f"({percent(self.several_arms_ratio)} of all who were in an "
-            "arm) were seen in several arms and are left out. If one arm makes users switch, or "
-            "loses their identity, the users who are left cannot be compared: check that users "
-            "keep their arm."
+            f"({percent(self.several_arms_ratio)} of all who were in an arm) were seen in several "
+            "arms and are excluded. If one arm makes users switch, or loses their identity, the "
+            "remaining users cannot be compared: check that users keep their arm."
         ]
 
 
@@ -221,14 +220,14 @@ def _of_holdout(found: ExperimentReadout) -> str:
     metric = next(m for m in found.metrics if m.name == experiment.primary.name)
     its = metric.found.comparisons[0]
     return (
-        f"{metric.name} of users who get what was shipped since {experiment.start}, against those "
-        f"who are held out ({experiment.control}): {lift_words(its)}."
+        f"{metric.name} of users who get everything shipped since {experiment.start}, compared "
+        f"with the held-out users ({experiment.control}): {lift_words(its)}."
     )
 
 
 def sampled(ratio: float) -> str:
     """That only a share of the users is counted."""
-    return f"All figures are of a sample of {share(ratio)} of the users"
+    return f"All figures come from a sample of {share(ratio)} of the users"
 
 
 def minute(at_ms: int) -> str:

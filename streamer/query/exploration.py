@@ -1,7 +1,7 @@
-"""An experiment told apart by another dimension than that of its arms: to explore, not to decide.
+"""An experiment split by a dimension other than its arms, for ideas and not for decisions.
 
-A user is in the value that most of his impressions of the arm had on the first day with any, so
-that each is in one, and values add up to the whole. The values share the experiment's ``alpha``
+Each user belongs to one value: that of most of their impressions of the arm on the first day with
+any. So values add up to the whole. The values share the experiment's ``alpha``
 (Bonferroni): the chance that any value claims an effect where there is none stays below it.
 """
 

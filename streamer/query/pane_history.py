@@ -370,22 +370,22 @@ class _Sums(Noted):
         return None
 
     def by_value(self, name: str, horizon_ms: int | None) -> Mapping[str, I64]:
-        _refuse("all values of a dimension")
+        _refuse("differences between all values of a dimension are")
 
     def users(self, stat: int) -> I64:
-        _refuse("distinct users")
+        _refuse("distinct users are")
 
     def users_of_longest(self, stat: int) -> I64:
-        _refuse("distinct users")
+        _refuse("distinct users are")
 
     def items(
         self, places: Sequence[int], horizon_ms: int | None = None
     ) -> Mapping[int, ItemTable]:
-        _refuse("items")
+        _refuse("distinct items are")
 
     @property
     def all_items(self) -> ItemTable | None:
-        _refuse("items")
+        _refuse("distinct items are")
 
     @property
     def rows(self) -> Sequence[Any]:
@@ -418,7 +418,7 @@ def _line(setting: str, dimensions: Sequence[str]) -> str:
 
 
 def _refuse(what: str) -> NoReturn:
-    raise NotByPaneError(f"{what} are only known for the whole window")
+    raise NotByPaneError(f"{what} only known for the whole window")
 
 
 _Key = frozenset[tuple[str, str]]

@@ -212,7 +212,7 @@ def _sentences(comparison: Document) -> list[str]:
     if comparison["adjustment"] is not None:
         lines.append(comparison["adjustment"])
     if comparison["waits_words"]:
-        lines.append(f"days until a lift would be detected: {comparison['waits_words']}.")
+        lines.append(f"days until a lift is found: {comparison['waits_words']}.")
     return lines
 
 
@@ -267,8 +267,8 @@ def _adjustment(experiment: Experiment, comparison: Comparison) -> str | None:
         return f"The lift is not adjusted (CUPED): {comparison.adjusted.reason}."
     before = counted(experiment.covariate_days, "day")
     return (
-        f"The lift and its intervals are adjusted (CUPED): what users did in the {before} before "
-        f"the start explains {percent(explained)} of the variance."
+        f"The lift and its intervals are adjusted (CUPED): behaviour in the {before} before the "
+        f"start explains {percent(explained)} of the variance."
     )
 
 
@@ -280,13 +280,13 @@ def _days(days: int | None) -> str:
 
 def _method(experiment: Experiment) -> str:
     return (
-        "Users are compared, each assigned as a whole: an arm's value is the sum of its users' "
-        "numerators over that of their denominators, with variances by the delta method"
-        f"{_before(experiment.covariate_days)}. Lifts in percent are relative to the control. An "
-        f"interval at any time holds at level {share(1 - experiment.alpha)} however often you "
-        "look, one at a single look only at an end date set in advance; several arms, and the "
-        "secondary metrics together, share alpha (Holm). An arm is shipped if the primary metric "
-        "is better and no guardrail is harmed beyond its margin."
+        "Users are the unit of analysis. An arm's value is the total of its users' numerators "
+        "divided by the total of their denominators (for CTR, clicks by impressions). The delta "
+        f"method gives variances{_before(experiment.covariate_days)}. Percentages are relative to "
+        "the control. An interval at any time holds at level "
+        f"{share(1 - experiment.alpha)} however often you look; an interval for a single look holds once, at an end date set in advance. "
+        "Several arms share alpha (Holm), and so do the secondary metrics. An arm is shipped if "
+        "the primary metric is better and no guardrail is worse than tolerated."
     )
 
 
@@ -295,13 +295,13 @@ def _before(days: int) -> str:
     if not days:
         return ""
     what = "day" if days == 1 else f"{days} days"
-    return f", less what the {what} before the start explain{'s' if days == 1 else ''} (CUPED)"
+    return f", and the {what} before the start reduce{'s' if days == 1 else ''} them (CUPED)"
 
 
 def _explored(experiment: Experiment, found: Exploration) -> str:
     return (
-        f"By {found.by}, to explore, not to decide by: "
-        f"{counted(len(found.values), 'value')} share alpha = {experiment.alpha:g} and get no "
-        "recommendation. A user counts under the value of most impressions on their own first "
-        "day. Test what you find in an experiment of its own."
+        f"By {found.by}, for ideas and not for decisions: "
+        f"{counted(len(found.values), 'value')} share alpha = {experiment.alpha:g}, which widens "
+        "ranges, and get no recommendation. Each user belongs to the value of most of their "
+        "impressions on their first day. Test an idea in an experiment of its own."
     )

@@ -14,18 +14,14 @@ from streamer.settings.model import Settings
 
 BESIDES = ("other", "unknown")
 """Values that a dimension may have beside its own."""
-ASSUMED = (
-    "dimensions with the values that the settings name, else max_values of them, and other and "
-    "unknown; all positions; every window full; without experiments, alerts and what the "
-    "processor reports of itself"
-)
-"""What the estimate rests on, in words."""
 
 
 def expected_series(
     settings: Settings, seen: Sequence[set[str]] | None = None, catalogue: Catalogue | None = None
 ) -> int:
-    """Series at most, under what ``ASSUMED`` says. ``seen``: for each dimension the values that
+    """Series at most: dimensions with the values that the settings name, else max_values of them,
+    and other and unknown; all positions; every window full; without experiments, alerts and what
+    the processor reports of itself. ``seen``: for each dimension the values that
     were stored, which count where the settings name none."""
     catalogue = catalogue or Catalogue(settings)
     values = _values(settings, seen)

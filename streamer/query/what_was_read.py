@@ -158,7 +158,7 @@ def _refused(topics: Sequence[TopicRead]) -> Iterator[Implausible]:
         if 2 * refused > topic.records:
             reasons = ", ".join(f"{n:,} {reason}" for reason, n in topic.rejected.items())
             what = f"{refused:,} of {topic.records:,} records of {topic.topic} were refused"
-            yield Implausible(f"{what} ({reasons})", "correct where its fields stand")
+            yield Implausible(f"{what} ({reasons})", "correct the paths of its fields")
 
 
 def _duplicates(
@@ -263,20 +263,20 @@ def _of_joins(
         is_wrong = few or (kind.joined < _HALF * n and worst_count > _HALF * missed)
     if not is_wrong:
         return
-    what = f"of {n:,} {kind.kind} {kind.joined:,} joined an impression"
+    what = f"{kind.joined:,} of {n:,} {kind.kind} joined an impression"
     logs, logs_shown = list(kind.logs), list(shown.logs)
     if worst_count > _HALF * missed:
         own = _place(settings, logs, kind.kind, worst)
         other = _place(settings, logs_shown, "impressions", worst)
-        has = f"{worst_count:,} have none that an impression has"
-        what += f"; {worst} of {kind.kind} ({own}) and of impressions ({other}) differ: {has}"
+        has = f"{worst_count:,} match no impression"
+        what += f"; {worst} of {kind.kind} ({own}) differs from impressions ({other}): {has}"
         yield Implausible(what, f"correct {worst} in {_section(settings)}")
         return
     item, user = (_place(settings, logs, kind.kind, name) for name in ("item_id", "user_id"))
     what += ": their users were shown other items, or at other times"
     if kind.misses["ts"] > _HALF * missed:
         where = _place(settings, logs, kind.kind, "ts")
-        what = f"of {n:,} {kind.kind} {kind.joined:,} joined an impression: they come before it"
+        what = f"{kind.joined:,} of {n:,} {kind.kind} joined an impression: they come before it"
         yield Implausible(
             what, f"is {where} the time of the event? Correct ts in {_section(settings)}"
         )
@@ -342,7 +342,7 @@ def _of_windows(settings: Settings, result: Readout, is_anonymous: bool) -> Iter
             values[reading.name] = reading.value
     clicks, conversions, shown, clicked = (int(values.get(name, 0)) for name in _WINDOWED)
     if clicks >= _LEAST_OF_PART and shown and not clicked and not is_anonymous:
-        what = f"of {clicks:,} clicks of the last {window} 0 joined an impression"
+        what = f"0 of {clicks:,} clicks of the last {window} joined an impression"
         fix = f"streamer check says which field differs; correct it in {_section(settings)}"
         yield Implausible(what, fix)
     if conversions >= _LEAST_COMPARED and not values.get(_VALUE, 1):

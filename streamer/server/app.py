@@ -21,6 +21,7 @@ from streamer.server.failures import add_headers, errors, gate
 from streamer.server.history import HistoryApi
 from streamer.server.host_names import host_guard
 from streamer.server.prometheus_text import render
+from streamer.server.runbooks import add_runbooks
 from streamer.server.scrape import Bodies, Sending, form_of
 from streamer.server.web import add_pages
 
@@ -100,5 +101,6 @@ def application(exporter: Exporter, notices: Notices | None = None) -> web.Appli
     app.router.add_get("/healthz", pages.healthz)
     app.router.add_get("/readyz", pages.readyz)
     add_pages(app)
+    add_runbooks(app)
     app.cleanup_ctx.append(pages.first_load)
     return app

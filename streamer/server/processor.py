@@ -62,7 +62,7 @@ _AT_0 = "shown at 0"
     empty=_WITHOUT_WORKERS,
 )
 def _owner(known: ProcessorInputs) -> Iterator[Sample]:
-    """1 for the worker that has the partition, with its phase."""
+    """1 for the worker that owns the partition, with its phase."""
     for report in known.reports:
         for partition, phase in report.owned.items():
             yield (str(partition), report.worker, phase), 1
@@ -107,8 +107,8 @@ def _dead_letters(known: ProcessorInputs) -> Iterator[Sample]:
 
 @series("dead_letters_omitted_total", formula="records not sent", unit="records", empty=_AT_0)
 def _omitted(known: ProcessorInputs) -> Iterator[Sample]:
-    """Refused records that were counted by reason and not sent to the dead-letter topic: a fetch
-    held so many in so few bytes."""
+    """Refused records that were counted by reason but not sent to the dead-letter topic, because a
+    fetch held too many."""
     yield (), sum(m.dead_letters_omitted for m in known.manifests.values())
 
 
@@ -120,14 +120,14 @@ def _omitted(known: ProcessorInputs) -> Iterator[Sample]:
     empty="absent for topics that were not read",
 )
 def _lost(known: ProcessorInputs) -> Iterator[Sample]:
-    """Records that left the log before they were read, or whose batch cannot be read."""
+    """Records that Kafka deleted before they were read, or whose batch cannot be read."""
     return known.by_topic(lambda topic: topic.lost)
 
 
 @series(
     "log_restarts_total",
     labels=("topic",),
-    formula="logs that were no continuation of what was read",
+    formula="logs that did not continue the log that was read",
     unit="logs",
     empty="absent for topics that were not read",
 )
@@ -151,7 +151,7 @@ def _committed(known: ProcessorInputs) -> Iterator[Sample]:
 
 @series("ready", formula="1 if /readyz has no problem, else 0", unit="0 or 1", empty=_AT_0)
 def _ready(known: ProcessorInputs) -> Iterator[Sample]:
-    """1 when every partition has a worker and none waits (as /readyz)."""
+    """1 if every partition has a worker and none waits (as /readyz)."""
     yield (), int(known.health.is_ready)
 
 
@@ -188,7 +188,7 @@ def _lag(known: ProcessorInputs) -> Iterator[Sample]:
     empty="absent while Kafka does not answer",
 )
 def _standstill(known: ProcessorInputs) -> Iterator[Sample]:
-    """How long records of a partition have waited without a commit; 0 where none wait."""
+    """Time that records of a partition have waited without a commit; 0 if none wait."""
     for partition, seconds in sorted(known.standstill_seconds.items()):
         yield (str(partition),), seconds
 
@@ -201,8 +201,8 @@ def _standstill(known: ProcessorInputs) -> Iterator[Sample]:
     empty="absent for topics without a sampled user",
 )
 def _keyed(known: ProcessorInputs) -> Iterator[Sample]:
-    """1 while every sampled user is on one partition number, the same as in the impressions; 0
-    once one was not: metrics of users are off then."""
+    """1 while every sampled user is on one partition number, the same as in the impressions. 0
+    after an exception; metrics of users are then off."""
     for topic, is_by_user in known.reader.keyed.items():
         yield (topic,), int(is_by_user or known.settings.kafka.keyed_by == "user")
 
@@ -215,7 +215,8 @@ def _keyed(known: ProcessorInputs) -> Iterator[Sample]:
     empty=_AT_0,
 )
 def _unread(known: ProcessorInputs) -> Iterator[Sample]:
-    """1 while records of a topic that should count are not read; /readyz says why."""
+    """1 while records of a topic are not read although they should count. /readyz gives the
+    reason."""
     for topic in sorted({log.topic for log in known.settings.logs.values()} | known.unread.keys()):
         yield (topic,), int(topic in known.unread)
 

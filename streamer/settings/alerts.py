@@ -28,29 +28,29 @@ class Alert(Section, frozen=True):
     window: str = "1h"
     """Length of the window: 10m to 24h, dividing a day evenly."""
     segments: tuple[str, ...] = ()
-    """Dimensions whose values are watched one by one, besides everything together; changes are
-    explained by them."""
+    """Dimensions whose values are watched one by one, in addition to everything together. They
+    explain changes."""
     crossings: bool = False
-    """Whether values of all dimensions, crossed or alone, are looked for in which it moved."""
+    """Whether to search all dimensions, alone and crossed, for the values that moved."""
     drop: float = 0.1
-    """Relative change of the metric for the worse that is tolerated."""
+    """Tolerated relative change of the metric for the worse."""
     direction: str = "higher"
     """`higher` or `lower`: which is better."""
     baseline: str = "days"
-    """Compared with: the same time of day on the past `days` (on the same weekday of past weeks,
-    once four are known), or the window `before`."""
+    """`days` compares with the same time of day on past days (on the same weekday of past weeks,
+    once four are known), `before` with the window before."""
     reference: str = "first"
-    """A fixed week that the past 7 days are compared with, too, so that slow drift shows: the
-    `first` whole one that was counted, the one from a date (`2026-11-02`, UTC), or `none`."""
+    """A fixed week that the past 7 days are also compared with, which shows slow drift: the `first`
+    whole week, the week from a date (`2026-11-02`, UTC), or `none`."""
     traffic_drop: float = 0.5
-    """Relative fall of traffic (of the metric's denominator) below the same time on past days that
-    is tolerated: 0.5 is half; 0: no alert on it."""
+    """Tolerated relative fall of traffic (the metric's denominator) below the same time on past
+    days: 0.5 is half; 0: no alert on falls."""
     traffic_rise: float = 1.0
-    """The same for a rise: 1.0 is twice as much; 0: no alert on it."""
+    """Tolerated relative rise of traffic: 1.0 is twice as much; 0: no alert on rises."""
     level: float = LEVEL
-    """Certainty of the end of the interval that has to be beyond the tolerated change."""
+    """Certainty of the interval's end that must be beyond the tolerated change."""
     for_: str = msgspec.field(default="10m", name="for")
-    """How long it has to last."""
+    """How long the change must last."""
 
     @cached_property
     def window_ms(self) -> int:

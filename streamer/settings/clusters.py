@@ -22,25 +22,25 @@ class Connection(Section, frozen=True):
     sasl_username: str | None = None
     """For `PLAIN` and `SCRAM`."""
     sasl_password: str | None = None
-    """For `PLAIN` and `SCRAM`; better from the environment, or use the file."""
+    """For `PLAIN` and `SCRAM`; prefer the environment or the file."""
     sasl_password_file: str | None = None
-    """File that holds the password."""
+    """File with the password."""
     sasl_kerberos_service_name: str = "kafka"
     """For `GSSAPI` (needs the package `gssapi`)."""
     sasl_kerberos_domain_name: str | None = None
     """For `GSSAPI`."""
     sasl_oauth_token_file: str | None = None
-    """For `OAUTHBEARER`: file that holds the token; read again for each login."""
+    """For `OAUTHBEARER`: file with the token, which is read again for each login."""
     ssl_cafile: str | None = None
-    """PEM file of the authorities to trust; without it those of the system."""
+    """PEM file of the authorities to trust; by default the system's authorities."""
     ssl_certfile: str | None = None
     """PEM file of the client certificate."""
     ssl_keyfile: str | None = None
-    """PEM file of its key, where the certificate file has none."""
+    """PEM file of the certificate's key, if the certificate file has none."""
     ssl_keyfile_password_file: str | None = None
-    """File that holds the password of the key."""
+    """File with the password of the key."""
     ssl_check_hostname: bool = True
-    """Whether the name in the certificate must be that of the broker."""
+    """Whether the certificate must name the broker."""
 
 
 @dataclass(frozen=True)

@@ -40,18 +40,18 @@ class ExperimentMetric(Section, frozen=True):
     direction: str = "higher"
     """`higher` or `lower`: which is better."""
     primary: bool = False
-    """Whether the experiment is decided by it; where no metric says so, the first without a margin
-    is the primary one."""
+    """Whether this metric decides the experiment. If no metric is marked, the first without a
+    margin decides."""
     margin: float | None = None
-    """Makes it a guardrail: the relative harm that would be tolerated, e.g. `0.02`."""
+    """Makes the metric a guardrail: the tolerated relative harm, e.g. `0.02`."""
     margin_absolute: float | None = None
-    """The same in the unit of the metric, for one that may be 0 or negative; not both."""
+    """The tolerated harm in the unit of the metric, if it may be 0 or negative; not both."""
     cap: float | None = None
-    """What a user counts for at most: 1 or more is an amount, below 1 a quantile over the users of
-    all arms who have any, 0: everybody counts whole. Of a metric per user it is of the value
-    (default 0), a quantile rounded up to two significant digits. Of a ratio it is of the
-    denominator (default `0.99`), rounded up to 10, 13, 16, 20, 25, 32, 40, 50, 63, 79, 100, …:
-    users beyond it count with less weight, so that no crawler decides."""
+    """Largest amount that one user counts for. 1 or more is an amount; below 1 a quantile over the
+    users of all arms with a value; 0: no limit. In a metric per user it limits the value (default
+    0); a quantile is rounded up to two significant digits. In a ratio it limits the denominator
+    (default `0.99`), rounded up to 10, 13, 16, 20, 25, 32, 40, 50, 63, 79, 100, …: users beyond it
+    count with less weight, so that no crawler decides."""
 
     @property
     def is_guardrail(self) -> bool:
@@ -60,29 +60,29 @@ class ExperimentMetric(Section, frozen=True):
 
 
 class ExperimentDefaults(Section, frozen=True):
-    """[experiments_defaults]: where arms stand, and how experiments are read that events name and
+    """[experiments_defaults]: the field of arms, and settings of experiments that events name and
     `[[experiments]]` does not."""
 
     arm: str | tuple[str, ...] = ()
     """`arm` of experiments that have neither `arm` nor `dimension`."""
     metrics: tuple[ExperimentMetric, ...] = ()
-    """Metrics of experiments that are found in `arm`, or in events of exposures. Without it none
-    are looked for."""
+    """Metrics of experiments that are found in `arm` or in exposure events. Without it, streamer
+    looks for none."""
     max_found: int = 100
-    """How many may be found; of more those with the smallest hashes of their keys stay."""
+    """Largest number of found experiments; of more, the smallest hashes of keys stay."""
     silent_days: int = 14
-    """Days after which one is retired that no event names any more."""
+    """Days without an event after which a found experiment is retired."""
     controls: tuple[str, ...] = (
         *("control", "A", "a", "off", "false", "0", "baseline", "default", "original", "old"),
     )
-    """What controls are called: the first of these that is an arm is compared with, else the first
-    arm in the order of the alphabet."""
+    """Names of controls. The control is the first of these names that is an arm, else the first arm
+    in the alphabet."""
     split: dict[str, float] = msgspec.field(default_factory=dict)
-    """Arm = expected share of the users, in any unit; arms that are not here have 1."""
+    """Arm = expected share of the users, in any unit; other arms have 1."""
     false_discovery_rate: float | None = None
-    """Of all experiments, declared or found: the expected share of treatments without an effect
-    among those that are to be shipped, e.g. `0.1`. A treatment is shipped only if it is a
-    discovery among all; without it each experiment is decided for itself."""
+    """Expected share of treatments without an effect among those to be shipped, over all
+    experiments, e.g. `0.1`. A treatment is shipped only if it is a discovery among all. Without it,
+    each experiment is decided for itself."""
     alpha: float = 0.05
     """As of `[[experiments]]`."""
     power: float = 0.8
@@ -102,8 +102,8 @@ USER = "user"
 
 
 class Switchback(Section, frozen=True):
-    """[experiments.switchback]: arms that change with time, for a test that users would share, such
-    as one of prices or of couriers. The unit is a slot of time, of one value of `by`."""
+    """[experiments.switchback]: arms that change with time, for things that users share, such as
+    prices or couriers. The unit is a slot of time, with `by` of one value."""
 
     by: str = ""
     """A field of events, such as `region`, whose values change arms each for itself; without it all
@@ -132,7 +132,7 @@ class Switchback(Section, frozen=True):
 
 
 class Experiment(Section, frozen=True, kw_only=True):
-    """[[experiments]]: an A/B test (or A/B/C/…), whose arms events say."""
+    """[[experiments]]: an A/B test (or A/B/C/…), whose arms are in events."""
 
     name: str
     """Its name in commands, pages and labels."""
@@ -145,62 +145,62 @@ class Experiment(Section, frozen=True, kw_only=True):
     url: str = ""
     """Where more is written about it, `https://…`."""
     arm: str | tuple[str, ...] = ()
-    """Where events of any kind say the arm of their user: a path, such as `experiments.ranker`, or
-    several. What stands there is the arm, or the arms of several experiments by `key`: an object,
-    a list of assignments, or a text `ranker:new,layout:wide`. From the first event on that says
-    it, all that the user does counts towards the arm."""
+    """Path of the field with the user's arm in events of any kind, such as `experiments.ranker`, or
+    several paths. The field holds the arm, or the arms of several experiments by `key`: an object,
+    a list of assignments, or a text `ranker:new,layout:wide`. From the first event with an arm,
+    everything the user does counts towards it."""
     key: str = ""
-    """What events of exposures call the experiment, and values that say the arms of several; its
-    name by default."""
+    """Name of the experiment in exposure events, and in fields with the arms of several
+    experiments. Default: its `name`."""
     dimension: str = ""
-    """In place of `arm`: the dimension whose values are the arms, for a test that windows show,
-    too. Its impressions expose their users."""
+    """Instead of `arm`: the dimension whose values are the arms, for a test that windows show, too.
+    Its impressions expose their users."""
     control: str
     """The arm that the others are compared with."""
     split: dict[str, float]
     """Arm = expected share of the users, in any unit: `{ A = 1, B = 1 }`."""
     start: datetime.date
-    """First day, as `2026-11-02` (without quotes); days are those of UTC."""
+    """First day, as `2026-11-02` (without quotes), in UTC."""
     end: datetime.date | None = None
     """Last day, included; without it the experiment goes on."""
     metrics: tuple[ExperimentMetric, ...] = (ExperimentMetric(name="ctr_ratio"),)
     """By what the arms are compared; without it `ctr_ratio`."""
     unit: str = USER
-    """What is put into an arm: `user`, or another field of events that has an id, such as `store`
-    or `account_id`. All that happens under an id counts together, whoever the user is, from the day
-    on whose events say its arm."""
+    """The unit that is put into an arm: `user`, or another field with an id, such as `store` or
+    `account_id`. Everything under one id counts together, for all its users, from the day of the
+    first event with its arm."""
     switchback: Switchback | None = None
-    """In place of `arm`: the arm follows from the time."""
+    """Instead of `arm`: the arm follows from the time."""
     layer: str = ""
     """Experiments of one layer exclude each other: users in two of them are a problem."""
     holdout: bool = False
-    """Whether its control is kept out of all other experiments: its lift is that of everything that
-    was shipped since its start, and it is never to be shipped itself."""
+    """Whether the control is kept out of all other experiments. The lift then measures everything
+    shipped since the start, and the experiment itself is never shipped."""
     alpha: float = 0.05
-    """Largest share of experiments without an effect in which one is claimed."""
+    """Largest share of experiments without an effect that claim one."""
     power: float = 0.8
-    """Probability with which forecasts want a lift to be found."""
+    """Probability of finding a lift that forecasts aim at."""
     min_lift: float | None = None
-    """Least relative lift of the primary metric that is worth shipping, e.g. `0.02`. With it the
-    recommendation may be to stop for want of an effect, and forecasts are about this lift."""
+    """Least relative lift of the primary metric that is worth shipping, e.g. `0.02`. With it, the
+    recommendation may be to stop without an effect, and forecasts are about this lift."""
     min_users: int = limits.MIN_USERS
-    """Users in each arm below which there is no interval at any time."""
+    """Users in each arm that an interval at any time needs."""
     min_days: int = 7
-    """Whole days with users that must be over before the recommendation is to ship, or to stop for
-    want of an effect: weekdays differ."""
+    """Whole days with users before the recommendation may be to ship, or to stop without an effect,
+    because weekdays differ."""
     decide: str = "any_time"
-    """`any_time`: by intervals that hold at every look. `at_end`: by one look after the last day
-    (`end`), which takes about half the users; until then only harm is said."""
+    """`any_time`: intervals that hold at every look decide. `at_end`: one look after the last day
+    (`end`) decides, which takes about half the users; before that only harm is reported."""
     planned_users: int | None = None
-    """With `decide = "at_end"`: how many users of all arms it was planned with; the readout has
-    them beside those that there are."""
+    """With `decide = "at_end"`: the planned number of users of all arms, which the readout shows
+    next to the actual number."""
     covariate_days: int = 0
-    """Days before the start in which users' own behaviour is measured: to adjust the lift for it
-    (CUPED), and for `streamer plan` before the start; 0: none."""
+    """Days before the start in which users' own behaviour is measured. It adjusts the lift (CUPED),
+    and `streamer plan` uses it before the start; 0: none."""
     outcomes: str = "exposed"
-    """Which events count towards an arm. `exposed`: everything a user does from the first exposure
-    on. `attributed`, with `dimension`: events that carry the arm's value, or whose impression
-    does."""
+    """Events that count towards an arm. `exposed`: everything a user does from the first exposure.
+    `attributed`, with `dimension`: events with the arm's value, or with an impression that has
+    it."""
     explore: tuple[str, ...] = ()
     """Other dimensions by which `streamer readout --by` and the page explore; each adds rows of
     users."""

@@ -401,40 +401,41 @@ HISTORY_SERIES = 200
 
 
 class Limits(Section, frozen=True):
-    """[limits]: bounds. Where one is hit, `streamer_inexact` names the metrics and the bound."""
+    """[limits]: bounds. If one is hit, `streamer_inexact` names the metrics and the bound."""
 
     flush_ms: int = FLUSH_MS
     """Longest time from an event to its commit, in milliseconds, when nothing is slow."""
     gather_rows: int = GATHER_ROWS
     """Records gathered before they are applied together."""
     hold_back_ms: int = HOLD_BACK_MS
-    """How far a topic may run ahead of the slowest of its siblings, in milliseconds."""
+    """How far a topic may run ahead of the slowest other topic, in milliseconds."""
     inbox_records: int = MAX_INBOX_RECORDS
     """Records that may wait in a worker, over its topic-partitions, before fetching pauses."""
     worker_memory_mb: int | None = None
-    """Memory of a worker, in MB, beyond which it fetches nothing and says so. Default: 85 % of what
-    its container has, or the machine, shared by the workers of one `streamer run`."""
+    """Memory of a worker, in MB, above which it stops fetching and reports it. Default: 85 % of the
+    memory of its container or machine, shared by the workers of one `streamer run`."""
     segments: int = MAX_SEGMENTS
-    """Segments of a rollup of several dimensions in a partition; more are `other` there."""
+    """Segments of a rollup of several dimensions in a partition; further ones are `other`."""
     open_impressions: int = MAX_OPEN_IMPRESSIONS
     """Impressions of a partition that feedback can still join."""
     open_feedback: int = MAX_OPEN_FEEDBACK
     """Feedback of a partition that can still move, or that a conversion may need."""
     open_sessions: int = MAX_OPEN_SESSIONS
-    """Sessions of a partition that events can still join; as many viewings of items."""
+    """Sessions of a partition that events can still join; the same number of viewings of items."""
     user_items: int = MAX_USER_ITEMS
-    """(user, item, segment) of a partition in the longest window; beyond it users are sampled."""
+    """Rows (user, item, segment) of a partition in the longest window; beyond it users are
+    sampled."""
     user_days: int = MAX_USER_DAYS
-    """Rows of a partition for what users did on each day of any experiment, as many for events of
-    users who may still enter one, for `time.max_lateness`, and as many for their arms; beyond it
-    users are sampled."""
+    """Rows of a partition for users' actions on each day of any experiment. The same number of rows
+    is allowed for events of users who may still enter one (for `time.max_lateness`), and for users'
+    arms. Beyond it users are sampled."""
     unit_values: int = MAX_UNIT_VALUES
-    """Ids of a unit of experiments in a partition, where the unit is neither the user nor a
-    dimension; of more a sample counts."""
+    """Ids of a unit of experiments in a partition, if the unit is neither the user nor a dimension;
+    of more, a sample counts."""
     items: int = MAX_ITEM_ROWS
-    """(item, segment, pane) of one window in a partition; beyond it items are sampled."""
+    """Rows (item, segment, pane) of one window in a partition; beyond it items are sampled."""
     crossings: int = MAX_CROSSING_ROWS
-    """(values of all dimensions, users, pane) of an alert in a partition; beyond it users are
+    """Rows (values of all dimensions, users, pane) of an alert in a partition; beyond it users are
     sampled."""
     event_ids: int = MAX_EVENT_IDS
     """Event ids remembered for a topic-partition."""

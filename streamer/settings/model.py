@@ -31,10 +31,9 @@ class Topics(Section, frozen=True):
     sessions: str = "sessions"
     """Starts, views, dwells and ends of visits."""
     exposures: str | None = None
-    """Who is in which arm of which experiment, where that is logged as events of its own; without
-    it none are read."""
+    """Exposure events, which put users into arms of experiments; without a name none are read."""
     dead_letters: str = "dead_letters"
-    """Late and rejected records, unchanged, with headers that say why."""
+    """Late and rejected records, unchanged, with headers that give the reason."""
 
     @cached_property
     def named(self) -> dict[str, str]:
@@ -49,7 +48,7 @@ class Topics(Section, frozen=True):
 
 
 class Kafka(Connection, frozen=True):
-    """[kafka]: where the events come from."""
+    """[kafka]: the source of events."""
 
     brokers: str = "localhost:9092"
     """`host:port`, several separated by commas."""
@@ -58,15 +57,14 @@ class Kafka(Connection, frozen=True):
     topics: Topics = Topics()
     keyed_by: str | None = None
     """`user` asserts that all events of a user are on one partition number of every topic. Without
-    it `streamer run` samples the topics: where they are not it does not start, and if it finds that
-    later metrics of users are off."""
+    it, `streamer run` checks a sample first: it refuses to start if a user's events are spread over
+    partitions, and switches metrics of users off if it finds this later."""
     rekeyed: bool = False
-    """Whether `streamer rekey` writes the events of `[[sources]]` to the topics of
-    `[kafka.topics]`, which are then read in their place."""
+    """Whether `streamer rekey` copies the events of `[[sources]]` to the topics of
+    `[kafka.topics]`, which workers then read instead."""
     session_timeout: str = "6s"
-    """How long Kafka waits for a silent worker before others take its partitions. One that is
-    started again sooner goes on with its own; brokers refuse less than 6 s
-    unless configured otherwise."""
+    """How long Kafka waits for a silent worker before others take its partitions. A worker that
+    restarts sooner keeps its partitions. By default brokers refuse less than 6 s."""
     host_name: str | None = None
     """Name of this host among the workers of the group; two hosts must not have the same one.
     Default: the host's own name."""
@@ -77,38 +75,39 @@ class Kafka(Connection, frozen=True):
 
 
 class Redis(Section, frozen=True):
-    """[redis]: where the state is kept."""
+    """[redis]: the store of the state."""
 
     url: str = "redis://localhost:6379/0"
-    """`redis://host:port/db`; `rediss://` for TLS. No options after a `?`: they have keys here."""
+    """`redis://host:port/db`; `rediss://` for TLS. Options after a `?` are refused: use the keys of
+    this section."""
     prefix: str = "streamer"
     """Every key begins with it; another prefix is another state."""
     cluster: bool = False
-    """Whether the URL is of a Redis Cluster: of a node that answers at the start, or of a name
-    that leads to several; the others are found."""
+    """Whether the URL names a Redis Cluster: one node that answers at the start, or a host name of
+    several nodes. The other nodes are found."""
     username: str | None = None
     """User of an ACL."""
     password: str | None = None
-    """Its password; better from the environment, or use the file."""
+    """The user's password; prefer the environment or the file."""
     password_file: str | None = None
-    """File that holds the password."""
+    """File with the password."""
     ssl_ca_certs: str | None = None
-    """PEM file of the authorities to trust; without it those of the system."""
+    """PEM file of the authorities to trust; by default the system's authorities."""
     ssl_certfile: str | None = None
     """PEM file of the client certificate."""
     ssl_keyfile: str | None = None
-    """PEM file of its key."""
+    """PEM file of the certificate's key."""
 
 
 class Dimension(Section, frozen=True):
     """[[dimensions]]: one label of every windowed and total series."""
 
     name: str
-    """Name of the label, and of the field of the events (which can be mapped)."""
+    """Name of the label, and of the field in events (which can be mapped)."""
     values: tuple[str, ...] = ()
     """Values that are always kept."""
     max_values: int = 100
-    """How many of the other values are kept (smallest hashes first); the rest is `other`."""
+    """Number of further values that are kept (smallest hashes first); the rest is `other`."""
 
 
 class WindowSettings(Section, frozen=True):
@@ -117,9 +116,9 @@ class WindowSettings(Section, frozen=True):
     lengths: tuple[str, ...] = ("1m", "5m", "1h", "24h")
     """Each length gives a series with the label `window`."""
     day_before: tuple[str, ...] = ()
-    """Those of `lengths` of which the same window a day before is kept, for `score_drift` and for
-    composites that are compared with it: of 10 minutes or more, dividing a day evenly, so that
-    they have at most 10,000 panes together."""
+    """Windows in `lengths` that are also kept for the day before, for `score_drift` and for
+    composites that compare with it. They have 10 minutes or more, divide a day evenly, and have at
+    most 10,000 panes together."""
 
     @cached_property
     def lengths_ms(self) -> dict[str, int]:
@@ -154,62 +153,65 @@ which they are laid out."""
 
 
 class Metrics(Section, frozen=True):
-    """[metrics]: what is computed."""
+    """[metrics]: the metrics to compute."""
 
     k: tuple[int, ...] = (10,)
     """Cut-offs of the metrics of ranked lists."""
     margin: float = 0.1
-    """By how much `margin_loss` wants the score of a relevant item above that of another one."""
+    """The distance that `margin_loss` asks for between the scores of a relevant item and another
+    one."""
     feedback: dict[str, float] = msgspec.field(default_factory=lambda: {"click": 1.0})
     """Kind of feedback = gain, 0 to 1000; `conversion` is the conversions topic. Other kinds are
-    counted as `other`; `click` is always counted, and has gain 0 where it is not listed."""
+    counted as `other`. `click` is always counted, with gain 0 if it is not listed."""
     thresholds: tuple[float, ...] = (0.5,)
-    """Scores, ascending, from which on `classifier_precision_ratio` and `classifier_recall_ratio`
-    take an impression as predicted to be clicked."""
+    """Scores, ascending, from which `classifier_precision_ratio` and `classifier_recall_ratio`
+    treat an impression as a predicted click."""
     max_weight: float = 100.0
     """Largest weight of an impression in estimates of other policies, 1 to 1000: larger ones are
     clipped to it."""
     families: tuple[str, ...] = (
         *("traffic", "engagement", "ranking", "scoring", "calibration", "coverage", "intervals"),
     )
-    """Families of metrics; `intervals` are those of rates and means. Off by default: `scores`,
-    `diversity`, and `off_policy`, which needs `[[policies]]`; `custom` is on where there is
-    `[[custom]]`."""
+    """Families of metrics; `intervals` adds intervals of rates and means. Off by default: `scores`,
+    `diversity`, and `off_policy`, which needs `[[policies]]`. `custom` is on if `[[custom]]` is
+    set."""
     hide: tuple[str, ...] = ()
-    """Metrics not to show, by name without `streamer_`; `*` stands for anything: `["*_stderr"]`."""
+    """Metrics to hide, by name without `streamer_`; `*` stands for anything: `["*_stderr"]`."""
     conventions: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
-    """Metric = conventions to show besides its default, e.g. `{ map_ratio = ["jurity"] }`."""
+    """Metric = conventions to show in addition to the default, e.g. `{ map_ratio = ["jurity"]
+    }`."""
     rollups: tuple[tuple[str, ...], ...] | None = None
     """Combinations of dimensions by which sums are kept and shown, as lists of names. Default: the
     total `[]`, each alone."""
     detailed: tuple[tuple[str, ...], ...] | None = None
-    """Those of `rollups` in which every metric is shown. Default: the total. The others show the
-    series marked *brief* in metrics.md, of ranking and scoring for at most one dimension."""
+    """Rollups that show every metric. Default: the total. The others show the series marked *brief*
+    in metrics.md; series of ranking and scoring only for at most one dimension."""
 
 
 class Items(Section, frozen=True):
-    """[items]: what metrics of the families `coverage` and `diversity` know of items."""
+    """[items]: the items of the families `coverage` and `diversity`."""
 
     dimensions: tuple[str, ...] = ()
     """Dimensions by which items are counted. Without any, metrics of items are shown for the total
-    only; with them, for those of `metrics.detailed` that have no others."""
+    only. With them, they are shown for the rollups in `metrics.detailed` that have no other
+    dimensions."""
     windows: tuple[str, ...] | None = None
-    """Those of `windows.lengths` for which items are counted. Default: those of an hour or more, or
-    the longest."""
+    """Windows in `windows.lengths` for which items are counted. Default: windows of an hour or
+    more, or the longest."""
     catalog_size: int = 0
-    """How many items there are to show; 0: as many as the longest of these windows shows."""
+    """Number of items in the catalogue; 0: the items in the longest of these windows."""
     users: int = 0
-    """How many users there are, for `user_coverage_ratio`; 0: those of the longest window."""
+    """Number of all users, for `user_coverage_ratio`; 0: the users of the longest window."""
     category: str | None = None
-    """The dimension that is the category of items. Without it, the field `item_category` is."""
+    """The dimension that holds the category of items. Default: the field `item_category`."""
 
 
 class Events(Section, frozen=True):
-    """[events]: how events look on the wire."""
+    """[events]: the form of events on the wire."""
 
     fields: dict[str, str] = msgspec.field(default_factory=dict)
-    """Our name of a field = yours, also for dimensions and fields of policies and custom metrics. A
-    name at the top of the event, not a path into it; each of its own."""
+    """Our name of a field = yours, also for dimensions and fields of policies and custom metrics.
+    Your name is at the top level of the event, not a path; each name is used once."""
     positions_from: int = 1
     """The number of the first position: 0 or 1."""
     zone: str = "UTC"
@@ -224,7 +226,7 @@ class Time(Section, frozen=True):
     max_skew: str = "5m"
     """An event newer than the newest record by more than this is rejected as `future`."""
     dedup_horizon: str = "1h"
-    """How long a second event with the same `event_id` is a duplicate."""
+    """For how long a second event with the same `event_id` is a duplicate."""
 
     max_lateness_ms = in_ms("max_lateness", "time")
     max_skew_ms = in_ms("max_skew", "time")
@@ -232,32 +234,32 @@ class Time(Section, frozen=True):
 
 
 class ExporterSettings(Section, frozen=True):
-    """[exporter]: where `/metrics` is served."""
+    """[exporter]: the address of `/metrics`."""
 
     host: str = "127.0.0.1"
     """Address to listen on."""
     port: int = 8000
     """Port to listen on; 0 takes a free one."""
     hosts: tuple[str, ...] = ()
-    """Names that it is reached by (in the header `Host`), besides `localhost`, `host`, this
-    machine's own name and all addresses: requests to other names are refused."""
+    """Names in the header `Host` of requests, in addition to `localhost`, `host`, this machine's
+    own name and all addresses. Requests to other names are refused."""
     tls_certfile: str | None = None
     """PEM file of the certificate (with its chain): serve HTTPS."""
     tls_keyfile: str | None = None
-    """PEM file of its key, where the certificate file has none."""
+    """PEM file of the certificate's key, if the certificate file has none."""
     username: str | None = None
-    """User name that every page but `/healthz` asks for (basic authentication)."""
+    """User name for every page except `/healthz` (basic authentication)."""
     password: str | None = None
-    """Its password; better from the environment, or use the file."""
+    """The user's password; prefer the environment or the file."""
     password_file: str | None = None
-    """File that holds the password."""
+    """File with the password."""
     annotations_token: str | None = None
-    """Who has it may mark deployments and campaigns on the charts (`POST /api/annotations`); better
-    from the environment, or use the file."""
+    """Token for marking deployments and campaigns on the charts (`POST /api/annotations`); prefer
+    the environment or the file."""
     annotations_token_file: str | None = None
-    """File that holds the token."""
+    """File with the token."""
     series_warning: int = 50_000
-    """`streamer check` and `streamer run` warn where more series than this are to be expected."""
+    """`streamer check` and `streamer run` warn if they expect more series than this."""
 
 
 class Settings(Section, frozen=True):

@@ -22,21 +22,20 @@ KNOWN_FIELDS = {
 
 
 class Custom(Section, frozen=True):
-    """[[custom]]: a metric over any numeric field of events; the family `custom` is on where there
-    is one."""
+    """[[custom]]: a metric over any numeric field of events; it switches the family `custom` on."""
 
     name: str
     """Value of the label `custom`: `a-z`, `0-9` and `_`."""
     kind: str
-    """Which events: `impressions` (each shown item), `clicks` (feedback of every kind),
+    """Events to count: `impressions` (each shown item), `clicks` (feedback of every kind),
     `conversions` or `sessions` (each event of that topic)."""
     field: str | None = None
-    """A field of theirs with a number from -1e12 to 1e12 (of items in a list: the item's own, else
-    the event's); also `score`, `dwell_ms` or `value`. Without it each event is 1."""
+    """A field with a number from -1e12 to 1e12 (for items in a list: the item's own, else the
+    event's); also `score`, `dwell_ms` or `value`. Without it each event counts as 1."""
     where: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
-    """Dimension = values: only events under these, which are always kept."""
+    """Dimension = values: only events with these values count. The values never become `other`."""
     quantiles: bool = False
-    """Whether `custom_quantile` is shown, too; of at most 4 metrics."""
+    """Whether `custom_quantile` is shown, too; for at most 4 metrics."""
 
     @property
     def own_field(self) -> str | None:
@@ -57,19 +56,19 @@ class CompositePart(Section, frozen=True):
     """A ratio, written as in `[[alerts]]`: `ctr_ratio`, `ndcg_ratio@10`, `snips_ratio@new`; also
     metrics of sessions, which experiments and alerts do not take."""
     weight: float = 1.0
-    """Its weight; below 0 where less is better."""
+    """Weight of the part; below 0 if lower is better."""
     against: str = "value"
-    """What stands for the metric: its `value`, the value over a `target`, or the value over that of
-    the same window on the `day_before`, which `windows.day_before` keeps."""
+    """The form of the metric: its `value`, the value divided by a `target`, or by the value of the
+    same window on the `day_before`, which `windows.day_before` keeps."""
     target: float | None = None
-    """With `against = "target"`: what the value is divided by, above 0."""
+    """With `against = "target"`: the divisor of the value, above 0."""
 
 
 class Composite(Section, frozen=True):
     """[[composites]]: several metrics as one number, the weighted mean of its parts."""
 
     name: str
-    """Value of the label `composite`; in experiments and alerts it is `composite@<name>`."""
+    """Value of the label `composite`; experiments and alerts write `composite@<name>`."""
     parts: tuple[CompositePart, ...]
     """The metrics, 2 to 6."""
 
@@ -87,17 +86,18 @@ class Composite(Section, frozen=True):
 
 
 class Policy(Section, frozen=True):
-    """[[policies]]: a policy whose click-through rate is estimated from what another one showed."""
+    """[[policies]]: a policy whose click-through rate is estimated from impressions of another
+    one."""
 
     name: str
     """Value of the label `policy`."""
     propensity: str | None = None
-    """Field of shown items with this policy's probability of showing the item there, 0 to 1."""
+    """Field with this policy's probability of showing the item at this position, 0 to 1."""
     positions: tuple[float, ...] = ()
-    """Instead of a field: its probabilities by position from 1; beyond them they are 0."""
+    """Instead of a field: the probabilities by position from 1; further positions have 0."""
     estimate: str | None = None
-    """Field of shown items with the clicks expected where this policy chooses, 0 to 1. Without it
-    there is no `doubly_robust_ratio`, which also needs `reward_estimate` of the shown item."""
+    """Field with the clicks expected if this policy chooses, 0 to 1. `doubly_robust_ratio` needs
+    it, and `reward_estimate` of the shown item."""
 
     @property
     def fields(self) -> dict[str, str]:

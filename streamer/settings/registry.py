@@ -14,19 +14,20 @@ WITH_SCHEMAS = ("avro", "protobuf")
 
 
 class Registry(Section, frozen=True):
-    """[sources.registry]: the schema registry of a source, by the API of Confluent's; or only its
+    """[sources.registry]: the schema registry of a source, with Confluent's API; or only its
     address: `registry = "http://registry:8081"`."""
 
     url: str
     """Address, `http://` or `https://`; a path before `/schemas` belongs to it."""
     unknown_after: str = "5m"
-    """How long a partition waits for a schema that the registry does not have. Then its records are
-    rejected as `schema` until the registry has it; for as long again, those of others at once.
-    `0s`: nothing waits. Where the registry does not answer, partitions wait without an end."""
+    """How long a partition waits for a schema that the registry lacks. Then the schema's records
+    are rejected as `schema` until the registry has it. For as long again, records of other missing
+    schemas are rejected at once. `0s`: nothing waits. If the registry does not answer, partitions
+    wait without limit."""
     username: str | None = None
     """User name for basic authentication."""
     password: str | None = None
-    """Its password; better in a file."""
+    """The user's password; prefer a file."""
     password_file: str | None = None
     """File with the password."""
     token_file: str | None = None
@@ -36,7 +37,7 @@ class Registry(Section, frozen=True):
     ssl_certfile: str | None = None
     """Client certificate in PEM."""
     ssl_keyfile: str | None = None
-    """Its private key."""
+    """Private key of the certificate."""
 
     def unknown_after_seconds(self, at: str = "in [[sources]]") -> float:
         """``unknown_after`` in seconds; SettingsError where it is no duration."""

@@ -73,22 +73,22 @@ class KindValue(Section, frozen=True):
 
 
 class SourceKind(Section, frozen=True):
-    """[sources.kind]: what a record is. Without `field`, `header`, `schema` and `fixed` the values
-    are names of topics, or patterns that begin with `^`. A record that is of several kinds is an
+    """[sources.kind]: the kind of a record. Without `field`, `header`, `schema` and `fixed`, the
+    values are names of topics, or patterns that begin with `^`. A record of several kinds is an
     event of each."""
 
     field: Texts | None = None
-    """Path of the field that says it; of several the first that is there."""
+    """Path of the field with the kind; of several paths, the first that exists."""
     header: str | None = None
-    """Kafka header that says it."""
+    """Kafka header with the kind."""
     schema: bool = False
-    """Whether the name of the record or message says it, as the schema gives it, with its namespace
-    or package."""
+    """Whether the kind is the full name of the record or message in the schema, with namespace or
+    package."""
     fixed: Texts | None = None
-    """`impression`, `click`, `conversion` or `session`, where all records are of one kind; several
-    where each is an event of each: `["impression", "click"]` with what was clicked in it."""
+    """`impression`, `click`, `conversion` or `session`, if all records have one kind. With several,
+    each record is an event of each: `["impression", "click"]` if it holds the clicks, too."""
     impression: tuple[str | KindValue, ...] = ()
-    """Values of impressions. Numbers, true and false are compared as they are written."""
+    """Values of impressions. Numbers, true and false are compared as texts."""
     click: tuple[str | KindValue, ...] = ()
     """Values of clicks and other feedback: `"Product Clicked"`, or
     `{ value = "Product Liked", feedback = "like" }`. A value may be in several lists: with a column
@@ -100,8 +100,8 @@ class SourceKind(Section, frozen=True):
     exposure: tuple[str | KindValue, ...] = ()
     """Values of events that put a user into an arm of an experiment: `"Experiment Viewed"`."""
     ignored: tuple[str | KindValue, ...] = ()
-    """Values that are known and not counted, unless a kind has them, too. All others are rejected
-    as `kind`."""
+    """Values that are not counted, unless a kind has them, too. All other values are rejected as
+    `kind`."""
 
     @property
     def by_topic(self) -> bool:
@@ -141,10 +141,10 @@ def _is_topic(topic: str, value: str) -> bool:
 
 
 class KindFields(Section, frozen=True):
-    """[sources.KIND]: what is different in records of one kind."""
+    """[sources.KIND]: fields that differ in records of one kind."""
 
     fields: dict[str, FieldSource] = msgspec.field(default_factory=dict)
-    """As `fields` of the source, which they override."""
+    """Like `fields` of the source; these override them."""
 
 
 class HeldText(NamedTuple):
@@ -157,36 +157,37 @@ class HeldText(NamedTuple):
 
 
 class Source(Section, frozen=True):
-    """[[sources]]: topics that are read instead of those of `[kafka.topics]`."""
+    """[[sources]]: topics that are read instead of `[kafka.topics]`."""
 
     topics: tuple[str, ...]
     """Names of topics; one that begins with `^` is a regular expression."""
     name: str | None = None
-    """What the source is called in messages. Default: its first topic."""
+    """Name of the source in messages. Default: its first topic."""
     cluster: str | None = None
-    """The cluster of its topics, of those of `[clusters.NAME]`. Default: that of `[kafka]`."""
+    """The cluster of the topics, one of `[clusters.NAME]`. Default: `[kafka]`."""
     preset: str | None = None
-    """A shape to start from, of which each key here overrides its own: `segment`, `ga4`,
-    `snowplow`, `cloudevents` or `debezium`."""
+    """A shape to start from, such as `segment`, `ga4`, `snowplow`, `cloudevents` or `debezium`.
+    Your keys override those of the preset."""
     format: str = "json"
-    """How values are written: `json`; or in Confluent's wire format, behind the id of their schema,
-    `avro`, `protobuf` or `json-schema`."""
+    """Format of records: `json`; or, in Confluent's wire format with a schema id in front, `avro`,
+    `protobuf` or `json-schema`."""
     registry: str | Registry | None = None
     """Schema registry of `avro` and `protobuf`: its address, or a table."""
     kind: SourceKind = SourceKind()
     each: str | None = None
-    """Path to each event of a record that holds several: `"batch[]"`; `"[]"` where it is a list."""
+    """Path to each event of a record with several events: `"batch[]"`; `"[]"` if the record is a
+    list."""
     json: tuple[str, ...] = ()
-    """Paths of texts that hold JSON; paths into one go on behind its name."""
+    """Paths of texts that hold JSON; longer paths lead into the JSON."""
     split: dict[str, Texts] = msgspec.field(default_factory=dict)
-    """Path of a text = what stands between its parts, which become a list: `"|"`. Of several the
-    second parts each of them: `[" ", "-"]`."""
+    """Path of a text = its separator, which makes the text a list: `"|"`. A second separator splits
+    each part: `[" ", "-"]`."""
     decimals: dict[str, int] = msgspec.field(default_factory=dict)
-    """Path of a decimal that is written as bytes in base64, as Debezium and Kafka Connect do = its
-    digits behind the point."""
+    """Path of a decimal in base64 bytes, as in Debezium and Kafka Connect = its number of
+    decimals."""
     fields: dict[str, FieldSource] = msgspec.field(default_factory=dict)
-    """Our name of a field or dimension = where it stands; nothing else is read. An `item_id` behind
-    `[]` makes a list of items, whose other fields stand behind the same `[]`."""
+    """Our name of a field or dimension = its path; nothing else is read. An `item_id` behind `[]`
+    makes a list of items, whose other fields are behind the same `[]`."""
     impression: KindFields = KindFields()
     click: KindFields = KindFields()
     conversion: KindFields = KindFields()
@@ -199,9 +200,9 @@ class Source(Section, frozen=True):
     columns: tuple[str, ...] = ()
     """Names of the columns of .csv and .tsv files without a header row, in order."""
     missing: tuple[str, ...] = ()
-    """Texts that stand for no value wherever one is the whole value of a field: `["(not set)"]`."""
+    """Texts that mean "no value" if they are a field's whole value: `["(not set)"]`."""
     whole_ids: bool = False
-    """Whether ids are read without decimals that are all 0: `78.0` is 78."""
+    """Whether ids lose decimals that are all 0: `78.0` is 78."""
 
     @property
     def is_own(self) -> bool:

@@ -351,7 +351,7 @@ def _add_tasks(app: App) -> None:
                 found, app.left_out = await resolve(app.written, may_be_away=False)
                 if found.logs.keys() - app.settings.logs.keys():
                     new = ", ".join(sorted(found.logs.keys() - app.settings.logs.keys()))
-                    logger.warning("exiting, to read from the restart on what is new: %s", new)
+                    logger.warning("exiting, so that the restart counts additions: %s", new)
                     os.kill(os.getpid(), signal.SIGTERM)
 
     @app.on_partitions_assigned.connect

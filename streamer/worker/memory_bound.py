@@ -119,9 +119,8 @@ class MemoryBound:
         if not self.is_full or self.most is None:
             return None
         return (
-            f"it takes more than the {self.most >> 20} MB of memory that it may "
-            "(limits.worker_memory_mb): nothing is fetched; start more workers, give it more "
-            "memory, or lower [limits]"
+            f"it uses more than its {self.most >> 20} MB of memory (limits.worker_memory_mb), so "
+            "it fetches nothing; start more workers, give it more memory, or lower [limits]"
         )
 
 

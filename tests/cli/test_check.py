@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import uuid
 import zlib
 from collections.abc import Iterable
@@ -45,8 +46,10 @@ def check(
     code = main.main(["check", "-c", str(path)])
     out, err = capsys.readouterr()
     assert err == ""
-    lines = out.splitlines()
+    *lines, last = out.splitlines()
     assert all(line.split()[0] in (OK, WARN, ERROR) for line in lines)
+    assert re.fullmatch(r"(no|\d+) errors?, (no|\d+) warnings?", last)
+    assert last.startswith("no errors") == (not any(line.startswith(ERROR) for line in lines))
     assert code == int(any(line.startswith(ERROR) for line in lines))
     return code, lines
 

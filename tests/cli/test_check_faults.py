@@ -43,7 +43,7 @@ def check(
     code = main.main(["check", "-c", str(path)])
     out, err = capsys.readouterr()
     assert err == ""
-    lines = [line for line in out.splitlines() if not line.startswith(OK)]
+    lines = [line for line in out.splitlines()[:-1] if not line.startswith(OK)]
     assert code == int(any(line.startswith(ERROR) for line in lines))
     assert all("  — " in line for line in lines), "each with its fix"
     return lines

@@ -93,6 +93,29 @@ def test_rules_are_written_and_compared(capsys: pytest.CaptureFixture[str]) -> N
     assert "is not current" in failed(capsys, 1, *words[:-1], "https://other", "--check")
 
 
+def test_runbooks_are_those_of_the_exporter(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["rules", "prom", "-c", "streamer.toml", "--page", "https://numbers/"]) == 0
+    assert capsys.readouterr().err == ""
+    (group,) = load(Path("prom/rules/metrics.yml"))["groups"]
+    url = group["rules"][0]["annotations"]["runbook_url"]
+    assert url == "https://numbers/runbooks#streamermetricregression"
+
+
+def test_links_that_lead_nowhere_from_another_machine_are_warned_of(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ["rules", "prom", "-c", "streamer.toml"]
+    assert main(words) == 0
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "http://localhost:8000" in line
+    assert "give --page" in line
+    assert main([*words, "--check"]) == 0
+    assert capsys.readouterr().err == ""
+    places = ["--page", "https://numbers", "--runbooks", "http://127.0.0.1/x"]
+    assert main([*words, *places]) == 0
+    assert "give --runbooks" in capsys.readouterr().err
+
+
 def test_a_folder_that_cannot_be_written_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     Path("file").write_text("")
     assert "cannot write: " in failed(capsys, 1, "rules", "file")

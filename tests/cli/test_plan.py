@@ -201,7 +201,11 @@ def test_what_cannot_be_planned(
         (["ctr_ratio", "--lift", "5%"], 2, "plan needs users to learn from"),
         (["ctr_ratio", "--lift", "5%", "--experiment", "no", *of], 2, "no experiment 'no'"),
         (["mrr", "--lift", "5%", "--experiment", "ranker", *of], 2, "it has ctr_ratio"),
-        (["nothing", "--lift", "5%", *of], 2, "metric 'nothing': none of ctr_ratio"),
+        (
+            ["nothing", "--lift", "5%", *of],
+            2,
+            "metric 'nothing': no such metric: there are ctr_ratio",
+        ),
         (["ctr_ratio", "--lift", "120%", *of], 2, "'120%' is not a share like 0.02 or 2%"),
         (["ctr_ratio", "--lift", "much", *of], 2, "--lift"),
         (["ctr_ratio", "--lift", "5%", "--arms", "1", *of], 2, "--arms 1: 2 to 16"),
@@ -425,7 +429,7 @@ def test_a_sample_of_the_users_is_said(
     assert plan["users"] < 280 * 1.5 * plan["user_sample_ratio"]
     _, out, _ = said(capsys, ["ctr_ratio", "--lift", "5%", *words])
     share = f"{formatting.share(plan['user_sample_ratio'])} of the users"
-    assert f"\nAll figures are of a sample of {share}, and so are the needed ones.\n" in out
+    assert f"\nAll figures come from a sample of {share}, and so are the needed ones.\n" in out
 
 
 def test_what_is_not_known_before_the_start(

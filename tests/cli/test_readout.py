@@ -40,14 +40,14 @@ def test_files_have_a_readout(site: tuple[str, str], capsys: pytest.CaptureFixtu
     code, out, err = called(capsys, readout(site, "ranker"))
     assert (code, err) == (0, "")
     words = " ".join(out.split())
-    assert words.startswith("ranker: B against A (variant), 2025-06-02 to 2025-06-05, ")
-    assert "Recommendation: keep running" in words
+    assert words.startswith("ranker: keep running. ctr_ratio: ")
+    assert " ranker: B against A (variant), 2025-06-02 to 2025-06-05, " in words
     assert "ctr_ratio (primary): higher is better" in words
     assert "ndcg_ratio@10 (guardrail): higher is better, harm up to 50% is tolerated" in words
     assert "clicks_per_user (secondary): higher is better" in words
     code, out, _ = called(capsys, readout(site, "ranker", "--json"))
     document = json.loads(out)
-    assert f"Recommendation: {document['recommendation']['words']}. " in words
+    assert words.startswith(f"ranker: {document['recommendation']['words']}. ")
     assert len(document["history"]) == 4
     assert sum(document["users"].values()) > 200
 
@@ -98,7 +98,7 @@ def test_an_experiment_is_explored_by_another_dimension(
     assert (code, err) == (0, "")
     words = " ".join(out.split())
     assert words.startswith(
-        "ranker: By surface, to explore, not to decide by: 3 values share alpha"
+        "ranker: By surface, for ideas and not for decisions: 3 values share alpha"
     )
     assert "Recommendation" not in words
     assert "holds at level 98.3%" in words  # 1 - 0.05 / 3
@@ -177,7 +177,7 @@ def test_an_experiment_of_stores(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert document["users"] == {"old": 10, "new": 10}
     assert document["recommendation"]["action"] == "keep running"
     code, out, _ = called(capsys, readout(files, "prices"))
-    assert "The unit is a value of store: this is what 'user' means here" in " ".join(out.split())
+    assert "The unit is a value of store: 'user' means this here" in " ".join(out.split())
     code, _, err = called(capsys, readout(files, "prices", "--from", "2026-11-03"))
     assert code == 2
     assert err == (

@@ -87,21 +87,20 @@ def _intro() -> str:
 
 <!-- Written by `python -m tests.conformance`; do not edit. -->
 
-Every metric of slates beside libraries that know nothing of streamer, each under the convention
-that the library implements. Ours come through the whole engine: a log of impressions and clicks, in
-single events and in lists, is replayed, and the readings (`maturity="provisional"`) are read.
-`make check` computes this page again and fails where it is not current; `tests/conformance` holds
-the bounds.
+This page compares every metric of slates with independent libraries, each under the library's
+convention. streamer's values come from the whole engine: it replays a log of impressions and
+clicks, in single events and in lists, and the readings (`maturity="provisional"`) are compared.
+`make check` computes this page again and fails if it is not current; `tests/conformance` has the
+bounds.
 
 {versions}; trec_eval is called through pytrec_eval-terrier.
 
-- Relevant items that were *not shown* are unknown to streamer, so libraries are not told of them
-  either, except in the section "Left to themselves".
-- Libraries are told the grade of every shown item, 0 included. Then trec_eval and ranx know of
-  slates without feedback and count them as 0, which is `over="all"`; a mean over those with
-  feedback is `over="engaged"`.
-- The order shown is given as scores without ties. A field is empty where the library has no such
-  metric, or refuses one of the slates.
+- streamer does not know relevant items that were *not shown*. So libraries do not get them either,
+  except in the section "Left to themselves".
+- Libraries get the grade of every shown item, also 0. So trec_eval and ranx count slates without
+  feedback as 0, which is `over="all"`; a mean over slates with feedback is `over="engaged"`.
+- The order shown is given as scores without ties. A field is empty if the library lacks the metric,
+  or refuses one of the slates.
 """
 
 

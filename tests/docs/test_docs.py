@@ -190,7 +190,7 @@ def test_settings_of_the_pages_are_valid(page: Path) -> None:
 
 def test_the_page_on_operations_names_every_dashboard() -> None:
     text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
-    (row,) = (line for line in text.splitlines() if line.startswith("| Grafana, pages"))
+    (row,) = (line for line in text.splitlines() if line.startswith("| Grafana, dashboards"))
     titles = [
         json.loads(path.read_text(encoding="utf-8"))["title"].removeprefix("streamer: ")
         for path in (ROOT / "grafana" / "dashboards").glob("*.json")

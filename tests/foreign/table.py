@@ -18,23 +18,23 @@ from tests.foreign.world import Shape
 
 PAGE = Path(__file__).parents[2] / "docs" / "shapes.md"
 _HEAD = """\
-# Whose events are read
+# Event shapes that were tried
 
 <!-- Written by `python -m tests.foreign.table`; do not edit. -->
 
-`streamer init` was tried on one world, written down as {count} products, data sets and tables
-have it, and its settings compared with a plain count of each: {right} are right at once. *lines*:
-of settings beyond `topics` and `preset`, where they are written by hand. *seconds*: of
-`streamer init`, on two cores.
+The same events were written in the shapes of {count} products, data sets and tables.
+`streamer init` proposed settings for each, which were compared with a plain count: {right} are
+right at once. *lines* is the number of lines of hand-written settings beyond `topics` and
+`preset`. *seconds* is the time of `streamer init` on two cores.
 
-| shape | preset | `init` | lines | seconds | what is peculiar |
+| shape | preset | `init` | lines | seconds | peculiarity |
 | --- | --- | --- | --- | --- | --- |
 """
 _PRESETS = """
 ## Presets
 
-A [source](how-to/map-my-events.md#another-shape) with a `preset` has its keys, and lays its own
-over them.
+A [source](how-to/map-my-events.md#another-shape) with a `preset` starts from the preset's keys; its
+own keys override them.
 
 """
 

@@ -40,6 +40,23 @@ def test_the_arm_that_a_preset_reads_is_a_dimension() -> None:
     assert not any("variant" in doubt for doubt in made.doubts)
 
 
+def test_a_surface_with_many_values_is_not_proposed_but_shown() -> None:
+    records = [
+        {
+            **{"type": "impression", "ts": MS + n, "user_id": f"u{n}", "item_id": "a"},
+            **{"variant": "AB"[n % 2], "surface": f"s{n % 60}", "session_id": f"x{n % 60}"},
+        }
+        for n in range(180)
+    ]
+    made = proposed(records)
+    assert made.settings.dimension_names == ("variant",)
+    (line,) = [line for line in made.toml.splitlines() if line.startswith("# surface = ")]
+    assert "60 values: 's0' 3" in line
+    few_each = proposed(records[:179])
+    assert few_each.settings.dimension_names == ("variant",)
+    assert "# surface = " not in few_each.toml
+
+
 def test_an_arm_that_is_found_elsewhere_goes_first() -> None:
     made = proposed(mixpanel(experiment_arm=["old", "new"]))
     assert made.settings.sources[0].fields["variant"] == "properties.experiment_arm"

@@ -121,7 +121,7 @@ def rule(metric: Metric, sums: CountedSums, labels: dict[str, str], suffix: str)
     if said.startswith("absent below 30 users who"):
         kind = sums.settings.user_feedback_kinds.index(labels["feedback"])
         return sums.users(positive_users(kind)) >= 30
-    if said.startswith("absent below"):
+    if said.startswith(("absent below", "absent with data in fewer than")):
         return _of_intervals(metric, sums, labels)
     if metric.name in OF_ITEMS:
         return _of_items(said, sums, labels)

@@ -184,7 +184,7 @@ def test_without_traffic_and_engagement_only_their_rates_are_missing() -> None:
 @pytest.mark.parametrize(
     ("metric", "said"),
     [
-        ("window_custom_value@x", "none of"),
+        ("window_custom_value@x", "no such metric"),
         ("custom_mean", "@custom is one of custom: x"),
         ("custom_mean@y", "@custom is one of custom: x"),
         ("custom_per_user@x", "a mean over users"),

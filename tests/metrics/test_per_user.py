@@ -58,8 +58,8 @@ def test_a_metric_has_a_title_and_a_form(name: str, title: str, form: str) -> No
     [
         ("clicks_per_user@p0", "@p0 is above 0 and below 100"),
         ("clicks_per_user@p100", "@p100 is above 0 and below 100"),
-        ("user_hit_ratio@p90", "none of "),
-        ("ctr_ratio@p90", "none of "),
+        ("user_hit_ratio@p90", "no such metric"),
+        ("ctr_ratio@p90", "no such metric"),
         ("custom_per_user@size@p90", "@custom is one of custom: latency, p90"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -33,7 +34,7 @@ def amtool(*words: str) -> str:
 
 
 def test_the_example_is_valid() -> None:
-    assert "4 inhibit rules" in amtool("check-config", str(FOLDER / "alertmanager.example.yml"))
+    assert "5 inhibit rules" in amtool("check-config", str(FOLDER / "alertmanager.example.yml"))
 
 
 @pytest.mark.parametrize(
@@ -134,15 +135,18 @@ def test_a_regression_and_its_end_are_sent_with_all_that_is_known(quiet: Deliver
         "variant": "A",
         "surface": "home",
     }
-    assert alerts[HOME]["annotations"] == {
-        "summary": "ctr_ratio fell by more than 20%: variant A, surface home",
-        "description": "ctr_ratio over 1h is 0.0275, the baseline 0.0475: a change of -42.11%,"
-        " between -45.02% and -35.11%, where 20% is tolerated. Support: 15.2k, usually 16k.",
-        "runbook_url": "http://localhost:8080/operations.html#streamermetricregression",
-        "dashboard": "http://localhost:8000/?alert=ctr#explain",
+    annotations = alerts[HOME]["annotations"]
+    summary, _, since = annotations.pop("summary").partition(", since ")
+    assert summary == "CTR of variant A, surface home down 42 % (4.75 % → 2.75 %), at least 35 %"
+    assert re.fullmatch(r"now|\w{3} \d\d:\d\d UTC", since)
+    assert annotations == {
+        "description": "ctr_ratio over 1h is 2.75 %, the baseline 4.75 %: a change of -42.1 %,"
+        " between -45.0 % and -35.1 %, where 20 % is tolerated. Support: 15.2k, usually 16k.",
+        "runbook_url": "http://localhost:8000/runbooks#streamermetricregression",
+        "dashboard": "http://localhost:8000/?alert=ctr&segment=variant:A,surface:home#explain",
     }
     summary = alerts[EVERYTHING]["annotations"]["summary"]
-    assert summary == "ctr_ratio fell by more than 20%: everything together"
+    assert summary.startswith("CTR down 42 %")
     over = recovered(quiet)
     assert over["groupLabels"] == message["groupLabels"]
     assert {alert["status"] for alert in over["alerts"]} == {"resolved"}
@@ -171,7 +175,7 @@ def test_numbers_that_stand_still_or_are_missing_send_nothing(quiet: Delivery) -
     outside.series = shown(upper=-0.3511)
     assert {a["status"] for a in fell(quiet)["alerts"]} == {"firing"}
     outside.series = None
-    until(lambda: outside.messages("/pager", "StreamerExporterDown", "firing"), "the page")
+    until(lambda: outside.messages("/pager", "StreamerAllExportersDown", "firing"), "the page")
     until(
         lambda: not alertmanager.alerts(REGRESSION),
         f"Prometheus has given it up, {KEEP_SECONDS} s after the last value",

@@ -15,11 +15,18 @@ from streamer.metrics.catalogue import FAMILIES, PREFIX, Catalogue
 from streamer.monitoring.files import boards
 from streamer.monitoring.panels import SOURCE
 from streamer.monitoring.series import declared
-from streamer.monitoring.windowed import BANDS
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from tests.monitoring.test_rules import promtool
-from tests.support.opened import filled_in, opened, panels_of, series_and_label, targets
+from tests.support.drawing import properties
+from tests.support.opened import (
+    filled_in,
+    opened,
+    panels_of,
+    series_and_label,
+    targets,
+    unfolded,
+)
 from tests.support.past_traffic import everything
 
 PAGE = "https://numbers"
@@ -31,7 +38,7 @@ PAGES = boards(everything(), PAGE)
 MOST_PANELS = 16
 _OF_PROMETHEUS = {"expr", "step", "titleFormat", "textFormat"}
 """Fields of annotations that Grafana's types leave to the data source."""
-_VALUES = {"value_1": "A", "value_2": "B", "value_3": "", "value_4": ""}
+_CTR = "CTR by $by: are clicks falling?"
 
 
 def errors(document: Any, definition: str) -> list[str]:
@@ -49,7 +56,7 @@ def expressions(page: Any) -> str:
 
 
 def filled(page: Any, **chosen: str) -> dict[str, str]:
-    return opened(page, lambda label, series: [], **{**_VALUES, **chosen})
+    return opened(page, lambda label, series: [], **chosen)
 
 
 # Shape --------------------------------------------------------------------------------------------
@@ -66,8 +73,18 @@ def test_there_are_four_with_few_panels_each() -> None:
     for settings in (everything(), parse({}), sourced()):
         for page in boards(settings, PAGE).values():
             assert len(panels_of(page)) <= MOST_PANELS
-            for row in (p for p in page["panels"] if p["type"] == "row"):
-                assert (row["collapsed"], row["panels"]) == (False, [])
+            rows = [p for p in page["panels"] if p["type"] == "row"]
+            assert not rows[0]["collapsed"]
+            assert all(bool(row["panels"]) == row["collapsed"] for row in rows)
+
+
+@pytest.mark.parametrize("name", ["overview", "ranking", "processor"])
+def test_folded_rows_ask_nothing_until_they_are_opened(name: str) -> None:
+    page = PAGES[name]
+    assert page["time"]["from"] in ("now-24h", "now-6h")
+    at_once = [p for p in page["panels"] if p["type"] != "row"]
+    assert 0 < sum(len(p["targets"]) for p in at_once) <= 38
+    assert len(at_once) < len(panels_of(page))
 
 
 def sourced() -> Settings:
@@ -116,18 +133,21 @@ def test_the_schema_finds_what_is_wrong() -> None:
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_titles_are_questions_and_panels_say_what_they_show(name: str) -> None:
+def test_titles_name_a_metric_and_ask_and_panels_say_what_they_show(name: str) -> None:
     page = PAGES[name]
-    numbers = [panel["id"] for panel in page["panels"]]
+    panels = panels_of(page)
+    numbers = [panel["id"] for panel in [*panels, *(p for p in page["panels"] if "panels" in p)]]
     assert len(set(numbers)) == len(numbers)
-    for panel in panels_of(page):
-        assert panel["title"].endswith("?")
+    for panel in panels:
+        assert re.fullmatch(r"[^:?]+(: .+\?|\?)", panel["title"]), panel["title"]
+        assert panel["title"].count(":") == 1
         assert panel["description"]
         assert panel["datasource"] == SOURCE
         assert panel["fieldConfig"]["defaults"]["unit"]
+        assert panel["fieldConfig"]["defaults"]["noValue"]
         refs = [target["refId"] for target in panel["targets"]]
         assert len(set(refs)) == len(refs)
-    titles = [panel["title"] for panel in panels_of(page)]
+    titles = [panel["title"] for panel in panels]
     assert len(set(titles)) == len(titles)
 
 
@@ -135,8 +155,9 @@ def test_no_two_panels_overlap() -> None:
     assert PAGES
     for page in PAGES.values():
         taken: set[tuple[int, int]] = set()
-        assert page["panels"]
-        for panel in page["panels"]:
+        panels = unfolded(page)
+        assert panels
+        for panel in panels:
             at = panel["gridPos"]
             assert at["x"] + at["w"] <= 24
             cells = {(at["x"] + i, at["y"] + j) for i in range(at["w"]) for j in range(at["h"])}
@@ -166,33 +187,97 @@ def test_alerts_and_changes_of_verdicts_are_marked() -> None:
 # What is on them ----------------------------------------------------------------------------------
 
 
-def test_support_stands_beside_the_number_in_the_same_panel() -> None:
+def test_the_tooltip_has_the_support_of_each_line() -> None:
     found = 0
     for panel in panels_of(PAGES["overview"]) + panels_of(PAGES["ranking"]):
         names = [t["legendFormat"] for t in panel["targets"]]
-        if names[0].startswith("{{__number}}"):
+        if names[0] == "{{$by}}":
             found += 1
-            assert names[1:3] in (["{{__number}} high", "{{__number}} low"], names[1:2])
+            assert names[1:3] in (["{{$by}} high", "{{$by}} low"], names[1:2])
+            support = properties(panel, names[-1])
             assert ": " in names[-1]
-            (right,) = [
-                o for o in panel["fieldConfig"]["overrides"]
-                if {"id": "custom.axisPlacement", "value": "right"} in o["properties"]
-            ]  # fmt: skip
-            assert re.search(right["matcher"]["options"].strip("/"), names[-1])
+            assert support["custom.hideFrom"] == {"legend": True, "tooltip": False, "viz": False}
+            assert (support["custom.lineWidth"], support["unit"]) == (0, "short")
     assert found == 14
 
 
-def test_bounds_have_names_by_which_grafana_fills_between_them() -> None:
-    panel = titled(PAGES["overview"], "Are clicks falling?")
-    legends = [target["legendFormat"] for target in panel["targets"]]
-    assert legends[:3] == ["{{__number}} · {{$by}}", "{{__number}} high", "{{__number}} low"]
+def test_named_values_have_bands_and_others_their_ends_in_the_tooltip() -> None:
+    named = {"dimensions": [{"name": "variant", "values": ["A", "B"]}, {"name": "surface"}]}
+    panel = titled(boards(parse(named), PAGE)["overview"], _CTR)
+    assert [t["legendFormat"] for t in panel["targets"][:3]] == [
+        *("{{$by}}", "{{$by}} high", "{{$by}} low"),
+    ]
     filled_to = {
-        override["matcher"]["options"]: value["value"]
-        for override in panel["fieldConfig"]["overrides"]
-        for value in override["properties"]
-        if value["id"] == "custom.fillBelowTo"
+        name: properties(panel, f"{name} high").get("custom.fillBelowTo")
+        for name in ("all", "A", "B", "home")
     }
-    assert filled_to == {f"/^{n} high$/": f"{n} low" for n in range(BANDS + 1)}
+    assert filled_to == {"all": "all low", "A": "A low", "B": "B low", "home": None}
+    is_in_tooltip = {
+        name: not properties(panel, f"{name} low")["custom.hideFrom"]["tooltip"]
+        for name in ("A", "home")
+    }
+    assert is_in_tooltip == {"A": False, "home": True}
+    colors = [properties(panel, name)["color"].get("fixedColor") for name in ("A", "B", "home")]
+    assert colors == ["blue", "orange", None]
+
+
+def test_arms_of_an_experiment_are_named_values() -> None:
+    panel = titled(PAGES["overview"], _CTR)
+    assert properties(panel, "A")["color"] == {"mode": "fixed", "fixedColor": "blue"}
+
+
+def test_tables_are_sorted_and_say_since_when_with_links() -> None:
+    overview = PAGES["overview"]
+    for title in ("Alerts: what is firing?", "Watched metrics: which one has moved?"):
+        panel = titled(overview, title)
+        organize, sorting = panel["transformations"][-2:]
+        assert sorting["options"]["sort"] == [{"field": "severity", "desc": False}]
+        order = organize["options"]["indexByName"]
+        assert min(order, key=order.__getitem__) == "Value #A"
+        assert panel["targets"][0]["legendFormat"] == "severity"
+        assert panel["targets"][-1]["legendFormat"] == "since"
+        assert "ALERTS_FOR_STATE" in panel["targets"][-1]["expr"]
+        assert properties(panel, "since")["unit"] == "dateTimeFromNow"
+        (link,) = properties(panel, "alert")["links"]
+        assert link["url"] == (
+            f"{PAGE}/?alert=${{__data.fields.alert}}&segment=variant:${{__data.fields.variant}},"
+            "surface:${__data.fields.surface}#explain"
+        )
+    (link,) = properties(titled(overview, "Alerts: what is firing?"), "alertname")["links"]
+    assert link["url"] == f"{PAGE}/runbooks#${{__value.text}}"
+
+
+def test_values_have_a_column_only_where_all_watched_metrics_are_shares() -> None:
+    def columns(*metrics: str) -> set[str]:
+        alerts = [{"name": f"a{i}", "metric": metric} for i, metric in enumerate(metrics)]
+        page = boards(parse({"alerts": alerts}), PAGE)["overview"]
+        panel = titled(page, "Watched metrics: which one has moved?")
+        return {target["legendFormat"] for target in panel["targets"]}
+
+    assert {"value", "baseline"} <= columns("ctr_ratio", "cvr_ratio")
+    assert not {"value", "baseline"} & columns("ctr_ratio", "dwell_mean_seconds")
+
+
+def test_exporters_that_differ_are_read_as_the_rules_read_them() -> None:
+    state = titled(PAGES["overview"], "State of streamer: can these numbers be trusted?")
+    assert [t["expr"].partition("(")[0] for t in state["targets"][:2]] == ["min", "min"]
+    counting = titled(PAGES["processor"], "State of streamer: is it counting?")
+    assert [t["expr"].partition("(")[0] for t in counting["targets"][:3]] == ["min"] * 3
+
+
+def test_work_that_waits_is_a_day_where_nothing_is_read(tmp_path: Path) -> None:
+    target = titled(PAGES["processor"], "Lag: how far behind is it?")["targets"][0]
+    labels = 'job="streamer", topic="clicks"'
+    given = [
+        {"series": f'{PREFIX}consumer_lag_records{{{labels}, partition="0"}}', "values": "9x20"},
+        {"series": f"{PREFIX}events_total{{{labels}}}", "values": "5x20"},
+    ]
+    expr = filled_in(target["expr"], filled(PAGES["processor"]))
+    check = {"expr": expr, "eval_time": "15m", "exp_samples": [{"labels": "{}", "value": 86400}]}
+    case = {"interval": "1m", "input_series": given, "promql_expr_test": [check]}
+    path = tmp_path / "lag.yml"
+    path.write_text(json.dumps({"evaluation_interval": "1m", "tests": [case]}))
+    promtool("test", "rules", path)
 
 
 def test_units_and_descriptions_are_those_of_the_declarations() -> None:
@@ -200,7 +285,7 @@ def test_units_and_descriptions_are_those_of_the_declarations() -> None:
     assert series["ctr_ratio"].unit == "percentunit"
     assert series["window_dwell_seconds"].unit == "s"
     assert "clicks / impressions" in series["ctr_ratio"].description
-    panel = titled(PAGES["overview"], "Are clicks falling?")
+    panel = titled(PAGES["overview"], _CTR)
     assert panel["description"].startswith(series["ctr_ratio"].description)
 
 
@@ -217,7 +302,7 @@ def test_what_an_alert_tolerates_is_drawn_beside_the_change() -> None:
         {"name": "ctr", "drop": 0.05},
     ]
     page = boards(parse({"alerts": alerts, "dimensions": []}), PAGE)["overview"]
-    panel = titled(page, "How close is $alert to firing?")
+    panel = titled(page, "Change of $alert: how close is it to firing?")
     rise, fall = (t["expr"] for t in panel["targets"] if "_change_" in t["expr"])
     assert ("alert_change_upper_ratio" in rise, 'alert=~"ctr"' in rise) == (True, True)
     assert ("alert_change_lower_ratio" in fall, 'alert=~"up"' in fall) == (True, True)
@@ -238,20 +323,22 @@ def titles(settings: dict[str, Any]) -> dict[str, set[str]]:
 def test_what_the_settings_switch_off_has_no_panel() -> None:
     plain = titles({})
     assert "experiments" not in plain
-    assert "Which watched metric has moved?" not in plain["overview"]
-    assert "How do the custom metrics move?" not in plain["overview"]
-    assert "How wrong are the scores?" in plain["ranking"]
-    assert "Have scores moved since the day before?" not in plain["ranking"]
-    assert "Would another policy get more clicks?" not in plain["ranking"]
+    assert "Watched metrics: which one has moved?" not in plain["overview"]
+    assert "Custom metrics: how do they move?" not in plain["overview"]
+    assert "Calibration by $by: how wrong are the scores?" in plain["ranking"]
+    assert "Drift of scores (PSI): have they moved since the day before?" not in plain["ranking"]
+    assert (
+        "CTR of other policies (SNIPS): would another one get more clicks?" not in plain["ranking"]
+    )
     only = titles({"metrics": {"families": ["traffic"]}})
-    assert "Are clicks falling?" in only["overview"]
-    assert "How long do people look?" not in only["overview"]
+    assert _CTR in only["overview"]
+    assert "Mean dwell by $by: how long do people look?" not in only["overview"]
     assert only["ranking"] == {
-        "At which positions are the clicks?",
-        "Are there more clicks than positions explain?",
+        "CTR by position: where are the clicks?",
+        "COEC by $by: are there more clicks than positions explain?",
     }
     hidden = titles({"metrics": {"hide": ["ctr_*"]}})
-    assert "Are clicks falling?" not in hidden["overview"]
+    assert _CTR not in hidden["overview"]
 
 
 @pytest.mark.parametrize(
@@ -295,8 +382,8 @@ def test_dimensions_and_windows_are_those_of_the_settings() -> None:
     pages = boards(parse(settings), PAGE)
     chosen = filled(pages["ranking"])
     assert (chosen["window"], chosen["by"], chosen["k"]) == ("2m", "country", "3")
-    begin = {v["name"]: v["current"]["value"] for v in pages["ranking"]["templating"]["list"]}
-    assert [begin[f"value_{n}"] for n in range(1, 5)] == ["se", "no", "", ""]
+    (window,) = [v for v in pages["ranking"]["templating"]["list"] if v["name"] == "window"]
+    assert window["query"] == "2m,6h"
     for page in pages.values():
         text = json.dumps(page)
         assert "variant" not in text
@@ -308,14 +395,16 @@ def test_without_dimensions_there_is_one_line() -> None:
     page = boards(parse({"dimensions": []}), PAGE)["overview"]
     names = [v["name"] for v in page["templating"]["list"]]
     assert names == ["datasource", "job", "window"]
-    line = titled(page, "Are clicks falling?")["targets"][0]
-    assert line["legendFormat"] == "{{__number}} · all"
+    line = titled(page, "CTR: are clicks falling?")["targets"][0]
+    assert line["legendFormat"] == "all"
     assert "ignoring" not in line["expr"]
 
 
 def test_conventions_have_a_panel() -> None:
     page = boards(sourced(), PAGE)["ranking"]
-    (target,) = titled(page, "What do other libraries' conventions say?")["targets"]
+    (target,) = titled(page, "Metrics in other conventions: what do other libraries say?")[
+        "targets"
+    ]
     assert "convention=" not in target["expr"]
     assert target["legendFormat"] == "ndcg {{convention}}"
 
@@ -323,10 +412,10 @@ def test_conventions_have_a_panel() -> None:
 # As Prometheus sees it ----------------------------------------------------------------------------
 
 
-def test_lines_are_split_numbered_and_folded_over_exporters(tmp_path: Path) -> None:
+def test_lines_are_split_and_folded_over_exporters(tmp_path: Path) -> None:
     """Two exporters; of the dimensions one is split, and the other's rollup is shown,
     without what lacks the dimension."""
-    panel = titled(PAGES["overview"], "Are clicks falling?")
+    panel = titled(PAGES["overview"], _CTR)
     segments = {("all", "all"): 0.5, ("A", "all"): 0.25, ("B", "all"): 0.75, ("all", "home"): 0.125,
                 ("A", "home"): 0.99, ("unknown", "all"): 0.98,
                 ("all", "unknown"): 0.97}  # fmt: skip
@@ -340,8 +429,8 @@ def test_lines_are_split_numbered_and_folded_over_exporters(tmp_path: Path) -> N
         for i in "12"
     ]
     by_dimension = {
-        "variant": {"0": ("all", "all"), "1": ("A", "all"), "2": ("B", "all")},
-        "surface": {"0": ("all", "all"), "5": ("all", "home")},
+        "variant": [("all", "all"), ("A", "all"), ("B", "all")],
+        "surface": [("all", "all"), ("all", "home")],
     }
     checks = [
         {
@@ -352,13 +441,13 @@ def test_lines_are_split_numbered_and_folded_over_exporters(tmp_path: Path) -> N
             "eval_time": "0m",
             "exp_samples": [
                 {
-                    "labels": f'{{__number="{number}", variant="{at[0]}", surface="{at[1]}"}}',
+                    "labels": f'{{variant="{at[0]}", surface="{at[1]}"}}',
                     "value": segments[at],
                 }
-                for number, at in numbers.items()
+                for at in lines
             ],
         }
-        for dimension, numbers in by_dimension.items()
+        for dimension, lines in by_dimension.items()
     ]
     case = {"interval": "1m", "input_series": given, "promql_expr_test": checks}
     path = tmp_path / "lines.yml"  # JSON is YAML

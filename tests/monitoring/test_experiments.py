@@ -7,14 +7,16 @@ from pathlib import Path
 
 from streamer.metrics.catalogue import PREFIX
 from streamer.stats.experiments.recommendation import Action
-from tests.monitoring.test_dashboards import PAGES, filled
+from tests.monitoring.test_dashboards import PAGES, filled, titled
 from tests.monitoring.test_rules import promtool
+from tests.support.drawing import properties
 from tests.support.opened import filled_in, panels_of
+from tests.support.past_traffic import everything
 
 
 def test_of_exporters_that_differ_one_recommendation_is_shown(tmp_path: Path) -> None:
     panel = panels_of(PAGES["experiments"])[0]
-    (target,) = panel["targets"]
+    target = panel["targets"][0]
     series = f'{PREFIX}experiment_recommendation{{job="streamer", experiment="ranker", '
     given = [
         {"series": f'{series}instance="1", recommendation="ship", arm="B"}}', "values": "1"},
@@ -25,14 +27,61 @@ def test_of_exporters_that_differ_one_recommendation_is_shown(tmp_path: Path) ->
             "expr": f"count by (experiment) ({filled_in(target['expr'], {'job': 'streamer'})})",
             "eval_time": "0m",
             "exp_samples": [{"labels": '{experiment="ranker"}', "value": 1}],
-        }
+        },
+        {
+            "expr": filled_in(target["expr"], {"job": "streamer"}),
+            "eval_time": "0m",
+            "exp_samples": [{"labels": '{experiment="ranker", arm="B"}', "value": 4}],
+        },
     ]
     case = {"interval": "1m", "input_series": given, "promql_expr_test": checks}
     path = tmp_path / "advice.yml"
     path.write_text(json.dumps({"evaluation_interval": "1m", "tests": [case]}))
     promtool("test", "rules", path)
-    colours = panel["fieldConfig"]["overrides"][0]["properties"][0]["value"][0]["options"]
-    assert list(colours) == list(Action)
+    names = panel["fieldConfig"]["overrides"][0]["properties"][0]["value"][0]["options"]
+    assert {name["text"] for name in names.values()} == set(Action)
+    assert names["4"]["text"] == Action.SHIP
+
+
+def test_the_lift_is_of_the_arm_that_is_recommended(tmp_path: Path) -> None:
+    """Of the arm to ship, though another one has a larger lift; without one, the largest."""
+    lift = panels_of(PAGES["experiments"])[0]["targets"][1]
+    metric = everything().experiments[0].metrics[0].name
+    name = everything().experiments[0].name
+    of = f'job="streamer", experiment="{name}"'
+    given = [
+        {
+            "series": f'{PREFIX}experiment_lift_ratio{{{of}, metric="{metric}", arm="{arm}",'
+            ' interval="anytime"}',
+            "values": f"{value}x9",
+        }
+        for arm, value in (("B", 0.1), ("C", 0.2))
+    ]
+    advice = f"{PREFIX}experiment_recommendation{{{of}, "
+    given += [
+        {"series": f'{advice}recommendation="keep running", arm=""}}', "values": "1x3 stale"},
+        {"series": f'{advice}recommendation="ship", arm="B"}}', "values": "_x4 1x5"},
+    ]
+    checks = [
+        {
+            "expr": filled_in(lift["expr"], {"job": "streamer"}),
+            "eval_time": at,
+            "exp_samples": [{"labels": f'{{experiment="{name}"}}', "value": value}],
+        }
+        for at, value in (("1m", 0.2), ("6m", 0.1))
+    ]
+    case = {"interval": "1m", "input_series": given, "promql_expr_test": checks}
+    path = tmp_path / "lift.yml"
+    path.write_text(json.dumps({"evaluation_interval": "1m", "tests": [case]}))
+    promtool("test", "rules", path)
+
+
+def test_the_split_is_said_in_words() -> None:
+    panel = titled(PAGES["experiments"], "Split of users: is it as planned?")
+    (low, high) = properties(panel, "as planned")["mappings"]
+    assert low["options"]["result"]["text"] == "No: do not trust"
+    assert high["options"]["result"]["text"] == "Yes"
+    assert low["options"]["to"] == high["options"]["from"]
 
 
 def test_a_verdict_is_marked_when_it_changes(tmp_path: Path) -> None:

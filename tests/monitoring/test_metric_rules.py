@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote_plus
 
 import pytest
 
@@ -37,15 +38,17 @@ def series(name: str, labels: dict[str, str], values: str, instance: str = "a") 
     return {"series": f"streamer_alert_{name}{{{shown}}}", "values": values}
 
 
-def fires(labels: dict[str, str], metric: str, summary: str, description: str) -> dict[str, Any]:
-    """What a regression is to look like."""
+def fires(
+    labels: dict[str, str], metric: str, summary: str, description: str, segment: str = ""
+) -> dict[str, Any]:
+    """What a regression is to look like; ``segment``: of the link to the page."""
     return {
         "exp_labels": {**labels, "severity": "warning", "metric": metric},
         "exp_annotations": {
             "summary": summary,
             "description": description,
             "runbook_url": f"{RUNBOOKS}#streamermetricregression",
-            "dashboard": f"https://numbers/?alert={labels['alert']}#explain",
+            "dashboard": f"https://numbers/?alert={labels['alert']}{segment}#explain",
         },
     }
 
@@ -66,7 +69,7 @@ def run(folder: Path, given: list[dict[str, str]], *checks: Check) -> None:
 
 
 @pytest.mark.parametrize(
-    ("upper", "bound"), [("0.31", "31%"), (None, "no bound")], ids=["bounded", "unbounded"]
+    ("upper", "bound"), [("0.31", "+31.0 %"), (None, "no bound")], ids=["bounded", "unbounded"]
 )
 def test_a_rise_where_lower_is_better(tmp_path: Path, upper: str | None, bound: str) -> None:
     known = {"value": "25.5", "baseline": "20", "change_ratio": "0.275", "support": "1234567",
@@ -79,9 +82,10 @@ def test_a_rise_where_lower_is_better(tmp_path: Path, upper: str | None, bound: 
         fires(
             SLOW,
             "dwell_mean_seconds",
-            f"dwell_mean_seconds rose by more than 12.5%: device {ODD}",
-            "dwell_mean_seconds over 1h is 25.5, the baseline 20: a change of 27.5%, between 12.51%"
-            f" and {bound}, where 12.5% is tolerated. Support: 1.235M, usually 1.2M.",
+            f"Mean dwell time of {ODD} up 28 % (20 s → 25.5 s), at least 12 %, since Thu 00:00 UTC",
+            "dwell_mean_seconds over 1h is 25.5 s, the baseline 20 s: a change of +27.5 %, between"
+            f" +12.5 % and {bound}, where 12.5 % is tolerated. Support: 1.235M, usually 1.2M.",
+            f"&segment=device:{quote_plus(ODD)}",
         )
     ]
     name = "StreamerMetricRegression"
@@ -117,9 +121,10 @@ def test_an_alert_without_segments_is_about_everything(tmp_path: Path) -> None:
     metric = "ndcg_ratio@10.engaged"
     about = (
         f"{metric} over 24h is unknown, the baseline unknown: a change of unknown, between unknown"
-        " and -6%, where 5% is tolerated. Support: unknown, usually unknown."
+        " and -6.0 %, where 5 % is tolerated. Support: unknown, usually unknown."
     )
-    alert = fires(labels, metric, f"{metric} fell by more than 5%: everything together", about)
+    summary = "NDCG@10, engaged down unknown (unknown → unknown), at least 6 %, since Thu 00:00 UTC"
+    alert = fires(labels, metric, summary, about)
     given = [series("change_upper_ratio", labels, "-0.06x30")]
     name = "StreamerMetricRegression"
     run(tmp_path, given, ("9m", name, []), ("11m", name, [alert]))
@@ -131,7 +136,7 @@ def test_without_dimensions_and_without_alerts(tmp_path: Path) -> None:
     path.write_text(metric_file(alone), encoding="utf-8")
     promtool("check", "rules", path)
     (group,) = load(path)["groups"]
-    assert group["rules"][0]["annotations"]["summary"].endswith("10%: everything together")
+    assert group["rules"][0]["annotations"]["summary"].partition("}}")[2].startswith("CTR down ")
     assert metric_rules.document(parse({}), "", "") == {"groups": []}
     assert "groups: []" in metric_file(parse({}))
 

@@ -18,7 +18,7 @@ SPAN = (0.0, 240.0)
 def data(panel: Any) -> Data:
     """Two points, or one value, of every query."""
     chosen = {"by": "variant"}
-    labels = {"variant": "A", "__number": "1", "arm": "B", "alert": "ctr", "status": "dropped"}
+    labels = {"variant": "A", "arm": "B", "alert": "ctr", "status": "dropped"}
     lines, rows, refs = [], [], {}
     for number, target in enumerate(panel["targets"]):
         name = named(target, labels, chosen)
@@ -42,12 +42,12 @@ def test_every_page_can_be_drawn(name: str, tmp_path: Path) -> None:
 
 
 def test_overrides_say_how_a_line_is_drawn() -> None:
-    panel = titled(PAGES["overview"], "Are clicks falling?")
-    line, high = (properties(panel, name) for name in ("1 · A", "1 high"))
-    support = properties(panel, "1 · A: impressions")
+    panel = titled(PAGES["overview"], "CTR by $by: are clicks falling?")
+    line, high = (properties(panel, name) for name in ("A", "A high"))
+    support = properties(panel, "A: impressions")
     assert (line["unit"], line["custom.lineWidth"]) == ("percentunit", 2)
-    assert (high["custom.fillBelowTo"], high["custom.lineWidth"]) == ("1 low", 0)
-    assert (support["unit"], support["custom.axisPlacement"]) == ("short", "right")
+    assert (high["custom.fillBelowTo"], high["custom.lineWidth"]) == ("A low", 0)
+    assert (support["unit"], support["custom.axisPlacement"]) == ("short", "hidden")
     assert {p["color"]["fixedColor"] for p in (line, high, support)} == {"blue"}
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from streamer.cli.arguments import parser
+from streamer.server.runbooks import PATH
 from tests.support.compose import ROOT, load
 from tests.support.required import program
 
@@ -72,7 +73,7 @@ def test_every_alert_says_what_to_do(alert: str) -> None:
     assert rule["labels"]["severity"] in ("critical", "warning", "info")
     assert {"summary", "description", "runbook_url"} <= set(rule["annotations"])
     page, _, anchor = rule["annotations"]["runbook_url"].partition("#")
-    assert page == parser().parse_args(["rules", "x"]).runbooks
+    assert page == f"{parser().parse_args(['rules', 'x']).page}{PATH}"
     assert anchor == alert.lower()
     text = GUIDE.read_text(encoding="utf-8")
     section = re.search(rf"^### {alert}\n(.+?)(?=^#|\Z)", text, re.MULTILINE | re.DOTALL)
@@ -99,3 +100,16 @@ def test_rules_fold_what_exporters_share(path: Path) -> None:
                 assert re.search(folded, before), f"{rule.get('alert', rule.get('record'))}: {name}"
                 series += 1
     assert series
+
+
+def test_one_exporter_that_is_away_mutes_nothing_of_the_others() -> None:
+    inhibited = load(FOLDER / "alertmanager.example.yml")["inhibit_rules"]
+    (muting,) = [rule for rule in inhibited if "StreamerMetric.+" in rule["target_matchers"][0]]
+    names = re.findall(r"Streamer\w+", muting["source_matchers"][0])
+    assert "StreamerAllExportersDown" in names
+    assert not {"StreamerExporterDown", "StreamerExportersDisagree"} & set(names)
+    for name in set(names) - {"StreamerNotScraped"}:  # which there is no exporter to disagree on
+        test, alert = "(max|min) without \\(instance\\)", alerts()[name]
+        (fold,) = re.findall(test, alert["expr"])
+        sign = ">" if ">" in alert["expr"] else "=="
+        assert (fold, sign) in (("max", "=="), ("min", ">")), "all of them have to say so"

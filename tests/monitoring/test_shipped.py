@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from streamer.monitoring.files import dashboard_files, rule_files
+from streamer.server.runbooks import PATH
 from streamer.settings.load import load
 from tests.support.compose import ROOT, services
 
@@ -20,7 +21,7 @@ def test_the_shipped_files_are_current() -> None:
     settings = load(SHIPPED / "streamer.toml", {})
     page = "http://localhost:8000"
     path, prometheus = "/etc/streamer/dashboards", "http://prometheus:9090"
-    runbooks = "http://localhost:8080/operations.html"
+    runbooks = f"{page}{PATH}"
     expected = {
         SHIPPED / name: text
         for name, text in dashboard_files(

@@ -133,7 +133,7 @@ def test_a_decision_is_kept_with_its_day() -> None:
     assert advice.action is Action.SHIP
     assert advice.since is not None
     assert (advice.since - FIRST).days == 3  # the end of the fourth day
-    assert "By today's look: keep running" in advice.reason
+    assert "Today's look says: keep running" in advice.reason
     assert stored_of(events, settings).read().recommendation == advice
     made = document(stored, stored.read())["recommendation"]
     assert made["words"] == f"ship B, since {advice.since}"
@@ -154,7 +154,8 @@ def test_a_dead_checkout_is_seen() -> None:
     assert found.recommendation is not None
     assert found.recommendation.action is Action.STOP_HARM
     assert (
-        "have a value other than 0: 0 of 720, against 15 of 720 of A" in found.recommendation.reason
+        "have a value other than 0: 0 of 720, compared with 15 of 720 in A"
+        in found.recommendation.reason
     )
 
 
@@ -226,11 +227,11 @@ def test_one_look_at_the_end_decides_where_that_was_planned() -> None:
     assert any_time.recommendation.action is Action.UNDECIDED
     assert at_end.recommendation is not None
     assert at_end.recommendation.words == "ship B"
-    assert "would show this at the end" in at_end.recommendation.reason
+    assert "experiments, judged once at the end" in at_end.recommendation.reason
     assert before.recommendation is not None
     assert before.recommendation.action is Action.KEEP_RUNNING
-    assert "It is decided by one look at the end." in before.recommendation.reason
+    assert "The one look at the end decides." in before.recommendation.reason
     assert at_end.notes[1] == (
-        f"It is decided by one look after its last day, {end}, of 800 users as planned (700 so "
-        "far); until then only harm is said."
+        f"One look after the last day, {end}, decides (700 of 800 planned users so far); before "
+        "that only harm is reported."
     )

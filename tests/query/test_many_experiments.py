@@ -222,7 +222,7 @@ def test_only_discoveries_among_all_are_shipped(many: tuple[Settings, Replay]) -
     advice = every["ranker"].readout.recommendation
     assert advice is not None
     assert advice.action is Action.KEEP_RUNNING
-    assert "Among the 3 treatments of all experiments it is no discovery yet" in advice.reason
+    assert "Among the 3 treatments of all experiments it is not a discovery yet" in advice.reason
     assert read_one(strict, stored, "ranker", readouts).recommendation == advice
     alone = read_one(settings, stored, "ranker", Readouts()).recommendation
     assert alone is not None

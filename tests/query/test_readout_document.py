@@ -94,9 +94,9 @@ def test_the_rule_of_a_metric(changes: dict[str, Any], rule: str) -> None:
 @pytest.mark.parametrize(
     ("days", "words"),
     [
-        (0, "delta method. Lifts in percent"),
-        (1, "delta method, less what the day before the start explains (CUPED). Lifts"),
-        (3, "delta method, less what the 3 days before the start explain (CUPED). Lifts"),
+        (0, "delta method gives variances. Percentages"),
+        (1, "variances, and the day before the start reduces them (CUPED). Percentages"),
+        (3, "variances, and the 3 days before the start reduce them (CUPED). Percentages"),
     ],
 )
 def test_the_method(days: int, words: str) -> None:

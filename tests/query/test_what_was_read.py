@@ -160,7 +160,7 @@ def test_the_item_is_a_title() -> None:
     found = findings(
         world(), source(fields={"item_id": "recs[].title"}, conversion={"value": False})
     )
-    assert any("of 200 clicks 0 joined an impression; item_id" in line for line in found)
+    assert any("0 of 200 clicks joined an impression; item_id" in line for line in found)
 
 
 def test_users_are_written_as_floats() -> None:
@@ -270,7 +270,7 @@ def test_a_part_of_each_topic_is_enough_for_a_finding_and_no_false_alarm() -> No
     ("fields", "parts"),
     [
         ({}, []),
-        ({"item_id": "recs[].title"}, ["of 200 clicks of the last 24h 0 joined an impression"]),
+        ({"item_id": "recs[].title"}, ["0 of 200 clicks of the last 24h joined an impression"]),
         ({"value": "cost"}, ["none of 100 conversions has one"]),
         ({"event_id": "who.id"}, ["of 930 events of web", "have an event_id seen before"]),
         ({"user_id": "whom"}, ["user_id: no event has it"]),

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +15,8 @@ import matplotlib.dates as dates
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
+
+from tests.support.opened import unfolded
 
 _WIDE, _UNIT = 22.0, 0.36
 """Inches: of the page, and of a unit of height."""
@@ -60,6 +63,8 @@ def shown(value: float, unit: str) -> str:
         return "Yes" if value else "No"
     if unit == "percentunit":
         return f"{100 * value:.3g} %"
+    if unit == "dateTimeFromNow":
+        return datetime.fromtimestamp(value / 1000, UTC).strftime("%d %b %H:%M")
     if unit == "s":
         for name, size in (("d", 86400), ("h", 3600), ("min", 60)):
             if abs(value) >= size:
@@ -81,14 +86,21 @@ def properties(panel: Any, name: str) -> dict[str, Any]:
     return found
 
 
+def organized(panel: Any) -> dict[str, Any]:
+    """What a table says of its columns: their names, their order, and which are left out."""
+    named = {each["id"]: each["options"] for each in panel.get("transformations", ())}
+    return dict(named.get("organize", {}))
+
+
 def draw(page: Any, data: Mapping[int, Data], path: Path, span: tuple[float, float]) -> None:
     """Write the picture of a page. ``data``: by the number of the panel; ``span``: epoch seconds
     from and to."""
     mpl.use("Agg")
-    high = max(p["gridPos"]["y"] + p["gridPos"]["h"] for p in page["panels"]) + 1
+    panels = unfolded(page)
+    high = max(p["gridPos"]["y"] + p["gridPos"]["h"] for p in panels) + 1
     figure = Figure(figsize=(_WIDE, high * _UNIT), dpi=90)
     figure.text(0.01, 1 - 0.6 / high, page["title"], fontsize=16, weight="bold", va="center")
-    for panel in page["panels"]:
+    for panel in panels:
         at = panel["gridPos"]
         left, bottom = at["x"] / 24, 1 - (at["y"] + at["h"] + 1) / high
         width, height = at["w"] / 24, at["h"] / high
@@ -119,6 +131,8 @@ def _graph(axes: Axes, panel: Any, data: Data, span: tuple[float, float]) -> Non
     shades = iter(_PALETTE * 20)
     for line in data.lines:
         its = properties(panel, line.name)
+        if its.get("custom.axisPlacement") == "hidden":  # a number of the tooltip
+            continue
         on = right if its.get("custom.axisPlacement") == "right" else axes
         units[on] = its.get("unit", "short")
         fixed = its.get("color", {}).get("fixedColor")
@@ -154,7 +168,8 @@ def _graph(axes: Axes, panel: Any, data: Data, span: tuple[float, float]) -> Non
     axes.xaxis.set_major_formatter(dates.DateFormatter("%H:%M"))  # type: ignore[no-untyped-call]
     axes.grid(alpha=0.3)
     if not data.lines:
-        axes.text(0.5, 0.5, "No data", transform=axes.transAxes, ha="center", color="#888888")
+        text = panel["fieldConfig"]["defaults"]["noValue"]
+        axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", color="#888888")
     _legend(axes, legend[:_MANY])
 
 
@@ -185,32 +200,36 @@ def _tiles(axes: Axes, panel: Any, data: Data, span: tuple[float, float]) -> Non
             if step["value"] is None or row.value >= step["value"]:
                 color = step["color"]
         x = (number + 0.5) / len(data.rows)
-        text = shown(row.value, its.get("unit", "short"))
+        text, named = _mapped(its, row.value)
+        color = named or color
         axes.text(x, 0.6, text, ha="center", fontsize=15, color=_COLORS[color])
         axes.text(x, 0.25, textwrap.fill(row.name, 16), ha="center", va="center", fontsize=8)
     if not data.rows:
-        axes.text(0.5, 0.5, "No data", ha="center", color="#888888")
+        text = panel["fieldConfig"]["defaults"]["noValue"]
+        axes.text(0.5, 0.5, text, ha="center", color="#888888")
 
 
 def _table(axes: Axes, panel: Any, data: Data, span: tuple[float, float]) -> None:
     """Rows by labels, as Grafana's *merge* makes them; a column for each label and query."""
     axes.axis("off")
-    order = panel["transformations"][-1]["options"]["indexByName"]
+    order = organized(panel)["indexByName"]
     names = sorted({key for row in data.rows for key in row.labels}, key=lambda n: order.get(n, 99))
     columns = [name for name in data.refs.values() if name]
+    shared = set.intersection(*(set(row.labels) for row in data.rows)) if data.rows else set()
     merged: dict[tuple[str, ...], dict[str, str]] = {}
     for row in data.rows:
-        key = tuple(row.labels.get(name, "") for name in names)
+        key = tuple(row.labels[name] for name in names if name in shared)
         column = data.refs[row.ref]
-        unit = properties(panel, column).get("unit", "short")
-        merged.setdefault(key, {})[column] = shown(row.value, unit)
+        cells = merged.setdefault(key, {})
+        cells |= row.labels
+        cells[column] = _mapped(properties(panel, column), row.value)[0]
     if not merged:
-        text = panel["fieldConfig"]["defaults"].get("noValue", "No data")
+        text = panel["fieldConfig"]["defaults"]["noValue"]
         axes.text(0.5, 0.5, text, ha="center", color="#888888")
         return
-    cells = [[*key, *(found.get(c, "") for c in columns)] for key, found in merged.items()]
+    table = [[found.get(c, "") for c in [*names, *columns]] for found in merged.values()]
     drawn = axes.table(
-        cells[:_MANY], colLabels=[*names, *columns], loc="upper left", cellLoc="left",
+        table[:_MANY], colLabels=[*names, *columns], loc="upper left", cellLoc="left",
         edges="horizontal",
     )  # fmt: skip
     drawn.auto_set_font_size(False)
@@ -219,8 +238,25 @@ def _table(axes: Axes, panel: Any, data: Data, span: tuple[float, float]) -> Non
     for (number, place), cell in drawn.get_celld().items():
         name = [*names, *columns][place]
         for mapping in properties(panel, name).get("mappings", ()) if number else ():
-            option = mapping["options"].get(cell.get_text().get_text(), {"color": "text"})
-            cell.get_text().set_color(_COLORS[option["color"]])
+            colors = {
+                text: option["color"]
+                for key, option in mapping["options"].items()
+                for text in (key, option.get("text", key))
+            }
+            cell.get_text().set_color(_COLORS[colors.get(cell.get_text().get_text(), "text")])
+
+
+def _mapped(its: Mapping[str, Any], value: float) -> tuple[str, str]:
+    """A number, or the word that stands for it, and that word's colour."""
+    for mapping in its.get("mappings", ()):
+        options = mapping["options"]
+        if mapping["type"] == "value" and (found := options.get(f"{value:g}")):
+            return found["text"], found["color"]
+        if mapping["type"] == "range":
+            low, high = options["from"], options["to"]
+            if (low is None or value >= low) and (high is None or value < high):
+                return options["result"]["text"], options["result"]["color"]
+    return shown(value, its.get("unit", "short")), ""
 
 
 _KINDS: Mapping[str, Callable[[Axes, Any, Data, tuple[float, float]], None]] = {

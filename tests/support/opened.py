@@ -25,8 +25,24 @@ class Target(NamedTuple):
 
 
 def panels_of(page: Any) -> list[Any]:
-    """Without the titles of rows."""
-    return [panel for panel in page["panels"] if panel["type"] != "row"]
+    """Without the titles of rows, with the panels of folded ones."""
+    return [panel for panel in unfolded(page) if panel["type"] != "row"]
+
+
+def unfolded(page: Any) -> list[Any]:
+    """Rows and panels in their places once every row has been opened."""
+    found: list[Any] = []
+    shift = 0
+    for panel in page["panels"]:
+        inner = panel["panels"] if panel["type"] == "row" else []
+        found += [
+            {**each, "gridPos": {**each["gridPos"], "y": each["gridPos"]["y"] + shift}}
+            for each in (panel, *inner)
+        ]
+        if inner:
+            bottom = max(each["gridPos"]["y"] + each["gridPos"]["h"] for each in inner)
+            shift += bottom - panel["gridPos"]["y"] - panel["gridPos"]["h"]
+    return found
 
 
 def targets(page: Any) -> Iterator[Target]:

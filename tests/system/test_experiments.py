@@ -160,7 +160,7 @@ async def test_the_table_has_a_verdict_for_each_metric(
     assert "B: days until a lift would be detected: 1%: " in words
     _, document = await site.get("/api/experiments/ranker")
     advice = document["recommendation"]
-    assert f"Recommendation: {advice['words']}. {advice['reason']}" in words
+    assert f"ranker: {advice['words']}. {advice['reason']}" in words
     for metric in document["metrics"]:
         assert metric["name"] in out
         verdict = metric["comparisons"][0]["verdict"]

@@ -47,7 +47,7 @@ def test_a_worker_is_full_until_it_is_well_below_its_bound() -> None:
     assert seen == [False, True, True, True, False, False]
     taken = 1200
     bound.look()
-    assert "it takes more than the 1000 MB of memory that it may" in str(bound.problem)
+    assert "it uses more than its 1000 MB of memory" in str(bound.problem)
 
 
 def test_a_bound_of_its_own_is_a_share_of_what_there_is() -> None:

@@ -338,7 +338,7 @@ async def test_a_worker_without_memory_fetches_nothing_and_says_so() -> None:
         bench.offer("impressions", 10, START_MS)  # what waits is counted: it would stay in memory
         await until(lambda: bench.task.committed.get("impressions") == 10, "committed")
         assert TPS[0] in bench.runner._paused
-        assert "nothing is fetched" in bench.runner.worker_report.log_problems[0]
+        assert "it fetches nothing" in bench.runner.worker_report.log_problems[0]
         bench.runner.memory.most = 1 << 40
         await until(lambda: TPS[0] not in bench.runner._paused, "fetched again")
         assert bench.runner.worker_report.log_problems == []

@@ -103,64 +103,64 @@ const WITH_ITEMS: &[EventKind] = &[Impressions, Clicks, Conversions];
 fields! {
     /// When it happened; required. See [times](#times).
     Ts = "ts", Event(ALL), Time;
-    /// Whose event it is. See [ids](#ids); without one the event is [nobody's](#events-of-nobody).
+    /// The user. See [ids](#ids); without one the event is [anonymous](#anonymous-events).
     UserId = "user_id", Event(ALL), Id;
-    /// What feedback joins its impression by, in place of `user_id`: an id that stays at
-    /// [login](#login).
+    /// An id that does not change at [login](#login). Feedback joins its impression by it instead of
+    /// by `user_id`.
     JoinId = "join_id", Event(COUNTED), Id;
-    /// A second event with it on the same topic within `time.dedup_horizon` is a duplicate.
+    /// A second event with the same id and topic within `time.dedup_horizon` is a duplicate.
     EventId = "event_id", Event(ALL), Id;
-    /// With `user_id`, the [slate](ranking.md#a-slate).
+    /// The request. Together with `user_id` it identifies the [slate](ranking.md#a-slate).
     RequestId = "request_id", Event(COUNTED), Id;
     /// The kind of the event; required in files.
     Type = "type", Event(ALL), KindOfEvent;
-    /// The visit; without it one [by user and gap](#sessions).
+    /// The visit; without it visits are told apart [by user and gap](#sessions).
     SessionId = "session_id", Event(&[Sessions]), Id;
-    /// What happens in it; required. `view` is of a page, `dwell` of an item.
+    /// What happened; required. `view` is of a page, `dwell` of an item.
     Action = "action", Event(&[Sessions]), OneAction;
-    /// The experiment, by its `key`: its name by default. Required; of one that settings do not name
-    /// the event does nothing.
+    /// The `key` of the experiment, by default its name; required. Experiments that settings do not
+    /// name are ignored.
     Experiment = "experiment", Event(&[Exposures]), Anything;
-    /// The arm of it that the user is in; required.
+    /// The arm that the user is in; required.
     Arm = "arm", Event(&[Exposures]), Anything;
-    /// What is shown, clicked or bought: required. Of sessions: where `action` is `dwell`.
+    /// The item that is shown, clicked or bought; required. In sessions, only for `dwell`.
     ItemId = "item_id", Item(COUNTED), Id;
-    /// Where it is shown. From 0 on with `events.positions_from = 0`.
+    /// The position of the item, from 1; from 0 with `events.positions_from = 0`.
     Position = "position", Item(SHOWN_OR_CLICKED), Integer(at(1.0), most("MAX_POSITION"));
-    /// What the model predicted; a probability where it is one.
+    /// The score that the model predicted, if possible a probability.
     Score = "score", Item(&[Impressions]), Number(least("MAX_SCORE"), most("MAX_SCORE"));
-    /// The probability of the policy that showed it.
+    /// The probability with which the policy that ran showed the item here.
     Propensity = "propensity", Item(&[Impressions]), Above(0.0, at(1.0));
-    /// The clicks that a model expects of it.
+    /// The clicks that a model expects of the item.
     RewardEstimate = "reward_estimate", Item(&[Impressions]), Number(at(0.0), at(1.0));
-    /// Its category; see [diversity](diversity.md).
+    /// The category of the item; see [diversity](diversity.md).
     ItemCategory = "item_category", Item(&[Impressions]), Id;
-    /// Several items at once, in place of the fields of each beside them: a slate in the order shown, or
-    /// [lines](#lines). If no item of a slate has a `position`, they have 1, 2 and so on.
+    /// Several items in one event: a slate in the order shown, or [lines](#lines). If no item of a slate
+    /// has a `position`, positions are 1, 2 and so on.
     Items = "items", Event(WITH_ITEMS), ItemList;
-    /// What brute force would have shown, best first ([why](ranking.md#tests-of-retrieval)).
+    /// The items that brute force would have shown, best first ([why](ranking.md#tests-of-retrieval)).
     Reference = "reference", Event(&[Impressions]), Ids;
-    /// The one item that was held out among sampled ones.
+    /// The held-out item among sampled ones.
     HeldOut = "held_out", Event(&[Impressions]), Id;
     /// The kind of feedback; `click` if missing.
     Feedback = "feedback", Event(&[Clicks]), Text;
-    /// Time spent on the item; of sessions where `action` is `dwell`.
+    /// The time spent on the item; in sessions, only for `dwell`.
     DwellMs = "dwell_ms", Event(WITH_DWELL), Integer(at(0.0), most("MAX_DWELL_MS")), "dwell";
     /// In place of `dwell_ms`.
     StartTs = "start_ts", Event(WITH_DWELL), Span, "dwell";
     /// In place of `dwell_ms`.
     EndTs = "end_ts", Event(WITH_DWELL), Span, "dwell";
-    /// What it is worth, in currency units.
+    /// The value of the conversion, in currency units.
     Value = "value", Item(&[Conversions]), Number(at(0.0), most("MAX_VALUE"));
     /// See [dimensions](#dimensions); by default `variant` and `surface`.
     Dimension(u8) = "dimensions.name", Event(ALL), Anything;
-    /// The arms of [experiments](experiments.md#arms) that its user is in.
+    /// The arms of [experiments](experiments.md#arms) that the user is in.
     Arms(u8) = "experiments.arm", Event(ALL), Anything;
     /// See [off-policy](off-policy.md).
     Target(u8) = "policies.propensity", Item(&[Impressions]), Number(at(0.0), at(1.0)), "propensity";
     /// See [off-policy](off-policy.md).
     Estimate(u8) = "policies.estimate", Item(&[Impressions]), Number(at(0.0), at(1.0)), "reward_estimate";
-    /// See [custom metrics](how-to/add-a-custom-metric.md); of the kind that the metric names.
+    /// See [custom metrics](how-to/add-a-custom-metric.md); in events of the kind that the metric names.
     Custom(u8) = "custom.field", Item(COUNTED), Number(least("MAX_CUSTOM_VALUE"), most("MAX_CUSTOM_VALUE")), "custom";
 }
 

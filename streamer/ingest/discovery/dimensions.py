@@ -128,7 +128,13 @@ def find_dimensions(profile: Profile, taken: Container[Path]) -> Dimensions:
         if all(one.path != path for one in chosen):
             chosen.append(ProposedDimension(_name(path, names), path, seen))
     used = {one.path for one in chosen}
-    others = [ProposedDimension(_name(p, names), p, s) for p, s in few if p not in used]
+    many = [
+        (path, seen)
+        for path, seen in often
+        if _has_many_values(seen) and profile.share(path) >= _LEAST_SHARE
+        if _surface(path) is not None
+    ]
+    others = [ProposedDimension(_name(p, names), p, s) for p, s in (*few, *many) if p not in used]
     others.sort(key=lambda one: one.seen.distinct)
     left = tuple(ProposedDimension(VARIANT, path, seen) for path, seen in arms[1:])
     unkeyed = [
@@ -217,6 +223,11 @@ def _is_label(seen: Seen) -> bool:
 
 def _is_dimension(seen: Seen) -> bool:
     return 2 <= seen.distinct <= _MOST_VALUES and seen.count >= 3 * seen.distinct
+
+
+def _has_many_values(seen: Seen) -> bool:
+    """Whether a field has too many values to be proposed, and each of them often enough."""
+    return seen.distinct > _MOST_VALUES and seen.count >= 3 * seen.distinct
 
 
 def _arm(path: Path, seen: Seen) -> int | None:

@@ -166,7 +166,7 @@ def compare(
     >>> compare(half, [day] * 7, ChangeRule(drop=0.1)).reason
     '0.0275 is 42% below the usual 0.0475 (7 days): by at least 35%, beyond 10%'
     >>> compare(GroupSums(), [day] * 7, ChangeRule()).reason
-    'nothing was counted, though 16,000 are usual'
+    'nothing was counted; usually it is 16,000'
     >>> weekdays = [[(380, 16000)] * 4, *[[(760, 16000)] * 4] * 6]
     >>> compare(half, [day] * 7, ChangeRule(), weekdays=weekdays).baseline
     0.02375
@@ -309,17 +309,20 @@ def _obstacle(
         if len(windows) >= least_days and is_never_silent(windows):
             return (
                 Status.NO_TRAFFIC,
-                "nothing was counted, though {0.expected_support:,.0f} are usual",
+                "nothing was counted; usually it is {0.expected_support:,.0f}",
             )
         if known >= least_days:
-            return Status.TOO_LITTLE, "nothing was counted, which is not unusual"
+            return Status.TOO_LITTLE, "nothing was counted, as often before"
     if known < least_days:
-        return Status.NO_BASELINE, f"{known} of at least {least_days} past windows have traffic"
+        return (
+            Status.NO_BASELINE,
+            f"{known} past windows had traffic, and at least {least_days} are needed",
+        )
     assert past.value is not None
     if past.value <= 0:
         return Status.NO_BASELINE, "nothing above 0 in the past windows to compare with"
     if past.unit_variance is None or now.occupied < 2:
-        return Status.TOO_LITTLE, "all traffic is of one random group of users"
+        return Status.TOO_LITTLE, "too few users: all are in one random group"
     return None
 
 
@@ -333,8 +336,8 @@ def _few(now: GroupSums, windows: Sequence[GroupSums], past: Past) -> tuple[Stat
         events = min(events, rate**2 * now.support / past.unit_variance)
     if events >= LEAST_EVENTS:
         return None
-    why = f"only {events:.1f} independent events are usual, too few to show a change"
-    return Status.TOO_LITTLE, f"{why}: {LEAST_EVENTS} do"
+    why = f"usually only {events:.1f} independent events, and a change needs {LEAST_EVENTS}"
+    return Status.TOO_LITTLE, why
 
 
 def _is_inside(rule: ChangeRule, low: float, high: float) -> bool:

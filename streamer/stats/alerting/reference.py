@@ -57,10 +57,12 @@ def against_reference(
     if past.value <= 0:
         return replace(found, reason="nothing above 0 in the reference week to compare with")
     if len(pairs) < LEAST_DAYS:
-        why = f"{len(pairs)} of at least {LEAST_DAYS} weekdays have traffic in both weeks"
+        why = (
+            f"{len(pairs)} weekdays had traffic in both weeks, and at least {LEAST_DAYS} are needed"
+        )
         return replace(found, status=Status.TOO_LITTLE, reason=why)
     if past.variance is None or present.variance is None:
-        why = "all traffic is of one random group of users"
+        why = "too few users: all are in one random group"
         return replace(found, status=Status.TOO_LITTLE, reason=why)
     noise = _noise(present, past, pairs, rule.level)
     return judged(found, float(past.value), noise, rule, (floor, unit))

@@ -73,17 +73,20 @@ def judge_traffic(
     compared = "weeks" if len(weekdays) > 1 else "days"
     found = Traffic(events, None, len(own), compared)
     if len(own) < LEAST_DAYS:
-        return replace(found, reason=f"{len(own)} of at least {LEAST_DAYS} past windows are known")
+        return replace(
+            found, reason=f"{len(own)} past windows are known, and at least {LEAST_DAYS} are needed"
+        )
     if not any(own):
         return replace(found, reason="nothing was counted in the past windows")
     inner = trimmed([_log(n) for n in own])
     center, kept = inner.mean, len(inner.kept)
     found = replace(found, usual=exp(center))
     if arrivals < LEAST_ARRIVALS:
-        why = f"only {arrivals:.1f} independent users in a usual window"
+        why = f"usually only {arrivals:.1f} independent users, and a change needs {LEAST_ARRIVALS}"
         return replace(found, status=Status.TOO_LITTLE, reason=why)
     if exp(center) < LEAST_ARRIVALS:
-        why = f"usually only {exp(center):.1f} events at this time"
+        events_then = f"usually only {exp(center):.1f} events at this time"
+        why = f"{events_then}, and a change needs {LEAST_ARRIVALS}"
         return replace(found, status=Status.TOO_LITTLE, reason=why)
     spread, df = _spread(weekdays)
     least = 1 / min(arrivals, exp(center))

@@ -173,7 +173,7 @@ def _decided(decision: Decision, action: Action, arm: str | None, reason: str) -
     if not left:
         return Recommendation(action, arm, reason)
     so_far = counted(decision.days, "whole day")
-    why = f"Weekdays differ: {so_far} of at least {decision.min_days} (min_days) had users."
+    why = f"Weekdays differ: {so_far} had users, and {decision.min_days} (min_days) are needed."
     return Recommendation(Action.WAIT, arm, _sentences(reason, why), left)
 
 
@@ -190,11 +190,11 @@ def first_decision(
         if today.action in (Action.DO_NOT_TRUST, Action.DO_NOT_TRUST_ARMS):
             return today
         if today.action is Action.STOP_HARM and not is_same:
-            why = f"{today.reason} On {date} it was decided: {found.words}."
+            why = f"{today.reason} The decision on {date} was: {found.words}."
             return replace(today, reason=why)
         reason = (
-            f"{found.reason} That was at the end of {date}, and counts. By today's look: "
-            f"{today.words}. {today.reason}"
+            f"{found.reason} This was decided at the end of {date}, and the first decision counts. "
+            f"Today's look says: {today.words}. {today.reason}"
         )
         return replace(found, reason=reason, since=date)
     return today
@@ -250,7 +250,7 @@ def _waiting(
     arm = max(still_open, key=lambda arm: _gain(decision.primary.rule, arm.primary))
     why = [_undecided(decision, arm), *(_harm(decision, each) for each in harmful)]
     if decision.is_over:
-        return Recommendation(Action.UNDECIDED, None, _sentences(*why, "Its last day is over."))
+        return Recommendation(Action.UNDECIDED, None, _sentences(*why, "The last day is over."))
     days, what = _days(decision, arm)
     return Recommendation(Action.KEEP_RUNNING, None, _sentences(*why, what), days)
 
@@ -271,16 +271,17 @@ def _days(decision: Decision, arm: _Arm) -> tuple[int | None, str]:
         margin = judged.rule.tolerated(judged.found.arms[0].value) or 0.0
         so_far = margin + _gain(judged.rule, comparison)
         waits.append(_until(decision, judged, comparison, margin, so_far))
-        said.append(f"{judged.name} is not changed")
+        said.append(f"{judged.name} does not change")
     if not waits:
         return None, ""
     if None in waits:
-        return None, f"No end is in sight if {' and '.join(said)}."
+        why = f"At this rate the test will not reach a decision if {' and '.join(said)}"
+        return None, f"{why}: increase traffic or stop."
     days = max(1, decision.days_left, *(wait or 0 for wait in waits))
     power = share(decision.plan.power)
     return days, (
-        f"It is decided in about {counted(days, 'day')} with a probability of {power}, if "
-        f"{' and '.join(said)}."
+        f"The test reaches a decision in about {counted(days, 'day')} with a probability of "
+        f"{power} if {' and '.join(said)}."
     )
 
 
@@ -288,9 +289,9 @@ def _hoped(decision: Decision, arm: _Arm) -> tuple[float, float, str]:
     """The absolute lift that is waited for, what there is of it, and how it is said."""
     primary, so_far = decision.primary, _gain(decision.primary.rule, arm.primary)
     if decision.min_lift is None:
-        return abs(so_far), abs(so_far), f"the lift of {primary.name} stays what it is"
+        return abs(so_far), abs(so_far), f"the change of {primary.name} stays as it is"
     effect = decision.min_lift * (primary.found.arms[0].value or 0.0)
-    return effect, so_far, f"the lift of {primary.name} is {share(decision.min_lift)}"
+    return effect, so_far, f"{primary.name} truly changes by {share(decision.min_lift)}"
 
 
 def _until(
@@ -315,9 +316,9 @@ def _sentences(*parts: str) -> str:
 
 def _shipped(decision: Decision, best: _Arm, still_open: Sequence[_Arm]) -> str:
     names = [judged.name for judged, _ in best.guardrails]
-    held = f"No guardrail is harmed beyond its margin ({', '.join(names)})." if names else ""
+    held = f"No guardrail is worse than tolerated ({', '.join(names)})." if names else ""
     more = [arm.name for arm in still_open]
-    rest = f"Not decided yet: {', '.join(more)}." if more else ""
+    rest = f"Still open: {', '.join(more)}." if more else ""
     return _sentences(_about(decision.primary.name, best.primary), held, rest)
 
 
@@ -335,7 +336,7 @@ def _harm(decision: Decision, arm: _Arm) -> str:
     ]
     names = " and ".join(judged.name for judged, _ in worse)
     judged, comparison = worse[0]
-    return f"{arm.name} does harm by {names}. {_about(judged.name, comparison)}"
+    return f"{arm.name} harms {names}. {_about(judged.name, comparison)}"
 
 
 def _idle(decision: Decision, arm: _Arm) -> str:
@@ -343,9 +344,9 @@ def _idle(decision: Decision, arm: _Arm) -> str:
     assert interval is not None
     assert least is not None
     return (
-        f"{decision.primary.name}: the lift of {arm.name} over {decision.plan.control} is between "
-        f"{lift(interval.low)} and {lift(interval.high)}, so that a gain of {share(least)} "
-        "(min_lift) is excluded."
+        f"{decision.primary.name}: {arm.name} differs from {decision.plan.control} by "
+        f"{lift(interval.low)} to {lift(interval.high)}, so a gain of {share(least)} (min_lift) is "
+        "ruled out."
     )
 
 
@@ -360,8 +361,8 @@ def _undecided(decision: Decision, arm: _Arm) -> str:
         is_relative = comparison.verdict.scale is Scale.RELATIVE
         how = lift(value) if is_relative else signed(value)
         return (
-            f"{arm.name} is better by {decision.primary.name} so far, but not for users who are "
-            f"used to it ({age} since their exposure: {how}): what is new wears off."
+            f"{arm.name} has a better {decision.primary.name} so far, but not for users who are "
+            f"used to it ({age} since their exposure: {how}): the novelty wears off."
         )
     names = [
         f"{judged.name} ({c.verdict.outcome.removeprefix('keep running: ')})"
@@ -370,14 +371,14 @@ def _undecided(decision: Decision, arm: _Arm) -> str:
         for judged, c in arm.open_guardrails
     ]
     return (
-        f"{arm.name} is better by {decision.primary.name}, but harm beyond the margin is not "
-        f"excluded: {', '.join(names)}."
+        f"{arm.name} has a better {decision.primary.name}, but these guardrails may still be worse "
+        f"than tolerated: {', '.join(names)}."
     )
 
 
 def _several(decision: Decision) -> str:
     return (
         f"{percent(decision.several_arms)} of the users were seen in several arms, and at most "
-        f"{share(MAX_IN_SEVERAL_ARMS)} may be: those who are left are not the users who were "
-        "assigned. Find what makes users change their arm."
+        f"{share(MAX_IN_SEVERAL_ARMS)} may be: the remaining users are not those who were "
+        "assigned. Find out why users change arms."
     )

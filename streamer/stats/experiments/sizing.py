@@ -118,7 +118,7 @@ def needed(users: ArmSums, goal: Goal) -> Needed | str:
     if its.value is None or its.variance is None:
         return its.reason
     if its.value <= 0:
-        return "its value is not above 0, so that there is no relative lift"
+        return "its value is not above 0, so there is no relative lift"
     if not its.variance > 0:
         return "all users have the same value"
     effect = goal.lift * float(its.value)

@@ -96,10 +96,7 @@ def _unfit(treatment: ArmSums, control: ArmSums, needed: float) -> str:
 
 def _few(what: str, users_and_needed: tuple[float, float], arm: ArmSums) -> str:
     users, needed = users_and_needed
-    text = (
-        f"{what} is spread like that of {users:.3g} equal users, and {needed:.3g} are needed for "
-        "an interval"
-    )
+    text = f"{what} is spread as over {users:.3g} equal users, and an interval needs {needed:.3g}"
     if arm.largest is None:
         return text
     who = "user has" if arm.largest.users == 1 else f"{arm.largest.users} users have"
@@ -126,12 +123,12 @@ def no_interval(treatment: ArmSums, control: ArmSums) -> str:
     if found <= MAX_SKEWNESS:
         return ""
     if found == inf:
-        return "the values of the users of both arms add up to 0"
+        return "the users' values add up to 0 over both arms"
     share = min(treatment.n, control.n) / (treatment.n + control.n)
     return (
-        f"the smaller arm has {percent(share)} of the users of both, and too few users make up "
-        f"most of the metric: the skewness of the lift is at least {found:.2g}, and "
-        f"{MAX_SKEWNESS:g} is allowed"
+        f"the smaller arm has {percent(share)} of all users, and too few users make up most of the "
+        f"metric: the skewness of the lift is at least {found:.2g}, and at most {MAX_SKEWNESS:g} "
+        "is allowed"
     )
 
 
@@ -140,8 +137,7 @@ def no_anytime(treatment: ArmSums, control: ArmSums, min_users: int) -> str:
 
     >>> some, none = ArmSums.of([(1, 1)] * 24 + [(0, 1)] * 976), ArmSums.of([(0, 1)] * 1000)
     >>> no_anytime(none, some, 100)
-    '24 users of both arms have a value other than 0, which is about 12 in each: an interval that \
-holds at any time needs 100'
+    '24 users have a value other than 0, which is about 12 per arm; 100 are needed'
     """
     smaller, users = min(treatment.n, control.n), treatment.n + control.n
     if smaller < min_users:
@@ -151,11 +147,12 @@ holds at any time needs 100'
     nonzero = treatment.nonzero + control.nonzero
     if nonzero * smaller >= ANYTIME_NONZERO * users:
         return ""
-    have = "1 user of both arms has" if nonzero == 1 else f"{nonzero:,} users of both arms have"
-    where = "each" if treatment.n == control.n else "the smaller at their common rate"
+    expected = nonzero * smaller // users
+    have = "1 user has" if nonzero == 1 else f"{nonzero:,} users have"
+    where = "per arm" if treatment.n == control.n else "in the smaller arm at equal rates"
     return (
-        f"{have} a value other than 0, which is about {nonzero * smaller // users} in {where}: an "
-        f"interval that holds at any time needs {ANYTIME_NONZERO}"
+        f"{have} a value other than 0, which is about {expected:,} {where}; {ANYTIME_NONZERO} are "
+        "needed"
     )
 
 

@@ -115,7 +115,7 @@ def _judged(plan: Plan, rule: Rule, split: Split, evidence: Evidence) -> tuple[O
     best, worst = _sided(rule, shown)
     if is_early and (best >= 0 or _is_harmless(rule, evidence)):
         text = _open(plan, evidence)
-        return Outcome.KEEP_RUNNING, f"{text} It is decided by one look at the end."
+        return Outcome.KEEP_RUNNING, f"{text} The one look at the end decides."
     if worst > 0:
         return Outcome.BETTER, _clear(plan, rule, evidence)
     if _is_harmless(rule, evidence):
@@ -199,8 +199,8 @@ def _split(split: Split) -> str:
         for arm, count in split.users.items()
     ]
     return (
-        f"The split is not the planned one: {', '.join(shares)}. Something misassigns, loses or "
-        "duplicates users of one arm, so the arms cannot be compared."
+        f"Users are not split as planned: {', '.join(shares)}. Assignment or logging is broken for "
+        "one arm. Do not use these results."
     )
 
 
@@ -208,8 +208,8 @@ def _too_few(plan: Plan, rule: Rule, evidence: Evidence) -> str:
     control, treatment = evidence.users
     noun = "user" if control == 1 else "users"
     return (
-        f"{plan.control} has {control:,} {noun} and {evidence.arm} has {treatment:,}: there is "
-        f"no interval at any time below {rule.min_users:,} in each."
+        f"Too early: {plan.control} has {control:,} {noun} and {evidence.arm} has {treatment:,}; "
+        f"an interval at any time needs {rule.min_users:,} in each arm."
     )
 
 
@@ -226,28 +226,31 @@ def _who(plan: Plan, evidence: Evidence) -> str:
     high = "no bound" if who.high is None else lift(who.high)
     return (
         f"{fewer} users of {evidence.arm} have a value other than 0: {who.treatment:,} of "
-        f"{treatment:,}, against {who.control:,} of {control:,} of {plan.control}; their share "
-        f"changed by {lift(who.low)} to {high}. If {evidence.arm} made no difference, at most "
-        f"{share(SHARE_OF_ALPHA * plan.alpha)} of experiments would show this, however often you "
-        "look (exact test)."
+        f"{treatment:,}, compared with {who.control:,} of {control:,} in {plan.control}; their "
+        f"share changed by {lift(who.low)} to {high}. {_by_chance(SHARE_OF_ALPHA * plan.alpha)}"
+        ", however often you look (exact test)."
     )
 
 
+def _by_chance(alpha: float) -> str:
+    return f"Chance alone would show this in at most {share(alpha)} of experiments"
+
+
 def _clear(plan: Plan, rule: Rule, evidence: Evidence) -> str:
-    wanted = "" if rule.higher_is_better else " (lower is better)"
-    what, write = _what(plan, evidence)
+    wanted = "" if rule.higher_is_better else "; lower is better"
     value, interval = evidence.shown.value, evidence.interval
     assert value is not None
     assert interval is not None
+    write = _writer(evidence)
     return (
-        f"{what} is {write(value)}{wanted}, between {write(interval.low)} and "
-        f"{write(interval.high)}. If {evidence.arm} made no difference, at most "
-        f"{share(plan.alpha)} of experiments would show this{_when(plan)}.{_why_absolute(evidence)}"
+        f"{evidence.arm} is {_side(evidence, value)} than {plan.control} (range: "
+        f"{write(interval.low)} to {write(interval.high)}{wanted}). {_by_chance(plan.alpha)}"
+        f"{_when(plan)}.{_why_absolute(evidence)}"
     )
 
 
 def _when(plan: Plan) -> str:
-    return " at the end" if plan.is_final else ", however often you look"
+    return ", judged once at the end" if plan.is_final else ", however often you look"
 
 
 def _harmless(plan: Plan, rule: Rule, evidence: Evidence) -> str:
@@ -257,38 +260,43 @@ def _harmless(plan: Plan, rule: Rule, evidence: Evidence) -> str:
         is_higher = rule.higher_is_better
         side = f"at least {share(1 - margin)}" if is_higher else f"at most {share(1 + margin)}"
         return (
-            f"{evidence.arm} has {side} of the value of {plan.control}: a loss of {share(margin)} "
-            f"is excluded.{_why_absolute(evidence)}"
+            f"{evidence.arm} has {side} of the value of {plan.control}, so a loss of "
+            f"{share(margin)} is ruled out.{_why_absolute(evidence)}"
         )
     write = percent if is_relative else number
     loss = -_sided(rule, shown)[1]
     worst = f"at worst {write(loss)} worse than" if loss > 0 else "not worse than"
-    allowed = share(margin) if is_relative else f"{margin:.6g}"
-    return f"{evidence.arm} is {worst} {plan.control}; {allowed} is allowed."
+    tolerated = share(margin) if is_relative else f"{margin:.6g}"
+    return f"{evidence.arm} is {worst} {plan.control}; {tolerated} is tolerated."
 
 
 def _open(plan: Plan, evidence: Evidence) -> str:
-    what, write = _what(plan, evidence)
     interval, is_relative = evidence.interval, evidence.scale is Scale.RELATIVE
     least = evidence.least.relative_anytime if is_relative else evidence.least.absolute_anytime
     assert interval is not None
-    text = f"{what} may be anything from {write(interval.low)} to {write(interval.high)}."
+    low, high = _side(evidence, interval.low), _side(evidence, interval.high)
+    text = f"{evidence.arm} could be anything from {low} to {high} than {plan.control}."
     if least is not None:
+        size = _writer(evidence)(least).lstrip("+")
         text += (
-            f" With this many users a difference of {write(least).lstrip('+')} is detected with a "
+            f" With {sum(evidence.users):,} users, a difference of {size} is found with a "
             f"probability of {share(plan.power)}."
         )
     return text + _why_absolute(evidence)
 
 
-def _what(plan: Plan, evidence: Evidence) -> tuple[str, Callable[[float], str]]:
-    """What is shown, and how it is written."""
-    if evidence.scale is Scale.RELATIVE:
-        return f"The lift of {evidence.arm} over {plan.control}", lift
-    return f"{evidence.arm} minus {plan.control}", signed
+def _writer(evidence: Evidence) -> Callable[[float], str]:
+    """How the lift that is shown is written."""
+    return lift if evidence.scale is Scale.RELATIVE else signed
+
+
+def _side(evidence: Evidence, value: float) -> str:
+    """How much lower or higher than the control, in the scale that is shown."""
+    size = _writer(evidence)(abs(value)).lstrip("+")
+    return f"{size} {'lower' if value < 0 else 'higher'}"
 
 
 def _why_absolute(evidence: Evidence) -> str:
     if evidence.scale is Scale.RELATIVE:
         return ""
-    return f" No percentage is given: {evidence.lifts.relative.reason}."
+    return f" No percentage is shown: {evidence.lifts.relative.reason}."

@@ -48,16 +48,18 @@ def test_what_is_said_of_traffic(events: int, status: Status) -> None:
 
 def test_where_nothing_can_be_said_it_says_why() -> None:
     assert judge(1000, [10_000, 9000]).status == Status.NO_BASELINE
-    assert judge(1000, [10_000, 9000]).reason == "2 of at least 3 past windows are known"
+    assert (
+        judge(1000, [10_000, 9000]).reason == "2 past windows are known, and at least 3 are needed"
+    )
     assert judge(1000, [0] * 7).reason == "nothing was counted in the past windows"
     few = judge(0, arrivals=9.9)
     assert (few.status, few.reason) == (
         Status.TOO_LITTLE,
-        "only 9.9 independent users in a usual window",
+        "usually only 9.9 independent users, and a change needs 10",
     )
     closed = judge_traffic(400, [[0, 0, 0, 50], *[[500, 520, 480, 510]] * 6], 100, RULE)
     assert closed.status == Status.TOO_LITTLE
-    assert closed.reason == "usually only 0.5 events at this time"
+    assert closed.reason == "usually only 0.5 events at this time, and a change needs 10"
     assert closed.change is None
     wild = judge(9000, [1000, 40_000, 6000, 90_000, 700, 30_000, 8000])
     assert wild.status == Status.DAYS_DIFFER

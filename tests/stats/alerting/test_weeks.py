@@ -185,7 +185,7 @@ def test_a_week_that_cannot_be_compared_says_why() -> None:
     assert against_reference(full, clickless, RULE).status == Status.NO_BASELINE
     gone = against_reference([*empty[:5], *full[5:]], full, RULE)
     assert gone.status == Status.TOO_LITTLE
-    assert gone.reason == "2 of at least 3 weekdays have traffic in both weeks"
+    assert gone.reason == "2 weekdays had traffic in both weeks, and at least 3 are needed"
     one = [GroupSums.of([(3, 1, 9)])] * 7
     assert against_reference(one, full, RULE).status == Status.TOO_LITTLE
 

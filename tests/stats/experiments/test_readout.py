@@ -69,28 +69,27 @@ def test_verdicts(a: ArmSums, b: ArmSums, rule: Rule, outcome: Outcome) -> None:
 
 
 SENTENCES = {
-    "better": "The lift of B over A is +40.0%, between +18.5% and +66.3%. If B made no "
-    "difference, at most 5% of experiments would show this, however often you look.",
-    "lower": "The lift of B over A is +40.0% (lower is better), between +18.5% and +66.3%. "
-    "If B made no difference, at most 5% of experiments would show this, however often you look.",
-    "guard": "B is at worst 3.56% worse than A; 5% is allowed.",
-    "few": "A has 99 users and B has 50: there is no interval at any time below 100 in each.",
-    "one": "A has 1 user and B has 2: there is no interval at any time below 100 in each.",
+    "better": "B is 40.0% higher than A (range: +18.5% to +66.3%). Chance alone would show this "
+    "in at most 5% of experiments, however often you look.",
+    "lower": "B is 40.0% higher than A (range: +18.5% to +66.3%; lower is better). Chance alone "
+    "would show this in at most 5% of experiments, however often you look.",
+    "guard": "B is at worst 3.56% worse than A; 5% is tolerated.",
+    "few": "Too early: A has 99 users and B has 50; an interval at any time needs 100 in each arm.",
+    "one": "Too early: A has 1 user and B has 2; an interval at any time needs 100 in each arm.",
     "none": "There is no interval yet: the standard error is 0.",
-    "rare": "There is no interval yet: 24 users of both arms have a value other than 0, which is "
-    "about 12 in each: an interval that holds at any time needs 100.",
-    "split": "The split is not the planned one: A has 53.1% of the users (planned 50.0%), B has "
-    "46.9% of the users (planned 50.0%). Something misassigns, loses or duplicates users of one "
-    "arm, so the arms cannot be compared.",
-    "open": "The lift of B over A may be anything from \u221213.4% to +24.9%. With this many users "
-    "a difference of 23.6% is detected with a probability of 80%.",
-    "absolute": "B minus A may be anything from \u22120.0531 to +0.0731. With this many users a "
-    "difference of 0.0802 is detected with a probability of 80%. No percentage is given: the "
-    "control's value is not above 0.",
-    "nonzero": "B minus A is +0.0388, between +0.0339 and +0.0437. If B made no difference, at "
-    "most 5% of experiments would show this, however often you look. No percentage is given: "
-    "only 12 users of the control have a value other than 0, and a relative interval needs 30 in "
-    "each arm.",
+    "rare": "There is no interval yet: 24 users have a value other than 0, which is about 12 per "
+    "arm; 100 are needed.",
+    "split": "Users are not split as planned: A has 53.1% of the users (planned 50.0%), B has "
+    "46.9% of the users (planned 50.0%). Assignment or logging is broken for one arm. Do not use "
+    "these results.",
+    "open": "B could be anything from 13.4% lower to 24.9% higher than A. With 10,000 users, a "
+    "difference of 23.6% is found with a probability of 80%.",
+    "absolute": "B could be anything from 0.0531 lower to 0.0731 higher than A. With 2,000 "
+    "users, a difference of 0.0802 is found with a probability of 80%. No percentage is shown: "
+    "the control's value is not above 0.",
+    "nonzero": "B is 0.0388 higher than A (range: +0.0339 to +0.0437). Chance alone would show "
+    "this in at most 5% of experiments, however often you look. No percentage is shown: only 12 "
+    "users of the control have a value other than 0, and a relative interval needs 30 in each arm.",
 }
 
 
@@ -240,12 +239,12 @@ LOSS, RISE = Rule(margin_absolute=0.02), Rule(higher_is_better=False, margin_abs
 @pytest.mark.parametrize(
     ("a", "b", "rule", "outcome", "said"),
     [
-        (changes(300, 300), changes(300, 300), LOSS, Outcome.KEEP_RUNNING, "may be anything"),
+        (changes(300, 300), changes(300, 300), LOSS, Outcome.KEEP_RUNNING, "could be anything"),
         (*[(clicks(MANY, 100, 1))] * 2, LOSS, Outcome.NO_HARM, "at worst 0.00"),
-        (clicks(MANY, 100, 1), clicks(MANY, 95, 1), LOSS, Outcome.NO_HARM, "; 0.02 is allowed."),
-        (clicks(MANY, 100, 1), clicks(MANY, 105, 1), RISE, Outcome.NO_HARM, "; 0.02 is allowed."),
-        (clicks(MANY, 100, 1), clicks(MANY, 60, 1), LOSS, Outcome.HARM, "is \u221240.0%"),
-        (clicks(MANY, 100, 1), clicks(MANY, 110, 1), LOSS, Outcome.BETTER, "is +10.0%"),
+        (clicks(MANY, 100, 1), clicks(MANY, 95, 1), LOSS, Outcome.NO_HARM, "; 0.02 is tolerated."),
+        (clicks(MANY, 100, 1), clicks(MANY, 105, 1), RISE, Outcome.NO_HARM, "; 0.02 is tolerated."),
+        (clicks(MANY, 100, 1), clicks(MANY, 60, 1), LOSS, Outcome.HARM, "is 40.0% lower"),
+        (clicks(MANY, 100, 1), clicks(MANY, 110, 1), LOSS, Outcome.BETTER, "is 10.0% higher"),
     ],
 )
 def test_absolute_margins(a: ArmSums, b: ArmSums, rule: Rule, outcome: Outcome, said: str) -> None:
@@ -266,7 +265,7 @@ def test_an_absolute_margin_holds_where_the_control_is_0() -> None:
     assert found.relative.anytime is None
     assert found.verdict.outcome is Outcome.NO_HARM
     assert re.fullmatch(
-        r"B is at worst 0\.00\d+ worse than A; 0\.02 is allowed\.", found.verdict.reason
+        r"B is at worst 0\.00\d+ worse than A; 0\.02 is tolerated\.", found.verdict.reason
     )
 
 

@@ -1,0 +1,60 @@
+"""Examples of each command, for its help and for docs/commands.md."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+EXAMPLES: Mapping[str, tuple[str, ...]] = {
+    "demo": ("streamer demo", "streamer demo --seconds 60 --port 9000"),
+    "init": (
+        "streamer init events.ndjson.gz -o streamer.toml",
+        "streamer init --brokers localhost:9092 --topic clicks",
+    ),
+    "view": ("streamer view events.ndjson", "streamer view week.ndjson.zst -c streamer.toml"),
+    "replay": (
+        "streamer replay events.ndjson -c streamer.toml",
+        "streamer replay events.csv --json > readings.json",
+        "zcat events.gz | streamer replay -",
+    ),
+    "check": ("streamer check -c streamer.toml", "streamer check -c streamer.toml --strict"),
+    "run": ("streamer run -c streamer.toml", "streamer run -c streamer.toml --workers 4"),
+    "export": ("streamer export -c streamer.toml", "streamer export --host 0.0.0.0 --port 8000"),
+    "produce": (
+        "streamer produce --create 8 -c streamer.toml",
+        "streamer produce events.ndjson -c streamer.toml --speed 10",
+        "streamer produce --synthetic 300",
+    ),
+    "rekey": ("streamer rekey -c streamer.toml", "streamer rekey -c streamer.toml --until-end"),
+    "metrics": ("streamer metrics", "streamer metrics ctr_ratio", "streamer metrics ndcg --json"),
+    "inspect": ("streamer inspect -c streamer.toml", "streamer inspect 3 --verify"),
+    "readout": (
+        "streamer readout -c streamer.toml",
+        "streamer readout ranker -c streamer.toml",
+        "streamer readout ranker --by country --file events.ndjson",
+    ),
+    "report": ("streamer report ranker --html ranker.html -c streamer.toml",),
+    "plan": (
+        "streamer plan ctr_ratio --lift 2% --file events.ndjson",
+        "streamer plan cvr_ratio --lift 0.05 --experiment ranker -c streamer.toml",
+    ),
+    "dashboards": (
+        "streamer dashboards grafana -c streamer.toml",
+        "streamer dashboards --grafana https://grafana:3000 --token-file token",
+    ),
+    "rules": (
+        "streamer rules prometheus -c streamer.toml --page https://streamer.example",
+        "streamer rules prometheus -c streamer.toml --check",
+    ),
+    "completion": (
+        "streamer completion bash > ~/.local/share/bash-completion/completions/streamer",
+    ),
+}
+"""Command → calls of it."""
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "Try it": ("demo", "init", "view", "replay"),
+    "Run it": ("check", "run", "export", "produce", "rekey"),
+    "Read experiments": ("readout", "report", "plan"),
+    "Look things up": ("metrics", "inspect"),
+    "Set up other programs": ("dashboards", "rules", "completion"),
+}
+"""Title → commands, as `streamer --help` lists them."""
