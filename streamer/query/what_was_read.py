@@ -269,7 +269,7 @@ def _of_joins(
         own = _place(settings, logs, kind.kind, worst)
         other = _place(settings, logs_shown, "impressions", worst)
         has = f"{worst_count:,} match no impression"
-        what += f"; {worst} of {kind.kind} ({own}) differs from impressions ({other}): {has}"
+        what += f"; {worst} differs between {kind.kind} ({own}) and impressions ({other}): {has}"
         yield Implausible(what, f"correct {worst} in {_section(settings)}")
         return
     item, user = (_place(settings, logs, kind.kind, name) for name in ("item_id", "user_id"))

@@ -201,7 +201,7 @@ def test_security_comes_from_other_settings_and_headers_say_kinds(
     (source,) = parse(tomllib.loads(out)).sources
     assert source.kind.header == "what"
     assert (source.kind.impression, source.kind.click) == (("item-shown",), ("item-clicked",))
-    assert "6 would be counted (3 impressions, 3 clicks)" in err
+    assert "6 events of 6 records would be counted (3 impressions, 3 clicks)" in err
     asyncio.run(_send(kafka, made.sessions, [b'{"colour":"red"}'] * 3))
     both = ["--topic", made.sessions, "--topic", made.clicks]
     assert main(["init", "--brokers", kafka, *both]) == 0
@@ -361,7 +361,7 @@ def test_a_wrong_item_is_seen(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         settings.write_text(SHOP.replace("ITEM", item), encoding="utf-8")
         assert main(["replay", str(file), "-c", str(settings), "--strict"]) == code
         out, err = capsys.readouterr()
-        joined = "0 of 60 clicks joined an impression; item_id of clicks"
+        joined = "0 of 60 clicks joined an impression; item_id differs between clicks"
         assert (joined in err) == bool(code)
         assert ("60 of 60" in out) != bool(code)
         assert main(["replay", str(file), "-c", str(settings)]) == 0
@@ -389,5 +389,5 @@ def test_calls_of_segment_that_are_no_events_of_ours_are_ignored(
     path.write_text("\n".join(map(json.dumps, lines)))
     settings = parse(tomllib.loads(proposed(path)))
     assert settings.sources[0].preset == "segment"
-    said = "120 would be counted (60 session events, 60 impressions), 60 ignored\n"
-    assert said in capsys.readouterr().err
+    said = "120 events of 180 records would be counted (60 session events, 60 impressions)"
+    assert f"{said}, 60 ignored\n" in capsys.readouterr().err

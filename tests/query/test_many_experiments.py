@@ -321,8 +321,8 @@ def test_a_holdout_measures_and_is_never_shipped() -> None:
     advice = each.readout.recommendation
     assert advice is not None
     assert advice.reason.startswith(
-        "ctr_ratio of users who get what was shipped since 2026-11-02, against those who are held "
-        "out (old): +"
+        "ctr_ratio of users who get everything shipped since 2026-11-02, compared with the "
+        "held-out users (old): +"
     )
 
 

@@ -152,8 +152,8 @@ def is_one(found: list[str], *parts: str) -> bool:
 
 def test_the_item_is_a_user() -> None:
     found = findings(world(), source(click={"item_id": "who.id"}))
-    assert is_one(found, "of 200 clicks 0 joined", 'item_id of clicks ("who.id")')
-    assert is_one(found, 'of impressions ("recs[].sku")', "correct item_id in [sources.fields]")
+    assert is_one(found, "0 of 200 clicks joined", 'item_id differs between clicks ("who.id")')
+    assert is_one(found, 'and impressions ("recs[].sku")', "correct item_id in [sources.fields]")
 
 
 def test_the_item_is_a_title() -> None:
@@ -168,12 +168,12 @@ def test_users_are_written_as_floats() -> None:
         lambda e: {**e, "who": {"id": e["who"]["id"][1:] + ".0" * (e["what"] == "clicked")}}
     )
     found = findings(events, source(fields={"request_id": False}))
-    assert is_one(found, "of 200 clicks 0 joined", "correct user_id in [sources.fields]")
+    assert is_one(found, "0 of 200 clicks joined", "correct user_id in [sources.fields]")
 
 
 def test_requests_are_others() -> None:
     found = findings(world(), source(click={"request_id": "id"}))
-    assert is_one(found, "of 200 clicks 0 joined", "correct request_id in [sources.fields]")
+    assert is_one(found, "0 of 200 clicks joined", "correct request_id in [sources.fields]")
 
 
 def test_users_change_at_login() -> None:
@@ -182,7 +182,7 @@ def test_users_change_at_login() -> None:
         return {**event, "who": known} if event["what"] == "clicked" else event
 
     found = findings(changed(logged_in), SOURCE)
-    assert is_one(found, "of 200 clicks 0 joined", "user_id of clicks", "200 have none")
+    assert is_one(found, "0 of 200 clicks joined", "user_id differs", "200 match no impression")
 
 
 @pytest.mark.parametrize(
