@@ -15,7 +15,15 @@ from datetime import UTC, datetime
 from typing import Any
 
 from streamer._core import TOTAL_RING
-from streamer.cli.terminal import Column, Grid, console_of, name_column, say, text_column, waiting
+from streamer.cli.terminal import (
+    Grid,
+    TextColumn,
+    console_of,
+    name_column,
+    say,
+    text_column,
+    waiting,
+)
 from streamer.encoding.packed import ring_and_pane
 from streamer.errors import CodecError, StoreError, UsageError
 from streamer.formatting import counted
@@ -194,8 +202,13 @@ def _print(partitions: list[dict[str, Any]]) -> None:
 
 
 def _topics(topics: dict[str, dict[str, Any]]) -> Grid:
-    counts = map(Column, ("accepted", "duplicates", "late"))
-    columns = (name_column("topic"), Column("next offset"), Column("arrival clock"), *counts)
+    counts = map(TextColumn, ("accepted", "duplicates", "late"))
+    columns = (
+        name_column("topic"),
+        TextColumn("next offset"),
+        TextColumn("arrival clock"),
+        *counts,
+    )
     table = Grid(*columns, text_column("rejected"))
     for kind, t in topics.items():
         rejected = ", ".join(f"{k} {n:,}" for k, n in t["rejected"].items()) or "0"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from rich.console import Console
 
-from streamer.cli.terminal import Column, Grid, name_column, text_column
+from streamer.cli.terminal import Grid, TextColumn, name_column, text_column
 from streamer.ingest.read_sample import KindRead, ReadSample, TopicRead
 from streamer.ingest.record import record_decoder
 from streamer.query.what_was_read import WhatWasRead, unknown_arms
@@ -36,8 +36,8 @@ def print_read(console: Console, settings: Settings, read: WhatWasRead) -> None:
 
 
 def _topics(topics: Sequence[TopicRead]) -> Grid:
-    counts = map(Column, ("events", "accepted", "duplicates", "late", "ignored"))
-    columns = (name_column("topic"), *counts, text_column("rejected"), Column("with\na user"))
+    counts = map(TextColumn, ("events", "accepted", "duplicates", "late", "ignored"))
+    columns = (name_column("topic"), *counts, text_column("rejected"), TextColumn("with\na user"))
     table = Grid(*columns, title="What was read")
     for topic in topics:
         rejected = ", ".join(f"{n:,} {reason}" for reason, n in sorted(topic.rejected.items()))
@@ -52,11 +52,11 @@ def _kinds(settings: Settings, read: WhatWasRead) -> Grid:
     table = Grid(
         *(
             name_column("kind"),
-            Column("events"),
-            Column("with a user"),
-            Column("joined an impression"),
+            TextColumn("events"),
+            TextColumn("with a user"),
+            TextColumn("joined an impression"),
         ),
-        *(text_column("others: what differs"), Column("with\na value")),
+        *(text_column("others: what differs"), TextColumn("with\na value")),
         title=f"Of {read.sampled:,} events looked at",
     )
     for kind in read.kinds:

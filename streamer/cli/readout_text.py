@@ -12,8 +12,8 @@ from streamer.cli.terminal import (
     MUTED,
     STRONG,
     WARNING,
-    Column,
     Grid,
+    TextColumn,
     console_of,
     name_column,
     say,
@@ -70,7 +70,7 @@ def print_list(every: Document) -> None:
     headings = ("lift", "interval at any time", "users", "days", "split")
     table = Grid(
         *(name_column("experiment"), text_column("advice"), name_column("metric")),
-        *map(Column, headings),
+        *map(TextColumn, headings),
     )
     for row in every["experiments"]:
         name = f"{row['name']}{' (found)' if row['is_found'] else ''}"
@@ -128,7 +128,7 @@ def _table(metric: Document) -> Grid:
     has_raw = any(_is_adjusted(comparison) for comparison in metric["comparisons"])
     headings = ["value", *(["unadjusted"] if has_raw else [])]
     headings += ["adjusted lift" if has_raw else "lift", "interval at any time", "p"]
-    table = Grid(name_column("arm"), *map(Column, (*headings, "single look", "p")))
+    table = Grid(name_column("arm"), *map(TextColumn, (*headings, "single look", "p")))
     lifts = {comparison["arm"]: comparison for comparison in metric["comparisons"]}
     for arm in metric["arms"]:
         value = _value(arm["value"], metric["form"])

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from streamer.cli.read_table import print_read
-from streamer.cli.terminal import WARNING, Column, Grid, console_of, name_column, say
+from streamer.cli.terminal import WARNING, Grid, TextColumn, console_of, name_column, say
 from streamer.encoding.segments import ALL
 from streamer.formatting import counted
 from streamer.metrics.catalogue import PREFIX
@@ -92,7 +92,7 @@ def _older(
 
 def _window(window: str, values: dict[tuple[str, Labels], int | float], settings: Settings) -> Grid:
     names = [name_column(dimension) for dimension in settings.dimension_names]
-    headings = [Column(heading) for heading, _, _ in _COLUMNS]
+    headings = [TextColumn(heading) for heading, _, _ in _COLUMNS]
     table = Grid(*names, *headings, title=f"The last {window}")
     shown = [
         (value, labels)

@@ -88,7 +88,7 @@ def waiting(what: str) -> Iterator[None]:
         yield
 
 
-class Column(NamedTuple):
+class TextColumn(NamedTuple):
     """A column of a table: of names, which stay whole; of text, which may take several lines; or
     of numbers, to the right."""
 
@@ -96,21 +96,21 @@ class Column(NamedTuple):
     kind: str = "number"
 
 
-def name_column(heading: str) -> Column:
+def name_column(heading: str) -> TextColumn:
     """A column of names."""
-    return Column(heading, "name")
+    return TextColumn(heading, "name")
 
 
-def text_column(heading: str) -> Column:
+def text_column(heading: str) -> TextColumn:
     """A column of text."""
-    return Column(heading, "text")
+    return TextColumn(heading, "text")
 
 
 class Grid:
     """Rows under headings. Where they do not fit beside each other, there are several tables, each
     with all names; where the names are too long for that, each row is a list of its values."""
 
-    def __init__(self, *columns: Column, title: str = "", caption: str = "") -> None:
+    def __init__(self, *columns: TextColumn, title: str = "", caption: str = "") -> None:
         self.columns, self.title, self.caption = columns, title, caption
         self._rows: list[list[Text]] = []
         self._sections: set[int] = set()

@@ -23,7 +23,7 @@ from streamer.cli.examples import EXAMPLES, GROUPS
 from streamer.cli.finding import ERROR, OK, WARN, Finding
 from streamer.cli.main import main
 from streamer.cli.reference import subcommands
-from streamer.cli.terminal import Column, Grid, name_column, say, text_column
+from streamer.cli.terminal import Grid, TextColumn, name_column, say, text_column
 from streamer.errors import UsageError
 
 ESCAPE = re.compile(r"\x1b\[[\d;?]*[A-Za-z]")
@@ -70,7 +70,9 @@ def on_terminal(*words: str, columns: int = 80, **environment: str) -> str:
 
 
 def grid(first: str = "home", columns: int = 8) -> Grid:
-    made = Grid(name_column("surface"), *(Column(f"number {i}") for i in range(columns)), title="T")
+    made = Grid(
+        name_column("surface"), *(TextColumn(f"number {i}") for i in range(columns)), title="T"
+    )
     made.add(first, *(f"{1000 * i:,}" for i in range(columns)))
     made.add("other", *("1" for _ in range(columns)))
     return made
@@ -96,14 +98,14 @@ def test_what_does_not_fit_is_several_tables_with_all_names() -> None:
 
 
 def test_a_column_without_anything_is_left_out() -> None:
-    made = Grid(name_column("topic"), Column("value"), Column("events"))
+    made = Grid(name_column("topic"), TextColumn("value"), TextColumn("events"))
     made.add("clicks", "", "3")
     (heading,) = [line.split() for line in printed(made, 80) if "topic" in line]
     assert heading == ["topic", "events"]
 
 
 def test_a_styled_cell_stays_as_wide() -> None:
-    made = Grid(name_column("name"), Column("split"))
+    made = Grid(name_column("name"), TextColumn("split"))
     made.add("ranker", Text("wrong", "bold red"))
     assert any(line.split() == ["ranker", "wrong"] for line in printed(made, 80))
 

@@ -135,7 +135,7 @@ SLATE_METRIC: Changes = {
 FIELD: Changes = {
     "core/src/decode/fields.rs": (
         (
-            "    /// Its category;",
+            "    /// The category of the item;",
             "    /// What is taken off its score.\n"
             "    Discount = "
             '"discount", Item(&[Impressions]), Number(at(0.0), most("MAX_DISCOUNT"));\n',

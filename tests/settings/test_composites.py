@@ -59,7 +59,7 @@ def test_what_cannot_be_is_refused(document: dict[str, Any], said: list[str]) ->
 @pytest.mark.parametrize(
     ("part", "said"),
     [
-        ({"metric": "ctr"}, "at composites[0].parts[1], metric 'ctr': none of "),
+        ({"metric": "ctr"}, "at composites[0].parts[1], metric 'ctr': no such metric: "),
         ({"metric": "clicks_per_user"}, "by users, and windows have no such ratio"),
         ({"metric": "positive_rate_ratio"}, "by users, and windows have no such ratio"),
         ({"metric": "log_loss"}, "its family is not in metrics.families"),

@@ -30,7 +30,10 @@ def refusal(document: dict[str, Any]) -> str:
         ({"kafak": {}}, "did you mean 'kafka'?"),
         ({"kafka": {"brokerz": "x"}}, "did you mean 'brokers'?"),
         ({"kafka": {"topics": {"click": "x"}}}, "did you mean 'clicks'?"),
-        ({"kafka": {"url": "x"}}, "did you mean redis.url or experiments.url or sources.registry.url?"),
+        (
+            {"kafka": {"url": "x"}},
+            "did you mean redis.url or experiments.url or sources.registry.url?",
+        ),
         ({"dimensions": [{"name": "a", "max_value": 3}]}, "did you mean 'max_values'?"),
         ({"events": {"xyz": 1}}, "the keys there are fields"),
         ({"alerts": [{"name": "a", "windw": "1h"}]}, "did you mean 'window'?"),
