@@ -40,14 +40,26 @@ def table(card: Scorecard) -> str:
     """Every comparison, a line each, with a heading."""
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
-    names = ("metric", "role", "arm", card.control, "treatment", "change", "range", "verdict")
-    rows.writerow(names)
+    control = _unformed(card.control)
+    rows.writerow(("metric", "role", "arm", control, "treatment", "change", "range", "verdict"))
     for row in card.rows:
         pill = row.pill.words if row.pill else ""
         rows.writerow(
-            (row.title, row.role, row.arm, *row.values, row.lift.text, row.lift.range, pill)
+            (
+                *(row.title, row.role, _unformed(row.arm)),
+                *(*row.values, row.lift.text, row.lift.range, pill),
+            )
         )
     return text.getvalue()
+
+
+def _unformed(arm: str) -> str:
+    """The name of an arm, which events may say, so that spreadsheets take it for no formula.
+
+    >>> _unformed("=1+1"), _unformed("new")
+    ("'=1+1", 'new')
+    """
+    return f"'{arm}" if arm.startswith(("=", "+", "-", "@", "\t", "\r")) else arm
 
 
 def _shown(card: Scorecard) -> dict[str, object]:
