@@ -16,7 +16,14 @@ from streamer.query.experiment_metrics import MetricReadout, plan_of, rule_of
 from streamer.query.experiments import ExperimentReadout, StoredExperiment
 from streamer.query.lift_scale import LiftScale
 from streamer.query.readout_document import shown
-from streamer.query.scorecard import ShownLift, advice_pill, guardrails_held, lift_of, side
+from streamer.query.scorecard import (
+    ShownLift,
+    advice_pill,
+    days_in_all,
+    guardrails_held,
+    lift_of,
+    side,
+)
 from streamer.settings import limits
 from streamer.settings.model import Settings
 from streamer.settings.names import nearest
@@ -275,6 +282,12 @@ def _row(settings: Settings, each: ListedExperiment) -> dict[str, Any]:
         "users": sum(readout.users.values()),
         "users_in_several_arms_ratio": readout.several_arms_ratio,
         "days": None if readout.data is None else readout.data.days,
+        "days_in_all": None
+        if readout.data is None
+        else days_in_all(
+            *(readout.data.days, experiment.start, experiment.end),
+            *(advice.action, advice.days),
+        ),
         "metric": primary.name,
         "metric_title": each.stored.ratios[primary.name].title,
         "treatment": comparison.arm,

@@ -577,18 +577,33 @@ def _progress(found: Document) -> DayProgress | None:
     data, advice = found["data"], found["recommendation"]
     if data is None:
         return None
-    days, least, more = data["days"], found["min_days"], None
-    if found["end"] is not None:
-        first, last = map(datetime.date.fromisoformat, (found["start"], found["end"]))
-        more = max(0, (last - first).days + 1 - days)
-    elif advice is not None and advice["action"] in (Action.WAIT, Action.KEEP_RUNNING):
-        more = advice["days"]
-    of = None if more is None else days + more
-    if of is not None and more:
-        words = f"Day {days} of {'about ' * (found['end'] is None)}{of}"
+    days, start = data["days"], datetime.date.fromisoformat(found["start"])
+    end = None if found["end"] is None else datetime.date.fromisoformat(found["end"])
+    action, more = (None, None) if advice is None else (advice["action"], advice["days"])
+    of = days_in_all(days, start, end, action, more)
+    if of is not None and of > days:
+        words = f"Day {days} of {'about ' * (end is None)}{of}"
     else:
         words = data["words"][0].upper() + data["words"][1:]
-    return DayProgress(days, of, least, words)
+    return DayProgress(days, of, found["min_days"], words)
+
+
+def days_in_all(
+    days: int, start: datetime.date, end: datetime.date | None, action: str | None, more: int | None
+) -> int | None:
+    """How many days an experiment takes that has had so many: until its ``end``, or as long as its
+    advice waits (``more``); None where that is not known.
+
+    >>> days_in_all(3, datetime.date(2026, 11, 2), datetime.date(2026, 11, 15), None, None)
+    14
+    >>> days_in_all(3, datetime.date(2026, 11, 2), None, "keep running", 9)
+    12
+    """
+    if end is not None:
+        return max(days, (end - start).days + 1)
+    if action in (Action.WAIT, Action.KEEP_RUNNING) and more is not None:
+        return days + more
+    return None
 
 
 def _health(found: Document, primary: Document) -> Iterator[Fact]:

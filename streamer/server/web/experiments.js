@@ -131,10 +131,18 @@ function rowView() {
       bar.update(item);
       setText(guardrails, item.guardrails_held?.text ?? "–");
       setText(users, item.users === undefined ? "–" : format.count(item.users));
-      setText(days, item.days === undefined || item.days === null ? "–" : String(item.days));
+      setText(days, daysText(item));
       setText(split, item.is_split_wrong === undefined ? "–" : item.is_split_wrong ? "✕ broken" : "✓ as planned");
     },
   };
+}
+
+/** "15 of about 21", or how many there were. */
+function daysText({ days, days_in_all: all, end }) {
+  if (days === undefined || days === null) {
+    return "–";
+  }
+  return all && all > days ? `${days} of ${end ? "" : "about "}${all}` : String(days);
 }
 
 /** The interval of a lift on the scale of all rows. */
