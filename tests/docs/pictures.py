@@ -22,7 +22,7 @@ from tests.support.browser import browser
 DOCS = Path(__file__).parents[2] / "docs"
 DEMO_SECONDS, PAGE_SECONDS = 75.0, 60.0
 DEMO_COLUMNS = 80
-WIDTH, HEIGHT = 1280, 2300
+WIDTH, HEIGHT = 1280, 1400
 
 
 def main() -> None:
