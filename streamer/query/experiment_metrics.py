@@ -21,8 +21,6 @@ from streamer.stats.experiments.verdict import Scale
 
 HEAVY = 0.1
 """Share of a denominator from which on it is said that a few users have it."""
-BY_AGE = "by days since a user's exposure"
-"""What notes on these lifts say."""
 EFFECTS = (0.01, 0.02, 0.05, 0.1)
 """Relative lifts for which the days until they would be found are forecast."""
 
@@ -71,6 +69,11 @@ class MetricReadout:
 
     @property
     def notes(self) -> list[str]:
+        """Who counts for less than all, who has most, and the lifts by age, in words."""
+        return [*self.heavy_users, *self._by_age()]
+
+    @property
+    def heavy_users(self) -> list[str]:
         """Who counts for less than all, and who has most, in words."""
         found = []
         if self.capped_at is not None and self.counted != "users":
@@ -86,7 +89,7 @@ class MetricReadout:
             found.append(
                 f"The largest {who} {formatting.percent(its.share)} of the {self.counted} of {arm}."
             )
-        return [*found, *self._by_age()]
+        return found
 
     def _by_age(self) -> Iterator[str]:
         """The lift of each treatment by days since a user's first."""
@@ -94,7 +97,7 @@ class MetricReadout:
             lifts = {age: its.comparisons[place] for age, its in self.ages.items()}
             if len(lifts) > 1:
                 said = "; ".join(f"{age} {lift_words(its)}" for age, its in lifts.items())
-                yield f"Lift of {comparison.arm} {BY_AGE}: {said}."
+                yield f"Lift of {comparison.arm} by days since a user's exposure: {said}."
 
 
 def lift_words(comparison: readout.Comparison) -> str:

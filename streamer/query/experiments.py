@@ -133,6 +133,16 @@ class ExperimentReadout:
             *self._late_start(),
         ]
 
+    @property
+    def remarks(self) -> list[str]:
+        """Those notes whose numbers stand nowhere else."""
+        return [
+            *self._unit_note(),
+            *self._plan_note(),
+            *(f"{metric.name}: {note}" for metric in self.metrics for note in metric.heavy_users),
+            *self._late_start(),
+        ]
+
     def _late_start(self) -> Iterator[str]:
         if self.counted_since_ms is not None:
             yield f"{began(self.counted_since_ms)}, after the start of the experiment."

@@ -63,6 +63,7 @@ def document(stored: StoredExperiment, found: ExperimentReadout) -> dict[str, An
         "recommendation": _recommendation_document(found.recommendation),
         "warnings": found.warnings,
         "notes": found.notes,
+        "remarks": found.remarks,
         "user_sample_ratio": found.user_sample_ratio,
         "counted_since_ms": found.counted_since_ms,
         "metrics": [

@@ -18,7 +18,6 @@ from streamer.formatting import (
     two_digits,
     value_text,
 )
-from streamer.query.experiment_metrics import BY_AGE
 from streamer.query.readout_document import Document
 from streamer.stats.experiments.recommendation import DISTRUST, Action
 from streamer.stats.experiments.verdict import Outcome, Scale
@@ -303,7 +302,7 @@ def _moved(found: Document, primary: Document, arm: str) -> str:
         verb = "raises" if rises else "lowers"
         nearest = interval["low"] if rises else interval["high"]
         return (
-            f"{arm} {verb} the {title} from {value_text(form, then)} to "
+            f"{_capital(arm)} {verb} the {title} from {value_text(form, then)} to "
             f"{value_text(form, now)}: {write(lift['value'])}, at least {write(nearest)}."
         )
     best, worst = interval["high"], interval["low"]
@@ -422,6 +421,7 @@ def _rows(found: Document) -> Iterator[CardRow]:
     for metric in sorted(found["metrics"], key=lambda each: order.get(each["role"], 1)):
         for comparison in metric["comparisons"]:
             arm, pill = comparison["arm"], _pill(comparison)
+            is_invalid = comparison["verdict"]["outcome"] == Outcome.INVALID
             form = metric["form"]
             values = [_value(metric, found["control"]), _value(metric, arm)]
             yield CardRow(
@@ -430,7 +430,7 @@ def _rows(found: Document) -> Iterator[CardRow]:
                 role=metric["role"],
                 arm=arm,
                 values=["–" if v is None else value_text(form, v) for v in values],
-                lift=lift_of(comparison, metric, pill.kind),
+                lift=lift_of(comparison, metric, OPEN if is_invalid else pill.kind),
                 pill=pill,
                 reason=comparison["verdict"]["reason"],
                 facts=list(_facts(found, metric, comparison)),
@@ -626,11 +626,10 @@ def _health(found: Document, primary: Document) -> Iterator[Fact]:
         yield Fact("Users read", f"{share(found['user_sample_ratio'])} of all, by hash", WARN)
     for warning in found["warnings"]:
         yield Fact("Warning", warning, WARN)
-    for note in found["notes"][1:]:
-        if BY_AGE not in note and note not in found["warnings"]:
-            metric = titles.get(note.partition(": ")[0])
-            text = note.partition(": ")[2] if metric else note
-            yield Fact(metric or "Note", text)
+    for remark in found["remarks"]:
+        name, _, rest = remark.partition(": ")
+        title = titles.get(name)
+        yield Fact(title or "Note", rest if title else remark)
 
 
 def _settings(found: Document) -> Iterator[Fact]:
@@ -658,6 +657,15 @@ def _settings(found: Document) -> Iterator[Fact]:
 
 
 # Words -----------------------------------------------------------------------------------------
+
+
+def _capital(arm: str) -> str:
+    """The name of an arm at the beginning of a sentence.
+
+    >>> _capital("new"), _capital("v2_big"), _capital("B")
+    ('New', 'v2_big', 'B')
+    """
+    return arm[0].upper() + arm[1:] if arm.isalpha() else arm
 
 
 def _lower(title: str) -> str:

@@ -25,7 +25,7 @@ def test_a_gain_is_said_with_what_it_comes_to() -> None:
     (pair,) = found["metrics"][0]["comparisons"]
     assert its.pill is not None
     assert (its.pill.kind, its.pill.words) == ("good", "Ship new")
-    assert its.sentence.startswith("new raises the click-through rate from 19.5% to 3")
+    assert its.sentence.startswith("New raises the click-through rate from 19.5% to 3")
     assert ", at least +" in its.sentence
     assert "That is 110 more clicks per 1,000 impressions: about " in its.impact
     days = (found["data"]["to_ms"] - found["data"]["from_ms"]) / 86_400_000
@@ -43,7 +43,7 @@ def test_a_loss_stops() -> None:
     its = card(new=0.1)
     assert its.pill is not None
     assert (its.pill.kind, its.pill.words) == ("bad", "Stop: harm")
-    assert its.sentence.startswith("new lowers the click-through rate from ")
+    assert its.sentence.startswith("New lowers the click-through rate from ")
     assert "fewer clicks per 1,000 impressions" in its.impact
 
 
