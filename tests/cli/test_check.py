@@ -136,7 +136,7 @@ def test_a_mapping_that_joins_nothing_is_named(
         code = main.main(["check", "--strict", "-c", str(path)])
         lines = capsys.readouterr().out.splitlines()
         assert found(lines, OK, "clicks: 100 in the last records", "of 100 joined an impression")
-        wrong = ("of 100 clicks 0 joined", "correct item_id in [sources.fields]")
+        wrong = ("0 of 100 clicks joined", "correct item_id in [sources.fields]")
         assert found(lines, WARN, *wrong) == is_wrong
         assert code == int(any(line.startswith((WARN, ERROR)) for line in lines))
 
