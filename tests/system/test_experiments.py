@@ -156,8 +156,8 @@ async def test_the_table_has_a_verdict_for_each_metric(
     assert ", planned 50.0%; p = " in words
     assert "at any time, " in words
     assert "at a single look)." in words
-    assert "B: The lift and its intervals are adjusted (CUPED): what users did in the" in words
-    assert "B: days until a lift would be detected: 1%: " in words
+    assert "B: The lift and its intervals are adjusted (CUPED): behaviour in the" in words
+    assert "B: days until a lift is found: 1%: " in words
     _, document = await site.get("/api/experiments/ranker")
     advice = document["recommendation"]
     assert f"ranker: {advice['words']}. {advice['reason']}" in words
