@@ -234,6 +234,21 @@ class AlertPanes(_OfRatio):
         held = np.flatnonzero(sums.any(axis=1)).tolist()
         return {self._segments_of_weeks[place]: _totals(sums[place]) for place in held}
 
+    def nothing_from(self, segment: Segment, last: int, most: int) -> tuple[int, int]:
+        """The first of the panes up to ``last`` in which nothing of the numerator is, and their
+        denominator; ``last`` + 1 where something is in it. ``most``: panes that are looked at."""
+        everything = all(value == ALL for value in segment)
+        at = [i for i, each in enumerate(self._segments_of_weeks) if everything or each == segment]
+        first, below = last + 1, 0
+        for pane in range(last, max(last - most, -1), -1):
+            sums = self._chunk(pane // CHUNK)[at, :, pane % CHUNK].sum(axis=0)
+            x, y = _totals(sums)
+            if x:
+                break
+            if y:
+                first, below = pane, below + y
+        return first, below
+
     @cached_property
     def _chunks(self) -> dict[int, I64]:
         return {}

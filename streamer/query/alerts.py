@@ -8,10 +8,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from operator import add
+from typing import NamedTuple
 
 from streamer.encoding.segments import ALL
 from streamer.metrics.compared_metrics import AlertMeasures
-from streamer.query.alert_panes import Panes, RawTotals, Sums
+from streamer.query.alert_panes import AlertPanes, Panes, RawTotals, Sums
 from streamer.query.composite_panes import panes_of, totals_of
 from streamer.query.segment_index import Segment
 from streamer.query.verdicts import Verdicts
@@ -27,6 +28,14 @@ from streamer.stats.alerting.reference import against_reference
 from streamer.stats.random_groups import GroupSums
 
 _WEEK = 7
+
+
+class NothingSince(NamedTuple):
+    """Nothing of a ratio's numerator came since ``since_ms``, though its denominator is
+    ``support``."""
+
+    since_ms: int
+    support: int
 
 
 class AlertEvaluation(Verdicts):
@@ -96,6 +105,14 @@ class AlertEvaluation(Verdicts):
         grouped = self.panes.grouped
         past_week, reference = ([grouped(day, segment) for day in week] for week in (now, then))
         return against_reference(past_week, reference, self.rule, self.unit)
+
+    def nothing_since(self, segment: Segment) -> NothingSince | None:
+        """Since when nothing of a ratio's numerator came, up to now; None where something did."""
+        if not self.is_ratio or not isinstance(self.panes, AlertPanes):
+            return None
+        most = _WEEK * DAY_MS // self.pane_ms
+        first, support = self.panes.nothing_from(segment, self._newest, most)
+        return NothingSince(first * self.pane_ms, support) if support else None
 
     @property
     def reference_from(self) -> str | None:

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from streamer.metrics.compared_metrics import AlertMeasures
-from streamer.query.alerts import AlertEvaluation
+from streamer.query.alerts import AlertEvaluation, NothingSince
 from streamer.query.segment_index import Segment
 from streamer.query.verdicts import Verdicts
 from streamer.settings.alerts import Alert
@@ -53,6 +53,8 @@ class AlertVerdict:
     alert: Alert
     segment: Segment
     checks: Mapping[str, CheckVerdict]
+    nothing: NothingSince | None = None
+    """Where the metric is bad, and nothing of its numerator comes any more."""
 
     @property
     def metric(self) -> CheckVerdict:
@@ -423,7 +425,9 @@ def judged(windows: AlertEvaluation) -> Iterator[AlertVerdict]:
     for segment in windows.segments() if windows.is_known else ():
         said = ((check.name, check.judge(windows, segment)) for check in CHECKS)
         checks = {name: verdict for name, verdict in said if verdict is not None}
-        yield AlertVerdict(windows.alert, segment, checks)
+        is_bad = CHECKS[0].name in checks and checks[CHECKS[0].name].status.is_bad
+        nothing = windows.nothing_since(segment) if is_bad else None
+        yield AlertVerdict(windows.alert, segment, checks, nothing)
 
 
 def watched(

@@ -11,7 +11,7 @@ from streamer.encoding.segments import ALL
 from streamer.formatting import change, counted, value_text, whole_percent
 from streamer.metrics.compared_metrics import ComparedRatio
 from streamer.query.checks import CHECKS, AlertVerdict
-from streamer.query.silence import Silence
+from streamer.query.silence import LEAST_EXPECTED, Silence
 from streamer.stats.alerting.baseline import LEAST_EVENTS, MetricChange, Status
 from streamer.stats.alerting.traffic import Traffic
 
@@ -70,18 +70,33 @@ def firing_documents(
     pipeline: Pipeline,
     silent: Sequence[Silence] = (),
 ) -> list[dict[str, Any]]:
-    """A document for each segment of which a check is bad, the one that has lost most first.
-    ``names``: of the dimensions."""
-    found = []
+    """A document for each segment of which a check is bad: the one first that has lost most beside
+    what narrower ones explain. ``names``: of the dimensions."""
+    found: dict[tuple[str, str, tuple[str, ...]], _Firing] = {}
     for verdict in watched:
         bad = [
             check for check in CHECKS if (v := verdict.checks.get(check.name)) and v.status.is_bad
         ]
         if bad:
             of = _Firing(verdict, bad[0].name, ratios[verdict.alert.metric], names)
-            found.append((of.loss(watched), of.document(pipeline, silent)))
-    found.sort(key=lambda pair: -pair[0])
-    return [document for _, document in found]
+            key = (verdict.alert.metric, of.check, verdict.segment)
+            if key not in found or of.loss(watched) > found[key].loss(watched):
+                found[key] = of  # two alerts may watch the same
+    every = list(found.values())
+    losses = {id(of): of.loss(watched) for of in every}
+
+    def unexplained(of: _Firing) -> float:
+        narrower = [losses[id(each)] for each in every if each.is_within(of)]
+        return losses[id(of)] - max(narrower, default=0.0)
+
+    def lost_beside(of: _Firing) -> _Firing | None:
+        """The segment whose events look lost and are at least half of what this one misses."""
+        lost = [each for each in every if each is not of and each.is_lost and each.overlaps(of)]
+        most = max(lost, key=lambda each: losses[id(each)], default=None)
+        return most if most and 2 * losses[id(most)] >= losses[id(of)] else None
+
+    ordered = sorted(every, key=lambda of: -unexplained(of))
+    return [of.document(pipeline, silent, lost_beside(of)) for of in ordered]
 
 
 @dataclass(frozen=True)
@@ -100,17 +115,55 @@ class _Firing:
         return {name: value for name, value in pairs if value != ALL}
 
     @property
+    def name(self) -> str:
+        """What its segment is called."""
+        return ", ".join(self.own.values()) or "all together"
+
+    @property
     def change(self) -> MetricChange | Traffic:
         """What the check says."""
         return self.verdict.checks[self.check].found
 
-    def document(self, pipeline: Pipeline, silent: Sequence[Silence]) -> dict[str, Any]:
-        """As ``/api/alerts`` shows it."""
+    def is_like(self, other: _Firing) -> bool:
+        """Whether it is about the same metric, and what the same check says of it."""
+        is_same = self.verdict.alert.metric == other.verdict.alert.metric
+        return is_same and self.check == other.check
+
+    def is_within(self, other: _Firing) -> bool:
+        """Whether its segment is a part of another one's."""
+        return self.is_like(other) and self.own.items() > other.own.items()
+
+    def overlaps(self, other: _Firing) -> bool:
+        """Whether an event may belong to both segments."""
+        pairs = other.own.items()
+        return self.is_like(other) and all(self.own.get(n, v) == v for n, v in pairs)
+
+    @property
+    def _missing(self) -> tuple[float, int | None]:
+        """How many of the numerator are usual where none came, and since when: in the newest panes,
+        or else in the window."""
+        found, nothing = self.verdict.metric.found, self.verdict.nothing
+        if not isinstance(found, MetricChange) or self.ratio.form != "percent":
+            return 0.0, None
+        usual = found.baseline or 0.0
+        if nothing is not None and usual * nothing.support >= LEAST_EXPECTED:
+            return usual * nothing.support, nothing.since_ms
+        return (usual * found.support, None) if found.value == 0 else (0.0, None)
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether its events look lost: none came of as many as cannot be missing by chance."""
+        return self.check == CHECKS[0].name and self._missing[0] >= LEAST_EVENTS
+
+    def document(
+        self, pipeline: Pipeline, silent: Sequence[Silence], beside: _Firing | None = None
+    ) -> dict[str, Any]:
+        """As ``/api/alerts`` shows it. ``beside``: a segment whose events look lost."""
         what, where = self._what(), ", ".join(f"{n} {v}" for n, v in self.own.items())
         return {
             "alert": self.verdict.alert.name,
             "segment": dict(zip(self.dimensions, self.verdict.segment, strict=True)),
-            "name": ", ".join(self.own.values()) or "all together",
+            "name": self.name,
             "where": where or "all together",
             "check": self.check,
             "status": self.change.status,
@@ -118,7 +171,8 @@ class _Firing:
             "headline": what,
             "size": self._size(),
             "evidence": self._evidence(pipeline, silent),
-            "likely": self._likely(pipeline),
+            "likely": self._likely(pipeline, beside),
+            "nothing_since_ms": self._missing[1],
         }
 
     def _what(self) -> str:
@@ -160,7 +214,7 @@ class _Firing:
         ]
         return [*lines, pipeline.words]
 
-    def _likely(self, pipeline: Pipeline) -> str:
+    def _likely(self, pipeline: Pipeline, beside: _Firing | None) -> str:
         """What it looks like, as far as numbers show."""
         if problems := pipeline.problems:
             return f"look at the data first: {'; '.join(problems)}"
@@ -169,13 +223,13 @@ class _Firing:
             return "traffic has moved, too: look for lost impressions, or for fewer visitors"
         if found.status is Status.NO_TRAFFIC:
             return "nothing comes: look for lost impressions, or for a surface that is off"
-        assert isinstance(found, MetricChange)
-        expected = (found.baseline or 0) * found.support
-        if found.value == 0 and self.ratio.form == "percent" and expected >= LEAST_EVENTS:
+        if self.is_lost:
             return (
-                f"looks like lost events: not one of about {expected:,.0f} that are usual came, "
-                "with traffic as it is"
+                f"looks like lost events: not one of about {self._missing[0]:,.0f} usual ones "
+                "came, with traffic as it is"
             )
+        if beside is not None:
+            return f"events of {beside.name} look lost, which explains most of it"
         return "the pipeline is healthy: looks like a real change"
 
     def loss(self, watched: Sequence[AlertVerdict]) -> float:

@@ -187,6 +187,6 @@ def test_a_first_week_that_is_not_stored_any_more_is_said() -> None:
         assert everything.checks["reference"].status == "no baseline"
         reasons.append(everything.checks["reference"].found.reason)
     assert reasons == [
-        "the first week has left, or is about to leave, the 400 days that are kept: set a date",
+        "the first week has left, or will soon leave, the 400 days that are kept: set a date",
         "nothing was counted in the reference week",
     ]

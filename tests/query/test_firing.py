@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from streamer.metrics.catalogue import Catalogue
+from streamer.query.alerts import NothingSince
 from streamer.query.checks import AlertVerdict, CheckVerdict
 from streamer.query.firing import Pipeline, firing_documents
 from streamer.query.silence import Silence
@@ -59,6 +60,39 @@ def test_a_line_says_what_and_at_least_how_much() -> None:
         HEALTHY.words,
     ]
     assert found["likely"].startswith("looks like lost events: not one of about 15 ")
+
+
+def part(segment: Any, share: float, change: float, value: float = 0.003) -> AlertVerdict:
+    """Of a segment with a share of the whole's traffic."""
+    support = round(28_360 * share)
+    found = replace(
+        *(GONE,), value=value, change=change, support=support, expected_support=float(support)
+    )
+    return verdict(found, segment=segment)
+
+
+def test_what_a_narrower_segment_explains_stands_below_it() -> None:
+    whole = part(("all", "all"), 1.0, -0.4)
+    women = part(WOMEN, 0.38, -1.0, value=0.0)
+    men = part(("all", "men"), 0.3, -0.1)
+    found = documents(whole, men, women, whole)
+    assert [each["name"] for each in found] == ["women", "men", "all together"]
+    lost, healthy, beside = (each["likely"] for each in found)
+    assert lost.startswith("looks like lost events: not one of about 64 usual ones came")
+    assert healthy == "the pipeline is healthy: looks like a real change"  # other people
+    assert beside == "events of women look lost, which explains most of it"
+
+
+def test_clicks_that_stopped_within_the_window_look_lost_since_then() -> None:
+    half = replace(GONE, value=0.003, change=-0.5)
+    stopped = replace(verdict(half), nothing=NothingSince(1_000, 2000))
+    (found,) = documents(stopped)
+    assert found["likely"].startswith("looks like lost events: not one of about 12 usual ones")
+    assert found["nothing_since_ms"] == 1_000
+    few = replace(verdict(half), nothing=NothingSince(1_000, 1000))
+    (found,) = documents(few)
+    assert found["likely"] == "the pipeline is healthy: looks like a real change"
+    assert found["nothing_since_ms"] is None
 
 
 @pytest.mark.parametrize(
@@ -118,7 +152,7 @@ def test_what_has_lost_most_stands_first_and_what_is_fine_not_at_all() -> None:
         verdict(whole, segment=("all", "all")),
         verdict(fine, segment=("all", "men")),
     ]
-    assert [each["name"] for each in documents(*watched)] == ["all together", "women", "kids"]
+    assert [each["name"] for each in documents(*watched)] == ["women", "all together", "kids"]
 
 
 def test_a_pipeline_that_read_nothing_says_so() -> None:

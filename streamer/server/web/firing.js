@@ -99,7 +99,7 @@ export function setBadge(id, text, words, kind) {
 }
 
 /** Since when, in words, and the mark before; "" until they are known. */
-function sinceOf({ alert, segment, check }) {
+function sinceOf({ alert, segment, check, nothing_since_ms: nothing }) {
   const history = knownHistory(alert);
   const own = history?.segments.find((each) => segmentText(each.segment) === segmentText(segment));
   const span = own?.spans.findLast((each) => each.check === check && each.until_ms === null);
@@ -107,7 +107,8 @@ function sinceOf({ alert, segment, check }) {
     return { since: "", mark: "" };
   }
   const isBefore = span.from_ms === history.from_ms;
-  const onset = check === "metric" ? (own.strip?.since_ms ?? span.from_ms) : span.from_ms;
+  const seen = check === "metric" ? (own.strip?.since_ms ?? span.from_ms) : span.from_ms;
+  const onset = Math.min(seen, nothing ?? seen);
   const text = format.since(Math.min(onset, span.from_ms), history.at_ms);
   const proved = onset < span.from_ms && !isBefore ? `, proved since ${format.moment(span.from_ms)}` : "";
   const begin = isBefore && onset >= span.from_ms ? `before ${text}` : text + proved;
