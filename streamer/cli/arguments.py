@@ -128,10 +128,11 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 def _not_understood(word: str, command: argparse.ArgumentParser) -> str:
     """What is wrong with a word that a command does not know."""
     see = f"see `{command.prog} --help`"
-    if not word.startswith("-"):
-        return f"{word!r} is one argument too many; {see}"
-    given = word.partition("=")[0]
     options = [name for action in command._actions for name in action.option_strings]
+    if not word.startswith("-"):
+        hint = "a file is named by --file; " if "--file" in options else ""
+        return f"{word!r} is one argument too many; {hint}{see}"
+    given = word.partition("=")[0]
     close = nearest(given, [name for name in options if name.startswith("--")])
     return f"no option {given!r}: {f'did you mean {close!r}? ' if close else ''}{see}"
 

@@ -11,7 +11,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
+from streamer.cli.read_table import looked_at
 from streamer.cli.rejection_report import RejectionReport
+from streamer.ingest.read_sample import ReadSample
+from streamer.query.what_was_read import missing_arms
 from streamer.settings.model import Settings
 from streamer.sources.files import FileSource, Line
 from streamer.sources.replay import Dead, Replay
@@ -61,12 +64,16 @@ def replayed(
     change: Callable[[FileSource, Settings], Iterable[list[Line]]] | None = None,
 ) -> tuple[Replay, int]:
     """The engine after these files, and an exit code: 1 where most of their lines are no events.
-    What was refused is said on stderr. ``change``: what makes other lines of theirs."""
+    What was refused is said on stderr, and which experiments have no arm. ``change``: what makes
+    other lines of theirs."""
     source, refused = FileSource(files, settings), RejectionReport(settings)
 
     def on_dead(dead: Dead) -> None:
         refused.add(dead.topic, dead.value, dead.reason)
 
-    replay = Replay(settings, on_dead=on_dead)
-    feed(replay, source, None if change is None else change(source, settings))
+    replay, sample = Replay(settings, on_dead=on_dead), ReadSample(settings)
+    own = change(source, settings) if change else looked_at(source, sample, settings)
+    feed(replay, source, own)
+    for missing in () if change else missing_arms(settings, sample):
+        print(f"streamer: {missing}", file=sys.stderr)
     return replay, refused.report(replay.lines, replay.accepted, is_strict=False, files=files)

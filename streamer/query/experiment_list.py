@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -274,6 +275,11 @@ def _row(settings: Settings, each: ListedExperiment) -> dict[str, Any]:
         return row
     comparison, primary = each.comparison, each.primary
     discovery = each.discoveries.get(comparison.arm)
+    guardrails = {
+        metric.name: [c.verdict.outcome for c in metric.found.comparisons]
+        for metric in readout.metrics
+        if metric.role == "guardrail"
+    }
     return row | {
         "pill": msgspec.to_builtins(advice_pill(msgspec.to_builtins(advice))),
         "advice": advice.words,
@@ -294,21 +300,8 @@ def _row(settings: Settings, each: ListedExperiment) -> dict[str, Any]:
         "scale": comparison.verdict.scale,
         "lift": msgspec.to_builtins(comparison.shown),
         "verdict": comparison.verdict.outcome,
-        "guardrails": {
-            metric.name: [c.verdict.outcome for c in metric.found.comparisons]
-            for metric in readout.metrics
-            if metric.role == "guardrail"
-        },
-        "guardrails_held": msgspec.to_builtins(
-            guardrails_held(
-                [
-                    c.verdict.outcome
-                    for metric in readout.metrics
-                    if metric.role == "guardrail"
-                    for c in metric.found.comparisons
-                ]
-            )
-        ),
+        "guardrails": guardrails,
+        "guardrails_held": msgspec.to_builtins(guardrails_held(list(chain(*guardrails.values())))),
         "is_split_wrong": primary.found.split.is_wrong,
         "split_pvalue": primary.found.split.p_value,
         "discovery": None

@@ -238,9 +238,10 @@ def _when(found: ExperimentReadout) -> str:
 
 def _split_words(split: Split) -> str:
     total = sum(split.users.values())
+    if not total:
+        return f"No user was in an arm yet ({', '.join(split.users)})."
     shares = "; ".join(
-        f"{arm} {percent(users / total) if total else 'no users'}, "
-        f"planned {percent(split.expected[arm])}"
+        f"{arm} {percent(users / total)}, planned {percent(split.expected[arm])}"
         for arm, users in split.users.items()
     )
     p = f"{p_words(split.p_value)} at any time, {p_words(split.p_value_fixed)} at a single look"

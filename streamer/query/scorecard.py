@@ -551,7 +551,8 @@ def _split(primary: Document) -> Fact:
     total = sum(its["users"].values())
     shares = " : ".join(f"{100 * n / total:.1f}" if total else "–" for n in its["users"].values())
     planned = " : ".join(number(100 * p).removesuffix(".0") for p in its["expected"].values())
-    return Fact("Split", f"{shares}, planned {planned}", BAD if its["is_wrong"] else GOOD)
+    kind = BAD if its["is_wrong"] else GOOD if total else OPEN
+    return Fact("Split", f"{shares}, planned {planned}", kind)
 
 
 def _guardrails(found: Document) -> Fact | None:
@@ -610,8 +611,11 @@ def _health(found: Document, primary: Document) -> Iterator[Fact]:
     its, titles = primary["split_test"], {m["name"]: m["title"] for m in found["metrics"]}
     users = " : ".join(f"{n:,}" for n in its["users"].values())
     how = "not as planned" if its["is_wrong"] else "as planned"
-    kind = BAD if its["is_wrong"] else GOOD
-    yield Fact("Split", f"{users}, {how} ({p_words(its['p_value'])})", kind)
+    if sum(its["users"].values()):
+        kind = BAD if its["is_wrong"] else GOOD
+        yield Fact("Split", f"{users}, {how} ({p_words(its['p_value'])})", kind)
+    else:
+        yield Fact("Split", "no user was in an arm yet", OPEN)
     several, ratio = found["users_in_several_arms"], found["users_in_several_arms_ratio"]
     text = f"{several:,} ({share(ratio)}), left out of all days" if several else "none"
     yield Fact("Users in more than one arm", text, WARN if ratio >= 0.01 else GOOD)

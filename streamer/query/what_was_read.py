@@ -208,7 +208,7 @@ def _of_kinds(
         yield Implausible(what, "add theirs, or correct feedback in [sources.kind]")
     if conversions is not None and not conversions.valued:
         yield from _without_value(settings, list(conversions.logs), conversions.counted)
-    yield from _of_arms(settings, sample)
+    yield from missing_arms(settings, sample)
     yield from _of_fields(settings, sample, by_kind)
     if shown is not None and clicks is None and sample.clicked_at:
         places = ", ".join(sorted(sample.clicked_at)[:_MOST_VALUES])
@@ -302,7 +302,7 @@ def _wants_value(settings: Settings, log: str) -> bool:
     return said is not False and (said is not None or not source.is_own)
 
 
-def _of_arms(settings: Settings, sample: ReadSample) -> Iterator[Implausible]:
+def missing_arms(settings: Settings, sample: ReadSample) -> Iterator[Implausible]:
     """Experiments that have begun, of which no event has an arm."""
     today = datetime.fromtimestamp(sample.last_ms / 1000, UTC).date()
     for experiment in settings.experiments:

@@ -28,8 +28,9 @@ class Alert(Section, frozen=True):
     window: str = "1h"
     """Length of the window: 10m to 24h, dividing a day evenly."""
     segments: tuple[str, ...] = ()
-    """Dimensions whose values are watched one by one, in addition to everything together. They
-    explain changes."""
+    """Dimensions whose values are watched: of one dimension each value, of several each combination
+    of their values; and everything together. To watch two dimensions each for itself, write two
+    alerts. They explain changes."""
     crossings: bool = False
     """Whether to search all dimensions, alone and crossed, for the values that moved."""
     drop: float = 0.1

@@ -237,9 +237,18 @@ def test_the_replays_of_the_readme(tmp_path: Path) -> None:
     assert (tmp_path / "refused.jsonl").read_text() == ""
     with_settings = done(tmp_path, "replay", "events.ndjson", "-c", "streamer.toml", "--strict")
     assert "impressions" in with_settings
+    test = 'control = "A"\nsplit = { A = 1, B = 1 }\nstart = 2023-11-14\n'
+    with open(tmp_path / "streamer.toml", "a", encoding="utf-8") as settings:
+        settings.write(f'[[experiments]]\nname = "x"\ndimension = "variant"\n{test}')
+    (readout,) = (words for words in commands() if words[0] == "readout")
+    assert "1 experiment" in done(tmp_path, *readout)
+    (view,) = (words for words in commands() if words[0] == "view")
+    with running(tmp_path / "view.txt", *view, "--port=0"):
+        url = said_by(tmp_path / "view.txt", r"(http://[\d.:]+)/")[1]
+        assert json.loads(fetched(f"{url}/api/experiments"))["experiments"][0]["name"] == "x"
 
 
 def test_every_command_of_the_readme_is_run() -> None:
     """Those of make and docker compose: .ci/run, tests/system/test_stack.py."""
-    run = {"produce", "check", "run", "export", "inspect", "replay", "init"}
+    run = {"produce", "check", "run", "export", "inspect", "replay", "init", "view", "readout"}
     assert {words[0] for words in commands()} == run

@@ -415,8 +415,8 @@ def _reason(status: Status, rule: ChangeRule, found: MetricChange) -> str:
         return f"{text}: worse, but not proved beyond the tolerated {tolerated}"
     what = "fall" if rule.higher_is_better else "rise"
     is_little = status is Status.TOO_LITTLE
-    why = "there is too little traffic" if is_little else "past days differ too much"
-    return f"{text}: {why} to rule out a {what} of {tolerated}"
+    why = "too few events" if is_little else "past days differ too much"
+    return f"{text}: {why} to prove a {what} of {tolerated}, or to rule it out"
 
 
 def size_text(change: float) -> str:

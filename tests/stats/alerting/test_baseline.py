@@ -81,7 +81,7 @@ def test_lower_can_be_better() -> None:
     assert compare(window(dice, 0.03, 20_000), past, rule).status == Status.WITHIN
     little = compare(window(dice, 0.05, 1000), past, rule)
     assert little.status == Status.TOO_LITTLE
-    assert little.reason.endswith("there is too little traffic to rule out a rise of 10%")
+    assert little.reason.endswith("too few events to prove a rise of 10%, or to rule it out")
 
 
 def test_of_few_events_nothing_is_said() -> None:
@@ -222,10 +222,12 @@ def test_it_is_said_whether_traffic_or_the_days_are_to_blame() -> None:
     past = [window(dice, ctr, 20_000) for ctr in (0.03, 0.07, 0.04, 0.06, 0.05)]
     unlike = compare(window(dice, 0.05, 20_000), past, RULE)
     assert unlike.status == Status.DAYS_DIFFER
-    assert unlike.reason.endswith("past days differ too much to rule out a fall of 10%")
+    assert unlike.reason.endswith(
+        "past days differ too much to prove a fall of 10%, or to rule it out"
+    )
     few = compare(window(dice, 0.05, 200), days(dice, 20_000), RULE)
     assert few.status == Status.TOO_LITTLE
-    assert few.reason.endswith("there is too little traffic to rule out a fall of 10%")
+    assert few.reason.endswith("too few events to prove a fall of 10%, or to rule it out")
 
 
 def test_little_traffic_is_not_blamed_on_days() -> None:
