@@ -86,6 +86,7 @@ export class Header {
     this.#oldNote = isPast ? `Values ${when}, ${format.span(age(health))} ago.` : "";
     document.body.classList.toggle("past", isPast);
     const live = health.files.length ? "Windows at the end of the file" : "Live windows";
+    byId("pause").hidden = health.files.length > 0;
     setText(byId("live-title"), isPast ? `Windows ${when}` : live);
     setNote(byId("about"), health.about);
     setNote(byId("health-note"), remarks(health));

@@ -167,7 +167,7 @@ def test_axe_finds_nothing(page: Browser, told: Demo, scheme: str, width: int) -
 
 def test_axe_would_find_something(page: Browser, told: Demo) -> None:
     open_page(page, told)
-    page.run("document.querySelector('#pause').textContent = ''")
+    page.run("document.querySelector('#copy-link').textContent = ''")
     assert [rule for rule, _ in page.lacks()] == ["button-name"]
 
 

@@ -257,7 +257,7 @@ def test_a_row_is_an_experiment(shown: Browser, site: Site) -> None:
         "",
         found["guardrails_held"]["text"],
         count(found["users"]),
-        str(found["days"]),
+        f"{found['days']} of about {found['days_in_all']}",
         "✓ as planned",
     ]
     dot = shown.run("return document.querySelector('#experiments-table circle').getAttribute('cx')")
