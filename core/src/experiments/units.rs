@@ -448,7 +448,7 @@ impl Units {
 
 /// Sums over the units of all partitions.
 #[derive(Debug)]
-pub struct UnitSums {
+pub struct UnitTotals {
     specs: Vec<UnitSpec>,
     key: HashKey,
     dimensions: usize,
@@ -472,7 +472,7 @@ const UNBOUNDED: RowLimit = RowLimit {
     of_a_user: u32::MAX,
 };
 
-impl UnitSums {
+impl UnitTotals {
     /// `bits`: of each unit the samples of all partitions, values and rows.
     pub fn new(
         specs: Vec<UnitSpec>,

@@ -34,7 +34,7 @@ type UnitSumsRow<'py> = (
 /// Adds up the rows of units of all partitions, and makes sums over units of them.
 #[pyclass(module = "streamer._core")]
 pub struct UnitSums {
-    sums: units::UnitSums,
+    sums: units::UnitTotals,
 }
 
 #[pymethods]
@@ -45,7 +45,7 @@ impl UnitSums {
         let spec: UnitSumsSpec = serde_json::from_slice(spec)
             .map_err(|error| PyValueError::new_err(format!("spec of units: {error}")))?;
         let place = (spec.hash_key, spec.dimensions);
-        let sums = units::UnitSums::new(spec.units, place, spec.bits);
+        let sums = units::UnitTotals::new(spec.units, place, spec.bits);
         Ok(Self {
             sums: sums.map_err(PyValueError::new_err)?,
         })
