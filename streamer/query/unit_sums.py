@@ -16,7 +16,7 @@ from streamer._core import UnitSums as CoreUnitSums
 from streamer.encoding.limbs import Columns
 from streamer.ingest.spec import units
 from streamer.metrics.compared_metrics import ExperimentMeasures
-from streamer.settings import limits
+from streamer.query.sparing import Sparing
 from streamer.settings.model import Settings
 from streamer.state.experiment_sums import ExperimentSums
 from streamer.state.snapshot import View
@@ -44,15 +44,13 @@ class UnitReading:
 
 
 class UnitReadings:
-    """Those of all units. They are made again where rows changed; if that takes long, no more often
-    than that it takes one in ``limits.READOUT_PARTS`` of the time."""
+    """Those of all units. They are made again where rows changed, sparingly."""
 
     def __init__(self, clock: Callable[[], float] | None = None) -> None:
         """``clock``: seconds; without one they are made whenever rows changed."""
-        self._clock = clock or (lambda: 0.0)
+        self._sparing = Sparing(clock)
         self._of: list[weakref.ref[UnitRows]] = []
         self._found: Mapping[Unit, UnitReading] = {}
-        self._made_at = self._seconds = 0.0
 
     def of(
         self, settings: Settings, measures: ExperimentMeasures, views: Sequence[View]
@@ -61,18 +59,14 @@ class UnitReadings:
         rows = [view.units for view in views if view.units is not None]
         if not measures.by_unit or not rows:
             return {}
-        is_long = self._seconds > limits.READOUT_SECONDS
-        pause = limits.READOUT_PARTS * self._seconds if is_long else 0.0
-        begun = self._clock()
         same = len(rows) == len(self._of) and all(
             known() is now for known, now in zip(self._of, rows, strict=True)
         )
-        if same or (self._found and begun - self._made_at < pause):
+        if same or (self._found and not self._sparing.may_begin):
             return self._found
-        self._found = unit_readings(settings, measures, rows)
+        with self._sparing.timed():
+            self._found = unit_readings(settings, measures, rows)
         self._of = [weakref.ref(each) for each in rows]
-        self._made_at = self._clock()
-        self._seconds = self._made_at - begun
         return self._found
 
 
