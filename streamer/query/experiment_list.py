@@ -13,7 +13,7 @@ import msgspec
 from streamer import formatting
 from streamer.encoding.limbs import Columns
 from streamer.errors import UsageError
-from streamer.query.experiment_metrics import MetricReadout, plan_of, rule_of
+from streamer.query.experiment_metrics import MetricReadout, focus_of, plan_of, rule_of
 from streamer.query.experiments import ExperimentReadout, StoredExperiment
 from streamer.query.lift_scale import LiftScale
 from streamer.query.readout_document import shown
@@ -25,7 +25,7 @@ from streamer.query.scorecard import (
     lift_of,
     side,
 )
-from streamer.settings import limits
+from streamer.query.sparing import Sparing
 from streamer.settings.model import Settings
 from streamer.settings.names import nearest
 from streamer.stats.experiments.discoveries import Candidate, Discovery, candidate, discoveries
@@ -72,10 +72,11 @@ class ListedExperiment:
     @property
     def comparison(self) -> Comparison:
         """The treatment that the recommendation is about, or else the one that is best so far."""
-        found, comparisons = self.readout.recommendation, self.primary.found.comparisons
-        named = [each for each in comparisons if found is not None and each.arm == found.arm]
-        sign = 1 if self.primary.direction == "higher" else -1
-        return max(named or comparisons, key=lambda each: sign * (each.absolute.value or 0.0))
+        advice = self.readout.recommendation
+        by_arm = {each.arm: each for each in self.primary.found.comparisons}
+        lifts = {arm: each.absolute.value for arm, each in by_arm.items()}
+        advised = None if advice is None else advice.arm
+        return by_arm[focus_of(advised, lifts, self.primary.direction)]
 
 
 def listed(
@@ -106,34 +107,28 @@ class _Kept:
 
 
 class Readouts:
-    """The readouts of all experiments. They are made again where sums changed; if that takes long,
-    no more often than that it takes one in ``limits.READOUT_PARTS`` of the time."""
+    """The readouts of all experiments. They are made again where sums changed, sparingly."""
 
     def __init__(self, clock: Callable[[], float] | None = None) -> None:
         """``clock``: seconds; without one they are made whenever sums changed."""
-        self._clock = clock or (lambda: 0.0)
+        self._sparing = Sparing(clock)
         self._kept: dict[str, _Kept] = {}
         self._found: dict[str, ExperimentReadout] = {}
         self.discoveries: Sequence[Discovery] = ()
         """Of all treatments, where a false discovery rate is set."""
-        self._made_at = self._seconds = 0.0
 
     def of(
         self, settings: Settings, stored: Mapping[str, StoredExperiment]
     ) -> Mapping[str, ExperimentReadout]:
         """Name → readout."""
-        is_long = self._seconds > limits.READOUT_SECONDS
-        pause = limits.READOUT_PARTS * self._seconds if is_long else 0.0
-        begun = self._clock()
-        if self._found and begun - self._made_at < pause:
+        if self._found and not self._sparing.may_begin:
             return self._found
-        found = {name: self._read(name, its) for name, its in stored.items()}
-        self._kept = {name: self._kept[name] for name in stored}
-        rate = settings.experiments_defaults.false_discovery_rate
-        self.discoveries = () if rate is None else discovered(stored, found, rate)
-        self._found = dict(_with_discoveries(found, self.discoveries))
-        self._made_at = self._clock()
-        self._seconds = self._made_at - begun
+        with self._sparing.timed():
+            found = {name: self._read(name, its) for name, its in stored.items()}
+            self._kept = {name: self._kept[name] for name in stored}
+            rate = settings.experiments_defaults.false_discovery_rate
+            self.discoveries = () if rate is None else discovered(stored, found, rate)
+            self._found = dict(_with_discoveries(found, self.discoveries))
         return self._found
 
     def _read(self, name: str, stored: StoredExperiment) -> ExperimentReadout:

@@ -100,6 +100,20 @@ class MetricReadout:
                 yield f"Lift of {comparison.arm} by days since a user's exposure: {said}."
 
 
+def focus_of(advised: str | None, lifts: Mapping[str, float | None], direction: str) -> str:
+    """The treatment to look at: the one that is advised, or else the one that is best so far.
+    ``lifts``: the absolute ones, by treatment.
+
+    >>> lifts = {"B": 0.1, "C": None}
+    >>> focus_of(None, lifts, "higher"), focus_of("C", lifts, "higher")
+    ('B', 'C')
+    """
+    if advised in lifts:
+        return str(advised)
+    sign = 1 if direction == "higher" else -1
+    return max(lifts, key=lambda arm: sign * (lifts[arm] or 0.0))
+
+
 def lift_words(comparison: readout.Comparison) -> str:
     """A lift and its interval at any time."""
     lift = comparison.shown
@@ -136,7 +150,8 @@ def compared(
             )
             for metric in family
         ]
-        for metric, its in zip(family, readout.compare_family(plan, judged), strict=True):
+        all_found = readout.compare_family(plan, judged)
+        for metric, (_, arms), its in zip(family, judged, all_found, strict=True):
             forecasts = {}
             if past is not None:
                 forecasts = _forecasts(past.growth, earlier[metric.name], its)
@@ -156,7 +171,7 @@ def compared(
                 counted=ratios[metric.name].counted,
                 largest=_largest(trial, metric.name, sums),
                 ages=_ages(experiment, plan, trial, ratios[metric.name], sums),
-                denominator=_denominator(trial, ratios[metric.name], sums),
+                denominator=_denominator(ratios[metric.name], arms),
             )
     return [found[metric.name] for metric in experiment.metrics]
 
@@ -236,12 +251,10 @@ def _ages(
     }
 
 
-def _denominator(
-    trial: CompiledExperiment, ratio: ComparedRatio, sums: CumulatedSums
-) -> int | None:
+def _denominator(ratio: ComparedRatio, arms: Mapping[str, ArmSums]) -> int | None:
     if ratio.parts or ratio.percentile is not None:
         return None
-    return sum(int(its.y) for its in by_arm(trial, ratio, sums).values())
+    return sum(int(its.y) for its in arms.values())
 
 
 def _largest(trial: CompiledExperiment, name: str, sums: CumulatedSums) -> dict[str, Largest]:

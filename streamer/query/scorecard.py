@@ -18,6 +18,7 @@ from streamer.formatting import (
     two_digits,
     value_text,
 )
+from streamer.query.experiment_metrics import focus_of
 from streamer.query.readout_document import Document
 from streamer.stats.experiments.recommendation import DISTRUST, Action
 from streamer.stats.experiments.verdict import Outcome, Scale
@@ -230,11 +231,8 @@ def _primary(found: Document) -> Document:
 def _focus(found: Document) -> str:
     """The treatment that is advised, or else the best so far."""
     advice, primary = found["recommendation"], _primary(found)
-    if advice is not None and advice["arm"]:
-        return str(advice["arm"])
-    sign = 1 if primary["direction"] == "higher" else -1
-    best = max(primary["comparisons"], key=lambda c: sign * (c["absolute"]["value"] or 0.0))
-    return str(best["arm"])
+    lifts = {each["arm"]: each["absolute"]["value"] for each in primary["comparisons"]}
+    return focus_of(None if advice is None else advice["arm"], lifts, primary["direction"])
 
 
 def _comparison(metric: Document, arm: str) -> Document:
