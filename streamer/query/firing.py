@@ -72,7 +72,7 @@ def firing_documents(
 ) -> list[dict[str, Any]]:
     """A document for each segment of which a check is bad: the one first that has lost most beside
     what narrower ones explain. ``names``: of the dimensions."""
-    found: dict[tuple[str, str, tuple[str, ...]], _Firing] = {}
+    found: dict[tuple[str, str, tuple[str, ...]], tuple[float, _Firing]] = {}
     for verdict in watched:
         bad = [
             check for check in CHECKS if (v := verdict.checks.get(check.name)) and v.status.is_bad
@@ -80,10 +80,11 @@ def firing_documents(
         if bad:
             of = _Firing(verdict, bad[0].name, ratios[verdict.alert.metric], names)
             key = (verdict.alert.metric, of.check, verdict.segment)
-            if key not in found or of.loss(watched) > found[key].loss(watched):
-                found[key] = of  # two alerts may watch the same
-    every = list(found.values())
-    losses = {id(of): of.loss(watched) for of in every}
+            loss = of.loss(watched)
+            if key not in found or loss > found[key][0]:
+                found[key] = loss, of  # two alerts may watch the same
+    every = [of for _, of in found.values()]
+    losses = {id(of): loss for loss, of in found.values()}
 
     def unexplained(of: _Firing) -> float:
         narrower = [losses[id(each)] for each in every if each.is_within(of)]
