@@ -92,23 +92,23 @@ class ExperimentsApi:
         """The readout of one experiment, and how its lifts stood at the end of each day; ``by`` a
         dimension: a readout for each of its values."""
         name = request.match_info["name"]
-        stored, _ = await self._stored()
+        stored, updates = await self._stored()
         if name not in stored:
             return error_answer(404, unknown_experiment(name, stored))
         if unknown := set(request.query) - {"by", "across"}:
             refusal = f"unknown parameter {min(unknown)!r}: {request.path} takes 'by' or 'across'"
             return error_answer(400, refusal)
         if "across" in request.query:
-            return await self._across(stored, name, request.query["across"])
+            return await self._across(stored, (name, request.query["across"]), updates)
         if "by" in request.query:
-            return await self._explored_by(stored[name], request.query.getall("by"))
+            return await self._explored_by(stored[name], request.query.getall("by"), updates)
         return json_answer(await self._whole(name))
 
     async def page(self, request: web.Request) -> web.Response:
         """The scorecard of an experiment. ``by``: with a dimension that it is explored by; ``arm``:
         the treatment to look at."""
         name = request.match_info["name"]
-        stored, _ = await self._stored()
+        stored, updates = await self._stored()
         if wrong := _not_asked(stored, name, request.query):
             return failure(request, 404 if name not in stored else 400, wrong)
         experiment, by, busy = stored[name].experiment, request.query.get("by"), ""
@@ -116,7 +116,8 @@ class ExperimentsApi:
         if by is not None:
             if wrong := not_explored(experiment, by, self.settings.dimension_names):
                 return failure(request, 400, f"by = {by[: limits.MAX_FOUND_CHARS]!r}: {wrong}")
-            found = await self._by(stored[name], by) if not stored[name].starts_later else None
+            is_begun = not stored[name].starts_later
+            found = await self._by(stored[name], by, updates) if is_begun else None
             busy = "" if found is not None else _BUSY
             explorations = [] if found is None else [msgspec.json.decode(found)]
         card = scorecard(await self._whole(name), explorations, request.query.get("arm"))
@@ -168,7 +169,9 @@ class ExperimentsApi:
         units = self.exporter.units
         return stored_experiments(self.settings, measures, reader.views, units), reader.updates
 
-    async def _explored_by(self, stored: StoredExperiment, asked: list[str]) -> web.Response:
+    async def _explored_by(
+        self, stored: StoredExperiment, asked: list[str], updates: int
+    ) -> web.Response:
         """The exploration by the dimension that is asked for, or why there is none."""
         if len(asked) > 1:
             return error_answer(400, f"by is given {len(asked)} times: give it once")
@@ -177,10 +180,9 @@ class ExperimentsApi:
             return error_answer(400, f"by = {by[: limits.MAX_FOUND_CHARS]!r}: {wrong}")
         if stored.starts_later:
             return error_answer(400, stored.starts_later)
-        return _answer(await self._by(stored, by))
+        return _answer(await self._by(stored, by, updates))
 
-    async def _by(self, stored: StoredExperiment, by: str) -> msgspec.Raw | None:
-        _, updates = await self._stored()
+    async def _by(self, stored: StoredExperiment, by: str, updates: int) -> msgspec.Raw | None:
         key = (stored.experiment.name, by)
         return await self._of_rows(key, updates, lambda: self._explore(stored, by))
 
@@ -200,9 +202,10 @@ class ExperimentsApi:
         return _answer(await self._of_rows(("", "pairs"), updates, make))
 
     async def _across(
-        self, stored: Mapping[str, StoredExperiment], name: str, across: str
+        self, stored: Mapping[str, StoredExperiment], both: tuple[str, str], updates: int
     ) -> web.Response:
         """Whether the lifts of an experiment depend on the arm in another one."""
+        name, across = both
         if across not in stored or across == name:
             refusal = unknown_experiment(across[: limits.MAX_FOUND_CHARS], stored)
             return error_answer(
@@ -221,7 +224,6 @@ class ExperimentsApi:
             made = await asyncio.to_thread(interaction_document, one, two, sums)
             return msgspec.Raw(msgspec.json.encode(made))
 
-        _, updates = await self._stored()
         return _answer(await self._of_rows((name, f"across {across}"), updates, make))
 
     async def _of_rows(
