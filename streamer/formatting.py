@@ -157,8 +157,7 @@ def difference(form: str, value: float) -> str:
     """
     scaled = 100 * value if form == "percent" else value
     unit = {"percent": " points", "seconds": " s"}.get(form, "")
-    text = number(scaled)
-    return f"{'+' * (scaled > 0 and text != '0')}{text}{unit}"
+    return f"{signed(scaled)}{unit}"
 
 
 def _fixed(value: float, decimals: int) -> str:

@@ -5,13 +5,13 @@ The page is made of ``docs/operations.md`` by ``python -m streamer.cli.reference
 
 from __future__ import annotations
 
-import base64
 import functools
-import hashlib
 import re
 from importlib.resources import files
 
 from aiohttp import web
+
+from streamer.server.web import source_of
 
 PATH = "/runbooks"
 NAME = "runbooks.html"
@@ -32,8 +32,7 @@ async def _serve(request: web.Request) -> web.Response:
 def _page() -> tuple[str, dict[str, str]]:
     """The text and the headers of the answer."""
     text = files("streamer.server").joinpath(NAME).read_text(encoding="utf-8")
-    digests = (hashlib.sha256(style.encode()).digest() for style in _STYLE.findall(text))
-    styles = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
+    styles = " ".join(map(source_of, _STYLE.findall(text)))
     parts = ("default-src 'none'", f"style-src {styles}", "base-uri 'none'", "form-action 'none'")
     policy = "; ".join((*parts, "frame-ancestors 'none'"))
     return text, {"Content-Security-Policy": policy, "Referrer-Policy": "no-referrer"}

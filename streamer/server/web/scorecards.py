@@ -3,10 +3,8 @@ one file, and a table of comma-separated values."""
 
 from __future__ import annotations
 
-import base64
 import csv
 import functools
-import hashlib
 import io
 from collections.abc import Sequence
 
@@ -15,7 +13,7 @@ import jinja2
 from streamer import __version__
 from streamer.query.lift_scale import LiftScale, course, spark
 from streamer.query.scorecard import ForestPlot, Scorecard
-from streamer.server.web import TEMPLATE, contents
+from streamer.server.web import TEMPLATE, contents, source_of
 
 _STYLES = ("style.css", "scorecard.css")
 
@@ -29,8 +27,7 @@ def page(card: Scorecard, explore: Sequence[str] = (), busy: str = "") -> str:
 def report(card: Scorecard, written: str) -> str:
     """One file that needs nothing else. ``written``: when, in words."""
     style = "\n".join(contents()[name].decode() for name in _STYLES)
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    own = {"style": style, "digest": digest, "written": written}
+    own = {"style": style, "style_source": source_of(style), "written": written}
     return _template().render(
         **_shown(card), **own, explore=(), is_frozen=True, version=__version__
     )
