@@ -58,15 +58,15 @@ export function showPositions(root, rows, window) {
 const COLUMNS = [
   { title: "Position", isText: true, texts: (row) => [row.position] },
   { title: "Impressions", texts: (row) => [format.count(row.shown)] },
-  { title: "Click-through rate", texts: (row) => [format.percent(row.rate)], extra: rateBar },
+  { title: "Click-through rate", texts: (row) => [format.percent(row.rate)], extra: () => shareBar((row) => row.rate / row.most) },
 ];
 
-/** A bar as long as the rate; the number beside it says the same. */
-function rateBar() {
+/** A bar as long as a share; the number beside it says the same. `shareOf` is of a row. */
+export function shareBar(shareOf) {
   const rect = shape("rect", { x: 0, y: 1, height: HEIGHT - 2 });
   const box = { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, width: WIDTH, height: HEIGHT };
   const root = shape("svg", { class: "part", "aria-hidden": "true", ...box }, rect);
-  return { root, update: (row) => setAttribute(rect, "width", String((row.rate / row.most) * WIDTH)) };
+  return { root, update: (row) => setAttribute(rect, "width", String(shareOf(row) * WIDTH)) };
 }
 
 function showBins(root, readings, dimensions, window) {

@@ -3,14 +3,14 @@
 
 import { get } from "./api.js";
 import { PREFIX } from "./columns.js";
-import { POSITIONS, positionsOf, showPositions } from "./curves.js";
-import { byId, setAttribute, shape } from "./dom.js";
+import { POSITIONS, positionsOf, shareBar, showPositions } from "./curves.js";
+import { byId } from "./dom.js";
 import { csvButton } from "./download.js";
 import * as format from "./format.js";
 import { fillTable } from "./item_table.js";
 import { queryOf } from "./segments.js";
 
-const [WIDTH, HEIGHT] = [160, 12];
+const LEAST = 1 / 160; // a bar is a line at least
 const STEPS = [
   ["window_impressions", "Impressions"],
   ["window_clicks", "Clicks"],
@@ -69,17 +69,9 @@ function showFunnel(steps, window) {
 const FUNNEL_COLUMNS = [
   { title: "Step", isText: true, texts: (row) => [row.title] },
   { title: "Events", texts: (row) => [format.count(row.count)] },
-  { title: "Of the step before", texts: (row) => [row.before === null ? null : format.percent(row.before)], extra: shareBar },
+  { title: "Of the step before", texts: (row) => [row.before === null ? null : format.percent(row.before)], extra: () => shareBar(({ share }) => Math.min(1, Math.max(LEAST, share))) },
 ];
 const ITEM_COLUMNS = [
   { title: "Of items", isText: true, texts: (row) => [row.title, row.note] },
   { title: "Value", texts: (row) => [row.text] },
 ];
-
-/** A bar as long as the share of impressions, at least a line. */
-function shareBar() {
-  const rect = shape("rect", { x: 0, y: 1, height: HEIGHT - 2 });
-  const box = { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, width: WIDTH, height: HEIGHT };
-  const root = shape("svg", { class: "part", "aria-hidden": "true", ...box }, rect);
-  return { root, update: (row) => setAttribute(rect, "width", String(Math.max(1, Math.min(1, row.share) * WIDTH))) };
-}
