@@ -1,6 +1,7 @@
 //! The class that Python sees: one partition number. Work is done with the interpreter released.
 
 mod arrays;
+pub mod arrow;
 mod feeding;
 pub mod names;
 pub mod records;
