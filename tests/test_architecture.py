@@ -15,7 +15,8 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 FLOORS = (
     *(("_core",), ("errors", "formatting", "notices"), ("encoding",), ("settings",), ("stats",)),
     *(("metrics",), ("kafka",), ("ingest",), ("state",), ("query",), ("worker", "server")),
-    *(("monitoring",), ("sources",), ("testing",), ("app",), ("cli",), ("__main__",)),
+    *(("monitoring",), ("sources",), ("library",), ("testing",), ("app",), ("cli",)),
+    ("__main__",),
 )
 """From the ground up: a room may import from itself and from lower floors. Every folder and every
 file of the package's root is named here."""

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from streamer.cli.read_table import looked_at
 from streamer.cli.rejection_report import RejectionReport
 from streamer.ingest.read_sample import ReadSample
 from streamer.query.what_was_read import missing_arms
 from streamer.settings.model import Settings
 from streamer.sources.files import FileSource, Line
 from streamer.sources.replay import Dead, Replay
+from streamer.sources.sampled import looked_at
 from streamer.sources.synthetic import LiveTraffic
 
 

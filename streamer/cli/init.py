@@ -12,12 +12,12 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from streamer.cli.read_table import looked_at, print_read
+from streamer.cli.read_table import print_read
 from streamer.cli.terminal import console_of, waiting
 from streamer.cli.wizard import Wizard, can_ask
-from streamer.errors import ProposalError, SourceError, StreamerError, UsageError
+from streamer.errors import ProposalError, StreamerError, UsageError
 from streamer.ingest.discovery.proposal import Proposal, propose
-from streamer.ingest.discovery.shapes import FoundRecord, SampledTopic
+from streamer.ingest.discovery.shapes import SampledTopic
 from streamer.ingest.discovery.trying import Tried, decoded_samples, tried
 from streamer.ingest.encoded_samples import as_texts
 from streamer.ingest.read_sample import ReadSample
@@ -25,21 +25,18 @@ from streamer.ingest.record import of_texts, record_decoder, rekeyer
 from streamer.ingest.sampling import sample_last
 from streamer.kafka.admin import quiet
 from streamer.query.what_was_read import WhatWasRead, of_sample
-from streamer.settings import limits
 from streamer.settings.event_fields import ALL_KINDS
 from streamer.settings.load import load
 from streamer.settings.model import Settings
-from streamer.sources.files import FileSource, opened, topic_of
-from streamer.sources.headerless import columns_of
+from streamer.sources.files import FileSource
 from streamer.sources.lines import STDIN
+from streamer.sources.sampled import looked_at, sample_files
 
 _SHOWN = 5
 """Records that are shown as they would be counted."""
 _SHOWN_CHARS = 400
 _REASONS = 5
 _ALWAYS_MS = 2**62
-_SAMPLED_EVERY = 50
-"""Of the lines behind the first half of a sample each so many-th is in it."""
 
 
 def main(args: argparse.Namespace) -> int:
@@ -54,7 +51,7 @@ def main(args: argparse.Namespace) -> int:
     brokers, columns = None, ()
     if args.files:
         columns = tuple(args.columns.split(",")) if args.columns else ()
-        samples = _sample_files(args.files, settings, columns)
+        samples = sample_files(args.files, settings, columns)
         origin = " ".join(Path(file).name for file in args.files)
     else:
         if "debug" not in args:
@@ -70,7 +67,7 @@ def main(args: argparse.Namespace) -> int:
     wizard = Wizard(console_of(is_stderr=True)) if asks else None
     proposal = propose(samples, origin, brokers, wizard)
     if args.files and STDIN not in args.files:  # the settings say which cells are numbers
-        samples = _sample_files(args.files, proposal.settings, columns)
+        samples = sample_files(args.files, proposal.settings, columns)
     with waiting("trying the settings"):
         made = tried(proposal.settings, samples)
     if made.are_too_many_refused:
@@ -188,55 +185,3 @@ def _events(settings: Settings, sample: SampledTopic) -> Iterator[tuple[str, str
                 # Without the id that was made for it.
                 own_event = {name: x for name, x in event if x != made_id}
                 yield ALL_KINDS[kind], msgspec.json.encode(own_event).decode()
-
-
-def _sample_files(
-    paths: Sequence[str], settings: Settings, columns: tuple[str, ...]
-) -> list[SampledTopic]:
-    """Some lines of each file; SourceError where one cannot be read."""
-    found: dict[str, list[FoundRecord]] = {}
-    columns_by_topic: dict[str, tuple[str, ...]] = {}
-    for path in paths:
-        most = limits.DISCOVERED_BYTES // len(paths)
-        topic = topic_of(path)
-        known = columns_by_topic.setdefault(topic, columns or _columns_of(path, settings))
-        lines = found.setdefault(topic, [])
-        lines += (FoundRecord(line) for line in _bounded(_spread(path, settings, known), most))
-    return [
-        SampledTopic(topic, records, columns=columns_by_topic[topic])
-        for topic, records in found.items()
-    ]
-
-
-def _columns_of(path: str, settings: Settings) -> tuple[str, ...]:
-    """The columns of a table without a header row, where a preset knows them."""
-    if path == STDIN or settings.sources:
-        return ()
-    try:
-        first = next(iter(_spread(path, settings, ())), b"")
-    except SourceError:
-        return columns_of(path)
-    return () if first.lstrip().startswith((b"{", b"[")) else columns_of(path)
-
-
-def _spread(path: str, settings: Settings, columns: Sequence[str]) -> Iterator[bytes]:
-    """The first lines, and some of those behind them."""
-    half, count = limits.DISCOVERED_RECORDS // 2, 0
-    for lines in opened(path, settings, columns):
-        for line in lines:
-            if not line.strip():
-                continue
-            if count < half or (count - half) % _SAMPLED_EVERY == 0:
-                yield line
-            count += 1
-            if count >= half + half * _SAMPLED_EVERY:
-                return
-
-
-def _bounded(lines: Iterator[bytes], most_bytes: int) -> Iterator[bytes]:
-    held = 0
-    for line in lines:
-        held += len(line)
-        if held > most_bytes:
-            return
-        yield line

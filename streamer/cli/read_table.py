@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 
 from streamer.cli.terminal import Grid, TextColumn, name_column, text_column
-from streamer.ingest.read_sample import KindRead, ReadSample, TopicRead
-from streamer.ingest.record import record_decoder
+from streamer.ingest.read_sample import KindRead, TopicRead
 from streamer.query.what_was_read import WhatWasRead, unknown_arms
 from streamer.settings.model import Settings
-from streamer.sources.files import NO_TOPIC, Line
 
 _MISSES = {"pair": "item not shown to the user", "ts": "before the impression"}
-
-
-def looked_at(
-    batches: Iterable[list[Line]], sample: ReadSample, settings: Settings
-) -> Iterator[list[Line]]:
-    """The same lines, the first of which are looked at on the way."""
-    decoder = record_decoder(settings)
-    for lines in batches:
-        for log, _, raw in lines if not sample.is_full else ():
-            if log != NO_TOPIC:
-                sample.add(log, raw, decoder.decode_all(log, raw))
-        yield lines
 
 
 def print_read(console: Console, settings: Settings, read: WhatWasRead) -> None:

@@ -14,7 +14,6 @@ from dataclasses import asdict
 import msgspec
 
 from streamer.cli.files import feed
-from streamer.cli.read_table import looked_at
 from streamer.cli.rejection_report import RejectionReport
 from streamer.cli.terminal import waiting
 from streamer.errors import StreamerError, UsageError
@@ -31,6 +30,7 @@ from streamer.settings.load import load
 from streamer.settings.model import Settings
 from streamer.sources.files import FileSource
 from streamer.sources.replay import Dead, Replay
+from streamer.sources.sampled import looked_at
 
 _MOST_READOUTS = 4
 """Experiments of which each readout is printed; of more it is their list."""

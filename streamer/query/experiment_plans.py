@@ -5,13 +5,20 @@ from __future__ import annotations
 import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
 
 from streamer.encoding.limbs import Columns
+from streamer.errors import StreamerError, UsageError
+from streamer.formatting import counted, share
 from streamer.query.experiment_metrics import by_arm
-from streamer.query.experiments import StoredExperiment, users_of
+from streamer.query.experiments import StoredExperiment, began, sampled, users_of
 from streamer.settings.durations import DAY_MS, date_of
-from streamer.stats.experiments.duration import HalfTime
+from streamer.settings.limits import MAX_ARMS
+from streamer.stats.experiments.duration import Duration, HalfTime, durations
 from streamer.stats.experiments.forecast import Growth
+from streamer.stats.experiments.sizing import Goal, needed
 from streamer.stats.experiments.sums import ArmSums
 from streamer.stats.experiments.trials import cumulated
 
@@ -66,3 +73,129 @@ def _half_time(stored: StoredExperiment, metric: str, seen: range, days: float) 
     day = seen[half - 1]
     then, now = (users_of(stored.trial, stored.parts, each) for each in (day, seen[-1]))
     return HalfTime(Growth(half, then, days, now), _users(stored, metric, day)) if now else None
+
+
+# The plan ----------------------------------------------------------------------------------------
+
+
+def require_goal(goal: Goal, prefix: str = "") -> None:
+    """UsageError for what no plan can be made of. ``prefix``: of the names of options."""
+    if not 2 <= goal.arms <= MAX_ARMS:
+        raise UsageError(f"{prefix}arms {goal.arms}: 2 to {MAX_ARMS}, with the control")
+    if not 0.5 <= goal.power < 1:
+        raise UsageError(f"{prefix}power {goal.power:g}: from 0.5 to below 1")
+    if not 0 < goal.alpha < 1:
+        raise UsageError(f"{prefix}alpha {goal.alpha:g}: between 0 and 1")
+    if goal.lift <= 0:
+        raise UsageError(f"{prefix}lift {goal.lift:g}: above 0; 0.02 is a lift of 2%")
+
+
+def plan_document(metric: str, basis: PlanBasis, whose: str, goal: Goal) -> dict[str, Any]:
+    """All figures; StreamerError where these users do not allow any."""
+    need = needed(basis.users, goal)
+    if isinstance(need, str):
+        raise StreamerError(f"no plan by {metric} of {whose}: {need}")
+    users, days = basis.users, None
+    if basis.half is not None:
+        days = durations(users, basis.half, goal)
+    looks, expected = {}, need.anytime
+    for look, compared in (("fixed", need.fixed), ("anytime", need.anytime)):
+        duration = None if days is None else getattr(days, look)
+        looks[look] = {
+            "users": None if compared is None else -(-compared * goal.arms // 2),
+            "days": None if duration is None else duration.days,
+            "forecast": None if duration is None else _forecast(duration),
+        }
+    if days is not None and days.anytime is not None:
+        expected = round(days.anytime.users * 2 / goal.arms)
+    return {
+        "metric": metric,
+        **msgspec.to_builtins(goal),
+        "of": whose,
+        "first": basis.first.isoformat(),
+        "last": basis.last.isoformat(),
+        "users": users.n,
+        "value": users.x / users.y * users.x_scale,
+        "needed": looks,
+        "expected_users": expected,
+        "days_known": days is not None,
+        "user_sample_ratio": basis.user_sample_ratio,
+        "counted_since_ms": basis.counted_since_ms,
+    }
+
+
+def _forecast(duration: Duration) -> dict[str, Any]:
+    """Who there is by then, in all arms, and of whom what is known then comes."""
+    return {
+        "users": duration.users,
+        "new_users": duration.new_users,
+        "new_information_ratio": duration.new_ratio,
+        "information_by_user": duration.information,
+        "returning_information_ratio": duration.returning_ratio,
+    }
+
+
+def plan_text(plan: dict[str, Any]) -> str:
+    lines = [
+        f"{plan['metric']} of {plan['of']}, {plan['first']} to {plan['last']}: "
+        f"{plan['value']:.5g}, {counted(plan['users'], 'user')}",
+        f"A lift of {share(plan['lift'])} is found with a probability of {share(plan['power'])} "
+        f"(alpha {plan['alpha']:g}, {plan['arms']} arms of equal size):",
+        f"  at a single look  {_said(plan, 'fixed')}",
+        f"  at any time       {_said(plan, 'anytime')}",
+    ]
+    lines += _of_whom(plan)
+    if plan["expected_users"] is not None:
+        lines.append(f"For looks at any time set expected_users = {plan['expected_users']}.")
+    if not plan["days_known"]:
+        lines.append(
+            "A forecast of days needs events of two days, with some of what the metric counts in "
+            "the first half."
+        )
+    if plan["user_sample_ratio"] < 1:
+        lines.append(f"{sampled(plan['user_sample_ratio'])}, and so are the needed ones.")
+    if plan["counted_since_ms"] is not None:
+        lines.append(f"{began(plan['counted_since_ms'])}.")
+    lines.append("Days are at the traffic of these events. CUPED needs fewer users.")
+    return "\n".join(lines)
+
+
+def _said(plan: dict[str, Any], look: str) -> str:
+    duration = plan["needed"][look]
+    if duration["days"] is not None:
+        today = "more" if duration["users"] is None else f"{duration['users']:,}"
+        days = counted(duration["days"], "day")
+        users = counted(duration["forecast"]["users"], "user")
+        return f"{days}, {users} ({today} if each brought no more than today)"
+    if duration["users"] is None:
+        return "not with any number of users"
+    return counted(duration["users"], "user") + (", not in sight" if plan["days_known"] else "")
+
+
+def _of_whom(plan: dict[str, Any]) -> list[str]:
+    """How many users of the forecast are new, and how much those tell who return."""
+    needed = plan["needed"]
+    look = needed["anytime"] if needed["anytime"]["days"] is not None else needed["fixed"]
+    if look["days"] is None:
+        return []
+    forecast = look["forecast"]
+    users, new, information = (
+        forecast["users"],
+        forecast["new_users"],
+        forecast["information_by_user"],
+    )
+    who = f"On day {look['days']} there are {counted(users, 'user')}"
+    if new:
+        most = f"{forecast['new_information_ratio']:.0%}"
+        who += f": {users - new:,} of now and {new:,} new, who bring {most} of the information"
+    else:
+        who += ", none of them new"
+    if f"{information:.1f}" == "1.0":
+        return [f"{who}. Users who return add nothing."]
+    if information < 1:
+        return [f"{who}. Each brings {information:.1f} times as much as in these events."]
+    returning = f"{forecast['returning_information_ratio']:.0%}"
+    return [
+        f"{who}. Each brings {information:.1f} times as much as now by returning: {returning} of "
+        "it."
+    ]

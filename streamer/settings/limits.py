@@ -265,6 +265,8 @@ DISCOVERED_ELEMENTS = 20
 """Elements of a list that are looked at."""
 DISCOVERED_BYTES = 64_000_000
 """Of all records that `streamer init` holds."""
+MAX_KEPT_REJECTS = 10_000
+"""Rejected events that a counter keeps for its caller: the first ones; all are counted."""
 MAX_LINE_BYTES = MAX_RECORD_BYTES + 1
 """Bytes of a longer line in a file are not kept: it is a reject whatever it holds."""
 RETRY_SECONDS_MAX = 5.0

@@ -24,6 +24,7 @@ from streamer.sources.files import NO_TOPIC, Line
 from streamer.state.journal import Journal
 from streamer.state.memory import MemoryStore
 from streamer.state.partition import Partition
+from streamer.state.restore import load_partition
 from streamer.state.snapshot import View, view_of
 from streamer.state.user_days import Arm, RowsOfUsers, SumsByValue, by_value, pairs_in
 
@@ -75,6 +76,7 @@ class Replay:
         self._logs = [{name: _Log() for name in settings.logs} for _ in range(partitions)]
         self._waiting = self._batches = 0
         self._views: list[View] | None = None
+        self._stored: tuple[MemoryStore, list[Journal]] | None = None
 
     def feed(self, lines: Sequence[Line]) -> None:
         """Take in lines in log order."""
@@ -136,16 +138,38 @@ class Replay:
         return readout(self.settings, self.catalogue, self.views())
 
     async def store(self) -> MemoryStore:
-        """A store that holds the partitions as workers commit them, for readers of stores."""
-        store = MemoryStore()
-        await store.set_partitions(len(self.partitions))
-        await store.set_hash_key(self.partitions[0].key)
-        for partition_number, partition in enumerate(self.partitions):
-            claim, _ = await store.claim(partition_number)
-            partition.refresh_user_sums()
-            await store.commit(partition_number, Journal(partition, claim).prepare())
-            await store.release(partition_number, claim)
+        """A store that holds the partitions as workers commit them, for readers of stores: always
+        the same one, brought up to date."""
+        if self._stored is None:
+            store, key = MemoryStore(), self.partitions[0].key
+            await store.set_partitions(len(self.partitions))
+            await store.set_hash_key(key)
+            claims = [(await store.claim(n))[0] for n in range(len(self.partitions))]
+            journals = map(Journal, self.partitions, claims)
+            self._stored = store, list(journals)
+        store, kept = self._stored
+        for number, journal in enumerate(kept):
+            journal.partition.refresh_user_sums()
+            store.claims[number] = journal.claim
+            await store.commit(number, journal.prepare())
+            await store.release(number, journal.claim)
         return store
+
+    @classmethod
+    async def of_store(
+        cls, settings: Settings, store: MemoryStore, on_dead: Callable[[Dead], None] | None = None
+    ) -> Replay:
+        """A run that goes on where a store was filled, and keeps its own state there. SettingsError
+        where these settings cannot go on with it."""
+        count, key = await store.partitions() or 1, await store.hash_key() or FIXED_KEY
+        replay, journals = cls(settings, count, on_dead, key), list[Journal]()
+        for number, partition in enumerate(replay.partitions):
+            claim, stored = await store.claim(number)
+            journals.append(await load_partition(store, number, partition, claim, stored))
+            for name, log in replay._logs[number].items():
+                log.offset = max(0, partition.logs[name].next_offset)
+        replay._stored = store, journals
+        return replay
 
     def experiments(self) -> dict[str, StoredExperiment]:
         """Name → what is known of it, of the experiments of the settings."""

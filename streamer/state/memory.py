@@ -5,11 +5,26 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 
+import msgspec
+
+from streamer.errors import CodecError, DamagedError
 from streamer.ingest.hash_key import HashKey
 from streamer.settings import limits
 from streamer.state.annotations import Annotation
+from streamer.state.codec import body_of, framed
 from streamer.state.store import Answer, Commit, Stored, new_claim
 from streamer.state.worker_report import WorkerReport
+
+_PLACE = "memory"
+
+
+class _Dump(msgspec.Struct, array_like=True):
+    """A store as bytes."""
+
+    count: int
+    key: HashKey
+    states: dict[int, Stored]
+    blobs: dict[int, dict[str, bytes]]
 
 
 class MemoryStore:
@@ -24,6 +39,27 @@ class MemoryStore:
         self.keys: dict[str, bool] = {}
         self.reported: dict[str, WorkerReport] = {}
         self.marks: dict[str, Annotation] = {}
+
+    def dump(self) -> bytes:
+        """All partitions, with a checksum."""
+        assert self.count is not None
+        assert self.key is not None
+        dump = _Dump(self.count, self.key, self.states, self.held)
+        return framed(msgspec.msgpack.encode(dump), _PLACE)
+
+    @classmethod
+    def loaded(cls, data: bytes) -> MemoryStore:
+        """What was dumped; CodecError where it is something else, or damaged."""
+        try:
+            dump = msgspec.msgpack.decode(body_of(data, _PLACE), type=_Dump)
+        except DamagedError as error:
+            raise CodecError(f"no state of a counter: {error}") from None
+        except msgspec.MsgspecError as error:
+            raise CodecError(f"no state of a counter of this version: {error}") from None
+        store = cls()
+        store.count, store.key, store.states = dump.count, dump.key, dump.states
+        store.held = dump.blobs
+        return store
 
     async def check(self) -> None:
         """Memory keeps what it was given."""

@@ -1,0 +1,257 @@
+"""Counting events in this process: of a file or a table, or as a program gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
+from typing import Any
+
+import msgspec
+
+from streamer.errors import UsageError
+from streamer.ingest.discovery.proposal import Proposal, propose
+from streamer.ingest.discovery.shapes import FoundRecord, SampledTopic
+from streamer.ingest.read_sample import ReadSample
+from streamer.ingest.record import of_texts
+from streamer.library.background import run_apart
+from streamer.library.events_read import EventsRead, RejectedEvents
+from streamer.library.experiment import ExperimentReport
+from streamer.library.reader import Counted, MetricReader
+from streamer.library.settings import Events, SettingsLike, settings_of, sources_of
+from streamer.query.what_was_read import of_readout
+from streamer.settings import limits
+from streamer.settings.durations import DAY_MS, date_of
+from streamer.settings.experiments import Experiment, ExperimentMetric
+from streamer.settings.model import Settings
+from streamer.settings.validation import validate
+from streamer.sources.files import FileSource
+from streamer.sources.replay import Replay
+from streamer.sources.sampled import looked_at, sample_files
+from streamer.state.memory import MemoryStore
+from streamer.state.user_days import RowsOfUsers, SumsByValue
+
+
+class Counter(MetricReader):
+    """Counts events exactly as a worker does, in this process, without Kafka and Redis.
+
+    It is for tests of one's own pipeline, simulations, and services that count by themselves. What
+    it holds is lost with the process, unless ``state`` is kept. One thread at a time may use it.
+
+    >>> import streamer
+    >>> counter = streamer.Counter()
+    >>> counter.add({"type": "impression", "user_id": "u", "item_id": "a", "ts": 1_760_000_000_000})
+    >>> counter.add({"type": "click", "user_id": "u", "item_id": "a", "ts": 1_760_000_001_000})
+    >>> counter.metrics("window_clicks")["value"]
+    [1]
+    """
+
+    def __init__(self, settings: SettingsLike = None) -> None:
+        """``settings``: a file, a mapping, or None for the defaults. SettingsError where they are
+        wrong."""
+        self.settings = of_texts(settings_of(settings))
+        self._rejected = RejectedEvents(self.settings)
+        self.proposal: Proposal | None = None
+        """The settings that ``read`` guessed, with what is not sure about them."""
+        self._sample = ReadSample(self.settings)
+        self._replay = Replay(self.settings, on_dead=self._rejected.add)
+        self._read: Counted | None = None
+        self._again: Sequence[Any] | None = []
+        """What all was counted of, if it can be read again."""
+
+    def add(self, events: Events) -> None:
+        """Count events: a path or several, a table (anything with Arrow's PyCapsule interface), a
+        mapping, or an iterable of mappings.
+
+        Events are those of one log, in the order in which they come; several sources of one call
+        are merged by time. A bad event is in ``rejected``, and the others count. SourceError where
+        a file or a table cannot be read; then what was read before counts.
+        """
+        self._add(sources_of(events))
+
+    def _add(self, sources: Sequence[Any]) -> None:
+        if self._again is not None and all(map(_is_kept, sources)):
+            self._again = [*self._again, *sources]
+        else:
+            self._again = None
+        self._read = None
+        source = FileSource(sources, self.settings)
+        for lines in looked_at(source, self._sample, self.settings):
+            self._replay.feed(lines)
+
+    @property
+    def rejected(self) -> RejectedEvents:
+        """Events that do not count, each with the reason."""
+        self._settle()
+        return self._rejected
+
+    @property
+    def what_was_read(self) -> EventsRead:
+        """How many events of each topic and kind there were, and what about them is implausible."""
+        return EventsRead(of_readout(self.settings, self._readout(), self._sample))
+
+    def compare(
+        self,
+        dimension: str,
+        *,
+        control: str,
+        treatment: str,
+        metrics: Sequence[str] = ("ctr_ratio",),
+        split: tuple[float, float] = (1.0, 1.0),
+    ) -> ExperimentReport:
+        """Two values of a dimension as the arms of an experiment, without settings for it: all
+        events are read again.
+
+        ``metrics``: the first one decides; each is better if higher. ``split``: the planned shares
+        of control and treatment, in any unit. UsageError where the events cannot be read again, as
+        they came from an iterator or a pipe.
+        """
+        if self._again is None:
+            raise UsageError(
+                "compare() reads the events again, and these came from an iterator: give a list or "
+                "a file, or declare the experiment in [[experiments]]"
+            )
+        if dimension not in self.settings.dimension_names:
+            known = ", ".join(self.settings.dimension_names) or "none"
+            raise UsageError(f"no dimension {dimension!r}: there are {known}")
+        oldest = [p.core.counters()["oldest_ms"] for p in self._replay.partitions]
+        first_ms = min((ms for ms in oldest if ms is not None), default=0)
+        experiment = Experiment(
+            name=dimension,
+            dimension=dimension,
+            control=control,
+            split={control: split[0], treatment: split[1]},
+            start=date_of(first_ms // DAY_MS),
+            metrics=tuple(ExperimentMetric(name=name) for name in metrics),
+        )
+        replaced = {"experiments": (experiment,), "alerts": ()}
+        settings = msgspec.structs.replace(self.settings, **replaced)
+        validate(settings)
+        again = Counter(settings)
+        again._add(self._again)
+        return again.experiment(dimension)
+
+    # State ---------------------------------------------------------------------------------------
+
+    def state(self) -> bytes:
+        """All that is counted, as workers store it. ``from_state`` goes on with it."""
+        self._settle()
+        store: MemoryStore = run_apart(self._replay.store())
+        return store.dump()
+
+    @classmethod
+    def from_state(cls, state: bytes, settings: SettingsLike = None) -> Counter:
+        """A counter that goes on where ``state`` was taken. What other settings counted is mapped
+        to these, as workers do it. CodecError where these bytes are no state, SettingsError where
+        the settings cannot go on with it.
+
+        >>> import streamer
+        >>> counter = streamer.Counter()
+        >>> counter.add({"type": "impression", "user_id": "u", "item_id": "a", "ts": 1_760_000_000})
+        >>> streamer.Counter.from_state(counter.state()).metrics("window_impressions")["value"]
+        [1]
+        """
+        counter = cls(settings)
+        store = MemoryStore.loaded(state)
+        restored = Replay.of_store(counter.settings, store, counter._rejected.add)
+        counter._replay, counter._again = run_apart(restored), None
+        return counter
+
+    # Reading -------------------------------------------------------------------------------------
+
+    def _settle(self) -> None:
+        """Everything that was added is counted, as by a worker that has caught up."""
+        if self._read is None:
+            self._replay.finish()
+            self._read = Counted(self._replay.views(), {})
+
+    def _counted(self) -> Counted:
+        self._settle()
+        assert self._read is not None
+        return self._read
+
+    def _sums_of_days(self, rows: RowsOfUsers) -> SumsByValue:
+        self._settle()
+        return self._replay.sums_of_days(rows)
+
+    def __repr__(self) -> str:
+        return "\n\n".join([repr(self.what_was_read), *self._notes()])
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        notes = (f"<pre>{escape(note)}</pre>" for note in self._notes())
+        return "".join([self.what_was_read._repr_html_(), *notes])
+
+    def _notes(self) -> Iterator[str]:
+        if len(self.rejected):
+            yield f"{self.rejected!r}: see .rejected"
+        if self.proposal is not None:
+            doubts = "".join(f"\n  not sure: {doubt}" for doubt in self.proposal.doubts)
+            yield f"The settings are a guess: see .proposal.toml{doubts}"
+
+
+def read(source: Events, settings: SettingsLike = None) -> Counter:
+    """Count the events of a log: what ``streamer replay`` does, for a notebook.
+
+    ``source``: a path or several (JSON lines, CSV, TSV, Parquet; also ``.gz`` and ``.zst``), a data
+    frame of pandas, Polars or pyarrow, or an iterable of mappings. ``settings``: a file or a
+    mapping; None: they are guessed from the first events, as ``streamer init`` does, and
+    ``.proposal`` has them.
+
+    SourceError where a file or a table cannot be read, SettingsError where the settings are wrong
+    or nothing can be guessed.
+
+    >>> import streamer
+    >>> log = streamer.read([
+    ...     {"type": "impression", "user_id": "u", "item_id": "a", "ts": 1_760_000_000_000},
+    ...     {"type": "click", "user_id": "u", "item_id": "a", "ts": 1_760_000_001_000},
+    ... ])
+    >>> log.what_was_read.topics["accepted"]
+    [1, 1, 0, 0]
+    """
+    sources = sources_of(source)
+    if settings is not None:
+        counter = Counter(settings)
+        counter._add(sources)
+        return counter
+    sources, proposal = guessed(sources)
+    counter = Counter(proposal.settings)
+    counter.proposal = proposal
+    counter._add(sources)
+    return counter
+
+
+def guessed(sources: Sequence[Any]) -> tuple[list[Any], Proposal]:
+    """The sources, of which iterators have not lost what was looked at, and settings that read
+    them. SettingsError where there are none."""
+    held, samples = list[Any](), list[SampledTopic]()
+    for source in sources:
+        if isinstance(source, Iterator):
+            first, whole = _peeked(source)
+            held.append(whole)
+            samples += sample_files([first], Settings(), ())
+        else:
+            held.append(source)
+            samples += sample_files([source], Settings(), ())
+    return held, propose(_together(samples), "the first events")
+
+
+def _peeked(events: Iterator[Any]) -> tuple[Any, Iterator[Any]]:
+    """The first events, and all of them."""
+    first = list(islice(events, limits.DISCOVERED_RECORDS))
+    return first, chain(first, events)
+
+
+def _together(samples: Iterable[SampledTopic]) -> list[SampledTopic]:
+    """One sample for each topic."""
+    found: dict[str, list[FoundRecord]] = {}
+    columns: dict[str, tuple[str, ...]] = {}
+    for sample in samples:
+        found.setdefault(sample.topic, []).extend(sample.records)
+        columns.setdefault(sample.topic, sample.columns)
+    return [SampledTopic(topic, some, columns=columns[topic]) for topic, some in found.items()]
+
+
+def _is_kept(source: Any) -> bool:
+    """Whether a source gives the same events a second time."""
+    return not isinstance(source, Iterator) and source != "-"

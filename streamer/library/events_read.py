@@ -1,0 +1,127 @@
+"""What was read of events: how many of each topic and kind, what about them is implausible, and
+those that do not count."""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from streamer.ingest.rejections import Explainer
+from streamer.library.table import Cell, Table
+from streamer.query.what_was_read import WhatWasRead
+from streamer.settings import limits
+from streamer.settings.model import Settings
+from streamer.sources.replay import Dead
+
+
+class EventsRead:
+    """What was read since counting began.
+
+    ``topics``: a row each, with ``events``, of which ``accepted``, ``duplicates``, ``late``,
+    ``ignored`` and ``rejected``. ``kinds``: of the first events, by kind, how many have a user, and
+    of feedback how many ``joined`` an impression. ``findings``: what is most likely a wrong
+    mapping, and what to do about it.
+    """
+
+    def __init__(self, read: WhatWasRead) -> None:
+        self._read = read
+
+    @property
+    def topics(self) -> Table:
+        """A row for each topic."""
+        names = ("topic", "events", "accepted", "duplicates", "late", "ignored", "rejected")
+        rows: list[dict[str, Cell]] = [
+            {
+                "topic": topic.topic,
+                "events": topic.records,
+                "accepted": topic.accepted,
+                "duplicates": topic.duplicates,
+                "late": topic.late,
+                "ignored": topic.ignored,
+                "rejected": sum(topic.rejected.values()),
+            }
+            for topic in self._read.topics
+        ]
+        return Table.of_rows(rows, names)
+
+    @property
+    def kinds(self) -> Table:
+        """A row for each kind of events, of the first ones."""
+        rows: list[dict[str, Cell]] = [
+            {
+                "kind": kind.kind,
+                "events": kind.events,
+                "with_user": kind.with_user,
+                "compared": kind.compared,
+                "joined": kind.joined,
+            }
+            for kind in self._read.kinds
+        ]
+        return Table.of_rows(rows, ("kind", "events", "with_user", "compared", "joined"))
+
+    @property
+    def findings(self) -> list[str]:
+        """What is implausible, with its correction; empty where all is well."""
+        return [str(each) for each in self._read.implausible]
+
+    def __repr__(self) -> str:
+        kinds = [repr(self.kinds)] if self._read.kinds else []
+        return "\n\n".join([repr(self.topics), *kinds, *self.findings])
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        tables = [self.topics, self.kinds] if self._read.kinds else [self.topics]
+        texts = (f"<p>{escape(text)}</p>" for text in self.findings)
+        return "".join([*(table._repr_html_() for table in tables), *texts])
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedEvent:
+    """An event that does not count. ``field`` is its name in the event ("": the event as a whole),
+    ``found`` what stands there, ``expected`` what may stand there; ``value`` is the event,
+    unchanged."""
+
+    topic: str
+    reason: str
+    field: str
+    found: str
+    expected: str
+    value: bytes
+
+
+class RejectedEvents:
+    """Events that do not count: iterate over the first ``limits.MAX_KEPT_REJECTS`` of them.
+    ``len`` and ``reasons`` are of all."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._kept: list[Dead] = []
+        self._reasons = Tally[str]()
+
+    def add(self, dead: Dead) -> None:
+        """Count one, and keep it if there is room."""
+        self._reasons[dead.reason] += 1
+        if len(self._kept) < limits.MAX_KEPT_REJECTS:
+            self._kept.append(dead)
+
+    @property
+    def reasons(self) -> Mapping[str, int]:
+        """Reason → how many."""
+        return dict(self._reasons)
+
+    def __len__(self) -> int:
+        return self._reasons.total()
+
+    def __iter__(self) -> Iterator[RejectedEvent]:
+        explainer = Explainer(self._settings)
+        for dead in self._kept:
+            why = explainer.explain(dead.topic, dead.value, dead.reason)
+            log = self._settings.logs.get(dead.topic)
+            topic = "" if log is None else log.topic
+            yield RejectedEvent(topic, dead.reason, why.field, why.found, why.expected, dead.value)
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{n:,} {reason}" for reason, n in self._reasons.most_common())
+        return f"{len(self):,} rejected events{f' ({counts})' if counts else ''}"

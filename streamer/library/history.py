@@ -1,0 +1,276 @@
+"""The history of a metric, and why it moved: read from panes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from streamer.encoding.segments import ALL
+from streamer.errors import UsageError
+from streamer.library.chart import Chart, chart_of
+from streamer.library.selection import MetricQuery, time_of
+from streamer.library.table import Cell, Table
+from streamer.metrics.catalogue import Catalogue, form_of, title_of
+from streamer.metrics.definition import Metric, Series, Sums
+from streamer.metrics.ratios import NAMED, Ratio
+from streamer.metrics.rings import rings_of
+from streamer.query.pane_history import (
+    History,
+    Line,
+    NotByPaneError,
+    NotKeptError,
+    PaneHistory,
+    Wanted,
+)
+from streamer.query.panes import PaneReader
+from streamer.query.why import sentences
+from streamer.settings import limits
+from streamer.settings.durations import short
+from streamer.settings.model import Settings
+from streamer.state.snapshot import View
+from streamer.stats.alerting.explain import Explanation, explain
+
+
+@dataclass(frozen=True)
+class HistoryRequest:
+    """A metric's history, of at most so many points. ``until_ms``: instead of the whole window,
+    one window that ends then."""
+
+    query: MetricQuery
+    points: int = limits.HISTORY_POINTS
+    until_ms: int | None = None
+
+
+class HistoryOfMetric(Table):
+    """The values of a metric over time, a row for each point of each line."""
+
+    def __init__(self, metric: Metric, window: str, by: Sequence[str], history: History) -> None:
+        self.metric, self.window = metric.name, window
+        self._title, self._form = title_of(metric), form_of(metric)
+        self._by, self._history = tuple(by), history
+        labels = sorted({name for line in history.lines for name in _own(line.labels, by)})
+        rows = list(_rows(history, by))
+        names = [*by, *(name for name in labels if name not in by)]
+        super().__init__(
+            {n: [row.get(n) for row in rows] for n in ("time", *names, "value", "low", "high")}
+        )
+
+    def plot(self) -> Chart:
+        """The history as a picture: a line for each segment, with the band of its interval. A
+        notebook shows it; ``save`` writes it as SVG."""
+        return chart_of(self._title, self._form, self._by, self._history)
+
+    def without_times(self, supports: Mapping[str, str]) -> Table:
+        """The last point of each line, as a row of metrics. ``supports``: not known of a part."""
+        rows = [row for row in self if row["value"] is not None]
+        names = [name for name in self.columns if name != "time"]
+        return Table(
+            {
+                "metric": [self.metric] * len(rows),
+                **{name: [row[name] for row in rows] for name in names},
+            }
+        )
+
+
+def _rows(history: History, by: Sequence[str]) -> Iterator[dict[str, Cell]]:
+    for line in history.lines:
+        labels = _own(line.labels, by)
+        ends = [each or [None] * len(line.values) for each in (line.lower, line.upper)]
+        points = zip(history.starts_ms, line.values, *ends, strict=True)
+        for start_ms, value, low, high in points:
+            yield {"time": time_of(start_ms), **labels, "value": value, "low": low, "high": high}
+
+
+def _own(labels: Mapping[str, str], by: Sequence[str]) -> dict[str, str]:
+    """The labels of a line that tell it from others."""
+    return {name: value for name, value in labels.items() if value != ALL or name in by}
+
+
+def read_history(
+    settings: Settings,
+    catalogue: Catalogue,
+    views: Sequence[View],
+    request: HistoryRequest,
+    stream_ms: int,
+) -> HistoryOfMetric:
+    """The history up to the latest event. UsageError where panes do not hold it."""
+    query = request.query
+    metric = _windowed(catalogue, query)
+    if len(query.by) > 1:
+        raise UsageError(
+            f"by = {', '.join(query.by)}: one dimension at a time; choose the others by value"
+        )
+    panes = PaneHistory(settings, catalogue, views, PaneReader())
+    wanted = _wanted(settings, metric, query, request.points)
+    if request.until_ms is not None:
+        ending = _ending(settings, panes, wanted, request.until_ms, stream_ms)
+        if ending is None:
+            raise UsageError(
+                f"at = {time_of(request.until_ms).isoformat()}: the window {query.window} that "
+                "ends then is not kept any more; the latest event is of "
+                f"{time_of(stream_ms).isoformat()}"
+            )
+        wanted = ending
+    found = _without_beginning(_read(panes, wanted, stream_ms))
+    return HistoryOfMetric(metric, query.window, query.by, found)
+
+
+def _without_beginning(history: History) -> History:
+    """Without the points before the first that has a value."""
+    points = zip(*(line.values for line in history.lines), strict=True)
+    first = next((i for i, some in enumerate(points) if any(v is not None for v in some)), 0)
+    lines = [
+        Line(line.labels, *(each[first:] for each in (line.values, line.lower, line.upper)))
+        for line in history.lines
+    ]
+    return replace(history, starts_ms=history.starts_ms[first:], lines=lines)
+
+
+def _windowed(catalogue: Catalogue, query: MetricQuery) -> Metric:
+    metrics = {m.name: m for m in catalogue.metrics}
+    if query.name is None:
+        raise UsageError("at is earlier than the latest event: name one metric")
+    metric = metrics[query.name]
+    if metric.scope != "window":
+        raise UsageError(f"{metric.name} counts since the state began: it has no history")
+    return metric
+
+
+def _wanted(settings: Settings, metric: Metric, query: MetricQuery, points: int) -> Wanted:
+    if not 0 < points <= limits.HISTORY_POINTS:
+        raise UsageError(f"points = {points}: from 1 to {limits.HISTORY_POINTS}")
+    of_dimensions = {k: v for k, v in query.labels.items() if k in settings.dimension_names}
+    others = {k: v for k, v in query.labels.items() if k not in of_dimensions}
+    split = query.by[0] if query.by else None
+    return Wanted(metric, query.window, of_dimensions, split, others, points)
+
+
+def _ending(
+    settings: Settings, panes: PaneHistory, wanted: Wanted, until_ms: int, stream_ms: int
+) -> Wanted | None:
+    """One window that ends at a time, from the ring of the shortest panes that still has it; None
+    where none has it."""
+    length_ms = settings.windows.lengths_ms[wanted.window]
+    rings = sorted(rings_of(settings), key=lambda ring: ring.pane_ms)
+    for ring in (ring for ring in rings if ring.span_ms >= length_ms):
+        pane_ms = ring.pane_ms
+        end_ms = -(-until_ms // pane_ms) * pane_ms
+        own = replace(
+            wanted, window=ring.label, from_ms=end_ms - length_ms, until_ms=end_ms, points=1
+        )
+        if end_ms - length_ms >= panes.kept_from_ms(own, stream_ms):
+            return own
+    return None
+
+
+def _read(panes: PaneHistory, wanted: Wanted, at_ms: int) -> History:
+    try:
+        return panes.read(wanted, at_ms)
+    except NotByPaneError as error:
+        raise UsageError(f"{wanted.metric.name} has no history: {error}") from None
+    except NotKeptError as error:
+        raise UsageError(f"sums of {wanted.metric.name} are not kept so: set {error}") from None
+
+
+# Why a metric moved ------------------------------------------------------------------------------
+
+
+_MOVED = {
+    "share_before": "share_then",
+    "share": "share_now",
+    "before": "rate_then",
+    "now": "rate_now",
+    "mix": "mix",
+    "rate": "rate",
+}
+"""Column → what the document of an explanation calls it."""
+
+
+class MetricChange(Table):
+    """The change of a metric, split by the values of a dimension: those that gave most of it first.
+
+    Columns: the dimension; ``share_before`` and ``share``, of the denominator; ``before`` and
+    ``now``, its own rate; ``mix`` and ``rate``, what it gave to the change by its share of the
+    traffic and by its own rate. ``before`` and ``now`` of the object are of all events.
+    """
+
+    def __init__(
+        self, metric: Metric, window: str, by: str, explanation: Explanation, unit: float
+    ) -> None:
+        document: dict[str, Any] = explanation.document(unit)
+        self.metric, self.window = metric.name, window
+        self.before, self.now = document["then"], document["now"]
+        self.sentences = list(sentences(explanation, form_of(metric), unit, "", None))
+        """Where the change comes from, in words."""
+        names = {by: "segment", **_MOVED}
+        parts = document["segments"]
+        super().__init__({new: [part[old] for part in parts] for new, old in names.items()})
+
+    def __repr__(self) -> str:
+        return "\n".join([*self.sentences, super().__repr__()])
+
+
+def read_moved(
+    settings: Settings,
+    catalogue: Catalogue,
+    views: Sequence[View],
+    query: MetricQuery,
+    windows: Sequence[str],
+    until_ms: int,
+) -> MetricChange:
+    """The change from the window before to the one that ends at a time: the first of ``windows`` of
+    which both are kept. UsageError where there is none, or the metric is no ratio of two sums."""
+    if len(query.by) != 1:
+        raise UsageError("by: name one dimension, by whose values the change is split")
+    metric, declared = _windowed(catalogue, query), NAMED.get(query.name or "")
+    if not isinstance(declared, Ratio):
+        raise UsageError(
+            f"{metric.name} is no ratio of two sums: only such metrics are split, for example "
+            "ctr_ratio"
+        )
+    panes = PaneHistory(settings, catalogue, views, PaneReader())
+    parts, stream_ms = _parts(metric, declared), max(v.header.stream_ms for v in views)
+    for window in windows:
+        wanted = _wanted(settings, parts, replace(query, window=window), 1)
+        now = _ending(settings, panes, wanted, until_ms, stream_ms)
+        if now is None or now.from_ms is None:
+            continue
+        then = _ending(settings, panes, wanted, now.from_ms, stream_ms)
+        if then is None:
+            continue
+        sums = [_sums(_read(panes, each, stream_ms), query.by[0]) for each in (now, then)]
+        return MetricChange(metric, window, query.by[0], explain(*sums), 1.0 / declared.units)
+    kept = short(max(settings.windows.lengths_ms.values()))
+    raise UsageError(
+        f"the window before {windows[-1]} is not kept: name a window of at most half of {kept}, "
+        "the longest one"
+    )
+
+
+def by_length(settings: Settings) -> list[str]:
+    """The windows, the longest first."""
+    lengths = settings.windows.lengths_ms
+    return sorted(lengths, key=lambda label: -lengths[label])
+
+
+def _parts(metric: Metric, of: Ratio) -> Metric:
+    """A metric whose series are the numerator and the denominator, as integers."""
+
+    def series(w: Sums) -> Iterator[Series]:
+        for name, part in (("above", of.above), ("below", of.below)):
+            values = part.total(w)
+            yield Series({"part": name}, values, np.ones(len(values), bool))
+
+    return replace(metric, series=series)
+
+
+def _sums(history: History, by: str) -> dict[str, tuple[int, int]]:
+    """(numerator, denominator) by segment, at the only point."""
+    found: dict[str, dict[str, int]] = {}
+    for line in history.lines:
+        of = found.setdefault(line.labels[by], {})
+        of[line.labels["part"]] = round(line.values[0] or 0)
+    return {name: (of.get("above", 0), of.get("below", 0)) for name, of in found.items()}

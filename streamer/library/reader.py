@@ -1,0 +1,316 @@
+"""What can be read of counted events: metrics, their history, experiments, and why a metric moved.
+A counter in memory and the state in Redis are read by the same methods."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from streamer.encoding.segments import ALL
+from streamer.errors import UsageError
+from streamer.library.experiment import ExperimentReport
+from streamer.library.history import (
+    HistoryOfMetric,
+    HistoryRequest,
+    MetricChange,
+    by_length,
+    read_history,
+    read_moved,
+)
+from streamer.library.selection import (
+    MetricQuery,
+    Names,
+    Time,
+    epoch_ms,
+    query_of,
+)
+from streamer.library.table import Cell, Table
+from streamer.metrics.catalogue import PREFIX, Catalogue
+from streamer.metrics.intervals import name_of
+from streamer.metrics.support import supports_of
+from streamer.query.experiment_list import Readouts, read_one, unknown_experiment
+from streamer.query.experiments import StoredExperiment, require_user_unit, stored_experiments
+from streamer.query.exploration import Exploration, explored, not_explored, values_joined
+from streamer.query.readings import Readout, readout
+from streamer.settings.model import Settings
+from streamer.state.snapshot import View
+from streamer.state.user_days import Days, RowsOfUsers, SumsByValue
+
+_Z = 1.959963984540054
+"""Of 95 % intervals from a standard error."""
+_STDERR = "_stderr"
+_WINDOW = "window"
+_AFTER = ("value", "low", "high", "support")
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Whole commits of all partitions. ``keyed``: topic → whether it is keyed by user."""
+
+    views: Sequence[View]
+    keyed: Mapping[str, bool]
+
+    @property
+    def stream_ms(self) -> int:
+        """The latest event time; 0 without events."""
+        return max((view.header.stream_ms for view in self.views), default=0)
+
+
+@dataclass(frozen=True)
+class _Read:
+    """What was read last, and of what."""
+
+    counted: Counted
+    now_ms: int | None
+    readout: Readout
+
+
+class MetricReader(ABC):
+    """Reads metrics, histories and experiments. ``settings``: those that events were counted by."""
+
+    settings: Settings
+    _last_readout: _Read | None = None
+
+    @cached_property
+    def _catalogue(self) -> Catalogue:
+        return Catalogue(self.settings)
+
+    @abstractmethod
+    def _counted(self) -> Counted:
+        """What is counted now: the same object, as long as nothing was added."""
+
+    @abstractmethod
+    def _sums_of_days(self, rows: RowsOfUsers) -> SumsByValue:
+        """Sums of an experiment over some days, from the rows of its users."""
+
+    # Metrics -------------------------------------------------------------------------------------
+
+    def metrics(
+        self,
+        name: str | None = None,
+        *,
+        by: Names = None,
+        window: str | None = None,
+        at: Time | None = None,
+        **labels: object,
+    ) -> Table:
+        """Metrics of a window, a row each; without a name all of them.
+
+        ``name``: as in the list of metrics; ``ctr`` and ``ndcg@10`` are enough. ``by``: dimensions,
+        each of whose values gets a row; without any, all events together. ``window``: one of the
+        settings, by default the longest. ``at``: the end of the window, by default the latest
+        event; an earlier time is rounded up to whole panes. ``labels``: only rows with these, such
+        as ``over="all"`` or ``k=10``.
+
+        Columns: ``metric``, the dimensions and labels, ``value``, ``low`` and ``high`` (the ends of
+        a 95 % interval; None where there is none), ``support`` (the count that the denominator is).
+        A metric without a value has no row. UsageError where there is no such metric, window,
+        dimension or label, or where the settings do not keep sums by these dimensions.
+
+        >>> import streamer
+        >>> events = [
+        ...     {"type": "impression", "user_id": "u", "item_id": "a", "ts": 1_760_000_000_000},
+        ...     {"type": "click", "user_id": "u", "item_id": "a", "ts": 1_760_000_001_000},
+        ... ]
+        >>> streamer.read(events).metrics("ctr", window="1h")
+        metric     value  low  high  support
+        ctr_ratio      1                   1
+        """
+        query = query_of(self.settings, self._names, name, by, window, labels)
+        self._require_sums(query)
+        if at is not None and epoch_ms(at) < self._counted().stream_ms:
+            request = HistoryRequest(query, until_ms=epoch_ms(at), points=1)
+            return self._read_history(request).without_times(self._supports)
+        found = self._readout(None if at is None else epoch_ms(at))
+        return _table(query, list(self._rows(found, query)))
+
+    def history(
+        self,
+        name: str,
+        *,
+        by: str | None = None,
+        window: str | None = None,
+        points: int | None = None,
+        **labels: object,
+    ) -> HistoryOfMetric:
+        """The values of a metric in each part of a window.
+
+        A window is kept as 60 panes; a point is the metric of the events in one pane, or in
+        neighbouring ones where fewer ``points`` are asked for. Otherwise as ``metrics``. Columns:
+        ``time`` (where a point begins), the dimension and labels, ``value``, ``low``, ``high``.
+
+        >>> import streamer
+        >>> shown = {"type": "impression", "user_id": "u", "item_id": "a"}
+        >>> log = streamer.read([{**shown, "ts": 1_760_000_000_000 + i} for i in range(3)])
+        >>> log.history("window_impressions", window="1h")["value"][-1]
+        3.0
+        """
+        query = query_of(self.settings, self._names, name, by, window, labels)
+        request = HistoryRequest(query) if points is None else HistoryRequest(query, points=points)
+        return self._read_history(request)
+
+    def explain(
+        self, name: str, *, by: str, window: str | None = None, at: Time | None = None
+    ) -> MetricChange:
+        """Why a metric moved between the window before and this one: how much of the change each
+        value of a dimension gave, by traffic (mix) and by its own rate.
+
+        ``name``: a metric that is one sum over another, such as ``ctr``. ``window``: by default the
+        longest of which the window before is kept, too. UsageError where there is none.
+        """
+        query = query_of(self.settings, self._names, name, by, window, {})
+        counted = self._counted()
+        until_ms = counted.stream_ms if at is None else epoch_ms(at)
+        windows = [query.window] if window else by_length(self.settings)
+        views = counted.views
+        return read_moved(self.settings, self._catalogue, views, query, windows, until_ms)
+
+    @cached_property
+    def _supports(self) -> Mapping[str, str]:
+        return supports_of(self._catalogue.metrics)
+
+    @cached_property
+    def _names(self) -> set[str]:
+        return {metric.name for metric in self._catalogue.metrics}
+
+    def _require_sums(self, query: MetricQuery) -> None:
+        """UsageError where sums are not kept by these dimensions."""
+        rollup = query.by
+        if any(set(rollup) == set(kept) for kept in self.settings.rollups):
+            return
+        names = ", ".join(f'"{name}"' for name in rollup)
+        raise UsageError(
+            f"sums are not kept by {' and '.join(rollup)}: add [{names}] to rollups in [metrics]"
+        )
+
+    def _readout(self, now_ms: int | None = None) -> Readout:
+        counted, last = self._counted(), self._last_readout
+        if last is not None and last.counted is counted and last.now_ms == now_ms:
+            return last.readout
+        views, keyed = counted.views, counted.keyed
+        made = readout(self.settings, self._catalogue, views, now_ms, keyed=keyed)
+        self._last_readout = _Read(counted, now_ms, made)
+        return made
+
+    def _rows(self, found: Readout, query: MetricQuery) -> Iterator[dict[str, Cell]]:
+        """The rows of a query."""
+        index = {
+            (reading.name.removeprefix(PREFIX), frozenset(reading.labels.items())): reading.value
+            for reading in found.readings
+        }
+        ends = self._ends
+        scopes = {metric.name: metric.scope for metric in self._catalogue.metrics}
+        for (name, key), value in index.items():
+            labels = dict(key)
+            if scopes.get(name) is None or (query.name is None and name in ends):
+                continue
+            if query.name not in (None, name) or not self._fits(query, labels, scopes[name]):
+                continue
+            low, high = _interval(index, name, key, value)
+            own = {k: v for k, v in labels.items() if (k != _WINDOW and v != ALL) or k in query.by}
+            yield {
+                "metric": name,
+                **{k: v for k, v in own.items() if k not in self._dimensions or k in query.by},
+                "value": value,
+                "low": low,
+                "high": high,
+                "support": self._support(index, name, labels),
+            }
+
+    @cached_property
+    def _dimensions(self) -> frozenset[str]:
+        return frozenset(self.settings.dimension_names)
+
+    @cached_property
+    def _ends(self) -> set[str]:
+        """Metrics that are ends of intervals of others, or their standard errors."""
+        ends = {name_of(name, end) for name in self._names for end in ("lower", "upper")}
+        return ends | {f"{name}{_STDERR}" for name in self._names}
+
+    def _fits(self, query: MetricQuery, labels: Mapping[str, str], scope: str) -> bool:
+        """Whether a reading is one that the query asks for."""
+        if scope == "window" and labels[_WINDOW] != query.window:
+            return False
+        if scope == "total" and query.name is None:
+            return False
+        if any((labels[d] == ALL) == (d in query.by) for d in self.settings.dimension_names):
+            return False
+        return query.labels.items() <= labels.items()
+
+    def _support(
+        self,
+        index: Mapping[tuple[str, frozenset[tuple[str, str]]], int | float],
+        name: str,
+        labels: Mapping[str, str],
+    ) -> int | float | None:
+        count = self._supports.get(name)
+        if count is None:
+            return None
+        of_count = next(m.labels for m in self._catalogue.metrics if m.name == count)
+        shared = {_WINDOW, *self._dimensions, *of_count}
+        return index.get((count, frozenset((k, v) for k, v in labels.items() if k in shared)))
+
+    def _read_history(self, request: HistoryRequest) -> HistoryOfMetric:
+        counted = self._counted()
+        return read_history(
+            self.settings, self._catalogue, counted.views, request, counted.stream_ms
+        )
+
+    # Experiments ---------------------------------------------------------------------------------
+
+    @property
+    def experiments(self) -> list[str]:
+        """The names of the experiments: those of the settings, and those that events name."""
+        return list(self._stored())
+
+    def experiment(self, name: str, *, by: Names = None) -> ExperimentReport:
+        """The readout of an experiment: what to do, and every comparison that says so.
+
+        ``by``: dimensions of its setting ``explore``, each of which becomes a table of segments.
+        UsageError where there is no such experiment, or it is not explored by that.
+        """
+        stored, its = self._stored(), self.stored_experiment(name)
+        found = read_one(self.settings, stored, name, Readouts())
+        explorations: list[Exploration] = []
+        for dimension in [by] if isinstance(by, str) else by or ():
+            if wrong := not_explored(its.experiment, dimension, self.settings.dimension_names):
+                raise UsageError(f"by = {dimension!r}: {wrong}")
+            require_user_unit(its, "by")
+            sums = self._sums_of_days(Days(its.trial, its.so_far, dimension))
+            joined = values_joined(sums, self.settings, self._counted().views, dimension)
+            explorations.append(explored(its, dimension, joined, its.so_far))
+        return ExperimentReport(its, found, explorations)
+
+    def stored_experiment(self, name: str) -> StoredExperiment:
+        """What is known of an experiment, with its sums: for ``streamer.plan``. UsageError where
+        there is none of this name."""
+        stored = self._stored()
+        if name not in stored:
+            raise UsageError(unknown_experiment(name, stored))
+        return stored[name]
+
+    def _stored(self) -> Mapping[str, StoredExperiment]:
+        counted = self._counted()
+        return stored_experiments(self.settings, self._catalogue.experiment_measures, counted.views)
+
+
+def _interval(
+    index: Mapping[tuple[str, frozenset[tuple[str, str]]], int | float],
+    name: str,
+    key: frozenset[tuple[str, str]],
+    value: float,
+) -> tuple[float | None, float | None]:
+    """Both ends, as the metric has them, or from its standard error."""
+    ends = [index.get((name_of(name, end), key)) for end in ("lower", "upper")]
+    if ends[0] is not None or ends[1] is not None:
+        return ends[0], ends[1]
+    error = index.get((f"{name}{_STDERR}", key))
+    return (None, None) if error is None else (value - _Z * error, value + _Z * error)
+
+
+def _table(query: MetricQuery, rows: Sequence[Mapping[str, Cell]]) -> Table:
+    """Rows under the columns that any of them has."""
+    own = {name for row in rows for name in row} - {"metric", *_AFTER, *query.by}
+    return Table.of_rows(rows, ["metric", *query.by, *sorted(own), *_AFTER])

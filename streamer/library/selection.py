@@ -1,0 +1,115 @@
+"""What a caller asks for, checked: a metric, a window, dimensions, a time. What there is not is an
+error that says what there is."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from streamer.errors import UsageError
+from streamer.metrics.catalogue import PREFIX
+from streamer.settings.labels import OF_READINGS
+from streamer.settings.model import Settings
+from streamer.settings.names import nearest
+
+Names = str | Sequence[str] | None
+"""One name, several, or none."""
+Time = datetime.datetime | str | int
+"""A time with its zone, RFC 3339 text, or epoch milliseconds."""
+_SUFFIXES = ("", "_ratio", "_seconds")
+
+
+@dataclass(frozen=True, slots=True)
+class MetricQuery:
+    """A metric by its full name without prefix, and the labels that were asked for; None: all."""
+
+    name: str | None
+    window: str
+    by: tuple[str, ...]
+    labels: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+def query_of(
+    settings: Settings,
+    known: Collection[str],
+    name: str | None,
+    by: Names,
+    window: str | None,
+    labels: Mapping[str, object],
+) -> MetricQuery:
+    """UsageError where there is no such metric, window, dimension or label. ``known``: the names
+    of all metrics, without prefix."""
+    chosen = {label: str(value) for label, value in labels.items()}
+    dimensions = settings.dimension_names
+    for label in chosen:
+        _require("label", label, [*OF_READINGS, *dimensions])
+    if name is not None:
+        name, cutoff = _named(name, known)
+        chosen |= cutoff
+    lengths = settings.windows.lengths_ms
+    longest = max(lengths, key=lambda label: lengths[label])
+    window = longest if window is None else window
+    _require("window", window, list(lengths))
+    split = names_of(by)
+    for dimension in split:
+        _require("dimension", dimension, dimensions)
+    return MetricQuery(name, window, tuple(d for d in dimensions if d in split), chosen)
+
+
+def names_of(names: Names) -> list[str]:
+    """
+    >>> names_of(None), names_of("variant"), names_of(("variant", "surface"))
+    ([], ['variant'], ['variant', 'surface'])
+    """
+    if names is None:
+        return []
+    return [names] if isinstance(names, str) else list(names)
+
+
+def _named(text: str, known: Collection[str]) -> tuple[str, dict[str, str]]:
+    """The full name of a metric, and the cut-off behind ``@``.
+
+    >>> _named("ndcg@10", ["ctr_ratio", "ndcg_ratio"])
+    ('ndcg_ratio', {'k': '10'})
+    """
+    base, at, cutoff = text.removeprefix(PREFIX).partition("@")
+    labels = {"k": cutoff} if at else {}
+    for suffix in _SUFFIXES:
+        if base + suffix in known:
+            return base + suffix, labels
+    shortened = {name.removesuffix("_ratio"): name for name in known}
+    close = nearest(base, [*known, *shortened])
+    hint = f"did you mean {close!r}?" if close else "metrics() lists what there is"
+    raise UsageError(f"no metric {text!r}: {hint}")
+
+
+def _require(what: str, name: str, known: Iterable[str]) -> None:
+    names = list(known)
+    if name not in names:
+        close = nearest(name, names)
+        there = f"did you mean {close!r}?" if close else f"there are {', '.join(names) or 'none'}"
+        raise UsageError(f"no {what} {name!r}: {there}")
+
+
+def epoch_ms(at: Time) -> int:
+    """Epoch milliseconds of a time; UsageError where it has no zone, or is none.
+
+    >>> epoch_ms("2026-01-01T00:00:00Z"), epoch_ms(5)
+    (1767225600000, 5)
+    """
+    if isinstance(at, int):
+        return at
+    if isinstance(at, str):
+        try:
+            at = datetime.datetime.fromisoformat(at)
+        except ValueError:
+            raise UsageError(f"at = {at!r}: not a time; write it like 2026-01-31T12:00Z") from None
+    if at.tzinfo is None:
+        raise UsageError(f"at = {at.isoformat()!r}: has no time zone; add one, such as Z for UTC")
+    return round(at.timestamp() * 1000)
+
+
+def time_of(at_ms: int) -> datetime.datetime:
+    """A time of UTC."""
+    return datetime.datetime.fromtimestamp(at_ms / 1000, datetime.UTC)

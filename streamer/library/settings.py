@@ -1,0 +1,60 @@
+"""Settings as a caller gives them, and the events that they are for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
+
+from streamer.errors import UsageError
+from streamer.settings.load import load, parse
+from streamer.settings.model import Settings
+
+
+@runtime_checkable
+class ArrowTable(Protocol):
+    """A table with Arrow's PyCapsule interface: a data frame of pandas or Polars, a table of
+    pyarrow, a relation of DuckDB."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """A capsule of its record batches."""
+        ...
+
+
+SettingsLike: TypeAlias = str | Path | Mapping[str, Any] | Settings | None
+"""A settings file, the same as a mapping, or what these were read into; None: the defaults."""
+Source: TypeAlias = str | Path | ArrowTable | Iterable[Mapping[str, Any]]
+"""A path, a table, or an iterable of mappings."""
+Events: TypeAlias = Source | Mapping[str, Any] | Sequence[str | Path | ArrowTable]
+"""A source or several, or a single event as a mapping."""
+
+
+def settings_of(given: SettingsLike) -> Settings:
+    """SettingsError where they are wrong. The environment overrides a file, as for commands."""
+    if isinstance(given, Settings):
+        return given
+    if isinstance(given, Mapping):
+        return parse(given)
+    return parse({}) if given is None else load(given, os.environ)
+
+
+def sources_of(events: object) -> list[Any]:
+    """Paths, tables and iterables, one after the other; UsageError where these are no events."""
+    if _is_whole(events):
+        return [events]
+    if isinstance(events, Mapping):
+        return [cast("list[object]", [events])]
+    if isinstance(events, Iterable) and not isinstance(events, bytes | bytearray):
+        given = cast("Iterable[object]", events)
+        several = isinstance(given, Sequence) and any(map(_is_whole, given))
+        return list(given) if several else [given]
+    raise UsageError(
+        f"events are {type(events).__name__}: give a path, a table with __arrow_c_stream__, or an "
+        "iterable of mappings"
+    )
+
+
+def _is_whole(given: object) -> bool:
+    """Whether it is a path or a table."""
+    return isinstance(given, str | Path | ArrowTable)

@@ -1,0 +1,83 @@
+"""Some records of files: the first ones, looked at on their way to the engine; and some that are
+spread over the files, from which settings are guessed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from streamer.errors import SourceError
+from streamer.ingest.discovery.shapes import FoundRecord, SampledTopic
+from streamer.ingest.read_sample import ReadSample
+from streamer.ingest.record import record_decoder
+from streamer.settings import limits
+from streamer.settings.model import Settings
+from streamer.sources.files import NO_TOPIC, Line, opened, topic_of
+from streamer.sources.headerless import columns_of
+from streamer.sources.lines import STDIN
+
+_SAMPLED_EVERY = 50
+"""Of the lines behind the first half of a sample each so many-th is in it."""
+
+
+def looked_at(
+    batches: Iterable[list[Line]], sample: ReadSample, settings: Settings
+) -> Iterator[list[Line]]:
+    """The same lines, the first of which are looked at on the way."""
+    decoder = record_decoder(settings)
+    for lines in batches:
+        for log, _, raw in lines if not sample.is_full else ():
+            if log != NO_TOPIC:
+                sample.add(log, raw, decoder.decode_all(log, raw))
+        yield lines
+
+
+def sample_files(
+    paths: Sequence[str], settings: Settings, columns: tuple[str, ...]
+) -> list[SampledTopic]:
+    """Some lines of each file; SourceError where one cannot be read."""
+    found: dict[str, list[FoundRecord]] = {}
+    columns_by_topic: dict[str, tuple[str, ...]] = {}
+    for path in paths:
+        most = limits.DISCOVERED_BYTES // len(paths)
+        topic = topic_of(path)
+        known = columns_by_topic.setdefault(topic, columns or _columns_of(path, settings))
+        lines = found.setdefault(topic, [])
+        lines += (FoundRecord(line) for line in _bounded(_spread(path, settings, known), most))
+    return [
+        SampledTopic(topic, records, columns=columns_by_topic[topic])
+        for topic, records in found.items()
+    ]
+
+
+def _columns_of(path: str, settings: Settings) -> tuple[str, ...]:
+    """The columns of a table without a header row, where a preset knows them."""
+    if path == STDIN or settings.sources:
+        return ()
+    try:
+        first = next(iter(_spread(path, settings, ())), b"")
+    except SourceError:
+        return columns_of(path)
+    return () if first.lstrip().startswith((b"{", b"[")) else columns_of(path)
+
+
+def _spread(path: str, settings: Settings, columns: Sequence[str]) -> Iterator[bytes]:
+    """The first lines, and some of those behind them."""
+    half, count = limits.DISCOVERED_RECORDS // 2, 0
+    for lines in opened(path, settings, columns):
+        for line in lines:
+            if not line.strip():
+                continue
+            if count < half or (count - half) % _SAMPLED_EVERY == 0:
+                yield line
+            count += 1
+            if count >= half + half * _SAMPLED_EVERY:
+                return
+
+
+def _bounded(lines: Iterator[bytes], most_bytes: int) -> Iterator[bytes]:
+    held = 0
+    for line in lines:
+        held += len(line)
+        if held > most_bytes:
+            return
+        yield line
