@@ -367,6 +367,17 @@ def read_batches(
     """The next offset, the records (offset, timestamp, value) and the skipped ranges of a fetched
     blob."""
 
+class TableRows:
+    """Iterates over the rows of a table: lists of lines of JSON."""
+
+    def __init__(self, table: Any, max_line_bytes: int) -> None:
+        """``table``: anything with ``__arrow_c_stream__``; of a line at most ``max_line_bytes`` are
+        kept. TypeError where it is no table, ValueError where its schema cannot be read."""
+
+    def __iter__(self) -> TableRows: ...
+    def __next__(self) -> list[bytes]:
+        """At most 4096 lines; ValueError where a column cannot be read."""
+
 class RecordDecoder:
     """Decodes records, one by one."""
 

@@ -24,6 +24,7 @@ mod panes;
 mod partition;
 #[cfg(feature = "python")]
 mod python;
+mod rows;
 mod slates;
 mod spec;
 mod users;
@@ -45,6 +46,8 @@ mod _core {
     use crate::python::records::{RecordDecoder, arms_said, read_batches};
     #[pymodule_export]
     use crate::python::rekeying::Rekeyer;
+    #[pymodule_export]
+    use crate::python::table_rows::TableRows;
     #[pymodule_export]
     use crate::python::unit_sums::UnitSums;
     #[pymodule_export]

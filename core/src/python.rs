@@ -8,6 +8,7 @@ pub mod records;
 mod records_from_python;
 pub mod rekeying;
 mod state;
+pub mod table_rows;
 pub mod unit_sums;
 
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
