@@ -1,5 +1,5 @@
-"""Files as one log: each line of NDJSON, and each row of CSV and Parquet, which becomes one, gets a
-topic and a record timestamp.
+"""Files as one log: each line of NDJSON, and each row of CSV, Parquet and tables in memory, which
+becomes one, gets a topic and a record timestamp.
 
 The rule (the same for ``replay`` and ``produce``): a line's record timestamp is the largest
 ``ts`` of an event so far that is not beyond the wall clock at the start, 0 before any; of a pipe,
@@ -13,7 +13,7 @@ from __future__ import annotations
 import heapq
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from streamer.settings.sources import Source, is_pattern
 from streamer.sources.csv_rows import CsvFile, numeric_columns
 from streamer.sources.lines import STDIN, LineFile
 from streamer.sources.parquet_rows import ParquetFile
+from streamer.sources.tables import ArrowTable, MemoryTable
 
 NO_TOPIC = ""
 """Log of a line that belongs to no topic: it cannot be read, or has no known ``type``."""
@@ -36,6 +37,8 @@ BATCH_LINES = 2000
 _ENDINGS = re.compile(r"(\.(gz|zst|csv|tsv|parquet|ndjson|jsonl|json|txt|log|dat))+$")
 _JSON = (".ndjson", ".jsonl", ".json")
 
+Readable = str | Path | ArrowTable | Iterable[Mapping[str, Any]]
+"""What a source reads: files by their paths, tables, and rows as mappings."""
 Line = tuple[str, int, bytes]
 """(log, record_ms, the line as it stands in the file, without its newline)."""
 
@@ -52,10 +55,15 @@ def topic_of(path: str | Path) -> str:
     return name.strip("-.")[:200] or "events"
 
 
-def opened(path: str | Path, settings: Settings, columns: Sequence[str] = ()) -> LineFile:
+def opened(
+    path: Readable, settings: Settings, columns: Sequence[str] = ()
+) -> LineFile | MemoryTable:
     """A file of the format that its name ends with: ``.csv``, ``.tsv`` (also ``.gz`` and ``.zst``),
-    ``.parquet``; else a table where its columns are named, or JSON. ``columns``: of a table without
-    a header row; else those of its source. SourceError where it cannot be read."""
+    ``.parquet``; else a table where its columns are named, or JSON; or a table in memory, called
+    ``table``. ``columns``: of a table without a header row; else those of its source. SourceError
+    where it cannot be read."""
+    if not isinstance(path, str | Path):
+        return MemoryTable(path, "table")
     if str(path).endswith(".parquet"):
         return ParquetFile(path)
     name = str(path).removesuffix(".gz").removesuffix(".zst")
@@ -76,7 +84,7 @@ def _source_of(path: str | Path, settings: Settings) -> Source | None:
 
 
 class FileSource:
-    """Lines of one or more files in log order, in batches.
+    """Lines of one or more files or tables in log order, in batches.
 
     ``clock`` gives epoch milliseconds. Lines that are no JSON object or have an unknown ``type``
     have the log ``NO_TOPIC``.
@@ -84,7 +92,7 @@ class FileSource:
 
     def __init__(
         self,
-        paths: Sequence[str | Path],
+        paths: Sequence[Readable],
         settings: Settings,
         *,
         clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
@@ -95,7 +103,8 @@ class FileSource:
 
     @property
     def total_bytes(self) -> int | None:
-        """Size of all files on disk; None where one is standard input or a pipe."""
+        """Size of all files on disk; None where one is standard input, a pipe or
+        a table."""
         sizes = [f.total_bytes for f in self.files]
         return None if None in sizes else sum(size or 0 for size in sizes)
 
@@ -113,12 +122,12 @@ class FileSource:
         while batch := list(islice(merged, BATCH_LINES)):
             yield batch
 
-    def _stamped(self, file: LineFile) -> Iterator[list[Line]]:
-        running_ms, is_pipe = 0, file.total_bytes is None
+    def _stamped(self, file: LineFile | MemoryTable) -> Iterator[list[Line]]:
+        running_ms = 0
         log_of, time_of = self._types.reader_of(topic_of(file.path)), self._decoder.time_of
         for lines in file:
             batch = []
-            now_ms = self._clock() if is_pipe else self._start_ms
+            now_ms = self._clock() if file.is_live else self._start_ms
             for raw in lines:
                 log = log_of(raw)
                 event_ms = time_of(log, raw) if log else None

@@ -64,6 +64,11 @@ class LineFile:
                 raise SourceError(f"cannot read file: {error.strerror}; at {self.path}") from error
             self.total_bytes = size
 
+    @property
+    def is_live(self) -> bool:
+        """Whether its lines are written while it is read."""
+        return self.total_bytes is None
+
     def __iter__(self) -> Iterator[list[bytes]]:
         try:
             if self.path == STDIN:

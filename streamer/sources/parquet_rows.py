@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from streamer._core import TableRows
 from streamer.errors import SourceError
-from streamer.settings import limits
 from streamer.sources.lines import LineFile
+from streamer.sources.tables import lines_of_table
 
 _ROWS = 1000
 """Rows decoded at once."""
@@ -51,17 +50,3 @@ class ParquetFile(LineFile):
             rows += batch.num_rows
             self.read_bytes = (self.total_bytes or 0) * rows // max(1, file.metadata.num_rows)
             yield from lines_of_table(batch, self.path)
-
-
-def lines_of_table(table: Any, name: str) -> Iterator[list[bytes]]:
-    """Lists of lines, of each row one, of anything with ``__arrow_c_stream__``; SourceError where
-    it cannot be read."""
-    rows = TableRows(table, limits.MAX_LINE_BYTES)
-    while True:
-        try:
-            lines = next(rows, None)
-        except ValueError as error:
-            raise SourceError(f"{error}; at {name}") from error
-        if lines is None:
-            return
-        yield lines

@@ -18,7 +18,7 @@ import pytest
 from streamer._core import TableRows
 from streamer.errors import SourceError
 from streamer.settings import limits
-from streamer.sources.parquet_rows import lines_of_table
+from streamer.sources.tables import lines_of_table
 
 EPOCH = datetime.datetime(1970, 1, 1)
 UNITS = {"s": 1, "ms": 1000, "us": 10**6, "ns": 10**9}

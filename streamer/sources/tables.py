@@ -1,0 +1,81 @@
+"""Tables and rows in memory as lines of NDJSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any, Protocol, runtime_checkable
+
+import msgspec
+
+from streamer._core import TableRows
+from streamer.errors import SourceError
+from streamer.settings import limits
+
+_ROWS = 1000
+"""Mappings encoded at once."""
+_EncodingErrors = (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError)
+
+
+@runtime_checkable
+class ArrowTable(Protocol):
+    """A table of pandas, Polars, pyarrow, DuckDB: what has Arrow's PyCapsule interface."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """A capsule with an Arrow stream."""
+
+
+class MemoryTable:
+    """A table in memory, or an iterable of mappings, read as a file is.
+
+    Iterating gives lists of lines: of each row a JSON object. Of a table it has the columns with a
+    value, as of a Parquet file; of a mapping all that is in it, as msgspec writes it.
+    """
+
+    total_bytes: int | None = None
+    read_bytes = 0
+    is_live = False
+    """Lines of a table were there before it is read, as those of a file."""
+
+    def __init__(self, table: ArrowTable | Iterable[Mapping[str, Any]], name: str) -> None:
+        self.path = name
+        self._table = table
+
+    def __iter__(self) -> Iterator[list[bytes]]:
+        if isinstance(self._table, ArrowTable):
+            return lines_of_table(self._table, self.path)
+        return self._lines_of_rows(self._table)
+
+    def _lines_of_rows(self, rows: Iterable[Mapping[str, Any]]) -> Iterator[list[bytes]]:
+        encode = msgspec.json.Encoder(enc_hook=_plain, decimal_format="number").encode_lines
+        rest: Iterator[Any] = iter(rows)
+        while some := list(islice(rest, _ROWS)):
+            for row in some:
+                if not isinstance(row, Mapping):
+                    kind = type(row).__name__
+                    raise SourceError(f"a row is no mapping, but {kind}; at {self.path}")
+            try:
+                lines = encode(some).split(b"\n")
+            except _EncodingErrors as error:
+                raise SourceError(f"a row is no JSON: {error}; at {self.path}") from error
+            yield [line[: limits.MAX_LINE_BYTES] for line in lines[:-1]]
+
+
+def _plain(value: Any) -> Any:
+    """A value that msgspec does not know: scalars and arrays of numpy, times of pandas,
+    other mappings."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
+    raise TypeError(f"values of type {type(value).__name__} are not written")
+
+
+def lines_of_table(table: ArrowTable, name: str) -> Iterator[list[bytes]]:
+    """Lists of lines, of each row one; SourceError where a table cannot be read."""
+    try:
+        yield from TableRows(table, limits.MAX_LINE_BYTES)
+    except (TypeError, ValueError, ImportError) as error:
+        raise SourceError(f"{error}; at {name}") from error
