@@ -108,7 +108,7 @@ def axis(values: Sequence[float], ends: Sequence[float]) -> tuple[float, float, 
     """Bottom, top and tick of an axis that holds all values, and of the ends of bands what does not
     flatten them.
 
-    >>> axis([0.03, 0.05], []), axis([], [])
+    >>> axis([0.01, 0.05], []), axis([], [])
     ((0.0, 0.06, 0.02), (0.0, 1.0, 0.25))
     """
     if not values:

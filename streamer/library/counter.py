@@ -146,7 +146,8 @@ class Counter(MetricReader):
 
         >>> import streamer
         >>> counter = streamer.Counter()
-        >>> counter.add({"type": "impression", "user_id": "u", "item_id": "a", "ts": 1_760_000_000})
+        >>> shown = {"type": "impression", "user_id": "u", "item_id": "a"}
+        >>> counter.add({**shown, "ts": 1_760_000_000_000})
         >>> streamer.Counter.from_state(counter.state()).metrics("window_impressions")["value"]
         [1]
         """
@@ -227,12 +228,13 @@ def guessed(sources: Sequence[Any]) -> tuple[list[Any], Proposal]:
     held, samples = list[Any](), list[SampledTopic]()
     for source in sources:
         if isinstance(source, Iterator):
-            first, whole = _peeked(source)
+            events: Iterator[Any] = source  # pyright: ignore[reportUnknownVariableType]
+            first, whole = _peeked(events)
             held.append(whole)
-            samples += sample_files([first], Settings(), ())
+            samples += sample_files([first], Settings())
         else:
             held.append(source)
-            samples += sample_files([source], Settings(), ())
+            samples += sample_files([source], Settings())
     return held, propose(_together(samples), "the first events")
 
 

@@ -63,14 +63,18 @@ class HistoryOfMetric(Table):
         notebook shows it; ``save`` writes it as SVG."""
         return chart_of(self._title, self._form, self._by, self._history)
 
-    def without_times(self, supports: Mapping[str, str]) -> Table:
-        """The last point of each line, as a row of metrics. ``supports``: not known of a part."""
+    def as_metrics(self) -> Table:
+        """The last point of each line, as rows of metrics, with ``start`` and ``end`` of what they
+        cover."""
         rows = [row for row in self if row["value"] is not None]
         names = [name for name in self.columns if name != "time"]
+        end = time_of(self._history.starts_ms[-1] + self._history.step_ms)
         return Table(
             {
                 "metric": [self.metric] * len(rows),
                 **{name: [row[name] for row in rows] for name in names},
+                "start": [row["time"] for row in rows],
+                "end": [end] * len(rows),
             }
         )
 
@@ -106,14 +110,14 @@ def read_history(
     panes = PaneHistory(settings, catalogue, views, PaneReader())
     wanted = _wanted(settings, metric, query, request.points)
     if request.until_ms is not None:
-        ending = _ending(settings, panes, wanted, request.until_ms, stream_ms)
+        ending = _ending(settings, panes, wanted, (request.until_ms, stream_ms))
         if ending is None:
             raise UsageError(
                 f"at = {time_of(request.until_ms).isoformat()}: the window {query.window} that "
                 "ends then is not kept any more; the latest event is of "
                 f"{time_of(stream_ms).isoformat()}"
             )
-        wanted = ending
+        wanted = ending[0]
     found = _without_beginning(_read(panes, wanted, stream_ms))
     return HistoryOfMetric(metric, query.window, query.by, found)
 
@@ -149,20 +153,27 @@ def _wanted(settings: Settings, metric: Metric, query: MetricQuery, points: int)
 
 
 def _ending(
-    settings: Settings, panes: PaneHistory, wanted: Wanted, until_ms: int, stream_ms: int
-) -> Wanted | None:
-    """One window that ends at a time, from the ring of the shortest panes that still has it; None
-    where none has it."""
+    settings: Settings,
+    panes: PaneHistory,
+    wanted: Wanted,
+    times_ms: tuple[int, int],
+    count: int = 1,
+) -> list[Wanted] | None:
+    """So many windows, one before the other, of which the first ends at a time. They are of whole
+    panes: of the shortest that are still kept, if possible of such as a window has a whole number
+    of. None where none are kept. ``times_ms``: the end, and the latest event."""
+    until_ms, stream_ms = times_ms
     length_ms = settings.windows.lengths_ms[wanted.window]
-    rings = sorted(rings_of(settings), key=lambda ring: ring.pane_ms)
-    for ring in (ring for ring in rings if ring.span_ms >= length_ms):
-        pane_ms = ring.pane_ms
-        end_ms = -(-until_ms // pane_ms) * pane_ms
-        own = replace(
-            wanted, window=ring.label, from_ms=end_ms - length_ms, until_ms=end_ms, points=1
-        )
-        if end_ms - length_ms >= panes.kept_from_ms(own, stream_ms):
-            return own
+    rings = sorted(rings_of(settings), key=lambda r: (length_ms % r.pane_ms != 0, r.pane_ms))
+    for ring in (ring for ring in rings if ring.pane_ms <= length_ms):
+        end_ms = -(-until_ms // ring.pane_ms) * ring.pane_ms
+        each_ms = max(1, round(length_ms / ring.pane_ms)) * ring.pane_ms
+        found = [
+            replace(wanted, window=ring.label, from_ms=end - each_ms, until_ms=end, points=1)
+            for end in range(end_ms, end_ms - count * each_ms, -each_ms)
+        ]
+        if end_ms - count * each_ms >= panes.kept_from_ms(found[0], stream_ms):
+            return found
     return None
 
 
@@ -198,10 +209,19 @@ class MetricChange(Table):
     """
 
     def __init__(
-        self, metric: Metric, window: str, by: str, explanation: Explanation, unit: float
+        self,
+        metric: Metric,
+        windows: Sequence[Wanted],
+        by: str,
+        explanation: Explanation,
+        unit: float,
     ) -> None:
+        """``windows``: the present one, and the one before."""
         document: dict[str, Any] = explanation.document(unit)
-        self.metric, self.window = metric.name, window
+        self.metric, self.explanation = metric.name, explanation
+        now, before = windows
+        self.compared = f"{_span(now)} compared with {_span(before)}"
+        """The times of both windows, in words."""
         self.before, self.now = document["then"], document["now"]
         self.sentences = list(sentences(explanation, form_of(metric), unit, "", None))
         """Where the change comes from, in words."""
@@ -210,7 +230,12 @@ class MetricChange(Table):
         super().__init__({new: [part[old] for part in parts] for new, old in names.items()})
 
     def __repr__(self) -> str:
-        return "\n".join([*self.sentences, super().__repr__()])
+        return "\n".join([self.compared, *self.sentences, super().__repr__()])
+
+
+def _span(window: Wanted) -> str:
+    start, end = (time_of(ms or 0) for ms in (window.from_ms, window.until_ms))
+    return f"{start:%Y-%m-%d %H:%M} to {end:%H:%M} UTC"
 
 
 def read_moved(
@@ -235,14 +260,10 @@ def read_moved(
     parts, stream_ms = _parts(metric, declared), max(v.header.stream_ms for v in views)
     for window in windows:
         wanted = _wanted(settings, parts, replace(query, window=window), 1)
-        now = _ending(settings, panes, wanted, until_ms, stream_ms)
-        if now is None or now.from_ms is None:
-            continue
-        then = _ending(settings, panes, wanted, now.from_ms, stream_ms)
-        if then is None:
-            continue
-        sums = [_sums(_read(panes, each, stream_ms), query.by[0]) for each in (now, then)]
-        return MetricChange(metric, window, query.by[0], explain(*sums), 1.0 / declared.units)
+        both = _ending(settings, panes, wanted, (until_ms, stream_ms), count=2)
+        if both is not None:
+            sums = [_sums(_read(panes, each, stream_ms), query.by[0]) for each in both]
+            return MetricChange(metric, both, query.by[0], explain(*sums), 1.0 / declared.units)
     kept = short(max(settings.windows.lengths_ms.values()))
     raise UsageError(
         f"the window before {windows[-1]} is not kept: name a window of at most half of {kept}, "

@@ -101,8 +101,9 @@ class MetricReader(ABC):
         ``name``: as in the list of metrics; ``ctr`` and ``ndcg@10`` are enough. ``by``: dimensions,
         each of whose values gets a row; without any, all events together. ``window``: one of the
         settings, by default the longest. ``at``: the end of the window, by default the latest
-        event; an earlier time is rounded up to whole panes. ``labels``: only rows with these, such
-        as ``over="all"`` or ``k=10``.
+        event. Of an earlier end only whole panes are known, a 60th of a window each: columns
+        ``start`` and ``end`` say what was read. ``labels``: only rows with these, such as
+        ``over="all"`` or ``k=10``.
 
         Columns: ``metric``, the dimensions and labels, ``value``, ``low`` and ``high`` (the ends of
         a 95 % interval; None where there is none), ``support`` (the count that the denominator is).
@@ -122,7 +123,7 @@ class MetricReader(ABC):
         self._require_sums(query)
         if at is not None and epoch_ms(at) < self._counted().stream_ms:
             request = HistoryRequest(query, until_ms=epoch_ms(at), points=1)
-            return self._read_history(request).without_times(self._supports)
+            return self._read_history(request).as_metrics()
         found = self._readout(None if at is None else epoch_ms(at))
         return _table(query, list(self._rows(found, query)))
 

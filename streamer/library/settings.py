@@ -5,29 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
+from typing import Any, TypeAlias, cast
 
 from streamer.errors import UsageError
 from streamer.settings.load import load, parse
 from streamer.settings.model import Settings
-
-
-@runtime_checkable
-class ArrowTable(Protocol):
-    """A table with Arrow's PyCapsule interface: a data frame of pandas or Polars, a table of
-    pyarrow, a relation of DuckDB."""
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """A capsule of its record batches."""
-        ...
-
+from streamer.sources.files import Readable
+from streamer.sources.tables import ArrowTable
 
 SettingsLike: TypeAlias = str | Path | Mapping[str, Any] | Settings | None
 """A settings file, the same as a mapping, or what these were read into; None: the defaults."""
-Source: TypeAlias = str | Path | ArrowTable | Iterable[Mapping[str, Any]]
-"""A path, a table, or an iterable of mappings."""
-Events: TypeAlias = Source | Mapping[str, Any] | Sequence[str | Path | ArrowTable]
-"""A source or several, or a single event as a mapping."""
+Events: TypeAlias = Readable | Mapping[str, Any] | Sequence[str | Path | ArrowTable]
+"""A path, a data frame or an iterable of mappings; several paths or data frames; or a single event
+as a mapping."""
 
 
 def settings_of(given: SettingsLike) -> Settings:

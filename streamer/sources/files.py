@@ -30,6 +30,8 @@ from streamer.sources.lines import STDIN, LineFile
 from streamer.sources.parquet_rows import ParquetFile
 from streamer.sources.tables import ArrowTable, MemoryTable
 
+TABLE = "table"
+"""What a table in memory is called."""
 NO_TOPIC = ""
 """Log of a line that belongs to no topic: it cannot be read, or has no known ``type``."""
 BATCH_LINES = 2000
@@ -60,10 +62,10 @@ def opened(
 ) -> LineFile | MemoryTable:
     """A file of the format that its name ends with: ``.csv``, ``.tsv`` (also ``.gz`` and ``.zst``),
     ``.parquet``; else a table where its columns are named, or JSON; or a table in memory, called
-    ``table``. ``columns``: of a table without a header row; else those of its source. SourceError
+    ``TABLE``. ``columns``: of a table without a header row; else those of its source. SourceError
     where it cannot be read."""
     if not isinstance(path, str | Path):
-        return MemoryTable(path, "table")
+        return MemoryTable(path, TABLE)
     if str(path).endswith(".parquet"):
         return ParquetFile(path)
     name = str(path).removesuffix(".gz").removesuffix(".zst")

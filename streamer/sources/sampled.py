@@ -4,6 +4,7 @@ spread over the files, from which settings are guessed."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
 from streamer.errors import SourceError
 from streamer.ingest.discovery.shapes import FoundRecord, SampledTopic
@@ -11,7 +12,7 @@ from streamer.ingest.read_sample import ReadSample
 from streamer.ingest.record import record_decoder
 from streamer.settings import limits
 from streamer.settings.model import Settings
-from streamer.sources.files import NO_TOPIC, Line, opened, topic_of
+from streamer.sources.files import NO_TOPIC, TABLE, Line, Readable, opened, topic_of
 from streamer.sources.headerless import columns_of
 from streamer.sources.lines import STDIN
 
@@ -32,14 +33,14 @@ def looked_at(
 
 
 def sample_files(
-    paths: Sequence[str], settings: Settings, columns: tuple[str, ...]
+    paths: Sequence[Readable], settings: Settings, columns: tuple[str, ...] = ()
 ) -> list[SampledTopic]:
-    """Some lines of each file; SourceError where one cannot be read."""
+    """Some lines of each file or table; SourceError where one cannot be read."""
     found: dict[str, list[FoundRecord]] = {}
     columns_by_topic: dict[str, tuple[str, ...]] = {}
     for path in paths:
         most = limits.DISCOVERED_BYTES // len(paths)
-        topic = topic_of(path)
+        topic = topic_of(path) if isinstance(path, str | Path) else TABLE
         known = columns_by_topic.setdefault(topic, columns or _columns_of(path, settings))
         lines = found.setdefault(topic, [])
         lines += (FoundRecord(line) for line in _bounded(_spread(path, settings, known), most))
@@ -49,9 +50,9 @@ def sample_files(
     ]
 
 
-def _columns_of(path: str, settings: Settings) -> tuple[str, ...]:
+def _columns_of(path: Readable, settings: Settings) -> tuple[str, ...]:
     """The columns of a table without a header row, where a preset knows them."""
-    if path == STDIN or settings.sources:
+    if not isinstance(path, str | Path) or path == STDIN or settings.sources:
         return ()
     try:
         first = next(iter(_spread(path, settings, ())), b"")
@@ -60,7 +61,7 @@ def _columns_of(path: str, settings: Settings) -> tuple[str, ...]:
     return () if first.lstrip().startswith((b"{", b"[")) else columns_of(path)
 
 
-def _spread(path: str, settings: Settings, columns: Sequence[str]) -> Iterator[bytes]:
+def _spread(path: Readable, settings: Settings, columns: Sequence[str]) -> Iterator[bytes]:
     """The first lines, and some of those behind them."""
     half, count = limits.DISCOVERED_RECORDS // 2, 0
     for lines in opened(path, settings, columns):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -182,7 +182,7 @@ def test_reading_in_between_changes_nothing(tmp_path: Path) -> None:
         (lambda log: log.explain("ndcg", by="variant"), "no ratio of two sums"),
         (lambda log: log.experiment("ranker"), "no experiment 'ranker'"),
         (lambda log: log.compare("nothing", control="A", treatment="B"), "no dimension 'nothing'"),
-        (lambda log: streamer.read(5), "events are int: give a path"),
+        (lambda log: streamer.read(cast("Any", 5)), "events are int: give a path"),
         (lambda log: streamer.plan([], "ctr_ratio", lift=0), "lift 0: above 0"),
         (lambda log: streamer.plan(log, "ctr_ratio", lift=0.1), "name the one to learn from"),
     ],

@@ -1,0 +1,130 @@
+"""The state of workers, read from a notebook: the numbers of a counter that was given the same."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+import streamer
+from streamer.errors import CodecError, StoreError
+from streamer.settings.load import parse
+from streamer.state.redis.store import RedisStore
+from streamer.testing import chunks_of
+from tests.library.test_reading import EVENTS, SETTINGS
+from tests.oracle.oracle import records_of_file
+from tests.support.agreement import to_log
+from tests.support.journals import Run, commit, finish, start
+
+PARTITIONS = 2
+
+
+def settings_of(url: str, prefix: str) -> dict[str, Any]:
+    return {**SETTINGS, "redis": {"url": url, "prefix": prefix}}
+
+
+async def fill(settings: dict[str, Any], events: list[dict[str, Any]], is_whole: bool) -> None:
+    """What workers committed: all, or half of the chunks."""
+    own = parse(settings)
+    store = RedisStore(own.redis)
+    run: Run = await start(store, own, PARTITIONS)
+    lines = [msgspec.json.encode(event) for event in events]
+    chunks = list(chunks_of(to_log(records_of_file(lines, own, PARTITIONS)), 400))
+    for chunk in chunks if is_whole else chunks[: len(chunks) // 2]:
+        run.engines.feed(chunk)
+        await commit(store, run, chunk.partition)
+    if is_whole:
+        await finish(store, run)
+    await store.close()
+
+
+def rows_of(reader: Any, name: str | None = None, by: str | None = None) -> list[Any]:
+    return sorted(map(repr, reader.metrics(name, by=by).to_dicts()))
+
+
+def test_live_metrics_are_those_of_a_counter(redis_url: str, redis_prefix: str) -> None:
+    settings = settings_of(redis_url, redis_prefix)
+    counter = streamer.read(EVENTS, settings)
+    asyncio.run(fill(settings, EVENTS, is_whole=True))
+    with streamer.connect(settings) as live:
+        for by in (None, "variant", "surface"):
+            assert rows_of(live, by=by) == rows_of(counter, by=by)
+        assert len(live.metrics()) > 20
+        history = live.history("ctr", by="variant").to_dicts()
+        assert history == counter.history("ctr", by="variant").to_dicts()
+        of_counter = counter.experiment("ranker", by="surface")
+        of_live = live.experiment("ranker", by="surface")
+        assert of_live.document == of_counter.document
+        assert of_live.explorations == of_counter.explorations
+        change = live.explain("ctr", by="surface", window="5m")
+        assert change.explanation == counter.explain("ctr", by="surface", window="5m").explanation
+        topics = live.what_was_read.topics
+        assert topics.to_dicts() == counter.what_was_read.topics.to_dicts()
+        plans = [
+            streamer.plan(reader, "ctr_ratio", lift=0.05, experiment="ranker").document
+            for reader in (live, counter)
+        ]
+        assert plans[0] == plans[1]
+        with pytest.raises(streamer.UsageError, match="which Redis does not keep"):
+            live.compare("variant", control="A", treatment="B")
+    live.close()
+
+
+def test_each_call_reads_the_newest_commits(redis_url: str, redis_prefix: str) -> None:
+    settings = settings_of(redis_url, redis_prefix)
+    with pytest.raises(StoreError, match="no state with the prefix"):
+        streamer.connect(settings)
+    asyncio.run(fill(settings, EVENTS, is_whole=False))
+    with streamer.connect(settings) as live:
+        before = live.metrics("window_impressions")["value"][0]
+        own = parse(settings)
+
+        async def more() -> None:
+            store = RedisStore(own.redis)
+            run = await start(store, own, PARTITIONS)  # other workers take over
+            last = EVENTS[-1]["ts"] + 1
+            extra = [{**EVENTS[0], "ts": last + i} for i in range(50)]
+            lines = [msgspec.json.encode(event) for event in extra]
+            for chunk in chunks_of(to_log(records_of_file(lines, own, PARTITIONS)), 400):
+                engine = run.engines.partitions[chunk.partition]
+                offset = engine.logs[chunk.kind].next_offset
+                moved = [
+                    record.__class__(
+                        record.kind,
+                        record.partition,
+                        offset + i,
+                        record.record_ms,
+                        record.value,
+                    )
+                    for i, record in enumerate(chunk.records)
+                ]
+                run.engines.feed(chunk.__class__(chunk.kind, chunk.partition, moved))
+            for number in range(PARTITIONS):
+                await commit(store, run, number)
+            await store.close()
+
+        asyncio.run(more())
+        after = live.metrics("window_impressions")["value"][0]
+    assert isinstance(before, int)
+    assert after == before + 50
+
+
+def test_a_state_of_other_settings_is_not_shown(redis_url: str, redis_prefix: str) -> None:
+    settings = settings_of(redis_url, redis_prefix)
+    asyncio.run(fill(settings, EVENTS, is_whole=True))
+    with pytest.raises(CodecError, match="written with other settings"):
+        streamer.connect({**settings, "windows": {"lengths": ["1h"]}})
+
+
+def test_no_redis_is_an_error(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        with pytest.raises(StoreError):
+            streamer.connect({"redis": {"url": f"redis://127.0.0.1:{port}/0"}})
+    with pytest.raises(streamer.SettingsError, match=r"cannot read settings.*nothing\.toml"):
+        streamer.connect(tmp_path / "nothing.toml")
