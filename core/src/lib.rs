@@ -11,6 +11,7 @@ mod columns;
 mod counting;
 mod custom;
 mod decode;
+mod evaluation;
 mod experiments;
 mod formats;
 mod hash;
@@ -41,6 +42,8 @@ mod _core {
     use crate::experiments;
     use crate::panes::{self, item_rows, rings};
     use crate::partition::tables::Table;
+    #[pymodule_export]
+    use crate::python::evaluator::Evaluator;
     use crate::python::names;
     #[pymodule_export]
     use crate::python::records::{RecordDecoder, arms_said, read_batches};

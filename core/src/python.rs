@@ -2,6 +2,7 @@
 
 mod arrays;
 pub mod arrow;
+pub mod evaluator;
 mod feeding;
 pub mod names;
 pub mod records;

@@ -23,6 +23,14 @@ const EVERY: u64 = 0;
 /// A list of n items has the length √n: what one of them adds has these units, over √n.
 const WEIGHT_UNIT: i64 = 1 << 28;
 
+/// What a list of so many items adds to the weight of each, and by how much its squared length is above
+/// 1, as weights are rounded.
+pub fn list_weight(items: usize) -> (i64, i64) {
+    let weight = (WEIGHT_UNIT as f64 / (items as f64).sqrt()).round_ties_even() as i64;
+    let excess = items as i64 * weight * weight - WEIGHT_UNIT * WEIGHT_UNIT;
+    (weight, excess)
+}
+
 /// Places of counts in a row: those of lists only where lists are counted.
 #[derive(Clone, Copy, Debug)]
 struct Places {
@@ -198,8 +206,7 @@ impl ItemCounts {
         let cutoffs = if places.has_lists { places.cutoffs } else { 0 };
         for at in 0..cutoffs {
             let shown = change.items.len().min(self.spec.cutoffs[at] as usize);
-            let weight = (WEIGHT_UNIT as f64 / (shown as f64).sqrt()).round_ties_even() as i64;
-            let excess = shown as i64 * weight * weight - WEIGHT_UNIT * WEIGHT_UNIT;
+            let (weight, excess) = list_weight(shown);
             for item in &change.items[..shown] {
                 let row = self.gather(event_ms, ItemKey::new(item.item, label));
                 row[places.weight(at)] += sign * weight;

@@ -40,7 +40,7 @@ impl Population {
     pub fn contains(self, slate: &SlateContext) -> bool {
         match self {
             Self::All => true,
-            Self::Engaged => !slate.relevant.is_empty(),
+            Self::Engaged => slate.relevant_count() > 0,
             Self::Contrasted => slate.is_contrasted(),
             Self::Sampled => slate.has_held_out,
             Self::Reference => slate.reference_size > 0,

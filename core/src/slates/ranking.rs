@@ -33,11 +33,11 @@ pub fn hit(slate: &SlateContext, k: i64, _: Convention) -> i64 {
     }
 }
 
-/// 1 / rank of the first relevant item.
-pub fn reciprocal_rank(slate: &SlateContext, _: i64, _: Convention) -> i64 {
-    slate
-        .relevant
-        .first()
+/// 1 / rank of the first relevant item; with a cut-off, 0 beyond it.
+pub fn reciprocal_rank(slate: &SlateContext, k: i64, _: Convention) -> i64 {
+    let first = slate.relevant.first();
+    first
+        .filter(|member| k == 0 || member.rank <= k)
         .map_or(0, |member| quotient(1, member.rank))
 }
 
@@ -101,7 +101,7 @@ pub fn normalized_gain(slate: &SlateContext, k: i64, convention: Convention) -> 
         &tables.gains
     };
     let cut = if convention == Convention::Jurity {
-        slate.size
+        slate.best_size()
     } else {
         k
     };

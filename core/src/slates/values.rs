@@ -152,6 +152,9 @@ pub struct SlateContext {
     pub relevant: Vec<Relevant>,
     /// Members of each grade from 0.
     at_grade: [i64; MAX_GRADES + 1],
+    /// Relevant items of each grade that were not shown: none where only events tell of relevance.
+    unshown: [i64; MAX_GRADES + 1],
+    unshown_count: i64,
     /// Pairs of different grade in which the higher grade comes first.
     pub concordant: i64,
     /// Pairs of different grade in which the higher grade comes last.
@@ -185,6 +188,8 @@ impl SlateContext {
             size: 0,
             relevant: Vec::new(),
             at_grade: [0; MAX_GRADES + 1],
+            unshown: [0; MAX_GRADES + 1],
+            unshown_count: 0,
             concordant: 0,
             discordant: 0,
             reference_size: 0,
@@ -224,10 +229,20 @@ impl SlateContext {
         }
     }
 
+    /// Relevant items that the slate does not show, by grade from 0 (which counts as none): recall,
+    /// average precision and the best order count them. To be called after `read`.
+    pub fn add_unshown(&mut self, by_grade: &[i64; MAX_GRADES + 1]) {
+        for (unshown, count) in self.unshown.iter_mut().zip(by_grade).skip(1) {
+            *unshown += count;
+            self.unshown_count += count;
+        }
+    }
+
     fn clear(&mut self, size: usize) {
         self.size = size as i64;
         self.relevant.clear();
         self.at_grade = [0; MAX_GRADES + 1];
+        (self.unshown, self.unshown_count) = ([0; MAX_GRADES + 1], 0);
         self.listed.clear();
         self.scored.clear();
         self.held_out_rank = BEYOND;
@@ -270,9 +285,14 @@ impl SlateContext {
         }
     }
 
-    /// Number of relevant members.
+    /// Number of relevant items: members, and those not shown.
     pub fn relevant_count(&self) -> i64 {
-        self.relevant.len() as i64
+        self.relevant.len() as i64 + self.unshown_count
+    }
+
+    /// Number of items of the best order: all members, and relevant items not shown.
+    pub fn best_size(&self) -> i64 {
+        self.size + self.unshown_count
     }
 
     /// The relevant members among the first k.
@@ -315,11 +335,14 @@ impl SlateContext {
         weighted(gains, &totals)
     }
 
-    /// Sum of gain / log2(i + 1), in units of a table, of the best order of the members.
+    /// Sum of gain / log2(i + 1), in units of a table, of the best order of the members and of the
+    /// relevant items not shown.
     pub fn ideally_discounted(&self, k: i64, gains: &[f64]) -> f64 {
         let mut totals = [0i64; MAX_GRADES + 1];
         let mut above = 0;
-        for (total, count) in totals.iter_mut().zip(&self.at_grade).skip(1).rev() {
+        let counts = self.at_grade.iter().zip(&self.unshown);
+        let counts = counts.map(|(shown, unshown)| shown + unshown);
+        for (total, count) in totals.iter_mut().zip(counts).skip(1).rev() {
             *total = self.tables.discounts(above.min(k), (above + count).min(k));
             above += count;
         }
