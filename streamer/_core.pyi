@@ -65,6 +65,31 @@ def verify_batches(blob: bytes, next_offset: int, end_offset: int) -> tuple[int,
     was sent: how many bytes before it are whole, its offset, and whether it can be passed over.
     None where all are whole; bytes at the end that are no whole batch are no damage."""
 
+_MeanRow = tuple[int, int, str, str, str, str]
+"""Lists and users of a mean, and sums over users as decimal digits. With x the sum of a user's
+values, in units of 1e-9, and n the user's lists: of x, x², x n and n²."""
+_Exposure = tuple[_I64, _I64, _I64]
+"""Items, ascending, their counts one after another, and the counts of no item: see
+``ItemCounts``."""
+
+class Evaluator:
+    """The lists of a table of impressions, and the relevant items of a table of clicks."""
+
+    gains: list[float]
+    """The grades above 0 of the clicks, ascending."""
+    sizes: tuple[int, int, int, int, int]
+    """Rows, lists and users of the impressions; rows of the clicks, and those without a list."""
+    segments: list[list[str]]
+    """The labels of each segment."""
+
+    def __init__(self, spec: bytes, impressions: object, clicks: object) -> None:
+        """Read both tables to their ends. ``spec``: JSON. TypeError where something is no table,
+        ValueError where it cannot be read; the message names the table, the column and the row."""
+
+    def sums(self, tables: bytes) -> list[tuple[list[_MeanRow], _Exposure | None]]:
+        """The sums of all lists, then of each segment: a row a mean, and the counts of items, where
+        they are wanted. ``tables``: JSON of ``core_tables``. ValueError where they do not fit."""
+
 class UnitSums:
     """Adds up the rows of units that are not users, of all partitions, and makes sums of them."""
 

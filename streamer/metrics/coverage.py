@@ -84,10 +84,15 @@ def catalog_coverage(w: Sums) -> Iterator[Series]:
     for label, place in _cutoffs(w.settings):
 
         def share(table: ItemTable, place: int = place) -> float | None:
-            return min(1.0, table.distinct(place) / size) if size else None
+            return covered(table, place, size)
 
         with w.apart():
             yield each(w, [SHOWN, place], share, k=label)
+
+
+def covered(table: ItemTable, place: int, size: float) -> float | None:
+    """Share of a catalogue of ``size`` items that has a count at ``place``."""
+    return min(1.0, table.distinct(place) / size) if size else None
 
 
 @metric(

@@ -132,16 +132,22 @@ def inter_list_diversity(w: Sums) -> Iterator[Series]:
         def diversity(
             table: ItemTable, place: int = place, excess_at: int = excess_at
         ) -> float | None:
-            lists = int(table.every[place])
-            if lists < 2 or not table.is_whole:
-                return None
-            parts = table.of(place) / WEIGHT_UNIT
-            squares = lists + int(table.every[excess_at]) / WEIGHT_UNIT**2
-            cosines = float(parts @ parts) - squares
-            return max(0.0, 1.0 - cosines / (lists * (lists - 1)))
+            return difference_of_lists(table, place, excess_at)
 
         with w.apart():
             yield each(w, [place, excess_at], diversity, k=str(k))
+
+
+def difference_of_lists(table: ItemTable, place: int, excess_at: int) -> float | None:
+    """1 - mean cosine over all pairs of lists, from the weights of items at ``place`` and the
+    excess of all lists; None below two lists, and of a sample of the items."""
+    lists = int(table.every[place])
+    if lists < 2 or not table.is_whole:
+        return None
+    parts = table.of(place) / WEIGHT_UNIT
+    squares = lists + int(table.every[excess_at]) / WEIGHT_UNIT**2
+    cosines = float(parts @ parts) - squares
+    return max(0.0, 1.0 - cosines / (lists * (lists - 1)))
 
 
 @metric(
@@ -172,13 +178,12 @@ def window_category_lists(w: Sums) -> Iterator[Series]:
             yield count(w(named("lists.lists", str(k))), None, k=str(k))
 
 
-def _mean_surprise(w: Sums, table: ItemTable, place: int) -> float | None:
+def mean_surprise(table: ItemTable, place: int, known: ItemTable, size: float) -> float | None:
     """Sum over impressions (clicked ones, as ``place`` says) of the item's self-information, over
-    impressions. It is that of the item's share of the impressions of the longest window, 1 for an
-    item of the catalogue that is shown as often as the others; None where there is no other, and
-    where a sample of the items is held: the most frequent ones decide, and may not be in it."""
-    known, size = w.all_items, catalog_size(w)
-    if known is None or size < 2 or not known.every[SHOWN]:
+    impressions. It is that of the item's share of the impressions ``known``, 1 for an item of the
+    catalogue of ``size`` items that is shown as often as the others; None where there is no other,
+    and where a sample of the items is held: the most frequent ones decide, and may not be in it."""
+    if size < 2 or not known.every[SHOWN]:
         return None
     shown = table.of(SHOWN)
     if not shown.any() or not (table.is_whole and known.is_whole):
@@ -186,6 +191,12 @@ def _mean_surprise(w: Sums, table: ItemTable, place: int) -> float | None:
     popular = np.maximum(known.at(table.items, SHOWN), 1)
     surprise = np.log2(known.every[SHOWN] / popular) / np.log2(size)
     return float(table.of(place) @ surprise) / float(shown.sum())
+
+
+def _surprise_in_window(w: Sums, table: ItemTable, place: int) -> float | None:
+    """The same where the longest window says how often items are shown."""
+    known = w.all_items
+    return None if known is None else mean_surprise(table, place, known, catalog_size(w))
 
 
 @metric(
@@ -199,7 +210,7 @@ def novelty(w: Sums) -> Iterator[Series]:
     """Mean self-information of the shown items: 0 if one item gets all impressions, 1 if all get
     the same number, above 1 if the shown items are rarer. It has no interval."""
 
-    yield each(w, [SHOWN], lambda table: _mean_surprise(w, table, SHOWN))
+    yield each(w, [SHOWN], lambda table: _surprise_in_window(w, table, SHOWN))
 
 
 @metric(
@@ -216,7 +227,7 @@ def serendipity(w: Sums) -> Iterator[Series]:
     no interval."""
 
     def mean(table: ItemTable) -> float | None:
-        return _mean_surprise(w, table, CLICKED)
+        return _surprise_in_window(w, table, CLICKED)
 
     for labels, horizon_ms in maturities(w, _HORIZON):
         tables = w.items([SHOWN, CLICKED], horizon_ms)
@@ -235,15 +246,18 @@ def exposure_gini(w: Sums) -> Iterator[Series]:
     have them all. Items of the catalogue that are not shown count with 0. It has no interval."""
     size = catalog_size(w)
 
-    def gini(table: ItemTable) -> float | None:
-        shown = np.sort(table.of(SHOWN)[table.of(SHOWN) > 0]).astype(np.float64)
-        if not len(shown) or not table.is_whole:
-            return None
-        n = max(round(size), len(shown))
-        ranks = np.arange(n - len(shown) + 1, n + 1)
-        return float((2 * ranks - n - 1) @ shown / (n * shown.sum()))
+    yield each(w, [SHOWN], lambda table: gini(table, size))
 
-    yield each(w, [SHOWN], gini)
+
+def gini(table: ItemTable, size: float) -> float | None:
+    """Gini coefficient of impressions over a catalogue of ``size`` items; None without impressions,
+    and of a sample of the items."""
+    shown = np.sort(table.of(SHOWN)[table.of(SHOWN) > 0]).astype(np.float64)
+    if not len(shown) or not table.is_whole:
+        return None
+    n = max(round(size), len(shown))
+    ranks = np.arange(n - len(shown) + 1, n + 1)
+    return float((2 * ranks - n - 1) @ shown / (n * shown.sum()))
 
 
 @metric(

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use arrow_array::RecordBatchReader;
 use arrow_array::ffi_stream::RecordBatchStreamReader;
+use arrow_array::{RecordBatch, RecordBatchReader};
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -18,6 +18,9 @@ use crate::evaluation::{Means, MeansSpec, SegmentTotals, evaluate};
 use crate::hash::HashKey;
 use crate::slates::values::Tables;
 use crate::spec::sums::TableSpec;
+
+/// Rows that are read at once: their hashes fit memory easily, and a dictionary is hashed rarely.
+const PART_ROWS: usize = 1 << 20;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -63,13 +66,13 @@ impl Evaluator {
         let mut lists = ShownLists::new(spec.impressions, spec.hash_key);
         let mut relevant = RelevantItems::new(spec.clicks, spec.hash_key);
         let means = Means::new(spec.means).map_err(PyValueError::new_err)?;
-        let impressions = batches_of(impressions)?;
-        let clicks = batches_of(clicks)?;
-        let read = || {
-            read_impressions(impressions, &mut lists, &spec.asked.0)?;
-            read_clicks(clicks, &mut relevant, &lists, &spec.asked.1)
-        };
-        py.detach(read).map_err(PyValueError::new_err)?;
+        // One after the other: a connection of DuckDB has one open result.
+        let shown = batches_of(impressions)?;
+        py.detach(|| read_impressions(shown, &mut lists, &spec.asked.0))
+            .map_err(PyValueError::new_err)?;
+        let clicked = batches_of(clicks)?;
+        py.detach(|| read_clicks(clicked, &mut relevant, &lists, &spec.asked.1))
+            .map_err(PyValueError::new_err)?;
         Ok(Self {
             lists,
             relevant,
@@ -126,7 +129,8 @@ fn read_impressions(
         .collect();
     lists.settle(&names, asked)?;
     for batch in batches {
-        lists.add(&batch.map_err(|error| format!("impressions: {error}"))?)?;
+        let batch = batch.map_err(|error| format!("impressions: {error}"))?;
+        parts_of(&batch).try_for_each(|part| lists.add(&part))?;
     }
     Ok(())
 }
@@ -145,10 +149,18 @@ fn read_clicks(
         .collect();
     relevant.settle(&names, asked, lists);
     for batch in batches {
-        relevant.add(&batch.map_err(|error| format!("clicks: {error}"))?, lists)?;
+        let batch = batch.map_err(|error| format!("clicks: {error}"))?;
+        parts_of(&batch).try_for_each(|part| relevant.add(&part, lists))?;
     }
     relevant.finish(lists);
     Ok(())
+}
+
+/// A batch in parts, without a copy: some libraries have a whole table in one.
+fn parts_of(batch: &RecordBatch) -> impl Iterator<Item = RecordBatch> {
+    let rows = batch.num_rows();
+    let firsts = (0..rows).step_by(PART_ROWS);
+    firsts.map(move |first| batch.slice(first, PART_ROWS.min(rows - first)))
 }
 
 fn row_of<'py>(py: Python<'py>, of: &SegmentTotals) -> (Vec<MeanRow>, Option<ExposureRow<'py>>) {

@@ -1,0 +1,394 @@
+"""Offline evaluation: the metrics of a recommender over data frames.
+
+``evaluate`` reads tables of any library that has Arrow's ``__arrow_c_stream__``. The core groups
+their rows into lists and computes each list's values by the functions of the live engine.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from math import sqrt
+from typing import Any, Literal, Protocol
+
+from streamer._core import Evaluator
+from streamer.errors import SettingsError, SourceError
+from streamer.formatting import counted
+from streamer.ingest.hash_key import FIXED_KEY
+from streamer.metrics.coverage import covered
+from streamer.metrics.diversity import difference_of_lists, gini, mean_surprise
+from streamer.metrics.evaluated import EvaluatedMetric, described, parse_metric
+from streamer.metrics.item_counts import CLICKED, SHOWN, ItemCounts, ItemTable
+from streamer.metrics.slates import UNIT, core_tables
+from streamer.settings import limits
+from streamer.settings.model import Settings
+from streamer.stats.distributions import t_quantile
+
+MAX_SEGMENTS = 10_000
+"""Combinations of the columns ``by``."""
+ALL = "all"
+"""The label of all lists together."""
+OF_COLUMNS = ("user_id", "item_id", "request_id", "position", "score", "grade")
+"""The columns that tables have, by the names that ``columns`` maps."""
+_RESERVED = ("k", "over", "convention")
+
+
+class ArrowTable(Protocol):
+    """A table of pandas, Polars, pyarrow, DuckDB or another library, by Arrow's PyCapsule
+    interface."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluatedValue:
+    """A value of a metric over some lists.
+
+    ``metric``: its name in the catalogue. ``labels``: the values of ``by`` ("all": all lists), and
+    ``k``, ``over`` and ``convention`` where the metric has them. ``value``: None without support.
+    ``low``, ``high``: the interval of the mean, and ``stderr`` its standard error; None below two
+    users, and of metrics of items. ``support``: the lists of the mean, or all lists; ``users``:
+    theirs.
+    """
+
+    metric: str
+    labels: Mapping[str, str]
+    value: float | None
+    low: float | None
+    high: float | None
+    stderr: float | None
+    support: int
+    users: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields by name."""
+        return {name: getattr(self, name) for name in self.__slots__} | {
+            "labels": dict(self.labels)
+        }
+
+
+@dataclass(frozen=True)
+class Evaluation(Sequence[EvaluatedValue]):
+    """What ``evaluate`` returns: values of all lists, then of each segment.
+
+    ``evaluation["ndcg@10"]`` is the value over all lists of a metric as it was asked for.
+    ``impressions``, ``lists``, ``users``: rows of the table, and what they make up. ``clicks``:
+    rows; ``clicks_without_list``: those of users (or requests) without impressions, which do not
+    count.
+    """
+
+    rows: tuple[EvaluatedValue, ...]
+    impressions: int
+    lists: int
+    users: int
+    clicks: int
+    clicks_without_list: int
+    _asked: Mapping[str, EvaluatedValue] = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[EvaluatedValue]:
+        return iter(self.rows)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._asked[key].value if isinstance(key, str) else self.rows[key]
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """A dict a value, with the keys metric, labels, value, low, high, stderr, support, users:
+        rows of a data frame."""
+        return [row.to_dict() for row in self.rows]
+
+    def __str__(self) -> str:
+        """A line a value."""
+        lines = [_line(row) for row in self.rows]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        texts = [
+            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+            for line in lines
+        ]
+        return "\n".join(texts)
+
+
+def _line(row: EvaluatedValue) -> tuple[str, ...]:
+    labels = ",".join(f'{name}="{label}"' for name, label in row.labels.items())
+    value = "-" if row.value is None else f"{row.value:.6f}"
+    has_interval = row.low is not None and row.high is not None
+    interval = f"{row.low:.6f} to {row.high:.6f}" if has_interval else ""
+    named = f"{row.metric}{{{labels}}}" if labels else row.metric
+    return named, value, interval, counted(row.support, "list")
+
+
+def evaluate(
+    impressions: ArrowTable,
+    clicks: ArrowTable,
+    metrics: Sequence[str] = ("ndcg@10", "map@10", "recall@10", "hit@10", "mrr"),
+    *,
+    by: str | Sequence[str] = (),
+    over: Literal["engaged", "all"] = "engaged",
+    relevant: Literal["all", "shown"] = "all",
+    columns: Mapping[str, str | None] | None = None,
+    catalog_size: int | None = None,
+    confidence: float = 0.95,
+) -> Evaluation:
+    """Metrics of lists that were shown, or would be: a row of ``impressions`` is an item of one.
+
+    ``impressions`` has the columns ``user_id`` and ``item_id``. A list is all rows of a user, or,
+    if there is a column ``request_id``, of a request of a user. Its order is that of ``position``,
+    ascending, else of ``score``, descending, else of the rows. Rows of equal position or score stay
+    in row order, those without one come last. Of an item that comes twice in a list the first row
+    counts; of a list the first 1,000 items do.
+
+    ``clicks`` has the columns ``user_id`` and ``item_id`` of what is relevant: in that request with
+    ``request_id``, else in every list of the user. ``grade`` is its gain (default 1; 0: not
+    relevant; at most 17 different ones); of several the largest counts.
+
+    Ids are texts or integers: 17 is the same as "17". ``columns`` maps these names to others, as
+    ``{"item_id": "sku"}``; None leaves out an optional column.
+
+    ``metrics``: names with a cut-off, as ``ndcg@10``; options after dots are a convention and the
+    lists of the mean, as ``map@10.jurity.all``. METRICS
+
+    ``by``: columns of impressions; metrics are computed for each combination of their values, too.
+    A list has the values of its first row; a missing one is "unknown".
+    ``over``: the lists of means: ``"engaged"``, with a relevant item, or ``"all"``, where the
+    others count 0. Recall is over engaged lists always, correlations over lists with different
+    grades, gauc and losses over lists with scores of both kinds.
+    ``relevant``: ``"all"`` counts relevant items that a list does not show, as trec_eval and ranx
+    do; ``"shown"`` does not, as the live engine, which cannot know them. Users who were shown
+    nothing do not count.
+    ``catalog_size``: items of the catalogue, for coverage, Gini and novelty; default: those shown.
+    ``confidence``: of intervals. They allow for users with several lists: the standard error is
+    that of a ratio of sums over users (delta method), with Student's t for users - 1.
+
+    Raises SettingsError for arguments and SourceError for tables that cannot be used.
+
+    >>> import pyarrow as pa
+    >>> shown = pa.table({"user_id": [1, 1, 1, 2, 2], "item_id": ["a", "b", "c", "b", "a"]})
+    >>> clicked = pa.table({"user_id": [1, 1, 2], "item_id": ["b", "z", "b"]})
+    >>> evaluation = evaluate(shown, clicked, ["mrr", "recall@2"])
+    >>> evaluation["mrr"], evaluation["recall@2"]  # (1/2 + 1) / 2, (1/2 + 1) / 2
+    (0.75, 0.75)
+    """
+    asked = _asked(metrics, over)
+    labels = [by] if isinstance(by, str) else list(by)
+    _check(labels, relevant, catalog_size, confidence)
+    for name, table in (("impressions", impressions), ("clicks", clicks)):
+        if not hasattr(table, "__arrow_c_stream__"):
+            raise SourceError(
+                f"{name}: {type(table).__name__} is no table: pass a data frame of pandas, Polars, "
+                "pyarrow or DuckDB (it has __arrow_c_stream__)"
+            )
+    cutoffs = _cutoffs(asked)
+    spec = _spec(asked, labels, columns or {}, relevant == "all", cutoffs)
+    try:
+        core = Evaluator(json.dumps(spec).encode(), impressions, clicks)
+    except (TypeError, ValueError) as error:
+        raise SourceError("; ".join(map(str, error.args))) from error
+    _check_sizes(core)
+    _check_gains(core.gains, asked)
+    tables = core_tables(core.gains, Settings().metrics.margin)
+    sums = core.sums(json.dumps(tables).encode())
+    reader = _Reader(asked, cutoffs, catalog_size, 1 - confidence, sums)
+    totals = reader.rows(0, dict.fromkeys(labels, ALL))
+    rows = list(totals)
+    if labels:
+        for number, values in sorted(enumerate(core.segments, 1), key=lambda pair: pair[1]):
+            rows += reader.rows(number, dict(zip(labels, values, strict=True)))
+    named = dict(zip((metric.asked for metric in asked), totals, strict=True))
+    return Evaluation(tuple(rows), *core.sizes, named)
+
+
+evaluate.__doc__ = (evaluate.__doc__ or "").replace(
+    "METRICS", "There are:\n\n" + "".join(f"    - {line}\n" for line in described())
+)
+
+
+def _asked(metrics: Sequence[str], over: str) -> list[EvaluatedMetric]:
+    if isinstance(metrics, str):
+        metrics = [metrics]
+    if not metrics:
+        raise SettingsError("metrics: none is named: name one, as 'ndcg@10'")
+    if over not in ("engaged", "all"):
+        raise SettingsError(f"over = {over!r}: 'engaged' or 'all'")
+    twice = sorted({name for name in metrics if list(metrics).count(name) > 1})
+    if twice:
+        raise SettingsError(f"metrics: {', '.join(twice)}: name each once")
+    return [parse_metric(name, over) for name in metrics]
+
+
+def _check(by: list[str], relevant: str, catalog_size: int | None, confidence: float) -> None:
+    if relevant not in ("all", "shown"):
+        raise SettingsError(f"relevant = {relevant!r}: 'all' or 'shown'")
+    wrong = [name for name in by if name in _RESERVED]
+    if wrong or len(set(by)) < len(by):
+        raise SettingsError(
+            f"by = {by}: columns, each once, and none called {', '.join(_RESERVED)}"
+        )
+    if catalog_size is not None and catalog_size < 1:
+        raise SettingsError(f"catalog_size = {catalog_size}: at least 1")
+    if not 0 < confidence < 1:
+        raise SettingsError(f"confidence = {confidence}: between 0 and 1, as 0.95")
+
+
+def _check_sizes(core: Evaluator) -> None:
+    rows, _, _, clicks, without_list = core.sizes
+    if not rows:
+        raise SourceError("impressions: the table has no rows, so there is no list to evaluate")
+    if not clicks:
+        raise SourceError("clicks: the table has no rows, so nothing is relevant in any list")
+    if without_list == clicks:
+        raise SourceError(
+            f"clicks: none of the {counted(clicks, 'row')} belongs to a list of impressions: "
+            "user_id (and request_id) must be the same ids in both tables"
+        )
+
+
+def _check_gains(gains: Sequence[float], asked: list[EvaluatedMetric]) -> None:
+    largest = gains[-1] if gains else 0.0
+    is_exponential = any(metric.convention == "exponential" for metric in asked)
+    most = limits.MAX_EXPONENTIAL_GAIN if is_exponential else limits.MAX_GAIN
+    if largest > most:
+        why = ", as exponential gains are asked for" if is_exponential else ""
+        raise SourceError(f"clicks: a grade of {largest:g}; at most {most:g}{why}: scale grades")
+
+
+# The core's spec ------------------------------------------------------------------------------
+
+
+def _cutoffs(asked: list[EvaluatedMetric]) -> tuple[int, ...] | None:
+    """Cut-offs of counts of items; None: no metric needs them."""
+    of_items = [metric for metric in asked if metric.of_lists is None]
+    if not of_items:
+        return None
+    return tuple(sorted({metric.k or limits.MAX_ITEMS for metric in of_items}))
+
+
+def _spec(
+    asked: list[EvaluatedMetric],
+    by: list[str],
+    columns: Mapping[str, str | None],
+    counts_unshown: bool,
+    cutoffs: tuple[int, ...] | None,
+) -> dict[str, Any]:
+    names, named = _names(columns)
+    user, item, request = names["user_id"], names["item_id"], names["request_id"]
+    is_scored = any(metric.needs_scores for metric in asked)
+    shared = {"user": user, "item": item, "request": request}
+    shown = {"position": names["position"], "score": names["score"], "by": by}
+    return {
+        "hash_key": FIXED_KEY,
+        "impressions": shared | shown | {"is_scored": is_scored, "max_segments": MAX_SEGMENTS},
+        "clicks": shared | {"grade": names["grade"]},
+        "asked": [
+            [names[x] for x in ("request_id", "position", "score") if x in named],
+            [names[x] for x in ("grade",) if x in named],
+        ],
+        "means": {
+            "means": [_mean_spec(metric) for metric in asked if metric.of_lists is not None],
+            "counts_unshown": counts_unshown,
+            "has_scoring": is_scored,
+            "cutoffs": cutoffs,
+        },
+    }
+
+
+def _names(columns: Mapping[str, str | None]) -> tuple[dict[str, str | None], set[str]]:
+    """Our name → the column's, and those of ours that were mapped."""
+    unknown = [name for name in columns if name not in OF_COLUMNS]
+    if unknown:
+        raise SettingsError(
+            f"columns: {unknown[0]!r} is no column: it maps {', '.join(OF_COLUMNS)} to others"
+        )
+    for name in ("user_id", "item_id"):
+        if columns.get(name, name) is None:
+            raise SettingsError(f"columns: {name} cannot be left out")
+    mapped = {name for name, column in columns.items() if column is not None}
+    return {name: columns.get(name, name) for name in OF_COLUMNS}, mapped
+
+
+def _mean_spec(metric: EvaluatedMetric) -> dict[str, Any]:
+    declared = metric.of_lists
+    assert declared is not None
+    return {
+        "name": metric.name,
+        "k": metric.k or (limits.MAX_ITEMS if declared.by_k else 0),
+        "convention": metric.convention,
+        "population": declared.population.name,
+        "over": metric.over,
+    }
+
+
+# Reading sums ---------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1024)
+def _quantile(two_sided: float, df: int) -> float:
+    return t_quantile(two_sided, df)
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Makes values of the core's sums; ``alpha``: 1 - confidence."""
+
+    asked: list[EvaluatedMetric]
+    cutoffs: tuple[int, ...] | None
+    catalog_size: int | None
+    alpha: float
+    sums: Sequence[tuple[list[tuple[int, int, str, str, str, str]], Any]]
+
+    def rows(self, segment: int, labels: Mapping[str, str]) -> list[EvaluatedValue]:
+        """The values of a segment, one a metric."""
+        means, exposure = self.sums[segment]
+        of_lists = iter(means)
+        rows = []
+        for metric in self.asked:
+            of = (metric.name, {**labels, **metric.labels})
+            if metric.of_lists is not None:
+                rows.append(self._mean(*of, next(of_lists)))
+            else:
+                value = self._of_items(metric, self._table(segment))
+                lists = int(exposure[2][self._places.weight(self._places.cutoffs[0])])
+                rows.append(EvaluatedValue(*of, value, None, None, None, lists, 0))
+        return rows
+
+    def _mean(
+        self, name: str, labels: dict[str, str], row: tuple[int, int, str, str, str, str]
+    ) -> EvaluatedValue:
+        """A mean. With x the sum of a user's values and n the user's lists it is m = Σx / Σn, and
+        its variance U / (U - 1) Σ (x - m n)² / (Σn)² of U users, which is s² / U where each user
+        has one list."""
+        n, users = row[:2]
+        total, squares, products, sizes = map(int, row[2:])
+        if not n:
+            return EvaluatedValue(name, labels, None, None, None, None, 0, 0)
+        value = total / (UNIT * n)
+        if users < 2:
+            return EvaluatedValue(name, labels, value, None, None, None, n, users)
+        spread = n * n * squares - 2 * n * total * products + total * total * sizes
+        stderr = sqrt(spread * users / ((users - 1) * n**4)) / UNIT
+        reach = stderr * _quantile(self.alpha, users - 1)
+        return EvaluatedValue(name, labels, value, value - reach, value + reach, stderr, n, users)
+
+    @property
+    def _places(self) -> ItemCounts:
+        return ItemCounts((), ((),), self.cutoffs or (), ())
+
+    def _table(self, segment: int) -> ItemTable:
+        items, counts, every = self.sums[segment][1]
+        return ItemTable(items, counts.reshape(-1, len(every)), every)
+
+    def _of_items(self, metric: EvaluatedMetric, table: ItemTable) -> float | None:
+        places, known = self._places, self._table(0)
+        size = float(self.catalog_size or known.distinct(SHOWN))
+        if metric.name == "catalog_coverage_ratio":
+            return covered(table, places.top(metric.k) if metric.k else SHOWN, size)
+        if metric.name == "exposure_gini":
+            return gini(table, size)
+        if metric.name == "inter_list_diversity_ratio":
+            k = metric.k or limits.MAX_ITEMS
+            return difference_of_lists(table, places.weight(k), places.excess(k))
+        place = SHOWN if metric.name == "novelty_ratio" else CLICKED
+        return mean_surprise(table, place, known, size)
