@@ -13,6 +13,7 @@ from typing import Any
 
 import pandas as pd
 
+from tests.conformance import offline_log
 from tests.conformance.lists import ITEMS, K, cases, category_of
 
 
@@ -33,7 +34,21 @@ def values(lists: list[list[int]]) -> dict[str, float]:
     }
 
 
+def offline() -> dict[str, float]:
+    """Metric → its value of the binary log that is evaluated offline."""
+    rectools: Any = importlib.import_module("rectools.metrics")
+    shown, clicked = offline_log.log("binary")
+    lists_of = pd.DataFrame(shown, columns=["user_id", "item_id", "score"])
+    lists_of["rank"] = lists_of.groupby("user_id")["score"].rank(ascending=False).astype(int)
+    relevant = pd.DataFrame(clicked, columns=["user_id", "item_id", "weight"])
+    k = offline_log.K
+    metrics = {name: getattr(rectools, name)(k) for name in ("Precision", "Recall", "HitRate")}
+    metrics |= {"MAP": rectools.MAP(k), "MRR": rectools.MRR(k)}
+    metrics["NDCG"] = rectools.NDCG(k, divide_by_achievable=True)
+    return {name: float(metric.calc(lists_of, relevant)) for name, metric in metrics.items()}
+
+
 if __name__ == "__main__":
-    found = {name: values(lists) for name, lists in cases().items()}
+    found = {name: values(lists) for name, lists in cases().items()} | {"offline": offline()}
     json.dump(found, sys.stdout, indent=2)
     print()
