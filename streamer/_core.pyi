@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+_I16 = npt.NDArray[np.int16]
 _I64 = npt.NDArray[np.int64]
 _Columns = dict[str, npt.NDArray[Any]]
 _Skipped = tuple[int, int, str]
@@ -392,6 +393,27 @@ def read_batches(
     """The next offset, the records (offset, timestamp, value) and the skipped ranges of a fetched
     blob."""
 
+class LineStamper:
+    """Stamps the lines of one file, in their order."""
+
+    def __init__(
+        self,
+        spec_json: bytes,
+        types: tuple[str, list[tuple[str, int]]] | None = None,
+        log: str | None = None,
+    ) -> None:
+        """``spec_json``: as of ``RecordDecoder``. All lines are of ``log`` where there is one; else
+        ``types`` are the field that says it, and what it says of the log of each number; else the
+        first log is taken of which a line is an event. ValueError where it asks for what there is
+        not."""
+
+    def stamp(self, lines: list[bytes], now_ms: int) -> tuple[_I16, _I64]:
+        """Number of the log (-1: none) and record timestamp of each of the next lines; ``now_ms``:
+        beyond it no event moves the clock."""
+
+def reason_of_no_topic(line: bytes, max_record_bytes: int) -> str:
+    """Why a line belongs to no log: it cannot be read, or has no known type."""
+
 class TableRows:
     """Iterates over the rows of a table: lists of lines of JSON."""
 
@@ -432,9 +454,6 @@ class RecordDecoder:
     ) -> list[Any]:
         """The values of each event of a log in a record as a dict, or the reason why one is none:
         one at least. Ids are hashes."""
-
-    def time_of(self, log: str, value: bytes) -> int | None:
-        """Epoch milliseconds of the latest event of a record; None of one that has none."""
 
     def explain(
         self,

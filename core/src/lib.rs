@@ -18,6 +18,7 @@ mod hash;
 mod json;
 mod kafka;
 mod limbs;
+mod lines;
 mod log;
 mod logarithms;
 mod moments;
@@ -49,6 +50,8 @@ mod _core {
     use crate::python::records::{RecordDecoder, arms_said, read_batches};
     #[pymodule_export]
     use crate::python::rekeying::Rekeyer;
+    #[pymodule_export]
+    use crate::python::stamping::{LineStamper, reason_of_no_topic};
     #[pymodule_export]
     use crate::python::table_rows::TableRows;
     #[pymodule_export]

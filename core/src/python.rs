@@ -8,6 +8,7 @@ pub mod names;
 pub mod records;
 mod records_from_python;
 pub mod rekeying;
+pub mod stamping;
 mod state;
 pub mod table_rows;
 pub mod unit_sums;

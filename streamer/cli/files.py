@@ -15,7 +15,8 @@ from streamer.cli.rejection_report import RejectionReport
 from streamer.ingest.read_sample import ReadSample
 from streamer.query.what_was_read import missing_arms
 from streamer.settings.model import Settings
-from streamer.sources.files import FileSource, Line
+from streamer.sources.files import FileSource
+from streamer.sources.line_batch import LineBatch
 from streamer.sources.replay import Dead, Replay
 from streamer.sources.sampled import looked_at
 from streamer.sources.synthetic import LiveTraffic
@@ -47,7 +48,7 @@ def progress(what: str, source: FileSource | LiveTraffic) -> Iterator[Callable[[
         yield show
 
 
-def feed(replay: Replay, source: FileSource, batches: Iterable[list[Line]] | None = None) -> None:
+def feed(replay: Replay, source: FileSource, batches: Iterable[LineBatch] | None = None) -> None:
     """Read files to their end; ``batches``: what is made of their lines, where it is not they."""
     gc.freeze()
     gc.set_threshold(200_000, 50, 100)
@@ -61,7 +62,7 @@ def feed(replay: Replay, source: FileSource, batches: Iterable[list[Line]] | Non
 def replayed(
     settings: Settings,
     files: Sequence[str],
-    change: Callable[[FileSource, Settings], Iterable[list[Line]]] | None = None,
+    change: Callable[[FileSource, Settings], Iterable[LineBatch]] | None = None,
 ) -> tuple[Replay, int]:
     """The engine after these files, and an exit code: 1 where most of their lines are no events.
     What was refused is said on stderr, and which experiments have no arm. ``change``: what makes

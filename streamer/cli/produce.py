@@ -36,7 +36,8 @@ from streamer.settings.clusters import Cluster
 from streamer.settings.durations import duration_ms
 from streamer.settings.load import load
 from streamer.settings.model import Settings
-from streamer.sources.files import NO_TOPIC, FileSource, Line
+from streamer.sources.files import FileSource
+from streamer.sources.line_batch import NO_TOPIC, Line, LineBatch
 from streamer.sources.synthetic import LiveTraffic
 
 _BATCH_BYTES = 256 * 1024
@@ -230,7 +231,7 @@ async def _connected(cluster: Cluster) -> Any:
 
 
 def refuse_old(
-    lines: list[Line], settings: Settings, described: dict[str, TopicDescription], now_ms: int
+    lines: Iterable[Line], settings: Settings, described: dict[str, TopicDescription], now_ms: int
 ) -> bool:
     """BrokerError where a topic would stamp or delete old records; whether a line had a time."""
     oldest_ms = next((record_ms for _, record_ms, _ in lines if record_ms), None)
@@ -296,7 +297,7 @@ class Sender:
         self._round_ms, self._skew_ms = 0, settings.time.max_skew_ms
         self._drained_s = time.monotonic()
 
-    async def send(self, lines: list[Line], pace: Pace) -> None:
+    async def send(self, lines: LineBatch, pace: Pace) -> None:
         """Put lines into batches, and send those that are full or due."""
         for kind, record_ms, raw in lines:
             if record_ms > self._round_ms + self._skew_ms:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
-from streamer._core import RecordDecoder, Rekeyer
+from streamer import _core
+from streamer._core import LineStamper, RecordDecoder, Rekeyer
 from streamer.ingest.hash_key import FIXED_KEY, HashKey
 from streamer.ingest.spec import records_spec
 from streamer.kafka.registry import schemas_of
 from streamer.settings import limits
+from streamer.settings.event_fields import LINE_TYPES
 from streamer.settings.model import Settings
 
 
@@ -29,6 +31,18 @@ def rekeyer(settings: Settings, partitions: int) -> Rekeyer:
     many partitions."""
     spec = _decoding_spec(settings, FIXED_KEY)
     return Rekeyer(spec, partitions, limits.MAX_INFLATED_BYTES)
+
+
+def line_stamper(settings: Settings, topic: str) -> LineStamper:
+    """What says of the lines of one file, called like ``topic``, which log each belongs to, and its
+    record timestamp. A line of our own shape belongs to the log of its ``type``, if that can be
+    read whatever else is wrong; where there are sources, to the topic, if it is one of them, else
+    to the first that knows what it is."""
+    spec, logs = _decoding_spec(settings, FIXED_KEY), list(settings.logs)
+    if settings.reads_sources:
+        return LineStamper(spec, log=topic if topic in logs else None)
+    types = [(line, logs.index(kind)) for line, kind in LINE_TYPES.items() if kind in logs]
+    return LineStamper(spec, (settings.events.fields.get("type", "type"), types))
 
 
 def _decoding_spec(settings: Settings, key: HashKey) -> bytes:
@@ -61,16 +75,4 @@ class RecordJudge:
 
 def reason_of_no_topic(value: bytes) -> str:
     """Why a line of a file belongs to no topic: it cannot be read, or has no known ``type``."""
-    if len(value) > limits.MAX_RECORD_BYTES:
-        return "too_large"
-    try:
-        value.decode()
-        msgspec.json.decode(value, type=msgspec.Raw)
-        msgspec.json.decode(value, type=dict[str, msgspec.Raw])
-    except msgspec.ValidationError:
-        return "object"
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return "json"
-    except RecursionError:
-        return "too_deep"
-    return "type"
+    return _core.reason_of_no_topic(value, limits.MAX_RECORD_BYTES)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import msgspec
 
 from streamer.settings.durations import date_of
 from streamer.settings.experiments import Experiment, ExperimentMetric
 from streamer.settings.model import Dimension, Settings
-from streamer.sources.files import FileSource, Line
+from streamer.sources.files import FileSource
+from streamer.sources.line_batch import LineBatch
 
 NAME = "every_user"
 """Of the experiment, of its dimension, and of the field that is added to records."""
@@ -29,26 +31,26 @@ def over_all_users(settings: Settings, metric: str) -> Settings:
         start=date_of(0),
         metrics=(ExperimentMetric(name=metric),),
     )
-    replace = msgspec.structs.replace
+    changed = msgspec.structs.replace
     constant = {NAME: {"constant": _ARM}}
-    return replace(
+    return changed(
         settings,
         dimensions=(*settings.dimensions, Dimension(name=NAME)),
-        metrics=replace(settings.metrics, rollups=((),), detailed=None),
+        metrics=changed(settings.metrics, rollups=((),), detailed=None),
         alerts=(),
         experiments=(experiment,),
-        sources=tuple(replace(s, fields={**s.fields, **constant}) for s in settings.sources),
+        sources=tuple(changed(s, fields={**s.fields, **constant}) for s in settings.sources),
     )
 
 
-def lines_of(source: FileSource, settings: Settings) -> Iterator[list[Line]]:
+def lines_of(source: FileSource, settings: Settings) -> Iterator[LineBatch]:
     """The lines of files in batches, each with the arm that everybody is in."""
     if settings.reads_sources:
         yield from source
         return
     added = f',"{NAME}":"{_ARM}"}}'.encode()
     for lines in source:
-        yield [(log, ms, _with(raw, added)) for log, ms, raw in lines]
+        yield replace(lines, raws=[_with(raw, added) for raw in lines.raws])
 
 
 def _with(raw: bytes, added: bytes) -> bytes:

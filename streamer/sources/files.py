@@ -10,39 +10,28 @@ first-named first.
 
 from __future__ import annotations
 
-import heapq
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from streamer.ingest.record import IGNORED, record_decoder
-from streamer.settings import limits
-from streamer.settings.event_fields import LINE_TYPES
+from streamer.ingest.record import line_stamper
 from streamer.settings.model import Settings
 from streamer.settings.sources import Source, is_pattern
 from streamer.sources.csv_rows import CsvFile, numeric_columns
+from streamer.sources.line_batch import LineBatch, merged
 from streamer.sources.lines import STDIN, LineFile
 from streamer.sources.parquet_rows import ParquetFile
 from streamer.sources.tables import ArrowTable, MemoryTable
 
 TABLE = "table"
 """What a table in memory is called."""
-NO_TOPIC = ""
-"""Log of a line that belongs to no topic: it cannot be read, or has no known ``type``."""
-BATCH_LINES = 2000
-
 _ENDINGS = re.compile(r"(\.(gz|zst|csv|tsv|parquet|ndjson|jsonl|json|txt|log|dat))+$")
 _JSON = (".ndjson", ".jsonl", ".json")
 
 Readable = str | Path | ArrowTable | Iterable[Mapping[str, Any]]
 """What a source reads: files by their paths, tables, and rows as mappings."""
-Line = tuple[str, int, bytes]
-"""(log, record_ms, the line as it stands in the file, without its newline)."""
 
 
 def topic_of(path: str | Path) -> str:
@@ -101,12 +90,11 @@ class FileSource:
     ) -> None:
         self.files = [opened(path, settings) for path in paths]
         self._clock, self._start_ms = clock, clock()
-        self._types, self._decoder = TypeReader(settings), record_decoder(settings)
+        self._settings = settings
 
     @property
     def total_bytes(self) -> int | None:
-        """Size of all files on disk; None where one is standard input, a pipe or
-        a table."""
+        """Size of all files on disk; None where one is standard input, a pipe or a table."""
         sizes = [f.total_bytes for f in self.files]
         return None if None in sizes else sum(size or 0 for size in sizes)
 
@@ -115,67 +103,13 @@ class FileSource:
         """Bytes read from disk so far; equals ``total_bytes`` at the end."""
         return sum(f.read_bytes for f in self.files)
 
-    def __iter__(self) -> Iterator[list[Line]]:
-        if len(self.files) == 1:
-            yield from self._stamped(self.files[0])
-            return
-        logs = [(line for batch in self._stamped(f) for line in batch) for f in self.files]
-        merged = heapq.merge(*logs, key=lambda line: line[1])
-        while batch := list(islice(merged, BATCH_LINES)):
-            yield batch
+    def __iter__(self) -> Iterator[LineBatch]:
+        logs = list(map(self._stamped, self.files))
+        yield from logs[0] if len(logs) == 1 else merged(logs)
 
-    def _stamped(self, file: LineFile | MemoryTable) -> Iterator[list[Line]]:
-        running_ms = 0
-        log_of, time_of = self._types.reader_of(topic_of(file.path)), self._decoder.time_of
-        for lines in file:
-            batch = []
+    def _stamped(self, file: LineFile | MemoryTable) -> Iterator[LineBatch]:
+        names = tuple(self._settings.logs)
+        stamper = line_stamper(self._settings, topic_of(file.path))
+        for raws in file:
             now_ms = self._clock() if file.is_live else self._start_ms
-            for raw in lines:
-                log = log_of(raw)
-                event_ms = time_of(log, raw) if log else None
-                if event_ms is not None and running_ms < event_ms <= now_ms:
-                    running_ms = event_ms
-                batch.append((log, running_ms, raw))
-            yield batch
-
-
-class TypeReader:
-    """Says which log a line belongs to: by its ``type``, if it can be read whatever else is wrong;
-    where there are sources the first that knows what it is."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._sources = record_decoder(settings) if settings.reads_sources else None
-        self._logs = list(settings.logs)
-        names = settings.events.fields
-        header = msgspec.defstruct("Header", [("type", str)], rename=names, gc=False)
-        self._decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(header)
-
-    def reader_of(self, topic: str) -> Callable[[bytes], str]:
-        """What says the log of a line of a file: where it is called like a topic of the sources,
-        always that."""
-        is_topic = self._sources is not None and topic in self._logs
-        return (lambda raw: topic) if is_topic else self.log_of
-
-    def log_of(self, raw: bytes) -> str:
-        """The log that a line belongs to; ``NO_TOPIC`` where that cannot be told."""
-        if self._sources is not None:
-            return self._log_of_sources(raw)
-        if len(raw) > limits.MAX_RECORD_BYTES:
-            return NO_TOPIC
-        try:
-            if not raw.isascii():
-                raw.decode()
-            log = LINE_TYPES.get(self._decoder.decode(raw).type, NO_TOPIC)
-            return log if log in self._logs else NO_TOPIC
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return NO_TOPIC
-
-    def _log_of_sources(self, raw: bytes) -> str:
-        """The first log of which a line is an event, or nothing to be counted; else the first."""
-        assert self._sources is not None
-        if len(self._logs) > 1:
-            for log in self._logs:
-                found = self._sources.decode(log, raw)
-                if not isinstance(found, str) or found == IGNORED:
-                    return log
-        return self._logs[0]
+            yield LineBatch(names, *stamper.stamp(raws, now_ms), raws)

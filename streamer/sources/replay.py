@@ -7,11 +7,12 @@ was read to its end.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from streamer.encoding.arrays import I64, runs_of
 from streamer.ingest.hash_key import FIXED_KEY, HashKey
 from streamer.ingest.keys import KeyReader, partition_of
 from streamer.ingest.record import reason_of_no_topic
@@ -20,7 +21,7 @@ from streamer.metrics.catalogue import Catalogue
 from streamer.query.experiments import StoredExperiment, stored_experiments
 from streamer.query.readings import Readout, readout
 from streamer.settings.model import Settings
-from streamer.sources.files import NO_TOPIC, Line
+from streamer.sources.line_batch import NO_LOG, NO_TOPIC, Line, LineBatch
 from streamer.state.journal import Journal
 from streamer.state.memory import MemoryStore
 from streamer.state.partition import Partition
@@ -52,7 +53,7 @@ class _Log:
     """Lines of one topic-partition that wait to be applied; ``offset`` is that of the first."""
 
     offset: int = 0
-    record_ms: list[int] = field(default_factory=list)
+    record_ms: list[I64] = field(default_factory=list)
     values: list[bytes] = field(default_factory=list)
 
 
@@ -71,43 +72,45 @@ class Replay:
         self.catalogue = Catalogue(settings)
         self.partitions = [Partition(settings, self.catalogue, key) for _ in range(partitions)]
         self.lines = 0
-        self._keys = KeyReader(settings)
+        self._keys, self._names = KeyReader(settings), tuple(settings.logs)
         self._on_dead = on_dead
         self._logs = [{name: _Log() for name in settings.logs} for _ in range(partitions)]
         self._waiting = self._batches = 0
         self._views: list[View] | None = None
         self._stored: tuple[MemoryStore, list[Journal]] | None = None
 
-    def feed(self, lines: Sequence[Line]) -> None:
+    def feed(self, lines: LineBatch | Iterable[Line]) -> None:
         """Take in lines in log order."""
-        if len(self.partitions) == 1:
-            logs = self._logs[0]
-            for kind, record_ms, raw in lines:
-                if kind == NO_TOPIC:
-                    self._refuse(raw)
-                    continue
-                log = logs[kind]
-                log.record_ms.append(record_ms)
-                log.values.append(raw)
-        else:
-            self._distribute(lines)
+        batch = lines if isinstance(lines, LineBatch) else LineBatch.of(lines, self._names)
+        self._distribute(batch)
         self._views = None
-        self.lines += len(lines)
-        self._waiting += len(lines)
+        self.lines += len(batch)
+        self._waiting += len(batch)
         self._batches += 1
         rows = _GATHERS * self.settings.limits.gather_rows * len(self.partitions)
         if self._waiting >= rows or self._batches >= _MAX_BATCHES * len(self.partitions):
             self._apply_all()
 
-    def _distribute(self, lines: Sequence[Line]) -> None:
+    def _distribute(self, batch: LineBatch) -> None:
+        """To each log of each partition its lines."""
         n = len(self.partitions)
-        for kind, record_ms, raw in lines:
-            if kind == NO_TOPIC:
-                self._refuse(raw)
+        keys = batch.logs.astype(np.int64) * n
+        if n > 1:
+            keys += [
+                0 if log == NO_TOPIC else partition_of(self._keys.read(log, raw), n)
+                for log, _, raw in batch
+            ]
+        order = np.argsort(keys, kind="stable")
+        for places in np.split(order, runs_of(keys[order])[1:]) if len(batch) else ():
+            number, partition = divmod(int(keys[places[0]]), n)
+            record_ms, raws = batch.at(places)
+            if number == NO_LOG:
+                for raw in raws:
+                    self._refuse(raw)
                 continue
-            log = self._logs[partition_of(self._keys.read(kind, raw), n)][kind]
+            log = self._logs[partition][batch.names[number]]
             log.record_ms.append(record_ms)
-            log.values.append(raw)
+            log.values += raws
 
     def _refuse(self, raw: bytes) -> None:
         """A line that belongs to no topic: the engine never sees it."""
@@ -193,7 +196,7 @@ class Replay:
             Records(
                 kind,
                 np.arange(log.offset, log.offset + len(log.values)),
-                np.array(log.record_ms, np.int64),
+                np.concatenate(log.record_ms),
                 log.values,
             )
             for kind, log in logs.items()

@@ -12,8 +12,9 @@ from streamer.ingest.read_sample import ReadSample
 from streamer.ingest.record import record_decoder
 from streamer.settings import limits
 from streamer.settings.model import Settings
-from streamer.sources.files import NO_TOPIC, TABLE, Line, Readable, opened, topic_of
+from streamer.sources.files import TABLE, Readable, opened, topic_of
 from streamer.sources.headerless import columns_of
+from streamer.sources.line_batch import NO_TOPIC, LineBatch
 from streamer.sources.lines import STDIN
 
 _SAMPLED_EVERY = 50
@@ -21,12 +22,12 @@ _SAMPLED_EVERY = 50
 
 
 def looked_at(
-    batches: Iterable[list[Line]], sample: ReadSample, settings: Settings
-) -> Iterator[list[Line]]:
+    batches: Iterable[LineBatch], sample: ReadSample, settings: Settings
+) -> Iterator[LineBatch]:
     """The same lines, the first of which are looked at on the way."""
     decoder = record_decoder(settings)
     for lines in batches:
-        for log, _, raw in lines if not sample.is_full else ():
+        for log, _, raw in () if sample.is_full else lines:
             if log != NO_TOPIC:
                 sample.add(log, raw, decoder.decode_all(log, raw))
         yield lines

@@ -12,9 +12,9 @@ import numpy as np
 
 from streamer.encoding.arrays import F64, I64, Bools
 from streamer.errors import UsageError
-from streamer.ingest.record import record_decoder
+from streamer.ingest.record import line_stamper
 from streamer.settings.model import Settings
-from streamer.sources.files import Line
+from streamer.sources.line_batch import LineBatch
 
 KindLine = tuple[str, bytes]
 """(kind, NDJSON line without its newline)."""
@@ -32,6 +32,7 @@ BROKEN = (
 """Lines that are rejects of the impressions, wherever they stand."""
 
 _SCORE_SPREAD = 0.3
+_ALWAYS_MS = 2**62
 """Standard deviation of the logarithm of score / true click rate."""
 _ITEM = b'"item_id":"i%d","position":%d,"score":%.6f,"propensity":%.6f'
 _HEAD = b'{"type":"%b","ts":%d,"event_id":"e%d","user_id":"u%d",'
@@ -384,17 +385,15 @@ class LiveTraffic:
             broken_share=0.002,
         )
         self._batch = max(1, int(rate / BATCHES_PER_SECOND))
-        self._decoder = record_decoder(settings)
+        self._names, self._stamper = tuple(settings.logs), line_stamper(settings, "")
 
-    def __iter__(self) -> Iterator[list[Line]]:
-        running_ms = self.traffic.start_ms
+    def __iter__(self) -> Iterator[LineBatch]:
         lines = generate(self.traffic, None)
         while True:
-            batch: list[Line] = []
-            for kind, raw in islice(lines, self._batch):
-                running_ms = max(running_ms, self._decoder.time_of(kind, raw) or 0)
-                batch.append((kind, running_ms, raw))
-            yield batch
+            kinds, raws = map(list, zip(*islice(lines, self._batch), strict=True))
+            _, record_ms = self._stamper.stamp(raws, _ALWAYS_MS)
+            logs = np.array([self._names.index(kind) for kind in kinds], np.int16)
+            yield LineBatch(self._names, logs, np.maximum(record_ms, self.traffic.start_ms), raws)
 
 
 @dataclass(frozen=True)

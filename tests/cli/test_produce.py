@@ -23,7 +23,8 @@ from streamer.kafka.admin import TopicDescription
 from streamer.settings.event_fields import KINDS
 from streamer.settings.load import parse
 from streamer.settings.model import Settings, Topics
-from streamer.sources.files import NO_TOPIC, FileSource, Line
+from streamer.sources.files import FileSource
+from streamer.sources.line_batch import NO_TOPIC, Line
 from streamer.sources.replay import Replay
 from streamer.testing import LogRecord
 from tests.oracle.random_log import random_log

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from streamer.sources.files import Line
+from streamer.sources.line_batch import Line
 
 GAINS = {"click": 1, "like": 2, "save": 4, "buy": 5}
 """Kind of feedback → gain; whole numbers, since trec_eval takes no others."""

@@ -11,7 +11,7 @@ from random import Random
 import numpy as np
 
 from streamer.settings.load import parse
-from streamer.sources.files import Line
+from streamer.sources.line_batch import Line
 from streamer.sources.replay import Replay
 from tests.conformance.cases import START_MS
 

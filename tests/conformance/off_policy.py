@@ -13,7 +13,7 @@ import pandas as pd
 from jurity.recommenders.ctr import CTR
 
 from streamer.settings.load import parse
-from streamer.sources.files import Line
+from streamer.sources.line_batch import Line
 from streamer.sources.replay import Replay
 from tests.conformance.cases import START_MS
 

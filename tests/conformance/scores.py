@@ -14,7 +14,7 @@ from sklearn import calibration, metrics
 
 from streamer.metrics.score_sums import EDGES
 from streamer.settings.load import parse
-from streamer.sources.files import Line
+from streamer.sources.line_batch import Line
 from streamer.sources.replay import Replay
 from tests.conformance.cases import START_MS
 from tests.conformance.comparisons import SCIPY, SKLEARN

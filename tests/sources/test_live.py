@@ -11,7 +11,7 @@ import pytest
 from streamer.cli import main
 from streamer.settings.event_fields import KINDS
 from streamer.settings.model import Settings
-from streamer.sources.files import Line
+from streamer.sources.line_batch import Line
 from streamer.sources.replay import Replay
 from streamer.sources.synthetic import LiveTraffic
 

@@ -18,7 +18,8 @@ import pytest
 from streamer.errors import SourceError
 from streamer.settings import limits
 from streamer.settings.model import Settings
-from streamer.sources.files import FileSource, Line, Readable
+from streamer.sources.files import FileSource, Readable
+from streamer.sources.line_batch import Line
 from streamer.sources.replay import Replay
 from streamer.sources.tables import MemoryTable
 

@@ -45,4 +45,4 @@ def test_a_first_line_that_is_no_event_loses_nothing_else(tmp_path: Path, data: 
     path = tmp_path / "a.ndjson"
     path.write_bytes(data + b'{"type":"click"}\n')
     (batch,) = FileSource([path], Settings())
-    assert batch[-1][2] == b'{"type":"click"}'
+    assert batch.raws[-1] == b'{"type":"click"}'

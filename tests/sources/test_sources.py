@@ -21,7 +21,8 @@ from streamer.settings import limits
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from streamer.sources import open_bandit
-from streamer.sources.files import NO_TOPIC, FileSource, Line
+from streamer.sources.files import FileSource
+from streamer.sources.line_batch import NO_TOPIC, Line
 from streamer.sources.lines import BLOCK_BYTES, LineFile, split_lines
 from streamer.sources.open_bandit import Event
 from streamer.sources.synthetic import BROKEN, SyntheticTraffic, generate

@@ -23,7 +23,8 @@ from streamer.errors import SettingsError, SourceError
 from streamer.settings import limits
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
-from streamer.sources.files import NO_TOPIC, FileSource
+from streamer.sources.files import FileSource
+from streamer.sources.line_batch import NO_TOPIC
 from tests.oracle.shape import Readings
 
 HEADER = "type,ts,user_id,item_id,position,variant\n"

@@ -73,6 +73,11 @@ impl DecodingSpec {
         serde_json::from_slice(json).map_err(|error| PyValueError::new_err(error.to_string()))
     }
 
+    /// Bytes of a record, at most.
+    pub fn max_record_bytes(&self) -> usize {
+        self.records.limits.max_record_bytes
+    }
+
     pub fn decoder(self) -> PyResult<LogDecoder> {
         let dimensions: Vec<&str> = self.dimensions.iter().map(String::as_str).collect();
         let kinds = &self.feedback_kinds;
@@ -152,16 +157,6 @@ impl RecordDecoder {
         let source = self.ready(py, log, value)?;
         let record = record_of(value, key, headers, timestamp_ms);
         said(py, &self.logs.decoder.decode(source, &record))
-    }
-
-    /// Epoch milliseconds of the latest event of a record; None of one that has none.
-    #[pyo3(signature = (log, value))]
-    fn time_of(&mut self, py: Python<'_>, log: &str, value: &[u8]) -> PyResult<Option<i64>> {
-        let source = self.ready(py, log, Some(value))?;
-        let record = record_of(Some(value), None, None, 0);
-        let events = self.logs.decoder.decode_all(source, &[record]);
-        let times = events.iter().filter_map(|(_, event)| event.as_ref().ok());
-        Ok(times.map(|event| event.event_ms).max())
     }
 
     /// Why a record of a log is no event: see `Decoder::explain`.

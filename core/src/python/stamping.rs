@@ -1,0 +1,69 @@
+//! Lines of a file as commands read them: log and record timestamp of each.
+
+use numpy::IntoPyArray;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+
+use super::Array;
+use super::records::DecodingSpec;
+use crate::lines::{self, LogRule, Stamping};
+
+/// Stamps the lines of one file, in their order.
+#[pyclass]
+pub struct LineStamper {
+    stamping: Stamping,
+}
+
+#[pymethods]
+impl LineStamper {
+    /// `spec_json`: as of `RecordDecoder`. All lines are of `log` where there is one; else `types`
+    /// are the field that says it, and what it says of the log of each number; else the first log is
+    /// taken of which a line is an event. ValueError where it asks for what there is not.
+    #[new]
+    #[pyo3(signature = (spec_json, types=None, log=None))]
+    fn new(
+        spec_json: &[u8],
+        types: Option<(String, Vec<(String, usize)>)>,
+        log: Option<&str>,
+    ) -> PyResult<Self> {
+        let spec = DecodingSpec::read(spec_json)?;
+        let max_bytes = spec.max_record_bytes();
+        let logs = spec.decoder()?;
+        let count = logs.names.len();
+        let rule = match (log, types) {
+            (Some(log), _) => LogRule::One(logs.source_of(log)?),
+            (None, None) => LogRule::FirstThatReads { logs: count },
+            (None, Some((_, logs))) if logs.iter().any(|(_, log)| *log >= count) => {
+                return Err(PyValueError::new_err("a type of no log"));
+            }
+            (None, Some((field, logs))) => LogRule::ByType { field, logs },
+        };
+        Ok(Self {
+            stamping: Stamping::new(rule, logs.decoder, max_bytes),
+        })
+    }
+
+    /// Number of the log (-1: none) and record timestamp of each of the next lines; `now_ms`: beyond
+    /// it no event moves the clock.
+    fn stamp<'py>(
+        &mut self,
+        py: Python<'py>,
+        lines: Vec<PyBackedBytes>,
+        now_ms: i64,
+    ) -> (Array<'py, i16>, Array<'py, i64>) {
+        let stamping = &mut self.stamping;
+        let (logs, record_ms): (Vec<i16>, Vec<i64>) = py.detach(|| {
+            let stamps = lines.iter().map(|line| stamping.next(line, now_ms));
+            let number = |log| i16::try_from(log).unwrap_or(i16::MAX);
+            stamps.map(|(log, ms)| (log.map_or(-1, number), ms)).unzip()
+        });
+        (logs.into_pyarray(py), record_ms.into_pyarray(py))
+    }
+}
+
+/// Why a line belongs to no log.
+#[pyfunction]
+pub fn reason_of_no_topic(line: &[u8], max_record_bytes: usize) -> &'static str {
+    lines::reason_of_no_topic(line, max_record_bytes)
+}
