@@ -43,6 +43,7 @@ check: .venv/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/basedpyright
 	$(BIN)/python -m streamer.cli.reference --check
 	$(BIN)/streamer dashboards grafana -c grafana/streamer.toml --path /etc/streamer/dashboards --prometheus http://prometheus:9090 --check
 	$(BIN)/streamer rules grafana/prometheus -c grafana/streamer.toml --check

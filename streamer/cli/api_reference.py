@@ -26,9 +26,9 @@ _PLACES = re.compile(
 _HEAD = """# From Python
 
 {note}
-`import streamer` gives the numbers of the commands as tables, charts and scorecards, in a notebook or
-a program. [Evaluate a log in Python](how-to/use-it-from-python.md) shows how. Nothing is imported
-before it is used.
+`import streamer` gives the numbers of the commands as tables, charts and scorecards, in a notebook
+or a program. [Use it from Python](how-to/use-it-from-python.md) shows how. Nothing is imported before
+it is used.
 """
 
 

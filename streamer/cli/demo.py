@@ -165,6 +165,7 @@ def _announce(settings: Settings, path: str, port: int, rate: float) -> None:
         f"  metrics   http://127.0.0.1:{port}/metrics\n"
         f"  readings  http://127.0.0.1:{port}/api/readings?window=5m\n"
         f"  A/B test  streamer readout {EXPERIMENT} -c {path}\n"
+        f'  Python    streamer.connect("{path}").experiment("{EXPERIMENT}")\n'
         f"  traffic   {ABOUT[0]}\n"
         f"            twice over the past two weeks, then {rate:g} events/s live\n"
         f"  planted   {ABOUT[1]}",

@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from streamer.cli import arguments, generated, runbooks
+from streamer.cli.api_reference import api_page
 from streamer.cli.examples import EXAMPLES
 from streamer.cli.metrics import SOURCES
 from streamer.metrics.definition import DIMENSIONS
@@ -50,6 +51,7 @@ def pages() -> dict[str, str]:
         "settings.md": settings_page(),
         "commands.md": commands_page(),
         "events.md": events_page(),
+        "api.md": api_page(_NOTE),
     }
 
 

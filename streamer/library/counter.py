@@ -74,7 +74,7 @@ class Counter(MetricReader):
         else:
             self._again = None
         self._read = None
-        source = FileSource(sources, self.settings)
+        source = FileSource(sources, self.settings, begin_ms=self._replay.last_ms)
         for lines in looked_at(source, self._sample, self.settings):
             self._replay.feed(lines)
 

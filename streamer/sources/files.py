@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from streamer.ingest.record import line_stamper
 from streamer.settings.model import Settings
 from streamer.settings.sources import Source, is_pattern
@@ -87,8 +89,11 @@ class FileSource:
         settings: Settings,
         *,
         clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        begin_ms: int = 0,
     ) -> None:
+        """``begin_ms``: the record timestamp of the line before, where these go on with a log."""
         self.files = [opened(path, settings) for path in paths]
+        self._begin_ms = begin_ms
         self._clock, self._start_ms = clock, clock()
         self._settings = settings
 
@@ -112,4 +117,5 @@ class FileSource:
         stamper = line_stamper(self._settings, topic_of(file.path))
         for raws in file:
             now_ms = self._clock() if file.is_live else self._start_ms
-            yield LineBatch(names, *stamper.stamp(raws, now_ms), raws)
+            logs, record_ms = stamper.stamp(raws, now_ms)
+            yield LineBatch(names, logs, np.maximum(record_ms, self._begin_ms), raws)

@@ -71,7 +71,8 @@ class Replay:
         self.settings = settings
         self.catalogue = Catalogue(settings)
         self.partitions = [Partition(settings, self.catalogue, key) for _ in range(partitions)]
-        self.lines = 0
+        self.lines = self.last_ms = 0
+        """Lines so far, and the record timestamp of the last one."""
         self._keys, self._names = KeyReader(settings), tuple(settings.logs)
         self._on_dead = on_dead
         self._logs = [{name: _Log() for name in settings.logs} for _ in range(partitions)]
@@ -84,6 +85,7 @@ class Replay:
         batch = lines if isinstance(lines, LineBatch) else LineBatch.of(lines, self._names)
         self._distribute(batch)
         self._views = None
+        self.last_ms = max(self.last_ms, int(batch.record_ms[-1]) if len(batch) else 0)
         self.lines += len(batch)
         self._waiting += len(batch)
         self._batches += 1
@@ -171,6 +173,8 @@ class Replay:
             journals.append(await load_partition(store, number, partition, claim, stored))
             for name, log in replay._logs[number].items():
                 log.offset = max(0, partition.logs[name].next_offset)
+                _, arrival_ms, _ = partition.core.log(name)
+                replay.last_ms = max(replay.last_ms, arrival_ms)
         replay._stored = store, journals
         return replay
 

@@ -29,7 +29,8 @@ class MemoryTable:
     """A table in memory, or an iterable of mappings, read as a file is.
 
     Iterating gives lists of lines: of each row a JSON object. Of a table it has the columns with a
-    value, as of a Parquet file; of a mapping all that is in it, as msgspec writes it.
+    value, as of a Parquet file; of a mapping all that is in it, as msgspec writes it. A row that is
+    no mapping, or cannot be written, is a line that is no event.
     """
 
     total_bytes: int | None = None
@@ -47,18 +48,21 @@ class MemoryTable:
         return self._lines_of_rows(self._table)
 
     def _lines_of_rows(self, rows: Iterable[Mapping[str, Any]]) -> Iterator[list[bytes]]:
-        encode = msgspec.json.Encoder(enc_hook=_plain, decimal_format="number").encode_lines
         rest: Iterator[Any] = iter(rows)
         while some := list(islice(rest, _ROWS)):
-            for row in some:
-                if not isinstance(row, Mapping):
-                    kind = type(row).__name__
-                    raise SourceError(f"a row is no mapping, but {kind}; at {self.path}")
             try:
-                lines = encode(some).split(b"\n")
-            except _EncodingErrors as error:
-                raise SourceError(f"a row is no JSON: {error}; at {self.path}") from error
-            yield [line[: limits.MAX_LINE_BYTES] for line in lines[:-1]]
+                lines = _encoder.encode_lines(some).split(b"\n")[:-1]
+            except _EncodingErrors:
+                lines = [_line(row) for row in some]
+            yield [line[: limits.MAX_LINE_BYTES] for line in lines]
+
+
+def _line(row: object) -> bytes:
+    """A row as JSON; of one that has none a text, which is no event."""
+    try:
+        return _encoder.encode(row)
+    except _EncodingErrors:
+        return msgspec.json.encode(repr(row))
 
 
 def _plain(value: Any) -> Any:
@@ -71,6 +75,9 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "isoformat"):
         return value.isoformat()
     raise TypeError(f"values of type {type(value).__name__} are not written")
+
+
+_encoder = msgspec.json.Encoder(enc_hook=_plain, decimal_format="number")
 
 
 def lines_of_table(table: ArrowTable, name: str) -> Iterator[list[bytes]]:

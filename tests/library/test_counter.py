@@ -93,6 +93,35 @@ def test_rows_have_their_interval_and_support(tmp_path: Path) -> None:
     assert ndcg["high"] == pytest.approx(ndcg["value"] + 1.959964 * errors["value"][0])  # type: ignore[operator]
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_events_one_by_one_are_those_of_a_file(seed: int, tmp_path: Path) -> None:
+    path = tmp_path / "log.ndjson"
+    lines = log_file(path, seed)
+    whole, pieces = streamer.Counter(DOCUMENTS[NAME]), streamer.Counter(DOCUMENTS[NAME])
+    whole.add(path)
+    dice, at = random.Random(seed), 0
+    while at < len(lines):
+        size = dice.choice([1, 1, 5, 40])
+        piece = tmp_path / "piece.ndjson"
+        piece.write_bytes(b"\n".join(lines[at : at + size]) + b"\n")
+        pieces.add(piece)
+        at += size
+    assert shown(pieces) == shown(whole)
+    assert len(pieces.rejected) == len(whole.rejected) > 0
+
+
+def test_a_row_that_is_no_event_loses_no_other() -> None:
+    event = {"type": "impression", "user_id": "u", "item_id": "a", "ts": START_MS}
+    loop: dict[str, Any] = {**event}
+    loop["self"] = loop
+    rows: list[Any] = [event, 5, None, loop, {**event, "odd": object()}, {**event, "item_id": "b"}]
+    counter = streamer.Counter()
+    counter.add(rows)
+    assert counter.metrics("window_impressions")["value"] == [2]
+    assert dict(counter.rejected.reasons) == {"object": 4}
+    assert any(b"object object" in rejected.value for rejected in counter.rejected)
+
+
 def test_a_guess_reads_the_real_log() -> None:
     log = streamer.read(Path(open_bandit.__file__).parent / "data" / "open_bandit.csv.gz")
     assert log.proposal is not None
