@@ -27,8 +27,8 @@ _HEAD = """# From Python
 
 {note}
 `import streamer` gives the numbers of the commands as tables, charts and scorecards, in a notebook
-or a program. [Use it from Python](how-to/use-it-from-python.md) shows how. Nothing is imported before
-it is used.
+or a program. [Use it from Python](how-to/use-it-from-python.md) shows how. Nothing is imported
+before it is used.
 """
 
 
