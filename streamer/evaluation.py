@@ -2,6 +2,15 @@
 
 ``evaluate`` reads tables of any library that has Arrow's ``__arrow_c_stream__``. The core groups
 their rows into lists and computes each list's values by the functions of the live engine.
+
+User 1 clicked the second item, and wanted one that was not shown; user 2 clicked the first:
+
+    >>> import pyarrow as pa
+    >>> shown = pa.table({"user_id": [1, 1, 1, 2, 2], "item_id": ["a", "b", "c", "b", "a"]})
+    >>> clicked = pa.table({"user_id": [1, 1, 2], "item_id": ["b", "z", "b"]})
+    >>> evaluation = evaluate(shown, clicked, ["mrr", "recall@2"])
+    >>> evaluation["mrr"], evaluation["recall@2"]  # (1/2 + 1) / 2, (1/2 + 1) / 2
+    (0.75, 0.75)
 """
 
 from __future__ import annotations
@@ -164,41 +173,17 @@ def evaluate(
     that of a ratio of sums over users (delta method), with Student's t for users - 1.
 
     Raises SettingsError for arguments and SourceError for tables that cannot be used.
-
-    >>> import pyarrow as pa
-    >>> shown = pa.table({"user_id": [1, 1, 1, 2, 2], "item_id": ["a", "b", "c", "b", "a"]})
-    >>> clicked = pa.table({"user_id": [1, 1, 2], "item_id": ["b", "z", "b"]})
-    >>> evaluation = evaluate(shown, clicked, ["mrr", "recall@2"])
-    >>> evaluation["mrr"], evaluation["recall@2"]  # (1/2 + 1) / 2, (1/2 + 1) / 2
-    (0.75, 0.75)
     """
     asked = _asked(metrics, over)
     labels = [by] if isinstance(by, str) else list(by)
     _check(labels, relevant, catalog_size, confidence)
-    for name, table in (("impressions", impressions), ("clicks", clicks)):
-        if not hasattr(table, "__arrow_c_stream__"):
-            raise SourceError(
-                f"{name}: {type(table).__name__} is no table: pass a data frame of pandas, Polars, "
-                "pyarrow or DuckDB (it has __arrow_c_stream__)"
-            )
-    cutoffs = _cutoffs(asked)
-    spec = _spec(asked, labels, columns or {}, relevant == "all", cutoffs)
-    try:
-        core = Evaluator(json.dumps(spec).encode(), impressions, clicks)
-    except (TypeError, ValueError) as error:
-        raise SourceError("; ".join(map(str, error.args))) from error
-    _check_sizes(core)
+    spec = _spec(asked, labels, columns or {}, relevant == "all")
+    core = _read(spec, impressions, clicks)
     _check_gains(core.gains, asked)
     tables = core_tables(core.gains, Settings().metrics.margin)
     sums = core.sums(json.dumps(tables).encode())
-    reader = _Reader(asked, cutoffs, catalog_size, 1 - confidence, sums)
-    totals = reader.rows(0, dict.fromkeys(labels, ALL))
-    rows = list(totals)
-    if labels:
-        for number, values in sorted(enumerate(core.segments, 1), key=lambda pair: pair[1]):
-            rows += reader.rows(number, dict(zip(labels, values, strict=True)))
-    named = dict(zip((metric.asked for metric in asked), totals, strict=True))
-    return Evaluation(tuple(rows), *core.sizes, named)
+    reader = _Reader(asked, catalog_size, 1 - confidence, sums)
+    return _evaluation(core, reader, labels)
 
 
 evaluate.__doc__ = (evaluate.__doc__ or "").replace(
@@ -231,6 +216,33 @@ def _check(by: list[str], relevant: str, catalog_size: int | None, confidence: f
         raise SettingsError(f"catalog_size = {catalog_size}: at least 1")
     if not 0 < confidence < 1:
         raise SettingsError(f"confidence = {confidence}: between 0 and 1, as 0.95")
+
+
+def _read(spec: dict[str, Any], impressions: ArrowTable, clicks: ArrowTable) -> Evaluator:
+    """Both tables as the core holds them."""
+    for name, table in (("impressions", impressions), ("clicks", clicks)):
+        if not hasattr(table, "__arrow_c_stream__"):
+            raise SourceError(
+                f"{name}: {type(table).__name__} is no table: pass a data frame of pandas, Polars, "
+                "pyarrow or DuckDB (it has __arrow_c_stream__)"
+            )
+    try:
+        core = Evaluator(json.dumps(spec).encode(), impressions, clicks)
+    except (TypeError, ValueError) as error:
+        raise SourceError("; ".join(map(str, error.args))) from error
+    _check_sizes(core)
+    return core
+
+
+def _evaluation(core: Evaluator, reader: _Reader, by: list[str]) -> Evaluation:
+    """The values of all lists, then of each segment in the order of its labels."""
+    totals = reader.rows(0, dict.fromkeys(by, ALL))
+    rows = list(totals)
+    if by:
+        for number, values in sorted(enumerate(core.segments, 1), key=lambda pair: pair[1]):
+            rows += reader.rows(number, dict(zip(by, values, strict=True)))
+    named = dict(zip((metric.asked for metric in reader.asked), totals, strict=True))
+    return Evaluation(tuple(rows), *core.sizes, named)
 
 
 def _check_sizes(core: Evaluator) -> None:
@@ -271,7 +283,6 @@ def _spec(
     by: list[str],
     columns: Mapping[str, str | None],
     counts_unshown: bool,
-    cutoffs: tuple[int, ...] | None,
 ) -> dict[str, Any]:
     names, named = _names(columns)
     user, item, request = names["user_id"], names["item_id"], names["request_id"]
@@ -290,7 +301,7 @@ def _spec(
             "means": [_mean_spec(metric) for metric in asked if metric.of_lists is not None],
             "counts_unshown": counts_unshown,
             "has_scoring": is_scored,
-            "cutoffs": cutoffs,
+            "cutoffs": _cutoffs(asked),
         },
     }
 
@@ -334,7 +345,6 @@ class _Reader:
     """Makes values of the core's sums; ``alpha``: 1 - confidence."""
 
     asked: list[EvaluatedMetric]
-    cutoffs: tuple[int, ...] | None
     catalog_size: int | None
     alpha: float
     sums: Sequence[tuple[list[tuple[int, int, str, str, str, str]], Any]]
@@ -374,7 +384,7 @@ class _Reader:
 
     @property
     def _places(self) -> ItemCounts:
-        return ItemCounts((), ((),), self.cutoffs or (), ())
+        return ItemCounts((), ((),), _cutoffs(self.asked) or (), ())
 
     def _table(self, segment: int) -> ItemTable:
         items, counts, every = self.sums[segment][1]

@@ -40,7 +40,7 @@ def rooms() -> dict[str, set[str]]:
     """Room → the rooms that its files import."""
     found: dict[str, set[str]] = {}
     for path in FILES:
-        if path.parent != PACKAGE or path.stem in ("app", "__main__"):
+        if path.parent != PACKAGE or path.stem in ("app", "evaluation", "__main__"):
             found.setdefault(room_of(path), set()).update(rooms_below(path))
     return found
 
