@@ -42,6 +42,7 @@ ALL = "all"
 OF_COLUMNS = ("user_id", "item_id", "request_id", "position", "score", "grade")
 """The columns that tables have, by the names that ``columns`` maps."""
 _RESERVED = ("k", "over", "convention")
+_MARGIN = Settings().metrics.margin
 
 
 class ArrowTable(Protocol):
@@ -57,9 +58,9 @@ class EvaluatedValue:
 
     ``metric``: its name in the catalogue. ``labels``: the values of ``by`` ("all": all lists), and
     ``k``, ``over`` and ``convention`` where the metric has them. ``value``: None without support.
-    ``low``, ``high``: the interval of the mean, and ``stderr`` its standard error; None below two
-    users, and of metrics of items. ``support``: the lists of the mean, or all lists; ``users``:
-    theirs.
+    ``low``, ``high``: the interval of the mean, within what is possible, and ``stderr`` its
+    standard error; None below two users, and of metrics of items. ``support``: the lists of the
+    mean, or all lists; ``users``: theirs.
     """
 
     metric: str
@@ -180,9 +181,9 @@ def evaluate(
     spec = _spec(asked, labels, columns or {}, relevant == "all")
     core = _read(spec, impressions, clicks)
     _check_gains(core.gains, asked)
-    tables = core_tables(core.gains, Settings().metrics.margin)
+    tables = core_tables(core.gains, _MARGIN)
     sums = core.sums(json.dumps(tables).encode())
-    reader = _Reader(asked, catalog_size, 1 - confidence, sums)
+    reader = _Reader(asked, catalog_size, 1 - confidence, tuple(core.gains), sums)
     return _evaluation(core, reader, labels)
 
 
@@ -342,11 +343,12 @@ def _quantile(two_sided: float, df: int) -> float:
 
 @dataclass(frozen=True)
 class _Reader:
-    """Makes values of the core's sums; ``alpha``: 1 - confidence."""
+    """Makes values of the core's sums; ``alpha``: 1 - confidence; ``gains``: of the clicks."""
 
     asked: list[EvaluatedMetric]
     catalog_size: int | None
     alpha: float
+    gains: tuple[float, ...]
     sums: Sequence[tuple[list[tuple[int, int, str, str, str, str]], Any]]
 
     def rows(self, segment: int, labels: Mapping[str, str]) -> list[EvaluatedValue]:
@@ -357,7 +359,7 @@ class _Reader:
         for metric in self.asked:
             of = (metric.name, {**labels, **metric.labels})
             if metric.of_lists is not None:
-                rows.append(self._mean(*of, next(of_lists)))
+                rows.append(self._mean(metric, of[1], next(of_lists)))
             else:
                 value = self._of_items(metric, self._table(segment))
                 lists = int(exposure[2][self._places.weight(self._places.cutoffs[0])])
@@ -365,7 +367,10 @@ class _Reader:
         return rows
 
     def _mean(
-        self, name: str, labels: dict[str, str], row: tuple[int, int, str, str, str, str]
+        self,
+        metric: EvaluatedMetric,
+        labels: dict[str, str],
+        row: tuple[int, int, str, str, str, str],
     ) -> EvaluatedValue:
         """A mean. With x the sum of a user's values and n the user's lists it is m = Σx / Σn, and
         its variance U / (U - 1) Σ (x - m n)² / (Σn)² of U users, which is s² / U where each user
@@ -373,14 +378,16 @@ class _Reader:
         n, users = row[:2]
         total, squares, products, sizes = map(int, row[2:])
         if not n:
-            return EvaluatedValue(name, labels, None, None, None, None, 0, 0)
+            return EvaluatedValue(metric.name, labels, None, None, None, None, 0, 0)
         value = total / (UNIT * n)
         if users < 2:
-            return EvaluatedValue(name, labels, value, None, None, None, n, users)
+            return EvaluatedValue(metric.name, labels, value, None, None, None, n, users)
         spread = n * n * squares - 2 * n * total * products + total * total * sizes
         stderr = sqrt(spread * users / ((users - 1) * n**4)) / UNIT
         reach = stderr * _quantile(self.alpha, users - 1)
-        return EvaluatedValue(name, labels, value, value - reach, value + reach, stderr, n, users)
+        least, most = metric.bounds(self.gains, _MARGIN)
+        low, high = max(least, value - reach), min(most, value + reach)
+        return EvaluatedValue(metric.name, labels, value, low, high, stderr, n, users)
 
     @property
     def _places(self) -> ItemCounts:

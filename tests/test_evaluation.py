@@ -93,6 +93,16 @@ def test_the_interval_is_that_of_students_t() -> None:
     assert row.value - row.low == pytest.approx(2.353363 * row.stderr, rel=1e-6)  # type: ignore[operator]
 
 
+def test_intervals_stay_within_what_is_possible() -> None:
+    shown = table([{"user_id": u, "item_id": i} for u in range(3) for i in "abc"])
+    clicked = table([{"user_id": u, "item_id": "aac"[u]} for u in range(3)])
+    found = evaluate(shown, clicked, ["recall@3", "hit@1", "kendall", "dcg@1", "dcg@3"])
+    lows, highs = [row.low for row in found], [row.high for row in found]
+    assert lows[:4] == [1.0, 0.0, -1.0, 0.0]
+    assert highs[:2] == [1.0, 1.0]
+    assert highs[3:] == pytest.approx([1.0, 1 + 1 / np.log2(3) + 1 / 2])
+
+
 # Beside the live engine -----------------------------------------------------------------------
 
 GAINS = {"click": 1.0, "like": 2.0, "buy": 3.5}

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from math import inf
 
 from streamer.errors import SettingsError
 from streamer.metrics import ranking, scoring
 from streamer.metrics.coverage import ALL
 from streamer.metrics.slate_metrics import SlateMetric
+from streamer.metrics.slates import UNIT
 from streamer.settings import limits
 from streamer.settings.names import nearest
 
@@ -54,6 +56,7 @@ SHORT_NAMES = {
     "inter_list_diversity": "inter_list_diversity_ratio",
 }
 """Short name → name of the catalogue."""
+_SIGNED = ("kendall_tau", "spearman_rho")
 _CUT_IF_ASKED = ("mrr",)
 """In the catalogue they have no cut-off; libraries have one."""
 
@@ -90,6 +93,15 @@ class EvaluatedMetric:
         over = self.over if declared and declared.over else ""
         labels = {"k": k, "convention": self.convention, "over": over}
         return {name: label for name, label in labels.items() if label}
+
+    def bounds(self, gains: tuple[float, ...], margin: float) -> tuple[float, float]:
+        """The least and the largest value that a list may have."""
+        declared = self.of_lists
+        if declared is None:
+            return 0.0, inf
+        k = self.k or (limits.MAX_ITEMS if declared.by_k else 0)
+        least = -1.0 if self.name in _SIGNED else 0.0
+        return least, declared.largest(gains, margin, k) / UNIT
 
 
 def parse_metric(asked: str, over: str) -> EvaluatedMetric:
