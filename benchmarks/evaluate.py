@@ -24,6 +24,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import streamer
 from benchmarks.measure import peak_rss_mb
 
 LIST, ITEMS, K = 10, 50_000, 10
@@ -69,10 +70,9 @@ def frames(rows: int) -> tuple[Any, Any]:
 
 def by_streamer(shown: Any, clicked: Any) -> Values:
     """The values of COMMON and OF_JURITY by their names there."""
-    evaluation: Any = importlib.import_module("streamer.evaluation")
     names = sorted({*COMMON.values(), *OF_JURITY.values()})
-    found = evaluation.evaluate(shown, clicked, names)
-    return {name: found[name] for name in names}
+    found = streamer.evaluate(shown, clicked, names)
+    return {name: found.value(name) or 0.0 for name in names}
 
 
 def by_ranx(shown: Any, clicked: Any) -> Values:

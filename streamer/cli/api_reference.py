@@ -10,13 +10,13 @@ from typing import Any
 import streamer
 from streamer.library.chart import Chart
 from streamer.library.events_read import EventsRead, RejectedEvent, RejectedEvents
-from streamer.library.history import HistoryOfMetric, MetricChange
+from streamer.library.history import ChangeSplit, MetricHistory
 from streamer.library.planning import ExperimentPlan
 from streamer.library.reader import MetricReader
 
 _FUNCTIONS = ("read", "connect", "evaluate", "plan")
 _RETURNED: tuple[type, ...] = (
-    *(HistoryOfMetric, MetricChange, Chart, EventsRead, RejectedEvents, RejectedEvent),
+    *(MetricHistory, ChangeSplit, Chart, EventsRead, RejectedEvents, RejectedEvent),
     ExperimentPlan,
 )
 """What methods return, besides public names."""

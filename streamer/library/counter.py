@@ -16,7 +16,7 @@ from streamer.ingest.record import of_texts
 from streamer.library.background import run_apart
 from streamer.library.events_read import EventsRead, RejectedEvents
 from streamer.library.experiment import ExperimentReport
-from streamer.library.reader import Counted, MetricReader
+from streamer.library.reader import CountedEvents, MetricReader
 from streamer.library.settings import Events, SettingsLike, settings_of, sources_of
 from streamer.query.what_was_read import of_readout
 from streamer.settings import limits
@@ -54,7 +54,7 @@ class Counter(MetricReader):
         """The settings that ``read`` guessed, with what is not sure about them."""
         self._sample = ReadSample(self.settings)
         self._replay = Replay(self.settings, on_dead=self._rejected.add)
-        self._read: Counted | None = None
+        self._read: CountedEvents | None = None
         self._again: Sequence[Any] | None = []
         """What all was counted of, if it can be read again."""
 
@@ -163,9 +163,9 @@ class Counter(MetricReader):
         """Everything that was added is counted, as by a worker that has caught up."""
         if self._read is None:
             self._replay.finish()
-            self._read = Counted(self._replay.views(), {})
+            self._read = CountedEvents(self._replay.views(), {})
 
-    def _counted(self) -> Counted:
+    def _counted(self) -> CountedEvents:
         self._settle()
         assert self._read is not None
         return self._read

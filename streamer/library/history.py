@@ -44,7 +44,7 @@ class HistoryRequest:
     until_ms: int | None = None
 
 
-class HistoryOfMetric(Table):
+class MetricHistory(Table):
     """The values of a metric over time, a row for each point of each line."""
 
     def __init__(self, metric: Metric, window: str, by: Sequence[str], history: History) -> None:
@@ -99,7 +99,7 @@ def read_history(
     views: Sequence[View],
     request: HistoryRequest,
     stream_ms: int,
-) -> HistoryOfMetric:
+) -> MetricHistory:
     """The history up to the latest event. UsageError where panes do not hold it."""
     query = request.query
     metric = _windowed(catalogue, query)
@@ -119,7 +119,7 @@ def read_history(
             )
         wanted = ending[0]
     found = _without_beginning(_read(panes, wanted, stream_ms))
-    return HistoryOfMetric(metric, query.window, query.by, found)
+    return MetricHistory(metric, query.window, query.by, found)
 
 
 def _without_beginning(history: History) -> History:
@@ -200,7 +200,7 @@ _MOVED = {
 """Column → what the document of an explanation calls it."""
 
 
-class MetricChange(Table):
+class ChangeSplit(Table):
     """The change of a metric, split by the values of a dimension: those that gave most of it first.
 
     Columns: the dimension; ``share_before`` and ``share``, of the denominator; ``before`` and
@@ -245,7 +245,7 @@ def read_moved(
     query: MetricQuery,
     windows: Sequence[str],
     until_ms: int,
-) -> MetricChange:
+) -> ChangeSplit:
     """The change from the window before to the one that ends at a time: the first of ``windows`` of
     which both are kept. UsageError where there is none, or the metric is no ratio of two sums."""
     if len(query.by) != 1:
@@ -263,7 +263,7 @@ def read_moved(
         both = _ending(settings, panes, wanted, (until_ms, stream_ms), count=2)
         if both is not None:
             sums = [_sums(_read(panes, each, stream_ms), query.by[0]) for each in both]
-            return MetricChange(metric, both, query.by[0], explain(*sums), 1.0 / declared.units)
+            return ChangeSplit(metric, both, query.by[0], explain(*sums), 1.0 / declared.units)
     kept = short(max(settings.windows.lengths_ms.values()))
     raise UsageError(
         f"the window before {windows[-1]} is not kept: name a window of at most half of {kept}, "

@@ -9,7 +9,7 @@ from streamer.errors import StoreError, UsageError
 from streamer.ingest.keying import require_users
 from streamer.library.background import BackgroundLoop
 from streamer.library.events_read import EventsRead
-from streamer.library.reader import Counted, MetricReader
+from streamer.library.reader import CountedEvents, MetricReader
 from streamer.library.settings import SettingsLike, settings_of
 from streamer.query.experiments import StoredExperiment
 from streamer.query.what_was_read import of_counters
@@ -30,7 +30,7 @@ class LiveMetrics(MetricReader):
         self._loop = BackgroundLoop()
         self._store = RedisStore(settings.redis)
         self._reader = Reader(self._store, contents_of(settings, self._catalogue))
-        self._last: tuple[int, Counted] | None = None
+        self._last: tuple[int, CountedEvents] | None = None
 
     @property
     def what_was_read(self) -> EventsRead:
@@ -71,11 +71,11 @@ class LiveMetrics(MetricReader):
                 f"wait for its first commit; at {place}"
             )
 
-    def _counted(self) -> Counted:
+    def _counted(self) -> CountedEvents:
         self._loop.run(self._reader.refresh())
         reader = self._reader
         if self._last is None or self._last[0] != reader.updates:
-            self._last = reader.updates, Counted(reader.views, dict(reader.keyed))
+            self._last = reader.updates, CountedEvents(reader.views, dict(reader.keyed))
         return self._last[1]
 
     def _stored(self) -> dict[str, StoredExperiment]:

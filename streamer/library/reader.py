@@ -12,9 +12,9 @@ from streamer.encoding.segments import ALL
 from streamer.errors import UsageError
 from streamer.library.experiment import ExperimentReport
 from streamer.library.history import (
-    HistoryOfMetric,
+    ChangeSplit,
     HistoryRequest,
-    MetricChange,
+    MetricHistory,
     by_length,
     read_history,
     read_moved,
@@ -46,7 +46,7 @@ _AFTER = ("value", "low", "high", "support")
 
 
 @dataclass(frozen=True)
-class Counted:
+class CountedEvents:
     """Whole commits of all partitions. ``keyed``: topic → whether it is keyed by user."""
 
     views: Sequence[View]
@@ -62,7 +62,7 @@ class Counted:
 class _Read:
     """What was read last, and of what."""
 
-    counted: Counted
+    counted: CountedEvents
     now_ms: int | None
     readout: Readout
 
@@ -78,7 +78,7 @@ class MetricReader(ABC):
         return Catalogue(self.settings)
 
     @abstractmethod
-    def _counted(self) -> Counted:
+    def _counted(self) -> CountedEvents:
         """What is counted now: the same object, as long as nothing was added."""
 
     @abstractmethod
@@ -135,7 +135,7 @@ class MetricReader(ABC):
         window: str | None = None,
         points: int | None = None,
         **labels: object,
-    ) -> HistoryOfMetric:
+    ) -> MetricHistory:
         """The values of a metric in each part of a window.
 
         A window is kept as 60 panes; a point is the metric of the events in one pane, or in
@@ -154,7 +154,7 @@ class MetricReader(ABC):
 
     def explain(
         self, name: str, *, by: str, window: str | None = None, at: Time | None = None
-    ) -> MetricChange:
+    ) -> ChangeSplit:
         """Why a metric moved between the window before and this one: how much of the change each
         value of a dimension gave, by traffic (mix) and by its own rate.
 
@@ -253,7 +253,7 @@ class MetricReader(ABC):
         shared = {_WINDOW, *self._dimensions, *of_count}
         return index.get((count, frozenset((k, v) for k, v in labels.items() if k in shared)))
 
-    def _read_history(self, request: HistoryRequest) -> HistoryOfMetric:
+    def _read_history(self, request: HistoryRequest) -> MetricHistory:
         counted = self._counted()
         return read_history(
             self.settings, self._catalogue, counted.views, request, counted.stream_ms

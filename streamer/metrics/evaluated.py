@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import inf
 
-from streamer.errors import SettingsError
+from streamer.errors import UsageError
 from streamer.metrics import ranking, scoring
 from streamer.metrics.coverage import ALL
 from streamer.metrics.slate_metrics import SlateMetric
@@ -106,7 +106,7 @@ class EvaluatedMetric:
 
 def parse_metric(asked: str, over: str) -> EvaluatedMetric:
     """The metric of a name; ``over``: "all" or "engaged", where the name says neither.
-    SettingsError for a name, a cut-off or an option that there is not.
+    UsageError for a name, a cut-off or an option that there is not.
 
     >>> parse_metric("ndcg@10", "engaged").labels
     {'k': '10', 'over': 'engaged'}
@@ -120,12 +120,12 @@ def parse_metric(asked: str, over: str) -> EvaluatedMetric:
         known = [*SHORT_NAMES, *SLATE_METRICS, *ITEM_METRICS]
         close = nearest(short, known)
         meant = f"did you mean {close!r}?" if close else f"there are {', '.join(_shortest())}"
-        raise SettingsError(f"metrics: {asked!r} is no metric of lists: {meant}")
+        raise UsageError(f"metrics: {asked!r} is no metric of lists: {meant}")
     k = _cutoff(asked, name, cut, bool(at))
     metric = SLATE_METRICS.get(name)
     if metric is None:
         if options:
-            raise SettingsError(f"metrics: {asked!r}: {name} has no options")
+            raise UsageError(f"metrics: {asked!r}: {name} has no options")
         return EvaluatedMetric(asked, name, k)
     convention = ""
     for option in options:
@@ -135,7 +135,7 @@ def parse_metric(asked: str, over: str) -> EvaluatedMetric:
             convention = option
         else:
             known = [*metric.over, *metric.conventions]
-            raise SettingsError(
+            raise UsageError(
                 f"metrics: {asked!r}: no option {option!r}; it has {', '.join(known) or 'none'}"
             )
     populations = metric.over or (metric.population.name,)
@@ -149,13 +149,13 @@ def _cutoff(asked: str, name: str, cut: str, is_cut: bool) -> int:
     by_k = name in _ITEM_METRICS_BY_K or (metric is not None and metric.by_k)
     if not is_cut:
         if name == "precision_ratio":
-            raise SettingsError(f"metrics: {asked!r} needs a cut-off: {asked}@10, for example")
+            raise UsageError(f"metrics: {asked!r} needs a cut-off: {asked}@10, for example")
         return 0
     if not by_k and name not in _CUT_IF_ASKED:
-        raise SettingsError(f"metrics: {asked!r}: {name} has no cut-off: leave out @{cut}")
+        raise UsageError(f"metrics: {asked!r}: {name} has no cut-off: leave out @{cut}")
     if not (cut.isdecimal() and 1 <= int(cut) <= limits.MAX_ITEMS):
         rule = f"a cut-off is a whole number from 1 to {limits.MAX_ITEMS}"
-        raise SettingsError(f"metrics: {asked!r}: {rule}")
+        raise UsageError(f"metrics: {asked!r}: {rule}")
     return int(cut)
 
 

@@ -265,6 +265,8 @@ DISCOVERED_ELEMENTS = 20
 """Elements of a list that are looked at."""
 DISCOVERED_BYTES = 64_000_000
 """Of all records that `streamer init` holds."""
+MAX_EVALUATED_SEGMENTS = 10_000
+"""Combinations of values by which lists are evaluated."""
 MAX_KEPT_REJECTS = 10_000
 """Rejected events that a counter keeps for its caller: the first ones; all are counted."""
 MAX_LINE_BYTES = MAX_RECORD_BYTES + 1

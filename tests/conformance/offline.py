@@ -1,4 +1,4 @@
-"""``streamer.evaluation`` beside libraries, each left to its own rules about items not shown."""
+"""``streamer.evaluate`` beside libraries, each left to its own rules about items not shown."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytrec_eval
 import ranx
 from jurity.recommenders import MAP, NDCG, Precision, Recall
 
-from streamer.evaluation import Evaluation, evaluate
+from streamer.library.evaluation import Evaluation, evaluate
 from tests.conformance.offline_log import K, log
 
 RECTOOLS: dict[str, float] = json.loads(

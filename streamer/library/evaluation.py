@@ -2,30 +2,23 @@
 
 ``evaluate`` reads tables of any library that has Arrow's ``__arrow_c_stream__``. The core groups
 their rows into lists and computes each list's values by the functions of the live engine.
-
-User 1 clicked the second item, and wanted one that was not shown; user 2 clicked the first:
-
-    >>> import pyarrow as pa
-    >>> shown = pa.table({"user_id": [1, 1, 1, 2, 2], "item_id": ["a", "b", "c", "b", "a"]})
-    >>> clicked = pa.table({"user_id": [1, 1, 2], "item_id": ["b", "z", "b"]})
-    >>> evaluation = evaluate(shown, clicked, ["mrr", "recall@2"])
-    >>> evaluation["mrr"], evaluation["recall@2"]  # (1/2 + 1) / 2, (1/2 + 1) / 2
-    (0.75, 0.75)
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from math import sqrt
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from streamer._core import Evaluator
-from streamer.errors import SettingsError, SourceError
+from streamer.encoding.segments import ALL
+from streamer.errors import SourceError, UsageError
 from streamer.formatting import counted
 from streamer.ingest.hash_key import FIXED_KEY
+from streamer.library.table import Cell, Table
 from streamer.metrics.coverage import covered
 from streamer.metrics.diversity import difference_of_lists, gini, mean_surprise
 from streamer.metrics.evaluated import EvaluatedMetric, described, parse_metric
@@ -33,23 +26,14 @@ from streamer.metrics.item_counts import CLICKED, SHOWN, ItemCounts, ItemTable
 from streamer.metrics.slates import UNIT, core_tables
 from streamer.settings import limits
 from streamer.settings.model import Settings
+from streamer.sources.tables import ArrowTable
 from streamer.stats.distributions import t_quantile
 
-MAX_SEGMENTS = 10_000
-"""Combinations of the columns ``by``."""
-ALL = "all"
-"""The label of all lists together."""
 OF_COLUMNS = ("user_id", "item_id", "request_id", "position", "score", "grade")
 """The columns that tables have, by the names that ``columns`` maps."""
 _RESERVED = ("k", "over", "convention")
+_OF_VALUES = ("value", "low", "high", "stderr", "support", "users")
 _MARGIN = Settings().metrics.margin
-
-
-class ArrowTable(Protocol):
-    """A table of pandas, Polars, pyarrow, DuckDB or another library, by Arrow's PyCapsule
-    interface."""
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,63 +56,42 @@ class EvaluatedValue:
     support: int
     users: int
 
-    def to_dict(self) -> dict[str, Any]:
-        """The fields by name."""
-        return {name: getattr(self, name) for name in self.__slots__} | {
-            "labels": dict(self.labels)
-        }
 
+class Evaluation(Table):
+    """What ``evaluate`` returns: a row for each metric over all lists, then over each segment.
 
-@dataclass(frozen=True)
-class Evaluation(Sequence[EvaluatedValue]):
-    """What ``evaluate`` returns: values of all lists, then of each segment.
+    Columns: ``metric`` (its name in the catalogue), the columns ``by`` ("all": all lists), ``k``,
+    ``over`` and ``convention`` where metrics have them, ``value``, ``low`` and ``high`` (the
+    interval), ``stderr``, ``support`` (lists) and ``users``.
 
-    ``evaluation["ndcg@10"]`` is the value over all lists of a metric as it was asked for.
     ``impressions``, ``lists``, ``users``: rows of the table, and what they make up. ``clicks``:
     rows; ``clicks_without_list``: those of users (or requests) without impressions, which do not
     count.
     """
 
-    rows: tuple[EvaluatedValue, ...]
-    impressions: int
-    lists: int
-    users: int
-    clicks: int
-    clicks_without_list: int
-    _asked: Mapping[str, EvaluatedValue] = field(repr=False)
+    def __init__(
+        self,
+        rows: Sequence[EvaluatedValue],
+        by: Sequence[str],
+        asked: Sequence[str],
+        sizes: tuple[int, int, int, int, int],
+    ) -> None:
+        """``asked``: the metrics, whose values over all lists come first."""
+        self.impressions, self.lists, self.users, self.clicks, self.clicks_without_list = sizes
+        self._rows = tuple(rows)
+        self._asked = dict(zip(asked, self._rows, strict=False))
+        labels = [*by, *(name for name in _RESERVED if any(name in row.labels for row in rows))]
+        columns: dict[str, list[Cell]] = {"metric": [row.metric for row in rows]}
+        columns |= {name: [row.labels.get(name) for row in rows] for name in labels}
+        columns |= {name: [getattr(row, name) for row in rows] for name in _OF_VALUES}
+        super().__init__(columns)
 
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __iter__(self) -> Iterator[EvaluatedValue]:
-        return iter(self.rows)
-
-    def __getitem__(self, key: Any) -> Any:
-        return self._asked[key].value if isinstance(key, str) else self.rows[key]
-
-    def to_dicts(self) -> list[dict[str, Any]]:
-        """A dict a value, with the keys metric, labels, value, low, high, stderr, support, users:
-        rows of a data frame."""
-        return [row.to_dict() for row in self.rows]
-
-    def __str__(self) -> str:
-        """A line a value."""
-        lines = [_line(row) for row in self.rows]
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        texts = [
-            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-            for line in lines
-        ]
-        return "\n".join(texts)
-
-
-def _line(row: EvaluatedValue) -> tuple[str, ...]:
-    labels = ",".join(f'{name}="{label}"' for name, label in row.labels.items())
-    value = "-" if row.value is None else f"{row.value:.6f}"
-    has_interval = row.low is not None and row.high is not None
-    interval = f"{row.low:.6f} to {row.high:.6f}" if has_interval else ""
-    named = f"{row.metric}{{{labels}}}" if labels else row.metric
-    return named, value, interval, counted(row.support, "list")
+    def value(self, metric: str) -> float | None:
+        """The value of a metric over all lists, by the name that was asked for; None without
+        support. UsageError where it was not asked for."""
+        if metric not in self._asked:
+            raise UsageError(f"{metric!r} was not asked for: there are {', '.join(self._asked)}")
+        return self._asked[metric].value
 
 
 def evaluate(
@@ -173,7 +136,7 @@ def evaluate(
     ``confidence``: of intervals. They allow for users with several lists: the standard error is
     that of a ratio of sums over users (delta method), with Student's t for users - 1.
 
-    Raises SettingsError for arguments and SourceError for tables that cannot be used.
+    Raises UsageError for arguments and SourceError for tables that cannot be used.
     """
     asked = _asked(metrics, over)
     labels = [by] if isinstance(by, str) else list(by)
@@ -196,27 +159,25 @@ def _asked(metrics: Sequence[str], over: str) -> list[EvaluatedMetric]:
     if isinstance(metrics, str):
         metrics = [metrics]
     if not metrics:
-        raise SettingsError("metrics: none is named: name one, as 'ndcg@10'")
+        raise UsageError("metrics: none is named: name one, as 'ndcg@10'")
     if over not in ("engaged", "all"):
-        raise SettingsError(f"over = {over!r}: 'engaged' or 'all'")
+        raise UsageError(f"over = {over!r}: 'engaged' or 'all'")
     twice = sorted({name for name in metrics if list(metrics).count(name) > 1})
     if twice:
-        raise SettingsError(f"metrics: {', '.join(twice)}: name each once")
+        raise UsageError(f"metrics: {', '.join(twice)}: name each once")
     return [parse_metric(name, over) for name in metrics]
 
 
 def _check(by: list[str], relevant: str, catalog_size: int | None, confidence: float) -> None:
     if relevant not in ("all", "shown"):
-        raise SettingsError(f"relevant = {relevant!r}: 'all' or 'shown'")
+        raise UsageError(f"relevant = {relevant!r}: 'all' or 'shown'")
     wrong = [name for name in by if name in _RESERVED]
     if wrong or len(set(by)) < len(by):
-        raise SettingsError(
-            f"by = {by}: columns, each once, and none called {', '.join(_RESERVED)}"
-        )
+        raise UsageError(f"by = {by}: columns, each once, and none called {', '.join(_RESERVED)}")
     if catalog_size is not None and catalog_size < 1:
-        raise SettingsError(f"catalog_size = {catalog_size}: at least 1")
+        raise UsageError(f"catalog_size = {catalog_size}: at least 1")
     if not 0 < confidence < 1:
-        raise SettingsError(f"confidence = {confidence}: between 0 and 1, as 0.95")
+        raise UsageError(f"confidence = {confidence}: between 0 and 1, as 0.95")
 
 
 def _read(spec: dict[str, Any], impressions: ArrowTable, clicks: ArrowTable) -> Evaluator:
@@ -242,8 +203,7 @@ def _evaluation(core: Evaluator, reader: _Reader, by: list[str]) -> Evaluation:
     if by:
         for number, values in sorted(enumerate(core.segments, 1), key=lambda pair: pair[1]):
             rows += reader.rows(number, dict(zip(by, values, strict=True)))
-    named = dict(zip((metric.asked for metric in reader.asked), totals, strict=True))
-    return Evaluation(tuple(rows), *core.sizes, named)
+    return Evaluation(rows, by, [metric.asked for metric in reader.asked], core.sizes)
 
 
 def _check_sizes(core: Evaluator) -> None:
@@ -292,7 +252,9 @@ def _spec(
     shown = {"position": names["position"], "score": names["score"], "by": by}
     return {
         "hash_key": FIXED_KEY,
-        "impressions": shared | shown | {"is_scored": is_scored, "max_segments": MAX_SEGMENTS},
+        "impressions": shared
+        | shown
+        | {"is_scored": is_scored, "max_segments": limits.MAX_EVALUATED_SEGMENTS},
         "clicks": shared | {"grade": names["grade"]},
         "asked": [
             [names[x] for x in ("request_id", "position", "score") if x in named],
@@ -311,12 +273,12 @@ def _names(columns: Mapping[str, str | None]) -> tuple[dict[str, str | None], se
     """Our name → the column's, and those of ours that were mapped."""
     unknown = [name for name in columns if name not in OF_COLUMNS]
     if unknown:
-        raise SettingsError(
+        raise UsageError(
             f"columns: {unknown[0]!r} is no column: it maps {', '.join(OF_COLUMNS)} to others"
         )
     for name in ("user_id", "item_id"):
         if columns.get(name, name) is None:
-            raise SettingsError(f"columns: {name} cannot be left out")
+            raise UsageError(f"columns: {name} cannot be left out")
     mapped = {name for name, column in columns.items() if column is not None}
     return {name: columns.get(name, name) for name in OF_COLUMNS}, mapped
 
@@ -355,7 +317,7 @@ class _Reader:
         """The values of a segment, one a metric."""
         means, exposure = self.sums[segment]
         of_lists = iter(means)
-        rows = []
+        rows = list[EvaluatedValue]()
         for metric in self.asked:
             of = (metric.name, {**labels, **metric.labels})
             if metric.of_lists is not None:
