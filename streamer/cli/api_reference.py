@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -20,9 +19,8 @@ _RETURNED: tuple[type, ...] = (
     ExperimentPlan,
 )
 """What methods return, besides public names."""
-_PLACES = re.compile(
-    r"\b(?:streamer\.[a-z_.]+|collections\.abc|typing|datetime|pathlib)\.(?=[A-Za-z])"
-)
+_LONGEST = 90
+"""Characters of a call in one line."""
 _HEAD = """# From Python
 
 {note}
@@ -85,22 +83,23 @@ def _signature(name: str, of: Callable[..., Any]) -> str:
     """The call as code; a line for each parameter where it is long."""
     signature = inspect.signature(of)
     given = [p for p in signature.parameters.values() if p.name not in ("self", "cls")]
-    whole = _plain(str(signature.replace(parameters=given)))
-    line = f"{name}{whole}"
-    if len(line) > 90:
-        shown = [_plain(str(p)) for p in given]
-        keyword = next((i for i, p in enumerate(given) if p.kind is p.KEYWORD_ONLY), None)
-        has_star = any(p.kind is p.VAR_POSITIONAL for p in given)
-        if keyword is not None and not has_star:
-            shown.insert(keyword, "*")
-        back = _plain(str(signature.return_annotation)).strip("'")
-        line = f"{name}(\n" + "".join(f"    {each},\n" for each in shown) + f") -> {back}"
+    shown = list(map(_parameter, given))
+    keyword = next((i for i, p in enumerate(given) if p.kind is p.KEYWORD_ONLY), None)
+    if keyword is not None and not any(p.kind is p.VAR_POSITIONAL for p in given):
+        shown.insert(keyword, "*")
+    returned = signature.return_annotation
+    back = "" if returned is signature.empty else f" -> {returned}"
+    line = f"{name}({', '.join(shown)}){back}"
+    if len(line) > _LONGEST:
+        line = f"{name}(\n" + "".join(f"    {each},\n" for each in shown) + f"){back}"
     return f"```python\n{line}\n```\n"
 
 
-def _plain(text: str) -> str:
-    """Annotations as they are written in the code."""
-    return _PLACES.sub("", text).replace("'", "")
+def _parameter(of: inspect.Parameter) -> str:
+    """A parameter as the code has it."""
+    stars = "*" if of.kind is of.VAR_POSITIONAL else "**" if of.kind is of.VAR_KEYWORD else ""
+    default = "" if of.default is of.empty else f" = {of.default!r}"
+    return f"{stars}{of.name}: {of.annotation}{default}"
 
 
 def _text(of: Any) -> str:

@@ -137,6 +137,13 @@ def evaluate(
     that of a ratio of sums over users (delta method), with Student's t for users - 1.
 
     Raises UsageError for arguments and SourceError for tables that cannot be used.
+
+    >>> import pandas as pd
+    >>> import streamer
+    >>> shown = pd.DataFrame({"user_id": [1, 1, 1, 2, 2], "item_id": ["a", "b", "c", "b", "a"]})
+    >>> clicked = pd.DataFrame({"user_id": [1, 1, 2], "item_id": ["b", "z", "b"]})
+    >>> streamer.evaluate(shown, clicked, ["mrr", "recall@2"])["value"]
+    [0.75, 0.75]
     """
     asked = _asked(metrics, over)
     labels = [by] if isinstance(by, str) else list(by)
