@@ -253,7 +253,7 @@ def _style() -> str:
         ".grid{stroke:var(--line)}.band{fill:var(--band);opacity:.6}",
         ".end{text-anchor:end}.middle{text-anchor:middle}",
         ".line{fill:none;stroke:var(--own);stroke-width:2;stroke-linejoin:round}",
-        ".dot,.name{fill:var(--own)}.name{font-weight:600}",
+        ".dot{fill:var(--own)}.name{fill:var(--own);font-weight:600}",
         *(f".style-{n}{{--own:var(--style-{n})}}" for n in range(_STYLES)),
     )
     scoped = "".join(

@@ -25,6 +25,7 @@ from streamer.settings.experiments import Experiment, ExperimentMetric
 from streamer.settings.model import Settings
 from streamer.settings.validation import validate
 from streamer.sources.files import FileSource
+from streamer.sources.lines import STDIN
 from streamer.sources.replay import Replay
 from streamer.sources.sampled import looked_at, sample_files
 from streamer.state.memory import MemoryStore
@@ -256,4 +257,5 @@ def _together(samples: Iterable[SampledTopic]) -> list[SampledTopic]:
 
 def _is_kept(source: Any) -> bool:
     """Whether a source gives the same events a second time."""
-    return not isinstance(source, Iterator) and source != "-"
+    is_pipe = isinstance(source, str) and source == STDIN
+    return not is_pipe and not isinstance(source, Iterator)

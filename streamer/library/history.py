@@ -235,7 +235,7 @@ class ChangeSplit(Table):
 
 def _span(window: Wanted) -> str:
     start, end = (time_of(ms or 0) for ms in (window.from_ms, window.until_ms))
-    return f"{start:%Y-%m-%d %H:%M} to {end:%H:%M} UTC"
+    return f"{start:%Y-%m-%d %H:%M} to {end:%Y-%m-%d %H:%M} UTC"
 
 
 def read_moved(

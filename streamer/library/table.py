@@ -38,8 +38,9 @@ class Table(Sequence[Mapping[str, Cell]]):
     """
 
     def __init__(self, columns: Mapping[str, Sequence[Cell]]) -> None:
-        """``columns``: name → values, of equal length."""
-        self._columns = {name: list(values) for name, values in columns.items()}
+        """``columns``: name → values, of equal length. Integers in a column with other numbers
+        become such."""
+        self._columns = {name: _of_one_type(values) for name, values in columns.items()}
         lengths = {len(values) for values in self._columns.values()}
         if len(lengths) > 1:
             raise ValueError(f"columns of {sorted(lengths)} values: all need as many")
@@ -173,6 +174,17 @@ class Table(Sequence[Mapping[str, Cell]]):
             any(isinstance(value, int | float) for value in values)
             for values in self._columns.values()
         ]
+
+
+def _of_one_type(values: Sequence[Cell]) -> list[Cell]:
+    """Values of a column, of which data frames want one type.
+
+    >>> _of_one_type([1, 0.5, None]), _of_one_type([1, None])
+    ([1.0, 0.5, None], [1, None])
+    """
+    if not any(isinstance(value, float) for value in values):
+        return list(values)
+    return [float(value) if type(value) is int else value for value in values]
 
 
 def _text(value: Cell) -> str:

@@ -11,6 +11,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import duckdb
+import pandas
+import polars
+import pyarrow
 import pytest
 
 import streamer
@@ -179,6 +183,28 @@ def test_segments_of_an_experiment(tmp_path: Path) -> None:
     assert "<script" not in (tmp_path / "ranker.html").read_text()
     with pytest.raises(streamer.UsageError, match="by = 'variant'"):
         log.experiment("ranker", by="variant")
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pandas.DataFrame,
+        polars.DataFrame,
+        pyarrow.Table.from_pylist,
+        lambda rows: duckdb.from_arrow(pyarrow.Table.from_pylist(rows)),
+        iter,
+    ],
+    ids=["pandas", "Polars", "pyarrow", "DuckDB", "iterator"],
+)
+def test_frames_of_all_libraries_are_read_alike(frame: Any) -> None:
+    expected = streamer.read(EVENTS, SETTINGS)
+    for settings in (SETTINGS, None):
+        log = streamer.read(frame(EVENTS), settings)
+        assert log.what_was_read.topics.to_dicts() == expected.what_was_read.topics.to_dicts()
+        if settings is not None:
+            assert log.metrics().to_dicts() == expected.metrics().to_dicts()
+        else:
+            assert log.metrics("ctr")["value"] == expected.metrics("ctr")["value"]
 
 
 def test_two_values_are_compared_as_an_experiment() -> None:
