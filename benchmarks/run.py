@@ -49,6 +49,7 @@ def main(arguments: argparse.Namespace) -> int:
             "slates",
             "shapes",
             "formats",
+            "tables",
             "rows",
             "dimensions",
             "experiments",
