@@ -8,7 +8,7 @@ from importlib.metadata import version
 
 import numpy as np
 
-from tests.conformance import custom, diversity, lists, off_policy, scores
+from tests.conformance import custom, diversity, lists, off_policy, offline, offline_log, scores
 from tests.conformance import libraries as by
 from tests.conformance.cases import Case, five_users
 from tests.conformance.comparisons import (
@@ -44,6 +44,7 @@ def page() -> str:
                 _five_users(),
                 _as_they_are(),
                 _random(),
+                _offline(),
                 _scores(),
                 _off_policy(),
                 _diversity(),
@@ -96,7 +97,7 @@ bounds.
 {versions}; trec_eval is called through pytrec_eval-terrier.
 
 - streamer does not know relevant items that were *not shown*. So libraries do not get them either,
-  except in the section "Left to themselves".
+  except in the sections "Left to themselves" and "Offline evaluation".
 - Libraries get the grade of every shown item, also 0. So trec_eval and ranx count slates without
   feedback as 0, which is `over="all"`; a mean over slates with feedback is `over="engaged"`.
 - The order shown is given as scores without ties. A field is empty if the library lacks the metric,
@@ -270,6 +271,24 @@ def _custom() -> str:
 are rounded to 1e-6; quantiles are of a sketch, within 1 %.
 
 {table(head, rows)}"""
+
+
+def _offline() -> str:
+    found = {kind: offline.ours(kind) for kind in offline.BOTH}
+    rows = []
+    for of in offline.COMPARISONS:
+        values = [f"{found[kind][of.asked]:.6f}" if kind in of.kinds else "" for kind in found]
+        apart = max(abs(found[kind][of.asked] - of.value(kind)) for kind in of.kinds)
+        named = [f"`{of.asked}`", f"{of.library}: `{of.function}`"]
+        rows.append([*named, *values, bound(apart)])
+    return f"""## Offline evaluation
+
+[`evaluate`](how-to/evaluate-a-recommender.md) on {offline_log.USERS} lists of 1 to 12 items, from a
+fixed seed, with grades of 1 (*binary*) or 1 to 5 (*graded*). Here libraries get everything that is
+relevant, shown or not; so does `evaluate` by default. RecTools' values were computed apart. Jurity
+and RecTools take no grades.
+
+{table(("metric", "compared with", *found, "difference"), rows)}"""
 
 
 def _scores() -> str:

@@ -12,17 +12,20 @@ import shlex
 import tomllib
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import streamer
 from streamer.cli import arguments, reference
 from streamer.errors import UsageError
+from streamer.evaluation import evaluate
 from streamer.metrics.catalogue import PREFIX, Catalogue
 from streamer.settings.event_fields import KINDS, LINE_TYPES, field_names
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from streamer.sources.replay import Replay
+from tests.conformance import offline
 from tests.core.decoders import REASONS
 from tests.docs import rooms
 
@@ -180,6 +183,32 @@ def test_the_slates_of_the_page_on_ranking_are_what_it_says() -> None:
     assert values["streamer_mrr", *sorted(engaged)] == pytest.approx(5 / 9, abs=1e-9)
     ndcg = values["streamer_ndcg_ratio", *sorted((*engaged, "10"))]
     assert ndcg == pytest.approx(2 / 3, abs=1e-9)
+
+
+EVALUATION = "docs/how-to/evaluate-a-recommender.md"
+
+
+def test_the_page_on_offline_evaluation_prints_what_it_says(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    code, expected = blocks("python", EVALUATION), blocks("text", EVALUATION)
+    assert len(code) == len(expected) == 1
+    exec(code[0], {})
+    assert capsys.readouterr().out == expected[0]
+
+
+def test_the_page_on_offline_evaluation_has_the_values_of_the_log() -> None:
+    text = (ROOT / EVALUATION).read_text(encoding="utf-8")
+    number = r"(0\.\d{6}) \|"
+    rows = re.findall(rf"^\| (.*?) \| {number} {number} {number}(.* )\|$", text, re.MULTILINE)
+    of_shown = ("ndcg@5", "map@5", "recall@5", "mrr@5")
+    of_jurity = ("ndcg@5.jurity", "map@5.jurity", "recall@5", "")
+    assert len(rows) == 6
+    for name, *values in rows:
+        relevant: Any = "shown" if "shown" in name else "all"
+        asked = of_jurity if "urity" in name else of_shown
+        found = evaluate(*offline.frames("binary"), [x for x in asked if x], relevant=relevant)
+        assert [x.strip() for x in values] == [f"{found[x]:.6f}" if x else "" for x in asked], name
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
