@@ -228,3 +228,75 @@ fn totals_of<'a>(
     }
     &mut totals[segment]
 }
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::{ArrayRef, Int64Array, RecordBatch};
+    use serde_json::json;
+
+    use super::*;
+    use crate::hash::HashKey;
+    use crate::slates::values::{MAX_ITEMS, UNIT};
+
+    fn batch(columns: &[(&str, &[i64])]) -> RecordBatch {
+        let array = |values: &[i64]| Arc::new(Int64Array::from(values.to_vec())) as ArrayRef;
+        let columns = columns.iter().map(|(name, values)| (*name, array(values)));
+        RecordBatch::try_from_iter(columns).unwrap()
+    }
+
+    fn tables() -> Arc<Tables> {
+        let flat = vec![1i64 << 20; MAX_ITEMS + 1];
+        let spec = json!({"gains": [1.0], "exponential_gains": [1.0], "margin": 0.1,
+                          "reciprocal": flat, "discount": flat});
+        Arc::new(Tables::new(serde_json::from_value(spec).unwrap()).unwrap())
+    }
+
+    /// Sums of recall at 1 and of MRR at 1 over two users, of whom one has two lists.
+    fn sums(counts_unshown: bool) -> Vec<SegmentTotals> {
+        let columns = json!({"user": "user", "item": "item", "request": "request",
+                             "position": "position", "score": null, "by": ["request"],
+                             "is_scored": false, "max_segments": 9});
+        let key = HashKey(1, 2);
+        let mut lists = ShownLists::new(serde_json::from_value(columns).unwrap(), key);
+        let shown = batch(&[
+            ("user", &[1, 1, 2, 1, 2]),
+            ("request", &[8, 8, 8, 9, 8]),
+            ("item", &[10, 11, 11, 10, 12]),
+            ("position", &[2, 1, 1, 1, 2]),
+        ]);
+        lists.add(&shown).unwrap();
+        let columns = json!({"user": "user", "item": "item", "request": null, "grade": null});
+        let mut relevant = RelevantItems::new(serde_json::from_value(columns).unwrap(), key);
+        let clicked = batch(&[("user", &[1, 2, 2, 3]), ("item", &[10, 11, 99, 10])]);
+        relevant.add(&clicked, &lists).unwrap();
+        relevant.finish(&lists);
+        assert_eq!(relevant.without_list, 1);
+        let mean = |name: &str| {
+            json!({"name": name, "k": 1, "convention": "", "population": "engaged",
+                   "over": "engaged"})
+        };
+        let spec = json!({"means": [mean("recall_ratio"), mean("mrr")],
+                          "counts_unshown": counts_unshown, "has_scoring": false,
+                          "cutoffs": [1]});
+        let means = Means::new(serde_json::from_value(spec).unwrap()).unwrap();
+        evaluate(&lists, &relevant, &means, tables())
+    }
+
+    #[test]
+    fn lists_are_added_by_user_and_segment() {
+        for (counts_unshown, of_second) in [(true, UNIT / 2), (false, UNIT)] {
+            let found = sums(counts_unshown);
+            assert_eq!(found.len(), 3);
+            let totals = [UNIT + of_second, of_second, UNIT];
+            for (segment, expected) in found.iter().zip(totals) {
+                assert_eq!(segment.means[0].total.as_i64(), expected);
+            }
+            let of = |at: usize| (found[at].means[1].lists, found[at].means[1].users);
+            assert_eq!([of(0), of(1), of(2)], [(3, 2), (2, 2), (1, 1)]);
+            assert_eq!(found[0].means[1].total.as_i64(), 2 * UNIT);
+            assert_eq!(found[0].means[1].sizes.as_i64(), 2 * 2 + 1);
+            let every = found[1].exposure.as_ref().unwrap().every();
+            assert_eq!(every[0], 4);
+        }
+    }
+}

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import sqrt
+from math import nan, sqrt
 from typing import Any, Literal
 
 from streamer._core import Evaluator
@@ -86,12 +86,13 @@ class Evaluation(Table):
         columns |= {name: [getattr(row, name) for row in rows] for name in _OF_VALUES}
         super().__init__(columns)
 
-    def value(self, metric: str) -> float | None:
-        """The value of a metric over all lists, by the name that was asked for; None without
+    def value(self, metric: str) -> float:
+        """The value of a metric over all lists, by the name that was asked for; NaN without
         support. UsageError where it was not asked for."""
         if metric not in self._asked:
             raise UsageError(f"{metric!r} was not asked for: there are {', '.join(self._asked)}")
-        return self._asked[metric].value
+        value = self._asked[metric].value
+        return nan if value is None else value
 
 
 def evaluate(

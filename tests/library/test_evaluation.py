@@ -31,8 +31,9 @@ def table(rows: Rows) -> pa.Table:
 
 def random_log(seed: int) -> tuple[Rows, Rows]:
     """Lists with ties, repeats, missing positions and scores, and clicks of all kinds, in the forms
-    that tables have: with and without requests, grades, positions and scores."""
+    that tables have: with and without requests, grades, positions and scores. Some are long."""
     dice = Random(seed)
+    rows, items = (9, 12) if seed % 4 else (90, 60)
     has_request, has_grade = dice.random() < 0.6, dice.random() < 0.6
     clicks_have_request = dice.random() < 0.7
     order = dice.choice(["position", "score", "both", "rows"])
@@ -41,8 +42,8 @@ def random_log(seed: int) -> tuple[Rows, Rows]:
     for user in range(dice.randint(2, 30)):
         for request in range(dice.randint(1, 3)):
             label = dice.choice(["A", "B", None])
-            for _ in range(dice.randint(1, 9)):
-                row = {"user_id": user, "item_id": f"i{dice.randint(0, 12)}", "arm": label}
+            for _ in range(dice.randint(1, rows)):
+                row = {"user_id": user, "item_id": f"i{dice.randint(0, items)}", "arm": label}
                 row |= {"request_id": str(request)} if has_request else {}
                 if order in ("position", "both"):
                     row["position"] = dice.choice([None, *range(1, 8)])
@@ -50,7 +51,7 @@ def random_log(seed: int) -> tuple[Rows, Rows]:
                     row["score"] = dice.choice([None, *(i / 4 for i in range(-4, 5))])
                 shown.append(row)
             for _ in range(dice.choice([0, 1, 2, 6])):
-                row = {"user_id": f"{user}", "item_id": f"i{dice.randint(0, 16)}"}
+                row = {"user_id": f"{user}", "item_id": f"i{dice.randint(0, items + 4)}"}
                 row |= {"request_id": str(request)} if clicks_have_request else {}
                 clicked.append(row | ({"grade": dice.choice([0, 1, 2, 3.5])} if has_grade else {}))
     clicked += [{**clicked[0], "user_id": "nobody"}]
@@ -83,6 +84,43 @@ def test_values_are_those_of_a_slow_recomputation(relevant: Any) -> None:
                 assert row.stderr == pytest.approx(expected.stderr, abs=1e-8), (seed, row)
                 compared += row.value is not None
     assert compared > 3000
+
+
+def test_the_first_thousand_items_of_a_list_count() -> None:
+    order = list(range(1, 1101))
+    Random(3).shuffle(order)
+    shown = table([{"user_id": 1, "item_id": place, "position": place} for place in order])
+    clicked = table([{"user_id": 1, "item_id": place} for place in (4, 1000, 1001)])
+    found = evaluate(shown, clicked, ["recall", "mrr", "hit@3"])
+    assert [found["recall"], found["mrr"], found["hit@3"]] == [pytest.approx(2 / 3), 0.25, 0.0]
+    of_shown = evaluate(shown, clicked, ["recall"], relevant="shown")
+    assert of_shown["recall"] == 1.0
+
+
+def test_what_has_no_lists_has_no_value() -> None:
+    shown = table([{"user_id": u, "item_id": "a"} for u in range(2)])
+    found = evaluate(shown, table([{"user_id": 1, "item_id": "a"}]), ["kendall", "mrr"])
+    (kendall, _) = found.to_dicts()
+    assert (kendall["value"], kendall["support"]) == (None, 0)
+    assert np.isnan(found["kendall"])
+    assert (found[1].value, found[1].low, found[1].users) == (1.0, None, 1)
+
+
+def test_users_on_several_threads_add_up_as_one_by_one() -> None:
+    dice = Random(5)
+    shown = [{"user_id": u, "item_id": i, "arm": u % 3} for u in range(500) for i in range(5)]
+    clicked = [{"user_id": u, "item_id": dice.randint(0, 6)} for u in range(500)]
+    asked = ["ndcg@3", "mrr.all", "gini"]
+    whole = evaluate(table(shown), table(clicked), asked, by="arm")
+    backwards = evaluate(table(shown[::-1]), table(clicked), asked, by="arm", columns={})
+    forwards = [(row.metric, row.labels, row.support, row.users) for row in whole]
+    assert [(r.metric, r.labels, r.support, r.users) for r in backwards] == forwards
+    parts = [
+        evaluate(table([r for r in shown if r["arm"] == arm]), table(clicked), asked, by="arm")
+        for arm in range(3)
+    ]
+    for number, part in enumerate(parts, 1):
+        assert whole.rows[3 * number : 3 * number + 2] == part.rows[3:5]
 
 
 def test_the_interval_is_that_of_students_t() -> None:
