@@ -72,7 +72,7 @@ def by_streamer(shown: Any, clicked: Any) -> Values:
     """The values of COMMON and OF_JURITY by their names there."""
     names = sorted({*COMMON.values(), *OF_JURITY.values()})
     found = streamer.evaluate(shown, clicked, names)
-    return {name: found.value(name) or 0.0 for name in names}
+    return {name: found.value(name) for name in names}
 
 
 def by_ranx(shown: Any, clicked: Any) -> Values:

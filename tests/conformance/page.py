@@ -277,8 +277,10 @@ def _offline() -> str:
     found = {kind: offline.ours(kind) for kind in offline.BOTH}
     rows = []
     for of in offline.COMPARISONS:
-        values = [f"{found[kind][of.asked]:.6f}" if kind in of.kinds else "" for kind in found]
-        apart = max(abs(found[kind][of.asked] - of.value(kind)) for kind in of.kinds)
+        values = [
+            f"{found[kind].value(of.asked):.6f}" if kind in of.kinds else "" for kind in found
+        ]
+        apart = max(abs(ours[kind] - of.value(kind)) for kind in ours)
         named = [f"`{of.asked}`", f"{of.library}: `{of.function}`"]
         rows.append([*named, *values, bound(apart)])
     return f"""## Offline evaluation

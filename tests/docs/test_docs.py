@@ -19,7 +19,6 @@ import pytest
 import streamer
 from streamer.cli import arguments, reference
 from streamer.errors import UsageError
-from streamer.evaluation import evaluate
 from streamer.metrics.catalogue import PREFIX, Catalogue
 from streamer.settings.event_fields import KINDS, LINE_TYPES, field_names
 from streamer.settings.load import parse
@@ -207,8 +206,12 @@ def test_the_page_on_offline_evaluation_has_the_values_of_the_log() -> None:
     for name, *values in rows:
         relevant: Any = "shown" if "shown" in name else "all"
         asked = of_jurity if "urity" in name else of_shown
-        found = evaluate(*offline.frames("binary"), [x for x in asked if x], relevant=relevant)
-        assert [x.strip() for x in values] == [f"{found[x]:.6f}" if x else "" for x in asked], name
+        found = streamer.evaluate(
+            *offline.frames("binary"), [x for x in asked if x], relevant=relevant
+        )
+        assert [x.strip() for x in values] == [
+            f"{found.value(x):.6f}" if x else "" for x in asked
+        ], name
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))

@@ -92,9 +92,10 @@ def test_the_first_thousand_items_of_a_list_count() -> None:
     shown = table([{"user_id": 1, "item_id": place, "position": place} for place in order])
     clicked = table([{"user_id": 1, "item_id": place} for place in (4, 1000, 1001)])
     found = evaluate(shown, clicked, ["recall", "mrr", "hit@3"])
-    assert [found["recall"], found["mrr"], found["hit@3"]] == [pytest.approx(2 / 3), 0.25, 0.0]
+    values_of = [found.value(name) for name in ("recall", "mrr", "hit@3")]
+    assert values_of == [pytest.approx(2 / 3), 0.25, 0.0]
     of_shown = evaluate(shown, clicked, ["recall"], relevant="shown")
-    assert of_shown["recall"] == 1.0
+    assert of_shown.value("recall") == 1.0
 
 
 def test_what_has_no_lists_has_no_value() -> None:
@@ -102,8 +103,8 @@ def test_what_has_no_lists_has_no_value() -> None:
     found = evaluate(shown, table([{"user_id": 1, "item_id": "a"}]), ["kendall", "mrr"])
     (kendall, _) = found.to_dicts()
     assert (kendall["value"], kendall["support"]) == (None, 0)
-    assert np.isnan(found["kendall"])
-    assert (found[1].value, found[1].low, found[1].users) == (1.0, None, 1)
+    assert np.isnan(found.value("kendall"))
+    assert (found[1]["value"], found[1]["low"], found[1]["users"]) == (1.0, None, 1)
 
 
 def test_users_on_several_threads_add_up_as_one_by_one() -> None:
@@ -113,14 +114,14 @@ def test_users_on_several_threads_add_up_as_one_by_one() -> None:
     asked = ["ndcg@3", "mrr.all", "gini"]
     whole = evaluate(table(shown), table(clicked), asked, by="arm")
     backwards = evaluate(table(shown[::-1]), table(clicked), asked, by="arm", columns={})
-    forwards = [(row.metric, row.labels, row.support, row.users) for row in whole]
-    assert [(r.metric, r.labels, r.support, r.users) for r in backwards] == forwards
+    forwards = [(row.metric, row.labels, row.support, row.users) for row in whole._rows]
+    assert [(r.metric, r.labels, r.support, r.users) for r in backwards._rows] == forwards
     parts = [
         evaluate(table([r for r in shown if r["arm"] == arm]), table(clicked), asked, by="arm")
         for arm in range(3)
     ]
     for number, part in enumerate(parts, 1):
-        assert whole.rows[3 * number : 3 * number + 2] == part.rows[3:5]
+        assert whole._rows[3 * number : 3 * number + 2] == part._rows[3:5]
 
 
 def test_the_interval_is_that_of_students_t() -> None:
