@@ -103,7 +103,7 @@ mod tests {
         ]);
         let expected = [
             r#"{"word":"x","real":null,"text":"é\n","at":"1969-12-31T23:59:59.999000Z"}"#,
-            r#"{"a\"b":-7,"real":1.0,"text":""}"#,
+            r#"{"a\"b":-7,"real":1,"text":""}"#,
             r#"{"a\"b":-9223372036854775808,"word":"x","real":1e+300,"text":"\\","at":"2023-11-14T22:13:20Z"}"#,
         ];
         assert_eq!(found, Ok(expected.map(str::to_owned).to_vec()));

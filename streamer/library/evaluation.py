@@ -124,7 +124,6 @@ def evaluate(
 
     ``metrics``: names with a cut-off, as ``ndcg@10``; options after dots are a convention and the
     lists of the mean, as ``map@10.jurity.all``. METRICS
-
     ``by``: columns of impressions; metrics are computed for each combination of their values, too.
     A list has the values of its first row; a missing one is "unknown".
     ``over``: the lists of means: ``"engaged"``, with a relevant item, or ``"all"``, where the

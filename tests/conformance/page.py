@@ -277,12 +277,11 @@ def _offline() -> str:
     found = {kind: offline.ours(kind) for kind in offline.BOTH}
     rows = []
     for of in offline.COMPARISONS:
-        values = [
-            f"{found[kind].value(of.asked):.6f}" if kind in of.kinds else "" for kind in found
-        ]
-        apart = max(abs(ours[kind] - of.value(kind)) for kind in ours)
+        values = {kind: found[kind].value(of.asked) for kind in of.kinds}
+        texts = [f"{values[kind]:.6f}" if kind in values else "" for kind in found]
+        apart = max(abs(values[kind] - of.value(kind)) for kind in of.kinds)
         named = [f"`{of.asked}`", f"{of.library}: `{of.function}`"]
-        rows.append([*named, *values, bound(apart)])
+        rows.append([*named, *texts, bound(apart)])
     return f"""## Offline evaluation
 
 [`evaluate`](how-to/evaluate-a-recommender.md) on {offline_log.USERS} lists of 1 to 12 items, from a

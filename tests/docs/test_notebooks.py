@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from pathlib import Path
+from typing import Any
 
 import nbformat
+import polars
 import pytest
 
+import streamer
+from streamer.library.live import connect
 from tests.docs.notebooks import PATHS, demo_state, executed, texts
+from tests.docs.test_docs import blocks
+from tests.library.test_live import fill
+from tests.library.test_reading import EVENTS, SETTINGS
 
 
 @pytest.fixture(scope="module")
@@ -16,6 +25,24 @@ def folder(redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     found = tmp_path_factory.mktemp("notebooks")
     demo_state(redis_url, found)
     return found
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/how-to/use-it-from-python.md"])
+def test_python_of_the_pages_runs(
+    page: str, redis_url: str, redis_prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = {**SETTINGS, "redis": {"url": redis_url, "prefix": redis_prefix}}
+    asyncio.run(fill(settings, EVENTS, is_whole=True))
+    (tmp_path / "events.ndjson").write_text("".join(f"{json.dumps(e)}\n" for e in EVENTS))
+    polars.DataFrame(EVENTS).write_parquet(tmp_path / "events.parquet")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    for code in blocks("python", page):
+        if "log" in names:  # the experiment is declared in these settings
+            names["log"] = streamer.read("events.parquet", settings)
+        monkeypatch.setattr(streamer, "connect", lambda _: connect(settings))
+        exec(code, names)
+    assert names["log"].metrics("ctr", by="variant")["value"]
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)

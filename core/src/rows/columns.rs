@@ -80,6 +80,19 @@ fn json<T: Serialize + ?Sized>(value: &T, out: &mut Vec<u8>) {
     _ = serde_json::to_writer(out, value);
 }
 
+/// Up to here all integers are floats.
+const LARGEST_INTEGER: f64 = 9_007_199_254_740_992.0;
+
+/// Appends a float; a whole one as the integer that it may have been: pandas makes floats of a column
+/// of integers where a value is missing, and a position or an id of 3.0 is refused.
+fn number(value: f64, out: &mut Vec<u8>) {
+    if value.fract() == 0.0 && value.abs() < LARGEST_INTEGER {
+        json(&(value as i64), out);
+    } else {
+        json(&value, out);
+    }
+}
+
 fn writer_of(array: &dyn Array) -> Result<Write<'_>, DataType> {
     use DataType as T;
     Ok(match array.data_type() {
@@ -90,13 +103,16 @@ fn writer_of(array: &dyn Array) -> Result<Write<'_>, DataType> {
         }
         T::Float16 => {
             let values = array.as_primitive::<Float16Type>().values();
-            written(move |row, out| json(&f64::from(values[row]), out))
+            written(move |row, out| number(values[row].into(), out))
         }
         T::Float32 => {
             let values = array.as_primitive::<Float32Type>().values();
-            written(move |row, out| json(&f64::from(values[row]), out))
+            written(move |row, out| number(values[row].into(), out))
         }
-        T::Float64 => plain::<Float64Type>(array),
+        T::Float64 => {
+            let values = array.as_primitive::<Float64Type>().values();
+            written(move |row, out| number(values[row], out))
+        }
         T::Decimal32(_, scale) => decimals::<Decimal32Type>(array, *scale),
         T::Decimal64(_, scale) => decimals::<Decimal64Type>(array, *scale),
         T::Decimal128(_, scale) => decimals::<Decimal128Type>(array, *scale),
