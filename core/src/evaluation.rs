@@ -1,8 +1,8 @@
 //! Offline evaluation: the values of slates over tables of impressions and clicks, by the functions
 //! that the live engine uses, as sums over lists and users.
 //!
-//! Lists are grouped by user, and every sum is an integer: users can be divided among threads, and the
-//! result is the same.
+//! Lists are grouped by user, and every sum is an integer: users can be divided among threads, and
+//! the result is the same.
 
 pub mod arrow_columns;
 pub mod exposure;

@@ -23,8 +23,8 @@ const EVERY: u64 = 0;
 /// A list of n items has the length √n: what one of them adds has these units, over √n.
 const WEIGHT_UNIT: i64 = 1 << 28;
 
-/// What a list of so many items adds to the weight of each, and by how much its squared length is above
-/// 1, as weights are rounded.
+/// What a list of so many items adds to the weight of each, and by how much its squared length is
+/// above 1, as weights are rounded.
 pub fn list_weight(items: usize) -> (i64, i64) {
     let weight = (WEIGHT_UNIT as f64 / (items as f64).sqrt()).round_ties_even() as i64;
     let excess = items as i64 * weight * weight - WEIGHT_UNIT * WEIGHT_UNIT;

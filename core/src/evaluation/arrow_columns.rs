@@ -1,7 +1,7 @@
 //! Columns of record batches: ids as hashes, labels as texts, numbers as doubles.
 //!
-//! An id is a text or an integer, and 17 is the id "17", as in events. What cannot be read is an error
-//! in words: the column, its type or the row, and what to do.
+//! An id is a text or an integer, and 17 is the id "17", as in events. What cannot be read is an
+//! error in words: the column, its type or the row, and what to do.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{

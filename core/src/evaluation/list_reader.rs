@@ -52,8 +52,8 @@ impl<'a> ListReader<'a> {
         Some(self.lists.segment(list)? + 1)
     }
 
-    /// Reads a list of a user; false, and nothing is read, where nothing is relevant in it: each of its
-    /// values is 0 then.
+    /// Reads a list of a user; false, and nothing is read, where nothing is relevant in it: each of
+    /// its values is 0 then.
     pub fn read(&mut self, list: u32, user: u32, counts_unshown: bool) -> bool {
         let relevant = self.relevant;
         let of = if relevant.is_of_requests() {
@@ -105,8 +105,9 @@ impl<'a> ListReader<'a> {
         }
     }
 
-    /// The distinct items of a list in the order shown, as the engine has them: of repeats the first
-    /// row counts, equal positions and scores stay in row order, and the first `MAX_ITEMS` are left.
+    /// The distinct items of a list in the order shown, as the engine has them: of repeats the
+    /// first row counts, equal positions and scores stay in row order, and the first `MAX_ITEMS`
+    /// are left.
     fn order(&mut self, list: u32) {
         let rows = self.rows.of(list);
         self.shown.clear();

@@ -1,5 +1,5 @@
-//! What a mean and its standard error are made of: sums over lists, and sums over users of products,
-//! for the lists of a user are not independent.
+//! What a mean and its standard error are made of: sums over lists, and sums over users of
+//! products, for the lists of a user are not independent.
 
 use ethnum::I256;
 

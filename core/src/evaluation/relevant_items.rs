@@ -11,7 +11,8 @@ use crate::slates::values::MAX_GRADES;
 
 const TABLE: &str = "clicks";
 
-/// Names of the columns of clicks. Without `request`, an item is relevant in every list of the user.
+/// Names of the columns of clicks. Without `request`, an item is relevant in every list of the
+/// user.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClickColumns {
@@ -105,8 +106,8 @@ impl RelevantItems {
         }
     }
 
-    /// Looks at the names of the table's columns, before rows are added; `asked`: those that somebody
-    /// named. Requests are not looked at where impressions have none.
+    /// Looks at the names of the table's columns, before rows are added; `asked`: those that
+    /// somebody named. Requests are not looked at where impressions have none.
     pub fn settle(&mut self, names: &[&str], asked: &[String], lists: &ShownLists) {
         let columns = &mut self.columns;
         columns
@@ -115,8 +116,8 @@ impl RelevantItems {
         columns.grade.take_if(|name| is_absent(name, names, asked));
     }
 
-    /// Adds the rows of a batch to the lists that they belong to. An error, in words, where a column
-    /// is missing or cannot be read, and where there are too many grades.
+    /// Adds the rows of a batch to the lists that they belong to. An error, in words, where a
+    /// column is missing or cannot be read, and where there are too many grades.
     pub fn add(&mut self, batch: &RecordBatch, lists: &ShownLists) -> Result<(), String> {
         let first_row = self.rows;
         if first_row + batch.num_rows() > MAX_ROWS {

@@ -47,8 +47,8 @@ impl ShownColumns {
         if self.is_scored && self.score.is_none() {
             let names = names.join(", ");
             return Err(format!(
-                "{TABLE}: no column of scores; it has {names}: name it with columns={{…}}, or leave \
-                 out gauc and the losses"
+                "{TABLE}: no column of scores; it has {names}: name it with columns={{…}}, or \
+                 leave out gauc and the losses"
             ));
         }
         Ok(())
@@ -131,8 +131,8 @@ impl ShownLists {
         }
     }
 
-    /// Looks at the names of the table's columns, before rows are added; `asked`: those that somebody
-    /// named. An error where scores are needed and there are none.
+    /// Looks at the names of the table's columns, before rows are added; `asked`: those that
+    /// somebody named. An error where scores are needed and there are none.
     pub fn settle(&mut self, names: &[&str], asked: &[String]) -> Result<(), String> {
         self.columns.settle(names, asked)
     }

@@ -52,8 +52,8 @@ pub struct Evaluator {
 
 #[pymethods]
 impl Evaluator {
-    /// Reads both tables to their ends. `spec`: JSON. TypeError where something is no table, ValueError
-    /// where it cannot be read.
+    /// Reads both tables to their ends. `spec`: JSON. TypeError where something is no table,
+    /// ValueError where it cannot be read.
     #[new]
     fn new(
         py: Python<'_>,
@@ -101,8 +101,8 @@ impl Evaluator {
         self.lists.segments()
     }
 
-    /// The sums of all lists, then of each segment: a row a mean, and the counts of items, where they
-    /// are wanted. `tables`: JSON, with the gains. ValueError where they do not fit.
+    /// The sums of all lists, then of each segment: a row a mean, and the counts of items, where
+    /// they are wanted. `tables`: JSON, with the gains. ValueError where they do not fit.
     fn sums<'py>(
         &self,
         py: Python<'py>,
