@@ -208,9 +208,20 @@ def _evaluation(core: Evaluator, reader: _Reader, by: list[str]) -> Evaluation:
     totals = reader.rows(0, dict.fromkeys(by, ALL))
     rows = list(totals)
     if by:
+        _check_labels(by, core.segments)
         for number, values in sorted(enumerate(core.segments, 1), key=lambda pair: pair[1]):
             rows += reader.rows(number, dict(zip(by, values, strict=True)))
     return Evaluation(rows, by, [metric.asked for metric in reader.asked], core.sizes)
+
+
+def _check_labels(by: Sequence[str], segments: Sequence[Sequence[str]]) -> None:
+    """SourceError for a value that stands for all lists."""
+    for name, values in zip(by, zip(*segments, strict=True), strict=True):
+        if ALL in values:
+            raise SourceError(
+                f"impressions: {name!r} has the value {ALL!r}, which stands for all lists: give it "
+                "another name"
+            )
 
 
 def _check_sizes(core: Evaluator) -> None:

@@ -397,6 +397,14 @@ def test_tables_that_are_refused(
         evaluate(pa.table(shown or SHOWN), pa.table(clicked or CLICKED), asked)
 
 
+def test_no_value_of_by_may_stand_for_all_lists() -> None:
+    shown = table(
+        [{"user_id": u, "item_id": "a", "arm": arm} for u, arm in enumerate(["all", "B"])]
+    )
+    with pytest.raises(SourceError, match="'arm' has the value 'all', which stands for all lists"):
+        evaluate(shown, table([{"user_id": 1, "item_id": "a"}]), ["mrr"], by="arm")
+
+
 def test_what_is_no_table_is_refused() -> None:
     with pytest.raises(SourceError, match="clicks: list is no table: pass a data frame"):
         evaluate(pa.table(SHOWN), [], ["mrr"])  # type: ignore[arg-type]
