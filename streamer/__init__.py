@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from streamer.library.planning import plan
     from streamer.library.table import Table
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "Counter",
     "Evaluation",

@@ -62,6 +62,17 @@ class _TopParser(Parser):
         return "\n".join(lines) + "\n"
 
 
+class _ShowVersion(argparse.Action):
+    """Prints the version, and that of what is stored: releases with the same one read each other's
+    state."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from streamer.state.manifest import VERSION  # not for every command
+
+        print(f"streamer {__version__}, stored state {VERSION}")
+        parser.exit()
+
+
 def parser() -> Parser:
     """The parser of all commands."""
     shared = Parser(add_help=False)
@@ -77,7 +88,7 @@ def parser() -> Parser:
         parents=[shared],
         allow_abbrev=False,
     )
-    top.add_argument("--version", action="version", version=f"streamer {__version__}")
+    top.add_argument("--version", action=_ShowVersion, nargs=0, help="print the version")
     added = top.add_subparsers(
         dest="command", required=True, metavar="COMMAND", parser_class=Parser
     )

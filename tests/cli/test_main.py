@@ -18,6 +18,7 @@ from streamer import __version__
 from streamer.cli import arguments, main, reference
 from streamer.errors import SettingsError, StreamerError
 from streamer.server.listener import listen
+from streamer.state.manifest import VERSION
 
 COMMANDS = tuple(reference.subcommands())
 
@@ -46,7 +47,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
         main.main(["--version"])
     assert stop.value.code == 0
-    assert capsys.readouterr().out == f"streamer {__version__}\n"
+    assert capsys.readouterr().out == f"streamer {__version__}, stored state {VERSION}\n"
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from zipfile import ZipFile
 import pytest
 
 from streamer import __version__
+from streamer.state.manifest import VERSION
 from tests.deploy.wheels import STEP_SECONDS, TARGET, Environment, built
 from tests.support.compose import DOCKERFILE, ROOT, entrypoint
 from tests.support.lanes import long
@@ -129,7 +130,10 @@ def test_the_wheel_is_built_of_what_is_copied_and_runs(tmp_path: Path) -> None:
     environment = Environment(tmp_path / "venv")
     environment.lend()  # tests/deploy/test_wheel.py installs what it depends on
     environment.install("--no-deps", "--force-reinstall", str(wheel))
-    assert environment.run("streamer", "--version") == f"streamer {__version__}\n"
+    assert (
+        environment.run("streamer", "--version")
+        == f"streamer {__version__}, stored state {VERSION}\n"
+    )
     assert "streamer_ctr_ratio" in environment.run("streamer", "metrics")
     program = "import streamer._core as core; print(core.__file__)"
     where = environment.run("python", "-P", "-c", program)
