@@ -61,6 +61,7 @@ clean:
 	rm -rf .venv .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
 	rm -rf core/target streamer/_core*.so
 	find streamer tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	@echo "Left in your caches, for all projects: pip's (python3 -m pip cache dir), cargo's (~/.cargo/registry, and ~/.cache/puccinialin where make fetched Rust), and for the tests Maven's (~/.m2)"
 
 # The stamps below .venv say what was installed.
 .venv/.demo: pyproject.toml requirements/constraints.txt | .venv/.core

@@ -211,6 +211,12 @@ def _add_live(add: _Add) -> None:
         "--rate", type=positive, default=200, metavar="N", help="events per second (default 200)"
     )
     demo.add_argument("--port", type=port, default=8000, help="port of the exporter (default 8000)")
+    demo.add_argument(
+        "--kafka",
+        metavar="HOST:PORT",
+        help="use this Kafka instead of the embedded broker, with topics of its own, which the "
+        "demo deletes in the end",
+    )
 
     run = add("run", "consume the topics and keep the metrics in Redis")
     _settings(run)

@@ -14,11 +14,12 @@ import heapq
 import itertools
 import json
 import os
+import shutil
 import sys
 import tempfile
 import time
 from asyncio.subprocess import DEVNULL, PIPE
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -41,12 +42,17 @@ from streamer.server.app import application
 from streamer.server.exporter import Exporter
 from streamer.server.listener import listen
 from streamer.settings.load import load
-from streamer.settings.model import Metrics, Settings
+from streamer.settings.model import Metrics, Settings, Topics
 from streamer.sources import open_bandit
 from streamer.sources.open_bandit import Event
 from streamer.state.redis.store import RedisStore
 from streamer.stats.alerting.baseline import Status
-from streamer.testing.embedded import EmbeddedBroker, EmbeddedRedis, create_topics
+from streamer.testing.embedded import (
+    EmbeddedBroker,
+    EmbeddedRedis,
+    create_topics,
+    delete_topics,
+)
 from streamer.worker import interpreter
 
 EXPERIMENT = "ranker"
@@ -83,6 +89,10 @@ ABOUT = (
     f"on {SURFACE} are lost since {OUTAGE_MS // 3_600_000} hours before the start.",
 )
 """What is real in the traffic, and what was planted into it."""
+ON_APACHE_KAFKA = (
+    "start Apache Kafka (https://kafka.apache.org/quickstart), then run\n"
+    "            streamer demo --kafka localhost:9092"
+)
 _REFRESH_SECONDS = 1.0
 _PLAIN_SECONDS = 5.0
 _BURST_SECONDS = 0.1
@@ -90,29 +100,31 @@ _WINDOWS = ("5m", "1h", "24h", "7d")
 
 
 def main(args: argparse.Namespace) -> int:
-    """Run the demo until it is stopped, or for ``--seconds``; returns the exit code."""
+    """Run the demo until it is stopped, or for ``--seconds``; returns the exit code. On a Kafka of
+    yours it has topics of its own, which it deletes."""
     if args.rate <= 0:
         raise StreamerError(f"--rate {args.rate}: must be above 0")
-    with (
-        tempfile.TemporaryDirectory(prefix="streamer-demo-") as directory,
-        EmbeddedBroker() as broker,
-        EmbeddedRedis() as redis,
-    ):
-        path = Path(directory) / "streamer.toml"
-        toml = document(broker.brokers, redis.url, int(time.time() * 1000))
-        path.write_text(toml, encoding="utf-8")
+    with contextlib.ExitStack() as stack:
+        directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="streamer-demo-"))
+        brokers = args.kafka or stack.enter_context(EmbeddedBroker()).brokers
+        redis = stack.enter_context(EmbeddedRedis())
+        path, now_ms = Path(directory) / "streamer.toml", int(time.time() * 1000)
+        topics = f"streamer-demo-{now_ms}-" if args.kafka else ""
+        path.write_text(document(brokers, redis.url, now_ms, topics), encoding="utf-8")
         return asyncio.run(_demo(args, load(path), str(path)))
 
 
-def document(brokers: str, redis_url: str, now_ms: int) -> str:
-    """The settings: all metrics by policy, three experiments, and an alert."""
+def document(brokers: str, redis_url: str, now_ms: int, topics: str = "") -> str:
+    """The settings: all metrics by policy, three experiments, and an alert. ``topics``: how the
+    names of topics begin."""
     start = datetime.fromtimestamp(now_ms / 1000, UTC).date() - timedelta(days=14)
     families = json.dumps([*Metrics().families, "off_policy", "diversity"])
     dimensions = ("variant", "surface", "ranker", "layout")
     return f"""dimensions = [{", ".join(f'{{ name = "{name}" }}' for name in dimensions)}]
 [kafka]
 brokers = "{brokers}"
-group = "streamer-demo"
+group = "{topics}streamer-demo"
+{_topics(topics)}
 [redis]
 url = "{redis_url}"
 [windows]
@@ -134,16 +146,25 @@ traffic_rise = 0  # live traffic is faster than the log
 """
 
 
+def _topics(prefix: str) -> str:
+    """The names of topics, where they are not the usual ones."""
+    if not prefix:
+        return ""
+    names = (f'{name} = "{prefix}{topic}"' for name, topic in Topics().named.items())
+    return "\n".join(["[kafka.topics]", *names])
+
+
 async def _demo(args: argparse.Namespace, settings: Settings, path: str) -> int:
     stop = stopped()
-    names = settings.kafka.topics.named.values()
+    names = list(settings.kafka.topics.named.values())
     await create_topics(settings.kafka.brokers, names, PARTITIONS)
     async with (
+        _deleted(settings, names if args.kafka else []),
         _producer(settings) as producer,
         _worker(path) as worker,
         _exporter(settings, args.port) as (exporter, port),
     ):
-        _announce(settings, path, port, args.rate)
+        _announce(settings, path, port, args)
         traffic = asyncio.create_task(_produce(producer, settings, args.rate))
         if args.seconds is not None:
             asyncio.get_running_loop().call_later(args.seconds, stop.set)
@@ -157,9 +178,20 @@ async def _demo(args: argparse.Namespace, settings: Settings, path: str) -> int:
     return 0
 
 
-def _announce(settings: Settings, path: str, port: int, rate: float) -> None:
+@contextlib.asynccontextmanager
+async def _deleted(settings: Settings, names: Sequence[str]) -> AsyncIterator[None]:
+    """Delete these topics in the end."""
+    try:
+        yield
+    finally:
+        if names:
+            await delete_topics(settings.kafka.brokers, names)
+
+
+def _announce(settings: Settings, path: str, port: int, args: argparse.Namespace) -> None:
+    kafka = "Kafka" if args.kafka else "Kafka (embedded)"
     print(
-        f"streamer demo: Kafka (embedded) {settings.kafka.brokers}, "
+        f"streamer demo: {kafka} {settings.kafka.brokers}, "
         f"Redis (embedded) {settings.redis.url}, settings {path}\n"
         f"  page      http://127.0.0.1:{port}/\n"
         f"  metrics   http://127.0.0.1:{port}/metrics\n"
@@ -167,10 +199,12 @@ def _announce(settings: Settings, path: str, port: int, rate: float) -> None:
         f"  A/B test  streamer readout {EXPERIMENT} -c {path}\n"
         f'  Python    streamer.connect("{path}").experiment("{EXPERIMENT}")\n'
         f"  traffic   {ABOUT[0]}\n"
-        f"            twice over the past two weeks, then {rate:g} events/s live\n"
+        f"            twice over the past two weeks, then {args.rate:g} events/s live\n"
         f"  planted   {ABOUT[1]}",
         flush=True,
     )
+    if not args.kafka and shutil.which("java"):
+        print(f"  Java      is here: {ON_APACHE_KAFKA}", flush=True)
 
 
 @contextlib.asynccontextmanager

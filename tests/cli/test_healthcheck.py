@@ -21,10 +21,10 @@ from streamer.settings.load import load
 from streamer.settings.model import Topics
 from streamer.state.redis.store import RedisStore
 from streamer.state.worker_report import WorkerReport
-from streamer.testing.embedded import free_port
+from streamer.testing.embedded import delete_topics, free_port
 from tests.cli.test_produce import settings_file
 from tests.support.fixtures import MakeTopics
-from tests.support.workers import delete_topics, until
+from tests.support.workers import until
 
 
 def test_a_worker_is_healthy_while_it_reports(

@@ -22,13 +22,12 @@ import redis
 
 from streamer.errors import StreamerError
 from streamer.settings.model import Topics
-from streamer.testing.embedded import EmbeddedRedis, create_topics
+from streamer.testing.embedded import EmbeddedRedis, create_topics, delete_topics
 from tests.conftest import FOUND
 from tests.support.exporters import Site, serving
 from tests.support.required import require
 from tests.support.secured import Certificates, SecuredKafka
 from tests.support.servers import EMBEDDED_BROKER, Found, kafka_server, own_redis, redis_server
-from tests.support.workers import delete_topics
 
 MakeTopics = Callable[..., Topics]
 MakeRedis = Callable[..., EmbeddedRedis]

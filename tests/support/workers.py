@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient
 
 from streamer.cli.run import worker_command, worker_environment
 from streamer.errors import StoreError
@@ -228,15 +227,6 @@ def as_toml(document: Mapping[str, Any]) -> str:
         return value.isoformat() if isinstance(value, date) else json.dumps(value)
 
     return "".join(f"{key} = {inline(value)}\n" for key, value in document.items())
-
-
-async def delete_topics(brokers: str, names: list[str]) -> None:
-    admin = AIOKafkaAdminClient(bootstrap_servers=brokers)
-    try:
-        await admin.start()
-        await admin.delete_topics(names)
-    finally:
-        await admin.close()
 
 
 async def produce(

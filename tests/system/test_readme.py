@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import shlex
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiokafka.admin import AIOKafkaAdminClient
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.lanes import long
@@ -139,6 +141,26 @@ def done(folder: Path, *arguments: str) -> str:
     )
     assert result.returncode == 0, result.stdout + result.stderr
     return result.stdout
+
+
+async def topics_at(brokers: str) -> set[str]:
+    admin = AIOKafkaAdminClient(bootstrap_servers=brokers)
+    try:
+        await admin.start()
+        return set(await admin.list_topics())
+    finally:
+        await admin.close()
+
+
+def test_the_demo_runs_on_a_kafka_of_yours_and_leaves_nothing(kafka: str) -> None:
+    before = asyncio.run(topics_at(kafka))
+    command = [*STREAMER, "demo", "--kafka", kafka, "--seconds", "20", "--port", "0"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert f"streamer demo: Kafka {kafka}" in ended.stdout
+    assert "experiment ranker: ship new" in ended.stdout
+    left = asyncio.run(topics_at(kafka)) - before
+    assert not {name for name in left if name.startswith("streamer-demo")}
 
 
 def test_the_demo_tells_its_story_and_ends_by_itself() -> None:

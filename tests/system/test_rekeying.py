@@ -23,10 +23,10 @@ from streamer.settings.load import parse
 from streamer.settings.model import Settings, Topics
 from streamer.state.snapshot import view_of
 from streamer.testing import Engines, LogRecord, chunks_of
-from streamer.testing.embedded import create_topics
+from streamer.testing.embedded import create_topics, delete_topics
 from tests.support.fixtures import MakeTopics
 from tests.support.lanes import long, shortened
-from tests.support.workers import Worker, as_toml, delete_topics, until
+from tests.support.workers import Worker, as_toml, until
 
 SOURCE_PARTITIONS, PARTITIONS = 3, 4
 USERS = 150

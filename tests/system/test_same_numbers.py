@@ -15,7 +15,7 @@ import pytest
 
 from streamer.settings.model import Topics
 from streamer.testing import LogRecord
-from streamer.testing.embedded import create_topics
+from streamer.testing.embedded import create_topics, delete_topics
 from tests.support.agreement import DOCUMENTS
 from tests.support.cases import (
     LIVE,
@@ -33,7 +33,6 @@ from tests.support.lanes import long, sized
 from tests.support.workers import (
     Bench,
     bench,
-    delete_topics,
     document_of,
     ends_of,
     halves,

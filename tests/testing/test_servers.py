@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from pathlib import Path
 from typing import Any
 
 import pytest
 import redis
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
-from streamer.testing.embedded import EmbeddedBroker, create_topics
+from streamer.errors import BrokerError
+from streamer.testing import embedded
+from streamer.testing.embedded import EmbeddedBroker, EmbeddedRedis, create_topics
 from tests.support.fixtures import MakeRedis, MakeTopics
 
 COMPRESSIONS = [None, "gzip", "snappy", "lz4", "zstd"]
@@ -104,3 +107,20 @@ def test_an_own_redis_survives_a_crash_with_its_file(make_redis: MakeRedis) -> N
     server.start()
     with contextlib.closing(redis.from_url(server.url)) as client:
         assert client.get("key") == b"value"
+
+
+def test_an_unknown_broker_does_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedded, "BROKER_SHA256", frozenset())
+    with pytest.raises(BrokerError, match="is not the one that was tried"):
+        EmbeddedBroker()
+
+
+def test_nothing_is_written_to_the_home_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with EmbeddedBroker() as broker, EmbeddedRedis():
+        asyncio.run(create_topics(broker.brokers, ["topic"], 1))
+        directory = broker.directory
+    assert not list(tmp_path.iterdir())
+    assert not directory.exists()

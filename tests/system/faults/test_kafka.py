@@ -20,7 +20,7 @@ from streamer.query.readings import readout
 from streamer.settings.model import Topics
 from streamer.state.topics import TopicState
 from streamer.testing import LogRecord
-from streamer.testing.embedded import create_topics
+from streamer.testing.embedded import create_topics, delete_topics
 from tests.support.cases import (
     LIVE,
     PARTITIONS,
@@ -39,7 +39,6 @@ from tests.support.workers import (
     Bench,
     Worker,
     bench,
-    delete_topics,
     document_of,
     ends_of,
     produce,

@@ -12,11 +12,11 @@ from aiokafka.admin import AIOKafkaAdminClient, NewPartitions
 from streamer.server.exporter import Exporter
 from streamer.settings.model import Topics
 from streamer.testing import LogRecord
-from streamer.testing.embedded import create_topics
+from streamer.testing.embedded import create_topics, delete_topics
 from tests.support.fixtures import MakeTopics
 from tests.support.lanes import long
 from tests.support.own_names import own_names
-from tests.support.workers import Bench, bench, delete_topics, document_of, produce, until
+from tests.support.workers import Bench, bench, document_of, produce, until
 from tests.system.faults.test_kafka import impressions
 
 PARTITIONS = 2
