@@ -10,12 +10,13 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c requi
 
 # All of the core: what `pip` compiles when one of them is newer than what is installed.
 CORE := core/Cargo.toml core/Cargo.lock $(shell find core/src -name '*.rs')
+VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 RUST := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' core/Cargo.toml)
 CARGO_OPTIONS := --quiet --locked --manifest-path core/Cargo.toml
 BUILDING := echo "Building the Rust core (about two minutes, once)"
 GET_RUST := install Rust $(RUST) or newer (https://rustup.rs; or the packages cargo, rustfmt and rust-clippy, where new enough)
 
-.PHONY: demo test test-all check bench docs clean
+.PHONY: demo test test-all check bench docs image clean
 
 demo: .venv/.demo
 	@$(BIN)/streamer demo $(ARGS)
@@ -56,6 +57,10 @@ bench: .venv/.test
 docs: .venv/.docs
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --clean
 	@echo "The pages are in build/site: open build/site/index.html"
+
+# The container image, named after the version.
+image:
+	docker build --tag streamer:$(VERSION) --build-arg VERSION=$(VERSION) .
 
 clean:
 	rm -rf .venv .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist

@@ -17,6 +17,7 @@ PLACES = {
     "docs/how-to/kubernetes.md": r"/streamer:(\d\S+)",
     "docs/index.md": r"version (\d+\.\d+\.\d+)",
     "README.md": r"version (\d+\.\d+\.\d+)",
+    "CITATION.cff": r"(?m)^version: (\S+)",
     "CHANGELOG.md": r"(?m)^## (\d+\.\d+\.\d+)",
 }
 
