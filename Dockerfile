@@ -44,5 +44,11 @@ ENV PATH=/opt/streamer/bin:$PATH PYTHONUNBUFFERED=1 PYTHONPYCACHEPREFIX=/tmp/pyt
 USER 10001:10001
 WORKDIR /tmp
 EXPOSE 8000
+ARG VERSION=0.2.0
+LABEL org.opencontainers.image.title="streamer" \
+      org.opencontainers.image.description="Live, exact metrics for recommender, ranking and ads teams" \
+      org.opencontainers.image.version="$VERSION" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.base.name="docker.io/library/python:3.12.12-slim-bookworm"
 ENTRYPOINT ["streamer"]
 CMD ["--help"]

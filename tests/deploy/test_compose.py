@@ -54,6 +54,14 @@ def test_every_service_has_a_health_check_and_comes_back(name: str) -> None:
     assert service["restart"] == "unless-stopped"
 
 
+@pytest.mark.parametrize("name", [n for n in NAMES if n != ONE_SHOT])
+def test_health_checks_pass_on_a_loaded_machine(name: str) -> None:
+    check = services()[name]["healthcheck"]
+    timeout, interval = (int(check[key].removesuffix("s")) for key in ("timeout", "interval"))
+    assert timeout >= 10
+    assert interval * check["retries"] >= 60
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_needed_is_waited_for(name: str) -> None:
     for needed, wait in services()[name].get("depends_on", {}).items():
@@ -87,7 +95,8 @@ def test_containers_may_little(name: str) -> None:
     assert service["cap_drop"] == ["ALL"]
     assert service["security_opt"] == ["no-new-privileges:true"]
     assert not service.get("privileged")
-    if service["image"].startswith("streamer:"):
+    assert service["pids_limit"] == 512
+    if name != "kafka":  # its start script writes its settings beside its program
         assert service["read_only"] is True
         assert re.fullmatch(r"/tmp:size=\d+m", *service["tmpfs"])
 

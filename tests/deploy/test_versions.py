@@ -13,6 +13,7 @@ from streamer import __version__
 ROOT = Path(__file__).parents[2]
 PLACES = {
     "docker-compose.yml": r"image: streamer:(\S+)",
+    "Dockerfile": r"ARG VERSION=(\S+)",
     "deploy/kustomization.yaml": r"newTag: (\S+)",
     "docs/how-to/kubernetes.md": r"/streamer:(\d\S+)",
     "docs/index.md": r"version (\d+\.\d+\.\d+)",
