@@ -8,8 +8,9 @@ ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 MATURIN_PEP517_ARGS=--str
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends python3-pip \
     && rm -rf /var/lib/apt/lists/*
-COPY pyproject.toml README.md LICENSE ./
-COPY core/Cargo.toml core/Cargo.lock core/
+COPY pyproject.toml LICENSE ./
+COPY docs/package.md docs/
+COPY core/Cargo.toml core/Cargo.lock core/build_backend.py core/
 COPY core/src core/src
 COPY streamer streamer
 # What was compiled stays beside the layers: a changed line of Python compiles nothing again.

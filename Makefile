@@ -93,7 +93,7 @@ clean:
 	if [ -z "$$version" ]; then \
 		echo "No cargo on PATH: fetching a Rust toolchain (0.7 GB below ~/.cache, once)"; \
 		$(BUILDING); \
-		$(PIP) --no-deps -e . || { echo "make: the core was not built, for there is no cargo and none could be fetched: $(GET_RUST), or install a wheel of streamer" >&2; exit 1; }; \
+		STREAMER_FETCH_RUST=1 $(PIP) --no-deps -e . || { echo "make: the core was not built, for there is no cargo and none could be fetched: $(GET_RUST), or install a wheel of streamer" >&2; exit 1; }; \
 	elif printf '%s\n' $(RUST) "$$version" | sort -C -V; then \
 		$(BUILDING); \
 		$(PIP) maturin && PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) --no-build-isolation --no-deps -e .; \

