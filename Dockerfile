@@ -10,7 +10,7 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/*
 COPY pyproject.toml LICENSE ./
 COPY docs/package.md docs/
-COPY core/Cargo.toml core/Cargo.lock core/build_backend.py core/
+COPY core/Cargo.toml core/Cargo.lock core/build_backend.py core/THIRD-PARTY.txt core/
 COPY core/src core/src
 COPY streamer streamer
 # What was compiled stays beside the layers: a changed line of Python compiles nothing again.

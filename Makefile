@@ -16,7 +16,7 @@ CARGO_OPTIONS := --quiet --locked --manifest-path core/Cargo.toml
 BUILDING := echo "Building the Rust core (about two minutes, once)"
 GET_RUST := install Rust $(RUST) or newer (https://rustup.rs; or the packages cargo, rustfmt and rust-clippy, where new enough)
 
-.PHONY: demo test test-all check bench docs image clean
+.PHONY: demo test test-all check bench docs image licences clean
 
 demo: .venv/.demo
 	@$(BIN)/streamer demo $(ARGS)
@@ -57,6 +57,11 @@ bench: .venv/.test
 docs: .venv/.docs
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --clean
 	@echo "The pages are in build/site: open build/site/index.html"
+
+# The licences of all crates that the wheel links, into core/THIRD-PARTY.txt: after each change of Cargo.lock.
+licences:
+	@command -v cargo-about >/dev/null || cargo install --quiet --locked --features cli cargo-about
+	cd core && cargo about generate about.hbs --output-file THIRD-PARTY.txt
 
 # The container image, named after the version.
 image:
