@@ -15,7 +15,14 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from streamer.errors import SettingsError, StreamerError, UsageError
+    from streamer.errors import (
+        CodecError,
+        SettingsError,
+        SourceError,
+        StoreError,
+        StreamerError,
+        UsageError,
+    )
     from streamer.library.counter import Counter, read
     from streamer.library.evaluation import Evaluation, evaluate
     from streamer.library.experiment import ExperimentReport
@@ -25,11 +32,14 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0"
 __all__ = [
+    "CodecError",
     "Counter",
     "Evaluation",
     "ExperimentReport",
     "LiveMetrics",
     "SettingsError",
+    "SourceError",
+    "StoreError",
     "StreamerError",
     "Table",
     "UsageError",
@@ -40,11 +50,14 @@ __all__ = [
 ]
 
 _MODULES = {
+    "CodecError": "streamer.errors",
     "Counter": "streamer.library.counter",
     "Evaluation": "streamer.library.evaluation",
     "ExperimentReport": "streamer.library.experiment",
     "LiveMetrics": "streamer.library.live",
     "SettingsError": "streamer.errors",
+    "SourceError": "streamer.errors",
+    "StoreError": "streamer.errors",
     "StreamerError": "streamer.errors",
     "Table": "streamer.library.table",
     "UsageError": "streamer.errors",
@@ -57,12 +70,14 @@ _MODULES = {
 need none of them."""
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module 'streamer' has no attribute {name!r}")
-    found = getattr(importlib.import_module(_MODULES[name]), name)
-    globals()[name] = found
-    return found
+if not TYPE_CHECKING:  # a checker knows all names, and finds wrong ones
+
+    def __getattr__(name: str) -> Any:
+        if name not in _MODULES:
+            raise AttributeError(f"module 'streamer' has no attribute {name!r}")
+        found = getattr(importlib.import_module(_MODULES[name]), name)
+        globals()[name] = found
+        return found
 
 
 def __dir__() -> list[str]:

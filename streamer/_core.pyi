@@ -411,6 +411,10 @@ class LineStamper:
         """Number of the log (-1: none) and record timestamp of each of the next lines; ``now_ms``:
         beyond it no event moves the clock."""
 
+    def times(self, lines: list[bytes]) -> _I64:
+        """The time of the latest event of each line (epoch ms), -1 of one that has none; the clock
+        stays."""
+
 def reason_of_no_topic(line: bytes, max_record_bytes: int) -> str:
     """Why a line belongs to no log: it cannot be read, or has no known type."""
 

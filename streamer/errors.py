@@ -1,7 +1,7 @@
 """The exceptions of streamer.
 
 StreamerError                 exit 1: something outside went wrong
-├── UsageError                exit 2: the command line
+├── UsageError                exit 2: a command, or a call from Python, asks for what there is not
 ├── SettingsError             exit 2: streamer.toml or the environment
 ├── SourceError               an input file cannot be read
 ├── BrokerError               Kafka is unreachable, refuses us, or its topics do not fit
@@ -29,7 +29,7 @@ class StreamerError(Exception):
 
 
 class UsageError(StreamerError):
-    """The command line is wrong."""
+    """A command line, or a call from Python, asks for what there is not."""
 
     exit_code = 2
 

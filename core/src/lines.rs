@@ -46,7 +46,16 @@ impl Stamping {
 
     /// The log of the next line, None where it belongs to none, and its record timestamp.
     pub fn next(&mut self, line: &[u8], now_ms: i64) -> (Option<usize>, i64) {
-        let (log, event_ms) = match &self.rule {
+        let (log, event_ms) = self.log_and_time(line);
+        if let Some(event_ms) = event_ms.filter(|ms| *ms <= now_ms) {
+            self.running_ms = self.running_ms.max(event_ms);
+        }
+        (log, self.running_ms)
+    }
+
+    /// The log of a line, and the time of its latest event.
+    pub fn log_and_time(&mut self, line: &[u8]) -> (Option<usize>, Option<i64>) {
+        match &self.rule {
             LogRule::ByType { field, logs } => {
                 let is_read = line.len() <= self.max_bytes;
                 let read = is_read.then(|| type_of(line, field, &mut self.unescaped));
@@ -66,11 +75,7 @@ impl Stamping {
                 (Some(log), event_ms)
             }
             LogRule::One(log) => (Some(*log), self.time_of(*log, line).1),
-        };
-        if let Some(event_ms) = event_ms.filter(|ms| *ms <= now_ms) {
-            self.running_ms = self.running_ms.max(event_ms);
         }
-        (log, self.running_ms)
     }
 
     /// Whether a line is an event of a log, or nothing to be counted; and the time of its latest event.

@@ -11,6 +11,9 @@ mod times;
 use arrow_array::RecordBatch;
 use columns::{Column, name_of};
 
+/// How pandas calls an index without a name, which is no column of its user's.
+const INDEX: &str = "__index_level_";
+
 /// The rows of a record batch.
 pub struct Rows<'a> {
     /// With their names, as they stand in a line.
@@ -25,6 +28,9 @@ impl<'a> Rows<'a> {
         let mut columns = Vec::with_capacity(batch.num_columns());
         for (place, (field, values)) in schema.fields().iter().zip(batch.columns()).enumerate() {
             let name = field.name();
+            if name.starts_with(INDEX) {
+                continue;
+            }
             if schema.fields()[..place]
                 .iter()
                 .any(|other| other.name() == name)

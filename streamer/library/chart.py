@@ -54,16 +54,22 @@ class Chart:
         return self.svg
 
 
-def chart_of(title: str, form: str, by: Sequence[str], history: History) -> Chart:
-    """``form``: how values are written; ``by``: the dimensions that name the lines."""
+def chart_of(
+    title: str, form: str, by: Sequence[str], history: History, partial: Sequence[bool]
+) -> Chart:
+    """``form``: how values are written; ``by``: the dimensions that name the lines; ``partial``:
+    points within which the log begins or ends, which are dots beside the line."""
     frame = _Frame.of(history)
-    parts = [*_grid(frame, form), *_times(frame)]
+    parts = [*_grid(frame, form), *(_times(frame) if history.starts_ms else ())]
     if not history.lines:
         parts.append(_element("text", "No data", {"x": _LEFT + 8, "y": _TOP + 24}, "tick"))
     for number, line in enumerate(history.lines):
         if number == 0:
             parts += _band(frame, line)
-        parts += _curve(frame, line.values, number)
+        both = list(zip(line.values, partial, strict=True))
+        whole = [None if is_partial else value for value, is_partial in both]
+        parts += _curve(frame, whole, number)
+        parts += _dots(frame, [value if is_partial else None for value, is_partial in both], number)
     parts += _names(frame, history.lines, by)
     heading = _element("text", title, {"x": 4, "y": 18}, "title")
     size = f'viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}"'
@@ -209,6 +215,14 @@ def _curve(frame: _Frame, values: Sequence[float | None], number: int) -> Iterat
             yield _element("polyline", "", {"points": points}, f"line {kind}")
 
 
+def _dots(frame: _Frame, values: Sequence[float | None], number: int) -> Iterator[str]:
+    """Points that stand alone."""
+    for i, value in enumerate(values):
+        if value is not None:
+            place = {"cx": frame.x(i), "cy": frame.y(value), "r": 3}
+            yield _element("circle", "", place, f"partial style-{number % _STYLES}")
+
+
 def _names(frame: _Frame, lines: Sequence[Line], by: Sequence[str]) -> Iterator[str]:
     """The name of each line at its end, none upon another."""
     ends: list[tuple[float, int, str]] = []
@@ -253,7 +267,7 @@ def _style() -> str:
         ".grid{stroke:var(--line)}.band{fill:var(--band);opacity:.6}",
         ".end{text-anchor:end}.middle{text-anchor:middle}",
         ".line{fill:none;stroke:var(--own);stroke-width:2;stroke-linejoin:round}",
-        ".dot{fill:var(--own)}.name{fill:var(--own);font-weight:600}",
+        ".partial{fill:none;stroke:var(--own)}.dot{fill:var(--own)}.name{fill:var(--own);font-weight:600}",
         *(f".style-{n}{{--own:var(--style-{n})}}" for n in range(_STYLES)),
     )
     scoped = "".join(

@@ -2,34 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, islice
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from streamer.errors import UsageError
+from streamer.errors import CodecError, DamagedError, SourceError, UsageError
+from streamer.formatting import percent
 from streamer.ingest.discovery.proposal import Proposal, propose
 from streamer.ingest.discovery.shapes import FoundRecord, SampledTopic
+from streamer.ingest.discovery.trying import tried
+from streamer.ingest.discovery.writing import toml_value
 from streamer.ingest.read_sample import ReadSample
 from streamer.ingest.record import of_texts
 from streamer.library.background import run_apart
 from streamer.library.events_read import EventsRead, RejectedEvents
 from streamer.library.experiment import ExperimentReport
+from streamer.library.history import first_event_ms
 from streamer.library.reader import CountedEvents, MetricReader
+from streamer.library.selection import compared_names, time_of
 from streamer.library.settings import Events, SettingsLike, settings_of, sources_of
 from streamer.query.what_was_read import of_readout
 from streamer.settings import limits
 from streamer.settings.durations import DAY_MS, date_of
 from streamer.settings.experiments import Experiment, ExperimentMetric
+from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from streamer.settings.validation import validate
-from streamer.sources.files import FileSource
+from streamer.sources.files import FileSource, sorted_tables
 from streamer.sources.lines import STDIN
 from streamer.sources.replay import Replay
 from streamer.sources.sampled import looked_at, sample_files
+from streamer.state.codec import body_of, framed
 from streamer.state.memory import MemoryStore
 from streamer.state.user_days import RowsOfUsers, SumsByValue
+
+_PLACE = "counter"
+"""Where a state belongs, for its checksum."""
+_GUESSED = {"windows": {"lengths": ["5m", "1h", "24h", "30d"]}}
+"""Settings that a guess has besides: the longest window covers most logs."""
+
+
+class _KeptCounter(msgspec.Struct, array_like=True):
+    """A counter as bytes."""
+
+    store: bytes
+    settings: bytes
+    reasons: dict[str, int]
+    of_no_topic: int
 
 
 class Counter(MetricReader):
@@ -74,6 +98,9 @@ class Counter(MetricReader):
             self._again = [*self._again, *sources]
         else:
             self._again = None
+        self._feed(sources)
+
+    def _feed(self, sources: Sequence[Any]) -> None:
         self._read = None
         source = FileSource(sources, self.settings, begin_ms=self._replay.last_ms)
         for lines in looked_at(source, self._sample, self.settings):
@@ -88,7 +115,20 @@ class Counter(MetricReader):
     @property
     def what_was_read(self) -> EventsRead:
         """How many events of each topic and kind there were, and what about them is implausible."""
-        return EventsRead(of_readout(self.settings, self._readout(), self._sample))
+        read = of_readout(self.settings, self._readout(), self._sample)
+        return EventsRead(read, self._rejected.of_no_topic, list(self._windows_note()))
+
+    def _windows_note(self) -> Iterator[str]:
+        """That no window covers all that was counted."""
+        counted, lengths = self._counted(), self.settings.windows.lengths_ms
+        longest = max(lengths, key=lambda label: lengths[label])
+        span_ms = counted.stream_ms - first_event_ms(counted.views)
+        if span_ms > lengths[longest]:
+            share = lengths[longest] / span_ms
+            yield (
+                f"the longest window, {longest}, covers the last {percent(share)} of the events: "
+                f"for all of them add one of {-(-span_ms // DAY_MS) + 1}d to windows.lengths"
+            )
 
     def compare(
         self,
@@ -96,54 +136,65 @@ class Counter(MetricReader):
         *,
         control: str,
         treatment: str,
-        metrics: Sequence[str] = ("ctr_ratio",),
+        metrics: str | Sequence[str] = ("ctr_ratio",),
         split: tuple[float, float] = (1.0, 1.0),
     ) -> ExperimentReport:
         """Two values of a dimension as the arms of an experiment, without settings for it: all
         events are read again.
 
         ``metrics``: the first one decides; each is better if higher. ``split``: the planned shares
-        of control and treatment, in any unit. UsageError where the events cannot be read again, as
-        they came from an iterator or a pipe.
+        of control and treatment, in any unit. UsageError where no event has an arm, where there is
+        no such metric, or where the events cannot be read again, as they came from an iterator, a
+        pipe or a state.
         """
         if self._again is None:
             raise UsageError(
-                "compare() reads the events again, and these came from an iterator: give a list or "
-                "a file, or declare the experiment in [[experiments]]"
+                "compare() reads the events again, and some came from an iterator, a pipe or a "
+                "state: give a list or a file, or declare the experiment in [[experiments]]"
             )
-        if dimension not in self.settings.dimension_names:
-            known = ", ".join(self.settings.dimension_names) or "none"
-            raise UsageError(f"no dimension {dimension!r}: there are {known}")
-        oldest = [p.core.counters()["oldest_ms"] for p in self._replay.partitions]
-        first_ms = min((ms for ms in oldest if ms is not None), default=0)
+        self._require_values(dimension, (control, treatment))
+        first_ms = first_event_ms(self._counted().views)
         experiment = Experiment(
             name=dimension,
             dimension=dimension,
             control=control,
             split={control: split[0], treatment: split[1]},
             start=date_of(first_ms // DAY_MS),
-            metrics=tuple(ExperimentMetric(name=name) for name in metrics),
+            metrics=tuple(ExperimentMetric(name=name) for name in compared_names(metrics)),
         )
         replaced = {"experiments": (experiment,), "alerts": ()}
         settings = msgspec.structs.replace(self.settings, **replaced)
         validate(settings)
-        again = Counter(settings)
-        again._add(self._again)
-        return again.experiment(dimension)
+        return _counted(self._again, settings).experiment(dimension)
+
+    def _require_values(self, dimension: str, values: Sequence[str]) -> None:
+        """UsageError where there is no such dimension, or no event with one of these values."""
+        if dimension not in self.settings.dimension_names:
+            known = ", ".join(self.settings.dimension_names) or "none"
+            raise UsageError(f"no dimension {dimension!r}: there are {known}")
+        there = {str(v) for v in self.metrics("impressions_total", by=dimension)[dimension]}
+        for value in values:
+            if value not in there:
+                known = ", ".join(sorted(there)) or "none"
+                raise UsageError(f"no event has {dimension} = {value!r}: there are {known}")
 
     # State ---------------------------------------------------------------------------------------
 
     def state(self) -> bytes:
-        """All that is counted, as workers store it. ``from_state`` goes on with it."""
+        """All that is counted, as workers store it, with the settings. ``from_state`` goes on with
+        it."""
         self._settle()
         store: MemoryStore = run_apart(self._replay.store())
-        return store.dump()
+        rejected = dict(self._rejected.reasons), self._rejected.of_no_topic
+        kept = _KeptCounter(store.dump(), msgspec.json.encode(self.settings), *rejected)
+        return framed(msgspec.msgpack.encode(kept), _PLACE)
 
     @classmethod
     def from_state(cls, state: bytes, settings: SettingsLike = None) -> Counter:
-        """A counter that goes on where ``state`` was taken. What other settings counted is mapped
-        to these, as workers do it. CodecError where these bytes are no state, SettingsError where
-        the settings cannot go on with it.
+        """A counter that goes on where ``state`` was taken, with its settings or with others. What
+        those counted is mapped to these, as workers do it: a window or metric that is new counts
+        from here on. Of rejected events there are the counts. CodecError where these bytes are no
+        state, SettingsError where the settings cannot go on with it.
 
         >>> import streamer
         >>> counter = streamer.Counter()
@@ -152,10 +203,16 @@ class Counter(MetricReader):
         >>> streamer.Counter.from_state(counter.state()).metrics("window_impressions")["value"]
         [1]
         """
-        counter = cls(settings)
-        store = MemoryStore.loaded(state)
+        try:
+            kept = msgspec.msgpack.decode(body_of(state, _PLACE), type=_KeptCounter)
+            own = msgspec.json.decode(kept.settings, type=Settings)
+        except (DamagedError, msgspec.MsgspecError) as error:
+            raise CodecError(f"no state of a counter: {error}") from None
+        counter = cls(own if settings is None else settings)
+        store = MemoryStore.loaded(kept.store)
         restored = Replay.of_store(counter.settings, store, counter._rejected.add)
         counter._replay, counter._again = run_apart(restored), None
+        counter._rejected.count(kept.reasons, kept.of_no_topic)
         return counter
 
     # Reading -------------------------------------------------------------------------------------
@@ -176,13 +233,22 @@ class Counter(MetricReader):
         return self._replay.sums_of_days(rows)
 
     def __repr__(self) -> str:
-        return "\n\n".join([repr(self.what_was_read), *self._notes()])
+        return "\n\n".join([*self._span(), repr(self.what_was_read), *self._notes()])
+
+    def _span(self) -> Iterator[str]:
+        """From when to when events are, and the windows."""
+        counted = self._counted()
+        if counted.stream_ms:
+            first, last = time_of(first_event_ms(counted.views)), time_of(counted.stream_ms)
+            windows = ", ".join(self.settings.windows.lengths)
+            yield f"{first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M} UTC; windows {windows}"
 
     def _repr_html_(self) -> str:
         from html import escape
 
+        span = (f"<p>{escape(text)}</p>" for text in self._span())
         notes = (f"<pre>{escape(note)}</pre>" for note in self._notes())
-        return "".join([self.what_was_read._repr_html_(), *notes])
+        return "".join([*span, self.what_was_read._repr_html_(), *notes])
 
     def _notes(self) -> Iterator[str]:
         if len(self.rejected):
@@ -196,9 +262,11 @@ def read(source: Events, settings: SettingsLike = None) -> Counter:
     """Count the events of a log: what ``streamer replay`` does, for a notebook.
 
     ``source``: a path or several (JSON lines, CSV, TSV, Parquet; also ``.gz`` and ``.zst``), a data
-    frame of pandas, Polars or pyarrow, or an iterable of mappings. ``settings``: a file or a
-    mapping; None: they are guessed from the first events, as ``streamer init`` does, and
-    ``.proposal`` has them.
+    frame of pandas, Polars or pyarrow, or an iterable of mappings. Rows of data frames and lists
+    may be in any order; files and iterators are logs, in which events that stand far behind newer
+    ones are late. ``settings``: a file or a mapping; None: they are guessed from some events, as
+    ``streamer init`` does, and ``.proposal`` has them. A mapping that reads none of the events, as
+    it has no ``sources``, completes the guess.
 
     SourceError where a file or a table cannot be read, SettingsError where the settings are wrong
     or nothing can be guessed.
@@ -212,20 +280,41 @@ def read(source: Events, settings: SettingsLike = None) -> Counter:
     [1, 1, 0, 0]
     """
     sources = sources_of(source)
+    if settings is not None and not isinstance(settings, Mapping):
+        return _counted(sources, settings_of(settings))
+    sources, samples = _sampled(sources)
     if settings is not None:
-        counter = Counter(settings)
-        counter._add(sources)
-        return counter
-    sources, proposal = guessed(sources)
-    counter = Counter(proposal.settings)
+        own = of_texts(settings_of(settings))
+        if "sources" in settings or tried(own, samples).total:
+            return _counted(sources, own)
+    proposal = _completed(_proposal(samples), settings or {})
+    counter = _counted(sources, proposal.settings)
     counter.proposal = proposal
+    return counter
+
+
+def _counted(sources: Sequence[Any], settings: Settings) -> Counter:
+    """A counter of these events. Tables that are not in the order of time are sorted."""
+    counter = Counter(settings)
     counter._add(sources)
+    topics = counter.what_was_read.topics
+    are_tables = not any(isinstance(each, str | Path | Iterator) for each in sources)
+    if are_tables and any(topics["late"]):
+        counter = Counter(settings)
+        counter._feed([sorted_tables(sources, counter.settings)])
+        counter._again = sources
     return counter
 
 
 def guessed(sources: Sequence[Any]) -> tuple[list[Any], Proposal]:
     """The sources, of which iterators have not lost what was looked at, and settings that read
-    them. SettingsError where there are none."""
+    them. SourceError where there are no events, SettingsError where there are no such settings."""
+    held, samples = _sampled(sources)
+    return held, _proposal(samples)
+
+
+def _sampled(sources: Sequence[Any]) -> tuple[list[Any], list[SampledTopic]]:
+    """The sources, and some of their events; SourceError where there are none."""
     held, samples = list[Any](), list[SampledTopic]()
     for source in sources:
         if isinstance(source, Iterator):
@@ -236,7 +325,27 @@ def guessed(sources: Sequence[Any]) -> tuple[list[Any], Proposal]:
         else:
             held.append(source)
             samples += sample_files([source], Settings())
-    return held, propose(_together(samples), "the first events")
+    if not any(sample.records for sample in samples):
+        named = ", ".join(str(each) for each in sources if isinstance(each, str | Path))
+        raise SourceError(f"there are no events{f'; at {named}' if named else ': 0 rows'}")
+    return held, _together(samples)
+
+
+def _proposal(samples: Sequence[SampledTopic]) -> Proposal:
+    """A guess, with windows that cover most logs."""
+    return _completed(propose(samples, "the first events"), _GUESSED)
+
+
+def _completed(proposal: Proposal, more: Mapping[str, Any]) -> Proposal:
+    """A proposal with sections besides, which replace its own."""
+    own = tomllib.loads(proposal.toml)
+    document = {**own, **more}
+    if own.keys() & more.keys():
+        toml = "\n".join(f"{key} = {toml_value(value)}" for key, value in document.items())
+    else:
+        lines = (f"{key} = {toml_value(value)}" for key, value in more.items())
+        toml = "\n".join([*lines, "", proposal.toml])
+    return replace(proposal, toml=toml, settings=parse(document))
 
 
 def _peeked(events: Iterator[Any]) -> tuple[Any, Iterator[Any]]:

@@ -4,15 +4,35 @@ those that do not count."""
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from streamer.ingest.read_sample import TopicRead
 from streamer.ingest.rejections import Explainer
 from streamer.library.table import Cell, Table
 from streamer.query.what_was_read import WhatWasRead
 from streamer.settings import limits
 from streamer.settings.model import Settings
+from streamer.sources.line_batch import NO_TOPIC
 from streamer.sources.replay import Dead
+
+_MANY_LATE, _MANY_REJECTED = 0.01, 0.5
+"""Shares of the events of a topic."""
+
+
+def _doubts(topic: TopicRead) -> Iterator[str]:
+    """What is likely wrong about the events of a topic, and what to do."""
+    if (late := topic.late or 0) > _MANY_LATE * topic.records:
+        yield (
+            f"{late:,} of {topic.records:,} events of {topic.topic} are late: they stand "
+            "behind events that are newer by more than time.max_lateness; sort them by time"
+        )
+    if (rejected := sum(topic.rejected.values())) > _MANY_REJECTED * topic.records:
+        reasons = ", ".join(f"{n:,} {reason}" for reason, n in topic.rejected.items())
+        yield (
+            f"{rejected:,} of {topic.records:,} events of {topic.topic} are rejected ({reasons}): "
+            "rejected says why"
+        )
 
 
 class EventsRead:
@@ -24,8 +44,9 @@ class EventsRead:
     mapping, and what to do about it.
     """
 
-    def __init__(self, read: WhatWasRead) -> None:
-        self._read = read
+    def __init__(self, read: WhatWasRead, no_topic: int = 0, notes: Sequence[str] = ()) -> None:
+        """``no_topic``: events that belong to none; ``notes``: findings besides."""
+        self._read, self._no_topic, self._notes = read, no_topic, notes
 
     @property
     def topics(self) -> Table:
@@ -43,6 +64,10 @@ class EventsRead:
             }
             for topic in self._read.topics
         ]
+        if self._no_topic:
+            none = dict.fromkeys(("accepted", "duplicates", "late", "ignored"), 0)
+            counts = {"events": self._no_topic, **none, "rejected": self._no_topic}
+            rows.append({"topic": "(of no topic)", **counts})
         return Table.of_rows(rows, names)
 
     @property
@@ -63,7 +88,8 @@ class EventsRead:
     @property
     def findings(self) -> list[str]:
         """What is implausible, with its correction; empty where all is well."""
-        return [str(each) for each in self._read.implausible]
+        topics = (text for topic in self._read.topics for text in _doubts(topic))
+        return [*self._notes, *topics, *(str(each) for each in self._read.implausible)]
 
     def __repr__(self) -> str:
         kinds = [repr(self.kinds)] if self._read.kinds else []
@@ -99,10 +125,17 @@ class RejectedEvents:
         self._settings = settings
         self._kept: list[Dead] = []
         self._reasons = Tally[str]()
+        self._of_no_topic = 0
+
+    def count(self, reasons: Mapping[str, int], of_no_topic: int) -> None:
+        """Count some that are not kept."""
+        self._reasons.update(reasons)
+        self._of_no_topic += of_no_topic
 
     def add(self, dead: Dead) -> None:
         """Count one, and keep it if there is room."""
         self._reasons[dead.reason] += 1
+        self._of_no_topic += dead.topic == NO_TOPIC
         if len(self._kept) < limits.MAX_KEPT_REJECTS:
             self._kept.append(dead)
 
@@ -110,6 +143,11 @@ class RejectedEvents:
     def reasons(self) -> Mapping[str, int]:
         """Reason → how many."""
         return dict(self._reasons)
+
+    @property
+    def of_no_topic(self) -> int:
+        """How many belong to no topic, as their type is missing or unknown."""
+        return self._of_no_topic
 
     def __len__(self) -> int:
         return self._reasons.total()

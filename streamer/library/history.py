@@ -47,27 +47,35 @@ class HistoryRequest:
 class MetricHistory(Table):
     """The values of a metric over time, a row for each point of each line."""
 
-    def __init__(self, metric: Metric, window: str, by: Sequence[str], history: History) -> None:
+    def __init__(
+        self,
+        metric: Metric,
+        window: str,
+        by: Sequence[str],
+        history: History,
+        times_ms: tuple[int, int],
+    ) -> None:
+        """``times_ms``: of the first and the last event."""
         self.metric, self.window = metric.name, window
         self._title, self._form = title_of(metric), form_of(metric)
         self._by, self._history = tuple(by), history
         labels = sorted({name for line in history.lines for name in _own(line.labels, by)})
-        rows = list(_rows(history, by))
+        self._partial = partial_points(history, times_ms)
+        rows = list(_rows(history, by, self._partial))
         names = [*by, *(name for name in labels if name not in by)]
-        super().__init__(
-            {n: [row.get(n) for row in rows] for n in ("time", *names, "value", "low", "high")}
-        )
+        columns = ("time", *names, "value", "low", "high", "is_partial")
+        super().__init__({n: [row.get(n) for row in rows] for n in columns})
 
     def plot(self) -> Chart:
         """The history as a picture: a line for each segment, with the band of its interval. A
         notebook shows it; ``save`` writes it as SVG."""
-        return chart_of(self._title, self._form, self._by, self._history)
+        return chart_of(self._title, self._form, self._by, self._history, self._partial)
 
     def as_metrics(self) -> Table:
         """The last point of each line, as rows of metrics, with ``start`` and ``end`` of what they
         cover."""
         rows = [row for row in self if row["value"] is not None]
-        names = [name for name in self.columns if name != "time"]
+        names = [name for name in self.columns if name not in ("time", "is_partial")]
         end = time_of(self._history.starts_ms[-1] + self._history.step_ms)
         return Table(
             {
@@ -79,13 +87,24 @@ class MetricHistory(Table):
         )
 
 
-def _rows(history: History, by: Sequence[str]) -> Iterator[dict[str, Cell]]:
+def partial_points(history: History, times_ms: tuple[int, int]) -> list[bool]:
+    """Of each point, whether the log begins or ends within it. ``times_ms``: of its first and its
+    last event."""
+    first, last = times_ms
+    ends = ((start, start + history.step_ms) for start in history.starts_ms)
+    return [start < first or last < end - 1 for start, end in ends]
+
+
+def _rows(
+    history: History, by: Sequence[str], partial: Sequence[bool]
+) -> Iterator[dict[str, Cell]]:
     for line in history.lines:
         labels = _own(line.labels, by)
         ends = [each or [None] * len(line.values) for each in (line.lower, line.upper)]
-        points = zip(history.starts_ms, line.values, *ends, strict=True)
-        for start_ms, value, low, high in points:
-            yield {"time": time_of(start_ms), **labels, "value": value, "low": low, "high": high}
+        points = zip(history.starts_ms, line.values, *ends, partial, strict=True)
+        for start_ms, value, low, high, is_partial in points:
+            ends_of = {"low": low, "high": high, "is_partial": is_partial}
+            yield {"time": time_of(start_ms), **labels, "value": value, **ends_of}
 
 
 def _own(labels: Mapping[str, str], by: Sequence[str]) -> dict[str, str]:
@@ -107,8 +126,10 @@ def read_history(
         raise UsageError(
             f"by = {', '.join(query.by)}: one dimension at a time; choose the others by value"
         )
-    panes = PaneHistory(settings, catalogue, views, PaneReader())
     wanted = _wanted(settings, metric, query, request.points)
+    if not stream_ms:  # no event was counted
+        return MetricHistory(metric, query.window, query.by, History(0, [], [], 0, 0), (0, 0))
+    panes = PaneHistory(settings, catalogue, views, PaneReader())
     if request.until_ms is not None:
         ending = _ending(settings, panes, wanted, (request.until_ms, stream_ms))
         if ending is None:
@@ -119,7 +140,13 @@ def read_history(
             )
         wanted = ending[0]
     found = _without_beginning(_read(panes, wanted, stream_ms))
-    return MetricHistory(metric, query.window, query.by, found)
+    times_ms = first_event_ms(views), stream_ms
+    return MetricHistory(metric, query.window, query.by, found, times_ms)
+
+
+def first_event_ms(views: Sequence[View]) -> int:
+    """The time of the first event that was counted; 0 without any."""
+    return min((v.header.oldest_ms for v in views if v.header.oldest_ms is not None), default=0)
 
 
 def _without_beginning(history: History) -> History:
@@ -256,8 +283,10 @@ def read_moved(
             f"{metric.name} is no ratio of two sums: only such metrics are split, for example "
             "ctr_ratio"
         )
-    panes = PaneHistory(settings, catalogue, views, PaneReader())
-    parts, stream_ms = _parts(metric, declared), max(v.header.stream_ms for v in views)
+    stream_ms = max((v.header.stream_ms for v in views), default=0)
+    if not stream_ms:
+        raise UsageError("no event was counted, so nothing has moved")
+    panes, parts = PaneHistory(settings, catalogue, views, PaneReader()), _parts(metric, declared)
     for window in windows:
         wanted = _wanted(settings, parts, replace(query, window=window), 1)
         both = _ending(settings, panes, wanted, (until_ms, stream_ms), count=2)

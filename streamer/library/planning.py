@@ -8,6 +8,7 @@ from streamer.errors import StreamerError, UsageError
 from streamer.ingest.record import of_texts
 from streamer.library.counter import guessed
 from streamer.library.reader import MetricReader
+from streamer.library.selection import compared_names
 from streamer.library.settings import Events, SettingsLike, settings_of, sources_of
 from streamer.query.experiment_plans import (
     PlanBasis,
@@ -76,7 +77,7 @@ def plan(
     >>> plan.users > 1000
     True
     """
-    goal = Goal(lift, power, alpha, arms)
+    goal, (metric,) = Goal(lift, power, alpha, arms), compared_names(metric)
     require_goal(goal)
     if isinstance(events, MetricReader):
         basis, whose = _of_experiment(events, experiment, metric)
@@ -111,7 +112,10 @@ def _of_experiment(
 ) -> tuple[PlanBasis | None, str]:
     if name is None:
         known = ", ".join(reader.experiments) or "none"
-        raise UsageError(f"experiment: name the one to learn from; there are {known}")
+        raise UsageError(
+            f"experiment: name the one to learn from; there are {known}; or give the events "
+            "themselves, of which all users count"
+        )
     stored = reader.stored_experiment(name)
     metrics = [each.name for each in stored.experiment.metrics]
     if metric not in metrics:

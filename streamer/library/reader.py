@@ -120,12 +120,17 @@ class MetricReader(ABC):
         ctr_ratio      1                   1
         """
         query = query_of(self.settings, self._names, name, by, window, labels)
+        query = query.by_its_labels(self.settings.dimension_names)
         self._require_sums(query)
         if at is not None and epoch_ms(at) < self._counted().stream_ms:
             request = HistoryRequest(query, until_ms=epoch_ms(at), points=1)
             return self._read_history(request).as_metrics()
         found = self._readout(None if at is None else epoch_ms(at))
-        return _table(query, list(self._rows(found, query)))
+        rows = list(self._rows(found, query))
+        chosen = [row for row in rows if query.labels.items() <= _texts(row).items()]
+        if rows and not chosen:
+            raise UsageError(_without_rows(query, rows))
+        return _table(query, chosen)
 
     def history(
         self,
@@ -210,10 +215,10 @@ class MetricReader(ABC):
             if query.name not in (None, name) or not self._fits(query, labels, scopes[name]):
                 continue
             low, high = _interval(index, name, key, value)
-            own = {k: v for k, v in labels.items() if (k != _WINDOW and v != ALL) or k in query.by}
+            hidden = {_WINDOW, *self._dimensions.difference(query.by)}
             yield {
                 "metric": name,
-                **{k: v for k, v in own.items() if k not in self._dimensions or k in query.by},
+                **{label: text for label, text in labels.items() if label not in hidden},
                 "value": value,
                 "low": low,
                 "high": high,
@@ -236,9 +241,7 @@ class MetricReader(ABC):
             return False
         if scope == "total" and query.name is None:
             return False
-        if any((labels[d] == ALL) == (d in query.by) for d in self.settings.dimension_names):
-            return False
-        return query.labels.items() <= labels.items()
+        return all((labels[d] == ALL) != (d in query.by) for d in self.settings.dimension_names)
 
     def _support(
         self,
@@ -304,11 +307,30 @@ def _interval(
     value: float,
 ) -> tuple[float | None, float | None]:
     """Both ends, as the metric has them, or from its standard error."""
-    ends = [index.get((name_of(name, end), key)) for end in ("lower", "upper")]
-    if ends[0] is not None or ends[1] is not None:
-        return ends[0], ends[1]
+    low, high = (index.get((name_of(name, end), key)) for end in ("lower", "upper"))
+    if low is not None or high is not None:  # of 0 the lower end is a rounding error above it
+        return (
+            None if low is None else min(low, value),
+            None if high is None else max(high, value),
+        )
     error = index.get((f"{name}{_STDERR}", key))
     return (None, None) if error is None else (value - _Z * error, value + _Z * error)
+
+
+def _texts(row: Mapping[str, Cell]) -> dict[str, str]:
+    """The labels of a row."""
+    return {name: value for name, value in row.items() if isinstance(value, str)}
+
+
+def _without_rows(query: MetricQuery, rows: Sequence[Mapping[str, Cell]]) -> str:
+    """Why labels choose nothing."""
+    for name, value in query.labels.items():
+        there = sorted({_texts(row)[name] for row in rows if name in _texts(row)})
+        if value not in there:
+            known = ", ".join(there) or "none"
+            return f"no row has {name} = {value!r}: there are {known}"
+    chosen = ", ".join(f"{name} = {value}" for name, value in query.labels.items())
+    return f"no row has {chosen} together"
 
 
 def _table(query: MetricQuery, rows: Sequence[Mapping[str, Cell]]) -> Table:

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from streamer.errors import UsageError
 from streamer.metrics.catalogue import PREFIX
+from streamer.metrics.compared_metrics import known_names
 from streamer.settings.labels import OF_READINGS
 from streamer.settings.model import Settings
 from streamer.settings.names import nearest
@@ -28,6 +29,11 @@ class MetricQuery:
     window: str
     by: tuple[str, ...]
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def by_its_labels(self, dimensions: Sequence[str]) -> MetricQuery:
+        """The same by those dimensions, too, of which one value is asked for."""
+        by = tuple(name for name in dimensions if name in self.by or name in self.labels)
+        return replace(self, by=by)
 
 
 def query_of(
@@ -49,7 +55,7 @@ def query_of(
         chosen |= cutoff
     lengths = settings.windows.lengths_ms
     longest = max(lengths, key=lambda label: lengths[label])
-    window = longest if window is None else window
+    window = longest if window is None else str(window)
     _require("window", window, list(lengths))
     split = names_of(by)
     for dimension in split:
@@ -90,6 +96,25 @@ def _require(what: str, name: str, known: Iterable[str]) -> None:
         close = nearest(name, names)
         there = f"did you mean {close!r}?" if close else f"there are {', '.join(names) or 'none'}"
         raise UsageError(f"no {what} {name!r}: {there}")
+
+
+def compared_names(metrics: str | Sequence[str]) -> list[str]:
+    """The full names of metrics of experiments, by short ones, too.
+
+    >>> compared_names("ctr"), compared_names(["ndcg@10", "clicks_per_user"])
+    (['ctr_ratio'], ['ndcg_ratio@10', 'clicks_per_user'])
+    """
+    known = {name.partition("@")[0] for name in known_names()}
+    found = list[str]()
+    for text in names_of(metrics):
+        base, at, rest = text.removeprefix(PREFIX).partition("@")
+        name = next((base + suffix for suffix in _SUFFIXES if base + suffix in known), None)
+        if name is None:
+            close = nearest(base, known)
+            there = f"did you mean {close!r}?" if close else f"there are {', '.join(sorted(known))}"
+            raise UsageError(f"no metric {text!r} of experiments: {there}")
+        found.append(name + at + rest)
+    return found
 
 
 def epoch_ms(at: Time) -> int:

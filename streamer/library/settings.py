@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
-from streamer.errors import UsageError
+from streamer.errors import SettingsError, UsageError
 from streamer.settings.load import load, parse
 from streamer.settings.model import Settings
 from streamer.sources.files import Readable
 from streamer.sources.tables import ArrowTable
 
 SettingsLike: TypeAlias = str | Path | Mapping[str, Any] | Settings | None
-"""A settings file, the same as a mapping, or what these were read into; None: the defaults."""
+"""A settings file, TOML text of several lines, the same as a mapping, or what these were read into;
+None: the defaults."""
 Events: TypeAlias = Readable | Mapping[str, Any] | Sequence[str | Path | ArrowTable]
 """A path, a data frame or an iterable of mappings; several paths or data frames; or a single event
 as a mapping."""
@@ -26,7 +28,17 @@ def settings_of(given: SettingsLike) -> Settings:
         return given
     if isinstance(given, Mapping):
         return parse(given)
+    if isinstance(given, str) and "\n" in given:
+        return parse(_of_toml(given))
     return parse({}) if given is None else load(given, os.environ)
+
+
+def _of_toml(text: str) -> dict[str, Any]:
+    """Settings as TOML text; SettingsError where it is none."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"settings: a text of several lines, and not TOML: {error}") from None
 
 
 def sources_of(events: object) -> list[Any]:

@@ -87,6 +87,22 @@ class Table(Sequence[Mapping[str, Cell]]):
     def _row(self, at: int) -> dict[str, Cell]:
         return {name: values[at] for name, values in self._columns.items()}
 
+    def number(self, column: str = "value", **labels: str) -> float:
+        """The number in a column of the only row, or of the only one with these labels: for tests
+        and conditions. UsageError where there is none, or several.
+
+        >>> Table({"variant": ["A", "B"], "value": [0.25, 0.5]}).number(variant="B")
+        0.5
+        """
+        rows = [row for row in self if labels.items() <= row.items()]
+        if len(rows) != 1:
+            chosen = "".join(f", {name} = {value!r}" for name, value in labels.items())
+            raise UsageError(f"number({column!r}{chosen}): {len(rows)} rows, not one")
+        value = rows[0][column]
+        if not isinstance(value, int | float):
+            raise UsageError(f"number({column!r}): {value!r} is no number")
+        return value
+
     # For other libraries -------------------------------------------------------------------------
 
     def to_dicts(self) -> list[dict[str, Cell]]:

@@ -27,6 +27,7 @@ _QUOTED = re.compile(rb'"[^"]*"')
 csv.field_size_limit(limits.MAX_LINE_BYTES)  # 128 KB otherwise; rows have a bound of their own
 _is_number = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII).fullmatch
 """Whether a text is a number as JSON writes it: ``007`` and ``+1`` are none."""
+_is_whole = re.compile(r"-?(?:0|[1-9][0-9]*)\.0+", re.ASCII).fullmatch
 
 
 _is_datum = re.compile(
@@ -123,6 +124,8 @@ class CsvFile(LineFile):
     def _number(self, cell: str) -> msgspec.Raw | str:
         """A cell as a number, if it is one; between semicolons it may have a decimal comma."""
         text = cell.replace(",", ".") if self._has_commas else cell
+        if _is_whole(text):  # pandas writes integers so where one is missing
+            text = text.partition(".")[0]
         return msgspec.Raw(text.encode()) if _is_number(text) else cell
 
 

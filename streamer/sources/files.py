@@ -25,14 +25,14 @@ from streamer.sources.csv_rows import CsvFile, numeric_columns
 from streamer.sources.line_batch import LineBatch, merged
 from streamer.sources.lines import STDIN, LineFile
 from streamer.sources.parquet_rows import ParquetFile
-from streamer.sources.tables import ArrowTable, MemoryTable
+from streamer.sources.tables import ArrowTable, MemoryTable, SortedTables
 
 TABLE = "table"
 """What a table in memory is called."""
 _ENDINGS = re.compile(r"(\.(gz|zst|csv|tsv|parquet|ndjson|jsonl|json|txt|log|dat))+$")
 _JSON = (".ndjson", ".jsonl", ".json")
 
-Readable = str | Path | ArrowTable | Iterable[Mapping[str, Any]]
+Readable = str | Path | ArrowTable | Iterable[Mapping[str, Any]] | SortedTables
 """What a source reads: files by their paths, tables, and rows as mappings."""
 
 
@@ -50,11 +50,13 @@ def topic_of(path: str | Path) -> str:
 
 def opened(
     path: Readable, settings: Settings, columns: Sequence[str] = ()
-) -> LineFile | MemoryTable:
+) -> LineFile | MemoryTable | SortedTables:
     """A file of the format that its name ends with: ``.csv``, ``.tsv`` (also ``.gz`` and ``.zst``),
     ``.parquet``; else a table where its columns are named, or JSON; or a table in memory, called
     ``TABLE``. ``columns``: of a table without a header row; else those of its source. SourceError
     where it cannot be read."""
+    if isinstance(path, SortedTables):
+        return path
     if not isinstance(path, str | Path):
         return MemoryTable(path, TABLE)
     if str(path).endswith(".parquet"):
@@ -74,6 +76,17 @@ def _source_of(path: str | Path, settings: Settings) -> Source | None:
         if any(re.match(t, topic) if is_pattern(t) else t == topic for t in source.topics):
             return source
     return sources[0] if len(sources) == 1 else None
+
+
+def sorted_tables(tables: Sequence[Readable], settings: Settings) -> SortedTables:
+    """Tables in memory as one log, in the order of event times."""
+    stamper = line_stamper(settings, TABLE)
+    found = [
+        MemoryTable(table, TABLE)
+        for table in tables
+        if not isinstance(table, str | Path | SortedTables)
+    ]
+    return SortedTables(found, TABLE, stamper.times)
 
 
 class FileSource:
@@ -112,7 +125,7 @@ class FileSource:
         logs = list(map(self._stamped, self.files))
         yield from logs[0] if len(logs) == 1 else merged(logs)
 
-    def _stamped(self, file: LineFile | MemoryTable) -> Iterator[LineBatch]:
+    def _stamped(self, file: LineFile | MemoryTable | SortedTables) -> Iterator[LineBatch]:
         names = tuple(self._settings.logs)
         stamper = line_stamper(self._settings, topic_of(file.path))
         for raws in file:

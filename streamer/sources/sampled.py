@@ -3,7 +3,9 @@ spread over the files, from which settings are guessed."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
 from streamer.errors import SourceError
@@ -62,8 +64,25 @@ def _columns_of(path: Readable, settings: Settings) -> tuple[str, ...]:
     return () if first.lstrip().startswith((b"{", b"[")) else columns_of(path)
 
 
+def _all_over(batches: Iterable[list[bytes]]) -> Iterator[bytes]:
+    """The first rows of a table, and as many drawn from all others, in their order."""
+    half = limits.DISCOVERED_RECORDS // 2
+    lines = (line for batch in batches for line in batch)
+    yield from islice(lines, half)
+    dice, drawn = random.Random(0), list[tuple[int, bytes]]()
+    for place, line in enumerate(lines):
+        if place < half:
+            drawn.append((place, line))
+        elif (at := dice.randrange(place + 1)) < half:
+            drawn[at] = place, line
+    yield from (line for _, line in sorted(drawn))
+
+
 def _spread(path: Readable, settings: Settings, columns: Sequence[str]) -> Iterator[bytes]:
     """The first lines, and some of those behind them."""
+    if not isinstance(path, str | Path):
+        yield from _all_over(opened(path, settings))
+        return
     half, count = limits.DISCOVERED_RECORDS // 2, 0
     for lines in opened(path, settings, columns):
         for line in lines:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from typing import Any, Protocol, runtime_checkable
 
 import msgspec
+import numpy as np
 
 from streamer._core import TableRows
+from streamer.encoding.arrays import I64
 from streamer.errors import SourceError
 from streamer.settings import limits
 
@@ -51,16 +53,28 @@ class MemoryTable:
         rest: Iterator[Any] = iter(rows)
         while some := list(islice(rest, _ROWS)):
             try:
-                lines = _encoder.encode_lines(some).split(b"\n")[:-1]
+                lines = _encoder.encode_lines([_whole(row) for row in some]).split(b"\n")[:-1]
             except _EncodingErrors:
                 lines = [_line(row) for row in some]
             yield [line[: limits.MAX_LINE_BYTES] for line in lines]
 
 
+def _whole(row: Any) -> Any:
+    """A row whose whole floats are integers, as those of a table are: pandas makes floats of a
+    column of integers where a value is missing.
+
+    >>> _whole({"position": 3.0, "score": 0.5})
+    {'position': 3, 'score': 0.5}
+    """
+    if not isinstance(row, Mapping):
+        return row
+    return {k: int(v) if type(v) is float and v.is_integer() else v for k, v in row.items()}
+
+
 def _line(row: object) -> bytes:
     """A row as JSON; of one that has none a text, which is no event."""
     try:
-        return _encoder.encode(row)
+        return _encoder.encode(_whole(row))
     except _EncodingErrors:
         return msgspec.json.encode(repr(row))
 
@@ -75,6 +89,34 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "isoformat"):
         return value.isoformat()
     raise TypeError(f"values of type {type(value).__name__} are not written")
+
+
+class SortedTables:
+    """Tables in memory as one log, in the order of event times: a table has none of its own, and
+    clicks behind all impressions would be late. All lines are held. A row without a time keeps its
+    place behind the row before."""
+
+    total_bytes: int | None = None
+    read_bytes = 0
+    is_live = False
+
+    def __init__(
+        self, tables: Sequence[MemoryTable], name: str, times: Callable[[list[bytes]], I64]
+    ) -> None:
+        """``times``: the time of each line (epoch ms), -1 of one that has none."""
+        self.path = name
+        self._tables, self._times = tables, times
+
+    def __iter__(self) -> Iterator[list[bytes]]:
+        lines, times = list[bytes](), [np.zeros(0, np.int64)]
+        for some in chain.from_iterable(self._tables):
+            lines += some
+            times.append(self._times(some))
+        at_ms = np.concatenate(times)
+        known = np.maximum.accumulate(np.where(at_ms >= 0, np.arange(len(at_ms)), 0))
+        order = np.argsort(at_ms[known], kind="stable").tolist()
+        for first in range(0, len(order), _ROWS):
+            yield [lines[place] for place in order[first : first + _ROWS]]
 
 
 _encoder = msgspec.json.Encoder(enc_hook=_plain, decimal_format="number")

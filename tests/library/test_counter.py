@@ -7,6 +7,8 @@ import random
 from pathlib import Path
 from typing import Any, cast
 
+import pandas
+import polars
 import pytest
 
 import streamer
@@ -15,6 +17,7 @@ from streamer.errors import CodecError, SourceError
 from streamer.metrics.catalogue import PREFIX
 from streamer.settings.load import parse
 from streamer.sources import open_bandit
+from streamer.sources.csv_rows import CsvFile
 from streamer.sources.replay import Replay
 from tests.oracle.random_log import random_log
 from tests.support.agreement import DOCUMENTS
@@ -226,3 +229,127 @@ def test_what_there_is_not_is_an_error(call: Any, message: str) -> None:
 def test_a_missing_file_is_an_error() -> None:
     with pytest.raises(SourceError, match=r"No such file or directory; at nowhere\.csv"):
         streamer.read("nowhere.csv")
+
+
+# What a newcomer does -----------------------------------------------------------------------------
+
+
+def shop(rows: int = 4000, seed: int = 7) -> list[dict[str, Any]]:
+    """Foreign events of three kinds in the order of time, of which purchases are rare."""
+    dice, found = random.Random(seed), list[dict[str, Any]]()
+    for i in range(rows):
+        at = f"2026-03-01T{i // 400:02d}:{i % 400 // 7:02d}:{i % 7 * 8:02d}"
+        about = {"event_time": at, "uid": dice.randrange(500), "sku": dice.randrange(40)}
+        bucket = {"bucket": "ctrl" if about["uid"] % 2 else "test"}  # type: ignore[operator]
+        found.append({"event_name": "view_item", **about, **bucket, "slot": 1 + i % 5})
+        if i % 10 == 0:
+            found.append({"event_name": "select_item", **about, **bucket})
+        if i % 200 == 0:
+            found.append({"event_name": "purchase", **about, **bucket, "price": 9.5})
+    return found
+
+
+SHOP = shop()
+
+
+def test_rows_of_a_frame_may_be_in_any_order() -> None:
+    expected = streamer.read(SHOP)
+    assert expected.metrics("ctr").number() == pytest.approx(0.1)
+    kinds = ("view_item", "select_item", "purchase")
+    by_kind = [row for kind in kinds for row in SHOP if row["event_name"] == kind]
+    shuffled = random.Random(1).sample(SHOP, len(SHOP))
+    for rows in (by_kind, SHOP[::-1], shuffled):
+        for frame in (rows, polars.DataFrame(rows), pandas.DataFrame(rows)):
+            log = streamer.read(frame)
+            topics = log.what_was_read.topics
+            assert (topics["late"], topics["rejected"]) == ([0], [0])
+            assert log.metrics("ctr", by="variant")["value"] == pytest.approx(
+                expected.metrics("ctr", by="variant")["value"]
+            )
+
+
+def test_late_rows_of_a_log_are_found() -> None:
+    counter = streamer.Counter()
+    event = {"type": "impression", "user_id": "u", "item_id": "a"}
+    counter.add([{**event, "ts": START_MS - 60_000 * i} for i in range(500)])
+    (finding,) = counter.what_was_read.findings
+    assert finding.startswith("439 of 500 events of impressions are late")
+
+
+def test_floats_that_are_whole_are_positions() -> None:
+    frame = pandas.DataFrame(SHOP)
+    assert frame["slot"].dtype == float
+    tables = [frame, frame.to_dict("records"), polars.DataFrame(SHOP)]
+    rows = [streamer.read(table).metrics("ctr_position_ratio").to_dicts() for table in tables]
+    assert len(rows[0]) == 5
+    assert rows[0] == rows[1] == rows[2]
+
+
+def test_whole_floats_of_csv_are_integers(tmp_path: Path) -> None:
+    (tmp_path / "shop.csv").write_text("slot,sku,price\n1.0,7.0,9.50\n-2.00,,1e3\n")
+    (lines,) = CsvFile(tmp_path / "shop.csv", {"slot", "price"})
+    assert lines == [b'{"slot":1,"sku":"7.0","price":9.50}', b'{"slot":-2,"price":1e3}']
+
+
+def test_a_mapping_that_reads_nothing_completes_the_guess() -> None:
+    log = streamer.read(SHOP, {"windows": {"lengths": ["8d"]}})
+    assert log.settings.windows.lengths == ("8d",)
+    assert log.metrics("window_impressions").number() == 4000
+    assert log.proposal is not None
+    again = streamer.read(SHOP, log.proposal.toml)
+    assert again.metrics().to_dicts() == log.metrics().to_dicts()
+
+
+def test_arms_that_no_event_has_are_an_error() -> None:
+    log = streamer.read(SHOP)
+    with pytest.raises(streamer.UsageError, match=r"variant = 'treat': there are ctrl, test"):
+        log.compare("variant", control="ctrl", treatment="treat", metrics="ctr")
+    assert log.compare("variant", control="ctrl", treatment="test", metrics="ctr").users
+
+
+def test_no_events_are_said_to_be_none(tmp_path: Path) -> None:
+    (tmp_path / "empty.csv").write_text("event_name,uid\n")
+    sources: list[Any] = [[], pandas.DataFrame({"a": []}), iter([]), tmp_path / "empty.csv"]
+    for source in sources:
+        with pytest.raises(streamer.SourceError, match="there are no events"):
+            streamer.read(source)
+    counter = streamer.Counter()
+    assert len(counter.metrics()) == len(counter.history("ctr")) == 0
+    assert "No data" in counter.history("ctr").plot().svg
+    with pytest.raises(streamer.UsageError, match="no event was counted"):
+        counter.explain("ctr", by="variant")
+
+
+def test_a_window_that_is_shorter_than_the_log_is_found() -> None:
+    log = streamer.read(SHOP, {"windows": {"lengths": ["5m"]}})
+    assert any("the longest window, 5m, covers the last" in x for x in log.what_was_read.findings)
+    assert "2026-03-01 00:00 to 2026-03-01 09:" in repr(log)
+    assert streamer.read(SHOP).what_was_read.findings == []
+
+
+def test_labels_that_choose_nothing_are_an_error() -> None:
+    log = streamer.read(SHOP)
+    with pytest.raises(streamer.UsageError, match="no row has variant = 'B': there are ctrl,"):
+        log.metrics("ctr", variant="B")
+    assert log.metrics("ctr", variant="test").number() > 0
+    with pytest.raises(streamer.UsageError, match="2 rows, not one"):
+        log.metrics("ctr", by="variant").number()
+
+
+def test_points_within_which_the_log_begins_or_ends_are_partial() -> None:
+    log = streamer.read(SHOP, {"windows": {"lengths": ["30h"]}})
+    partial = log.history("window_impressions")["is_partial"]
+    assert partial[0] is False or partial[0] is True
+    assert partial[-1] is True
+    assert not any(partial[1:-1])
+
+
+def test_a_state_has_its_settings_and_counts_of_rejects() -> None:
+    counter = streamer.Counter({"windows": {"lengths": ["5m"]}})
+    event = {"type": "impression", "user_id": "u", "item_id": "a", "ts": START_MS}
+    rows: list[dict[str, Any]] = [event, {**event, "ts": "never"}, {"odd": 1}]
+    counter.add(rows)
+    again = streamer.Counter.from_state(counter.state())
+    assert again.settings == counter.settings
+    assert again.rejected.reasons == counter.rejected.reasons == {"ts": 1, "type": 1}
+    assert again.what_was_read.topics.to_dicts() == counter.what_was_read.topics.to_dicts()

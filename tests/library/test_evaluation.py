@@ -40,8 +40,9 @@ def random_log(seed: int) -> tuple[Rows, Rows]:
     shown: Rows = []
     clicked: Rows = []
     for user in range(dice.randint(2, 30)):
+        label = dice.choice(["A", "B", None]) if user else "A"
         for request in range(dice.randint(1, 3)):
-            label = dice.choice(["A", "B", None])
+            label = dice.choice(["A", "B", None]) if has_request else label
             for _ in range(dice.randint(1, rows)):
                 row = {"user_id": user, "item_id": f"i{dice.randint(0, items)}", "arm": label}
                 row |= {"request_id": str(request)} if has_request else {}
@@ -395,6 +396,22 @@ def test_tables_that_are_refused(
     asked = ["gauc"] if "score" in said else ["mrr"]
     with pytest.raises(SourceError, match=said):
         evaluate(pa.table(shown or SHOWN), pa.table(clicked or CLICKED), asked)
+
+
+def test_models_that_are_stacked_have_lists_of_their_own() -> None:
+    shown = {
+        "user_id": [1] * 4 + [2] * 4,
+        "item_id": [1, 2, 3, 4] * 2,
+        "model": ["A", "A", "B", "B"] * 2,
+        "score": [0.9, 0.8, 0.9, 0.8] * 2,
+    }
+    clicked = pa.table({"user_id": [1, 2], "item_id": [4, 4]})
+    with pytest.raises(SourceError, match="a list has the values 'A' and 'B' of 'model'"):
+        evaluate(pa.table(shown), clicked, ["hit@2"], by="model")
+    columns = {"request_id": "model"}
+    found = evaluate(pa.table(shown), clicked, ["hit@2", "mrr"], by="model", columns=columns)
+    assert [row["value"] for row in found if row["model"] == "B"] == [1.0, 0.5]
+    assert [row["value"] for row in found if row["model"] == "A"] == [0.0, 0.0]
 
 
 def test_no_value_of_by_may_stand_for_all_lists() -> None:

@@ -195,7 +195,7 @@ impl ShownLists {
         Ok(columns)
     }
 
-    /// The number of a list, which is of the segment of its first row.
+    /// The number of a list, all of whose rows are of one segment.
     fn list_of(
         &mut self,
         user: u64,
@@ -216,8 +216,28 @@ impl ShownLists {
                 let segment = self.segment_of(labels.iter().map(|codes| codes[row]).collect())?;
                 self.segment.push(segment);
             }
+        } else if !labels.is_empty() {
+            self.require_segment(list, row, labels)?;
         }
         Ok(list)
+    }
+
+    /// An error where a row has other labels than the list that it belongs to: two models that are
+    /// stacked in one table would be one list.
+    fn require_segment(&self, list: u32, row: usize, labels: &[Vec<u32>]) -> Result<(), String> {
+        let segment = &self.segments[self.segment[list as usize] as usize];
+        for (place, (code, codes)) in segment.iter().zip(labels).enumerate() {
+            if *code != codes[row] {
+                let (name, texts) = (&self.columns.by[place], &self.labels[place].texts);
+                let (one, two) = (&texts[*code as usize], &texts[codes[row] as usize]);
+                return Err(format!(
+                    "{TABLE}: a list has the values '{one}' and '{two}' of '{name}', and belongs to one: \
+                     if each value has lists of its own, let '{name}' tell them apart, by \
+                     columns={{\"request_id\": \"{name}\"}}; else leave it out of by"
+                ));
+            }
+        }
+        Ok(())
     }
 
     fn segment_of(&mut self, codes: Vec<u32>) -> Result<u32, String> {

@@ -60,6 +60,16 @@ impl LineStamper {
         });
         (logs.into_pyarray(py), record_ms.into_pyarray(py))
     }
+
+    /// The time of the latest event of each line (epoch ms), -1 of one that has none; the clock stays.
+    fn times<'py>(&mut self, py: Python<'py>, lines: Vec<PyBackedBytes>) -> Array<'py, i64> {
+        let stamping = &mut self.stamping;
+        let times: Vec<i64> = py.detach(|| {
+            let times = lines.iter().map(|line| stamping.log_and_time(line).1);
+            times.map(|ms| ms.unwrap_or(-1)).collect()
+        });
+        times.into_pyarray(py)
+    }
 }
 
 /// Why a line belongs to no log.
