@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 PLACES = {
     "docker-compose.yml": r"image: streamer:(\S+)",
     "Dockerfile": r"ARG VERSION=(\S+)",
-    "deploy/kustomization.yaml": r"newTag: (\S+)",
+    "deploy/streamer/Chart.yaml": r"(?mi)^(?:app)?version: \"?([\d.]+)\"?",
     "docs/how-to/kubernetes.md": r"/streamer:(\d\S+)",
     "docs/index.md": r"version (\d+\.\d+\.\d+)",
     "README.md": r"version (\d+\.\d+\.\d+)",

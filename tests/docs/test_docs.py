@@ -332,7 +332,7 @@ def test_the_docs_are_short() -> None:
     pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
     texts = [page.read_text(encoding="utf-8") for page in pages]
     written = [text for text in texts if "<!-- Written by" not in text[:200]]
-    assert len(re.findall(r"[^\s|]*\w[^\s|]*", " ".join(written))) <= 24_000
+    assert len(re.findall(r"[^\s|]*\w[^\s|]*", " ".join(written))) <= 25_000
 
 
 def test_the_picture_of_the_rooms_is_that_of_the_imports() -> None:

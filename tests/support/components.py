@@ -19,22 +19,30 @@ SECONDS = 1200.0
 """Longest time that apt may take."""
 
 
+def where(program: str) -> str | None:
+    """The path of a program: on PATH, or beside the Python of the tests."""
+    beside = os.path.dirname(sys.executable)
+    return shutil.which(program) or shutil.which(program, path=beside)
+
+
 @dataclass(frozen=True)
 class Component:
-    """Something that tests need. Of each tuple of ``programs`` one has to be on PATH: distributions
-    differ in names. ``packages``: Debian's."""
+    """Something that tests need. Of each tuple of ``programs`` one has to be there: distributions
+    differ in names. ``packages``: Debian's; ``module``: what Go installs, where Debian has none."""
 
     programs: tuple[tuple[str, ...], ...]
-    packages: tuple[str, ...]
+    packages: tuple[str, ...] = ()
+    module: str = ""
 
     @property
     def is_there(self) -> bool:
-        return all(any(map(shutil.which, names)) for names in self.programs)
+        return all(any(map(where, names)) for names in self.programs)
 
     @property
     def way(self) -> str:
         """How to get it."""
-        return f"apt install {' '.join(self.packages)}"
+        words = ("go", self.module) if self.module else ("apt", *self.packages)
+        return f"{words[0]} install {' '.join(words[1:])}"
 
 
 COMPONENTS = {
@@ -46,6 +54,7 @@ COMPONENTS = {
     ),
     "Chromium": Component((("chromium",), ("chromedriver",)), ("chromium", "chromium-driver")),
     "wget": Component((("wget",),), ("wget",)),
+    "Helm": Component((("helm",),), module="helm.sh/helm/v3/cmd/helm@v3.22.0"),
 }
 SKIPPED = "not run without "
 """How the reason of a skip begins."""
@@ -95,9 +104,24 @@ def _run(command: Sequence[str]) -> str | None:
     return lines[-1] if done.returncode else None
 
 
+def _install_by_go(name: str, component: Component) -> None:
+    """Compile it beside the Python of the tests, where there is Go."""
+    go = shutil.which("go")
+    if go is None:
+        print(f"tests: no {name}, and no Go to compile it: {component.way}")
+        return
+    print(f"tests: compiling {name} (a few minutes, once): {component.way}", flush=True)
+    os.environ["GOBIN"] = os.path.dirname(sys.executable)
+    problem = _run([go, "install", component.module])
+    if problem is not None:
+        print(f"tests: {name} could not be compiled: {problem}", flush=True)
+
+
 def install() -> None:
     """Install what is missing, where that is allowed."""
     missing = {name: c for name, c in COMPONENTS.items() if not c.is_there}
+    for name in [name for name, component in missing.items() if component.module]:
+        _install_by_go(name, missing.pop(name))
     if not missing:
         return
     apt = _apt()

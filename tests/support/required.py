@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import shutil
 
 import pytest
 
-from tests.support.components import COMPONENTS, SKIPPED, reason
+from tests.support.components import COMPONENTS, SKIPPED, reason, where
 
 
 def require(*names: str) -> None:
@@ -22,7 +21,7 @@ def require(*names: str) -> None:
 def program(component: str, *names: str) -> str:
     """The path of the first of these programs that is on PATH, after ``require(component)``."""
     require(component)
-    return next(path for name in names if (path := shutil.which(name)))
+    return next(path for name in names if (path := where(name)))
 
 
 def require_package(*names: str, extra: str) -> None:
