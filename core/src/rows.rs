@@ -3,7 +3,7 @@
 //! A row is an object of its columns that have a value. Structs and maps are objects, dictionaries
 //! and runs their values; times are texts of RFC 3339 in UTC (without an offset where the column has
 //! no time zone), durations of ISO 8601, decimals numbers, bytes texts where they are UTF-8 and base64
-//! else; a number that is not finite is null.
+//! else; a whole float is an integer, a number that is not finite null.
 
 mod columns;
 mod times;

@@ -73,7 +73,7 @@ def replayed(
         refused.add(dead.topic, dead.value, dead.reason)
 
     replay, sample = Replay(settings, on_dead=on_dead), ReadSample(settings)
-    own = change(source, settings) if change else looked_at(source, sample, settings)
+    own = change(source, settings) if change else looked_at(source, sample)
     feed(replay, source, own)
     for missing in () if change else missing_arms(settings, sample):
         print(f"streamer: {missing}", file=sys.stderr)

@@ -95,7 +95,7 @@ def _read(files: Sequence[str], settings: Settings, samples: Sequence[SampledTop
             sample.add(log, record.value, decoded)
         return of_sample(settings, sample)
     sample = ReadSample(settings)
-    for _ in looked_at(FileSource(files, settings), sample, settings):
+    for _ in looked_at(FileSource(files, settings), sample):
         if sample.is_full:
             break
     return of_sample(settings, sample)

@@ -49,7 +49,7 @@ def main(args: argparse.Namespace) -> int:
                 write(dead)
 
         replay = Replay(settings, args.partitions, on_dead, args.hash_key)
-        feed(replay, source, looked_at(source, sample, settings))
+        feed(replay, source, looked_at(source, sample))
     with waiting("reading the windows"):
         result = replay.readout()
     read = of_readout(settings, result, sample)

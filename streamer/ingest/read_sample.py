@@ -7,11 +7,12 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
-from streamer._core import arms_said
+from streamer._core import RecordDecoder, arms_said
 from streamer.ingest.lookup import FieldsSeen, parsed
-from streamer.ingest.record import IGNORED
+from streamer.ingest.record import IGNORED, record_decoder
 from streamer.settings.event_fields import EXPOSURES
 from streamer.settings.experiments import Experiment
 from streamer.settings.model import Settings
@@ -138,6 +139,11 @@ class ReadSample:
         self._spans: dict[tuple[int, int], tuple[int, int]] = {}
         """(user or request, request) → times of its first and its last impression."""
         self._arms = {settings.says_arm(e): _Arm(settings, e) for e in settings.experiments}
+
+    @cached_property
+    def decoder(self) -> RecordDecoder:
+        """What decodes the records that are taken in."""
+        return record_decoder(self.settings)
 
     @property
     def is_full(self) -> bool:

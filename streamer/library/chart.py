@@ -196,9 +196,9 @@ def _runs(values: Sequence[float | None]) -> Iterator[list[tuple[int, float]]]:
 
 
 def _band(frame: _Frame, line: Line) -> Iterator[str]:
-    upper = dict(enumerate(line.upper))
     for run in _runs(line.lower):
-        above = [f"{frame.x(i)},{frame.y(upper[i] or low)}" for i, low in run]
+        ends = ((i, low, line.upper[i]) for i, low in run)
+        above = [f"{frame.x(i)},{frame.y(low if top is None else top)}" for i, low, top in ends]
         below = [f"{frame.x(i)},{frame.y(low)}" for i, low in reversed(run)]
         yield _element("polygon", "", {"points": " ".join([*above, *below])}, "band")
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -14,27 +13,26 @@ import msgspec
 from streamer.errors import CodecError, DamagedError, SourceError, UsageError
 from streamer.formatting import percent
 from streamer.ingest.discovery.proposal import Proposal, propose
-from streamer.ingest.discovery.shapes import FoundRecord, SampledTopic
+from streamer.ingest.discovery.shapes import SampledTopic
 from streamer.ingest.discovery.trying import tried
 from streamer.ingest.discovery.writing import toml_value
 from streamer.ingest.read_sample import ReadSample
-from streamer.ingest.record import of_texts
+from streamer.ingest.record import line_stamper, of_texts
 from streamer.library.background import run_apart
 from streamer.library.events_read import EventsRead, RejectedEvents
 from streamer.library.experiment import ExperimentReport
 from streamer.library.history import first_event_ms
 from streamer.library.reader import CountedEvents, MetricReader
 from streamer.library.selection import compared_names, time_of
-from streamer.library.settings import Events, SettingsLike, settings_of, sources_of
+from streamer.library.settings import Events, SettingsLike, is_whole, settings_of, sources_of
 from streamer.query.what_was_read import of_readout
-from streamer.settings import limits
 from streamer.settings.durations import DAY_MS, date_of
 from streamer.settings.experiments import Experiment, ExperimentMetric
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from streamer.settings.validation import validate
-from streamer.sources.files import FileSource, sorted_tables
-from streamer.sources.lines import STDIN
+from streamer.sources.files import TABLE, FileSource, opened, sorted_tables
+from streamer.sources.read_once import PeekedLines, is_read_once
 from streamer.sources.replay import Replay
 from streamer.sources.sampled import looked_at, sample_files
 from streamer.state.codec import body_of, framed
@@ -80,8 +78,9 @@ class Counter(MetricReader):
         self._sample = ReadSample(self.settings)
         self._replay = Replay(self.settings, on_dead=self._rejected.add)
         self._read: CountedEvents | None = None
-        self._again: Sequence[Any] | None = []
+        self._again: list[Any] | None = []
         """What all was counted of, if it can be read again."""
+        self._stamper = line_stamper(self.settings, TABLE)
 
     def add(self, events: Events) -> None:
         """Count events: a path or several, a table (anything with Arrow's PyCapsule interface), a
@@ -91,19 +90,25 @@ class Counter(MetricReader):
         are merged by time. A bad event is in ``rejected``, and the others count. SourceError where
         a file or a table cannot be read; then what was read before counts.
         """
-        self._add(sources_of(events))
+        sources = sources_of(events)
+        can_again = all(is_whole(each) and not is_read_once(each) for each in sources)
+        self._feed(sources, sources if can_again else None)
 
-    def _add(self, sources: Sequence[Any]) -> None:
-        if self._again is not None and all(map(_is_kept, sources)):
-            self._again = [*self._again, *sources]
-        else:
+    def _feed(self, sources: Sequence[Any], again: Sequence[Any] | None) -> None:
+        """Count sources. ``again``: what gives the same events a second time; None: nothing."""
+        if again is None or self._again is None:
             self._again = None
-        self._feed(sources)
-
-    def _feed(self, sources: Sequence[Any]) -> None:
+        else:
+            self._again.extend(again)
         self._read = None
-        source = FileSource(sources, self.settings, begin_ms=self._replay.last_ms)
-        for lines in looked_at(source, self._sample, self.settings):
+        is_table = len(sources) == 1 and not isinstance(sources[0], str | Path)
+        source = FileSource(
+            sources,
+            self.settings,
+            begin_ms=self._replay.last_ms,
+            stamper_of=(lambda _: self._stamper) if is_table else None,
+        )
+        for lines in looked_at(source, self._sample):
             self._replay.feed(lines)
 
     @property
@@ -115,7 +120,7 @@ class Counter(MetricReader):
     @property
     def what_was_read(self) -> EventsRead:
         """How many events of each topic and kind there were, and what about them is implausible."""
-        read = of_readout(self.settings, self._readout(), self._sample)
+        read = of_readout(self.settings, self._readout(self._counted()), self._sample)
         return EventsRead(read, self._rejected.of_no_topic, list(self._windows_note()))
 
     def _windows_note(self) -> Iterator[str]:
@@ -144,15 +149,16 @@ class Counter(MetricReader):
 
         ``metrics``: the first one decides; each is better if higher. ``split``: the planned shares
         of control and treatment, in any unit. UsageError where no event has an arm, where there is
-        no such metric, or where the events cannot be read again, as they came from an iterator, a
-        pipe or a state.
+        no such metric, or where the events cannot be read again: those of an iterator, a pipe or a
+        state, and mappings that were added.
         """
+        self._require_values(dimension, (control, treatment))
         if self._again is None:
             raise UsageError(
-                "compare() reads the events again, and some came from an iterator, a pipe or a "
-                "state: give a list or a file, or declare the experiment in [[experiments]]"
+                "compare() reads the events again, and those of iterators, pipes and states, and "
+                "mappings that were added, are not kept: give streamer.read() a list or a file, or "
+                "declare the experiment in [[experiments]]"
             )
-        self._require_values(dimension, (control, treatment))
         first_ms = first_event_ms(self._counted().views)
         experiment = Experiment(
             name=dimension,
@@ -165,7 +171,13 @@ class Counter(MetricReader):
         replaced = {"experiments": (experiment,), "alerts": ()}
         settings = msgspec.structs.replace(self.settings, **replaced)
         validate(settings)
-        return _counted(self._again, settings).experiment(dimension)
+        again = _counted(self._again, settings)
+        if again._replay.lines != self._replay.lines:
+            raise UsageError(
+                f"compare() reads the events again, and there are {again._replay.lines:,} now, of "
+                f"which {self._replay.lines:,} were counted: keep the events as they were"
+            )
+        return again.experiment(dimension)
 
     def _require_values(self, dimension: str, values: Sequence[str]) -> None:
         """UsageError where there is no such dimension, or no event with one of these values."""
@@ -295,40 +307,32 @@ def read(source: Events, settings: SettingsLike = None) -> Counter:
 
 def _counted(sources: Sequence[Any], settings: Settings) -> Counter:
     """A counter of these events. Tables that are not in the order of time are sorted."""
-    counter = Counter(settings)
-    counter._add(sources)
-    topics = counter.what_was_read.topics
-    are_tables = not any(isinstance(each, str | Path | Iterator) for each in sources)
-    if are_tables and any(topics["late"]):
+    counter, once = Counter(settings), any(map(is_read_once, sources))
+    counter._feed(sources, None if once else sources)
+    are_logs = any(isinstance(each, str | Path | PeekedLines) for each in sources)
+    if not once and not are_logs and any(counter.what_was_read.topics["late"]):
         counter = Counter(settings)
-        counter._feed([sorted_tables(sources, counter.settings)])
-        counter._again = sources
+        counter._feed([sorted_tables(sources, counter.settings)], sources)
     return counter
 
 
 def guessed(sources: Sequence[Any]) -> tuple[list[Any], Proposal]:
-    """The sources, of which iterators have not lost what was looked at, and settings that read
-    them. SourceError where there are no events, SettingsError where there are no such settings."""
-    held, samples = _sampled(sources)
-    return held, _proposal(samples)
+    """The sources, of which those that are read once have not lost what was looked at, and settings
+    that read them. SourceError where there are no events, SettingsError where there are no such
+    settings."""
+    kept, samples = _sampled(sources)
+    return kept, _proposal(samples)
 
 
 def _sampled(sources: Sequence[Any]) -> tuple[list[Any], list[SampledTopic]]:
     """The sources, and some of their events; SourceError where there are none."""
-    held, samples = list[Any](), list[SampledTopic]()
-    for source in sources:
-        if isinstance(source, Iterator):
-            events: Iterator[Any] = source  # pyright: ignore[reportUnknownVariableType]
-            first, whole = _peeked(events)
-            held.append(whole)
-            samples += sample_files([first], Settings())
-        else:
-            held.append(source)
-            samples += sample_files([source], Settings())
+    none = Settings()
+    kept = [PeekedLines(opened(s, none)) if is_read_once(s) else s for s in sources]
+    samples = sample_files(kept, none)
     if not any(sample.records for sample in samples):
         named = ", ".join(str(each) for each in sources if isinstance(each, str | Path))
         raise SourceError(f"there are no events{f'; at {named}' if named else ': 0 rows'}")
-    return held, _together(samples)
+    return kept, samples
 
 
 def _proposal(samples: Sequence[SampledTopic]) -> Proposal:
@@ -346,25 +350,3 @@ def _completed(proposal: Proposal, more: Mapping[str, Any]) -> Proposal:
         lines = (f"{key} = {toml_value(value)}" for key, value in more.items())
         toml = "\n".join([*lines, "", proposal.toml])
     return replace(proposal, toml=toml, settings=parse(document))
-
-
-def _peeked(events: Iterator[Any]) -> tuple[Any, Iterator[Any]]:
-    """The first events, and all of them."""
-    first = list(islice(events, limits.DISCOVERED_RECORDS))
-    return first, chain(first, events)
-
-
-def _together(samples: Iterable[SampledTopic]) -> list[SampledTopic]:
-    """One sample for each topic."""
-    found: dict[str, list[FoundRecord]] = {}
-    columns: dict[str, tuple[str, ...]] = {}
-    for sample in samples:
-        found.setdefault(sample.topic, []).extend(sample.records)
-        columns.setdefault(sample.topic, sample.columns)
-    return [SampledTopic(topic, some, columns=columns[topic]) for topic, some in found.items()]
-
-
-def _is_kept(source: Any) -> bool:
-    """Whether a source gives the same events a second time."""
-    is_pipe = isinstance(source, str) and source == STDIN
-    return not is_pipe and not isinstance(source, Iterator)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property
 from math import nan, sqrt
 from typing import Any, Literal
 
@@ -18,6 +18,7 @@ from streamer.encoding.segments import ALL
 from streamer.errors import SourceError, UsageError
 from streamer.formatting import counted
 from streamer.ingest.hash_key import FIXED_KEY
+from streamer.library.selection import Names, names_of
 from streamer.library.table import Cell, Table
 from streamer.metrics.coverage import covered
 from streamer.metrics.diversity import difference_of_lists, gini, mean_surprise
@@ -27,12 +28,13 @@ from streamer.metrics.slates import UNIT, core_tables
 from streamer.settings import limits
 from streamer.settings.model import Settings
 from streamer.sources.tables import ArrowTable
-from streamer.stats.distributions import t_quantile
+from streamer.stats.distributions import interval_of_mean
 
 OF_COLUMNS = ("user_id", "item_id", "request_id", "position", "score", "grade")
 """The columns that tables have, by the names that ``columns`` maps."""
-_RESERVED = ("k", "over", "convention")
+_LABELS = ("k", "over", "convention")
 _OF_VALUES = ("value", "low", "high", "stderr", "support", "users")
+_RESERVED = ("metric", *_LABELS, *_OF_VALUES)
 _MARGIN = Settings().metrics.margin
 
 
@@ -80,7 +82,7 @@ class Evaluation(Table):
         self.impressions, self.lists, self.users, self.clicks, self.clicks_without_list = sizes
         self._rows = tuple(rows)
         self._asked = dict(zip(asked, self._rows, strict=False))
-        labels = [*by, *(name for name in _RESERVED if any(name in row.labels for row in rows))]
+        labels = [*by, *(name for name in _LABELS if any(name in row.labels for row in rows))]
         columns: dict[str, list[Cell]] = {"metric": [row.metric for row in rows]}
         columns |= {name: [row.labels.get(name) for row in rows] for name in labels}
         columns |= {name: [getattr(row, name) for row in rows] for name in _OF_VALUES}
@@ -98,9 +100,9 @@ class Evaluation(Table):
 def evaluate(
     impressions: ArrowTable,
     clicks: ArrowTable,
-    metrics: Sequence[str] = ("ndcg@10", "map@10", "recall@10", "hit@10", "mrr"),
+    metrics: str | Sequence[str] = ("ndcg@10", "map@10", "recall@10", "hit@10", "mrr"),
     *,
-    by: str | Sequence[str] = (),
+    by: Names = None,
     over: Literal["engaged", "all"] = "engaged",
     relevant: Literal["all", "shown"] = "all",
     columns: Mapping[str, str | None] | None = None,
@@ -145,8 +147,8 @@ def evaluate(
     >>> streamer.evaluate(shown, clicked, ["mrr", "recall@2"])["value"]
     [0.75, 0.75]
     """
-    asked = _asked(metrics, over)
-    labels = [by] if isinstance(by, str) else list(by)
+    asked = _asked(names_of(metrics), over)
+    labels = names_of(by)
     _check(labels, relevant, catalog_size, confidence)
     spec = _spec(asked, labels, columns or {}, relevant == "all")
     core = _read(spec, impressions, clicks)
@@ -162,14 +164,12 @@ evaluate.__doc__ = (evaluate.__doc__ or "").replace(
 )
 
 
-def _asked(metrics: Sequence[str], over: str) -> list[EvaluatedMetric]:
-    if isinstance(metrics, str):
-        metrics = [metrics]
+def _asked(metrics: list[str], over: str) -> list[EvaluatedMetric]:
     if not metrics:
         raise UsageError("metrics: none is named: name one, as 'ndcg@10'")
     if over not in ("engaged", "all"):
         raise UsageError(f"over = {over!r}: 'engaged' or 'all'")
-    twice = sorted({name for name in metrics if list(metrics).count(name) > 1})
+    twice = sorted({name for name in metrics if metrics.count(name) > 1})
     if twice:
         raise UsageError(f"metrics: {', '.join(twice)}: name each once")
     return [parse_metric(name, over) for name in metrics]
@@ -197,7 +197,7 @@ def _read(spec: dict[str, Any], impressions: ArrowTable, clicks: ArrowTable) -> 
             )
     try:
         core = Evaluator(json.dumps(spec).encode(), impressions, clicks)
-    except (TypeError, ValueError) as error:
+    except Exception as error:  # whatever the tables' own libraries raise
         raise SourceError("; ".join(map(str, error.args))) from error
     _check_sizes(core)
     return core
@@ -316,11 +316,6 @@ def _mean_spec(metric: EvaluatedMetric) -> dict[str, Any]:
 # Reading sums ---------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=1024)
-def _quantile(two_sided: float, df: int) -> float:
-    return t_quantile(two_sided, df)
-
-
 @dataclass(frozen=True)
 class _Reader:
     """Makes values of the core's sums; ``alpha``: 1 - confidence; ``gains``: of the clicks."""
@@ -364,12 +359,11 @@ class _Reader:
             return EvaluatedValue(metric.name, labels, value, None, None, None, n, users)
         spread = n * n * squares - 2 * n * total * products + total * total * sizes
         stderr = sqrt(spread * users / ((users - 1) * n**4)) / UNIT
-        reach = stderr * _quantile(self.alpha, users - 1)
-        least, most = metric.bounds(self.gains, _MARGIN)
-        low, high = max(least, value - reach), min(most, value + reach)
+        ends = metric.bounds(self.gains, _MARGIN)
+        low, high = interval_of_mean(value, stderr, users - 1, ends, self.alpha)
         return EvaluatedValue(metric.name, labels, value, low, high, stderr, n, users)
 
-    @property
+    @cached_property
     def _places(self) -> ItemCounts:
         return ItemCounts((), ((),), _cutoffs(self.asked) or (), ())
 
@@ -377,9 +371,16 @@ class _Reader:
         items, counts, every = self.sums[segment][1]
         return ItemTable(items, counts.reshape(-1, len(every)), every)
 
+    @cached_property
+    def _every_item(self) -> ItemTable:
+        return self._table(0)
+
+    @cached_property
+    def _size(self) -> float:
+        return float(self.catalog_size or self._every_item.distinct(SHOWN))
+
     def _of_items(self, metric: EvaluatedMetric, table: ItemTable) -> float | None:
-        places, known = self._places, self._table(0)
-        size = float(self.catalog_size or known.distinct(SHOWN))
+        places, known, size = self._places, self._every_item, self._size
         if metric.name == "catalog_coverage_ratio":
             return covered(table, places.top(metric.k) if metric.k else SHOWN, size)
         if metric.name == "exposure_gini":

@@ -71,16 +71,29 @@ class MetricHistory(Table):
         notebook shows it; ``save`` writes it as SVG."""
         return chart_of(self._title, self._form, self._by, self._history, self._partial)
 
-    def as_metrics(self) -> Table:
+    def latest(self) -> dict[frozenset[tuple[str, str]], float | None]:
+        """Labels → the value of the last point."""
+        return {
+            frozenset(_own(line.labels, self._by).items()): line.values[-1]
+            for line in self._history.lines
+            if line.values
+        }
+
+    def as_metrics(self, counts: Mapping[frozenset[tuple[str, str]], float | None]) -> Table:
         """The last point of each line, as rows of metrics, with ``start`` and ``end`` of what they
-        cover."""
+        cover. ``counts``: by some of the labels, what the denominator is."""
         rows = [row for row in self if row["value"] is not None]
         names = [name for name in self.columns if name not in ("time", "is_partial")]
+
+        def support(row: Mapping[str, Cell]) -> float | None:
+            return next((n for of, n in counts.items() if of <= {*row.items()}), None)
+
         end = time_of(self._history.starts_ms[-1] + self._history.step_ms)
         return Table(
             {
                 "metric": [self.metric] * len(rows),
                 **{name: [row[name] for row in rows] for name in names},
+                "support": [support(row) for row in rows],
                 "start": [row["time"] for row in rows],
                 "end": [end] * len(rows),
             }
@@ -188,12 +201,15 @@ def _ending(
 ) -> list[Wanted] | None:
     """So many windows, one before the other, of which the first ends at a time. They are of whole
     panes: of the shortest that are still kept, if possible of such as a window has a whole number
-    of. None where none are kept. ``times_ms``: the end, and the latest event."""
+    of. An end within a pane is that of the pane before, but of the latest pane its own. None where
+    none are kept. ``times_ms``: the end, and the latest event."""
     until_ms, stream_ms = times_ms
     length_ms = settings.windows.lengths_ms[wanted.window]
     rings = sorted(rings_of(settings), key=lambda r: (length_ms % r.pane_ms != 0, r.pane_ms))
     for ring in (ring for ring in rings if ring.pane_ms <= length_ms):
-        end_ms = -(-until_ms // ring.pane_ms) * ring.pane_ms
+        end_ms = until_ms // ring.pane_ms * ring.pane_ms
+        if until_ms > stream_ms:
+            end_ms = -(-until_ms // ring.pane_ms) * ring.pane_ms
         each_ms = max(1, round(length_ms / ring.pane_ms)) * ring.pane_ms
         found = [
             replace(wanted, window=ring.label, from_ms=end - each_ms, until_ms=end, points=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from types import TracebackType
 from typing import NoReturn
 
@@ -27,15 +28,16 @@ class LiveMetrics(MetricReader):
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self._loop = BackgroundLoop()
         self._store = RedisStore(settings.redis)
         self._reader = Reader(self._store, contents_of(settings, self._catalogue))
         self._last: tuple[int, CountedEvents] | None = None
+        self._closing = threading.Lock()
+        self._loop = BackgroundLoop()  # at last: its thread would outlive an error
 
     @property
     def what_was_read(self) -> EventsRead:
         """How many events of each topic the workers have read, and what is implausible."""
-        return EventsRead(of_counters(self.settings, self._readout()))
+        return EventsRead(of_counters(self.settings, self._readout(self._counted())))
 
     def compare(self, *_: object, **__: object) -> NoReturn:
         """Not possible: UsageError. Users are counted by arm from the event on, so an experiment
@@ -47,9 +49,12 @@ class LiveMetrics(MetricReader):
 
     def close(self) -> None:
         """Close the connection; a second call does nothing."""
-        if self._loop.is_open:
-            self._loop.run(self._store.close())
-            self._loop.close()
+        with self._closing:
+            try:
+                if self._loop.is_open:
+                    self._loop.run(self._store.close())
+            finally:
+                self._loop.close()
 
     def __enter__(self) -> LiveMetrics:
         return self
@@ -78,9 +83,9 @@ class LiveMetrics(MetricReader):
             self._last = reader.updates, CountedEvents(reader.views, dict(reader.keyed))
         return self._last[1]
 
-    def _stored(self) -> dict[str, StoredExperiment]:
-        require_users(self.settings, self._counted().keyed)
-        return dict(super()._stored())
+    def _stored(self, counted: CountedEvents) -> dict[str, StoredExperiment]:
+        require_users(self.settings, counted.keyed)
+        return dict(super()._stored(counted))
 
     def _sums_of_days(self, rows: RowsOfUsers) -> SumsByValue:
         found = sums_of_days(self._store, self.settings, self._catalogue, rows)

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from math import inf
 
 from streamer.encoding.segments import ALL
 from streamer.errors import UsageError
@@ -28,8 +29,8 @@ from streamer.library.selection import (
 )
 from streamer.library.table import Cell, Table
 from streamer.metrics.catalogue import PREFIX, Catalogue
+from streamer.metrics.evaluated import SLATE_METRICS
 from streamer.metrics.intervals import name_of
-from streamer.metrics.support import supports_of
 from streamer.query.experiment_list import Readouts, read_one, unknown_experiment
 from streamer.query.experiments import StoredExperiment, require_user_unit, stored_experiments
 from streamer.query.exploration import Exploration, explored, not_explored, values_joined
@@ -37,12 +38,13 @@ from streamer.query.readings import Readout, readout
 from streamer.settings.model import Settings
 from streamer.state.snapshot import View
 from streamer.state.user_days import Days, RowsOfUsers, SumsByValue
+from streamer.stats.distributions import interval_of_mean
 
-_Z = 1.959963984540054
-"""Of 95 % intervals from a standard error."""
 _STDERR = "_stderr"
 _WINDOW = "window"
 _AFTER = ("value", "low", "high", "support")
+Key = tuple[str, frozenset[tuple[str, str]]]
+"""A metric's name without prefix, and its labels."""
 
 
 @dataclass(frozen=True)
@@ -101,9 +103,10 @@ class MetricReader(ABC):
         ``name``: as in the list of metrics; ``ctr`` and ``ndcg@10`` are enough. ``by``: dimensions,
         each of whose values gets a row; without any, all events together. ``window``: one of the
         settings, by default the longest. ``at``: the end of the window, by default the latest
-        event. Of an earlier end only whole panes are known, a 60th of a window each: columns
-        ``start`` and ``end`` say what was read. ``labels``: only rows with these, such as
-        ``over="all"`` or ``k=10``.
+        event. A window that ended earlier is put together from panes, a 60th of a window each, of
+        the longer windows: it is of whole ones, so it may be up to half a pane shorter or longer,
+        and ends up to a pane earlier. Columns ``start`` and ``end`` say what was read. ``labels``:
+        only rows with these, such as ``over="all"`` or ``k=10``.
 
         Columns: ``metric``, the dimensions and labels, ``value``, ``low`` and ``high`` (the ends of
         a 95 % interval; None where there is none), ``support`` (the count that the denominator is).
@@ -122,10 +125,10 @@ class MetricReader(ABC):
         query = query_of(self.settings, self._names, name, by, window, labels)
         query = query.by_its_labels(self.settings.dimension_names)
         self._require_sums(query)
-        if at is not None and epoch_ms(at) < self._counted().stream_ms:
-            request = HistoryRequest(query, until_ms=epoch_ms(at), points=1)
-            return self._read_history(request).as_metrics()
-        found = self._readout(None if at is None else epoch_ms(at))
+        at_ms, counted = None if at is None else epoch_ms(at), self._counted()
+        if at_ms is not None and at_ms < counted.stream_ms:
+            return self._metrics_then(counted, query, at_ms)
+        found = self._readout(counted, at_ms)
         rows = list(self._rows(found, query))
         chosen = [row for row in rows if query.labels.items() <= _texts(row).items()]
         if rows and not chosen:
@@ -145,7 +148,8 @@ class MetricReader(ABC):
 
         A window is kept as 60 panes; a point is the metric of the events in one pane, or in
         neighbouring ones where fewer ``points`` are asked for. Otherwise as ``metrics``. Columns:
-        ``time`` (where a point begins), the dimension and labels, ``value``, ``low``, ``high``.
+        ``time`` (where a point begins), the dimension and labels, ``value``, ``low``, ``high``,
+        ``is_partial`` (whether the log begins or ends within the point).
 
         >>> import streamer
         >>> shown = {"type": "impression", "user_id": "u", "item_id": "a"}
@@ -155,7 +159,7 @@ class MetricReader(ABC):
         """
         query = query_of(self.settings, self._names, name, by, window, labels)
         request = HistoryRequest(query) if points is None else HistoryRequest(query, points=points)
-        return self._read_history(request)
+        return self._read_history(self._counted(), request)
 
     def explain(
         self, name: str, *, by: str, window: str | None = None, at: Time | None = None
@@ -168,14 +172,21 @@ class MetricReader(ABC):
         """
         query = query_of(self.settings, self._names, name, by, window, {})
         counted = self._counted()
-        until_ms = counted.stream_ms if at is None else epoch_ms(at)
+        until_ms = counted.stream_ms + 1 if at is None else epoch_ms(at)
         windows = [query.window] if window else by_length(self.settings)
         views = counted.views
         return read_moved(self.settings, self._catalogue, views, query, windows, until_ms)
 
     @cached_property
     def _supports(self) -> Mapping[str, str]:
-        return supports_of(self._catalogue.metrics)
+        metrics = self._catalogue.metrics
+        names = {metric.name for metric in metrics}
+        of_windows = (metric for metric in metrics if metric.scope == "window")
+        return {metric.name: metric.support for metric in of_windows if metric.support in names}
+
+    @cached_property
+    def _labels(self) -> Mapping[str, Sequence[str]]:
+        return {metric.name: metric.labels for metric in self._catalogue.metrics}
 
     @cached_property
     def _names(self) -> set[str]:
@@ -191,8 +202,8 @@ class MetricReader(ABC):
             f"sums are not kept by {' and '.join(rollup)}: add [{names}] to rollups in [metrics]"
         )
 
-    def _readout(self, now_ms: int | None = None) -> Readout:
-        counted, last = self._counted(), self._last_readout
+    def _readout(self, counted: CountedEvents, now_ms: int | None = None) -> Readout:
+        last = self._last_readout
         if last is not None and last.counted is counted and last.now_ms == now_ms:
             return last.readout
         views, keyed = counted.views, counted.keyed
@@ -214,7 +225,8 @@ class MetricReader(ABC):
                 continue
             if query.name not in (None, name) or not self._fits(query, labels, scopes[name]):
                 continue
-            low, high = _interval(index, name, key, value)
+            support = self._support(index, name, labels)
+            low, high = self._interval(index, (name, key), value, support)
             hidden = {_WINDOW, *self._dimensions.difference(query.by)}
             yield {
                 "metric": name,
@@ -222,7 +234,7 @@ class MetricReader(ABC):
                 "value": value,
                 "low": low,
                 "high": high,
-                "support": self._support(index, name, labels),
+                "support": support,
             }
 
     @cached_property
@@ -245,19 +257,53 @@ class MetricReader(ABC):
 
     def _support(
         self,
-        index: Mapping[tuple[str, frozenset[tuple[str, str]]], int | float],
+        index: Mapping[Key, int | float],
         name: str,
         labels: Mapping[str, str],
     ) -> int | float | None:
         count = self._supports.get(name)
         if count is None:
             return None
-        of_count = next(m.labels for m in self._catalogue.metrics if m.name == count)
-        shared = {_WINDOW, *self._dimensions, *of_count}
+        shared = {_WINDOW, *self._dimensions, *self._labels[count]}
         return index.get((count, frozenset((k, v) for k, v in labels.items() if k in shared)))
 
-    def _read_history(self, request: HistoryRequest) -> MetricHistory:
-        counted = self._counted()
+    def _interval(
+        self,
+        index: Mapping[Key, int | float],
+        key: Key,
+        value: float,
+        support: float | None,
+    ) -> tuple[float | None, float | None]:
+        """Both ends, as the metric has them, or from its standard error."""
+        name, labels = key
+        low, high = (index.get((name_of(name, end), labels)) for end in ("lower", "upper"))
+        if low is not None or high is not None:  # of 0 the lower end is a rounding error above it
+            return (
+                None if low is None else min(low, value),
+                None if high is None else max(high, value),
+            )
+        error, own = index.get((f"{name}{_STDERR}", labels)), SLATE_METRICS.get(name)
+        if error is None or support is None or support < 2:
+            return None, None
+        k, metrics = dict(labels).get("k", ""), self.settings.metrics
+        ends = (-inf, inf) if own is None else own.bounds(
+            self.settings.gains, metrics.margin, int(k) if k.isdigit() else 0
+        )  # fmt: skip
+        return interval_of_mean(value, error, round(support) - 1, ends)
+
+    def _metrics_then(self, counted: CountedEvents, query: MetricQuery, at_ms: int) -> Table:
+        """The metrics of a window that ended before the latest event."""
+        until = partial(HistoryRequest, until_ms=at_ms, points=1)
+        found = self._read_history(counted, until(query))
+        name = self._supports.get(query.name or "")
+        if name is None:
+            return found.as_metrics({})
+        of_count = {*self._labels[name], *self._dimensions}
+        labels = {label: value for label, value in query.labels.items() if label in of_count}
+        counts = self._read_history(counted, until(replace(query, name=name, labels=labels)))
+        return found.as_metrics(counts.latest())
+
+    def _read_history(self, counted: CountedEvents, request: HistoryRequest) -> MetricHistory:
         return read_history(
             self.settings, self._catalogue, counted.views, request, counted.stream_ms
         )
@@ -267,7 +313,7 @@ class MetricReader(ABC):
     @property
     def experiments(self) -> list[str]:
         """The names of the experiments: those of the settings, and those that events name."""
-        return list(self._stored())
+        return list(self._stored(self._counted()))
 
     def experiment(self, name: str, *, by: Names = None) -> ExperimentReport:
         """The readout of an experiment: what to do, and every comparison that says so.
@@ -275,46 +321,34 @@ class MetricReader(ABC):
         ``by``: dimensions of its setting ``explore``, each of which becomes a table of segments.
         UsageError where there is no such experiment, or it is not explored by that.
         """
-        stored, its = self._stored(), self.stored_experiment(name)
+        counted = self._counted()
+        stored = self._stored(counted)
+        whole = _named(stored, name)
         found = read_one(self.settings, stored, name, Readouts())
         explorations: list[Exploration] = []
         for dimension in [by] if isinstance(by, str) else by or ():
-            if wrong := not_explored(its.experiment, dimension, self.settings.dimension_names):
+            if wrong := not_explored(whole.experiment, dimension, self.settings.dimension_names):
                 raise UsageError(f"by = {dimension!r}: {wrong}")
-            require_user_unit(its, "by")
-            sums = self._sums_of_days(Days(its.trial, its.so_far, dimension))
-            joined = values_joined(sums, self.settings, self._counted().views, dimension)
-            explorations.append(explored(its, dimension, joined, its.so_far))
-        return ExperimentReport(its, found, explorations)
+            require_user_unit(whole, "by")
+            sums = self._sums_of_days(Days(whole.trial, whole.so_far, dimension))
+            joined = values_joined(sums, self.settings, counted.views, dimension)
+            explorations.append(explored(whole, dimension, joined, whole.so_far))
+        return ExperimentReport(whole, found, explorations)
 
     def stored_experiment(self, name: str) -> StoredExperiment:
         """What is known of an experiment, with its sums: for ``streamer.plan``. UsageError where
         there is none of this name."""
-        stored = self._stored()
-        if name not in stored:
-            raise UsageError(unknown_experiment(name, stored))
-        return stored[name]
+        return _named(self._stored(self._counted()), name)
 
-    def _stored(self) -> Mapping[str, StoredExperiment]:
-        counted = self._counted()
+    def _stored(self, counted: CountedEvents) -> Mapping[str, StoredExperiment]:
         return stored_experiments(self.settings, self._catalogue.experiment_measures, counted.views)
 
 
-def _interval(
-    index: Mapping[tuple[str, frozenset[tuple[str, str]]], int | float],
-    name: str,
-    key: frozenset[tuple[str, str]],
-    value: float,
-) -> tuple[float | None, float | None]:
-    """Both ends, as the metric has them, or from its standard error."""
-    low, high = (index.get((name_of(name, end), key)) for end in ("lower", "upper"))
-    if low is not None or high is not None:  # of 0 the lower end is a rounding error above it
-        return (
-            None if low is None else min(low, value),
-            None if high is None else max(high, value),
-        )
-    error = index.get((f"{name}{_STDERR}", key))
-    return (None, None) if error is None else (value - _Z * error, value + _Z * error)
+def _named(stored: Mapping[str, StoredExperiment], name: str) -> StoredExperiment:
+    """UsageError where there is none of this name."""
+    if name not in stored:
+        raise UsageError(unknown_experiment(name, stored))
+    return stored[name]
 
 
 def _texts(row: Mapping[str, Cell]) -> dict[str, str]:

@@ -6,6 +6,8 @@ from __future__ import annotations
 import datetime
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import index
+from typing import SupportsIndex
 
 from streamer.errors import UsageError
 from streamer.metrics.catalogue import PREFIX
@@ -18,6 +20,8 @@ Names = str | Sequence[str] | None
 """One name, several, or none."""
 Time = datetime.datetime | str | int
 """A time with its zone, RFC 3339 text, or epoch milliseconds."""
+_COLUMNS = {"time", "start", "end", "value", "low", "high", "support", "is_partial"}
+"""Columns of tables besides labels."""
 _SUFFIXES = ("", "_ratio", "_seconds")
 
 
@@ -60,6 +64,11 @@ def query_of(
     split = names_of(by)
     for dimension in split:
         _require("dimension", dimension, dimensions)
+    for name_of_column in {*split, *chosen} & _COLUMNS:
+        raise UsageError(
+            f"the dimension {name_of_column!r} is called like a column of tables: rename it in "
+            "the setting dimensions"
+        )
     return MetricQuery(name, window, tuple(d for d in dimensions if d in split), chosen)
 
 
@@ -117,19 +126,24 @@ def compared_names(metrics: str | Sequence[str]) -> list[str]:
     return found
 
 
-def epoch_ms(at: Time) -> int:
+def epoch_ms(at: object) -> int:
     """Epoch milliseconds of a time; UsageError where it has no zone, or is none.
 
     >>> epoch_ms("2026-01-01T00:00:00Z"), epoch_ms(5)
     (1767225600000, 5)
     """
-    if isinstance(at, int):
-        return at
+    if isinstance(at, SupportsIndex):  # also integers of numpy
+        return index(at)
     if isinstance(at, str):
         try:
             at = datetime.datetime.fromisoformat(at)
         except ValueError:
             raise UsageError(f"at = {at!r}: not a time; write it like 2026-01-31T12:00Z") from None
+    if not isinstance(at, datetime.datetime):
+        raise UsageError(
+            f"at = {at!r} is {type(at).__name__}: give a datetime with its zone, a text like "
+            "2026-01-31T12:00Z, or epoch milliseconds as an integer"
+        )
     if at.tzinfo is None:
         raise UsageError(f"at = {at.isoformat()!r}: has no time zone; add one, such as Z for UTC")
     return round(at.timestamp() * 1000)

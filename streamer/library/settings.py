@@ -43,13 +43,13 @@ def _of_toml(text: str) -> dict[str, Any]:
 
 def sources_of(events: object) -> list[Any]:
     """Paths, tables and iterables, one after the other; UsageError where these are no events."""
-    if _is_whole(events):
+    if is_whole(events):
         return [events]
     if isinstance(events, Mapping):
         return [cast("list[object]", [events])]
     if isinstance(events, Iterable) and not isinstance(events, bytes | bytearray):
         given = cast("Iterable[object]", events)
-        several = isinstance(given, Sequence) and any(map(_is_whole, given))
+        several = isinstance(given, Sequence) and len(given) and is_whole(given[0])
         return list(given) if several else [given]
     raise UsageError(
         f"events are {type(events).__name__}: give a path, a table with __arrow_c_stream__, or an "
@@ -57,6 +57,7 @@ def sources_of(events: object) -> list[Any]:
     )
 
 
-def _is_whole(given: object) -> bool:
-    """Whether it is a path or a table."""
-    return isinstance(given, str | Path | ArrowTable)
+def is_whole(given: object) -> bool:
+    """Whether it is a path or a table, of which a list is several sources."""
+    is_row = isinstance(given, Mapping)  # asked first: asking for a protocol takes a while
+    return not is_row and isinstance(given, str | Path | ArrowTable)

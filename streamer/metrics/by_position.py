@@ -48,6 +48,7 @@ def _positions() -> Iterator[tuple[int, str]]:
     unit="ratio",
     empty="absent without impressions there",
     labels=("position",),
+    support="window_position_impressions",
 )
 def ctr_position(w: Sums) -> Iterator[Series]:
     """Click-through rate by position (1 to 50, deeper ones together)."""

@@ -168,6 +168,7 @@ BY_CUSTOM = (
         "absent without events with a value",
         events_of,
         unit=_UNIT,
+        support="window_custom_events",
     ),
     ByCustom(
         *("custom_per_impression", "Custom per impression"),
@@ -177,6 +178,7 @@ BY_CUSTOM = (
         lambda custom: IMPRESSIONS,
         "traffic",
         unit=f"{_UNIT} per impression",
+        support="window_impressions",
     ),
 )
 """Means and rates: they have intervals, and experiments and alerts compare them."""
@@ -222,6 +224,7 @@ for each in BY_CUSTOM:
     empty="absent without users, and without the family `engagement`",
     labels=(NAME,),
     brief=Brief(),
+    support="window_users",
 )
 def custom_per_user(w: Sums) -> Iterator[Series]:
     """Sum of the field in events with a user, divided by the users with an impression in the

@@ -197,6 +197,8 @@ class DeclaredSeries(Generic[Read]):
     series: Read
     brief: Brief | None = None
     """What is shown in rollups that are not detailed; None: nothing."""
+    support: str = ""
+    """The series that counts what it is a share or a mean of; "": nothing counts that."""
 
 
 Metric = DeclaredSeries[Formula]
@@ -248,6 +250,7 @@ class SeriesDeclarations(Generic[Read]):
         kind: str = "",
         brief: Brief | None = None,
         doc: str = "",
+        support: str = "",
     ) -> Callable[[Read], Read]:
         """Declare what the decorated function makes; ``kind``: by default a counter where the name
         ends with ``_total``, else a gauge; ``doc``: instead of the function's docstring."""
@@ -258,7 +261,7 @@ class SeriesDeclarations(Generic[Read]):
             self.series.append(
                 DeclaredSeries(
                     *(name, kind or by_name, scope or self.scope, formula, unit, empty, source),
-                    *(text, labels, series, brief),
+                    *(text, labels, series, brief, support),
                 )
             )
             return series

@@ -221,6 +221,7 @@ def novelty(w: Sums) -> Iterator[Series]:
     empty=_BELOW_TWO,
     source="P",
     labels=("maturity",),
+    support="window_ctr_attributed_impressions",
 )
 def serendipity(w: Sums) -> Iterator[Series]:
     """Mean over impressions of relevance (clicked) times unexpectedness (self-information). It has

@@ -15,7 +15,6 @@ from streamer.errors import UsageError
 from streamer.metrics import ranking, scoring
 from streamer.metrics.coverage import ALL
 from streamer.metrics.slate_metrics import SlateMetric
-from streamer.metrics.slates import UNIT
 from streamer.settings import limits
 from streamer.settings.names import nearest
 
@@ -56,7 +55,6 @@ SHORT_NAMES = {
     "inter_list_diversity": "inter_list_diversity_ratio",
 }
 """Short name → name of the catalogue."""
-_SIGNED = ("kendall_tau", "spearman_rho")
 _CUT_IF_ASKED = ("mrr",)
 """In the catalogue they have no cut-off; libraries have one."""
 
@@ -99,9 +97,7 @@ class EvaluatedMetric:
         declared = self.of_lists
         if declared is None:
             return 0.0, inf
-        k = self.k or (limits.MAX_ITEMS if declared.by_k else 0)
-        least = -1.0 if self.name in _SIGNED else 0.0
-        return least, declared.largest(gains, margin, k) / UNIT
+        return declared.bounds(gains, margin, self.k)
 
 
 def parse_metric(asked: str, over: str) -> EvaluatedMetric:

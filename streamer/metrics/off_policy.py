@@ -130,6 +130,7 @@ BY_POLICY = (
         "sum of weights of clicked impressions / impressions",
         f"absent without {_IMPRESSIONS}",
         *("clicked_weight", "impressions", "D"),
+        support="window_off_policy_impressions",
     ),
     ByPolicy(
         *("snips_ratio", "Click-through rate by SNIPS"),
@@ -148,6 +149,7 @@ BY_POLICY = (
         "sum of (expected + weight * (clicked - reward_estimate)) / impressions",
         f"absent without {_ESTIMATED}",
         *(_DOUBLY_ROBUST, "estimated", "D"),
+        support="window_doubly_robust_impressions",
     ),
     ByPolicy(
         *("mean_weight_ratio", "Mean weight"),
@@ -157,6 +159,7 @@ BY_POLICY = (
         f"absent without {_IMPRESSIONS}",
         *("weight", "impressions", ""),
         unit="weight per impression",
+        support="window_off_policy_impressions",
     ),
 )
 """Means over impressions: they have intervals, and experiments and alerts compare them."""

@@ -80,6 +80,8 @@ class Ratio:
     source: str = ""
     horizon: str | None = None
     brief: Brief | None = None
+    support: str = ""
+    """The series that counts what is below."""
     is_weighted: bool = False
     """Whether events count with weights: it is no share of them."""
     most: float | None = None
@@ -142,6 +144,8 @@ class RatioBy:
     formula: str
     empty: str
     unit: str = field(default="ratio", kw_only=True)
+    support: str = field(default="", kw_only=True)
+    """The series that counts what is below."""
 
     @property
     def listed(self) -> str:
@@ -171,18 +175,21 @@ RATIOS = (
         "Click-through rate, clicks and impressions each by their own event time.",
         source="P",
         brief=Brief(),
+        support="window_impressions",
     ),
     Ratio(
         *("ctr_attributed_ratio", "Click-through rate, attributed", CLICKED, IMPRESSIONS),
         "Share of impressions with at least one attributed click, by the impression's time.",
         source="J",
         horizon="click_ms",
+        support="window_ctr_attributed_impressions",
     ),
     Ratio(
         *("cvr_ratio", "Conversion rate", CONVERSIONS, CLICKS),
         "Conversion rate, conversions and clicks each by their own event time.",
         source="P",
         brief=Brief(),
+        support="window_clicks",
     ),
     Ratio(
         *("cvr_attributed_ratio", "Conversion rate, attributed", CONVERTED, CLICKED),
@@ -190,12 +197,14 @@ RATIOS = (
         below_text="clicked impressions",
         source="P",
         horizon="conversion_ms",
+        support="window_cvr_attributed_clicked",
     ),
     Ratio(
         *("conversion_value_per_click", "Conversion value per click", VALUE, CLICKS),
         "Conversion value over clicks, each by its own event time.",
         "currency per click",
         brief=Brief(),
+        support="window_clicks",
     ),
     Ratio(
         *("conversion_value_per_impression", "Conversion value per impression"),
@@ -203,6 +212,7 @@ RATIOS = (
         "Conversion value over impressions, each by its own event time.",
         "currency per impression",
         brief=Brief(),
+        support="window_impressions",
     ),
     Ratio(
         *("dwell_mean_seconds", "Mean dwell time", DWELL, VIEWINGS),
@@ -211,17 +221,20 @@ RATIOS = (
         empty="absent without dwell times",
         source="P",
         brief=Brief(),
+        support="window_dwells",
     ),
     Ratio(
         *("bounce_rate_ratio", "Bounce rate", BOUNCES, SESSIONS),
         "Share of the sessions that ended after one view.",
         source="P",
         brief=Brief(),
+        support="window_sessions",
     ),
     Ratio(
         *("views_per_session", "Views per session", VIEWS, SESSIONS),
         "Mean number of views of the sessions that ended.",
         "views per session",
+        support="window_sessions",
     ),
     Ratio(
         *("session_length_mean_seconds", "Mean session length", SESSION_LENGTH, SESSIONS),
@@ -229,6 +242,7 @@ RATIOS = (
         "seconds",
         source="P",
         brief=Brief(),
+        support="window_sessions",
     ),
 )
 NAMED = {each.name: each for each in RATIOS}
@@ -276,6 +290,7 @@ def declare_ratio(metric: Declarations, of: Ratio) -> None:
         labels=of.labels,
         brief=of.brief,
         doc=of.doc,
+        support=of.support,
     )(of.series)
 
 
@@ -292,4 +307,5 @@ def declare_ratio_by(
         labels=of.labels,
         brief=brief,
         doc=of.doc,
+        support=of.support,
     )(of.series)

@@ -43,7 +43,7 @@ class Ring:
         >>> [Ring("1m", 1000, 60).oldest(stream_ms) for stream_ms in (59_999, 60_000)]
         [0, 1]
         """
-        return stream_ms // self.pane_ms - self.panes + 1
+        return max(0, stream_ms // self.pane_ms - self.panes + 1)
 
 
 def rings_of(settings: Settings) -> tuple[Ring, ...]:

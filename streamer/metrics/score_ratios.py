@@ -31,6 +31,9 @@ SQUARED_ERROR = _sum("squared_error", "sum of (score - clicked)²")
 ABSOLUTE_ERROR = _sum("absolute_error", "sum of |score - clicked|")
 
 
+_CLICKED, _SCORED = "window_probability_clicked", "window_probability_impressions"
+
+
 def _ratio(
     name: str,
     title: str,
@@ -40,7 +43,10 @@ def _ratio(
     unit: str = "ratio",
     source: str = "",
 ) -> Ratio:
-    return Ratio(name, title, above, below, doc, unit, source=source, horizon=HORIZON)
+    support = {POSITIVES: _CLICKED, PROBABILITIES: _SCORED}.get(below, "")
+    return Ratio(
+        *(name, title, above, below, doc, unit), source=source, horizon=HORIZON, support=support
+    )
 
 
 CALIBRATION = _ratio(
@@ -111,6 +117,7 @@ BY_THRESHOLD = (
         "those with a score from the threshold to 1 / clicked impressions with one from 0 to 1",
         f"absent without {POSITIVES.text}",
         lambda threshold: POSITIVES,
+        support=_CLICKED,
     ),
 )
 FAMILY_OF = {

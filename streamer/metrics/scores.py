@@ -164,6 +164,7 @@ def _correlation(n: int, y: int, s: int, sy: int, ss: int) -> float | None:
     labels=_MATURITY,
     doc="Mean distance of the calibration curve from the diagonal, over its ten bins of equal"
     f" width. {_NO_INTERVAL}",
+    support="window_probability_impressions",
 )
 def expected_calibration_error(w: Sums) -> Iterator[Series]:
     for labels, (curve,) in matured(w, HORIZON, CURVE):

@@ -16,12 +16,15 @@ from streamer.metrics.definition import Brief, Form, Formula, Metric, Series, Su
 from streamer.metrics.layout import Stat
 from streamer.metrics.moments import Moments
 from streamer.metrics.slates import UNIT
+from streamer.settings import limits
 from streamer.settings.model import CONVENTIONS
 
 Largest = Callable[[tuple[float, ...], float, int], int]
 """Gains, margin and cut-off → the largest value of a slate, in units of 1e-9."""
 
 
+_SIGNED = ("kendall_tau", "spearman_rho")
+"""Of these a value may be below 0."""
 BRIEF = Brief({"maturity": "provisional"}, dimensions=1)
 """What every rollup shows of a few metrics of slates; crossings show nothing of them."""
 
@@ -52,6 +55,11 @@ class SlateMetric:
     population: Population
     largest: Largest
     form: Form
+
+    def bounds(self, gains: tuple[float, ...], margin: float, k: int) -> tuple[float, float]:
+        """The least and the largest value of a slate. ``k``: the cut-off, 0 without one."""
+        most = self.largest(gains, margin, k or (limits.MAX_ITEMS if self.by_k else 0))
+        return -1.0 if self.name in _SIGNED else 0.0, most / UNIT
 
 
 @dataclass(frozen=True)
@@ -121,7 +129,7 @@ class SlateFamily:
         shared = ("gauge", "window")
         self.series += [
             Metric(name, *shared, f"mean over slates of {formula}", unit, _empty(metric), source,
-                   doc, labels, self._means(metric), brief),
+                   doc, labels, self._means(metric), brief, population.support),
             Metric(f"{name}_stderr", *shared, "standard deviation / sqrt(slates)",
                    f"as {name}", "absent below two slates that it is over", "",
                    f"Standard error of {name}, its slates taken as independent.",

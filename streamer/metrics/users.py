@@ -111,6 +111,7 @@ def window_positive_users(w: Sums) -> Iterator[Series]:
     unit="clicks per user",
     empty="absent without users",
     source="P",
+    support="window_users",
 )
 def clicks_per_user(w: Sums) -> Iterator[Series]:
     """Clicks with a user, by event time, divided by the distinct users with an impression."""
@@ -124,6 +125,7 @@ def clicks_per_user(w: Sums) -> Iterator[Series]:
     unit="ratio",
     empty="absent without users",
     source="P",
+    support="window_users",
 )
 def user_hit(w: Sums) -> Iterator[Series]:
     """Share of the users with an impression who also clicked in the window."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Any
 
 import msgspec
@@ -80,13 +81,13 @@ def _half_time(stored: StoredExperiment, metric: str, seen: range, days: float) 
 
 def require_goal(goal: Goal, prefix: str = "") -> None:
     """UsageError for what no plan can be made of. ``prefix``: of the names of options."""
-    if not 2 <= goal.arms <= MAX_ARMS:
+    if goal.arms not in range(2, MAX_ARMS + 1):
         raise UsageError(f"{prefix}arms {goal.arms}: 2 to {MAX_ARMS}, with the control")
     if not 0.5 <= goal.power < 1:
         raise UsageError(f"{prefix}power {goal.power:g}: from 0.5 to below 1")
     if not 0 < goal.alpha < 1:
         raise UsageError(f"{prefix}alpha {goal.alpha:g}: between 0 and 1")
-    if goal.lift <= 0:
+    if not 0 < goal.lift < inf:
         raise UsageError(f"{prefix}lift {goal.lift:g}: above 0; 0.02 is a lift of 2%")
 
 

@@ -13,11 +13,13 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from streamer._core import LineStamper
 from streamer.ingest.record import line_stamper
 from streamer.settings.model import Settings
 from streamer.settings.sources import Source, is_pattern
@@ -25,6 +27,7 @@ from streamer.sources.csv_rows import CsvFile, numeric_columns
 from streamer.sources.line_batch import LineBatch, merged
 from streamer.sources.lines import STDIN, LineFile
 from streamer.sources.parquet_rows import ParquetFile
+from streamer.sources.read_once import LineSource, PeekedLines
 from streamer.sources.tables import ArrowTable, MemoryTable, SortedTables
 
 TABLE = "table"
@@ -32,8 +35,8 @@ TABLE = "table"
 _ENDINGS = re.compile(r"(\.(gz|zst|csv|tsv|parquet|ndjson|jsonl|json|txt|log|dat))+$")
 _JSON = (".ndjson", ".jsonl", ".json")
 
-Readable = str | Path | ArrowTable | Iterable[Mapping[str, Any]] | SortedTables
-"""What a source reads: files by their paths, tables, and rows as mappings."""
+Readable = str | Path | ArrowTable | Iterable[Mapping[str, Any]] | SortedTables | PeekedLines
+"""What a source reads: files by their paths, tables, and rows as mappings; or what is open."""
 
 
 def topic_of(path: str | Path) -> str:
@@ -50,12 +53,12 @@ def topic_of(path: str | Path) -> str:
 
 def opened(
     path: Readable, settings: Settings, columns: Sequence[str] = ()
-) -> LineFile | MemoryTable | SortedTables:
+) -> LineFile | MemoryTable | SortedTables | PeekedLines:
     """A file of the format that its name ends with: ``.csv``, ``.tsv`` (also ``.gz`` and ``.zst``),
     ``.parquet``; else a table where its columns are named, or JSON; or a table in memory, called
     ``TABLE``. ``columns``: of a table without a header row; else those of its source. SourceError
     where it cannot be read."""
-    if isinstance(path, SortedTables):
+    if isinstance(path, SortedTables | PeekedLines):
         return path
     if not isinstance(path, str | Path):
         return MemoryTable(path, TABLE)
@@ -84,7 +87,7 @@ def sorted_tables(tables: Sequence[Readable], settings: Settings) -> SortedTable
     found = [
         MemoryTable(table, TABLE)
         for table in tables
-        if not isinstance(table, str | Path | SortedTables)
+        if not isinstance(table, str | Path | SortedTables | PeekedLines)
     ]
     return SortedTables(found, TABLE, stamper.times)
 
@@ -103,12 +106,15 @@ class FileSource:
         *,
         clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
         begin_ms: int = 0,
+        stamper_of: Callable[[str], LineStamper] | None = None,
     ) -> None:
-        """``begin_ms``: the record timestamp of the line before, where these go on with a log."""
+        """``begin_ms``: the record timestamp of the line before, where these go on with a log.
+        ``stamper_of``: the stamper of a file by its topic, instead of a new one."""
         self.files = [opened(path, settings) for path in paths]
         self._begin_ms = begin_ms
         self._clock, self._start_ms = clock, clock()
         self._settings = settings
+        self._stamper_of = stamper_of or partial(line_stamper, settings)
 
     @property
     def total_bytes(self) -> int | None:
@@ -125,9 +131,9 @@ class FileSource:
         logs = list(map(self._stamped, self.files))
         yield from logs[0] if len(logs) == 1 else merged(logs)
 
-    def _stamped(self, file: LineFile | MemoryTable | SortedTables) -> Iterator[LineBatch]:
+    def _stamped(self, file: LineSource) -> Iterator[LineBatch]:
         names = tuple(self._settings.logs)
-        stamper = line_stamper(self._settings, topic_of(file.path))
+        stamper = self._stamper_of(topic_of(file.path))
         for raws in file:
             now_ms = self._clock() if file.is_live else self._start_ms
             logs, record_ms = stamper.stamp(raws, now_ms)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import codecs
 import gzip
 import json
+import os
 import re
+import stat
 import sys
 import zlib
 from collections.abc import Iterator
@@ -58,11 +60,13 @@ class LineFile:
         """Bytes read from disk so far."""
         if self.path != STDIN:
             try:
-                with open(self.path, "rb") as file:
-                    size = file.seek(0, 2) if file.seekable() else None
+                if not stat.S_ISFIFO(
+                    os.stat(self.path).st_mode
+                ):  # opening it twice ends its writer
+                    with open(self.path, "rb") as file:
+                        self.total_bytes = file.seek(0, 2) if file.seekable() else None
             except OSError as error:
                 raise SourceError(f"cannot read file: {error.strerror}; at {self.path}") from error
-            self.total_bytes = size
 
     @property
     def is_live(self) -> bool:

@@ -21,8 +21,8 @@ class ParquetFile(LineFile):
 
     Iterating gives lists of lines: of each row a JSON object of its columns that have a value.
     Structs and maps are objects, times texts of RFC 3339 in UTC (without an offset where the column
-    has no time zone), decimals numbers, bytes texts where they are UTF-8 and base64 else; a number
-    that is not finite is null.
+    has no time zone), decimals numbers, bytes texts where they are UTF-8 and base64 else; a whole
+    float is an integer, a number that is not finite null.
     """
 
     def __iter__(self) -> Iterator[list[bytes]]:

@@ -37,9 +37,8 @@ _MAX_BATCHES = 64
 
 @dataclass(frozen=True, slots=True)
 class Dead:
-    """A line that does not count; ``value`` is the line unchanged, ``topic`` the
-    name of its log. A line
-    that belongs to no topic has the topic "", and partition and offset -1."""
+    """A line that does not count; ``value`` is the line unchanged, ``topic`` the name of its log. A
+    line that belongs to no topic has the topic "", and partition and offset -1."""
 
     topic: str
     partition: int

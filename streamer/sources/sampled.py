@@ -11,27 +11,24 @@ from pathlib import Path
 from streamer.errors import SourceError
 from streamer.ingest.discovery.shapes import FoundRecord, SampledTopic
 from streamer.ingest.read_sample import ReadSample
-from streamer.ingest.record import record_decoder
 from streamer.settings import limits
 from streamer.settings.model import Settings
 from streamer.sources.files import TABLE, Readable, opened, topic_of
 from streamer.sources.headerless import columns_of
 from streamer.sources.line_batch import NO_TOPIC, LineBatch
 from streamer.sources.lines import STDIN
+from streamer.sources.read_once import PeekedLines
 
 _SAMPLED_EVERY = 50
 """Of the lines behind the first half of a sample each so many-th is in it."""
 
 
-def looked_at(
-    batches: Iterable[LineBatch], sample: ReadSample, settings: Settings
-) -> Iterator[LineBatch]:
+def looked_at(batches: Iterable[LineBatch], sample: ReadSample) -> Iterator[LineBatch]:
     """The same lines, the first of which are looked at on the way."""
-    decoder = record_decoder(settings)
     for lines in batches:
         for log, _, raw in () if sample.is_full else lines:
             if log != NO_TOPIC:
-                sample.add(log, raw, decoder.decode_all(log, raw))
+                sample.add(log, raw, sample.decoder.decode_all(log, raw))
         yield lines
 
 
@@ -43,7 +40,7 @@ def sample_files(
     columns_by_topic: dict[str, tuple[str, ...]] = {}
     for path in paths:
         most = limits.DISCOVERED_BYTES // len(paths)
-        topic = topic_of(path) if isinstance(path, str | Path) else TABLE
+        topic = _topic(path)
         known = columns_by_topic.setdefault(topic, columns or _columns_of(path, settings))
         lines = found.setdefault(topic, [])
         lines += (FoundRecord(line) for line in _bounded(_spread(path, settings, known), most))
@@ -51,6 +48,12 @@ def sample_files(
         SampledTopic(topic, records, columns=columns_by_topic[topic])
         for topic, records in found.items()
     ]
+
+
+def _topic(path: Readable) -> str:
+    if isinstance(path, PeekedLines):
+        return topic_of(path.path)
+    return topic_of(path) if isinstance(path, str | Path) else TABLE
 
 
 def _columns_of(path: Readable, settings: Settings) -> tuple[str, ...]:
@@ -80,6 +83,9 @@ def _all_over(batches: Iterable[list[bytes]]) -> Iterator[bytes]:
 
 def _spread(path: Readable, settings: Settings, columns: Sequence[str]) -> Iterator[bytes]:
     """The first lines, and some of those behind them."""
+    if isinstance(path, PeekedLines):
+        yield from path.first[: limits.DISCOVERED_RECORDS]
+        return
     if not isinstance(path, str | Path):
         yield from _all_over(opened(path, settings))
         return

@@ -32,8 +32,9 @@ BROKEN = (
 """Lines that are rejects of the impressions, wherever they stand."""
 
 _SCORE_SPREAD = 0.3
-_ALWAYS_MS = 2**62
 """Standard deviation of the logarithm of score / true click rate."""
+_ALWAYS_MS = 2**62
+"""A wall clock beyond which no event is."""
 _ITEM = b'"item_id":"i%d","position":%d,"score":%.6f,"propensity":%.6f'
 _HEAD = b'{"type":"%b","ts":%d,"event_id":"e%d","user_id":"u%d",'
 _SLATE = b'"request_id":"r%d"%b'

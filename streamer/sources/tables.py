@@ -16,6 +16,8 @@ from streamer.settings import limits
 
 _ROWS = 1000
 """Mappings encoded at once."""
+_MISSING = ("NAType", "NaTType")
+"""Types of pandas' values for what is missing."""
 _EncodingErrors = (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError)
 
 
@@ -50,13 +52,27 @@ class MemoryTable:
         return self._lines_of_rows(self._table)
 
     def _lines_of_rows(self, rows: Iterable[Mapping[str, Any]]) -> Iterator[list[bytes]]:
-        rest: Iterator[Any] = iter(rows)
-        while some := list(islice(rest, _ROWS)):
+        for some in _chunks(rows):
             try:
                 lines = _encoder.encode_lines([_whole(row) for row in some]).split(b"\n")[:-1]
             except _EncodingErrors:
                 lines = [_line(row) for row in some]
             yield [line[: limits.MAX_LINE_BYTES] for line in lines]
+
+
+def _chunks(rows: Iterable[Any]) -> Iterator[list[Any]]:
+    """Rows in lists; those before an error come before it."""
+    rest, some = iter(rows), list[Any]()
+    try:
+        while True:
+            some.extend(islice(rest, _ROWS))  # keeps those that came before an error
+            if not some:
+                return
+            yield some
+            some = []
+    except Exception:
+        yield some
+        raise
 
 
 def _whole(row: Any) -> Any:
@@ -84,6 +100,10 @@ def _plain(value: Any) -> Any:
     other mappings."""
     if isinstance(value, Mapping):
         return dict(value)
+    if isinstance(value, np.datetime64):
+        return None if np.isnat(value) else f"{value.astype('datetime64[us]')}"
+    if type(value).__name__ in _MISSING:
+        return None
     if hasattr(value, "tolist"):
         return value.tolist()
     if hasattr(value, "isoformat"):
@@ -124,7 +144,13 @@ _encoder = msgspec.json.Encoder(enc_hook=_plain, decimal_format="number")
 
 def lines_of_table(table: ArrowTable, name: str) -> Iterator[list[bytes]]:
     """Lists of lines, of each row one; SourceError where a table cannot be read."""
-    try:
-        yield from TableRows(table, limits.MAX_LINE_BYTES)
-    except (TypeError, ValueError, ImportError) as error:
-        raise SourceError(f"{error}; at {name}") from error
+    rows, lines = None, list[bytes]()
+    while True:
+        try:
+            rows = TableRows(table, limits.MAX_LINE_BYTES) if rows is None else rows
+            lines = next(rows)
+        except StopIteration:
+            return
+        except Exception as error:  # whatever the table's own library raises
+            raise SourceError(f"{error}; at {name}") from error
+        yield lines

@@ -5,6 +5,7 @@ To about eleven digits, in the tails too: what a p-value of 1e-200 says is that 
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import erfc, exp, inf, lgamma, log, log1p, pi, sqrt
 from statistics import NormalDist
 
@@ -43,6 +44,29 @@ def t_two_sided(t: float, df: float) -> float:
     if df >= _MANY_DF:
         return normal_two_sided(_hill(df, square))
     return _beta_half(df / 2, square / df)
+
+
+def interval_of_mean(
+    value: float,
+    stderr: float,
+    df: int,
+    bounds: tuple[float, float],
+    alpha: float = 0.05,
+) -> tuple[float, float]:
+    """The interval of level 1 - ``alpha`` of a mean, by Student's t, within what is possible.
+
+    ``bounds``: the least and the largest value that a part of the mean may have.
+
+    >>> interval_of_mean(0.5, 0.2, 10, (0.0, 0.9))
+    (0.05437222778213544, 0.9)
+    """
+    reach, (least, most) = stderr * _quantile(alpha, df), bounds
+    return max(least, value - reach), min(most, value + reach)
+
+
+@lru_cache(maxsize=1024)
+def _quantile(two_sided: float, df: int) -> float:
+    return t_quantile(two_sided, df)
 
 
 def t_quantile(two_sided: float, df: float) -> float:

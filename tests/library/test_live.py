@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +18,7 @@ from streamer.errors import CodecError, StoreError
 from streamer.settings.load import parse
 from streamer.state.redis.store import RedisStore
 from streamer.testing import chunks_of
-from tests.library.test_reading import EVENTS, SETTINGS
+from tests.library.test_reading import EVENTS, MINUTE_MS, SETTINGS
 from tests.oracle.oracle import records_of_file
 from tests.support.agreement import to_log
 from tests.support.journals import Run, commit, finish, start
@@ -128,3 +131,58 @@ def test_no_redis_is_an_error(tmp_path: Path) -> None:
             streamer.connect({"redis": {"url": f"redis://127.0.0.1:{port}/0"}})
     with pytest.raises(streamer.SettingsError, match=r"cannot read settings.*nothing\.toml"):
         streamer.connect(tmp_path / "nothing.toml")
+
+
+def test_a_call_reads_one_commit(redis_url: str, redis_prefix: str) -> None:
+    settings = settings_of(redis_url, redis_prefix)
+    asyncio.run(fill(settings, EVENTS, is_whole=True))
+    with streamer.connect(settings) as live:
+        refresh, count = live._reader.refresh, 0
+
+        async def counted() -> None:
+            nonlocal count
+            count += 1
+            await refresh()
+
+        live._reader.refresh = counted  # type: ignore[method-assign]
+        calls: list[Callable[[], object]] = [
+            lambda: live.metrics("ctr"),
+            lambda: live.metrics("ctr", window="5m", at=EVENTS[-1]["ts"] - 10 * MINUTE_MS),
+            lambda: live.history("ctr"),
+            lambda: live.explain("ctr", by="variant"),
+            lambda: live.experiment("ranker", by="surface"),
+        ]
+        for number, call in enumerate(calls, 1):
+            call()
+            assert count == number
+
+
+def test_a_closed_connection_says_so(redis_url: str, redis_prefix: str) -> None:
+    settings = settings_of(redis_url, redis_prefix)
+    asyncio.run(fill(settings, EVENTS, is_whole=True))
+    live = streamer.connect(settings)
+    closers = [threading.Thread(target=live.close) for _ in range(4)]
+    for each in closers:
+        each.start()
+    for each in closers:
+        each.join()
+    with pytest.raises(streamer.UsageError, match="the connection is closed"):
+        live.metrics("ctr")
+
+
+def test_a_forked_process_says_so(redis_url: str, redis_prefix: str) -> None:
+    settings = settings_of(redis_url, redis_prefix)
+    asyncio.run(fill(settings, EVENTS, is_whole=True))
+    with streamer.connect(settings) as live:
+        child = os.fork()
+        if not child:
+            code = 1
+            try:
+                live.metrics("ctr")
+            except streamer.UsageError:
+                live.close()
+                code = 0
+            finally:
+                os._exit(code)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert len(live.metrics("ctr"))

@@ -16,10 +16,11 @@ import pandas
 import polars
 import pyarrow
 import pytest
+from scipy import stats
 
 import streamer
 from streamer.cli import main
-from streamer.library.selection import time_of
+from streamer.library.selection import epoch_ms, time_of
 from streamer.stats.alerting.explain import explain
 
 MINUTE_MS, HOUR_MS = 60_000, 3_600_000
@@ -217,7 +218,7 @@ def test_two_values_are_compared_as_an_experiment() -> None:
         assert compared.metrics[0][name] == declared.metrics[0][name]
     assert compared.users == declared.users
     from_iterator = streamer.read(iter(EVENTS), without)
-    with pytest.raises(streamer.UsageError, match="came from an iterator"):
+    with pytest.raises(streamer.UsageError, match="are not kept: give"):
         from_iterator.compare("variant", control="A", treatment="B")
 
 
@@ -241,3 +242,80 @@ def test_a_notebook_has_a_loop_already() -> None:
         return streamer.Counter.from_state(counter.state(), SETTINGS).metrics("ctr")["value"]
 
     assert asyncio.run(cell()) == streamer.read(EVENTS, SETTINGS).metrics("ctr")["value"]
+
+
+def test_the_latest_event_has_a_part_in_a_change() -> None:
+    at_ms = START_MS + HOUR_MS  # where panes of every length begin
+    shown = {"type": "impression", "user_id": "u", "item_id": "a", "variant": "A"}
+    found = [{**shown, "ts": at_ms}] * 10
+    found += [{**shown, "type": "click", "ts": at_ms}] * 5
+    log = streamer.read(found, {"windows": {"lengths": ["5m", "1h"]}})
+    assert log.metrics("ctr", window="5m")["value"] == [0.5]
+    assert log.explain("ctr", by="variant", window="5m").now == 0.5
+
+
+def test_a_window_that_ended_earlier_has_nothing_after_its_end() -> None:
+    shown = {"type": "impression", "user_id": "u", "item_id": "a"}
+    times = [START_MS + 1000 * i for i in range(6 * 3600)]
+    settings = {"windows": {"lengths": ["5m", "1h", "24h"]}}
+    log = streamer.read([{**shown, "ts": ts} for ts in times], settings)
+    for window, pane_ms in (("5m", MINUTE_MS), ("1h", 24 * MINUTE_MS)):
+        for minute in (310, 340, 359):
+            at_ms = START_MS + minute * MINUTE_MS + 7
+            (row,) = log.metrics("ctr", window=window, at=at_ms)
+            start, end = (epoch_ms(row[name]) for name in ("start", "end"))
+            assert at_ms - pane_ms < end <= at_ms
+            length_ms = 5 * MINUTE_MS if window == "5m" else HOUR_MS
+            assert abs(end - start - length_ms) <= pane_ms / 2
+            assert row["support"] == sum(start <= ts < end for ts in times)
+
+
+def test_events_of_the_first_minutes_of_the_epoch_have_a_history() -> None:
+    counter = streamer.Counter({"windows": {"lengths": ["5m", "1h"]}})
+    shown = {"type": "impression", "user_id": "u", "item_id": "a"}
+    counter.add([{**shown, "ts": 5000 + i} for i in range(10)])
+    assert counter.history("window_impressions", window="1h")["value"] == [10]
+    with pytest.raises(streamer.UsageError, match="is not kept"):
+        counter.explain("ctr", by="variant", window="5m")
+
+
+def test_intervals_of_means_are_within_what_is_possible() -> None:
+    found = list[dict[str, Any]]()
+    for number, clicked in enumerate((0, 0, 2)):
+        of = {"user_id": f"u{number}", "request_id": f"r{number}"}
+        for place in range(3):
+            shown = {**of, "item_id": f"i{place}", "position": place + 1}
+            found.append({**shown, "type": "impression", "ts": START_MS + number})
+            if place == clicked:
+                found.append({**shown, "type": "click", "ts": START_MS + 100 + number})
+    log = streamer.read(found, {"windows": {"lengths": ["1h"]}})
+    (row,) = log.metrics("mrr", over="engaged", maturity="provisional")
+    values = [1.0, 1.0, 1 / 3]
+    reach = stats.t.ppf(0.975, 2) * stats.sem(values)
+    assert row["value"] == pytest.approx(sum(values) / 3)
+    assert row["low"] == pytest.approx(max(0.0, sum(values) / 3 - reach))
+    assert row["high"] == 1.0
+
+
+@pytest.mark.parametrize("name", ["support", "time", "low"])
+def test_a_dimension_like_a_column_is_refused(name: str) -> None:
+    settings = {"dimensions": [{"name": name}], "windows": {"lengths": ["1h"]}}
+    event = {"type": "impression", "user_id": "u", "item_id": "a", "ts": START_MS, name: "x"}
+    log = streamer.read([event], settings)
+    assert log.metrics("window_impressions")["value"] == [1]
+    with pytest.raises(streamer.UsageError, match="called like a column"):
+        log.metrics("window_impressions", by=name)
+    with pytest.raises(streamer.UsageError, match="called like a column"):
+        log.history("window_impressions", by=name)
+
+
+@pytest.mark.parametrize("at", [1.5, datetime.date(2026, 1, 1), float("nan")])
+def test_a_time_of_another_type_is_refused(at: Any) -> None:
+    with pytest.raises(streamer.UsageError, match="give a datetime with its zone"):
+        streamer.read(EVENTS, SETTINGS).metrics("ctr", at=at)
+
+
+@pytest.mark.parametrize("goal", [{"lift": float("nan")}, {"lift": float("inf")}, {"arms": 2.5}])
+def test_a_goal_that_is_none_is_refused(goal: dict[str, Any]) -> None:
+    with pytest.raises(streamer.UsageError, match=r"(lift|arms) .*: "):
+        streamer.plan(EVENTS, "ctr", **{"lift": 0.1, **goal})
