@@ -2,7 +2,7 @@
 # All stages have the same Debian: what one compiles or installs runs in the next.
 
 # The wheel, where there is a Rust toolchain. It fits every Python from 3.11 on, so Debian's will do.
-FROM rust:1.95.0-slim-bookworm AS wheel
+FROM rust:1.95.0-slim-bookworm@sha256:d7482085ff5b415f84dba5647ae71606650bdef00db7aeb69f4b3d170c3e4082 AS wheel
 WORKDIR /src
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 MATURIN_PEP517_ARGS=--strip
 RUN apt-get update \
@@ -18,7 +18,7 @@ RUN --mount=type=cache,target=/src/core/target --mount=type=cache,target=/usr/lo
     python3 -m pip wheel --no-deps --wheel-dir /wheels .
 
 # Both stages must have the same Python: the second takes the first one's virtual environment.
-FROM python:3.12.12-slim-bookworm AS build
+FROM python:3.12.12-slim-bookworm@sha256:593bd06efe90efa80dc4eee3948be7c0fde4134606dd40d8dd8dbcade98e669c AS build
 WORKDIR /src
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 RUN python -m venv --without-pip /opt/streamer
@@ -32,7 +32,7 @@ RUN python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))
 COPY --from=wheel /wheels /wheels
 RUN pip --python /opt/streamer/bin/python install --no-compile --no-deps /wheels/*.whl
 
-FROM python:3.12.12-slim-bookworm
+FROM python:3.12.12-slim-bookworm@sha256:593bd06efe90efa80dc4eee3948be7c0fde4134606dd40d8dd8dbcade98e669c
 # The interpreter stays; what installs packages goes.
 RUN python -m pip uninstall --quiet --yes --root-user-action ignore pip \
     && rm -rf /usr/local/lib/python3.12/ensurepip \
@@ -50,6 +50,7 @@ LABEL org.opencontainers.image.title="streamer" \
       org.opencontainers.image.description="Live, exact metrics for recommender, ranking and ads teams" \
       org.opencontainers.image.version="$VERSION" \
       org.opencontainers.image.licenses="Apache-2.0" \
-      org.opencontainers.image.base.name="docker.io/library/python:3.12.12-slim-bookworm"
+      org.opencontainers.image.base.name="docker.io/library/python:3.12.12-slim-bookworm" \
+      org.opencontainers.image.base.digest="sha256:593bd06efe90efa80dc4eee3948be7c0fde4134606dd40d8dd8dbcade98e669c"
 ENTRYPOINT ["streamer"]
 CMD ["--help"]
