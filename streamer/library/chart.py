@@ -59,7 +59,7 @@ def chart_of(
 ) -> Chart:
     """``form``: how values are written; ``by``: the dimensions that name the lines; ``partial``:
     points within which the log begins or ends, which are dots beside the line."""
-    frame = _Frame.of(history)
+    frame = _Frame.of(history, form)
     parts = [*_grid(frame, form), *(_times(frame) if history.starts_ms else ())]
     if not history.lines:
         parts.append(_element("text", "No data", {"x": _LEFT + 8, "y": _TOP + 24}, "tick"))
@@ -91,11 +91,11 @@ class _Frame:
     step_ms: int
 
     @staticmethod
-    def of(history: History) -> _Frame:
+    def of(history: History, form: str) -> _Frame:
         lines = history.lines
         values = [v for line in lines for v in line.values if v is not None]
         ends = [v for line in lines[:1] for v in (*line.lower, *line.upper) if v is not None]
-        return _Frame(*axis(values, ends), history.starts_ms, history.step_ms)
+        return _Frame(*axis(values, ends, form), history.starts_ms, history.step_ms)
 
     def x(self, point: int) -> float:
         """The place of a point."""
@@ -110,18 +110,19 @@ class _Frame:
         return round(_TOP + share * (_HEIGHT - _TOP - _BOTTOM), 1)
 
 
-def axis(values: Sequence[float], ends: Sequence[float]) -> tuple[float, float, float]:
+def axis(values: Sequence[float], ends: Sequence[float], form: str) -> tuple[float, float, float]:
     """Bottom, top and tick of an axis that holds all values, and of the ends of bands what does not
     flatten them.
 
-    >>> axis([0.01, 0.05], []), axis([], [])
+    >>> axis([0.01, 0.05], [], "percent"), axis([], [], "number")
     ((0.0, 0.06, 0.02), (0.0, 1.0, 0.25))
     """
+    least_top = 0.01 if form == "percent" else 1.0
     if not values:
-        return 0.0, 1.0, 0.25
+        return _rounded(0.0, least_top)
     least, most = min(values), max(values)
     if least == most == 0:
-        return _rounded(0.0, 1.0)
+        return _rounded(0.0, max(least_top, 2 * max([0.0, *ends])))
     room = max(most - least, abs(most) * 0.5)
     low = max(min([least, *ends]), least - room)
     high = min(max([most, *ends]), most + room)

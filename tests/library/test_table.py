@@ -98,6 +98,8 @@ def test_an_axis_is_that_of_the_page() -> None:
         [[0.03, 0.05], [0.02, 0.06]],
         [[0.01, 0.05], []],
         [[0, 0], []],
+        [[0, 0], [0, 0.3]],
+        [[], []],
         [[-3.5, 12], [-20, 40]],
         [[1e6, 1.01e6], [0.9e6, 1.2e6]],
         [[0.4], [0.39, 0.41]],
@@ -105,9 +107,11 @@ def test_an_axis_is_that_of_the_page() -> None:
     module = (ROOT / "streamer/server/web/axis.js").as_uri()
     script = (
         f"import({json.dumps(module)}).then(({{ valueAxis }}) => console.log(JSON.stringify("
-        f"{json.dumps(cases)}.map(([v, b]) => valueAxis(v, b, 'number')))))"
+        f"{json.dumps(cases)}.flatMap(([v, b]) => "
+        f"['number', 'percent'].map((form) => valueAxis(v, b, form))))))"
     )
     done = subprocess.run([str(node), "-e", script], capture_output=True, text=True, check=True)
-    for (values, ends), found in zip(cases, json.loads(done.stdout), strict=True):
+    forms = [(*case, form) for case in cases for form in ("number", "percent")]
+    for (values, ends, form), found in zip(forms, json.loads(done.stdout), strict=True):
         expected = (found["bottom"], found["top"], found["tick"])
-        assert axis(values, ends) == pytest.approx(expected), values
+        assert axis(values, ends, form) == pytest.approx(expected), (values, form)
