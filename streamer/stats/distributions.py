@@ -57,8 +57,9 @@ def interval_of_mean(
 
     ``bounds``: the least and the largest value that a part of the mean may have.
 
-    >>> interval_of_mean(0.5, 0.2, 10, (0.0, 0.9))
-    (0.05437222778213544, 0.9)
+    >>> low, high = interval_of_mean(0.5, 0.2, 10, (0.0, 0.9))
+    >>> round(low, 6), high
+    (0.054372, 0.9)
     """
     reach, (least, most) = stderr * _quantile(alpha, df), bounds
     return max(least, value - reach), min(most, value + reach)

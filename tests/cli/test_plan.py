@@ -209,7 +209,11 @@ def test_what_cannot_be_planned(
         (["ctr_ratio", "--lift", "120%", *of], 2, "'120%' is not a share like 0.02 or 2%"),
         (["ctr_ratio", "--lift", "much", *of], 2, "--lift"),
         (["ctr_ratio", "--lift", "5%", "--arms", "1", *of], 2, "--arms 1: 2 to 16"),
-        (["ctr_ratio", "--lift", "5%", "--power", "0.3", *of], 2, "--power 0.3: at least 0.5"),
+        (
+            ["ctr_ratio", "--lift", "5%", "--power", "0.3", *of],
+            2,
+            "--power 0.3: from 0.5 to below 1",
+        ),
         (["classifier_recall_ratio@0.5", "--lift", "5%", *of], 1, "no plan by class"),
         (["ctr_ratio", "--lift", "5%", "--file", str(tmp_path / "odd")], 1, "nothing is known"),
     ):
