@@ -12,6 +12,8 @@ use arrow_array::{Array, BooleanArray, PrimitiveArray, RecordBatch};
 
 use crate::hash::HashKey;
 
+/// Rows of a table at most: they are numbered in 32 bits.
+const MAX_ROWS: usize = u32::MAX as usize;
 /// Digits of the largest integer, with a sign.
 const DIGITS: usize = 21;
 
@@ -24,6 +26,24 @@ pub struct TableBatch<'a> {
 }
 
 impl<'a> TableBatch<'a> {
+    /// The next batch of a table, of which so many rows were read. An error where it has too many.
+    pub fn behind(
+        first_row: usize,
+        table: &'a str,
+        batch: &'a RecordBatch,
+    ) -> Result<Self, String> {
+        if first_row + batch.num_rows() > MAX_ROWS {
+            return Err(format!(
+                "{table}: more than {MAX_ROWS} rows: evaluate parts of it"
+            ));
+        }
+        Ok(Self {
+            table,
+            first_row,
+            batch,
+        })
+    }
+
     /// The column of a name. An error where there is none.
     pub fn column(&self, name: &'a str) -> Result<TableColumn<'a>, String> {
         let values = self.batch.column_by_name(name).ok_or_else(|| {

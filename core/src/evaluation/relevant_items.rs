@@ -5,7 +5,7 @@ use arrow_array::RecordBatch;
 use serde::Deserialize;
 
 use crate::evaluation::arrow_columns::{TableBatch, TableColumn};
-use crate::evaluation::shown_lists::{MAX_ROWS, ShownLists, is_absent};
+use crate::evaluation::shown_lists::{ShownLists, is_absent};
 use crate::hash::HashKey;
 use crate::slates::values::MAX_GRADES;
 
@@ -119,17 +119,7 @@ impl RelevantItems {
     /// Adds the rows of a batch to the lists that they belong to. An error, in words, where a
     /// column is missing or cannot be read, and where there are too many grades.
     pub fn add(&mut self, batch: &RecordBatch, lists: &ShownLists) -> Result<(), String> {
-        let first_row = self.rows;
-        if first_row + batch.num_rows() > MAX_ROWS {
-            return Err(format!(
-                "{TABLE}: more than {MAX_ROWS} rows: evaluate parts of it"
-            ));
-        }
-        let from = TableBatch {
-            table: TABLE,
-            first_row,
-            batch,
-        };
+        let from = TableBatch::behind(self.rows, TABLE, batch)?;
         let users = from.column(&self.columns.user)?.hashes(&self.key)?;
         let items = from.column(&self.columns.item)?.hashes(&self.key)?;
         let requests = match &self.columns.request {

@@ -12,9 +12,6 @@ use crate::evaluation::arrow_columns::TableBatch;
 use crate::hash::{HashKey, HashMap, mix};
 
 const TABLE: &str = "impressions";
-/// Rows of a table at most: they are numbered in 32 bits.
-pub const MAX_ROWS: usize = u32::MAX as usize;
-
 /// The largest score either way, as of events.
 const MAX_SCORE: f64 = 1e6;
 /// What stands for a missing label.
@@ -139,17 +136,7 @@ impl ShownLists {
 
     /// Adds the rows of a batch. An error, in words, where a column is missing or cannot be read.
     pub fn add(&mut self, batch: &RecordBatch) -> Result<(), String> {
-        let first_row = self.list.len();
-        if first_row + batch.num_rows() > MAX_ROWS {
-            return Err(format!(
-                "{TABLE}: more than {MAX_ROWS} rows: evaluate parts of it"
-            ));
-        }
-        let from = TableBatch {
-            table: TABLE,
-            first_row,
-            batch,
-        };
+        let from = TableBatch::behind(self.list.len(), TABLE, batch)?;
         let users = from.column(&self.columns.user)?.hashes(&self.key)?;
         let requests = match &self.columns.request {
             Some(name) => Some(from.column(name)?.hashes(&self.key)?),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::ffi_stream::RecordBatchStreamReader;
 use arrow_array::{RecordBatch, RecordBatchReader};
+use arrow_schema::Schema;
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -122,17 +123,8 @@ fn read_impressions(
     asked: &[String],
 ) -> Result<(), String> {
     let schema = batches.schema();
-    let names: Vec<&str> = schema
-        .fields()
-        .iter()
-        .map(|of| of.name().as_str())
-        .collect();
-    lists.settle(&names, asked)?;
-    for batch in batches {
-        let batch = batch.map_err(|error| format!("impressions: {error}"))?;
-        parts_of(&batch).try_for_each(|part| lists.add(&part))?;
-    }
-    Ok(())
+    lists.settle(&names_of(&schema), asked)?;
+    for_each_part(batches, "impressions", |part| lists.add(part))
 }
 
 fn read_clicks(
@@ -142,17 +134,30 @@ fn read_clicks(
     asked: &[String],
 ) -> Result<(), String> {
     let schema = batches.schema();
-    let names: Vec<&str> = schema
+    relevant.settle(&names_of(&schema), asked, lists);
+    for_each_part(batches, "clicks", |part| relevant.add(part, lists))?;
+    relevant.finish(lists);
+    Ok(())
+}
+
+fn names_of(schema: &Schema) -> Vec<&str> {
+    schema
         .fields()
         .iter()
         .map(|of| of.name().as_str())
-        .collect();
-    relevant.settle(&names, asked, lists);
+        .collect()
+}
+
+/// Hands on the rows of a table in parts; an error, in words, names the table.
+fn for_each_part(
+    batches: RecordBatchStreamReader,
+    table: &str,
+    mut add: impl FnMut(&RecordBatch) -> Result<(), String>,
+) -> Result<(), String> {
     for batch in batches {
-        let batch = batch.map_err(|error| format!("clicks: {error}"))?;
-        parts_of(&batch).try_for_each(|part| relevant.add(&part, lists))?;
+        let batch = batch.map_err(|error| format!("{table}: {error}"))?;
+        parts_of(&batch).try_for_each(|part| add(&part))?;
     }
-    relevant.finish(lists);
     Ok(())
 }
 
