@@ -16,7 +16,7 @@ CARGO_OPTIONS := --quiet --locked --manifest-path core/Cargo.toml
 BUILDING := echo "Building the Rust core (about two minutes, once)"
 GET_RUST := install Rust $(RUST) or newer (https://rustup.rs; or the packages cargo, rustfmt and rust-clippy, where new enough)
 
-.PHONY: demo test test-all check bench docs image licences clean
+.PHONY: demo test test-all check bench bench-peers docs image licences clean
 
 demo: .venv/.demo
 	@$(BIN)/streamer demo $(ARGS)
@@ -50,6 +50,9 @@ check: .venv/.test
 	$(BIN)/streamer rules grafana/prometheus -c grafana/streamer.toml --check
 	$(BIN)/python -m tests.conformance --check
 	$(BIN)/python -m tests.deploy.audit
+
+bench-peers: .venv/.test
+	@$(BIN)/python -m benchmarks.peers.run $(ARGS)
 
 bench: .venv/.test
 	@$(BIN)/python -m benchmarks.run $(ARGS)
