@@ -127,7 +127,7 @@ def held_bytes(partition: Partition) -> int:
 
 def accepted(partition: Partition) -> int:
     """Records that count."""
-    return sum(topic["accepted"] for topic in partition.core.counters()["topics"].values())
+    return sum(log["accepted"] for log in partition.core.counters()["logs"].values())
 
 
 def batches(lines: Iterator[KindLine]) -> Iterator[list[KindLine]]:

@@ -125,8 +125,8 @@ def feed(records: list[Records]) -> Fed:
             rest = limits.USER_REFRESH_PARTS * (time.process_time_ns() - began)
     partition.apply((), at_end=KINDS)
     spent = time.process_time_ns() - started
-    topics = partition.core.counters()["topics"].values()
-    counted = sum(t["accepted"] + t["late"] + t["duplicates"] for t in topics)
+    logs = partition.core.counters()["logs"].values()
+    counted = sum(t["accepted"] + t["late"] + t["duplicates"] for t in logs)
     assert counted == rows, f"{counted} of {rows} events were counted"
     return Fed(rows, spent / rows)
 

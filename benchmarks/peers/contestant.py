@@ -72,7 +72,7 @@ def python(name: str, program: str, *packages: str) -> Callable[[], Sequence[str
         stamp, wanted = venv / "packages.txt", "\n".join(packages)
         if not stamp.exists() or stamp.read_text(encoding="utf-8") != wanted:
             subprocess.run([sys.executable, "-m", "venv", "--clear", venv], check=True)
-            pip = [venv / "bin" / "python", "-m", "pip", "install", "--quiet", *packages]
+            pip = [str(venv / "bin" / "python"), "-m", "pip", "install", "--quiet", *packages]
             subprocess.run(pip, check=True)
             stamp.write_text(wanted, encoding="utf-8")
         return [str(venv / "bin" / "python"), "-m", f"benchmarks.peers.{program}"]

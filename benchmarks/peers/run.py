@@ -141,15 +141,15 @@ def measure(
         result = results[contestant.name]
         if result["wrong"]:
             continue
-        found = [
-            run(contestant, kafka, redis_url, size, logs[size]) for size in contestant.scaled(scale)
-        ]
-        for some in found:
-            if isinstance(some, str):
-                result["wrong"] = some
+        pair: list[dict[str, float]] = []
+        for size in contestant.scaled(scale):
+            found = run(contestant, kafka, redis_url, size, logs[size])
+            if isinstance(found, str):
+                result["wrong"] = found
                 break
+            pair.append(dataclasses.asdict(found))
         else:
-            result["runs"].append([dataclasses.asdict(some) for some in found])  # type: ignore[call-overload]
+            result["runs"].append(pair)
         print(f"{number + 1}: {contestant.name}: {told(result)}", flush=True)
     return results
 

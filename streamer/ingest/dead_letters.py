@@ -8,6 +8,7 @@ import time
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import (
@@ -18,8 +19,10 @@ from aiokafka.errors import (
 )
 
 from streamer.errors import BrokerError
+from streamer.ingest.keys import partition_of
 from streamer.ingest.rejections import Refusal
 from streamer.kafka.client import client_settings
+from streamer.kafka.filled_batches import Row, filled_batches
 from streamer.settings.model import Settings
 
 logger = logging.getLogger("streamer")
@@ -29,6 +32,8 @@ _LARGEST_BYTES = 1_000_000
 _KEPT_BYTES = (CUT_BYTES, 10_000, 1000, 0)
 """And what is kept of it if that is refused as well; 0: some headers only."""
 _TOO_LARGE = (MessageSizeTooLargeError, RecordListTooLargeError)
+_BATCH_BYTES = 64 * 1024
+"""Where Kafka refuses one, for the topic takes less, each letter has a batch of its own."""
 _TIMEOUT_MS = 5000
 """A commit waits for Kafka's answer; on a connection that hangs there is none."""
 _FIRST_BACK_MS, _LAST_BACK_MS = 3_600_000, 2**45
@@ -67,6 +72,11 @@ class DeadLetter:
         """Where the record came from; compacted topics, and null values, need a key."""
         return f"{self.topic}/{self.partition}/{self.offset}".encode()
 
+    def place(self, partitions: int) -> int:
+        """Its partition in the dead-letter topic: one for all letters of a partition that is read,
+        so that they fill whole batches, in order."""
+        return partition_of(f"{self.topic}/{self.partition}".encode(), partitions)
+
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
@@ -89,6 +99,10 @@ class Parcel:
             cut = f"{len(whole)} bytes, crc32 {zlib.crc32(whole):08x}"
             headers.append(("streamer.cut", cut.encode()))
         return headers
+
+    def row(self, ms: int) -> Row:
+        """The record that is written, with a timestamp."""
+        return ms, self.letter.key(), self.value(), self.headers()
 
     def fitting(self) -> Parcel:
         """The letter, cut where it would be too large for a topic as Kafka creates it."""
@@ -114,7 +128,7 @@ class DeadLetters:
 
     async def send(self, letters: Sequence[DeadLetter]) -> None:
         """Send and wait until Kafka has them; BrokerError where it has not."""
-        waiting = [Parcel(letter) for letter in letters]
+        waiting = [Parcel(letter).fitting() for letter in letters]
         try:
             async with self._lock:
                 while waiting:
@@ -125,12 +139,11 @@ class DeadLetters:
 
     async def _started(self) -> AIOKafkaProducer:
         if self._producer is None:
-            batches = {"max_batch_size": 1} if self._is_single else {"linger_ms": 5}
             producer = AIOKafkaProducer(
                 **client_settings(self.settings.kafka),
                 acks="all",
                 request_timeout_ms=_TIMEOUT_MS,
-                **batches,
+                max_batch_size=1 if self._is_single else _BATCH_BYTES,
             )
             try:
                 await producer.start()
@@ -140,41 +153,35 @@ class DeadLetters:
             self._producer = producer
         return self._producer
 
-    async def _try(self, parcels: Iterable[Parcel]) -> list[tuple[Parcel, KafkaError | None]]:
-        """One after the other into the producer's batches, then wait for all answers; returns
-        what is to be sent again, and Kafka's error: for its size or for its time."""
+    async def _try(self, parcels: Iterable[Parcel]) -> list[tuple[Parcel, KafkaError]]:
+        """In whole batches, then wait for all answers; returns what is to be sent again, and
+        Kafka's error: for its size or for its time."""
         producer, topic = await self._started(), self.settings.kafka.topics.dead_letters
-        sent: list[Parcel] = []
-        answers: list[asyncio.Future[object]] = []
-        refused: list[tuple[Parcel, KafkaError | None]] = []
+        partitions = len(await producer.partitions_for(topic))
+        ms = time.time_ns() // 1_000_000 - self._back_ms
+        places: dict[int, list[Parcel]] = {}
         for parcel in parcels:
-            now_ms = time.time_ns() // 1_000_000
-            try:
-                answers.append(
-                    await producer.send(
-                        topic,
-                        parcel.value(),
-                        key=parcel.letter.key(),
-                        headers=parcel.headers(),
-                        timestamp_ms=now_ms - self._back_ms,
-                    )
-                )
-                sent.append(parcel)
-            except MessageSizeTooLargeError as error:  # our own bound
-                refused.append((_smaller(parcel, error), None))
-        for parcel, answer in zip(
+            places.setdefault(parcel.letter.place(partitions), []).append(parcel)
+        sent: list[Iterable[Parcel]] = []
+        answers: list[asyncio.Future[object]] = []
+        for place, some in places.items():
+            left = iter(some)
+            for batch, held in filled_batches(producer, [parcel.row(ms) for parcel in some]):
+                answers.append(await producer.send_batch(batch, topic, partition=place))
+                sent.append(list(islice(left, held)))
+        refused: list[tuple[Parcel, KafkaError]] = []
+        for held_there, answer in zip(
             sent, await asyncio.gather(*answers, return_exceptions=True), strict=True
         ):
-            if isinstance(answer, InvalidTimestampError):
-                refused.append((parcel, answer))
-            elif isinstance(answer, _TOO_LARGE):
-                alone = _smaller(parcel, answer) if self._is_single else parcel
-                refused.append((alone, answer))
+            if isinstance(answer, _TOO_LARGE) and self._is_single:
+                refused += [(_smaller(parcel, answer), answer) for parcel in held_there]
+            elif isinstance(answer, (InvalidTimestampError, *_TOO_LARGE)):
+                refused += [(parcel, answer) for parcel in held_there]
             elif isinstance(answer, BaseException):
                 raise answer
         return refused
 
-    async def _after(self, refused: list[tuple[Parcel, KafkaError | None]]) -> list[Parcel]:
+    async def _after(self, refused: list[tuple[Parcel, KafkaError]]) -> list[Parcel]:
         """What to send now. Kafka refuses whole batches, for one letter in them or for all of
         them: so from then on each letter has its own."""
         errors = [error for _, error in refused]

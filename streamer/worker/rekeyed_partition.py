@@ -13,11 +13,11 @@ from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.structs import OffsetAndMetadata
 
 from streamer.ingest.dead_letters import DeadLetter, Parcel
-from streamer.ingest.keys import partition_of
 from streamer.ingest.record import rekeyer
 from streamer.ingest.rejections import Explainer
 from streamer.kafka.chunk import Batches, Chunk
 from streamer.kafka.client import client_settings
+from streamer.kafka.filled_batches import Row, filled_batches
 from streamer.kafka.registry import SchemaText
 from streamer.settings import limits
 from streamer.settings.event_fields import ALL_KINDS
@@ -32,7 +32,6 @@ _CLOSE_SECONDS = 10.0
 _ASK_SECONDS = 0.05
 _Written = tuple[int, int, list[tuple[int, bytes | None, bytes]]]
 _Rejected = tuple[str, int, int, str, bytes | None, bytes | None, bytes]
-_Row = tuple[int, bytes | None, bytes | None, list[tuple[str, bytes]]]
 
 
 class RekeyedPartition:
@@ -174,15 +173,14 @@ class RekeyedPartition:
     ) -> None:
         """One transaction: all of it, and the offset with the time of ``head_ms``, or nothing."""
         topics = self._settings.kafka.topics
-        rows: dict[TopicPartition, list[_Row]] = {
+        rows: dict[TopicPartition, list[Row]] = {
             TopicPartition(topics.by_kind[ALL_KINDS[kind]], number): [(*row, []) for row in some]
             for kind, number, some in written
         }
         now_ms = time.time_ns() // 1_000_000
         for parcel in letters:
-            key = parcel.letter.key()
-            to = TopicPartition(topics.dead_letters, partition_of(key, self._letters))
-            rows.setdefault(to, []).append((now_ms, key, parcel.value(), parcel.headers()))
+            to = TopicPartition(topics.dead_letters, parcel.letter.place(self._letters))
+            rows.setdefault(to, []).append(parcel.row(now_ms))
         producer = self._producer
         await producer.begin_transaction()
         async with asyncio.TaskGroup() as group:
@@ -193,15 +191,11 @@ class RekeyedPartition:
         await producer.commit_transaction()
         self._published_ms = self.head_ms
 
-    async def _send(self, to: TopicPartition, rows: Sequence[_Row]) -> None:
+    async def _send(self, to: TopicPartition, rows: Sequence[Row]) -> None:
         """Write records in order, and wait until Kafka has them."""
-        producer, answers = self._producer, []
-        batch = producer.create_batch()
-        for ms, key, value, headers in rows:
-            if batch.append(timestamp=ms, key=key, value=value, headers=headers) is None:
-                answers.append(await producer.send_batch(batch, to.topic, partition=to.partition))
-                batch = producer.create_batch()
-                batch.append(timestamp=ms, key=key, value=value, headers=headers)
-        batch.close()
-        answers.append(await producer.send_batch(batch, to.topic, partition=to.partition))
+        producer = self._producer
+        answers = [
+            await producer.send_batch(batch, to.topic, partition=to.partition)
+            for batch, _ in filled_batches(producer, rows)
+        ]
         await asyncio.gather(*answers)
