@@ -39,6 +39,15 @@ segments = ["variant"]
 """
 """Settings of an experiment over the synthetic traffic, and of alerts on it."""
 
+TROUBLED = {
+    "late_share": 0.02,
+    "duplicate_share": 0.05,
+    "out_of_order_share": 0.2,
+    "requestless_click_share": 0.3,
+    "broken_share": 0.01,
+}
+"""What differs from the usual traffic in a log that has every trouble."""
+
 
 class Meter:
     """Time, processor time and memory of this process between ``start`` and ``report``."""

@@ -19,20 +19,12 @@ from typing import Any
 
 from benchmarks import endless, worker
 from benchmarks.endless import batches
-from benchmarks.measure import WATCHED, program
+from benchmarks.measure import TROUBLED, WATCHED, program
 from streamer.query.readings import Readout, readout
 from streamer.settings.event_fields import KINDS
 from streamer.settings.load import parse
 from streamer.sources.synthetic import SyntheticTraffic, generate
 from streamer.state.snapshot import view_of
-
-TROUBLED = {
-    "late_share": 0.02,
-    "duplicate_share": 0.05,
-    "out_of_order_share": 0.2,
-    "requestless_click_share": 0.3,
-    "broken_share": 0.01,
-}
 
 
 @dataclass(frozen=True)

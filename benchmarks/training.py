@@ -1,6 +1,6 @@
 """What a profile-guided build of the core is trained with: `maturin build --pgo` runs it.
 
-    python -m benchmarks.training
+    python benchmarks/training.py
 
 Clean and troubled logs, as Kafka's record batches, are counted with the default settings, with
 traffic only, and with an experiment, alerts and every family of metrics; the state is committed as
@@ -10,25 +10,22 @@ a worker does. Every event has to be counted.
 from __future__ import annotations
 
 import asyncio
+import sys
 import tomllib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+if __name__ == "__main__":  # what is trained is what is installed, not the folder streamer/
+    sys.path = [*sys.path[1:], str(Path(__file__).parents[1])]
+
 from benchmarks.endless import Run, accepted
-from benchmarks.measure import WATCHED
+from benchmarks.measure import TROUBLED, WATCHED
 from benchmarks.raw_log import RawLog
 from streamer.settings.load import parse
 from streamer.sources.synthetic import SyntheticTraffic, generate
 
 EVENTS = 200_000
-TROUBLED = {
-    "late_share": 0.02,
-    "duplicate_share": 0.05,
-    "out_of_order_share": 0.2,
-    "requestless_click_share": 0.3,
-    "broken_share": 0.01,
-}
-"""What a log has that is anything but clean."""
 EVERYTHING = f"""
 [metrics]
 families = [

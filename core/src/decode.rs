@@ -184,14 +184,14 @@ impl Decoder {
     ) -> DecodedEvents<'a> {
         let (source, rules) = (&self.sources[source], &self.rules);
         self.drafts.clear();
+        let mut texts = SmallVec::<[&'a str; BLOCK]>::new();
         for (place, (opened, record)) in self.opened.iter_mut().zip(records).enumerate() {
             self.drafts.set_record(place);
-            source.read(rules, (opened, &mut self.drafts), record);
+            texts.push(source.read(rules, (opened, &mut self.drafts), record));
         }
         let (drafts, opened) = (&self.drafts, &self.opened);
         let events = drafts.ends.iter().map(|end| {
-            let text = source.text_here(&records[end.record]);
-            let text = opened[end.record].text_of(text);
+            let text = opened[end.record].text_of(texts[end.record]);
             let event = end.read.map(|said| drafts.get(end.draft).event(said, text));
             (end.record, event)
         });
@@ -316,30 +316,39 @@ impl Flat {
 impl Source {
     /// Reads the events of a record: of each record one at least has an end. A record without a value
     /// is ignored: a topic that is compacted, or follows a table, has one for what is deleted.
-    fn read(&self, rules: &Rules, (opened, drafts): (&mut Opened, &mut Drafts), record: &Record) {
+    ///
+    /// Returns the text of the record, where it stands in its value.
+    fn read<'a>(
+        &self,
+        rules: &Rules,
+        (opened, drafts): (&mut Opened, &mut Drafts),
+        record: &Record<'a>,
+    ) -> &'a str {
         opened.clear();
         let first = drafts.ends.len();
-        if let Err(reason) = self.fill(rules, (opened, drafts), record) {
+        let filled = self.fill(rules, (opened, drafts), record);
+        let text = filled.unwrap_or_else(|reason| {
             drafts.begin();
             drafts.end(Err(reason));
-        }
+            self.text_here(record)
+        });
         let ends = &mut drafts.ends[first..];
         if ends.iter().any(End::is_refused) {
-            let text = self.text_here(record);
             if json::depth(opened.text_of(text).as_bytes()) > rules.limits.max_depth {
                 for end in ends {
                     end.read = end.read.map_err(|_| Reason::TooDeep);
                 }
             }
         }
+        text
     }
 
-    fn fill(
+    fn fill<'a>(
         &self,
         rules: &Rules,
         (opened, drafts): (&mut Opened, &mut Drafts),
-        record: &Record,
-    ) -> Result<(), Reason> {
+        record: &Record<'a>,
+    ) -> Result<&'a str, Reason> {
         let value = record.value.ok_or(Reason::Ignored)?;
         let max_bytes = rules.limits.max_record_bytes;
         if value.len() > max_bytes {
@@ -367,7 +376,7 @@ impl Source {
                 }
             }
         }
-        Ok(())
+        Ok(text)
     }
 
     /// The text of a record that stands in its value; "" where it has another.

@@ -44,6 +44,24 @@ impl<'a> Reader<'a> {
         self.at
     }
 
+    /// The record that is read.
+    #[inline]
+    pub fn record(&self) -> &'a str {
+        self.record
+    }
+
+    /// What of it is not read yet.
+    #[inline]
+    pub fn rest(&self) -> &'a [u8] {
+        self.record.as_bytes().get(self.at..).unwrap_or_default()
+    }
+
+    /// Steps over bytes that are known.
+    #[inline]
+    pub fn step(&mut self, bytes: usize) {
+        self.at += bytes;
+    }
+
     /// How deep lists and objects may nest.
     pub fn max_depth(&self) -> usize {
         self.max_depth
@@ -100,13 +118,13 @@ impl<'a> Reader<'a> {
         self.word("null").map(|()| true)
     }
 
-    /// The fields of an object: after each name `on_field` reads the value.
+    /// The fields of an object: `name` reads each name, and after it `on_field` the value.
     #[inline]
-    pub fn object<S>(
+    pub fn object<S, N>(
         &mut self,
         state: &mut S,
-        mut name: impl FnMut(&mut Self, &mut S) -> Result<Text, Reason>,
-        mut on_field: impl FnMut(&mut Self, &mut S, Text) -> Result<(), Reason>,
+        mut name: impl FnMut(&mut Self, &mut S) -> Result<N, Reason>,
+        mut on_field: impl FnMut(&mut Self, &mut S, N) -> Result<(), Reason>,
     ) -> Result<(), Reason> {
         self.expect(b'{')?;
         if self.peek() == b'}' {
@@ -163,8 +181,8 @@ impl<'a> Reader<'a> {
             b'[' => self.list(|reader, _| reader.skip(depth + 1)).map(|_| ()),
             b'{' => self.object(
                 &mut (),
-                |reader, ()| reader.expect_text().map(|()| Text::EMPTY),
-                |reader, (), _| reader.skip(depth + 1),
+                |reader, ()| reader.expect_text(),
+                |reader, (), ()| reader.skip(depth + 1),
             ),
             _ => Err(Reason::Json),
         }
@@ -179,8 +197,7 @@ impl<'a> Reader<'a> {
     }
 
     fn word(&mut self, word: &str) -> Result<(), Reason> {
-        let rest = self.record.as_bytes().get(self.at..).unwrap_or_default();
-        if !rest.starts_with(word.as_bytes()) {
+        if !self.rest().starts_with(word.as_bytes()) {
             return Err(Reason::Json);
         }
         self.at += word.len();

@@ -1,4 +1,12 @@
 //! Which field of ours a name of theirs is: a table without collisions, made once.
+//!
+//! A log writes its records alike, so the table learns which name comes after which, and tries that
+//! one first: it is compared as it stands in the record, quotation marks included.
+
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use crate::decode::reason::Reason;
+use crate::json::Reader;
 
 const MIX: u64 = 0x9E37_79B9_7F4A_7C15;
 
@@ -8,14 +16,56 @@ pub struct Names<T> {
     seed: u64,
     mask: usize,
     slots: Vec<Option<Slot<T>>>,
+    /// The slot of the name that came after that of each slot, and, in front, after none. Atomic for
+    /// sharing only: it is a guess, and any is right.
+    after: Vec<AtomicU32>,
 }
 
 #[derive(Clone, Debug)]
 struct Slot<T> {
     ends: Ends,
     name: Box<str>,
+    quoted: Quoted,
     value: T,
 }
+
+/// A name as JSON writes it, in one word; `length` is 0 where it does not fit, or needs escapes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Quoted {
+    word: u128,
+    mask: u128,
+    length: usize,
+}
+
+impl Quoted {
+    fn new(name: &str) -> Self {
+        let length = name.len() + 2;
+        let is_plain = |byte| byte >= b' ' && byte != b'"' && byte != b'\\';
+        if length > WHOLE_BYTES || !name.bytes().all(is_plain) {
+            return Self::default();
+        }
+        let mut bytes = [0; WHOLE_BYTES];
+        for (to, byte) in bytes.iter_mut().zip(format!("\"{name}\"").bytes()) {
+            *to = byte;
+        }
+        Self {
+            word: u128::from_le_bytes(bytes),
+            mask: u128::MAX >> (8 * (WHOLE_BYTES - length)),
+            length,
+        }
+    }
+
+    /// How many bytes it takes where the record goes on with it.
+    #[inline]
+    fn at(&self, reader: &Reader) -> Option<usize> {
+        let word = u128::from_le_bytes(*reader.rest().first_chunk()?);
+        (self.length > 0 && word & self.mask == self.word).then_some(self.length)
+    }
+}
+
+/// Where one is in the names of an object.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Last(usize);
 
 /// The first bytes of a name, the last ones, and how many it has: all of it, up to 16 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +129,7 @@ impl<T: Copy> Names<T> {
                         seed,
                         mask: size - 1,
                         slots,
+                        after: (0..=size).map(|_| AtomicU32::new(0)).collect(),
                     };
                 }
                 seed = seed.wrapping_mul(MIX).wrapping_add(2);
@@ -90,13 +141,48 @@ impl<T: Copy> Names<T> {
     /// What a name stands for.
     #[inline]
     pub fn get(&self, name: &str) -> Option<T> {
+        self.find(name).map(|(_, value)| value)
+    }
+
+    #[inline]
+    fn find(&self, name: &str) -> Option<(usize, T)> {
         let ends = Ends::of(name);
-        let slot = self
-            .slots
-            .get(ends.place(name, self.seed, self.mask))?
-            .as_ref()?;
+        let place = ends.place(name, self.seed, self.mask);
+        let slot = self.slots.get(place)?.as_ref()?;
         let is_equal = slot.ends == ends && (ends.2 <= WHOLE_BYTES || *slot.name == *name);
-        is_equal.then_some(slot.value)
+        is_equal.then_some((place, slot.value))
+    }
+
+    /// Reads the name that comes next in a record; returns what it stands for.
+    ///
+    /// # Errors
+    /// `Json` where no text comes next.
+    #[inline]
+    pub fn read(
+        &self,
+        last: &mut Last,
+        reader: &mut Reader,
+        unescaped: &mut String,
+    ) -> Result<Option<T>, Reason> {
+        reader.peek();
+        let after = self.after.get(last.0);
+        let guess = after.map_or(0, |after| after.load(Relaxed) as usize);
+        if let Some(Some(slot)) = self.slots.get(guess)
+            && let Some(length) = slot.quoted.at(reader)
+        {
+            *last = Last(guess + 1);
+            reader.step(length);
+            return Ok(Some(slot.value));
+        }
+        let text = reader.text(unescaped)?;
+        let Some((place, value)) = self.find(text.of(reader.record(), unescaped)) else {
+            return Ok(None);
+        };
+        if let Some(after) = after {
+            after.store(place as u32, Relaxed);
+        }
+        *last = Last(place + 1);
+        Ok(Some(value))
     }
 }
 
@@ -113,6 +199,7 @@ fn placed<T: Copy>(given: &[(&str, T)], seed: u64, size: usize) -> Option<Vec<Op
         *slots.get_mut(place(name))? = Some(Slot {
             ends: Ends::of(name),
             name: name.into(),
+            quoted: Quoted::new(name),
             value,
         });
     }
@@ -121,7 +208,55 @@ fn placed<T: Copy>(given: &[(&str, T)], seed: u64, size: usize) -> Option<Vec<Op
 
 #[cfg(test)]
 mod tests {
-    use super::Names;
+    use super::{Last, Names};
+    use crate::json::Reader;
+
+    #[test]
+    fn names_are_read_in_any_order_and_however_they_are_written() {
+        let long = "a_name_of_more_than_sixteen";
+        let odd = "a\"b";
+        let given = ["ts", "user_id", long, odd, ""];
+        let table = Names::new(given.iter().copied().zip(0..));
+        for record in [
+            r#"{"ts":1,"user_id":2,"a_name_of_more_than_sixteen":3,"a\"b":4,"":5,"tsx":6}"#,
+            r#"{"user_id":2,"ts":1,"ts":1}"#,
+            r#"{ "user_id" : 2, "u\u0073er_id": 2 ,"ts" :1 }"#,
+            r#"{"ts":1,"us":2,"user_id":3}"#,
+        ] {
+            for _ in 0..3 {
+                let (mut last, mut unescaped) = (Last::default(), String::new());
+                let (mut found, mut wanted) = (Vec::new(), Vec::new());
+                let mut reader = Reader::new(record, 8);
+                let read = reader.object(
+                    &mut (&mut found, &mut unescaped),
+                    |reader, (_, unescaped)| table.read(&mut last, reader, unescaped),
+                    |reader, (found, _), value| {
+                        found.push(value);
+                        reader.skip(1)
+                    },
+                );
+                read.unwrap();
+                let mut reader = Reader::new(record, 8);
+                let read = reader.object(
+                    &mut (&mut wanted, &mut unescaped),
+                    |reader, (_, unescaped)| reader.text(unescaped),
+                    |reader, (wanted, unescaped), name| {
+                        wanted.push(table.get(name.of(record, unescaped)));
+                        reader.skip(1)
+                    },
+                );
+                read.unwrap();
+                assert_eq!(found, wanted, "{record}");
+            }
+        }
+        for broken in [r#"{"ts""#, r#"{ts:1}"#, r#"{"ts:1}"#, r#"{"#] {
+            let (mut last, mut unescaped) = (Last::default(), String::new());
+            let mut reader = Reader::new(broken, 8);
+            reader.expect(b'{').unwrap();
+            let read = table.read(&mut last, &mut reader, &mut unescaped);
+            assert_eq!(read.is_ok(), broken == r#"{"ts""#);
+        }
+    }
 
     #[test]
     fn every_name_is_found_and_no_other() {

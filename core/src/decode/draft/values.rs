@@ -1,6 +1,7 @@
 //! The types of values.
 
 use super::{Action, Draft, EventKind, Place, Reading, Shown, times};
+use crate::decode::names::Last;
 use crate::decode::{Field, Names, Reason};
 use crate::hash::NONE;
 use crate::json::{Reader, Text};
@@ -61,10 +62,11 @@ impl Draft {
                 Reason::Json
             });
         }
+        let mut last = Last::default();
         reader.object(
             self,
-            |reader, draft| reader.text(&mut draft.unescaped),
-            |reader, draft, name| match fields.get(name.of(record, &draft.unescaped)) {
+            |reader, draft| fields.read(&mut last, reader, &mut draft.unescaped),
+            |reader, draft, field| match field {
                 Some(field) => draft.read(field, reader, reading),
                 None => reader.skip(1),
             },
@@ -358,13 +360,11 @@ impl Draft {
             shown.item = draft.read_id(reader, reading, Reason::Of(Field::Items))?;
             return Ok(shown);
         }
+        let mut last = Last::default();
         reader.object(
             &mut state,
-            |reader, (draft, _)| reader.text(&mut draft.unescaped),
-            |reader, (draft, shown), name| match reading
-                .items
-                .get(name.of(reading.record, &draft.unescaped))
-            {
+            |reader, (draft, _)| reading.items.read(&mut last, reader, &mut draft.unescaped),
+            |reader, (draft, shown), field| match field {
                 Some(field) => draft.read_shown(field, true, reader, reading, shown),
                 None => reader.skip(3),
             },

@@ -1,7 +1,7 @@
 //! Paths into records, all of which are found in one pass.
 
 use crate::decode::Reason;
-use crate::decode::names::Names;
+use crate::decode::names::{Last, Names};
 use crate::json::{Reader, Text};
 use crate::spec::records::Step;
 
@@ -140,17 +140,15 @@ impl Search<'_> {
         let Some(node) = paths.nodes.get(node as usize) else {
             return reader.skip(depth);
         };
+        let mut last = Last::default();
         match reader.peek() {
             b'{' | b'[' if depth >= reader.max_depth() => Err(Reason::TooDeep),
             b'{' => reader.object(
                 self,
-                |reader, search| reader.text(search.unescaped),
-                |reader, search, name| {
-                    let name = name.of(search.record, search.unescaped);
-                    match node.fields.get(name) {
-                        Some(target) => search.take(target, reader, depth + 1),
-                        None => reader.skip(depth + 1),
-                    }
+                |reader, search| node.fields.read(&mut last, reader, search.unescaped),
+                |reader, search, target| match target {
+                    Some(target) => search.take(target, reader, depth + 1),
+                    None => reader.skip(depth + 1),
                 },
             ),
             b'[' if !node.elements.is_empty() || !node.matches.is_empty() => reader
