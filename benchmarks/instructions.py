@@ -54,7 +54,7 @@ def prepared() -> Prepared:
         run = Run(parse(tomllib.loads(WATCHED if settings is None else settings)))
         partition = run.partition
         spec = core_spec(run.settings, run.catalogue, partition.key, ranks=partition.ranks)
-        trouble = TROUBLED if name == "a troubled log" else {}
+        trouble: dict[str, Any] = TROUBLED if name == "a troubled log" else {}
         traffic = SyntheticTraffic(users=20_000, events_per_second=1000.0, **trouble)
         lines = list(generate(traffic, WARM + EVENTS))[: WARM + EVENTS]
         raw = RawLog()
@@ -117,6 +117,11 @@ def decode(decoder: Any, values: list[bytes]) -> None:
             continue
 
 
+def total(path: Path) -> int:
+    """Instructions of a process."""
+    return int(re.findall(r"^summary: (\d+)", path.read_text(encoding="ascii"), re.MULTILINE)[0])
+
+
 def measured() -> dict[str, dict[str, float]]:
     """Load → instructions an event of plain decoding and of the core, and their ratio."""
     if shutil.which(VALGRIND[0]) is None:
@@ -128,7 +133,10 @@ def measured() -> dict[str, dict[str, float]]:
         command += ["-m", "benchmarks.instructions", "--counted", str(path)]
         environment = {**os.environ, "PYTHONHASHSEED": "0"}
         subprocess.run(command, check=True, cwd=ROOT, env=environment)
-        named = [line.split(" ", 1) for line in (directory / Path("loads.names")).open()]
+        named = [
+            line.split(" ", 1)
+            for line in Path(f"{path}.names").read_text(encoding="utf-8").splitlines()
+        ]
         sums = {
             name.strip(): int(
                 re.findall(r"^summary: (\d+)", (Path(directory) / pid).read_text(), re.M)[0]

@@ -165,8 +165,10 @@ impl<T: Copy> Names<T> {
         unescaped: &mut String,
     ) -> Result<Option<T>, Reason> {
         reader.peek();
-        let after = self.after.get(last.0);
-        let guess = after.map_or(0, |after| after.load(Relaxed) as usize);
+        let guess = match self.after.get(last.0) {
+            Some(after) => after.load(Relaxed) as usize,
+            None => 0,
+        };
         if let Some(Some(slot)) = self.slots.get(guess)
             && let Some(length) = slot.quoted.at(reader)
         {
@@ -174,11 +176,22 @@ impl<T: Copy> Names<T> {
             reader.step(length);
             return Ok(Some(slot.value));
         }
+        self.read_unexpected(last, reader, unescaped)
+    }
+
+    /// Reads a name that the table did not expect, and expects it from now on.
+    #[inline(never)]
+    fn read_unexpected(
+        &self,
+        last: &mut Last,
+        reader: &mut Reader,
+        unescaped: &mut String,
+    ) -> Result<Option<T>, Reason> {
         let text = reader.text(unescaped)?;
         let Some((place, value)) = self.find(text.of(reader.record(), unescaped)) else {
             return Ok(None);
         };
-        if let Some(after) = after {
+        if let Some(after) = self.after.get(last.0) {
             after.store(place as u32, Relaxed);
         }
         *last = Last(place + 1);

@@ -46,6 +46,9 @@ impl Number<'_> {
             let value = self.double()? * 10f64.powi(exponent);
             return (value.abs() < 9e18).then(|| value.floor() as i64);
         }
+        if exponent == 0 && self.is_integer {
+            return self.integer();
+        }
         let digits = match self.is_negative {
             true => -i128::from(self.digits),
             false => i128::from(self.digits),
@@ -132,17 +135,21 @@ impl<'a> Reader<'a> {
     /// Appends the digits that come next, one at least, to a number that may overflow.
     #[inline]
     fn digits(&mut self, number: &mut u64) -> Result<usize, Reason> {
-        let start = self.at;
-        while let digit @ b'0'..=b'9' = self.byte() {
-            *number = number
-                .wrapping_mul(10)
-                .wrapping_add(u64::from(digit - b'0'));
-            self.at += 1;
+        let (mut value, mut count) = (*number, 0);
+        for byte in self.rest() {
+            let digit = byte.wrapping_sub(b'0');
+            if digit > 9 {
+                break;
+            }
+            value = value.wrapping_mul(10).wrapping_add(u64::from(digit));
+            count += 1;
         }
-        if self.at == start {
+        *number = value;
+        self.at += count;
+        if count == 0 {
             Err(Reason::Json)
         } else {
-            Ok(self.at - start)
+            Ok(count)
         }
     }
 

@@ -121,21 +121,18 @@ impl Reader<'_> {
     /// Goes to the next quotation mark, backslash or control character, or to the end.
     #[inline]
     fn skip_plain(&mut self) {
-        let bytes = self.record.as_bytes();
-        while let Some(word) = bytes.get(self.at..).and_then(|rest| rest.first_chunk()) {
+        let mut rest = self.rest();
+        while let Some((word, others)) = rest.split_first_chunk() {
             let found = special(u64::from_le_bytes(*word));
             if found != 0 {
                 self.at += (found.trailing_zeros() / 8) as usize;
                 return;
             }
             self.at += 8;
+            rest = others;
         }
-        while let Some(byte) = bytes.get(self.at) {
-            if *byte < 0x20 || matches!(byte, b'"' | b'\\') {
-                return;
-            }
-            self.at += 1;
-        }
+        let is_plain = |byte: &&u8| **byte >= b' ' && !matches!(byte, b'"' | b'\\');
+        self.at += rest.iter().take_while(is_plain).count();
     }
 
     /// The character that an escape stands for.

@@ -205,6 +205,9 @@ impl Draft {
     fn shortened(&mut self, text: Text, reading: &Reading) -> Text {
         let whole = text.of(reading.record, &self.unescaped);
         let most = reading.rules.limits.max_label_chars + 1;
+        if whole.len() <= most {
+            return text;
+        }
         let end = whole.char_indices().nth(most).map(|(end, _)| end);
         let Some(end) = end.filter(|_| text.is_unescaped()) else {
             return text;
