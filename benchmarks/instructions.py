@@ -26,8 +26,8 @@ from typing import Any
 
 from streamer._core import Core
 
-EVENTS, WARM = 20_000, 20_000
-"""Events that are counted, and that were fed before."""
+EVENTS = 20_000
+"""How many are counted; as many were fed before."""
 LOADS = {
     "counting": '[metrics]\nfamilies = ["traffic"]',
     "by default": "",
@@ -40,7 +40,7 @@ Prepared = Mapping[str, tuple[bytes, list[Any], list[Any], list[bytes]]]
 """Load → (spec of the core, batches that warm it up, batches, the records of these)."""
 
 
-def prepared() -> Prepared:
+def prepared(events: int) -> Prepared:
     """All loads."""
     from benchmarks.endless import Run
     from benchmarks.measure import TROUBLED, WATCHED
@@ -56,13 +56,13 @@ def prepared() -> Prepared:
         spec = core_spec(run.settings, run.catalogue, partition.key, ranks=partition.ranks)
         trouble: dict[str, Any] = TROUBLED if name == "a troubled log" else {}
         traffic = SyntheticTraffic(users=20_000, events_per_second=1000.0, **trouble)
-        lines = list(generate(traffic, WARM + EVENTS))[: WARM + EVENTS]
+        lines = list(generate(traffic, 2 * events))
         raw = RawLog()
         warm, fed = (
             [(each.log, each.data) for some in raw.fetched(part, 5000) for each in some]
-            for part in (lines[:WARM], lines[WARM:])
+            for part in (lines[:events], lines[events:])
         )
-        loads[name] = spec, warm, fed, [line for _, line in lines[WARM:]]
+        loads[name] = spec, warm, fed, [line for _, line in lines[events:]]
     return loads
 
 
@@ -122,13 +122,13 @@ def total(path: Path) -> int:
     return int(re.findall(r"^summary: (\d+)", path.read_text(encoding="ascii"), re.MULTILINE)[0])
 
 
-def measured() -> dict[str, dict[str, float]]:
+def measured(events: int = EVENTS) -> dict[str, dict[str, float]]:
     """Load → instructions an event of plain decoding and of the core, and their ratio."""
     if shutil.which(VALGRIND[0]) is None:
         raise SystemExit("no valgrind on PATH: apt install valgrind")
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "loads"
-        path.write_bytes(pickle.dumps(prepared()))
+        path.write_bytes(pickle.dumps(prepared(events)))
         command = [*VALGRIND, f"--cachegrind-out-file={directory}/%p", sys.executable]
         command += ["-m", "benchmarks.instructions", "--counted", str(path)]
         environment = {**os.environ, "PYTHONHASHSEED": "0"}
@@ -146,7 +146,7 @@ def measured() -> dict[str, dict[str, float]]:
     found = {}
     for load in LOADS:
         base = sums[f"{load}/nothing"]
-        plain, core = ((sums[f"{load}/{what}"] - base) / EVENTS for what in ("decoding", "core"))
+        plain, core = ((sums[f"{load}/{what}"] - base) / events for what in ("decoding", "core"))
         found[load] = {"decoding": plain, "core": core, "ratio": core / plain}
     return found
 

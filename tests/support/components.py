@@ -53,6 +53,7 @@ COMPONENTS = {
         (("prometheus-alertmanager", "alertmanager"), ("amtool",)), ("prometheus-alertmanager",)
     ),
     "Chromium": Component((("chromium",), ("chromedriver",)), ("chromium", "chromium-driver")),
+    "Valgrind": Component((("valgrind",),), ("valgrind",)),
     "wget": Component((("wget",),), ("wget",)),
     "Helm": Component((("helm",),), module="helm.sh/helm/v3/cmd/helm@v3.22.0"),
 }
