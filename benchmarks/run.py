@@ -53,6 +53,7 @@ def main(arguments: argparse.Namespace) -> int:
             "rows",
             "dimensions",
             "experiments",
+            "yahoo",
         ):
             print(f"{name}: {json.dumps(program(f'benchmarks.{name}'))}", flush=True)
         if arguments.endless:

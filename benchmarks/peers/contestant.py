@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import streamer
 from benchmarks.peers import job
 from benchmarks.peers.log import Counts
+from streamer.errors import StreamerError
 
 HERE = Path(__file__).parent
 CACHE = HERE.parents[1] / ".cache" / "peers"
 """Environments and builds, each made once."""
+LONG = "1h"
+"""Where streamer keeps this window, its minutes tell those of five minutes that end with them."""
 
 Wrong = Callable[[Any, str, Counts], str]
 """Whether what a client of Redis holds under a prefix is the expected counts: what is wrong, in
@@ -46,6 +51,42 @@ def not_done(client: Any, prefix: str, expected: Counts) -> str:
     return "" if client.get(f"{prefix}:done") else "not all events were read"
 
 
+def wrong_totals(client: Any, prefix: str, expected: Counts) -> str:
+    """Of streamer: its totals of each segment, and the windows that it keeps, of those expected."""
+    settings = client.get(f"{prefix}:settings")
+    if settings is None:
+        return "it has not begun"
+    try:
+        with streamer.connect(tomllib.loads(settings)) as live:
+            return _wrong_segments(live, expected)
+    except StreamerError as error:  # it has no state yet
+        return str(error)
+
+
+def _wrong_segments(live: Any, expected: Counts) -> str:
+    lengths = set(live.settings.windows.lengths)
+    for variant, surface in sorted({(variant, surface) for _, variant, surface in expected}):
+        segment = {"variant": variant, "surface": surface}
+        panes = {
+            end: of for (end, *of_), of in expected.items() if tuple(of_) == (variant, surface)
+        }
+        for field in job.FIELDS:
+            # Each event is in so many windows.
+            wanted = sum(of[field] for of in panes.values()) // (job.WINDOW_MS // job.SLIDE_MS)
+            found = live.metrics(f"{field}_total", **segment)["value"][0]
+            if found != wanted:
+                return f"{field} of {segment}: {found}, and not {wanted}"
+            if LONG in lengths:
+                history = live.history(f"window_{field}", window=LONG, **segment)
+                minutes = [int(value or 0) for value in history["value"]]
+                first = int(history["time"][0].timestamp() * 1000)
+                for at in range(5, len(minutes)):
+                    end = first + at * 60_000
+                    if end in panes and sum(minutes[at - 5 : at]) != panes[end][field]:
+                        return f"{field} of {segment} in the window to {end}"
+    return ""
+
+
 @dataclass(frozen=True)
 class Contestant:
     """``prepare`` installs and builds, once, and returns the words the program starts with; the
@@ -62,6 +103,12 @@ class Contestant:
     def scaled(self, scale: float) -> tuple[int, int]:
         """Sizes for a run of another length."""
         return int(self.sizes[0] * scale), int(self.sizes[1] * scale)
+
+
+def own(*words: str) -> Callable[[], Sequence[str]]:
+    """A program of this folder in this environment, and its first arguments."""
+    program, *arguments = words
+    return lambda: [sys.executable, "-m", f"benchmarks.peers.{program}", *arguments]
 
 
 def python(name: str, program: str, *packages: str) -> Callable[[], Sequence[str]]:

@@ -1,0 +1,55 @@
+"""One worker of streamer; ``--only`` with the job's own metrics and window, else with all that is
+counted by default."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import redis
+
+from benchmarks.peers import job
+from streamer.cli.run import worker_command, worker_environment
+
+ONLY = """
+[metrics]
+families = ["traffic"]
+rollups = [["variant", "surface"]]
+[windows]
+lengths = ["5m"]
+"""
+DEFAULT = """
+[metrics]
+rollups = [["variant"], ["surface"], ["variant", "surface"]]
+"""
+SETTINGS = """
+[kafka]
+brokers = "{brokers}"
+group = "{prefix}"
+[kafka.topics]
+{topics}
+[redis]
+url = "{redis}"
+prefix = "{prefix}"
+"""
+
+
+def main() -> None:
+    """Become the worker; ``{prefix}:settings`` says how what it counts is read."""
+    parser = job.parser()
+    parser.add_argument("--only", action="store_true")
+    arguments = parser.parse_args()
+    names = (*job.TOPICS, "dead_letters")
+    topics = "\n".join(f'{name} = "{name}{arguments.suffix}"' for name in names)
+    settings = SETTINGS.format(**vars(arguments), topics=topics)
+    settings += ONLY if arguments.only else DEFAULT
+    path = Path(tempfile.mkdtemp(prefix="streamer-peers-")) / "streamer.toml"
+    path.write_text(settings, encoding="utf-8")
+    redis.Redis.from_url(arguments.redis).set(f"{arguments.prefix}:settings", settings)
+    command = worker_command()
+    os.execve(command[0], command, worker_environment(str(path)))
+
+
+if __name__ == "__main__":
+    main()
