@@ -140,6 +140,7 @@ class Cluster:
 
 async def main(arguments: argparse.Namespace) -> int:
     values, metrics = SHAPES[arguments.shape]
+    values = tuple(arguments.values or values)
     settings = fresh_settings(arguments.redis, values, metrics)
     store = RedisStore(settings.redis)
     cluster = Cluster(settings, store, arguments.partitions, values)
@@ -195,6 +196,7 @@ if __name__ == "__main__":
     flags = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     flags.add_argument("--redis", required=True, help="a redis:// URL")
     flags.add_argument("--shape", choices=SHAPES, default="default", help="of the dimensions")
+    flags.add_argument("--values", type=int, nargs="*", help="of each dimension, instead")
     flags.add_argument("--partitions", type=int, default=64)
     flags.add_argument("--changed", type=int, help="partitions that commit between two scrapes")
     flags.add_argument("--impressions", type=int, default=400, help="a partition, a scrape")

@@ -1,0 +1,214 @@
+"""How cost grows: with partitions, segments, users, slates, windows, series, rate and state.
+
+    python -m benchmarks.scaling                         all curves: about half an hour
+    python -m benchmarks.scaling --only segments users --write build/scaling.json
+
+Each point runs in a process of its own, and checks that all events were counted. Curves of the core
+are of one partition fed in this process, without Kafka: nanoseconds of CPU an event.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from benchmarks import worker
+from benchmarks.endless import Run, accepted, rss_mb
+from benchmarks.measure import program
+from benchmarks.people import take_over
+from benchmarks.raw_log import RawLog
+from streamer.settings.load import parse
+from streamer.settings.model import Settings
+from streamer.sources.synthetic import SyntheticTraffic, generate
+from streamer.state.redis.store import RedisStore
+from tests.support.servers import FAST, kafka_server, redis_server
+
+EVENTS, CHUNK, REFRESH_EVERY = 400_000, 20_000, 5
+LENGTHS = ("1m", "5m", "1h", "24h", "10m", "30m", "2h", "6h")
+COMMITS, FLUSH_SECONDS = 30, 0.5
+
+
+def core(settings: Mapping[str, Any], traffic: SyntheticTraffic, events: int) -> dict[str, float]:
+    """CPU of one partition, sums of users included, and the memory it takes."""
+    run, raw, before_mb = Run(parse(settings)), RawLog(), rss_mb()
+    lines, spent, fed = generate(traffic, events), 0.0, 0
+    while some := list(islice(lines, CHUNK)):
+        batches, fed = raw.batches(some), fed + 1
+        begun = time.process_time()
+        run.partition.apply(batches)
+        if fed % REFRESH_EVERY == 0:
+            run.partition.refresh_user_sums()
+        spent += time.process_time() - begun
+    if accepted(run.partition) != events:
+        raise AssertionError(f"{accepted(run.partition)} of {events} events were counted")
+    return {"ns": round(spent / events * 1e9), "mb": round(rss_mb() - before_mb)}
+
+
+def segments(values: int) -> dict[str, float]:
+    """Values of one dimension."""
+    surfaces = tuple(f"s{number}" for number in range(values))
+    dimensions = [{"name": "variant"}, {"name": "surface", "max_values": values}]
+    traffic = SyntheticTraffic(users=50_000, events_per_second=1000.0, surfaces=surfaces)
+    return core({"dimensions": dimensions}, traffic, EVENTS)
+
+
+def users(count: int) -> dict[str, float]:
+    """Users; each is seen twice or more."""
+    traffic = SyntheticTraffic(users=count, user_exponent=0.0, slate=1, events_per_second=50_000.0)
+    return core({}, traffic, max(EVENTS, 2 * count))
+
+
+def slate(items: int) -> dict[str, float]:
+    """Items of a slate, each an event."""
+    traffic = SyntheticTraffic(users=50_000, slate=items, items=5_000, events_per_second=1000.0)
+    return core({}, traffic, EVENTS)
+
+
+def windows(count: int) -> dict[str, float]:
+    """Lengths of windows."""
+    lengths = LENGTHS[:count]
+    traffic = SyntheticTraffic(users=50_000, events_per_second=1000.0)
+    return core({"windows": {"lengths": lengths}}, traffic, EVENTS)
+
+
+async def committed(settings: Settings, store: RedisStore, rate: int) -> dict[str, float]:
+    """Bytes that a commit sends, and what Redis spends: one after each half second of events."""
+    run = Run(settings)
+    run.store = store  # type: ignore[assignment]
+    await store.set_partitions(1)
+    events = int(rate * FLUSH_SECONDS)
+    traffic = SyntheticTraffic(users=50_000, events_per_second=float(rate))
+    lines, raw = generate(traffic, events * COMMITS), RawLog()
+    client: Any = store.redis
+    before: dict[str, Any] = {}
+    for number in range(COMMITS):
+        run.partition.apply(raw.batches(islice(lines, events)))
+        if number == COMMITS // 3:  # the first ones write what is new
+            before = await client.info()
+        await run.commit()
+    after = await client.info()
+    counted = COMMITS - COMMITS // 3
+    grown = {key: float(after[key]) - float(before[key]) for key in REDIS_USES}
+    cpu = grown["used_cpu_sys"] + grown["used_cpu_user"]
+    return {
+        "kb": round(grown["total_net_input_bytes"] / counted / 1000, 1),
+        "redis_share_of_a_core": round(cpu / (counted * FLUSH_SECONDS), 4),
+    }
+
+
+REDIS_USES = ("total_net_input_bytes", "used_cpu_sys", "used_cpu_user")
+
+
+def commits(rate: int) -> dict[str, float]:
+    """Events a second of one partition."""
+    with redis_server() as found:
+
+        async def measured() -> dict[str, float]:
+            settings = parse({"redis": {"url": found.address, "prefix": uuid.uuid4().hex}})
+            store = RedisStore(settings.redis)
+            try:
+                return await committed(settings, store, rate)
+            finally:
+                await store.close()
+
+        return asyncio.run(measured())
+
+
+def takeover(events: int) -> dict[str, float]:
+    """Events that are open when another worker takes a partition over."""
+
+    async def measured() -> dict[str, float]:
+        run, raw = Run(Settings()), RawLog()
+        traffic = SyntheticTraffic(users=100_000, events_per_second=5000.0)
+        lines = generate(traffic, events)
+        while some := list(islice(lines, CHUNK)):
+            run.partition.apply(raw.batches(some))
+            await run.commit()
+        _, load_seconds, users_seconds = await take_over(run)
+        stored = sum(map(len, run.store.held[0].values()))
+        return {
+            "seconds": round(load_seconds + users_seconds, 3),
+            "stored_mb": round(stored / 1e6, 1),
+        }
+
+    return asyncio.run(measured())
+
+
+def series(values: int) -> dict[str, float]:
+    """Values of a second dimension of a scrape, beside two of the first."""
+    with redis_server() as found:
+        figures = program(
+            "benchmarks.scrape", f"--redis={found.address}", "--values", "2", str(values)
+        )
+    if figures["counted"] != figures["expected"]:
+        raise AssertionError(f"{figures['counted']} of {figures['expected']} were counted")
+    return {"series": figures["series"], "scrape_ms": figures["scrape_ms"]}
+
+
+def partitions(count: int) -> dict[str, float]:
+    """Partitions of each topic, read by one worker from Kafka."""
+    with kafka_server(jvm=FAST) as kafka, redis_server() as redis:
+        events, log = 1_000_000, (f"--brokers={kafka.address}", "--suffix=-scaling")
+        traffic = json.dumps({"users": 100_000, "events_per_second": 5000.0})
+        program(
+            "benchmarks.backlog",
+            *(*log, f"--events={events}", f"--partitions={count}", f"--traffic={traffic}"),
+        )
+        flags = argparse.Namespace(
+            **{"brokers": kafka.address, "suffix": "-scaling", "redis": redis.address},
+            **{"events": events, "settings": "", "cores": 0},
+        )
+        result, _ = asyncio.run(worker.measure(flags))
+    return {
+        "events_per_second": round(result["events"] / result["seconds"]),
+        "ns": round(result["cpu_seconds"] / result["events"] * 1e9),
+        "mb": round(result["peak_rss_mb"]),
+    }
+
+
+Point = Callable[[int], Mapping[str, float]]
+CURVES: Mapping[str, tuple[Point, Iterable[int]]] = {
+    "segments": (segments, (10, 100, 1_000, 10_000)),
+    "users": (users, (1_000, 10_000, 100_000, 1_000_000, 10_000_000)),
+    "slate": (slate, (1, 3, 10, 30, 100, 300, 1_000)),
+    "windows": (windows, (1, 2, 4, 6, 8)),
+    "commits": (commits, (100, 1_000, 10_000, 50_000, 100_000)),
+    "takeover": (takeover, (10_000, 100_000, 1_000_000, 4_000_000)),
+    "series": (series, (3, 10, 50, 250)),
+    "partitions": (partitions, (1, 4, 16, 64, 256)),
+}
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """One point, or all of some curves."""
+    if arguments.point:
+        name, x = arguments.point
+        print(json.dumps(CURVES[name][0](int(x))))
+        return 0
+    found: dict[str, list[dict[str, float]]] = {}
+    for name in arguments.only or CURVES:
+        for x in CURVES[name][1]:
+            figures = program("benchmarks.scaling", "--point", name, str(x))
+            found.setdefault(name, []).append({"x": x, **figures})
+            print(f"{name} {x:,}: {json.dumps(figures)}", flush=True)
+    if arguments.write:
+        written = json.loads(arguments.write.read_text()) if arguments.write.exists() else {}
+        arguments.write.write_text(json.dumps(written | found, indent=1) + "\n")
+    print(json.dumps(found))
+    return 0
+
+
+if __name__ == "__main__":
+    options = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    options.add_argument("--only", nargs="*", choices=CURVES, help="curves")
+    options.add_argument("--point", nargs=2, metavar=("CURVE", "X"), help="one point")
+    options.add_argument("--write", type=Path, metavar="FILE", help="as JSON, beside what it holds")
+    sys.exit(main(options.parse_args()))
