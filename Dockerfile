@@ -4,15 +4,18 @@
 # The wheel, where there is a Rust toolchain. It fits every Python from 3.11 on, so Debian's will do.
 FROM rust:1.95.0-slim-bookworm@sha256:d7482085ff5b415f84dba5647ae71606650bdef00db7aeb69f4b3d170c3e4082 AS wheel
 WORKDIR /src
-ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 MATURIN_PEP517_ARGS=--strip
+# It is compiled twice: what benchmarks/training.py does with the first says how to compile the second.
+ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 MATURIN_PEP517_ARGS="--strip --pgo"
 RUN apt-get update \
-    && apt-get install --yes --no-install-recommends python3-pip \
-    && rm -rf /var/lib/apt/lists/*
+    && apt-get install --yes --no-install-recommends python3-pip python3-venv \
+    && rm -rf /var/lib/apt/lists/* \
+    && rustup component add llvm-tools
 COPY pyproject.toml LICENSE ./
 COPY docs/package.md docs/
 COPY core/Cargo.toml core/Cargo.lock core/build_backend.py core/THIRD-PARTY.txt core/
 COPY core/src core/src
 COPY streamer streamer
+COPY benchmarks/endless.py benchmarks/measure.py benchmarks/raw_log.py benchmarks/training.py benchmarks/
 # What was compiled stays beside the layers: a changed line of Python compiles nothing again.
 RUN --mount=type=cache,target=/src/core/target --mount=type=cache,target=/usr/local/cargo/registry \
     python3 -m pip wheel --no-deps --wheel-dir /wheels .

@@ -16,7 +16,7 @@ CARGO_OPTIONS := --quiet --locked --manifest-path core/Cargo.toml
 BUILDING := echo "Building the Rust core (about two minutes, once)"
 GET_RUST := install Rust $(RUST) or newer (https://rustup.rs; or the packages cargo, rustfmt and rust-clippy, where new enough)
 
-.PHONY: demo test test-all check bench bench-peers docs image licences clean
+.PHONY: demo test test-all check bench bench-peers profiled docs image licences clean
 
 demo: .venv/.demo
 	@$(BIN)/streamer demo $(ARGS)
@@ -56,6 +56,12 @@ bench-peers: .venv/.test
 
 bench: .venv/.test
 	@$(BIN)/python -m benchmarks.run $(ARGS)
+
+# The core as released wheels have it: compiled, trained by benchmarks/training.py, compiled again.
+profiled: .venv/.core
+	@ls "$$(rustc --print sysroot)"/lib/rustlib/*/bin/llvm-profdata >/dev/null 2>&1 || { echo "make: no llvm-profdata, which merges profiles: rustup component add llvm-tools" >&2; exit 1; }
+	@echo "Building the Rust core twice, with a profile (about eight minutes)"
+	@PATH="$(CURDIR)/$(BIN):$$PATH" VIRTUAL_ENV="$(CURDIR)/.venv" $(BIN)/maturin develop --quiet --release --pgo
 
 docs: .venv/.docs
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --clean
