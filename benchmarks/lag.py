@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 import re
 import signal
 import subprocess
@@ -23,7 +22,7 @@ from pathlib import Path
 
 from benchmarks.measure import WATCHED
 from benchmarks.worker import committed, cpu_seconds, settings_file
-from streamer.cli.run import worker_command
+from streamer.cli.run import worker_command, worker_environment
 from streamer.errors import StreamerError
 from streamer.settings.load import load
 from streamer.state.reader import manifests_of
@@ -70,7 +69,7 @@ async def measure(arguments: argparse.Namespace, path: Path) -> int:
     settings = load(path)
     produce(path, "--create", str(PARTITIONS)).communicate()
     store = RedisStore(settings.redis)
-    environment = {**os.environ, "STREAMER_CONFIG": str(path)}
+    environment = worker_environment(str(path))
     worker = subprocess.Popen(  # noqa: ASYNC220 — stopped below
         worker_command(), env=environment, stdout=subprocess.DEVNULL
     )

@@ -22,7 +22,7 @@ from pathlib import Path
 import msgspec
 
 from benchmarks.measure import TOPICS, WATCHED, parser, peak_rss_mb
-from streamer.cli.run import worker_command
+from streamer.cli.run import worker_command, worker_environment
 from streamer.errors import StreamerError
 from streamer.ingest.hash_key import FIXED_KEY
 from streamer.metrics.catalogue import Catalogue
@@ -81,7 +81,7 @@ async def measure(arguments: argparse.Namespace) -> tuple[dict[str, float], Sett
         store = RedisStore(settings.redis)
         await store.set_hash_key(FIXED_KEY)  # as in what the readings are compared with
         process = subprocess.Popen(  # noqa: ASYNC220 — watched by its id
-            worker_command(), env={**os.environ, "STREAMER_CONFIG": str(path)}
+            worker_command(), env=worker_environment(str(path))
         )
         if arguments.cores:
             os.sched_setaffinity(process.pid, range(arguments.cores))

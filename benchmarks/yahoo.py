@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 import random
 import statistics
 import subprocess
@@ -33,7 +32,7 @@ from aiokafka import AIOKafkaProducer
 import streamer
 from benchmarks.lag import share
 from benchmarks.worker import cpu_seconds
-from streamer.cli.run import worker_command
+from streamer.cli.run import worker_command, worker_environment
 from streamer.errors import StreamerError
 from streamer.settings.load import load
 from streamer.state.redis.store import RedisStore
@@ -191,7 +190,7 @@ async def measure(kafka: str, redis: str, rate: int, seconds: float) -> dict[str
         path.write_text(SETTINGS.format(kafka=kafka, redis=redis, name=name), encoding="utf-8")
         await create_topics(kafka, [name, "dead-letters"], PARTITIONS)
         store = RedisStore(load(path).redis)
-        environment = {**os.environ, "STREAMER_CONFIG": str(path)}
+        environment = worker_environment(str(path))
         worker = subprocess.Popen(worker_command(), env=environment)  # noqa: ASYNC220
         command = [sys.executable, "-m", "benchmarks.yahoo", "--produce", name, "--brokers", kafka]
         command += ["--rates", str(rate), "--seconds", str(seconds)]
