@@ -34,6 +34,7 @@ from tests.support.servers import FAST, kafka_server, redis_server
 EVENTS, CHUNK, REFRESH_EVERY = 400_000, 20_000, 5
 LENGTHS = ("1m", "5m", "1h", "24h", "10m", "30m", "2h", "6h")
 COMMITS, FLUSH_SECONDS = 30, 0.5
+READ, READ_TRAFFIC = 2_000_000, {"users": 100_000, "events_per_second": 5000.0}
 
 
 def core(settings: Mapping[str, Any], traffic: SyntheticTraffic, events: int) -> dict[str, float]:
@@ -153,25 +154,30 @@ def series(values: int) -> dict[str, float]:
     return {"series": figures["series"], "scrape_ms": figures["scrape_ms"]}
 
 
-def partitions(count: int) -> dict[str, float]:
-    """Partitions of each topic, read by one worker from Kafka."""
+def from_kafka(partitions: int, count: int = 1, cores: int = 0) -> dict[str, float]:
+    """So many workers over a backlog in Kafka, with commits to Redis."""
     with kafka_server(jvm=FAST) as kafka, redis_server() as redis:
-        events, log = 1_000_000, (f"--brokers={kafka.address}", "--suffix=-scaling")
-        traffic = json.dumps({"users": 100_000, "events_per_second": 5000.0})
-        program(
-            "benchmarks.backlog",
-            *(*log, f"--events={events}", f"--partitions={count}", f"--traffic={traffic}"),
-        )
-        flags = argparse.Namespace(
-            **{"brokers": kafka.address, "suffix": "-scaling", "redis": redis.address},
-            **{"events": events, "settings": "", "cores": 0},
-        )
+        log = (f"--brokers={kafka.address}", "--suffix=-scaling", f"--events={READ}")
+        traffic = f"--traffic={json.dumps(READ_TRAFFIC)}"
+        program("benchmarks.backlog", *log, f"--partitions={partitions}", traffic)
+        flags = argparse.Namespace(brokers=kafka.address, suffix="-scaling", redis=redis.address)
+        flags.events, flags.settings, flags.cores, flags.workers = READ, "", cores, count
         result, _ = asyncio.run(worker.measure(flags))
     return {
         "events_per_second": round(result["events"] / result["seconds"]),
         "ns": round(result["cpu_seconds"] / result["events"] * 1e9),
         "mb": round(result["peak_rss_mb"]),
     }
+
+
+def partitions(count: int) -> dict[str, float]:
+    """Partitions of each topic, read by one worker."""
+    return from_kafka(count)
+
+
+def workers(count: int) -> dict[str, float]:
+    """Workers of one core each, over eight partitions; Kafka has what they leave it."""
+    return from_kafka(8, count, cores=int(count == 1))
 
 
 Point = Callable[[int], Mapping[str, float]]
@@ -183,6 +189,7 @@ CURVES: Mapping[str, tuple[Point, Iterable[int]]] = {
     "commits": (commits, (100, 1_000, 10_000, 50_000, 100_000)),
     "takeover": (takeover, (10_000, 100_000, 1_000_000, 4_000_000)),
     "series": (series, (3, 10, 50, 250)),
+    "workers": (workers, (1, 2)),
     "partitions": (partitions, (1, 4, 16, 64, 256)),
 }
 

@@ -150,7 +150,7 @@ def _on_log(
         for job in jobs:
             flags = argparse.Namespace(
                 **{"brokers": kafka, "suffix": log.suffix, "redis": redis, "cores": job.cores},
-                **{"events": arguments.events, "settings": job.settings},
+                **{"events": arguments.events, "settings": job.settings, "workers": 1},
             )
             result, settings = asyncio.run(worker.measure(flags))
             found[job.name].append(result)

@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 import uuid
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -80,29 +81,34 @@ async def measure(arguments: argparse.Namespace) -> tuple[dict[str, float], Sett
         settings = load(path)
         store = RedisStore(settings.redis)
         await store.set_hash_key(FIXED_KEY)  # as in what the readings are compared with
-        process = subprocess.Popen(  # noqa: ASYNC220 — watched by its id
-            worker_command(), env=worker_environment(str(path))
-        )
-        if arguments.cores:
-            os.sched_setaffinity(process.pid, range(arguments.cores))
+        count = arguments.workers
+        processes = [
+            subprocess.Popen(worker_command(), env=worker_environment(str(path)))  # noqa: ASYNC220
+            for _ in range(count)
+        ]
+        for number, process in enumerate(processes if count > 1 or arguments.cores else ()):
+            cores = range(arguments.cores) if arguments.cores else [number % (os.cpu_count() or 1)]
+            os.sched_setaffinity(process.pid, cores)
         try:
-            result = await _watch(store, process, arguments.events)
+            result = await _watch(store, processes, arguments.events)
         finally:
-            process.terminate()
-            process.wait(30)
+            for process in processes:
+                process.terminate()
+            for process in processes:
+                process.wait(30)
             await store.close()
     return result, settings
 
 
 async def _watch(
-    store: RedisStore, process: subprocess.Popen[bytes], events: int
+    store: RedisStore, processes: Sequence[subprocess.Popen[bytes]], events: int
 ) -> dict[str, float]:
     deadline = time.perf_counter() + LIMIT_SECONDS
     first: tuple[float, float, int] | None = None
     committed_at = 0.0
-    while time.perf_counter() < deadline and process.poll() is None:
+    while time.perf_counter() < deadline and all(each.poll() is None for each in processes):
         seen = await committed(store)
-        now, cpu = time.perf_counter(), cpu_seconds(process.pid)
+        now, cpu = time.perf_counter(), sum(cpu_seconds(each.pid) for each in processes)
         if first is None and seen:
             first = now, cpu, seen
         if first is not None and seen >= events:
@@ -113,7 +119,7 @@ async def _watch(
                     "seconds": round(committed_at - first[0], 3),
                     "filed_later_seconds": round(now - committed_at, 3),
                     "cpu_seconds": round(cpu - first[1], 3),
-                    "peak_rss_mb": round(peak_rss_mb(process.pid), 1),
+                    "peak_rss_mb": round(sum(peak_rss_mb(each.pid) for each in processes), 1),
                 }
         await asyncio.sleep(POLL_SECONDS)
     raise StreamerError(f"the worker did not read {events} events in {LIMIT_SECONDS:.0f} s")
@@ -145,5 +151,6 @@ if __name__ == "__main__":
     flags = parser(__doc__)
     flags.add_argument("--redis", required=True, help="a redis:// URL")
     flags.add_argument("--cores", type=int, default=0, help="so many cores; 0: all")
+    flags.add_argument("--workers", type=int, default=1, help="more than one: of one core each")
     flags.add_argument("--settings", default=WATCHED, help="more of the settings, as TOML")
     sys.exit(asyncio.run(main(flags.parse_args())))
