@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from benchmarks.peers.contestant import Contestant, not_done, python
+
+SLOW, MEDIUM = (5_000, 25_000), (25_000, 125_000)
+QUIX = python("quix", "quix", "quixstreams==3.28.1", "redis==8.1.0")
+
+
+def panes(prepare: Callable[[], Sequence[str]]) -> Callable[[], Sequence[str]]:
+    """The same program, which merges panes into sliding windows by hand."""
+    return lambda: [*prepare(), "--panes"]
+
 
 CONTESTANTS: tuple[Contestant, ...] = (
     Contestant(
@@ -10,5 +21,17 @@ CONTESTANTS: tuple[Contestant, ...] = (
         python("floor", "python_floor", "aiokafka==0.14.0", "msgspec==0.22.0", "redis==8.1.0"),
         "all counting: it only fetches and decodes",
         wrong=not_done,
+    ),
+    Contestant(
+        "Quix Streams, hopping",
+        QUIX,
+        "duplicates count twice, and so does what is read again after a crash",
+        SLOW,
+    ),
+    Contestant(
+        "Quix Streams, panes",
+        panes(QUIX),
+        "duplicates count twice, and a restart forgets the panes of open windows",
+        MEDIUM,
     ),
 )
