@@ -6,8 +6,15 @@ from collections.abc import Callable, Sequence
 
 from benchmarks.peers.contestant import Contestant, not_done, python
 
-SLOW, MEDIUM = (5_000, 25_000), (25_000, 125_000)
+SLOW, MEDIUM, FAIR = (5_000, 25_000), (25_000, 125_000), (50_000, 250_000)
 QUIX = python("quix", "quix", "quixstreams==3.28.1", "redis==8.1.0")
+BYTEWAX = python(
+    "bytewax", "bytewax_flow", "bytewax==0.21.1", "confluent-kafka==2.16.1", "redis==8.1.0"
+)
+BYTEWAX_LEAVES_OUT = (
+    "duplicates count twice, a restart begins anew, events ten minutes late are lost, and a window "
+    "is written only then"
+)
 
 
 def panes(prepare: Callable[[], Sequence[str]]) -> Callable[[], Sequence[str]]:
@@ -33,5 +40,17 @@ CONTESTANTS: tuple[Contestant, ...] = (
         panes(QUIX),
         "duplicates count twice, and a restart forgets the panes of open windows",
         MEDIUM,
+    ),
+    Contestant(
+        "Bytewax, sliding",
+        BYTEWAX,
+        BYTEWAX_LEAVES_OUT,
+        MEDIUM,
+    ),
+    Contestant(
+        "Bytewax, panes",
+        panes(BYTEWAX),
+        BYTEWAX_LEAVES_OUT,
+        FAIR,
     ),
 )
