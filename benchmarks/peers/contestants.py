@@ -11,6 +11,7 @@ QUIX = python("quix", "quix", "quixstreams==3.28.1", "redis==8.1.0")
 BYTEWAX = python(
     "bytewax", "bytewax_flow", "bytewax==0.21.1", "confluent-kafka==2.16.1", "redis==8.1.0"
 )
+PATHWAY = python("pathway", "pathway_tables", "pathway==0.33.0", "redis==8.1.0")
 BYTEWAX_LEAVES_OUT = (
     "duplicates count twice, a restart begins anew, events ten minutes late are lost, and a window "
     "is written only then"
@@ -52,5 +53,16 @@ CONTESTANTS: tuple[Contestant, ...] = (
         panes(BYTEWAX),
         BYTEWAX_LEAVES_OUT,
         FAIR,
+    ),
+    Contestant(
+        "Pathway, sliding",
+        PATHWAY,
+        "duplicates count twice, and a restart begins anew",
+        SLOW,
+    ),
+    Contestant(
+        "Pathway, panes",
+        panes(PATHWAY),
+        "duplicates count twice, and a restart begins anew",
     ),
 )
