@@ -65,4 +65,11 @@ CONTESTANTS: tuple[Contestant, ...] = (
         panes(PATHWAY),
         "duplicates count twice, and a restart begins anew",
     ),
+    Contestant(
+        "ClickHouse (chdb)",
+        python(
+            "clickhouse", "clickhouse", "chdb==4.4.0", "confluent-kafka==2.16.1", "redis==8.1.0"
+        ),
+        "duplicates count twice, and a restart begins anew",
+    ),
 )
