@@ -12,6 +12,9 @@ BYTEWAX = python(
     "bytewax", "bytewax_flow", "bytewax==0.21.1", "confluent-kafka==2.16.1", "redis==8.1.0"
 )
 PATHWAY = python("pathway", "pathway_tables", "pathway==0.33.0", "redis==8.1.0")
+FAUST = python(
+    "faust", "faust_agent", "faust-streaming[fast,orjson,uvloop]==0.15.3", "redis==8.1.0"
+)
 BYTEWAX_LEAVES_OUT = (
     "duplicates count twice, a restart begins anew, events ten minutes late are lost, and a window "
     "is written only then"
@@ -71,5 +74,17 @@ CONTESTANTS: tuple[Contestant, ...] = (
             "clickhouse", "clickhouse", "chdb==4.4.0", "confluent-kafka==2.16.1", "redis==8.1.0"
         ),
         "duplicates count twice, and a restart begins anew",
+    ),
+    Contestant(
+        "Faust agent",
+        FAUST,
+        "duplicates count twice, and a restart forgets the panes of open windows",
+        SLOW,
+    ),
+    Contestant(
+        "Faust agent, in memory",
+        lambda: [*FAUST(), "--memory"],
+        "duplicates count twice, and a restart begins anew",
+        MEDIUM,
     ),
 )
