@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from benchmarks.peers import builds
 from benchmarks.peers.contestant import Contestant, not_done, python
 
 CONTESTANTS: tuple[Contestant, ...] = (
@@ -9,6 +10,13 @@ CONTESTANTS: tuple[Contestant, ...] = (
         "aiokafka and msgspec",
         python("floor", "python_floor", "aiokafka==0.14.0", "msgspec==0.22.0", "redis==8.1.0"),
         "all counting: it only fetches and decodes",
+        wrong=not_done,
+    ),
+    Contestant(
+        "rdkafka and typed decoding",
+        builds.rust("rust_floor"),
+        "all counting: it only fetches and decodes",
+        sizes=(250_000, 2_500_000),
         wrong=not_done,
     ),
 )
