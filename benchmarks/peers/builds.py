@@ -9,6 +9,9 @@ from pathlib import Path
 
 from benchmarks.peers.contestant import CACHE, HERE
 
+JVM = ("-Xmx2g", "-XX:+UseParallelGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
+"""On two cores the parallel collector costs less than G1."""
+
 
 def rust(crate: str) -> Callable[[], Sequence[str]]:
     """A crate of this folder, for the processor that it is built on."""
@@ -22,6 +25,23 @@ def rust(crate: str) -> Callable[[], Sequence[str]]:
             subprocess.run(command, cwd=HERE / crate, env=os.environ | flags, check=True)
             program.touch()
         return [str(program)]
+
+    return prepare
+
+
+def java(main: str, *options: str) -> Callable[[], Sequence[str]]:
+    """A class of the module in ``java``, which is built whole, with all that it needs beside it."""
+
+    def prepare() -> Sequence[str]:
+        target = CACHE / "java"
+        stamp = target / "built"
+        if _is_stale(stamp, HERE / "java"):
+            goals = ["clean", "compile", "dependency:copy-dependencies"]
+            settings = [f"-Dbuild.folder={target}", "-DincludeScope=runtime", "-Dstyle.color=never"]
+            subprocess.run(["mvn", "-B", "-q", *settings, *goals], cwd=HERE / "java", check=True)
+            stamp.touch()
+        path = f"{target / 'classes'}:{target / 'dependency'}/*"
+        return ["java", *JVM, *options, "-cp", path, f"peers.{main}"]
 
     return prepare
 

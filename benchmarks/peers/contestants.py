@@ -19,4 +19,14 @@ CONTESTANTS: tuple[Contestant, ...] = (
         sizes=(250_000, 2_500_000),
         wrong=not_done,
     ),
+    Contestant(
+        "Kafka Streams, hopping",
+        builds.java("KafkaStreamsHopping"),
+        "duplicates are counted, and a restart counts again what was not committed",
+    ),
+    Contestant(
+        "Kafka Streams, panes",
+        builds.java("KafkaStreamsPanes"),
+        "duplicates are counted, and a restart loses what was merged",
+    ),
 )
