@@ -37,7 +37,7 @@ def java(main: str, *options: str) -> Callable[[], Sequence[str]]:
         stamp = target / "built"
         if _is_stale(stamp, HERE / "java"):
             goals = ["clean", "compile", "dependency:copy-dependencies"]
-            settings = [f"-Dbuild.folder={target}", "-DincludeScope=runtime", "-Dstyle.color=never"]
+            settings = [f"-Dbuild.folder={target}", "-DincludeScope=runtime"]
             subprocess.run(["mvn", "-B", "-q", *settings, *goals], cwd=HERE / "java", check=True)
             stamp.touch()
         path = f"{target / 'classes'}:{target / 'dependency'}/*"

@@ -29,4 +29,11 @@ CONTESTANTS: tuple[Contestant, ...] = (
         builds.java("KafkaStreamsPanes"),
         "duplicates are counted, and a restart loses what was merged",
     ),
+    Contestant(
+        "Flink SQL",
+        builds.java("FlinkSql"),
+        "late clicks are not in windows that have closed, duplicates are counted, and a restart "
+        "reads all anew",
+        sizes=(250_000, 2_500_000),
+    ),
 )

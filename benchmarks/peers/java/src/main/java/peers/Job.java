@@ -34,9 +34,4 @@ record Job(String brokers, String suffix, String redis, String prefix) {
     String group() {
         return prefix.replaceAll("[^A-Za-z0-9._-]", "");
     }
-
-    /** The end of the earliest window that holds an event time; the others follow it. */
-    static long firstEnd(long ts) {
-        return (ts / SLIDE_MS + 1) * SLIDE_MS;
-    }
 }
