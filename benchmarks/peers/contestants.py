@@ -36,4 +36,10 @@ CONTESTANTS: tuple[Contestant, ...] = (
         "reads all anew",
         sizes=(250_000, 2_500_000),
     ),
+    Contestant(
+        "Flink DataStream, interval join",
+        builds.java("FlinkJoin"),
+        "clicks later than five seconds are dropped, duplicates are counted, and a restart reads "
+        "all anew",
+    ),
 )
