@@ -77,7 +77,7 @@ CONTESTANTS: tuple[Contestant, ...] = (
         "Quix Streams, panes",
         panes(QUIX),
         "duplicates count twice, and a restart forgets the panes of open windows",
-        MEDIUM,
+        FAIR,
     ),
     Contestant(
         "Bytewax, sliding",
