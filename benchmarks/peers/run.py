@@ -18,6 +18,7 @@ import dataclasses
 import itertools
 import json
 import os
+import re
 import resource
 import signal
 import statistics
@@ -33,6 +34,7 @@ from typing import Any
 import redis
 
 from benchmarks.backlog import fill
+from benchmarks.measure import peak_rss_mb
 from benchmarks.peers import job, log
 from benchmarks.peers.contestant import CACHE, Contestant
 from benchmarks.peers.contestants import CONTESTANTS
@@ -70,7 +72,7 @@ def run(
     contestant: Contestant, kafka: str, redis_url: str, events: int, expected: log.Counts
 ) -> Run | str:
     """Read one log; what is wrong, in words, where the counts are."""
-    prefix = f"{contestant.name.replace(' ', '-')}-{uuid.uuid4().hex[:6]}"
+    prefix = re.sub("[^a-z]+", "-", contestant.name.lower()) + f"-{uuid.uuid4().hex[:6]}"
     command = [
         *contestant.prepare(),
         *(f"--brokers={kafka}", f"--suffix={suffix(events)}", f"--redis={redis_url}"),
@@ -87,10 +89,12 @@ def run(
             command, cwd=ROOT, stdout=output, stderr=output, start_new_session=True
         )
         used: resource.struct_rusage | None = None
-        wrong = "it was not looked at"
+        wrong, peak_mb = "it was not looked at", 0.0
         try:
             while wrong and used is None and time.perf_counter() < begun + LIMIT_SECONDS:
                 time.sleep(POLL_SECONDS)
+                with contextlib.suppress(OSError, IndexError):  # it has ended
+                    peak_mb = peak_rss_mb(process.pid)
                 used = _ended(process)  # before the look, which then is at all that it did
                 wrong = contestant.wrong(client, prefix, expected)
             seconds = time.perf_counter() - begun
@@ -98,7 +102,7 @@ def run(
             used = used or _stopped(process)
     if wrong:
         return f"{wrong}; its output is in {output.name}"
-    return Run(events, seconds, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
+    return Run(events, seconds, used.ru_utime + used.ru_stime, peak_mb)
 
 
 def _ended(
