@@ -46,7 +46,8 @@ def peers(results: Mapping[str, Any]) -> None:
         if result["runs"]:
             found = [costs(pair) for pair in result["runs"]]
             spent = sorted(cpu for _, cpu in found)
-            rate = statistics.median(rate for rate, _ in found)
+            rates = [rate for rate, _ in found if rate is not None]
+            rate = f"{statistics.median(rates):,.0f}" if rates else ""
             peak = max(pair[1]["peak_mb"] for pair in result["runs"])
             rows.append((statistics.median(spent), spent, rate, peak, name, result["leaves_out"]))
     rows.sort()
@@ -54,7 +55,7 @@ def peers(results: Mapping[str, Any]) -> None:
     print("| --- | --- | --- | --- | --- |")
     for cpu, spent, rate, peak, name, leaves_out in rows:
         span = f"{spent[0]:.2f} to {spent[-1]:.2f}"
-        print(f"| {name} | {cpu:.2f} ({span}) | {rate:,.0f} | {peak:,.0f} | {leaves_out} |")
+        print(f"| {name} | {cpu:.2f} ({span}) | {rate} | {peak:,.0f} | {leaves_out} |")
     figure, axes = plt.subplots(figsize=(7.5, 0.28 * len(rows) + 0.8), layout="constrained")
     names = [row[4] for row in rows]
     colours = [

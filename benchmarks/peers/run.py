@@ -42,7 +42,7 @@ from tests.support.servers import FAST, kafka_server, redis_server
 
 ROOT = Path(__file__).parents[2]
 LIMIT_SECONDS = 300.0
-POLL_SECONDS, STOP_SECONDS = 0.1, 10.0
+POLL_SECONDS, STOP_SECONDS, LEAST_SECONDS = 0.1, 10.0, 1.0
 
 
 @dataclass(frozen=True)
@@ -158,12 +158,13 @@ def measure(
     return results
 
 
-def costs(pair: Sequence[Mapping[str, float]]) -> tuple[float, float]:
-    """(events a second, CPU seconds a million) of a short log and a long one, by difference."""
+def costs(pair: Sequence[Mapping[str, float]]) -> tuple[float | None, float]:
+    """(events a second, CPU seconds a million) of a short log and a long one, by difference. No
+    rate, where the start of one of them took as long as the difference."""
     short, long = pair
-    events = long["events"] - short["events"]
-    seconds = max(long["seconds"] - short["seconds"], POLL_SECONDS)
-    return events / seconds, (long["cpu_seconds"] - short["cpu_seconds"]) / events * 1e6
+    events, seconds = long["events"] - short["events"], long["seconds"] - short["seconds"]
+    rate = events / seconds if seconds >= LEAST_SECONDS else None
+    return rate, (long["cpu_seconds"] - short["cpu_seconds"]) / events * 1e6
 
 
 def told(result: Mapping[str, Any]) -> str:
@@ -173,10 +174,11 @@ def told(result: Mapping[str, Any]) -> str:
     found = [costs(pair) for pair in result["runs"]]
     spent = sorted(cpu for _, cpu in found)
     peak = max(pair[1]["peak_mb"] for pair in result["runs"])
+    rates = [rate for rate, _ in found if rate is not None]
+    rate = f"{statistics.median(rates):,.0f}" if rates else "no"
     return (
-        f"{statistics.median(rate for rate, _ in found):,.0f} events/s, "
-        f"{statistics.median(spent):.2f} CPU s a million ({spent[0]:.2f} to {spent[-1]:.2f}), "
-        f"{peak:,.0f} MB"
+        f"{rate} events/s, {statistics.median(spent):.2f} CPU s a million "
+        f"({spent[0]:.2f} to {spent[-1]:.2f}), {peak:,.0f} MB"
     )
 
 
