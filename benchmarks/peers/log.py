@@ -68,7 +68,7 @@ def _slates(chance: random.Random) -> Iterator[list[Event]]:
         slate = []
         for position, item in enumerate(chance.sample(range(ITEMS), SLATE), 1):
             shown = f',"item_id":"i{item}","position":{position}'
-            score = f',"score":{chance.random():.6f},"propensity":{chance.random():.6f}'
+            score = f',"score":{chance.random():.6f},"propensity":{1 - 0.99 * chance.random():.6f}'
             slate.append(event(ts, "impression", f"e{number}-{position}", shown + score))
             if chance.random() < CLICKED:
                 at = ts + 1 + chance.randrange(CLICK_MS)
