@@ -12,10 +12,11 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import random
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -27,20 +28,23 @@ from benchmarks.people import take_over
 from benchmarks.raw_log import RawLog
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
-from streamer.sources.synthetic import SyntheticTraffic, generate
+from streamer.sources.synthetic import KindLine, SyntheticTraffic, generate
 from streamer.state.redis.store import RedisStore
 from tests.support.servers import FAST, kafka_server, redis_server
 
+START_MS = 1_700_000_000_000
 EVENTS, CHUNK, REFRESH_EVERY = 400_000, 20_000, 5
 LENGTHS = ("1m", "5m", "1h", "24h", "10m", "30m", "2h", "6h")
 COMMITS, FLUSH_SECONDS = 30, 0.5
 READ, READ_TRAFFIC = 2_000_000, {"users": 100_000, "events_per_second": 5000.0}
 
 
-def core(settings: Mapping[str, Any], traffic: SyntheticTraffic, events: int) -> dict[str, float]:
+def core(
+    settings: Mapping[str, Any], lines: Iterator[KindLine], events: int = EVENTS
+) -> dict[str, float]:
     """CPU of one partition, sums of users included, and the memory it takes."""
     run, raw, before_mb = Run(parse(settings)), RawLog(), rss_mb()
-    lines, spent, fed = generate(traffic, events), 0.0, 0
+    spent, fed = 0.0, 0
     while some := list(islice(lines, CHUNK)):
         batches, fed = raw.batches(some), fed + 1
         begun = time.process_time()
@@ -58,26 +62,36 @@ def segments(values: int) -> dict[str, float]:
     surfaces = tuple(f"s{number}" for number in range(values))
     dimensions = [{"name": "variant"}, {"name": "surface", "max_values": values}]
     traffic = SyntheticTraffic(users=50_000, events_per_second=1000.0, surfaces=surfaces)
-    return core({"dimensions": dimensions}, traffic, EVENTS)
+    return core({"dimensions": dimensions}, generate(traffic, EVENTS))
 
 
 def users(count: int) -> dict[str, float]:
-    """Users; each is seen twice or more."""
-    traffic = SyntheticTraffic(users=count, user_exponent=0.0, slate=1, events_per_second=50_000.0)
-    return core({}, traffic, max(EVENTS, 2 * count))
+    """Users, each of whom is shown two single items, or more."""
+    events, chance = max(EVENTS, 2 * count), random.Random(0)
+    lines = (
+        (
+            "impressions",
+            b'{"type":"impression","ts":%d,"event_id":"e%d","user_id":"u%d","request_id":"r%d",'
+            b'"variant":"A","surface":"home","item_id":"i%d","position":1,"score":0.5}'
+            % (START_MS + number // 50, number, int(count * chance.random()), number, number % 997),
+        )
+        for number in range(events)
+    )
+    return core({}, lines, events)
 
 
 def slate(items: int) -> dict[str, float]:
     """Items of a slate, each an event."""
-    traffic = SyntheticTraffic(users=50_000, slate=items, items=5_000, events_per_second=1000.0)
-    return core({}, traffic, EVENTS)
+    shape: dict[str, Any] = {"slate": items, "items": 5_000, "position_decay": 0.0}
+    traffic = SyntheticTraffic(users=50_000, events_per_second=1000.0, **shape)
+    return core({}, generate(traffic, EVENTS))
 
 
 def windows(count: int) -> dict[str, float]:
     """Lengths of windows."""
     lengths = LENGTHS[:count]
     traffic = SyntheticTraffic(users=50_000, events_per_second=1000.0)
-    return core({"windows": {"lengths": lengths}}, traffic, EVENTS)
+    return core({"windows": {"lengths": lengths}}, generate(traffic, EVENTS))
 
 
 async def committed(settings: Settings, store: RedisStore, rate: int) -> dict[str, float]:
@@ -206,9 +220,9 @@ def main(arguments: argparse.Namespace) -> int:
             figures = program("benchmarks.scaling", "--point", name, str(x))
             found.setdefault(name, []).append({"x": x, **figures})
             print(f"{name} {x:,}: {json.dumps(figures)}", flush=True)
-    if arguments.write:
-        written = json.loads(arguments.write.read_text()) if arguments.write.exists() else {}
-        arguments.write.write_text(json.dumps(written | found, indent=1) + "\n")
+        if arguments.write:
+            written = json.loads(arguments.write.read_text()) if arguments.write.exists() else {}
+            arguments.write.write_text(json.dumps(written | found, indent=1) + "\n")
     print(json.dumps(found))
     return 0
 

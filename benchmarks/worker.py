@@ -83,7 +83,9 @@ async def measure(arguments: argparse.Namespace) -> tuple[dict[str, float], Sett
         await store.set_hash_key(FIXED_KEY)  # as in what the readings are compared with
         count = arguments.workers
         processes = [
-            subprocess.Popen(worker_command(), env=worker_environment(str(path)))  # noqa: ASYNC220
+            subprocess.Popen(  # noqa: ASYNC220
+                worker_command(), env=worker_environment(str(path)), stdout=subprocess.DEVNULL
+            )
             for _ in range(count)
         ]
         for number, process in enumerate(processes if count > 1 or arguments.cores else ()):
