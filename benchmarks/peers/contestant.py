@@ -73,7 +73,8 @@ def _wrong_segments(live: Any, expected: Counts) -> str:
         for field in job.FIELDS:
             # Each event is in so many windows.
             wanted = sum(of[field] for of in panes.values()) // (job.WINDOW_MS // job.SLIDE_MS)
-            found = live.metrics(f"{field}_total", **segment)["value"][0]
+            values = live.metrics(f"{field}_total", **segment)["value"]
+            found = sum(value or 0 for value in values)
             if found != wanted:
                 return f"{field} of {segment}: {found}, and not {wanted}"
             if LONG in lengths:

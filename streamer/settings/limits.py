@@ -276,6 +276,8 @@ RETRY_SECONDS_MAX = 5.0
 EARLY_END_SECONDS = 60.0
 RESTART_SECONDS_MAX = 60.0
 """Longest pause before another worker is started where workers end earlier than that."""
+REDIS_CONNECTIONS = 64
+"""Of one process to a Redis: what all partitions of a worker ask at once waits for its turn."""
 RECOVERIES_AT_ONCE = 8
 """Partitions of one worker that are loaded and compared at the same time."""
 STANDING_SECONDS = 5.0

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from streamer.errors import StoreError
+from streamer.settings import limits
 from streamer.settings.model import Redis
 from streamer.state.redis.store import RedisStore
 from streamer.state.store import Answer, Commit, Store
@@ -41,6 +42,23 @@ class TestReaderInRedis(ReaderSuite):
 @long
 class TestExperimentsInRedis(ExperimentSuite):
     pass
+
+
+async def test_hundreds_of_partitions_may_ask_at_once(make_redis: MakeRedis) -> None:
+    store = RedisStore(Redis(url=make_redis().url, prefix="many"))
+    try:
+        claims = await asyncio.gather(*(store.claim(number) for number in range(300)))
+        commits = [
+            store.commit(number, step(claim, b"", b"p1", {"a": b"1"}))
+            for number, (claim, _) in enumerate(claims)
+        ]
+        assert set(await asyncio.gather(*commits)) == {Answer.OK}
+        releases = [store.release(number, claim) for number, (claim, _) in enumerate(claims)]
+        await asyncio.gather(*releases)
+        clients = await store.redis.info("clients")
+        assert clients["connected_clients"] <= limits.REDIS_CONNECTIONS
+    finally:
+        await store.close()
 
 
 async def test_a_commit_whose_blobs_are_gone_changes_nothing(

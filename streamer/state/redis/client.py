@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
-from redis.asyncio import Redis, RedisCluster
+from redis.asyncio import BlockingConnectionPool, Redis, RedisCluster
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import (
@@ -23,6 +23,7 @@ from redis.exceptions import (
 )
 
 from streamer.errors import SettingsError, StoreAccessError, StoreError
+from streamer.settings import limits
 from streamer.settings.load import secret_of, unusable
 from streamer.settings.model import Redis as RedisSettings
 from streamer.settings.redis_url import place_of
@@ -51,9 +52,13 @@ def client(settings: RedisSettings) -> Any:
         **_certificates(settings),
     }
     options = {key: value for key, value in options.items() if value is not None}
-    kind: Any = RedisCluster if settings.cluster else Redis
     try:
-        return kind.from_url(settings.url, **options)
+        if settings.cluster:
+            return RedisCluster.from_url(settings.url, **options)
+        # All partitions of a worker may commit at once: those beyond the bound wait for their turn.
+        bound = {"max_connections": limits.REDIS_CONNECTIONS, "timeout": _TIMEOUT_SECONDS}
+        pool: Any = BlockingConnectionPool.from_url(settings.url, **bound, **options)
+        return Redis.from_pool(pool)
     except (ValueError, TypeError, RedisError, RedisClusterException):
         # Without the library's words: they quote parts of the URL, which may be the password's.
         raise SettingsError(
