@@ -333,11 +333,11 @@ impl Source {
             self.text_here(record)
         });
         let ends = &mut drafts.ends[first..];
-        if ends.iter().any(End::is_refused) {
-            if json::depth(opened.text_of(text).as_bytes()) > rules.limits.max_depth {
-                for end in ends {
-                    end.read = end.read.map_err(|_| Reason::TooDeep);
-                }
+        if ends.iter().any(End::is_refused)
+            && json::depth(opened.text_of(text).as_bytes()) > rules.limits.max_depth
+        {
+            for end in ends {
+                end.read = end.read.map_err(|_| Reason::TooDeep);
             }
         }
         text
