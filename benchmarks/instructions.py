@@ -137,12 +137,7 @@ def measured(events: int = EVENTS) -> dict[str, dict[str, float]]:
             line.split(" ", 1)
             for line in Path(f"{path}.names").read_text(encoding="utf-8").splitlines()
         ]
-        sums = {
-            name.strip(): int(
-                re.findall(r"^summary: (\d+)", (Path(directory) / pid).read_text(), re.M)[0]
-            )
-            for pid, name in named
-        }
+        sums = {name.strip(): total(Path(directory) / pid) for pid, name in named}
     found = {}
     for load in LOADS:
         base = sums[f"{load}/nothing"]

@@ -19,7 +19,7 @@ from matplotlib import pyplot as plt
 
 from benchmarks.peers.contestant import not_done
 from benchmarks.peers.contestants import CONTESTANTS
-from benchmarks.peers.run import costs
+from benchmarks.peers.run import costs, figures
 
 DOCS = Path(__file__).parents[1] / "docs"
 OURS, OTHERS, FLOORS = "#1f6feb", "#8b949e", "#d0d7de"
@@ -35,7 +35,8 @@ PAGE = """<!-- Written by `python -m benchmarks.pictures`. -->
 `make bench-peers` runs this: CTR and CVR by variant and surface in sliding windows of five
 minutes, a new one every five seconds, from Apache Kafka into Redis. All read the same logs of
 four partitions, of JSON of 200 bytes: 88 % impressions, 8 % clicks, 1 % conversions, 3 %
-sessions. Every count of every window is compared with plain addition.
+sessions. Every count of every window is compared with plain addition; of streamer, the totals of
+each segment are, and by default the windows that end with a minute.
 
 Each program is written as its own documentation would have it, with the settings that were the
 cheapest here. Figures are medians of three alternating rounds, with their span, and the
@@ -68,29 +69,20 @@ PANELS = {
 
 def peers(results: Mapping[str, Any]) -> None:
     """Bars of CPU a million events, and the table."""
-    rows, floor = [], [costs(pair)[1] for pair in results[FLOOR]["runs"]]
-    for name, result in results.items():
-        if result["runs"]:
-            found = [costs(pair) for pair in result["runs"]]
-            spent = sorted(cpu for _, cpu in found)
-            rates = [rate for rate, _ in found if rate is not None]
-            rate = f"{statistics.median(rates):,.0f}" if rates else ""
-            peak = max(pair[1]["peak_mb"] for pair in result["runs"])
-            beside = statistics.median(
-                cpu / least for (_, cpu), least in zip(found, floor, strict=True)
-            )
-            figures = (statistics.median(spent), spent, beside, rate, peak)
-            rows.append((*figures, name, result["leaves_out"]))
-    rows.sort()
+    floor = [costs(pair)[1] for pair in results[FLOOR]["runs"]]
+    right = [(figures(result), name) for name, result in results.items() if result["runs"]]
+    rows = sorted(right, key=lambda row: row[0].cpu)
     lines = [PAGE, HEAD, "| --- | --- | --- | --- | --- | --- |"]
-    for cpu, spent, beside, rate, peak, name, leaves_out in rows:
-        span = f"{spent[0]:.3g} to {spent[-1]:.3g}"
-        lines.append(
-            f"| {name} | {cpu:.3g} ({span}) | {beside:.3g} | {rate} | {peak:,.0f} | {leaves_out} |"
-        )
+    for of, name in rows:
+        result = results[name]
+        cpus = [costs(pair)[1] for pair in result["runs"]]
+        beside = statistics.median(a / b for a, b in zip(cpus, floor, strict=True))
+        span = f"{of.costs[0]:.3g} to {of.costs[-1]:.3g}"
+        cells = (name, f"{of.cpu:.3g} ({span})", f"{beside:.3g}", of.rate, f"{of.peak_mb:,.0f}")
+        lines.append(f"| {' | '.join(cells)} | {result['leaves_out']} |")
     (DOCS / "benchmarks-peers.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
     figure, axes = plt.subplots(figsize=(7.5, 0.28 * len(rows) + 0.8), layout="constrained")
-    names = [row[5] for row in rows]
+    names = [name for _, name in rows]
     colours = [
         OURS
         if name.startswith("streamer")
@@ -99,8 +91,8 @@ def peers(results: Mapping[str, Any]) -> None:
         else OTHERS
         for name in names
     ]
-    bars = axes.barh(names, [row[0] for row in rows], color=colours)
-    axes.bar_label(bars, [f"{row[0]:.3g}" for row in rows], padding=3)
+    bars = axes.barh(names, [of.cpu for of, _ in rows], color=colours)
+    axes.bar_label(bars, [f"{of.cpu:.3g}" for of, _ in rows], padding=3)
     axes.invert_yaxis()
     axes.set_xscale("log")
     axes.set_xlabel("CPU seconds a million events (logarithmic)")

@@ -167,18 +167,34 @@ def costs(pair: Sequence[Mapping[str, float]]) -> tuple[float | None, float]:
     return rate, (long["cpu_seconds"] - short["cpu_seconds"]) / events * 1e6
 
 
+@dataclass(frozen=True)
+class Figures:
+    """Of all rounds: medians, the costs in order, and the largest memory of a long log."""
+
+    cpu: float
+    costs: Sequence[float]
+    rate: str
+    peak_mb: float
+
+
+def figures(result: Mapping[str, Any]) -> Figures:
+    """What is told of a contestant that was right."""
+    found = [costs(pair) for pair in result["runs"]]
+    spent = sorted(cpu for _, cpu in found)
+    rates = [rate for rate, _ in found if rate is not None]
+    rate = f"{statistics.median(rates):,.0f}" if rates else ""
+    peak_mb = max(pair[1]["peak_mb"] for pair in result["runs"])
+    return Figures(statistics.median(spent), spent, rate, peak_mb)
+
+
 def told(result: Mapping[str, Any]) -> str:
     """One line: medians, and the span of the costs."""
     if result["wrong"]:
         return f"WRONG: {result['wrong']}"
-    found = [costs(pair) for pair in result["runs"]]
-    spent = sorted(cpu for _, cpu in found)
-    peak = max(pair[1]["peak_mb"] for pair in result["runs"])
-    rates = [rate for rate, _ in found if rate is not None]
-    rate = f"{statistics.median(rates):,.0f}" if rates else "no"
+    of = figures(result)
     return (
-        f"{rate} events/s, {statistics.median(spent):.2f} CPU s a million "
-        f"({spent[0]:.2f} to {spent[-1]:.2f}), {peak:,.0f} MB"
+        f"{of.rate or 'no'} events/s, {of.cpu:.2f} CPU s a million "
+        f"({of.costs[0]:.2f} to {of.costs[-1]:.2f}), {of.peak_mb:,.0f} MB"
     )
 
 
