@@ -36,7 +36,7 @@ PAGE = """<!-- Written by `python -m benchmarks.pictures`. -->
 minutes, a new one every five seconds, from Apache Kafka into Redis. All read the same logs of
 four partitions, of JSON of 200 bytes: 88 % impressions, 8 % clicks, 1 % conversions, 3 %
 sessions. Every count of every window is compared with plain addition; of streamer, the totals of
-each segment are, and by default the windows that end with a minute.
+each segment and the windows that end with a minute are.
 
 Each program is written as its own documentation would have it, with the settings that were the
 cheapest here. Figures are medians of three alternating rounds, with their span, and the

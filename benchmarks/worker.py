@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -74,8 +74,16 @@ async def is_filed(store: RedisStore) -> bool:
     return all(manifest.users_behind_ms == 0 for manifest in manifests.values())
 
 
-async def measure(arguments: argparse.Namespace) -> tuple[dict[str, float], Settings]:
-    """Run one worker over the backlog."""
+def _here(number: int, words: Sequence[str]) -> Sequence[str]:
+    """The command of a worker on this host."""
+    del number
+    return words
+
+
+async def measure(
+    arguments: argparse.Namespace, command: Callable[[int, Sequence[str]], Sequence[str]] = _here
+) -> tuple[dict[str, float], Settings]:
+    """Run workers over the backlog; ``command``: what starts the command of a worker elsewhere."""
     with tempfile.TemporaryDirectory() as directory:
         path = settings_file(arguments, directory)
         settings = load(path)
@@ -84,9 +92,11 @@ async def measure(arguments: argparse.Namespace) -> tuple[dict[str, float], Sett
         count = arguments.workers
         processes = [
             subprocess.Popen(  # noqa: ASYNC220
-                worker_command(), env=worker_environment(str(path)), stdout=subprocess.DEVNULL
+                command(number, worker_command()),
+                env=worker_environment(str(path)),
+                stdout=subprocess.DEVNULL,
             )
-            for _ in range(count)
+            for number in range(count)
         ]
         for number, process in enumerate(processes if count > 1 or arguments.cores else ()):
             cores = range(arguments.cores) if arguments.cores else [number % (os.cpu_count() or 1)]

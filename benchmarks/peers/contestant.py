@@ -19,7 +19,9 @@ HERE = Path(__file__).parent
 CACHE = HERE.parents[1] / ".cache" / "peers"
 """Environments and builds, each made once."""
 LONG = "1h"
-"""Where streamer keeps this window, its minutes tell those of five minutes that end with them."""
+"""streamer keeps this window, too: it holds the whole log, and its minutes tell the windows of five
+minutes that end with them."""
+MINUTE_MS = 60_000
 
 Wrong = Callable[[Any, str, Counts], str]
 """Whether what a client of Redis holds under a prefix is the expected counts: what is wrong, in
@@ -52,7 +54,8 @@ def not_done(client: Any, prefix: str, expected: Counts) -> str:
 
 
 def wrong_totals(client: Any, prefix: str, expected: Counts) -> str:
-    """Of streamer: its totals of each segment, and the windows that it keeps, of those expected."""
+    """Of streamer: its totals of each segment, and of the expected windows those that end with a
+    minute. The log is shorter than ``LONG``."""
     settings = client.get(f"{prefix}:settings")
     if settings is None:
         return "it has not begun"
@@ -64,7 +67,6 @@ def wrong_totals(client: Any, prefix: str, expected: Counts) -> str:
 
 
 def _wrong_segments(live: Any, expected: Counts) -> str:
-    lengths = set(live.settings.windows.lengths)
     for variant, surface in sorted({(variant, surface) for _, variant, surface in expected}):
         segment = {"variant": variant, "surface": surface}
         panes = {
@@ -77,14 +79,16 @@ def _wrong_segments(live: Any, expected: Counts) -> str:
             found = sum(value or 0 for value in values)
             if found != wanted:
                 return f"{field} of {segment}: {found}, and not {wanted}"
-            if LONG in lengths:
-                history = live.history(f"window_{field}", window=LONG, **segment)
-                minutes = [int(value or 0) for value in history["value"]]
-                first = int(history["time"][0].timestamp() * 1000)
-                for at in range(5, len(minutes)):
-                    end = first + at * 60_000
-                    if end in panes and sum(minutes[at - 5 : at]) != panes[end][field]:
-                        return f"{field} of {segment} in the window to {end}"
+            history = live.history(f"window_{field}", window=LONG, **segment)
+            minutes = {
+                round(at.timestamp() * 1000): int(value or 0)
+                for at, value in zip(history["time"], history["value"], strict=True)
+            }
+            for end in panes:
+                if end % MINUTE_MS == 0:
+                    begins = range(end - job.WINDOW_MS, end, MINUTE_MS)
+                    if (found := sum(minutes.get(at, 0) for at in begins)) != panes[end][field]:
+                        return f"{field} of {segment} to {end}: {found}, not {panes[end][field]}"
     return ""
 
 

@@ -1,5 +1,5 @@
-"""One worker of streamer; ``--only`` with the job's own metrics and window, else with all that is
-counted by default."""
+"""One worker of streamer; ``--only`` with the job's own metrics, and an hour beside its window, so
+that the windows of a whole log can be looked at; else with all that is counted by default."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ONLY = """
 families = ["traffic"]
 rollups = [["variant", "surface"]]
 [windows]
-lengths = ["5m"]
+lengths = ["5m", "1h"]
 """
 DEFAULT = """
 [metrics]

@@ -6,7 +6,6 @@ A segment is shown with a value for every dimension: those outside of its rollup
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 UNKNOWN = 0
 """The code of no value."""
@@ -28,11 +27,10 @@ Segment = tuple[int, Sequence[int]]
 
 
 def segment_texts(
-    segments: Sequence[Segment], rollups: Sequence[Sequence[int]], values: Sequence[Any]
+    segments: Sequence[Segment], rollups: Sequence[Sequence[int]], texts: Sequence[Sequence[str]]
 ) -> list[tuple[str, ...]]:
     """The values of each segment, as shown; ``rollups``: places of the dimensions of each;
-    ``values``: of each dimension ``texts``, by code (see ``Core.dimensions``)."""
-    texts = [each["texts"] for each in values]
+    ``texts``: of each dimension, by code."""
     everything = [ALL] * len(texts)
     found = []
     for rollup, codes in segments:

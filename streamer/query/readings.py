@@ -141,6 +141,7 @@ class ReadoutCache:
     items: ItemSumCache = field(default_factory=ItemSumCache)
     experiments: Readouts = field(default_factory=Readouts)
     units: UnitReadings = field(default_factory=UnitReadings)
+    numbering: SegmentIndex | None = None
 
 
 def readout(
@@ -213,7 +214,9 @@ class _Windows:
     kept: ReadoutCache
 
     def __post_init__(self) -> None:
-        self.numbering = SegmentIndex(self.settings, self.catalogue, self.views)
+        before, self.kept.numbering = self.kept.numbering, None
+        self.numbering = SegmentIndex(self.settings, self.catalogue, self.views, before)
+        self.kept.numbering = self.numbering
         self.kept.panes.begin(self.views, self.numbering.maps, self.numbering.rows)
         self.items = None
         if self.catalogue.item_counts is not None:
@@ -260,12 +263,9 @@ def _shown(settings: Settings, catalogue: Catalogue, windows: _Windows) -> Itera
 
 def _under(settings: Settings, window: Window, label: str, rollup: tuple[str, ...]) -> _Shown:
     sums, first = window.rolled_up(rollup), {"window": label} if label else {}
-    labels = [{**first, **_named(settings.dimension_names, s)} for s in sums.segments]
+    names = settings.dimension_names
+    labels = [{**first, **dict(zip(names, s, strict=True))} for s in sums.segments]
     return _Shown(sums, labels, len(set(rollup)), settings.is_detailed(rollup))
-
-
-def _named(names: Sequence[str], segment: Sequence[str]) -> Labels:
-    return dict(zip(names, segment, strict=True))
 
 
 def _block(

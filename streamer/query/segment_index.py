@@ -18,20 +18,57 @@ Segment = tuple[str, ...]
 
 
 class SegmentIndex:
-    """Segments of all partitions, numbered together; values beyond the bound are ``other``."""
+    """Segments of all partitions, numbered together; values beyond the bound are ``other``.
 
-    def __init__(self, settings: Settings, catalogue: Catalogue, views: Sequence[View]) -> None:
-        self.shown = values_shown(settings, views)
+    ``shown``: by dimension, the values that are not ``other``; ``maps``: by view, the number of
+    each of its segments.
+    """
+
+    shown: Sequence[set[str]]
+    maps: Sequence[I64]
+
+    def __init__(
+        self,
+        settings: Settings,
+        catalogue: Catalogue,
+        views: Sequence[View],
+        before: SegmentIndex | None = None,
+    ) -> None:
+        """``before``: that of an earlier commit of the same partitions, which is not used any more.
+        Its numbers go on, unless most of its segments have left."""
+        self._kept = [view.header.kept for view in views]
+        self._texts = [view.header.segments for view in views]
+        is_same = before is not None and are_same(before._kept, self._kept)
+        self.shown = before.shown if before and is_same else values_shown(settings, views)
         self.segments: list[Segment] = []
         self._numbers: dict[Segment, int] = {}
         self._raw: dict[Segment, int] = {}
         self._rollups: list[int] = []
-        self.maps = [self._map(view.header.segments, view.header.rollups) for view in views]
-        """By view: the number of each of its segments."""
+        known: dict[int, I64] = {}
+        if before is not None and before.shown == self.shown and not before.is_sparse:
+            self.segments, self._rollups = before.segments, before._rollups
+            self._numbers, self._raw = before._numbers, before._raw
+            known = dict(zip(map(id, before._texts), before.maps, strict=True))
+        self.maps = [
+            known[id(header.segments)]
+            if id(header.segments) in known
+            else self._map(header.segments, header.rollups)
+            for header in (view.header for view in views)
+        ]
         self._places = {rollup.dimensions: i for i, rollup in enumerate(catalogue.rollups)}
         codes = [rollup.codes for rollup in catalogue.rollups]
         self.rows = SumRows.of_kinds(codes, self._rollups, catalogue.layout.size)
         """Where sums of statistics stand by segment."""
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether most of what is known here has left all partitions."""
+        if len(self._raw) > 2 * sum(map(len, self.maps)):
+            return True
+        is_used = np.zeros(len(self.segments), bool)
+        for numbers in self.maps:
+            is_used[numbers] = True
+        return 2 * int(np.count_nonzero(is_used)) < len(is_used)
 
     def place_of(self, rollup: Sequence[str]) -> int:
         """The place of a rollup among those of the catalogue."""
@@ -58,10 +95,16 @@ class SegmentIndex:
         return np.array(numbers, np.int64)
 
 
+def are_same(old: Sequence[object], new: Sequence[object]) -> bool:
+    """Whether these are the same objects."""
+    return len(old) == len(new) and all(a is b for a, b in zip(old, new, strict=True))
+
+
 def are_continued(old: Sequence[I64], new: Sequence[I64]) -> bool:
     """Whether the segments that each partition had still have the numbers that they had."""
     return len(old) == len(new) and all(
-        np.array_equal(after[: len(before)], before) for before, after in zip(old, new, strict=True)
+        after is before or np.array_equal(after[: len(before)], before)
+        for before, after in zip(old, new, strict=True)
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import cramjam
@@ -52,7 +53,17 @@ class DimensionTexts(msgspec.Struct, array_like=True):
     unnamed: list[tuple[str, int]]
 
 
-class Texts(msgspec.Struct, array_like=True):
+@dataclass(frozen=True)
+class ShownTexts:
+    """What readers show of texts: see ``Header``."""
+
+    kept: tuple[tuple[tuple[str, int], ...], ...]
+    values: tuple[tuple[str, ...], ...]
+    segments: tuple[tuple[str, ...], ...]
+    rollups: tuple[int, ...]
+
+
+class Texts(msgspec.Struct, array_like=True, dict=True):
     """What is said in words of a partition: a blob of its own, for it may be megabytes, and changes
     seldom. ``rollups``: places of the dimensions of each; ``segments``: by number; ``labels``: of
     experiments, by number; ``series``: shape of a series → its labels, by number."""
@@ -74,6 +85,21 @@ class Texts(msgspec.Struct, array_like=True):
             return msgspec.msgpack.decode(codec.unpacked(body_of(data, name)), type=cls)
         except (msgspec.MsgspecError, cramjam.DecompressionError, ValueError) as error:
             raise CodecError(f"texts of {len(data)} bytes cannot be read: {error}") from error
+
+    def shown(self, dimensions: int) -> ShownTexts:
+        """Of the first so many dimensions; the same object each time, for there are many texts, and
+        they stay while commits go on."""
+        made: dict[int, ShownTexts] = self.__dict__.setdefault("made", {})
+        if dimensions not in made:
+            own = self.dimensions[:dimensions]
+            texts = [its.texts for its in own]
+            made[dimensions] = ShownTexts(
+                tuple(tuple(its.unnamed) for its in own),
+                tuple(map(tuple, texts)),
+                tuple(segment_texts(self.segments, self.rollups, texts)),
+                tuple(rollup for rollup, _ in self.segments),
+            )
+        return made[dimensions]
 
     def with_events(self, events: Sequence[list[int]]) -> dict[str, Any]:
         """As the core has them (``Core.dimensions``); ``events``: those that carried each value."""
@@ -172,7 +198,7 @@ class Manifest(msgspec.Struct):
     def header(self, texts: Texts) -> Header:
         """What readers show."""
         contents = decode_contents(self.contents)
-        values = texts.with_events(self.events)["values"][: len(contents.dimensions)]
+        shown = texts.shown(len(contents.dimensions))
         return Header(
             commit=self.commit,
             stream_ms=self.stream_ms,
@@ -182,11 +208,11 @@ class Manifest(msgspec.Struct):
             unsettled=self.unsettled,
             join_gap=self.join_gap,
             dropped=self.dropped,
-            capped=tuple(its["events"][OTHER] for its in values),
-            kept=tuple(tuple(its.unnamed) for its in texts.dimensions[: len(values)]),
-            values=tuple(tuple(its["texts"]) for its in values),
-            segments=tuple(segment_texts(texts.segments, texts.rollups, values)),
-            rollups=tuple(rollup for rollup, _ in texts.segments),
+            capped=tuple(counts[OTHER] for counts in self.events[: len(shown.values)]),
+            kept=shown.kept,
+            values=shown.values,
+            segments=shown.segments,
+            rollups=shown.rollups,
             overflowed=dict(zip(contents.rollups, self.overflowed, strict=True)),
             sample_bits=self.sample_bits,
             users_behind_ms=self.users_behind_ms,

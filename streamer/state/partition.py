@@ -276,8 +276,8 @@ class Partition:
     def segments(self) -> list[tuple[str, ...]]:
         """The values of each segment, as shown, by its number."""
         found = self.core.dimensions()
-        values = self.of_dimensions(found["values"])
-        return segment_texts(found["segments"], self.rollup_places, values)
+        texts = [each["texts"] for each in self.of_dimensions(found["values"])]
+        return segment_texts(found["segments"], self.rollup_places, texts)
 
     def of_dimensions(self, values: Sequence[T]) -> Sequence[T]:
         """Of what there is of all fields whose values are kept, that of dimensions."""

@@ -25,8 +25,7 @@ from streamer.state.unit_rows import UnitRows
 
 @dataclass(frozen=True)
 class _Blob:
-    """What a blob holds; ``panes``: of one of panes, the parts of its columns; ``texts``: of that
-    of texts what it says, and no columns."""
+    """What a blob holds: one of panes these alone, that of texts what it says, others columns."""
 
     columns: Columns
     panes: Mapping[int, Pane]
@@ -203,7 +202,7 @@ def _blob(manifest: Manifest, name: str, data: bytes) -> _Blob:
     if name == manifest.texts:
         return _Blob({}, {}, Texts.decode(data, name))
     columns = codec.decode(data, name)
-    return _Blob(columns, split(columns) if "pane" in columns else {})
+    return _Blob({}, split(columns)) if "pane" in columns else _Blob(columns, {})
 
 
 def _experiments(manifest: Manifest, blobs: Mapping[str, _Blob], before: _Copy) -> ExperimentSums:

@@ -105,7 +105,9 @@ def header_of(partition: Partition, commit: int = 0) -> Header:
         capped=tuple(v["events"][OTHER] for v in values),
         kept=tuple(tuple(v["unnamed"]) for v in values),
         values=tuple(tuple(v["texts"]) for v in values),
-        segments=tuple(segment_texts(segments, partition.rollup_places, values)),
+        segments=tuple(
+            segment_texts(segments, partition.rollup_places, [v["texts"] for v in values])
+        ),
         rollups=tuple(rollup for rollup, _ in segments),
         overflowed=dict(
             zip(

@@ -131,7 +131,7 @@ def test_a_blob_that_says_it_is_huge_is_refused(rows: int) -> None:
 def test_bytes_beyond_what_the_header_says_are_refused() -> None:
     data = body_of(codec.encode({"a": np.arange(3)}, NAME), NAME)
     start = 4 + int.from_bytes(data[:4], "little")
-    longer = bytes(cramjam.lz4.compress_block(codec.unpacked(data[start:]) + b"\0"))
+    longer = bytes(cramjam.lz4.compress_block(bytes(codec.unpacked(data[start:])) + b"\0"))
     with pytest.raises(CodecError, match="where its header says"):
         codec.decode(framed(data[:start] + longer, NAME), NAME)
 

@@ -54,6 +54,7 @@ COMPONENTS = {
     ),
     "Chromium": Component((("chromium",), ("chromedriver",)), ("chromium", "chromium-driver")),
     "Valgrind": Component((("valgrind",),), ("valgrind",)),
+    "iproute2": Component((("ip",),), ("iproute2",)),
     "wget": Component((("wget",),), ("wget",)),
     "Helm": Component((("helm",),), module="helm.sh/helm/v3/cmd/helm@v3.22.0"),
 }

@@ -78,6 +78,8 @@ class KafkaServer(Server):
 
     advertised_port: int | None = None
     """Where clients are sent to, if not here: a proxy."""
+    advertised_host: str = HOST
+    """An address of this host by which others reach it: then it listens on all addresses."""
 
     def __init__(self, directory: Path | None = None, jvm: Sequence[str] = FRUGAL) -> None:
         self._java, self._libs, self._options = _program("java"), kafka_libs(), jvm
@@ -87,20 +89,22 @@ class KafkaServer(Server):
     @property
     def brokers(self) -> str:
         """``host:port`` for bootstrap_servers."""
-        return f"{HOST}:{self.port}"
+        return f"{self.advertised_host}:{self.port}"
 
     def _choose_ports(self) -> None:
         super()._choose_ports()
         self._controller_port = free_port()
 
     def _properties(self) -> dict[str, str]:
-        client, controller = f"{HOST}:{self.port}", f"{HOST}:{self._controller_port}"
+        host = HOST if self.advertised_host == HOST else "0.0.0.0"
+        client, controller = f"{host}:{self.port}", f"{HOST}:{self._controller_port}"
+        advertised = f"{self.advertised_host}:{self.advertised_port or self.port}"
         return {
             "process.roles": "broker,controller",
             "node.id": "1",
             "controller.quorum.voters": f"1@{controller}",
             "listeners": f"PLAINTEXT://{client},CONTROLLER://{controller}",
-            "advertised.listeners": f"PLAINTEXT://{HOST}:{self.advertised_port or self.port}",
+            "advertised.listeners": f"PLAINTEXT://{advertised}",
             "controller.listener.names": "CONTROLLER",
             "inter.broker.listener.name": "PLAINTEXT",
             "log.dirs": str(self.directory / "data"),

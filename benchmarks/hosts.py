@@ -1,0 +1,66 @@
+"""Workers on hosts of their own: one, and two.
+
+    sudo python -m benchmarks.hosts --write docs/benchmarks-scaling.json
+
+Hosts are Linux network namespaces behind a bridge, each with one core; Kafka and Redis are on this
+one, with what is left of the same cores. Checks that all events were counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from benchmarks import worker
+from benchmarks.measure import program
+from benchmarks.scaling import READ, READ_TRAFFIC
+from streamer.testing.embedded import HOST
+from tests.support.hosts import Hosts
+from tests.support.servers import FAST, KafkaServer, own_redis
+
+PARTITIONS = 8
+COUNTS, ROUNDS = (1, 2), 3
+
+
+def measured(hosts: Hosts, count: int, brokers: str, redis: str) -> dict[str, float]:
+    """One worker on each of the first so many hosts over the whole backlog."""
+    flags = argparse.Namespace(brokers=brokers, suffix="-hosts", redis=redis, settings="")
+    flags.events, flags.workers, flags.cores = READ, count, int(count == 1)
+    result, _ = asyncio.run(worker.measure(flags, hosts.command))
+    return {
+        "hosts": count,
+        "events_per_second": round(result["events"] / result["seconds"]),
+        "ns": round(result["cpu_seconds"] / result["events"] * 1e9),
+    }
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """One host and two, in turns."""
+    found: list[dict[str, Any]] = []
+    with Hosts(max(COUNTS)) as hosts:
+        kafka = KafkaServer(jvm=FAST)
+        kafka.advertised_host = hosts.address
+        bind = {"bind": f"{HOST} {hosts.address}", "protected-mode": "no"}
+        with kafka, own_redis(options=bind) as redis:
+            log = (f"--brokers={kafka.brokers}", "--suffix=-hosts", f"--events={READ}")
+            traffic = f"--traffic={json.dumps(READ_TRAFFIC)}"
+            program("benchmarks.backlog", *log, f"--partitions={PARTITIONS}", traffic)
+            url = f"redis://{hosts.address}:{redis.port}/0"
+            for count in COUNTS * ROUNDS:
+                figures = measured(hosts, count, kafka.brokers, url)
+                print(json.dumps(figures), flush=True)
+                found.append(figures)
+    if arguments.write:
+        written = json.loads(arguments.write.read_text()) if arguments.write.exists() else {}
+        arguments.write.write_text(json.dumps(written | {"hosts": found}, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    options = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    options.add_argument("--write", type=Path, metavar="FILE", help="as JSON, beside what it holds")
+    sys.exit(main(options.parse_args()))
