@@ -75,6 +75,8 @@ struct Waiting {
     /// Places of each pair's, ascending by time.
     by_pair: HashMap<Vec<(i64, u32)>>,
     by_time: BTreeSet<(i64, u32)>,
+    /// No feedback here is later: most impressions are, and look for nothing.
+    newest_ms: Option<i64>,
 }
 
 /// The pending feedback of one partition.
@@ -134,6 +136,7 @@ impl Pending {
         let key = (feedback.event_ms, at);
         of_pair.insert(of_pair.partition_point(|other| *other < key), key);
         waiting.by_time.insert(key);
+        waiting.newest_ms = waiting.newest_ms.max(Some(feedback.event_ms));
         at
     }
 
@@ -143,6 +146,9 @@ impl Pending {
         let (pair, key) = (feedback.pair, (feedback.event_ms, place));
         let waiting = self.waiting(feedback.is_conversion());
         waiting.by_time.remove(&key);
+        if waiting.by_time.is_empty() {
+            waiting.newest_ms = None;
+        }
         if let Some(of_pair) = waiting.by_pair.get_mut(&pair) {
             if let Ok(at) = of_pair.binary_search(&key) {
                 of_pair.remove(at);
@@ -161,6 +167,9 @@ impl Pending {
         } else {
             &self.clicks
         };
+        if waiting.newest_ms < Some(from_ms) {
+            return Vec::new();
+        }
         let Some(of_pair) = waiting.by_pair.get(&pair) else {
             return Vec::new();
         };
