@@ -3,20 +3,21 @@
     python -m benchmarks.pictures
 
 Reads docs/benchmarks-peers.json and docs/benchmarks-scaling.json; writes docs/benchmarks-peers.svg,
-docs/benchmarks-peers.md and docs/how-to/scaling.svg.
+docs/benchmarks-peers.md, docs/how-to/scaling.svg and docs/how-to/beyond-one-machine.md.
 """
 
 from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 from matplotlib import pyplot as plt
 
+from benchmarks import beyond_one_machine
 from benchmarks.peers.contestant import not_done
 from benchmarks.peers.contestants import CONTESTANTS
 from benchmarks.peers.run import costs, figures
@@ -54,17 +55,34 @@ follow the wall clock.
 
 ![CPU seconds a million events](benchmarks-peers.svg)
 """
-PANELS = {
-    "partitions": ("partitions, one worker", "ns", "CPU ns an event"),
-    "segments": ("values of a dimension", "ns", "CPU ns an event"),
-    "users": ("users", "ns", "CPU ns an event"),
-    "slate": ("items of a slate", "ns", "CPU ns an event"),
-    "windows": ("windows", "ns", "CPU ns an event"),
-    "series": ("series", "scrape_ms", "ms a scrape"),
-    "commits": ("events a second", "kb", "kB a commit"),
-    "takeover": ("open events", "seconds", "seconds to take over"),
-}
-"""Curve → what x is, the figure that is shown, and what that is."""
+Take = Callable[[Mapping[str, Any]], float]
+
+
+def of(name: str) -> Take:
+    """A figure of a point, by its name."""
+    return lambda point: float(point[name])
+
+
+def filled_seconds(point: Mapping[str, Any]) -> float:
+    """When a browser has filled the page."""
+    return float(point["in Chromium"]["filled_ms"]) / 1000
+
+
+PANELS: Sequence[tuple[str, str, Take, Take, str]] = (
+    ("partitions", "partitions, one worker", of("x"), of("ns"), "CPU ns an event"),
+    ("segments", "values of a dimension", of("x"), of("ns"), "CPU ns an event"),
+    ("users", "users", of("x"), of("ns"), "CPU ns an event"),
+    ("slate", "items of a slate", of("x"), of("ns"), "CPU ns an event"),
+    ("windows", "windows", of("x"), of("ns"), "CPU ns an event"),
+    ("commits", "events a second", of("x"), of("kb"), "kB a commit"),
+    ("commits", "events a second", of("x"), of("redis_share_of_a_core"), "cores of Redis"),
+    ("takeover", "open events", of("x"), of("seconds"), "seconds to take over"),
+    ("series", "series", of("series"), of("scrape_s"), "seconds a scrape"),
+    ("series", "series", of("series"), filled_seconds, "seconds to fill the page"),
+    ("exporter", "partitions of 5,000 segments", of("x"), of("scrape_s"), "seconds a scrape"),
+    ("exporter", "partitions of 5,000 segments", of("x"), of("exporter_mb"), "MB of the exporter"),
+)
+"""Curve, what x is, x and y of a point, and what y is."""
 
 
 def peers(results: Mapping[str, Any]) -> None:
@@ -100,12 +118,12 @@ def peers(results: Mapping[str, Any]) -> None:
 
 
 def scaling(curves: Mapping[str, Any]) -> None:
-    """A panel a curve."""
-    figure, panels = plt.subplots(2, 4, figsize=(11, 5), layout="constrained")
-    for axes, (name, (what, shown, unit)) in zip(panels.flat, PANELS.items(), strict=True):
+    """The panels."""
+    figure, panels = plt.subplots(3, 4, figsize=(11, 7), layout="constrained")
+    for axes, (name, what, x, y, unit) in zip(panels.flat, PANELS, strict=True):
         points = curves[name]
-        x = [point["series" if name == "series" else "x"] for point in points]
-        axes.plot(x, [point[shown] for point in points], marker="o", color=OURS)
+        drawn = [x(point) for point in points], [y(point) for point in points]
+        axes.plot(*drawn, marker="o", color=OURS)
         if name != "windows":
             axes.set_xscale("log")
         axes.set_ylim(bottom=0)
@@ -116,4 +134,7 @@ def scaling(curves: Mapping[str, Any]) -> None:
 
 if __name__ == "__main__":
     peers(json.loads((DOCS / "benchmarks-peers.json").read_text(encoding="utf-8")))
-    scaling(json.loads((DOCS / "benchmarks-scaling.json").read_text(encoding="utf-8")))
+    measured = json.loads((DOCS / "benchmarks-scaling.json").read_text(encoding="utf-8"))
+    scaling(measured)
+    page = DOCS / "how-to" / "beyond-one-machine.md"
+    page.write_text(beyond_one_machine.page(measured), encoding="utf-8")

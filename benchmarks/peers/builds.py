@@ -13,14 +13,14 @@ JVM = ("-Xmx2g", "-XX:+UseParallelGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel
 """On two cores the parallel collector costs less than G1."""
 
 
-def rust(crate: str) -> Callable[[], Sequence[str]]:
-    """A crate of this folder, for the processor that it is built on."""
+def rust(crate: str, cpu: str = "native") -> Callable[[], Sequence[str]]:
+    """A crate of this folder, by default for the processor that it is built on."""
 
     def prepare() -> Sequence[str]:
-        target = CACHE / crate
+        target = CACHE / crate / cpu
         program = target / "release" / crate.replace("_", "-")
         if _is_stale(program, HERE / crate):
-            flags = {"CARGO_TARGET_DIR": str(target), "RUSTFLAGS": "-C target-cpu=native"}
+            flags = {"CARGO_TARGET_DIR": str(target), "RUSTFLAGS": f"-C target-cpu={cpu}"}
             command = ["cargo", "build", "--release", "--locked", "--quiet"]
             subprocess.run(command, cwd=HERE / crate, env=os.environ | flags, check=True)
             program.touch()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,7 +49,7 @@ def wrong_windows(client: Any, prefix: str, expected: Counts) -> str:
 
 
 def not_done(client: Any, prefix: str, expected: Counts) -> str:
-    """Of a floor, which only reads: it sets ``{prefix}:done`` to the number of events it read."""
+    """Of a floor, which only reads: it sets ``{prefix}:done`` to the number of events decoded."""
     return "" if client.get(f"{prefix}:done") else "not all events were read"
 
 
@@ -67,28 +67,39 @@ def wrong_totals(client: Any, prefix: str, expected: Counts) -> str:
 
 
 def _wrong_segments(live: Any, expected: Counts) -> str:
-    for variant, surface in sorted({(variant, surface) for _, variant, surface in expected}):
-        segment = {"variant": variant, "surface": surface}
-        panes = {
-            end: of for (end, *of_), of in expected.items() if tuple(of_) == (variant, surface)
-        }
-        for field in job.FIELDS:
-            # Each event is in so many windows.
-            wanted = sum(of[field] for of in panes.values()) // (job.WINDOW_MS // job.SLIDE_MS)
-            values = live.metrics(f"{field}_total", **segment)["value"]
-            found = sum(value or 0 for value in values)
-            if found != wanted:
-                return f"{field} of {segment}: {found}, and not {wanted}"
-            history = live.history(f"window_{field}", window=LONG, **segment)
-            minutes = {
-                round(at.timestamp() * 1000): int(value or 0)
-                for at, value in zip(history["time"], history["value"], strict=True)
+    for field in job.FIELDS:
+        table = live.metrics(f"{field}_total", by=["variant", "surface"])
+        columns = (table["variant"], table["surface"], table["value"])
+        totals = {(of[0], of[1]): int(of[2]) for of in zip(*columns, strict=True)}
+        for variant, surface in sorted({(variant, surface) for _, variant, surface in expected}):
+            panes = {
+                end: of[field]
+                for (end, *segment), of in expected.items()
+                if segment == [variant, surface]
             }
-            for end in panes:
-                if end % MINUTE_MS == 0:
-                    begins = range(end - job.WINDOW_MS, end, MINUTE_MS)
-                    if (found := sum(minutes.get(at, 0) for at in begins)) != panes[end][field]:
-                        return f"{field} of {segment} to {end}: {found}, not {panes[end][field]}"
+            # Each event is in so many windows.
+            wanted = sum(panes.values()) // (job.WINDOW_MS // job.SLIDE_MS)
+            if (found := totals.get((variant, surface), 0)) != wanted:
+                return f"{field} of {variant}, {surface}: {found}, and not {wanted}"
+            if wanted:
+                segment = {"variant": variant, "surface": surface}
+                history = live.history(f"window_{field}", window=LONG, **segment)
+                if wrong := _wrong_minutes(history, panes):
+                    return f"{field} of {variant}, {surface} {wrong}"
+    return ""
+
+
+def _wrong_minutes(history: Any, panes: Mapping[int, int]) -> str:
+    """Of the windows that end with a minute."""
+    minutes = {
+        round(at.timestamp() * 1000): int(value or 0)
+        for at, value in zip(history["time"], history["value"], strict=True)
+    }
+    for end, wanted in panes.items():
+        if end % MINUTE_MS == 0:
+            begins = range(end - job.WINDOW_MS, end, MINUTE_MS)
+            if (found := sum(minutes.get(at, 0) for at in begins)) != wanted:
+                return f"to {end}: {found}, and not {wanted}"
     return ""
 
 

@@ -1,13 +1,22 @@
-"""The peers' benchmark: its log, and what it expects."""
+"""The peers' benchmark: its log, what it expects, and that streamer counts it."""
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 
 import msgspec
+import pytest
 
 from benchmarks.peers import job, log
+from benchmarks.peers import run as peers
+from benchmarks.peers.contestant import Contestant
+from benchmarks.peers.contestants import CONTESTANTS
 from benchmarks.peers.run import costs
+from streamer.testing.embedded import delete_topics
+from tests.support.servers import own_redis
+
+EVENTS = 6_000
 
 
 def test_the_log_is_what_it_says() -> None:
@@ -46,3 +55,23 @@ def test_costs_are_those_of_the_difference() -> None:
     long = {"events": 3e6, "seconds": 9.0, "cpu_seconds": 6.0}
     assert costs([short, long]) == (500_000.0, 1.5)
     assert costs([short, {**long, "seconds": 5.5}]) == (None, 1.5)
+
+
+@pytest.mark.parametrize("contestant", CONTESTANTS[:2], ids=lambda some: some.name)
+def test_streamer_counts_every_window_of_the_log(
+    kafka: str, contestant: Contestant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(peers, "LIMIT_SECONDS", 60.0)
+    expected = peers.fill_log(kafka, EVENTS)
+    try:
+        with own_redis() as redis:
+            found = peers.run(contestant, kafka, redis.url, EVENTS, expected)
+            assert isinstance(found, peers.Run), found
+            window = max(expected, key=lambda window: expected[window]["impressions"])
+            wrong = {**expected, window: {**expected[window], "impressions": 0}}
+            monkeypatch.setattr(peers, "LIMIT_SECONDS", 5.0)
+            refused = peers.run(contestant, kafka, redis.url, EVENTS, wrong)
+            assert isinstance(refused, str)
+    finally:
+        topics = [topic + peers.suffix(EVENTS) for topic in job.TOPICS]
+        asyncio.run(delete_topics(kafka, topics))
