@@ -17,22 +17,29 @@ from typing import Any
 
 from benchmarks import worker
 from benchmarks.measure import program
-from benchmarks.scaling import READ, READ_TRAFFIC
-from streamer.testing.embedded import HOST
+from benchmarks.scaling import READ_TRAFFIC
+from streamer.testing.embedded import HOST, EmbeddedRedis
 from tests.support.hosts import Hosts
 from tests.support.servers import FAST, KafkaServer, own_redis
 
 PARTITIONS = 8
-COUNTS, ROUNDS = (1, 2), 3
+COUNTS, ROUNDS, READ = (1, 2), 3, 6_000_000
 
 
-def measured(hosts: Hosts, count: int, brokers: str, redis: str) -> dict[str, float]:
-    """One worker on each of the first so many hosts over the whole backlog."""
-    flags = argparse.Namespace(brokers=brokers, suffix="-hosts", redis=redis, settings="")
+def measured(
+    hosts: Hosts, count: int, kafka: KafkaServer, redis: EmbeddedRedis
+) -> dict[str, float]:
+    """One worker on each of the first so many hosts over the whole backlog; ``servers_ns``: what
+    Kafka and Redis spend."""
+    url = f"redis://{hosts.address}:{redis.port}/0"
+    flags = argparse.Namespace(brokers=kafka.brokers, suffix="-hosts", redis=url, settings="")
     flags.events, flags.workers, flags.cores = READ, count, int(count == 1)
+    before = sum(map(worker.cpu_seconds, (kafka.pid, redis.pid)))
     result, _ = asyncio.run(worker.measure(flags, hosts.command))
+    servers = sum(map(worker.cpu_seconds, (kafka.pid, redis.pid))) - before
     return {
         "hosts": count,
+        "servers_ns": round(servers / READ * 1e9),
         "events_per_second": round(result["events"] / result["seconds"]),
         "ns": round(result["cpu_seconds"] / result["events"] * 1e9),
     }
@@ -49,9 +56,8 @@ def main(arguments: argparse.Namespace) -> int:
             log = (f"--brokers={kafka.brokers}", "--suffix=-hosts", f"--events={READ}")
             traffic = f"--traffic={json.dumps(READ_TRAFFIC)}"
             program("benchmarks.backlog", *log, f"--partitions={PARTITIONS}", traffic)
-            url = f"redis://{hosts.address}:{redis.port}/0"
             for count in COUNTS * ROUNDS:
-                figures = measured(hosts, count, kafka.brokers, url)
+                figures = measured(hosts, count, kafka, redis)
                 print(json.dumps(figures), flush=True)
                 found.append(figures)
     if arguments.write:

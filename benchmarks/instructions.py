@@ -1,6 +1,7 @@
 """Instructions an event of the core, beside plain decoding of the same records, by valgrind.
 
     python -m benchmarks.instructions
+    python -m benchmarks.instructions --caches     data that is in no cache, too, and the Rust floor
 
 Instructions are counted, not timed: the same program counts the same, whatever else the machine
 does. One process holds the records as Kafka's batches and as plain bytes. Each load is a fork of
@@ -26,8 +27,13 @@ from typing import Any
 
 from streamer._core import Core
 
-EVENTS = 20_000
+EVENTS, EVENTS_WITH_CACHES = 20_000, 200_000
 """How many are counted; as many were fed before."""
+FLOOR_EVENTS = (50_000, 250_000)
+LAST_CACHE = "--LL=33554432,16,64"
+"""32 MB: what one of many virtual machines may have of a processor's."""
+KNOWN_CPU = "x86-64-v3"
+"""The newest processor whose instructions valgrind knows."""
 LOADS = {
     "counting": '[metrics]\nfamilies = ["traffic"]',
     "by default": "",
@@ -35,7 +41,7 @@ LOADS = {
     "a troubled log": None,
 }
 ROOT = Path(__file__).parents[1]
-VALGRIND = ("valgrind", "--tool=cachegrind", "--cache-sim=no", "--quiet")
+VALGRIND = ("valgrind", "--tool=cachegrind", "--quiet")
 Prepared = Mapping[str, tuple[bytes, list[Any], list[Any], list[bytes]]]
 """Load → (spec of the core, batches that warm it up, batches, the records of these)."""
 
@@ -117,19 +123,45 @@ def decode(decoder: Any, values: list[bytes]) -> None:
             continue
 
 
-def total(path: Path) -> int:
-    """Instructions of a process."""
-    return int(re.findall(r"^summary: (\d+)", path.read_text(encoding="ascii"), re.MULTILINE)[0])
+Sums = Mapping[str, int]
+"""Valgrind's name → count: ``Ir`` instructions; ``D1mr``, ``DLmr`` and ``D1mw``, ``DLmw`` reads and
+writes that miss the first and the last cache."""
 
 
-def measured(events: int = EVENTS) -> dict[str, dict[str, float]]:
-    """Load → instructions an event of plain decoding and of the core, and their ratio."""
+def sums_of(path: Path) -> Sums:
+    """What valgrind counted of a process."""
+    text = path.read_text(encoding="ascii")
+    names, counts = (re.findall(rf"^{word}: (.+)$", text, re.MULTILINE)[0] for word in _LINES)
+    return dict(zip(names.split(), map(int, counts.split()), strict=True))
+
+
+_LINES = ("events", "summary")
+
+
+def valgrind(directory: str, has_caches: bool) -> list[str]:
+    """What a command is put behind, with a file for each of its processes."""
     if shutil.which(VALGRIND[0]) is None:
         raise SystemExit("no valgrind on PATH: apt install valgrind")
+    caches = ["--cache-sim=yes", LAST_CACHE] if has_caches else ["--cache-sim=no"]
+    return [*VALGRIND, *caches, "--fair-sched=yes", f"--cachegrind-out-file={directory}/%p"]
+
+
+def per_event(sums: Sums, base: Sums, events: int) -> dict[str, float]:
+    """Beyond what both have in common."""
+    more = {name: (count - base[name]) / events for name, count in sums.items()}
+    found = {"instructions": more["Ir"]}
+    if "DLmr" in more:
+        found["misses of the first cache"] = more["D1mr"] + more["D1mw"]
+        found["misses of the last cache"] = more["DLmr"] + more["DLmw"]
+    return found
+
+
+def measured(events: int = EVENTS, has_caches: bool = False) -> dict[str, dict[str, Any]]:
+    """Load → what plain decoding and the core need for an event, and the ratio of instructions."""
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "loads"
         path.write_bytes(pickle.dumps(prepared(events)))
-        command = [*VALGRIND, f"--cachegrind-out-file={directory}/%p", sys.executable]
+        command = [*valgrind(directory, has_caches), sys.executable]
         command += ["-m", "benchmarks.instructions", "--counted", str(path)]
         environment = {**os.environ, "PYTHONHASHSEED": "0"}
         subprocess.run(command, check=True, cwd=ROOT, env=environment)
@@ -137,20 +169,49 @@ def measured(events: int = EVENTS) -> dict[str, dict[str, float]]:
             line.split(" ", 1)
             for line in Path(f"{path}.names").read_text(encoding="utf-8").splitlines()
         ]
-        sums = {name.strip(): total(Path(directory) / pid) for pid, name in named}
-    found = {}
+        sums = {name.strip(): sums_of(Path(directory) / pid) for pid, name in named}
+    found: dict[str, dict[str, Any]] = {}
     for load in LOADS:
         base = sums[f"{load}/nothing"]
-        plain, core = ((sums[f"{load}/{what}"] - base) / events for what in ("decoding", "core"))
-        found[load] = {"decoding": plain, "core": core, "ratio": core / plain}
+        plain, core = (
+            per_event(sums[f"{load}/{what}"], base, events) for what in ("decoding", "core")
+        )
+        ratio = core["instructions"] / plain["instructions"]
+        found[load] = {"decoding": plain, "core": core, "ratio": ratio}
     return found
+
+
+def rust_floor() -> dict[str, float]:
+    """What the floor in Rust needs for an event, of Kafka: a long log less a short one."""
+    from benchmarks.measure import program
+    from benchmarks.peers import builds
+    from tests.support.servers import kafka_server, redis_server
+
+    found = []
+    program_of_floor = builds.rust("rust_floor", KNOWN_CPU)
+    with kafka_server() as kafka, redis_server() as redis:
+        for events in FLOOR_EVENTS:
+            log = (f"--brokers={kafka.address}", f"--suffix=-{events}", f"--events={events}")
+            program("benchmarks.backlog", *log, "--partitions=4")
+            with tempfile.TemporaryDirectory() as directory:
+                command = [*valgrind(directory, has_caches=True), *program_of_floor()]
+                command += [*log, f"--redis={redis.address}", f"--prefix=floor-{events}"]
+                subprocess.run(command, check=True)
+                (path,) = Path(directory).iterdir()
+                found.append(sums_of(path))
+    short, long = found
+    return per_event(long, short, FLOOR_EVENTS[1] - FLOOR_EVENTS[0])
 
 
 if __name__ == "__main__":
     options = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     options.add_argument("--counted", metavar="FILE", help="what a run in valgrind is given")
+    options.add_argument("--caches", action="store_true", help="misses of caches, more events")
     given = options.parse_args()
     if given.counted:
         counted(given.counted)
+    elif given.caches:
+        everything = {"the floor in Rust": rust_floor(), **measured(EVENTS_WITH_CACHES, True)}
+        print(json.dumps(everything, indent=1))
     else:
         print(json.dumps(measured(), indent=1))

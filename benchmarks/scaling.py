@@ -14,12 +14,15 @@ import asyncio
 import json
 import random
 import sys
+import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any
+
+from redis import Redis
 
 from benchmarks import worker
 from benchmarks.endless import Run, accepted, rss_mb
@@ -30,6 +33,7 @@ from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from streamer.sources.synthetic import KindLine, SyntheticTraffic, generate
 from streamer.state.redis.store import RedisStore
+from tests.support.clusters import Cluster
 from tests.support.servers import FAST, kafka_server, redis_server
 
 START_MS = 1_700_000_000_000
@@ -137,64 +141,95 @@ def commits(rate: int) -> dict[str, float]:
         return asyncio.run(measured())
 
 
-def takeover(events: int) -> dict[str, float]:
-    """Events that are open when another worker takes a partition over."""
+def takeover(lines: int, **traffic: Any) -> dict[str, float]:
+    """Events that are open when another worker takes a partition over; what they take."""
 
     async def measured() -> dict[str, float]:
-        run, raw = Run(Settings()), RawLog()
-        traffic = SyntheticTraffic(users=100_000, events_per_second=5000.0)
-        lines = generate(traffic, events)
-        while some := list(islice(lines, CHUNK)):
-            run.partition.apply(raw.batches(some))
+        run, raw, before_mb = Run(Settings()), RawLog(), rss_mb()
+        shape = SyntheticTraffic(users=100_000, events_per_second=5000.0, **traffic)
+        log, spent, others = generate(shape, lines), 0.0, 0
+        while some := list(islice(log, CHUNK)):
+            others += sum(kind != "impressions" for kind, _ in some)
+            batches, begun = raw.batches(some), time.process_time()
+            run.partition.apply(batches)
+            spent += time.process_time() - begun
             await run.commit()
+        counted = others + run.partition.core.sizes()["impressions_rows"]
+        stored_mb = sum(map(len, run.store.held[0].values())) / 1e6
+        worker_mb = rss_mb() - before_mb - stored_mb
         _, load_seconds, users_seconds = await take_over(run)
-        stored = sum(map(len, run.store.held[0].values()))
         return {
             "seconds": round(load_seconds + users_seconds, 3),
-            "stored_mb": round(stored / 1e6, 1),
+            "stored_mb": round(stored_mb, 1),
+            "worker_mb": round(worker_mb),
+            "counted": counted,
+            "ns": round(spent / counted * 1e9),
         }
 
     return asyncio.run(measured())
 
 
-def series(values: int) -> dict[str, float]:
-    """Values of a second dimension of a scrape, beside two of the first."""
+def lists(lines: int) -> dict[str, float]:
+    """Events, where slates of ten are one event each."""
+    return takeover(lines, items_form_share=1.0)
+
+
+def exporter(address: str, partitions: int, segments: int, *more: str) -> dict[str, Any]:
+    """An exporter over a day's state of so many partitions, all of which commit before a scrape."""
+    flags = (f"--redis={address}", f"--partitions={partitions}", f"--segments={segments}", *more)
+    found = program("benchmarks.many_partitions", *flags)
+    names = ("series", "stored_mb", "exporter_mb", "refresh_s", "readout_s", "scrape_s")
+    return {
+        "first_s": found["first"]["scrape_s"],
+        **{name: found[name] for name in (*names, *found.keys() & PAGE)},
+    }
+
+
+PAGE = {"readings, a day", "course by place, a day", "in Chromium"}
+
+
+def shared_exporter(partitions: int) -> dict[str, Any]:
+    """Partitions of 5,000 segments."""
     with redis_server() as found:
-        figures = program(
-            "benchmarks.scrape", f"--redis={found.address}", "--values", "2", str(values)
-        )
-    if figures["counted"] != figures["expected"]:
-        raise AssertionError(f"{figures['counted']} of {figures['expected']} were counted")
-    return {"series": figures["series"], "scrape_ms": figures["scrape_ms"]}
+        return exporter(found.address, partitions, 5_000, "--scrapes=2")
 
 
-def from_kafka(partitions: int, count: int = 1, cores: int = 0) -> dict[str, float]:
-    """So many workers over a backlog in Kafka, with commits to Redis."""
+def series(segments: int) -> dict[str, Any]:
+    """Segments of 16 partitions: scrapes, and the page."""
+    with redis_server() as found:
+        return exporter(found.address, 16, segments, "--page")
+
+
+def redis_nodes(count: int) -> dict[str, Any]:
+    """Nodes that hold 64 partitions of 1,000 segments: one, or a cluster of three."""
+    if count == 1:
+        with redis_server() as found:
+            return exporter(found.address, 64, 1_000)
+    with tempfile.TemporaryDirectory() as folder, Cluster(Path(folder)) as cluster:
+        return exporter(cluster.url, 64, 1_000, "--cluster")
+
+
+def partitions(count: int) -> dict[str, Any]:
+    """Partitions of each topic, a backlog in Kafka, read by one worker with commits to Redis."""
     with kafka_server(jvm=FAST) as kafka, redis_server() as redis:
         log = (f"--brokers={kafka.address}", "--suffix=-scaling", f"--events={READ}")
         traffic = f"--traffic={json.dumps(READ_TRAFFIC)}"
-        program("benchmarks.backlog", *log, f"--partitions={partitions}", traffic)
+        program("benchmarks.backlog", *log, f"--partitions={count}", traffic)
         flags = argparse.Namespace(brokers=kafka.address, suffix="-scaling", redis=redis.address)
-        flags.events, flags.settings, flags.cores, flags.workers = READ, "", cores, count
+        flags.events, flags.settings, flags.cores, flags.workers = READ, "", 0, 1
         result, _ = asyncio.run(worker.measure(flags))
+        with Redis.from_url(redis.address) as client:
+            stats = client.info("stats")
     return {
         "events_per_second": round(result["events"] / result["seconds"]),
         "ns": round(result["cpu_seconds"] / result["events"] * 1e9),
         "mb": round(result["peak_rss_mb"]),
+        "redis_commands": stats["total_commands_processed"],
+        "redis_mb": round(stats["total_net_input_bytes"] / 1e6),
     }
 
 
-def partitions(count: int) -> dict[str, float]:
-    """Partitions of each topic, read by one worker."""
-    return from_kafka(count)
-
-
-def workers(count: int) -> dict[str, float]:
-    """Workers of one core each, over eight partitions; Kafka has what they leave it."""
-    return from_kafka(8, count, cores=int(count == 1))
-
-
-Point = Callable[[int], Mapping[str, float]]
+Point = Callable[[int], Mapping[str, Any]]
 CURVES: Mapping[str, tuple[Point, Iterable[int]]] = {
     "segments": (segments, (10, 100, 1_000, 10_000)),
     "users": (users, (1_000, 10_000, 100_000, 1_000_000, 10_000_000)),
@@ -202,8 +237,10 @@ CURVES: Mapping[str, tuple[Point, Iterable[int]]] = {
     "windows": (windows, (1, 2, 4, 6, 8)),
     "commits": (commits, (100, 1_000, 10_000, 50_000, 100_000)),
     "takeover": (takeover, (10_000, 100_000, 1_000_000, 4_000_000)),
-    "series": (series, (3, 10, 50, 250)),
-    "workers": (workers, (1, 2)),
+    "lists": (lists, (10_000, 100_000, 800_000)),
+    "series": (series, (10, 100, 1_000, 5_000)),
+    "exporter": (shared_exporter, (16, 64, 256)),
+    "redis_nodes": (redis_nodes, (1, 3)),
     "partitions": (partitions, (1, 4, 16, 64, 256)),
 }
 
@@ -214,7 +251,7 @@ def main(arguments: argparse.Namespace) -> int:
         name, x = arguments.point
         print(json.dumps(CURVES[name][0](int(x))))
         return 0
-    found: dict[str, list[dict[str, float]]] = {}
+    found: dict[str, list[dict[str, Any]]] = {}
     for name in arguments.only or CURVES:
         for x in CURVES[name][1]:
             figures = program("benchmarks.scaling", "--point", name, str(x))

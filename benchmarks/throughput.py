@@ -11,8 +11,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import statistics
+import subprocess
+import time
 import tomllib
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +24,8 @@ from typing import Any
 from benchmarks import endless, worker
 from benchmarks.endless import batches
 from benchmarks.measure import TROUBLED, WATCHED, program
+from benchmarks.peers import builds
+from streamer.errors import StreamerError
 from streamer.query.readings import Readout, readout
 from streamer.settings.event_fields import KINDS
 from streamer.settings.load import parse
@@ -50,7 +56,8 @@ class Log:
 @dataclass(frozen=True)
 class Job:
     """One worker. ``speed`` and ``cpu``: what it is to reach against the floor, events a second at
-    least and processor time at most; against ``beside`` where that is named."""
+    least and processor time at most; against ``beside`` where that is named. ``rust``: the same of
+    processor time, against the floor in Rust."""
 
     name: str
     log: Log
@@ -60,16 +67,17 @@ class Job:
     cores: int = 0
     """So many cores; 0: all."""
     beside: str = "floor"
+    rust: float = 0.0
 
 
 CLEAN, LZ4 = Log("clean"), Log("lz4", compression="lz4")
 UNCLEAN, WIDE = Log("troubled", TROUBLED), Log("eight", partitions=8)
 LOGS = (CLEAN, UNCLEAN, LZ4, WIDE)
 JOBS = (
-    Job("counting", CLEAN, '[metrics]\nfamilies = ["traffic"]', 1.5, 0.7),
-    Job("everything", CLEAN, "", 1.0, 1.1),
+    Job("counting", CLEAN, '[metrics]\nfamilies = ["traffic"]', 1.5, 0.7, rust=1.2),
+    Job("everything", CLEAN, "", 1.0, 1.1, rust=1.5),
     Job("everything, watched", CLEAN, WATCHED, 0.9, 1.3),
-    Job("troubled, watched", UNCLEAN, WATCHED, 0.6, 2.0),
+    Job("troubled, watched", UNCLEAN, WATCHED, 0.6, 2.0, rust=2.5),
     Job("everything, lz4", LZ4, "", 1.3, 0.8),
     Job("one core", WIDE, "", cores=1),
     Job("two cores", WIDE, "", 1.6, cores=2, beside="one core"),
@@ -86,17 +94,40 @@ def cpu(result: Mapping[str, Any]) -> float:
     return float(result["cpu_seconds"]) / float(result["events"]) * 1e6
 
 
-def row(job: Job, results: Sequence[Mapping[str, Any]], beside: Sequence[Mapping[str, Any]]) -> str:
+def row(
+    job: Job,
+    results: Sequence[Mapping[str, Any]],
+    beside: Sequence[Mapping[str, Any]],
+    rust: Sequence[Mapping[str, Any]],
+) -> str:
     """Medians of several runs; ratios run by run."""
     speed = statistics.median(rate(a) / rate(b) for a, b in zip(results, beside, strict=True))
     costs = statistics.median(cpu(a) / cpu(b) for a, b in zip(results, beside, strict=True))
+    in_rust = statistics.median(cpu(a) / cpu(b) for a, b in zip(results, rust, strict=True))
     memory = max(r["peak_rss_mb"] for r in results)
     wanted = f"{job.speed or '':>5} {job.cpu or '':>5}"
     return (
         f"{job.name:<20} {statistics.median(map(rate, results)):>10,.0f} events/s "
         f"{statistics.median(map(cpu, results)):>6.2f} CPU s/M {memory:>6,.0f} MB"
         f" | against {job.beside}: {speed:>5.2f} and {costs:>5.2f} (aims {wanted})"
+        f" | against the floor in Rust: {in_rust:.2f} (aim {job.rust or ''})"
     )
+
+
+def rust_floor(kafka: str, redis: str, suffix: str, events: int) -> dict[str, float]:
+    """The floor of the peers: a whole run, whose start is short."""
+    command = [
+        *builds.rust("rust_floor")(),
+        *(f"--brokers={kafka}", f"--suffix={suffix}", f"--redis={redis}"),
+        *(f"--prefix=floor-{uuid.uuid4().hex[:8]}", f"--events={events}"),
+    ]
+    begun = time.perf_counter()
+    _, status, used = os.wait4(subprocess.Popen(command).pid, 0)
+    if status:
+        raise StreamerError(f"the floor in Rust failed: {command}")
+    cpu_seconds = used.ru_utime + used.ru_stime
+    figures = {"cpu_seconds": cpu_seconds, "peak_rss_mb": used.ru_maxrss / 1024}
+    return {"events": events, "seconds": time.perf_counter() - begun, **figures}
 
 
 def counted_here(log: Log, settings: str, events: int) -> Readout:
@@ -139,13 +170,14 @@ def _on_log(
         f"log {log.name}: {filled['events']:,} events of {filled['mean_bytes']} bytes", flush=True
     )
     found: dict[str, list[dict[str, Any]]] = {
-        name: [] for name in ("floor", *(j.name for j in jobs))
+        name: [] for name in ("rust", "floor", *(j.name for j in jobs))
     }
     expected = {
         some: counted_here(log, some, arguments.events) for some in {job.settings for job in jobs}
     }
     right = True
     for _ in range(arguments.rounds):
+        found["rust"].append(rust_floor(kafka, redis, log.suffix, arguments.events))
         found["floor"].append(program("benchmarks.floor", *common))
         for job in jobs:
             flags = argparse.Namespace(
@@ -158,7 +190,6 @@ def _on_log(
             if wrong := differences(shown, expected[job.settings]):
                 print(f"{job.name}: {len(wrong)} readings are wrong: {wrong[:3]}", flush=True)
                 right = False
-    print(row(Job("floor", log), found["floor"], found["floor"]), flush=True)
-    for job in jobs:
-        print(row(job, found[job.name], found[job.beside]), flush=True)
+    for job in (Job("rust", log), Job("floor", log), *jobs):
+        print(row(job, found[job.name], found[job.beside], found["rust"]), flush=True)
     return right
