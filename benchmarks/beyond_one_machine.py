@@ -57,6 +57,10 @@ these for a larger exporter. So send a slate as one event, and make `attribution
 `time.max_lateness` and `time.dedup_horizon` as short as your feedback allows. Where workers have
 the memory, raise these limits instead of the number of partitions; a take-over takes
 {takeover:.1f} s for each million open events.
+
+**The exporter breaks next**: it reads all partitions, and a second one would do the same.
+So keep partitions few: with larger limits, two for each core of the workers are enough. Several
+independent products are better kept apart, each with its own `redis.prefix`, workers and exporter.
 """
 
 

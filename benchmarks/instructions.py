@@ -25,6 +25,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from benchmarks.measure import TROUBLED, WATCHED
 from streamer._core import Core
 
 EVENTS, EVENTS_WITH_CACHES = 20_000, 200_000
@@ -34,34 +35,42 @@ LAST_CACHE = "--LL=33554432,16,64"
 """32 MB: what one of many virtual machines may have of a processor's."""
 KNOWN_CPU = "x86-64-v3"
 """The newest processor whose instructions valgrind knows."""
-LOADS = {
-    "counting": '[metrics]\nfamilies = ["traffic"]',
-    "by default": "",
-    "with an experiment and alerts": None,
-    "a troubled log": None,
+Load = tuple[str, Mapping[str, Any]]
+"""Settings, and what differs from the usual traffic."""
+LOADS: Mapping[str, Load] = {
+    "counting": ('[metrics]\nfamilies = ["traffic"]', {}),
+    "by default": ("", {}),
+    "with an experiment and alerts": (WATCHED, {}),
+    "a troubled log": (WATCHED, TROUBLED),
 }
+BENDS: Mapping[str, Load] = {
+    "1,000 users": ("", {"users": 1_000, "slate": 1}),
+    "1,000,000 users": ("", {"users": 1_000_000, "slate": 1, "user_exponent": 0.0}),
+    "slates of 10": ("", {"items": 5_000, "position_decay": 0.0}),
+    "slates of 1,000": ("", {"items": 5_000, "position_decay": 0.0, "slate": 1_000}),
+}
+"""Where curves of benchmarks/scaling.py bend."""
 ROOT = Path(__file__).parents[1]
 VALGRIND = ("valgrind", "--tool=cachegrind", "--quiet")
 Prepared = Mapping[str, tuple[bytes, list[Any], list[Any], list[bytes]]]
 """Load → (spec of the core, batches that warm it up, batches, the records of these)."""
 
 
-def prepared(events: int) -> Prepared:
+def prepared(events: int, wanted: Mapping[str, Load]) -> Prepared:
     """All loads."""
     from benchmarks.endless import Run
-    from benchmarks.measure import TROUBLED, WATCHED
     from benchmarks.raw_log import RawLog
     from streamer.ingest.spec import core_spec
     from streamer.settings.load import parse
     from streamer.sources.synthetic import SyntheticTraffic, generate
 
     loads = {}
-    for name, settings in LOADS.items():
-        run = Run(parse(tomllib.loads(WATCHED if settings is None else settings)))
+    for name, (settings, differences) in wanted.items():
+        run = Run(parse(tomllib.loads(settings)))
         partition = run.partition
         spec = core_spec(run.settings, run.catalogue, partition.key, ranks=partition.ranks)
-        trouble: dict[str, Any] = TROUBLED if name == "a troubled log" else {}
-        traffic = SyntheticTraffic(users=20_000, events_per_second=1000.0, **trouble)
+        usual: dict[str, Any] = {"users": 20_000, "events_per_second": 1000.0}
+        traffic = SyntheticTraffic(**usual | dict(differences))
         lines = list(generate(traffic, 2 * events))
         raw = RawLog()
         warm, fed = (
@@ -156,11 +165,13 @@ def per_event(sums: Sums, base: Sums, events: int) -> dict[str, float]:
     return found
 
 
-def measured(events: int = EVENTS, has_caches: bool = False) -> dict[str, dict[str, Any]]:
+def measured(
+    events: int = EVENTS, has_caches: bool = False, loads: Mapping[str, Load] = LOADS
+) -> dict[str, dict[str, Any]]:
     """Load → what plain decoding and the core need for an event, and the ratio of instructions."""
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "loads"
-        path.write_bytes(pickle.dumps(prepared(events)))
+        path.write_bytes(pickle.dumps(prepared(events, loads)))
         command = [*valgrind(directory, has_caches), sys.executable]
         command += ["-m", "benchmarks.instructions", "--counted", str(path)]
         environment = {**os.environ, "PYTHONHASHSEED": "0"}
@@ -171,7 +182,7 @@ def measured(events: int = EVENTS, has_caches: bool = False) -> dict[str, dict[s
         ]
         sums = {name.strip(): sums_of(Path(directory) / pid) for pid, name in named}
     found: dict[str, dict[str, Any]] = {}
-    for load in LOADS:
+    for load in loads:
         base = sums[f"{load}/nothing"]
         plain, core = (
             per_event(sums[f"{load}/{what}"], base, events) for what in ("decoding", "core")
@@ -211,7 +222,9 @@ if __name__ == "__main__":
     if given.counted:
         counted(given.counted)
     elif given.caches:
-        everything = {"the floor in Rust": rust_floor(), **measured(EVENTS_WITH_CACHES, True)}
+        loads = {**LOADS, **BENDS}
+        everything = {"the floor in Rust": rust_floor()}
+        everything |= measured(EVENTS_WITH_CACHES, True, loads)
         print(json.dumps(everything, indent=1))
     else:
         print(json.dumps(measured(), indent=1))
