@@ -164,15 +164,16 @@ class DeadLetters:
             places.setdefault(parcel.letter.place(partitions), []).append(parcel)
         sent: list[Iterable[Parcel]] = []
         answers: list[asyncio.Future[object]] = []
-        for place, some in places.items():
-            left = iter(some)
-            for batch, held in filled_batches(producer, [parcel.row(ms) for parcel in some]):
-                answers.append(await producer.send_batch(batch, topic, partition=place))
-                sent.append(list(islice(left, held)))
+        try:
+            for place, some in places.items():
+                left = iter(some)
+                for batch, held in filled_batches(producer, [parcel.row(ms) for parcel in some]):
+                    answers.append(await producer.send_batch(batch, topic, partition=place))
+                    sent.append(list(islice(left, held)))
+        finally:  # where one cannot be sent, the others have answers, too
+            answered = await asyncio.gather(*answers, return_exceptions=True)
         refused: list[tuple[Parcel, KafkaError]] = []
-        for held_there, answer in zip(
-            sent, await asyncio.gather(*answers, return_exceptions=True), strict=True
-        ):
+        for held_there, answer in zip(sent, answered, strict=True):
             if isinstance(answer, _TOO_LARGE) and self._is_single:
                 refused += [(_smaller(parcel, answer), answer) for parcel in held_there]
             elif isinstance(answer, (InvalidTimestampError, *_TOO_LARGE)):

@@ -194,8 +194,11 @@ class RekeyedPartition:
     async def _send(self, to: TopicPartition, rows: Sequence[Row]) -> None:
         """Write records in order, and wait until Kafka has them."""
         producer = self._producer
-        answers = [
-            await producer.send_batch(batch, to.topic, partition=to.partition)
-            for batch, _ in filled_batches(producer, rows)
-        ]
-        await asyncio.gather(*answers)
+        answers: list[asyncio.Future[object]] = []
+        try:
+            for batch, _ in filled_batches(producer, rows):
+                answers.append(await producer.send_batch(batch, to.topic, partition=to.partition))
+        finally:  # where one cannot be sent, the others have answers, too
+            answered = await asyncio.gather(*answers, return_exceptions=True)
+        if error := next((each for each in answered if isinstance(each, BaseException)), None):
+            raise error
