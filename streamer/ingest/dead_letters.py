@@ -22,7 +22,7 @@ from streamer.errors import BrokerError
 from streamer.ingest.keys import partition_of
 from streamer.ingest.rejections import Refusal
 from streamer.kafka.client import client_settings
-from streamer.kafka.filled_batches import Row, filled_batches
+from streamer.kafka.filled_batches import Answer, Row, errors_of, filled_batches, sent
 from streamer.settings.model import Settings
 
 logger = logging.getLogger("streamer")
@@ -162,18 +162,15 @@ class DeadLetters:
         places: dict[int, list[Parcel]] = {}
         for parcel in parcels:
             places.setdefault(parcel.letter.place(partitions), []).append(parcel)
-        sent: list[Iterable[Parcel]] = []
-        answers: list[asyncio.Future[object]] = []
-        try:
-            for place, some in places.items():
-                left = iter(some)
-                for batch, held in filled_batches(producer, [parcel.row(ms) for parcel in some]):
-                    answers.append(await producer.send_batch(batch, topic, partition=place))
-                    sent.append(list(islice(left, held)))
-        finally:  # where one cannot be sent, the others have answers, too
-            answered = await asyncio.gather(*answers, return_exceptions=True)
+        parts: list[Iterable[Parcel]] = []
+        answers: list[Answer] = []
+        for place, some in places.items():
+            left = iter(some)
+            for batch, held in filled_batches(producer, [parcel.row(ms) for parcel in some]):
+                answers.append(await sent(producer, batch, topic, place))
+                parts.append(list(islice(left, held)))
         refused: list[tuple[Parcel, KafkaError]] = []
-        for held_there, answer in zip(sent, answered, strict=True):
+        for held_there, answer in zip(parts, await errors_of(answers), strict=True):
             if isinstance(answer, _TOO_LARGE) and self._is_single:
                 refused += [(_smaller(parcel, answer), answer) for parcel in held_there]
             elif isinstance(answer, (InvalidTimestampError, *_TOO_LARGE)):

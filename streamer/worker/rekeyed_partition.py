@@ -17,7 +17,7 @@ from streamer.ingest.record import rekeyer
 from streamer.ingest.rejections import Explainer
 from streamer.kafka.chunk import Batches, Chunk
 from streamer.kafka.client import client_settings
-from streamer.kafka.filled_batches import Row, filled_batches
+from streamer.kafka.filled_batches import Row, errors_of, filled_batches, sent
 from streamer.kafka.registry import SchemaText
 from streamer.settings import limits
 from streamer.settings.event_fields import ALL_KINDS
@@ -194,11 +194,9 @@ class RekeyedPartition:
     async def _send(self, to: TopicPartition, rows: Sequence[Row]) -> None:
         """Write records in order, and wait until Kafka has them."""
         producer = self._producer
-        answers: list[asyncio.Future[object]] = []
-        try:
-            for batch, _ in filled_batches(producer, rows):
-                answers.append(await producer.send_batch(batch, to.topic, partition=to.partition))
-        finally:  # where one cannot be sent, the others have answers, too
-            answered = await asyncio.gather(*answers, return_exceptions=True)
-        if error := next((each for each in answered if isinstance(each, BaseException)), None):
+        answers = [
+            await sent(producer, batch, to.topic, to.partition)
+            for batch, _ in filled_batches(producer, rows)
+        ]
+        if error := next(filter(None, await errors_of(answers)), None):
             raise error

@@ -51,3 +51,27 @@ async def test_every_answer_is_looked_at_where_a_batch_cannot_be_sent() -> None:
     gc.collect()
     await asyncio.sleep(0)
     assert unseen == []
+
+
+class Silent(GoesAway):
+    """A producer whose broker goes away without an answer; the one it gives is shielded, as
+    aiokafka's is."""
+
+    async def send_batch(self, batch: Any, topic: str, *, partition: int) -> asyncio.Future[object]:
+        self.answers.append(asyncio.get_running_loop().create_future())
+        return asyncio.shield(self.answers[0])
+
+
+async def test_an_answer_that_nobody_waits_for_any_more_is_looked_at() -> None:
+    unseen: list[Any] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: unseen.append(context))
+    letters, producer = DeadLetters(parse({})), Silent()
+    letters._producer = producer
+    letter = DeadLetter("clicks", 0, 0, Refusal("json", "", "", ""), b"x")
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(letters.send([letter]), 0.01)
+    producer.answers.pop().set_exception(KafkaConnectionError("gone"))
+    await asyncio.sleep(0)
+    gc.collect()
+    await asyncio.sleep(0)
+    assert unseen == []
