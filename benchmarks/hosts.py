@@ -3,7 +3,7 @@
     sudo python -m benchmarks.hosts --write docs/benchmarks-scaling.json
 
 Hosts are Linux network namespaces behind a bridge, each with one core; Kafka and Redis are on this
-one, with what is left of the same cores. Checks that all events were counted.
+one, with what is left of the same cores. Checks that all events were read and committed.
 """
 
 from __future__ import annotations

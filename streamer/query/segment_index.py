@@ -38,7 +38,7 @@ class SegmentIndex:
         Its numbers go on, unless most of its segments have left."""
         self._kept = [view.header.kept for view in views]
         self._texts = [view.header.segments for view in views]
-        is_same = before is not None and are_same(before._kept, self._kept)
+        is_same = before is not None and are_identical(before._kept, self._kept)
         self.shown = before.shown if before and is_same else values_shown(settings, views)
         self.segments: list[Segment] = []
         self._numbers: dict[Segment, int] = {}
@@ -95,7 +95,7 @@ class SegmentIndex:
         return np.array(numbers, np.int64)
 
 
-def are_same(old: Sequence[object], new: Sequence[object]) -> bool:
+def are_identical(old: Sequence[object], new: Sequence[object]) -> bool:
     """Whether these are the same objects."""
     return len(old) == len(new) and all(a is b for a, b in zip(old, new, strict=True))
 
