@@ -189,6 +189,24 @@ fn split(value: &[u8]) -> Option<(u32, &[u8])> {
     (*magic == MAGIC).then_some((id, payload))
 }
 
+/// The next integer: seven bits a byte, the least first, the sign in the lowest.
+fn zigzag(rest: &mut &[u8]) -> Option<i64> {
+    let (mut value, mut shift) = (0_u64, 0);
+    loop {
+        let (byte, more) = rest.split_first()?;
+        *rest = more;
+        value |= u64::from(byte & 127) << shift;
+        if byte & 128 == 0 {
+            let fits = shift < 63 || *byte < 2;
+            return fits.then_some((value >> 1) as i64 ^ -((value & 1) as i64));
+        }
+        shift += 7;
+        if shift > 63 {
+            return None;
+        }
+    }
+}
+
 /// Bytes that grow up to a bound.
 struct Bounded {
     bytes: Vec<u8>,

