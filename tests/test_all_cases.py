@@ -1,11 +1,15 @@
-"""A law that is held for all cases of a list."""
+"""A law that is held for all cases of a list, and the bound of cases that a test may have."""
 
 from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from pytest_timeout import PYTEST_FAILURE_MESSAGE
 
-from tests.support.all_cases import IN_FULL, LINES, hold_for_all
+from tests.conftest import TOO_MANY, pytest_collection_modifyitems
+from tests.support.all_cases import IN_FULL, LINES, MOST_CASES, hold_for_all, too_many_cases
 
 
 def is_even(number: int) -> None:
@@ -76,3 +80,24 @@ def test_a_time_out_ends_the_test_at_once() -> None:
     with pytest.raises(AssertionError, match=r"2 of 4 .*\n- 1: .*\n- 3: .*Timeout \(>120s\)"):
         hold_for_all(range(10), law)
     assert seen == [0, 1, 2, 3]
+
+
+def test_no_test_of_this_run_has_too_many_cases(pytestconfig: pytest.Config) -> None:
+    many = pytestconfig.stash[TOO_MANY]
+    advice = "hold the law for all cases in one test: tests/support/all_cases.py"
+    assert not many, f"{', '.join(many)}, where {MOST_CASES} is the most: {advice}"
+
+
+def test_a_test_of_too_many_cases_is_noticed() -> None:
+    names = [f"tests/test_x.py::test_y[{i}]" for i in range(MOST_CASES)]
+    assert too_many_cases([*names, "tests/test_x.py::test_z"]) == []
+    many = ["tests/test_x.py::test_y has 51 cases"]
+    assert too_many_cases([*names, "tests/test_x.py::test_y[more]"]) == many
+
+
+def test_all_that_is_collected_is_looked_at(request: pytest.FixtureRequest) -> None:
+    """Also what the short lane leaves out afterwards."""
+    items = [request.node] * (MOST_CASES + 1)
+    config = SimpleNamespace(stash={}, option=request.config.option, hook=request.config.hook)
+    pytest_collection_modifyitems(cast(pytest.Config, config), items)
+    assert config.stash[TOO_MANY] == [f"{request.node.nodeid} has 51 cases"]

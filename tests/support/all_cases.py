@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
@@ -11,6 +12,8 @@ import pytest
 
 T = TypeVar("T")
 
+MOST_CASES = 50
+"""As many may a parametrized test have."""
 TESTS = str(Path(__file__).parents[1])
 TIMED_OUT = "from pytest-timeout"
 """A failure with these words ends the whole test, whichever case it interrupts."""
@@ -61,3 +64,9 @@ def reason(error: BaseException) -> str:
 
 def cut(line: str) -> str:
     return line if len(line) <= WIDTH else f"{line[:WIDTH]}…"
+
+
+def too_many_cases(tests: Iterable[str]) -> list[str]:
+    """Functions with more cases than they may have; ``tests`` are names as pytest gives them."""
+    cases = Counter(test.partition("[")[0] for test in tests)
+    return [f"{name} has {n} cases" for name, n in cases.items() if n > MOST_CASES]
