@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from tests.support.all_cases import too_many_cases
 from tests.support.components import SKIPPED
 from tests.support.lanes import IS_ALL
 
@@ -21,6 +22,9 @@ settings.load_profile("all" if IS_ALL else "short")
 
 FOUND = pytest.StashKey[dict[str, str]]()
 """Which servers the tests ran against, by name."""
+TOO_MANY = pytest.StashKey[list[str]]()
+"""Tests of more cases than a test may have: tests/test_all_cases.py fails if there are any, which
+an error of the collection would not say in a parallel run."""
 pytest_plugins = ["tests.support.fixtures"]
 SLOW = ("system", "kafka", "server", "state", "worker", "cli")
 """Rooms whose tests wait for processes: the first to be run, so that no process of tests ends long
@@ -32,6 +36,7 @@ SERVERS = {"kafka", "redis_url", "make_redis", "secured", "redis"}
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave tests with the mark ``long`` out of the short lane, unless -m asks for them; the slow
     rooms come first."""
+    config.stash[TOO_MANY] = too_many_cases(item.nodeid for item in items)
     folders = [Path(__file__).parent / room for room in SLOW]
     items.sort(key=lambda item: [not item.path.is_relative_to(folder) for folder in folders])
     for item in items:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.all_cases import hold_for_all
+
 TESTS = Path(__file__).parent
 PACKAGE = TESTS.parent / "streamer"
 FILES = sorted(PACKAGE.rglob("*.py"))
@@ -66,10 +68,13 @@ def test_every_room_has_a_floor() -> None:
     assert rooms - {"__init__"} == {room for rooms in FLOORS for room in rooms}
 
 
-@pytest.mark.parametrize("path", FILES, ids=name_of)
-def test_imports_run_downwards(path: Path) -> None:
+def imports_what_is_below(path: Path) -> None:
     if path.parent != PACKAGE or path.stem != "__init__":
         assert {r for r in rooms_below(path) if floor_of(r) >= floor_of(room_of(path))} == set()
+
+
+def test_imports_run_downwards() -> None:
+    hold_for_all(FILES, imports_what_is_below, name_of, at_least=300)
 
 
 def test_tests_lie_in_the_rooms_of_what_they_test() -> None:
@@ -98,16 +103,18 @@ def test_the_root_holds_only_what_every_room_needs(path: Path) -> None:
     assert path.stem in ground
 
 
-@pytest.mark.parametrize(
-    "path", [p for p in FILES if room_of(p) in PURE or name_of(p) in PURE_FILES], ids=name_of
-)
-def test_what_makes_numbers_does_no_io_and_has_no_clock(path: Path) -> None:
+def does_no_io_and_has_no_clock(path: Path) -> None:
     assert not {name.split(".")[0] for name in imports(path)} & IO
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Attribute):
             assert node.attr not in {"now", "utcnow", "today", "environ", "getenv"}, node.lineno
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             assert node.func.id not in {"open", "print", "input"}, node.lineno
+
+
+def test_what_makes_numbers_does_no_io_and_has_no_clock() -> None:
+    files = [p for p in FILES if room_of(p) in PURE or name_of(p) in PURE_FILES]
+    hold_for_all(files, does_no_io_and_has_no_clock, name_of, at_least=100)
 
 
 def test_only_the_transport_and_the_app_know_faust() -> None:

@@ -15,6 +15,7 @@ from tests.core.decoders import REASONS, decoder_of
 from tests.oracle.broken_lines import ABSENT, OF_LISTS, POLICY_FIELDS, STRANGER, WRONG
 from tests.oracle.oracle import run
 from tests.support.agreement import SETTINGS, log_records
+from tests.support.all_cases import hold_for_all
 
 TS = 1_700_000_000_000
 GOOD: dict[str, dict[str, Any]] = {
@@ -77,8 +78,7 @@ WRONG_FIELDS = [
 ]
 
 
-@pytest.mark.parametrize(("reason", "line_type", "field", "value"), WRONG_FIELDS)
-def test_a_wrong_field_has_its_reason(reason: str, line_type: str, field: str, value: Any) -> None:
+def has_its_reason(reason: str, line_type: str, field: str, value: Any) -> None:
     kind = LINE_TYPES[OF_LISTS.get(line_type, line_type)]
     fields: dict[str, Any] = {"item_id": ABSENT} if line_type in OF_LISTS else {}
     fields |= {"user_id": ABSENT} if line_type == STRANGER else {}
@@ -89,6 +89,10 @@ def test_a_wrong_field_has_its_reason(reason: str, line_type: str, field: str, v
     is_named = field in POLICY_FIELDS or reason == "custom"
     settings = SETTINGS["few values"] if is_named else None
     assert reason_of(kind, encode(kind, **fields), settings) == reason
+
+
+def test_a_wrong_field_has_its_reason() -> None:
+    hold_for_all(WRONG_FIELDS, lambda case: has_its_reason(*case), at_least=150)
 
 
 @pytest.mark.parametrize(
@@ -135,71 +139,74 @@ def test_every_reason_is_tested() -> None:
     assert tested | {"future"} == set(REASONS)
 
 
-@pytest.mark.parametrize(
-    ("kind", "fields", "reason"),
-    [
-        ("impressions", {"user_id": "u" * 512}, None),
-        ("impressions", {"user_id": "u" * 513}, "user_id"),
-        ("impressions", {"user_id": "é" * 256}, None),
-        ("impressions", {"user_id": "é" * 256 + "u"}, "user_id"),
-        ("impressions", {"user_id": 10**511}, None),
-        ("impressions", {"user_id": 10**512}, "user_id"),
-        ("impressions", {"user_id": -7}, None),
-        ("impressions", {"user_id": None, "event_id": "", "request_id": ""}, None),
-        ("impressions", {"position": 0}, "position"),
-        ("impressions", {"position": 10_001}, "position"),
-        ("impressions", {"ts": 0}, None),
-        ("impressions", {"ts": limits.MAX_EVENT_MS}, None),
-        ("impressions", {"position": 10_000}, None),
-        ("impressions", {"propensity": 1}, None),
-        ("impressions", {"propensity": 1e-300}, None),
-        ("impressions", {"score": -limits.MAX_SCORE}, None),
-        ("impressions", {"score": limits.MAX_SCORE + 1}, "score"),
-        ("impressions", {"reference": ["a"] * limits.MAX_ITEMS, "held_out": "b"}, None),
-        ("impressions", {"reference": []}, "reference"),
-        ("impressions", {"reference": ["a"] * (limits.MAX_ITEMS + 1)}, "reference"),
-        ("impressions", {"reference": [""]}, "reference"),
-        ("impressions", {"held_out": ""}, None),
-        ("impressions", {"variant": "x" * 10_000}, None),
-        ("impressions", {"variant": {"a": [True, 7]}}, None),
-        ("impressions", {"item_id": ABSENT, "items": [{"item_id": "i"}] * 1000}, None),
-        ("impressions", {"item_id": ABSENT, "items": [*"ab", 7] * 333 + ["c"]}, None),
-        ("clicks", {"item_id": ABSENT, "items": ["a"] * 1000}, None),
-        ("conversions", {"item_id": ABSENT, "items": ["a"] * 1001}, "items"),
-        ("conversions", {"item_id": ABSENT, "items": [{"item_id": "a", "value": 1e12}]}, None),
-        ("sessions", {"items": ["a"]}, None),
-        ("conversions", {"value": 0}, None),
-        ("conversions", {"value": 1e12}, None),
-        ("conversions", {"value": 1e12 + 0.001}, "value"),
-        ("impressions", {"ts": limits.MIN_SECONDS - 1}, None),
-        ("impressions", {"ts": limits.MIN_SECONDS}, "ts"),
-        ("impressions", {"ts": limits.MAX_SECONDS}, "ts"),
-        ("impressions", {"ts": limits.MAX_SECONDS + 1}, None),
-        ("clicks", {"start_ts": TS // 1000, "end_ts": TS // 1000 + 9}, "dwell"),
-        ("conversions", {"value": 1e400}, "json"),
-        ("clicks", {"dwell_ms": 0}, None),
-        ("clicks", {"dwell_ms": 86_400_000}, None),
-        ("clicks", {"start_ts": TS, "end_ts": TS}, None),
-        ("clicks", {"start_ts": TS}, "dwell"),
-        ("clicks", {"end_ts": TS}, "dwell"),
-        ("clicks", {"feedback": "😀" * 128}, None),
-        ("clicks", {"feedback": "li ke\n"}, None),
-        ("clicks", {"feedback": ""}, None),
-        ("sessions", {"action": "dwell"}, "item_id"),
-        ("sessions", {"action": "dwell", "item_id": "i"}, None),
-        ("sessions", {"action": "dwell", "item_id": "i", "start_ts": 1}, "dwell"),
-        ("sessions", {"action": "dwell", "item_id": "i", "dwell_ms": 3}, None),
-        ("sessions", {"action": "dwell", "item_id": "i", "start_ts": 1, "end_ts": 3}, None),
-        ("clicks", {"more": {"ts": "x", "of": [1, None]}}, None),
-    ],
-)
-def test_limits_are_inclusive(kind: str, fields: dict[str, Any], reason: str | None) -> None:
+LIMITS: list[tuple[str, dict[str, Any], str | None]] = [
+    ("impressions", {"user_id": "u" * 512}, None),
+    ("impressions", {"user_id": "u" * 513}, "user_id"),
+    ("impressions", {"user_id": "é" * 256}, None),
+    ("impressions", {"user_id": "é" * 256 + "u"}, "user_id"),
+    ("impressions", {"user_id": 10**511}, None),
+    ("impressions", {"user_id": 10**512}, "user_id"),
+    ("impressions", {"user_id": -7}, None),
+    ("impressions", {"user_id": None, "event_id": "", "request_id": ""}, None),
+    ("impressions", {"position": 0}, "position"),
+    ("impressions", {"position": 10_001}, "position"),
+    ("impressions", {"ts": 0}, None),
+    ("impressions", {"ts": limits.MAX_EVENT_MS}, None),
+    ("impressions", {"position": 10_000}, None),
+    ("impressions", {"propensity": 1}, None),
+    ("impressions", {"propensity": 1e-300}, None),
+    ("impressions", {"score": -limits.MAX_SCORE}, None),
+    ("impressions", {"score": limits.MAX_SCORE + 1}, "score"),
+    ("impressions", {"reference": ["a"] * limits.MAX_ITEMS, "held_out": "b"}, None),
+    ("impressions", {"reference": []}, "reference"),
+    ("impressions", {"reference": ["a"] * (limits.MAX_ITEMS + 1)}, "reference"),
+    ("impressions", {"reference": [""]}, "reference"),
+    ("impressions", {"held_out": ""}, None),
+    ("impressions", {"variant": "x" * 10_000}, None),
+    ("impressions", {"variant": {"a": [True, 7]}}, None),
+    ("impressions", {"item_id": ABSENT, "items": [{"item_id": "i"}] * 1000}, None),
+    ("impressions", {"item_id": ABSENT, "items": [*"ab", 7] * 333 + ["c"]}, None),
+    ("clicks", {"item_id": ABSENT, "items": ["a"] * 1000}, None),
+    ("conversions", {"item_id": ABSENT, "items": ["a"] * 1001}, "items"),
+    ("conversions", {"item_id": ABSENT, "items": [{"item_id": "a", "value": 1e12}]}, None),
+    ("sessions", {"items": ["a"]}, None),
+    ("conversions", {"value": 0}, None),
+    ("conversions", {"value": 1e12}, None),
+    ("conversions", {"value": 1e12 + 0.001}, "value"),
+    ("impressions", {"ts": limits.MIN_SECONDS - 1}, None),
+    ("impressions", {"ts": limits.MIN_SECONDS}, "ts"),
+    ("impressions", {"ts": limits.MAX_SECONDS}, "ts"),
+    ("impressions", {"ts": limits.MAX_SECONDS + 1}, None),
+    ("clicks", {"start_ts": TS // 1000, "end_ts": TS // 1000 + 9}, "dwell"),
+    ("conversions", {"value": 1e400}, "json"),
+    ("clicks", {"dwell_ms": 0}, None),
+    ("clicks", {"dwell_ms": 86_400_000}, None),
+    ("clicks", {"start_ts": TS, "end_ts": TS}, None),
+    ("clicks", {"start_ts": TS}, "dwell"),
+    ("clicks", {"end_ts": TS}, "dwell"),
+    ("clicks", {"feedback": "😀" * 128}, None),
+    ("clicks", {"feedback": "li ke\n"}, None),
+    ("clicks", {"feedback": ""}, None),
+    ("sessions", {"action": "dwell"}, "item_id"),
+    ("sessions", {"action": "dwell", "item_id": "i"}, None),
+    ("sessions", {"action": "dwell", "item_id": "i", "start_ts": 1}, "dwell"),
+    ("sessions", {"action": "dwell", "item_id": "i", "dwell_ms": 3}, None),
+    ("sessions", {"action": "dwell", "item_id": "i", "start_ts": 1, "end_ts": 3}, None),
+    ("clicks", {"more": {"ts": "x", "of": [1, None]}}, None),
+]
+
+
+def is_within_limits_or_not(kind: str, fields: dict[str, Any], reason: str | None) -> None:
     value = encode(kind, **fields)
     if reason == "json":
         value = value.replace(b"Infinity", b"1e400")
         assert reason_of(kind, value) in ("json", "value")
     else:
         assert reason_of(kind, value) == reason
+
+
+def test_limits_are_inclusive() -> None:
+    hold_for_all(LIMITS, lambda case: is_within_limits_or_not(*case), at_least=50)
 
 
 @pytest.mark.parametrize(

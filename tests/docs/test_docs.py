@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import doctest
 import functools
-import importlib
 import json
-import pkgutil
 import re
 import shlex
 import tomllib
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +26,7 @@ from streamer.sources.replay import Replay
 from tests.conformance import offline
 from tests.core.decoders import REASONS
 from tests.docs import rooms
+from tests.support.all_cases import hold_for_all
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
@@ -35,6 +34,11 @@ _FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]*)#?([^)\s]*)[^)]*\)")
 """Target and anchor."""
 _HEADING = re.compile(r"^#{1,6} +(.+?) *$", re.MULTILINE)
+
+
+def hold_for_pages(law: Callable[[Path], None]) -> None:
+    """A law holds for every page; the failure names all others."""
+    hold_for_all(PAGES, law, lambda page: str(page.relative_to(ROOT)), at_least=40)
 
 
 def commands(page: Path) -> list[str]:
@@ -50,8 +54,7 @@ def test_there_are_commands_to_check() -> None:
     assert len(commands(ROOT / "README.md")) >= 5
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_commands_parse(page: Path) -> None:
+def commands_parse(page: Path) -> None:
     for line in commands(page):
         call = re.split(r"\s[|>&]|\s#", line)[0]
         words = shlex.split(call)[1:]
@@ -59,6 +62,10 @@ def test_commands_parse(page: Path) -> None:
             arguments.parser().parse_args(words)
         except UsageError as error:
             pytest.fail(f"{page.name}: {line}: {error}")
+
+
+def test_commands_parse() -> None:
+    hold_for_pages(commands_parse)
 
 
 def slug(heading: str) -> str:
@@ -100,24 +107,30 @@ def test_pages_have_what_is_looked_for_in_each() -> None:
     assert sum(name == "toml" for name, _ in _FENCE.findall(text)) > 10
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_links_lead_somewhere(page: Path) -> None:
+def links_lead_somewhere(page: Path) -> None:
     for target, anchor in _LINK.findall(page.read_text(encoding="utf-8")):
         if not target.startswith(("http://", "https://", "mailto:")):
-            found = page.parent / target if target else page
-            assert found.exists(), f"{page.name} links to {target}"
-            if anchor and found.suffix == ".md":
-                assert anchor in anchors(found.resolve()), f"{page.name}: {target}#{anchor}"
+            path = page.parent / target if target else page
+            assert path.exists(), f"{page.name} links to {target}"
+            if anchor and path.suffix == ".md":
+                assert anchor in anchors(path.resolve()), f"{page.name}: {target}#{anchor}"
+
+
+def test_links_lead_somewhere() -> None:
+    hold_for_pages(links_lead_somewhere)
 
 
 _SOURCE = re.compile(r"`((?:\w+/)+\w+\.(?:py|rs))`")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_sources_that_pages_name_are_there(page: Path) -> None:
+def sources_are_there(page: Path) -> None:
     roots = (ROOT, ROOT / "streamer", ROOT / "core" / "src")
     for path in _SOURCE.findall(page.read_text(encoding="utf-8")):
         assert any((root / path).is_file() for root in roots), f"{page.name} names {path}"
+
+
+def test_sources_that_pages_name_are_there() -> None:
+    hold_for_pages(sources_are_there)
 
 
 _PAGE = re.compile(r"(?<![\w/])(docs/[\w/-]+\.md)(?:#([\w-]+))?")
@@ -215,10 +228,13 @@ def test_the_page_on_offline_evaluation_has_the_values_of_the_log() -> None:
         ], name
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_settings_of_the_pages_are_valid(page: Path) -> None:
+def settings_are_valid(page: Path) -> None:
     for block in blocks("toml", str(page.relative_to(ROOT))):
         Catalogue(parse(tomllib.loads(block)))
+
+
+def test_settings_of_the_pages_are_valid() -> None:
+    hold_for_pages(settings_are_valid)
 
 
 def test_the_page_on_operations_names_every_dashboard() -> None:
@@ -278,14 +294,6 @@ def test_every_setting_has_a_meaning() -> None:
     assert all(text for text in reference.field_docs().values())
 
 
-_MODULES = [info.name for info in pkgutil.walk_packages(streamer.__path__, "streamer.")]
-
-
-@pytest.mark.parametrize("name", [name for name in _MODULES if name != "streamer.__main__"])
-def test_examples_in_docstrings_hold(name: str) -> None:
-    assert doctest.testmod(importlib.import_module(name)).failed == 0
-
-
 def test_the_page_on_events_names_every_field_and_every_reason() -> None:
     text = (ROOT / "docs" / "events.md").read_text(encoding="utf-8")
     for kind in KINDS:
@@ -305,6 +313,7 @@ _SERIES = re.compile(r"\bstreamer_[a-z0-9_]+")
 _OF_A_FAMILY = re.compile("_(total|info|count|sum|bucket)$")
 
 
+@functools.cache
 def described() -> set[str]:
     """Families of series: those of the catalogue, and those of the processor and the exporter."""
     found = {
@@ -316,8 +325,7 @@ def described() -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_series_and_alerts_that_pages_name_are_there(page: Path) -> None:
+def series_and_alerts_are_there(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     families = described()
     named = {name for name in _SERIES.findall(text) if not name.endswith("_")}
@@ -325,6 +333,10 @@ def test_series_and_alerts_that_pages_name_are_there(page: Path) -> None:
     rules = (ROOT / "grafana" / "prometheus" / "rules").glob("*.yml")
     alerts = set(re.findall(r"alert: (Streamer\w+)", "".join(p.read_text() for p in rules)))
     assert set(re.findall(r"`(Streamer[A-Z]\w+)`", text)) <= alerts | vars(errors).keys()
+
+
+def test_series_and_alerts_that_pages_name_are_there() -> None:
+    hold_for_pages(series_and_alerts_are_there)
 
 
 def test_the_docs_are_short() -> None:

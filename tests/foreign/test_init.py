@@ -10,6 +10,7 @@ import pytest
 from streamer.cli.main import main
 from tests.foreign.shapes import SHAPES
 from tests.foreign.world import Shape
+from tests.support.all_cases import hold_for_all
 
 EDITS = {
     # an entity of one's own, which has no name beside its schema
@@ -28,20 +29,21 @@ NOT_READ = {
     "braze_storage": "only the names of files say what records are",
 }
 
+Counts = dict[tuple[str, str], float]
+"""(metric, arm) → its value over 24 hours; of all arms: "all"."""
+
 
 def written(shape: Shape, folder: Path) -> list[str]:
+    folder.mkdir(exist_ok=True)
     paths = [folder / name for name in shape.files]
     for path, data in zip(paths, shape.files.values(), strict=True):
         path.write_bytes(data)
     return [str(path) for path in paths]
 
 
-@pytest.mark.parametrize("name", [name for name in SHAPES if name not in NOT_READ])
-def test_a_proposal_counts_the_truth(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    shape, settings = SHAPES[name], tmp_path / "streamer.toml"
-    files = written(shape, tmp_path)
+def proposed(name: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> Counts:
+    """What is counted of the files of a shape with the settings that ``init`` proposes for them."""
+    settings, files = folder / "streamer.toml", written(SHAPES[name], folder)
     assert main(["init", *files, "-o", str(settings)]) == 0
     if name in EDITS:
         text = settings.read_text(encoding="utf-8")
@@ -50,20 +52,24 @@ def test_a_proposal_counts_the_truth(
         settings.write_text(text.replace(old, new, 1), encoding="utf-8")
     capsys.readouterr()
     assert main(["replay", *files, "-c", str(settings), "--json"]) == 0
-    readings = json.loads(capsys.readouterr().out)["readings"]
-    found: dict[tuple[str, str], float] = {}
-    for reading in readings:
+    counts: Counts = {}
+    for reading in json.loads(capsys.readouterr().out)["readings"]:
         labels = dict(reading["labels"])
         arm = labels.pop("variant", "all")
         if labels.pop("window", "") == "24h":
             others = {x for n, x in labels.items() if n not in ("maturity", "feedback")}
             if others <= {"all"}:
-                found[reading["name"], arm] = reading["value"]
+                counts[reading["name"], arm] = reading["value"]
+    return counts
+
+
+def counts_the_truth(name: str, counts: Counts) -> None:
+    shape = SHAPES[name]
+    truth = shape.truth
 
     def count(metric: str, arm: str = "all") -> float:
-        return found.get((f"streamer_window_{metric}", arm), 0)
+        return counts.get((f"streamer_window_{metric}", arm), 0)
 
-    truth = shape.truth
     for arm in ("A", "B") if shape.has_arm else ():
         assert (count("impressions", arm), count("clicks", arm)) == (
             truth.impressions[arm],
@@ -76,6 +82,14 @@ def test_a_proposal_counts_the_truth(
         assert count("conversion_value") == pytest.approx(truth.value, abs=1e-6)
     assert count("ctr_attributed_clicked") == truth.joined_clicks
     assert not truth.users or count("users") in (truth.users, truth.people)
+
+
+@pytest.mark.timeout(300)
+def test_proposals_count_the_truth(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def law(name: str) -> None:
+        counts_the_truth(name, proposed(name, tmp_path / name, capsys))
+
+    hold_for_all([name for name in SHAPES if name not in NOT_READ], law, at_least=40)
 
 
 def test_most_shapes_are_right_at_once() -> None:

@@ -13,6 +13,7 @@ from streamer.sources.files import topic_of
 from tests.foreign.settings import LINES, NOT_READ, SETTINGS, document
 from tests.foreign.shapes import SHAPES
 from tests.foreign.world import Shape
+from tests.support.all_cases import hold_for_all
 
 Counts = dict[tuple[str, str], float]
 """(metric, arm) → its value over 24 hours; of all arms: "all"."""
@@ -20,11 +21,13 @@ Counts = dict[tuple[str, str], float]
 
 def replayed(name: str, shape: Shape, folder: Path, capsys: pytest.CaptureFixture[str]) -> Counts:
     """What is counted of the files of a shape: all of it is read, and nothing looks wrong."""
+    folder.mkdir()
     paths = [folder / file for file in shape.files]
     for path, data in zip(paths, shape.files.values(), strict=True):
         path.write_bytes(data)
     settings = folder / "streamer.toml"
     settings.write_text(document(name, map(topic_of, paths)), encoding="utf-8")
+    capsys.readouterr()
     code = main(["replay", *map(str, paths), "-c", str(settings), "--json", "--strict"])
     out, err = capsys.readouterr()
     assert (code, err) == (0, "")
@@ -36,15 +39,12 @@ def replayed(name: str, shape: Shape, folder: Path, capsys: pytest.CaptureFixtur
     return found
 
 
-@pytest.mark.parametrize("name", SETTINGS)
-def test_shape_counts_its_truth(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def counts_its_truth(name: str, counts: Counts) -> None:
     shape = SHAPES[name]
-    truth, found = shape.truth, replayed(name, shape, tmp_path, capsys)
+    truth = shape.truth
 
     def count(metric: str, arm: str = "all") -> float:
-        return found.get((f"streamer_window_{metric}", arm), 0)
+        return counts.get((f"streamer_window_{metric}", arm), 0)
 
     for arm in ("A", "B") if shape.has_arm else ():
         assert count("impressions", arm) == truth.impressions[arm]
@@ -57,14 +57,24 @@ def test_shape_counts_its_truth(
     assert count("ctr_attributed_clicked") == truth.joined_clicks
 
 
+def test_shapes_count_their_truth(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def law(name: str) -> None:
+        counts_its_truth(name, replayed(name, SHAPES[name], tmp_path / name, capsys))
+
+    hold_for_all(SETTINGS, law, at_least=50)
+
+
 def test_nearly_all_shapes_are_read() -> None:
     assert SETTINGS.keys() | NOT_READ.keys() == set(SHAPES)
     assert SETTINGS.keys() & NOT_READ.keys() == set()
     assert len(SETTINGS) >= 50
 
 
-@pytest.mark.parametrize("name", SETTINGS)
-def test_settings_are_as_short_as_they_say(name: str) -> None:
+def is_as_short_as_it_says(name: str) -> None:
     lines = document(name, ["x"]).split("\n")
     own = [line for line in lines if line and not line.startswith(("[[", "topics", "preset"))]
     assert len(own) == LINES[name]
+
+
+def test_settings_are_as_short_as_they_say() -> None:
+    hold_for_all(SETTINGS, is_as_short_as_it_says, at_least=50)

@@ -10,12 +10,12 @@ from tests.foreign import datasets, envelopes, home_made, marketing, products, s
 from tests.foreign.readers import READERS, only, rows
 from tests.foreign.shapes import SHAPES
 from tests.foreign.world import Shape, Truth, happenings, pages, single_happenings
+from tests.support.all_cases import hold_for_all
 
 MODULES = (products, snowplow, marketing, envelopes, datasets, tables, home_made)
 
 
-@pytest.mark.parametrize("name", SHAPES)
-def test_shape_says_its_truth(name: str) -> None:
+def says_its_truth(name: str) -> None:
     shape = SHAPES[name]
     count = READERS[name](shape.files)
     truth = shape.truth
@@ -25,8 +25,11 @@ def test_shape_says_its_truth(name: str) -> None:
     assert count.cents == round(truth.value * 100)
 
 
-@pytest.mark.parametrize("name", SHAPES)
-def test_shape_says_what_it_has(name: str) -> None:
+def test_shapes_say_their_truth() -> None:
+    hold_for_all(SHAPES, says_its_truth, at_least=50)
+
+
+def says_what_it_has(name: str) -> None:
     shape = SHAPES[name]
     truth = shape.truth
     assert (truth.conversions > 0) == shape.has_conversions
@@ -34,6 +37,10 @@ def test_shape_says_what_it_has(name: str) -> None:
     assert set(truth.impressions) | set(truth.clicks) == ({"A", "B"} if shape.has_arm else {""})
     assert truth.joined_clicks in (0, truth.clicks.total())
     assert truth.users >= truth.people
+
+
+def test_shapes_say_what_they_have() -> None:
+    hold_for_all(SHAPES, says_what_it_has, at_least=50)
 
 
 def test_clicks_come_soon_after_their_list() -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-import pytest
-
 from streamer.ingest.record import record_decoder
 from streamer.kafka.chunk import encoded_headers
 from streamer.settings.load import parse
@@ -14,6 +12,7 @@ from streamer.settings.source_rules import PRESETS
 from streamer.testing import Engines, LogRecord, chunks_of
 from tests.support import documented
 from tests.support.agreement import read_engines
+from tests.support.all_cases import hold_for_all
 from tests.support.documented import MS, Case, Object
 from tests.support.documented_exposures import EXPOSURES
 
@@ -269,8 +268,7 @@ DOCUMENTED: dict[str, tuple[Object, list[Case]]] = {
 _IDS = ("user", "join", "request", "event_id", "session")
 
 
-@pytest.mark.parametrize("preset", PRESETS)
-def test_documented_records_are_events(preset: str) -> None:
+def has_events_of_its_records(preset: str) -> None:
     more, cases = DOCUMENTED.get(preset, ({}, []))
     cases = [*cases, *EXPOSURES.get(preset, [])]
     assert cases
@@ -292,6 +290,10 @@ def test_documented_records_are_events(preset: str) -> None:
         for event, of_event in zip(found, events, strict=True):
             assert isinstance(event, dict), (record, event)
             _compare(event, of_event, decoder.hash)
+
+
+def test_documented_records_are_events() -> None:
+    hold_for_all(PRESETS, has_events_of_its_records, at_least=30)
 
 
 def _compare(found: Object, expected: Object, hashed: Callable[[str], int]) -> None:

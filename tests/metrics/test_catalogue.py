@@ -28,9 +28,9 @@ from tests.support.agreement import (
     run_engines,
     to_log,
 )
+from tests.support.all_cases import hold_for_all
 
-METRICS = [(family, metric) for family in FAMILIES for metric in family.metrics]
-IDS = [f"{family.name}-{metric.name}" for family, metric in METRICS]
+METRICS = [metric for family in FAMILIES for metric in family.metrics]
 RATIOS_BEYOND_1 = {
     *("ctr_ratio", "cvr_ratio", "ctr_position_ratio", "coec_ratio"),
     *("ctr_lower_ratio", "ctr_upper_ratio", "cvr_lower_ratio", "cvr_upper_ratio"),
@@ -65,8 +65,7 @@ def settings_of(family: Family[Formula]) -> object:
     return parse({"metrics": {"families": [family.name], "feedback": {"click": 1, "like": 1}}})
 
 
-@pytest.mark.parametrize(("family", "metric"), METRICS, ids=IDS)
-def test_every_metric_says_what_it_is(family: Family[Formula], metric: Metric) -> None:
+def says_what_it_is(metric: Metric) -> None:
     assert re.fullmatch(r"[a-z][a-z0-9_]*", metric.name)
     assert metric.formula
     assert metric.unit
@@ -80,14 +79,18 @@ def test_every_metric_says_what_it_is(family: Family[Formula], metric: Metric) -
     assert metric.name.endswith("_seconds") == (metric.unit == "seconds")
 
 
-@pytest.mark.parametrize("label", sorted({x for _, metric in METRICS for x in metric.labels}))
+def test_every_metric_says_what_it_is() -> None:
+    hold_for_all(METRICS, says_what_it_is, lambda metric: metric.name, at_least=150)
+
+
+@pytest.mark.parametrize("label", sorted({x for metric in METRICS for x in metric.labels}))
 def test_no_dimension_has_the_name_of_a_label(label: str) -> None:
     with pytest.raises(SettingsError, match="label that streamer or Prometheus sets itself"):
         parse({"dimensions": [{"name": label}]})
 
 
 def test_names_are_unique() -> None:
-    names = [metric.name for _, metric in METRICS]
+    names = [metric.name for metric in METRICS]
     assert len(set(names)) == len(names)
     assert len({family.name for family in FAMILIES}) == len(FAMILIES)
 
@@ -126,13 +129,12 @@ def readings() -> dict[str, list[tuple[dict[str, str], float]]]:
     return found
 
 
-@pytest.mark.parametrize(("family", "metric"), METRICS, ids=IDS)
-def test_values_are_in_range_and_labels_as_declared(
-    family: Family[Formula], metric: Metric, readings: dict[str, list[tuple[dict[str, str], float]]]
+def is_in_range_with_its_labels(
+    metric: Metric, readings: list[tuple[dict[str, str], float]]
 ) -> None:
-    assert metric.name in readings, "no random log ever shows it"
+    assert readings, "no random log ever shows it"
     dimensions = {name for s in SETTINGS.values() for name in s.dimension_names}
-    for labels, value in readings[metric.name]:
+    for labels, value in readings:
         assert np.isfinite(value)
         is_signed = "custom" in metric.name or metric.name.startswith(
             ("doubly_robust", "composite")
@@ -143,6 +145,17 @@ def test_values_are_in_range_and_labels_as_declared(
         extra = set(labels) - dimensions - {"window"}
         assert extra == set(metric.labels) - ({"convention"} - extra)
         assert ("window" in labels) == (metric.scope == "window")
+
+
+def test_values_are_in_range_and_labels_as_declared(
+    readings: dict[str, list[tuple[dict[str, str], float]]],
+) -> None:
+    hold_for_all(
+        METRICS,
+        lambda metric: is_in_range_with_its_labels(metric, readings.get(metric.name, [])),
+        lambda metric: metric.name,
+        at_least=150,
+    )
 
 
 def has_user(line: bytes) -> bool:

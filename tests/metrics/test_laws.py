@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
+from itertools import product
 from random import Random
 
 import numpy as np
@@ -35,6 +36,7 @@ from streamer.metrics.slate_metrics import SlateMetric
 from streamer.metrics.slates import UNIT
 from tests.metrics.counted import SETTINGS, SIZE, CountedSums, sums
 from tests.metrics.laws import LAWS, ends_hold_the_value, read, sample_error
+from tests.support.all_cases import hold_for_all
 from tests.support.slate_values import FAMILIES as SLATE_FAMILIES
 from tests.support.slate_values import (
     Item,
@@ -84,11 +86,13 @@ def obey(metric: Metric) -> None:
         law(metric, *PAIRS[metric.scope])
 
 
-@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
-@pytest.mark.parametrize("name", KNOWN)
-def test_laws(name: str, law: object) -> None:
-    assert callable(law)
-    law(KNOWN[name], *PAIRS[KNOWN[name].scope])
+def test_laws() -> None:
+    hold_for_all(
+        product(KNOWN, LAWS),
+        lambda case: case[1](KNOWN[case[0]], *PAIRS[KNOWN[case[0]].scope]),
+        lambda case: f"{case[0]}, {case[1].__name__}",
+        at_least=1000,
+    )
 
 
 def test_every_metric_is_in_a_part() -> None:
@@ -176,40 +180,52 @@ def the_best_order_is_better_than_the_worst(
             assert best > worst
 
 
-SLATE_LAWS = (
+SLATE_LAWS: tuple[Callable[[SlateMetric], None], ...] = (
     means_are_those_of_the_slates,
     the_best_order_is_better_than_the_worst,
 )
 
 
-@pytest.mark.parametrize("law", SLATE_LAWS, ids=lambda law: law.__name__)
-@pytest.mark.parametrize("metric", SLATES, ids=lambda m: m.name)
-def test_laws_of_slates(metric: SlateMetric, law: object) -> None:
-    assert callable(law)
-    law(metric)
+def test_laws_of_slates() -> None:
+    hold_for_all(
+        product(SLATES, SLATE_LAWS),
+        lambda case: case[1](case[0]),
+        lambda case: f"{case[0].name}, {case[1].__name__}",
+        at_least=30,
+    )
 
 
 # Planted bugs -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("constant", [0, 1])
-@pytest.mark.parametrize("part", PARTS)
-def test_a_formula_that_is_always_the_same_breaks_a_law(part: str, constant: int) -> None:
-    for metric in PARTS[part]:
-        obey(metric)
+def a_constant_breaks_a_law(metric: Metric, constant: int) -> None:
+    def planted(w: Sums) -> Iterator[Series]:
+        for series in metric.series(w):
+            yield replace(series, values=np.zeros(len(series.values)) + constant)
 
-        def planted(w: Sums, metric: Metric = metric) -> Iterator[Series]:
-            for series in metric.series(w):
-                yield replace(series, values=np.zeros(len(series.values)) + constant)
-
-        with pytest.raises(AssertionError):
-            obey(replace(metric, series=planted))
+    obey(metric)
+    with pytest.raises(AssertionError):
+        obey(replace(metric, series=planted))
 
 
-@pytest.mark.parametrize("constant", [0, UNIT])
-@pytest.mark.parametrize("metric", SLATES, ids=lambda m: m.name)
-def test_a_value_of_slates_that_is_always_the_same_breaks_a_law(
-    metric: SlateMetric, constant: int
-) -> None:
+def test_a_formula_that_is_always_the_same_breaks_a_law() -> None:
+    hold_for_all(
+        product((metric for part in PARTS.values() for metric in part), (0, 1)),
+        lambda case: a_constant_breaks_a_law(*case),
+        lambda case: f"{case[0].name} as {case[1]}",
+        at_least=2 * len(KNOWN),
+    )
+
+
+def a_constant_of_slates_breaks_a_law(metric: SlateMetric, constant: int) -> None:
     with pytest.raises(AssertionError):
         the_best_order_is_better_than_the_worst(metric, lambda *slate: constant)
+
+
+def test_a_value_of_slates_that_is_always_the_same_breaks_a_law() -> None:
+    hold_for_all(
+        product(SLATES, (0, UNIT)),
+        lambda case: a_constant_of_slates_breaks_a_law(*case),
+        lambda case: f"{case[0].name} as {case[1]}",
+        at_least=30,
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import subprocess
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from streamer.cli.arguments import parser
 from streamer.server.runbooks import PATH
+from tests.support.all_cases import hold_for_all
 from tests.support.compose import ROOT, load
 from tests.support.required import program
 
@@ -20,6 +22,7 @@ TESTS = sorted((Path(__file__).parent / "rules").glob("*.yml"))
 GUIDE = ROOT / "docs" / "operations.md"
 
 
+@functools.cache
 def alerts() -> dict[str, Any]:
     groups = [group for path in RULES for group in load(path)["groups"]]
     return {rule["alert"]: rule for group in groups for rule in group["rules"] if "alert" in rule}
@@ -48,27 +51,29 @@ def test_alerts_fire_when_they_should(path: Path) -> None:
     promtool("test", "rules", path)
 
 
-def cases(alert: str) -> list[tuple[str, bool]]:
-    """(name of the test, whether the alert is to fire in it)."""
+@functools.cache
+def cases() -> list[tuple[str, str, bool]]:
+    """(alert, name of the test, whether the alert is to fire in it)."""
     return [
-        (test["name"], bool(check["exp_alerts"]))
+        (check["alertname"], test["name"], bool(check["exp_alerts"]))
         for path in TESTS
         for test in load(path)["tests"]
         for check in test["alert_rule_test"]
-        if check["alertname"] == alert
     ]
 
 
-@pytest.mark.parametrize("alert", alerts())
-def test_every_alert_fires_in_one_test_and_is_silent_in_another(alert: str) -> None:
-    found = cases(alert)
-    firing = {name for name, fires in found if fires}
+def fires_and_is_silent(alert: str) -> None:
+    own = [(name, fires) for of, name, fires in cases() if of == alert]
+    firing = {name for name, fires in own if fires}
     assert firing
-    assert {name for name, _ in found} - firing, "silent only before and after it fires"
+    assert {name for name, _ in own} - firing, "silent only before and after it fires"
 
 
-@pytest.mark.parametrize("alert", alerts())
-def test_every_alert_says_what_to_do(alert: str) -> None:
+def test_every_alert_fires_in_one_test_and_is_silent_in_another() -> None:
+    hold_for_all(alerts(), fires_and_is_silent, at_least=20)
+
+
+def says_what_to_do(alert: str) -> None:
     rule = alerts()[alert]
     assert rule["labels"]["severity"] in ("critical", "warning", "info")
     assert {"summary", "description", "runbook_url"} <= set(rule["annotations"])
@@ -81,6 +86,10 @@ def test_every_alert_says_what_to_do(alert: str) -> None:
     assert len(section[1].split()) >= 25, "say what it means and what to do"
     severity = rule["labels"]["severity"]
     assert severity in section[1], f"the section should say that it is {severity}"
+
+
+def test_every_alert_says_what_to_do() -> None:
+    hold_for_all(alerts(), says_what_to_do, at_least=20)
 
 
 def test_no_section_is_of_an_alert_that_is_gone() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from streamer.settings.load import parse
+from tests.support.all_cases import hold_for_all
 
 from .acceptance import accept
 from .decoding import decode
@@ -84,44 +85,48 @@ def test_dead_letters_are_rejects_and_late_ones() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("topic", "change", "reason"),
-    [
-        ("clicks", {"type": "impression"}, "type"),
-        ("clicks", {"ts": "2023-11-14T22:13"}, "ts"),
-        ("clicks", {"ts": "1700000000"}, "ts"),
-        ("clicks", {"ts": 1700000000.5}, "ts"),
-        ("clicks", {"ts": True}, "ts"),
-        ("clicks", {"user_id": 1.5}, "user_id"),
-        ("clicks", {"event_id": "e" * 513}, "event_id"),
-        ("clicks", {"item_id": None}, "item_id"),
-        ("clicks", {"request_id": True}, "request_id"),
-        ("clicks", {"position": 0}, "position"),
-        ("clicks", {"feedback": "x" * 129}, "feedback"),
-        ("clicks", {"start_ts": 5}, "dwell"),
-        ("clicks", {"start_ts": 5, "end_ts": 4}, "dwell"),
-        ("clicks", {"dwell_ms": 86_400_001}, "dwell"),
-        ("clicks", {"items": [{"item_id": "x"}]}, "items"),
-        ("clicks", {"item_id": None, "items": [{"item_id": "x", "position": 0}]}, "items"),
-        ("conversions", {"item_id": None, "items": ["x", {"item_id": "y", "value": -1}]}, "items"),
-        ("impressions", {"score": "0.5"}, "score"),
-        ("impressions", {"propensity": 0}, "propensity"),
-        ("impressions", {"items": [{"item_id": "x"}]}, "items"),
-        ("impressions", {"item_id": None, "items": []}, "items"),
-        ("impressions", {"item_id": None, "items": [{"item_id": "x", "position": 0}]}, "items"),
-        ("conversions", {"value": -1}, "value"),
-        ("sessions", {"session_id": None, "user_id": None}, "session_id"),
-        ("conversions", {"join_id": 1.5}, "join_id"),
-        ("sessions", {"action": "stop"}, "action"),
-        ("sessions", {"action": "dwell", "item_id": None}, "item_id"),
-        ("clicks", {"x": nested(64)}, "too_deep"),
-    ],
-)
-def test_reasons(topic: str, change: Payload, reason: str) -> None:
+BROKEN: list[tuple[str, Payload, str]] = [
+    ("clicks", {"type": "impression"}, "type"),
+    ("clicks", {"ts": "2023-11-14T22:13"}, "ts"),
+    ("clicks", {"ts": "1700000000"}, "ts"),
+    ("clicks", {"ts": 1700000000.5}, "ts"),
+    ("clicks", {"ts": True}, "ts"),
+    ("clicks", {"user_id": 1.5}, "user_id"),
+    ("clicks", {"event_id": "e" * 513}, "event_id"),
+    ("clicks", {"item_id": None}, "item_id"),
+    ("clicks", {"request_id": True}, "request_id"),
+    ("clicks", {"position": 0}, "position"),
+    ("clicks", {"feedback": "x" * 129}, "feedback"),
+    ("clicks", {"start_ts": 5}, "dwell"),
+    ("clicks", {"start_ts": 5, "end_ts": 4}, "dwell"),
+    ("clicks", {"dwell_ms": 86_400_001}, "dwell"),
+    ("clicks", {"items": [{"item_id": "x"}]}, "items"),
+    ("clicks", {"item_id": None, "items": [{"item_id": "x", "position": 0}]}, "items"),
+    ("conversions", {"item_id": None, "items": ["x", {"item_id": "y", "value": -1}]}, "items"),
+    ("impressions", {"score": "0.5"}, "score"),
+    ("impressions", {"propensity": 0}, "propensity"),
+    ("impressions", {"items": [{"item_id": "x"}]}, "items"),
+    ("impressions", {"item_id": None, "items": []}, "items"),
+    ("impressions", {"item_id": None, "items": [{"item_id": "x", "position": 0}]}, "items"),
+    ("conversions", {"value": -1}, "value"),
+    ("sessions", {"session_id": None, "user_id": None}, "session_id"),
+    ("conversions", {"join_id": 1.5}, "join_id"),
+    ("sessions", {"action": "stop"}, "action"),
+    ("sessions", {"action": "dwell", "item_id": None}, "item_id"),
+    ("clicks", {"x": nested(64)}, "too_deep"),
+]
+"""Topic, what is changed of a good event, and the reason why it is none then."""
+
+
+def is_broken_for_its_reason(topic: str, change: Payload, reason: str) -> None:
     good = {"ts": T0, "user_id": "u", "item_id": "x", "session_id": "s", "action": "view"}
     decode(topic, json.dumps(good | {"x": nested(63)}).encode(), VARIANT)
     with pytest.raises(BrokenError, match=f"^{reason}$"):
         decode(topic, json.dumps(good | change).encode(), VARIANT)
+
+
+def test_reasons() -> None:
+    hold_for_all(BROKEN, lambda case: is_broken_for_its_reason(*case), at_least=28)
 
 
 def moment(value: Any, zone: str = "UTC") -> int:

@@ -10,7 +10,6 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import Metric
 from prometheus_client.parser import text_string_to_metric_families
@@ -21,6 +20,7 @@ from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from streamer.sources.replay import Replay
 from streamer.sources.synthetic import SyntheticTraffic, generate
+from tests.support.all_cases import hold_for_all
 from tests.support.promtool import promtool_finds_nothing
 
 
@@ -56,18 +56,21 @@ def gauge(value: float, **labels: str) -> Reading:
     return Reading("streamer_x", "gauge", "X.", labels, value)
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        *(0, 1, -1, 0.0, -0.0, 0.1, 1 / 3, 1e-5, 1e-300, 5e-324, 999_999, 999_999.5),
-        *(1_000_000, 1_000_000.5, 1_234_567, 10_000_000, 1_200_000_000, 9_999_999_999),
-        *(10_000_000_000, 1_700_000_000.123, 123_456_789_012_345, 2**53, 2**62, 1e22, 1e16, 1e300),
-        *(-1_000_000, -1_234_567.5, math.inf, -math.inf, math.nan, True),
-    ],
-)
-def test_numbers(value: float) -> None:
+NUMBERS: list[float] = [
+    *(0, 1, -1, 0.0, -0.0, 0.1, 1 / 3, 1e-5, 1e-300, 5e-324, 999_999, 999_999.5),
+    *(1_000_000, 1_000_000.5, 1_234_567, 10_000_000, 1_200_000_000, 9_999_999_999),
+    *(10_000_000_000, 1_700_000_000.123, 123_456_789_012_345, 2**53, 2**62, 1e22, 1e16, 1e300),
+    *(-1_000_000, -1_234_567.5, math.inf, -math.inf, math.nan, True),
+]
+
+
+def is_written_as_by_the_reference(value: float) -> None:
     result = Readout.of(0, [gauge(value)])
     assert render(result.blocks) == reference(result)
+
+
+def test_numbers() -> None:
+    hold_for_all(NUMBERS, is_written_as_by_the_reference, repr, at_least=32)
 
 
 def test_random_numbers() -> None:

@@ -14,6 +14,7 @@ from streamer.settings.load import load, parse
 from streamer.settings.model import Settings
 from streamer.settings.redis_url import validate_url
 from streamer.settings.section import NAME, keys_of, variable_of
+from tests.support.all_cases import hold_for_all
 
 
 def refusal(document: dict[str, Any]) -> str:
@@ -100,10 +101,10 @@ OURS = {label for entry in entries() for label in entry.labels} - {
 }
 
 
-@pytest.mark.parametrize(
-    "name", [*sorted(OURS), "__name__", "__replica", "job", "instance", "le", "worker", "user_id"]
-)
-def test_a_dimension_has_no_name_of_a_label_or_a_field(name: str) -> None:
+OF_PROMETHEUS = ("__name__", "__replica", "job", "instance", "le", "worker", "user_id")
+
+
+def is_no_name_of_a_dimension(name: str) -> None:
     message = refusal({"dimensions": [{"name": name}]})
     assert repr(name) in message
     assert "use another name" in message
@@ -113,6 +114,10 @@ def test_a_dimension_has_no_name_of_a_label_or_a_field(name: str) -> None:
         assert f"[events.fields] {other} = {name!r}" in message
         fixed = {"dimensions": [{"name": other}], "events": {"fields": {other: name}}}
         assert parse(fixed).dimension_names == (other,)
+
+
+def test_a_dimension_has_no_name_of_a_label_or_a_field() -> None:
+    hold_for_all([*sorted(OURS), *OF_PROMETHEUS], is_no_name_of_a_dimension, at_least=30)
 
 
 def test_all_labels_of_the_processor_are_reserved() -> None:

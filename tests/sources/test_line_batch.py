@@ -8,9 +8,9 @@ from itertools import chain
 from random import Random
 
 import numpy as np
-import pytest
 
 from streamer.sources.line_batch import NO_TOPIC, Line, LineBatch, merged
+from tests.support.all_cases import hold_for_all
 
 NAMES = ("impressions", "clicks")
 LINES: list[Line] = [("clicks", 5, b"a"), (NO_TOPIC, 5, b""), ("impressions", 7, b"c")]
@@ -40,13 +40,16 @@ def random_source(dice: Random, name: int) -> list[LineBatch]:
     return batches
 
 
-@pytest.mark.parametrize("seed", range(100))
-def test_sources_are_merged_by_time_the_first_named_first(seed: int) -> None:
+def random_sources_are_merged(seed: int) -> None:
     dice = Random(seed)
     sources = [random_source(dice, name) for name in range(dice.randint(1, 4))]
     lines = [chain.from_iterable(source) for source in sources]
     expected = list(heapq.merge(*lines, key=lambda line: line[1]))
     assert list(chain.from_iterable(merged(sources))) == expected
+
+
+def test_sources_are_merged_by_time_the_first_named_first() -> None:
+    hold_for_all(range(100), random_sources_are_merged, "seed {}".format)
 
 
 def test_no_source_is_read_further_than_it_has_to_be() -> None:

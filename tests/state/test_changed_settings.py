@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from dataclasses import astuple, replace
@@ -28,6 +29,7 @@ from tests.oracle import random_log
 from tests.oracle.oracle import Record, records_of_log
 from tests.oracle.oracle import run as oracle_run
 from tests.support.agreement import by_key, differences, read_engines, to_log
+from tests.support.all_cases import hold_for_all
 from tests.support.canonical import canonical
 from tests.support.changed import (
     DIMENSIONS,
@@ -132,11 +134,14 @@ async def test_redis_keeps_it_likewise(
         await store.close()
 
 
-@pytest.mark.parametrize("seed", shortened(list(range(60)), 8))
-async def test_what_both_count_is_as_if_nothing_had_been_changed(seed: int) -> None:
+def is_as_if_nothing_had_been_changed(seed: int) -> None:
     changed = Changed(seed, *two_of_few(Random(seed)))
-    run = await changed.read(MemoryStore())
-    agree(changed, run)
+    agree(changed, asyncio.run(changed.read(MemoryStore())))
+
+
+@pytest.mark.timeout(600)
+def test_what_both_count_is_as_if_nothing_had_been_changed() -> None:
+    hold_for_all(range(sized(8, 60)), is_as_if_nothing_had_been_changed, "seed {}".format)
 
 
 @pytest.mark.parametrize("seed", shortened(list(range(16))))

@@ -25,6 +25,8 @@ from streamer.state.manifest import Texts
 from streamer.state.store import Commit
 from streamer.testing import chunks_of
 from tests.support.agreement import SETTINGS, log_records, run_engines, to_log
+from tests.support.all_cases import hold_for_all
+from tests.support.lanes import sized
 
 NAME = "claim.1"
 DTYPES = st.sampled_from([np.int64, np.uint64, np.int32, np.int8, np.bool_, np.uint16, np.float64])
@@ -103,8 +105,7 @@ def test_a_changed_blob_is_refused_whatever_bit_it_is() -> None:
             codec.decode(bytes(changed), NAME)
 
 
-@pytest.mark.parametrize("seed", range(300))
-def test_damaged_blobs_and_manifests_are_refused_in_one_line(seed: int) -> None:
+def damaged_bytes_are_refused(seed: int) -> None:
     for data, read in (
         (
             codec.encode({"a": np.arange(100), "b": np.zeros(100, np.bool_)}, NAME),
@@ -115,6 +116,10 @@ def test_damaged_blobs_and_manifests_are_refused_in_one_line(seed: int) -> None:
         with pytest.raises(DamagedError) as caught:
             read(damaged(data, seed))
         assert "\n" not in str(caught.value)
+
+
+def test_damaged_blobs_and_manifests_are_refused_in_one_line() -> None:
+    hold_for_all(range(sized(60, 300)), damaged_bytes_are_refused, "seed {}".format)
 
 
 @pytest.mark.parametrize("rows", [2**40, limits.MAX_BLOB_ROWS + 1])

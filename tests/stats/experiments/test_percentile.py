@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
+from itertools import product
 from math import sqrt
 from typing import Any
 
@@ -23,6 +24,7 @@ from streamer.stats.experiments.sizing import Goal, needed
 from streamer.stats.experiments.sums import ArmSums
 from streamer.stats.experiments.verdict import Outcome
 from tests.oracle import percentiles
+from tests.support.all_cases import hold_for_all
 from tests.support.lanes import shortened
 
 P50, P90, P99 = Fraction(1, 2), Fraction(9, 10), Fraction(99, 100)
@@ -54,16 +56,23 @@ def of(values: NDArray[Any], share: Fraction = P90) -> ArmSums:
     return percentile_sums(len(values), users, share, 1.0)
 
 
-@pytest.mark.parametrize("draw", [heavy, even, few, money])
-@pytest.mark.parametrize("share", [P50, P90, P99, Fraction("0.001")])
-@pytest.mark.parametrize("n", [1, 7, 100, 5000])
-def test_sums_are_those_of_sorted_values(draw: Draw, share: Fraction, n: int) -> None:
+def sums_are_those_of_sorted_values(draw: Draw, share: Fraction, n: int) -> None:
     values = draw(np.random.default_rng(n), n)
     found, expected = of(values, share), percentiles.read(values.astype(int).tolist(), share, 1.0)
     names = [name for name in ArmSums.__slots__ if name != "obstacle"]
     assert [getattr(found, n) for n in names] == [getattr(expected, n) for n in names]
     assert bool(found.obstacle) == bool(expected.obstacle)
     assert found.is_possible
+
+
+def test_sums_are_those_of_sorted_values() -> None:
+    draws: list[Draw] = [heavy, even, few, money]
+    hold_for_all(
+        product(draws, [P50, P90, P99, Fraction("0.001")], [1, 7, 100, 5000]),
+        lambda case: sums_are_those_of_sorted_values(*case),
+        lambda case: f"{case[0].__name__}, {float(case[1])}, {case[2]} users",
+        at_least=64,
+    )
 
 
 @pytest.mark.parametrize(("n", "share"), [(50, P99), (9, P90), (500, Fraction("0.999"))])
