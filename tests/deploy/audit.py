@@ -14,7 +14,6 @@ import argparse
 import json
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -34,10 +33,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="audit the pinned packages and crates")
     parser.add_argument("--osv-url", help="a vulnerability service that speaks OSV")
     parser.add_argument("--pinned", type=Path, default=PINNED, help="the file of pinned versions")
-    parser.add_argument("--advisories", help="a git repository of advisories on crates")
+    parser.add_argument("--deny", type=Path, default=DENY, help="settings of cargo deny")
     parser.add_argument("--allow-offline", action="store_true", help="pass where none answers")
     args = parser.parse_args(argv)
-    outcomes = [audit_packages(args.pinned, args.osv_url), audit_crates(args.advisories)]
+    outcomes = [audit_packages(args.pinned, args.osv_url), audit_crates(args.deny)]
     return int(any(bad if bad is not None else not args.allow_offline for bad in outcomes))
 
 
@@ -53,25 +52,14 @@ def audit_packages(pinned: Path, osv_url: str | None) -> bool | None:
     return None
 
 
-def audit_crates(advisories: str | None) -> bool | None:
-    """Whether a crate is vulnerable, by ``cargo deny``; None where its advisories are out of reach."""
-    with tempfile.TemporaryDirectory() as folder:
-        config = DENY.read_text(encoding="utf-8")
-        if advisories:
-            urls = f'db-path = "{folder}/db"\ndb-urls = ["{advisories}"]'
-            config = config.replace("[advisories]", f"[advisories]\n{urls}")
-        path = Path(folder, "deny.toml")
-        path.write_text(config, encoding="utf-8")
-        words = [cargo_deny(), "--manifest-path", str(CRATES)]
-        config_of = ["--config", str(path)]
-        fetched = _run([*words, "fetch", *config_of, "db"])
-        if fetched is None or fetched.returncode:
-            print(
-                "audit: the advisories on crates are out of reach: nothing is known",
-                file=sys.stderr,
-            )
-            return None
-        checked = _run([*words, "check", "--disable-fetch", *config_of, "advisories"])
+def audit_crates(config: Path) -> bool | None:
+    """Whether a crate is vulnerable, by ``cargo deny``; None where no advisories can be had."""
+    deny = [cargo_deny(), "--config", str(config), "--manifest-path", str(CRATES)]
+    fetched = _run([*deny, "fetch", "db"])
+    if fetched is None or fetched.returncode:
+        print("audit: no advisories on crates can be had here: nothing is known", file=sys.stderr)
+        return None
+    checked = _run([*deny, "check", "advisories"])
     if checked is None or checked.returncode:
         print(checked.stderr if checked else "audit: cargo deny hangs", file=sys.stderr)
         return True

@@ -20,6 +20,7 @@ SCHEMAS = [
     *((path, "vendor.github-workflows") for path in WORKFLOWS),
     *((path, "vendor.github-issue-forms") for path in FORMS),
     (FOLDER / "config.yml", "vendor.github-issue-config"),
+    (ROOT / ".github" / "dependabot.yml", "vendor.dependabot"),
     (ROOT / "CITATION.cff", "vendor.citation-file-format"),
 ]
 
@@ -53,7 +54,7 @@ def test_workflows_run_targets_of_the_makefile(path: Path) -> None:
     called = set(re.findall(r"run: make ([a-z-]+)", path.read_text(encoding="utf-8")))
     assert called <= targets
     if path.name == "ci.yml":
-        assert called == {"check", "test", "demo", "image"}
+        assert called == {"check", "test", "demo", "image", "wheel"}
 
 
 def test_the_matrix_has_the_pythons_of_the_classifiers() -> None:
@@ -65,7 +66,7 @@ def test_the_matrix_has_the_pythons_of_the_classifiers() -> None:
 
 def test_hooks_run_what_make_check_runs() -> None:
     hooks = of_yaml(ROOT / ".pre-commit-config.yaml")["repos"][0]["hooks"]
-    check = (ROOT / "Makefile").read_text().partition("\ncheck:")[2].partition("\n\n")[0]
+    check = (ROOT / "Makefile").read_text().partition("\ncheck:")[2].partition("\nbench")[0]
     for hook in hooks:
         command = hook["entry"].replace(".venv/bin", "$(BIN)").replace(" --force-exclude", "")
         assert command in check, hook["id"]

@@ -19,7 +19,7 @@ RUST: str = CRATE["package"]["rust-version"]
 REGISTRY = "registry+https://github.com/rust-lang/crates.io-index"
 """The index that cargo writes where no other is named; a mirror leaves it as it is."""
 INSTALL = f"install Rust {RUST} or newer (https://rustup.rs; "
-BUILDING = "Building the Rust core (about two minutes, once)"
+BUILDING = "Building the Rust core (a minute and a half, once)"
 
 
 class Checkout:

@@ -16,7 +16,8 @@ import pytest
 from tests.deploy.wheels import run
 from tests.support.compose import ROOT
 
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT = PYPROJECT["project"]
 RUST = tomllib.loads((ROOT / "core" / "Cargo.toml").read_text())["package"]["rust-version"]
 
 
@@ -35,6 +36,13 @@ def test_it_holds_what_builds_the_wheel(source: Path) -> None:
     for name in ("core/build_backend.py", "core/Cargo.lock", "docs/package.md", "LICENSE"):
         assert (source / name).is_file(), name
     assert (source / "streamer" / "server" / "web" / "index.html").is_file()
+    trains = PYPROJECT["tool"]["maturin"]["pgo-command"].removeprefix("python ")
+    pages = [trains]
+    for page in pages:  # what trains a build with --pgo, and what that imports
+        text = (source / page).read_text(encoding="utf-8")
+        names = re.findall(r"(?m)^from benchmarks\.(\w+) import", text)
+        pages += [path for name in names if (path := f"benchmarks/{name}.py") not in pages]
+    assert len(pages) == 4
     metadata = (source / "PKG-INFO").read_text(encoding="utf-8")
     assert f"Version: {PROJECT['version']}" in metadata
 
