@@ -91,7 +91,13 @@ struct Rules {
     custom: CustomFields,
     arms: ArmFields,
     no_names: Names<Field>,
+    /// Of the dimension that holds the user: the unit of experiments where people are told apart by
+    /// another id.
+    user_place: Option<usize>,
 }
+
+/// A dimension of this name is not read: it is the user.
+const USER_ID: &str = "user_id";
 
 impl Decoder {
     /// A decoder for a partition; an error where a source names what there is not.
@@ -162,6 +168,7 @@ impl Decoder {
                 custom,
                 arms,
                 no_names: Names::new([]),
+                user_place: dimensions.iter().position(|name| *name == USER_ID),
             },
         })
     }
@@ -279,7 +286,7 @@ impl KnownFields<'_> {
 
     fn of_event(&self, kind: EventKind) -> Vec<(&str, Field)> {
         let own = Field::of_event(kind).map(|field| (field.name(), field));
-        let dimensions = (0..).zip(self.dimensions);
+        let dimensions = (0..).zip(self.dimensions).filter(|(_, name)| **name != USER_ID);
         let dimensions = dimensions.map(|(i, name)| (*name, Field::Dimension(i)));
         let found = own.chain(dimensions).chain(self.of_settings(kind));
         found.collect()

@@ -122,7 +122,7 @@ impl Partition {
                         .attribution
                         .slates
                         .warm_up(who.slate_key(event.request));
-                    known += self.counting.warm_up(who.user);
+                    known += self.counting.warm_up(who.person);
                     let pairs = items.iter().map(|item| mix(who.apart, item.item));
                     known += pairs
                         .map(|pair| self.attribution.impressions.warm_up(pair))
@@ -177,15 +177,15 @@ impl Partition {
         self.newest_ms = self.newest_ms.max(event.event_ms);
         self.counting.stream_ms = self.stream_ms;
         let combination = self.counting.combination_of(event.dimensions.iter());
-        let user = Identity::at(event, position).user;
+        let person = Identity::at(event, position).person;
         let experiments = &mut self.counting.experiments;
-        experiments.expose_by_fields(user, event.event_ms, event.arms);
+        experiments.expose_by_fields(person, event.event_ms, event.arms);
         let named = match event.body {
             Body::Exposure { experiment, arm } => Some((experiment, arm)),
             _ => None,
         };
         if let Some(named) = named {
-            experiments.expose_by_event(user, event.event_ms, named);
+            experiments.expose_by_event(person, event.event_ms, named);
         }
         let (units, dimensions) = (&mut self.counting.units, &self.counting.dimensions);
         let at_ms = event.event_ms;

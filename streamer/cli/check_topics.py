@@ -169,7 +169,9 @@ def sample_findings(settings: Settings, samples: Mapping[str, Sample]) -> Iterat
 def read_findings(read: WhatWasRead) -> Iterator[Finding]:
     """What the last records of all topics are together, and what about them is implausible."""
     for kind in read.kinds:
-        what = f"{kind.kind}: {kind.counted:,} in the last records, {kind.with_user:,} with a user"
+        what = (
+            f"{kind.kind}: {kind.counted:,} in the last records, {kind.with_person:,} with a person"
+        )
         if kind.compared:
             what += f"; {kind.joined:,} of {kind.compared:,} joined an impression"
         if kind.kind == "conversions":

@@ -27,10 +27,10 @@ def _topics(topics: Sequence[TopicRead]) -> Grid:
     table = Grid(*columns, title="What was read")
     for topic in topics:
         rejected = ", ".join(f"{n:,} {reason}" for reason, n in sorted(topic.rejected.items()))
-        with_user = _share(topic.accepted - topic.anonymous, topic.accepted)
+        with_person = _share(topic.accepted - topic.anonymous, topic.accepted)
         numbers = (topic.records, topic.accepted, topic.duplicates, topic.late, topic.ignored)
         counted = ("" if n is None else f"{n:,}" for n in numbers)
-        table.add(topic.topic, *counted, rejected or "0", with_user)
+        table.add(topic.topic, *counted, rejected or "0", with_person)
     return table
 
 
@@ -55,7 +55,7 @@ def _kinds(settings: Settings, read: WhatWasRead) -> Grid:
 
 def _cells(kind: KindRead) -> Iterator[str]:
     yield f"{kind.events:,}"
-    yield _share(kind.with_user, kind.counted)
+    yield _share(kind.with_person, kind.counted)
     is_feedback = kind.kind in ("clicks", "conversions")
     yield f"{kind.joined:,} of {kind.compared:,}" if is_feedback else ""
     yield ", ".join(f"{_MISSES.get(miss, miss)} {n:,}" for miss, n in kind.misses.most_common())

@@ -42,7 +42,7 @@ class TopicRead:
     rejected: dict[str, int] = field(default_factory=dict)
     """Reason → records."""
     anonymous: int = 0
-    """Accepted events without a user."""
+    """Accepted events of no person."""
 
 
 @dataclass
@@ -53,7 +53,9 @@ class KindRead:
     logs: dict[str, None] = field(default_factory=dict)
     """Logs that have such events."""
     events: int = 0
-    with_user: int = 0
+    with_person: int = 0
+    """Those that say who the person is: by an id of joins, or a user."""
+    with_join: int = 0
     with_request: int = 0
     within: int = 0
     """Feedback, conversions: those that stand in the record of their impression."""
@@ -128,6 +130,8 @@ class ReadSample:
         self._ids: dict[tuple[str, int], int] = {}
         self._shown: dict[tuple[int, int], tuple[int, int]] = {}
         """(user or request, item) → times of its first and its last impression."""
+        self._joins: dict[int, set[int]] = {}
+        """User → ids of joins of the same events."""
         self._slates: set[tuple[int, int, int]] = set()
         self._users, self._requests = set[int](), set[int]()
         self._items: set[int] = set()
@@ -176,9 +180,12 @@ class ReadSample:
         if raw:
             self.fields_seen.add(log, kind.kind, raw)
         self._see_arms(decoded)
-        kind.with_user += bool(decoded["user_id"])
+        kind.with_person += bool(decoded["user"] or decoded["join"])
+        kind.with_join += bool(decoded["join"])
         kind.with_request += bool(decoded["request"])
-        topic.anonymous += not decoded["user_id"]
+        topic.anonymous += not (decoded["user"] or decoded["join"])
+        if decoded["user"] and decoded["join"]:
+            self._joins.setdefault(decoded["user"], set()).add(decoded["join"])
         if decoded["kind"] == "impressions":
             self._show(kind, raw, decoded)
         else:
@@ -259,6 +266,11 @@ class ReadSample:
             kind.misses.update(missed)
         order = ("impressions", "clicks", "conversions", "sessions")
         return [self._kinds[name] for name in order if name in self._kinds]
+
+    @property
+    def users_of_several(self) -> tuple[int, int]:
+        """Users with several ids of joins, and all that have one."""
+        return sum(len(ids) > 1 for ids in self._joins.values()), len(self._joins)
 
     @property
     def long_requests(self) -> tuple[int, int]:

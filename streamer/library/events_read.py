@@ -77,13 +77,13 @@ class EventsRead:
             {
                 "kind": kind.kind,
                 "events": kind.events,
-                "with_user": kind.with_user,
+                "with_person": kind.with_person,
                 "compared": kind.compared,
                 "joined": kind.joined,
             }
             for kind in self._read.kinds
         ]
-        return Table.of_rows(rows, ("kind", "events", "with_user", "compared", "joined"))
+        return Table.of_rows(rows, ("kind", "events", "with_person", "compared", "joined"))
 
     @property
     def findings(self) -> list[str]:

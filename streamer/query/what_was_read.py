@@ -15,6 +15,7 @@ from streamer.ingest.mapping import place_of
 from streamer.ingest.read_sample import KindRead, ReadSample, TopicRead
 from streamer.metrics.catalogue import PREFIX
 from streamer.query.readings import Reading, Readout
+from streamer.settings.experiments import USER
 from streamer.settings.labels import UNKNOWN
 from streamer.settings.model import Settings
 from streamer.settings.source_rules import says_itself
@@ -28,6 +29,8 @@ MOST_DUPLICATES = 0.01
 _LEAST_COMPARED, _LEAST_OF_PART = 10, 50
 """Feedback events of which one may be expected to join."""
 _FEW, _HALF, _NEARLY_ALL = 0.1, 0.5, 0.9
+_MOST_OF_SEVERAL = 0.01
+"""Share of users that may have several ids of joins, and of feedback that may have none."""
 _MOST_VALUES = 5
 _REJECTED, _VALUE = f"{PREFIX}rejected_total", f"{PREFIX}conversion_value_total"
 _UNATTRIBUTED = f"{PREFIX}unattributed_total"
@@ -200,7 +203,8 @@ def _of_kinds(
     for name in ("clicks", "conversions"):
         kind = by_kind.get(name)
         if kind is not None and shown is not None:
-            yield from _of_joins(settings, sample.is_partial, kind, shown)
+            without = list(_without_join(settings, kind, shown))
+            yield from without or _of_joins(settings, sample.is_partial, kind, shown)
     clicks, conversions = by_kind.get("clicks"), by_kind.get("conversions")
     if clicks is not None and clicks.other >= max(_LEAST_COMPARED, clicks.counted):
         known = ", ".join(settings.feedback_kinds)
@@ -209,6 +213,7 @@ def _of_kinds(
     if conversions is not None and not conversions.valued:
         yield from _without_value(settings, list(conversions.logs), conversions.counted)
     yield from missing_arms(settings, sample)
+    yield from _of_several(settings, sample)
     yield from _of_fields(settings, sample, by_kind)
     if shown is not None and clicks is None and sample.clicked_at:
         places = ", ".join(sorted(sample.clicked_at)[:_MOST_VALUES])
@@ -249,7 +254,7 @@ def _of_joins(
     settings: Settings, is_partial: bool, kind: KindRead, shown: KindRead
 ) -> Iterator[Implausible]:
     n, missed = kind.compared, kind.compared - kind.joined
-    can_join = shown.with_user or shown.with_request
+    can_join = shown.with_person or shown.with_request
     if n < _LEAST_COMPARED or not missed or not can_join:
         return
     worst, worst_count = max(((x, kind.misses[x]) for x in _JOINS), key=lambda each: each[1])
@@ -283,6 +288,30 @@ def _of_joins(
         return
     fix = f"is {item} the item, and {user} the user? Correct them in {_section(settings)}"
     yield Implausible(what, fix)
+
+
+def _without_join(settings: Settings, kind: KindRead, shown: KindRead) -> Iterator[Implausible]:
+    """Feedback that has no id of joins, where impressions have one: it is of somebody else."""
+    missing = kind.counted - kind.with_join
+    if shown.with_join < _NEARLY_ALL * shown.counted or missing <= _MOST_OF_SEVERAL * kind.counted:
+        return
+    where = _place(settings, list(kind.logs), kind.kind, "join_id")
+    what = f"{missing:,} of {kind.counted:,} {kind.kind} have no join_id ({where}), so they join "
+    what += "no impression"
+    other = (
+        "set join_id = false in [sources.fields]" if settings.reads_sources else "send none at all"
+    )
+    yield Implausible(what, f"send it with every event, or {other}")
+
+
+def _of_several(settings: Settings, sample: ReadSample) -> Iterator[Implausible]:
+    """Experiments on people, where users have several ids of joins."""
+    several, users = sample.users_of_several
+    names = [repr(e.name) for e in settings.experiments if e.unit == USER and not e.switchback]
+    if names and several > _MOST_OF_SEVERAL * users:
+        what = f"{several:,} of {users:,} users have several join_ids, each a person of its own in "
+        what += f"{', '.join(names[:_MOST_VALUES])}"
+        yield Implausible(what, 'where arms are drawn by user, set unit = "user_id"')
 
 
 def _without_value(settings: Settings, logs: Sequence[str], events: int) -> Iterator[Implausible]:
@@ -352,7 +381,7 @@ def _of_windows(settings: Settings, result: Readout, is_anonymous: bool) -> Iter
 
 def _without_user(settings: Settings, topics: Sequence[TopicRead]) -> Iterator[Implausible]:
     if _is_anonymous(topics) and _is_mapped(settings, "user_id"):
-        what = "user_id: no event has it, so there are no metrics of users"
+        what = "user_id: no event has it or join_id, so there are no metrics of users"
         yield Implausible(what, _advice(settings, "user_id"))
 
 

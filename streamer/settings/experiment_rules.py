@@ -10,7 +10,7 @@ from streamer.errors import SettingsError
 from streamer.settings import limits
 from streamer.settings.durations import DAY_MS, date_of
 from streamer.settings.event_fields import ALL_FIELDS, EXPOSURES, KINDS
-from streamer.settings.experiments import USER, Experiment, Switchback, percentile_of
+from streamer.settings.experiments import USER, USER_ID, Experiment, Switchback, percentile_of
 from streamer.settings.labels import is_value, validate_dimension_name
 from streamer.settings.paths import path_of
 from streamer.settings.schedules import shares_of
@@ -178,7 +178,7 @@ def _validate_unit(s: Settings, e: Experiment, at: str) -> None:
         return
     if e.switchback is not None:
         _validate_switchback(e, e.switchback, at)
-    if e.unit_field and e.unit_field not in s.dimension_names:
+    if e.unit_field and e.unit_field not in (USER_ID, *s.dimension_names):
         require(
             e.unit_field not in ALL_FIELDS,
             f"{e.unit_field!r} is a field of events with a meaning of its own, and no unit: name "

@@ -97,7 +97,7 @@ class ExperimentDefaults(Section, frozen=True):
     """Likewise."""
 
 
-USER = "user"
+USER, USER_ID = "user", "user_id"
 """The unit of an experiment where the settings name no other."""
 
 
@@ -166,9 +166,10 @@ class Experiment(Section, frozen=True, kw_only=True):
     metrics: tuple[ExperimentMetric, ...] = (ExperimentMetric(name="ctr_ratio"),)
     """By what the arms are compared; without it `ctr_ratio`."""
     unit: str = USER
-    """The unit that is put into an arm: `user`, or another field with an id, such as `store` or
-    `account_id`. Everything under one id counts together, for all its users, from the day of the
-    first event with its arm."""
+    """The unit that is put into an arm: `user`, which is the person that events name by `join_id`
+    or else `user_id`; or a field with an id, such as `store`, `account_id`, or `user_id` where
+    events have both. Everything under one id counts together, from the day of the first event with
+    its arm."""
     switchback: Switchback | None = None
     """Instead of `arm`: the arm follows from the time."""
     layer: str = ""

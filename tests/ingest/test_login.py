@@ -47,10 +47,15 @@ def counted(fields: dict[str, Any]) -> dict[str, float]:
     [
         ({"user_id": ["user", "device"]}, 0, 100),
         ({"user_id": ["user", "device"], "join_id": "device"}, 100, 100),
-        ({"user_id": "user", "join_id": "device"}, 100, 0),
+        ({"user_id": "user", "join_id": "device"}, 100, 100),
         ({"user_id": "device"}, 100, 100),
     ],
-    ids=["the user changes", "with an id of joins", "devices are nobody", "the device is the user"],
+    ids=[
+        "the user changes",
+        "with an id of joins",
+        "without a user before the login",
+        "the device is the user",
+    ],
 )
 def test_what_a_login_joins_and_counts(fields: dict[str, Any], joined: int, users: int) -> None:
     found = counted(fields)

@@ -32,6 +32,8 @@ def group_of(who: str, key: HashKey) -> int:
         known = mix(digest(name, key), JOIN)
     elif what == "request":
         known = mix(digest(name, key), NOBODY)
+    elif what.startswith("record:"):
+        known = mix(digest(what, key), JOIN)
     else:
         known = mix(int(name), NOBODY ^ KINDS.index(what))
     return (known >> 40) & 15

@@ -116,7 +116,7 @@ class CustomReadings:
             if span.covers(value.event.event_ms):
                 for segment in self.kept.segments(value.dims):
                     found[value.custom, segment].append(value.micros)
-                    if value.event.user_id is not None:
+                    if value.event.person is not None:
                         of_users[value.custom, segment] += value.micros
         for custom in self.settings.custom:
             seen = {segment for name, segment in found if name == custom.name}

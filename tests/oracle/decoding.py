@@ -150,9 +150,12 @@ def event_of(topic: str, value: Mapping[str, Any], settings: Settings) -> Event:
 
 def exposure(get: Get, value: Mapping[str, Any], settings: Settings) -> Event:
     """Who is in which arm of which experiment; all else that it says is not looked at."""
+    join_id = optional_identity(get("join_id"), "join_id")
+    read = identity if join_id is None else optional_identity
     event = Event(
         event_ms=moment_ms(get("ts"), "ts", settings),
-        user_id=identity(get("user_id"), "user_id"),
+        user_id=read(get("user_id"), "user_id"),
+        join_id=join_id,
         event_id=optional_identity(get("event_id"), "event_id"),
         request_id=None,
         dims=tuple(dimension(get(name)) for name in settings.kept_fields),
@@ -282,7 +285,7 @@ def conversion(event: Event, get: Get, settings: Settings) -> None:
 
 def session(event: Event, get: Get, settings: Settings) -> None:
     event.session_id = optional_identity(get("session_id"), "session_id")
-    if event.session_id is None and event.user_id is None:
+    if event.session_id is None and event.user_id is None and event.join_id is None:
         broken("session_id")
     if get("action") not in ACTIONS:
         broken("action")

@@ -191,7 +191,7 @@ def did_by_user(
     for fact in facts:
         values = kept.shown(fact.dims)
         value = "" if at is None else values[at]
-        if fact.user[1].startswith("user "):  # others are nobody's
+        if fact.user[1].startswith(("user ", "join ")):  # others are nobody's
             did = Did(fact.event_ms, value, fact.component, fact.amount, values)
             found[fact.user].append(did)
     return dict(found)
@@ -232,7 +232,7 @@ class Trial:
                 every.append(Saw(event.event_ms, arm, "dimension", event))
         if experiment.unit_field is None:
             for saw in every:
-                if saw.event.user_id is not None:
+                if saw.event.person is not None:
                     self.saw[user_of(saw.event)].append(saw)
         else:
             self.saw |= Units(experiment, kept, settings).saw(events, every)

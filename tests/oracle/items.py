@@ -194,9 +194,9 @@ class ItemReadings:
         for row in self.joins.rows:
             event = row.event
             for which in (span, longest):
-                if event.user_id is not None and which.reaches(event.event_ms):
+                if event.person is not None and which.reaches(event.event_ms):
                     for group in self.kept.groups(event.partition, event.dims):
-                        user = (event.partition, event.user_id, group)
+                        user = (event.partition, event.who, group)
                         users[which.label, self.kept.folded(group)].add(user)
         for segment in [segment for label, segment in users if label == longest.label]:
             shown = users.get((span.label, segment), set())

@@ -120,7 +120,7 @@ def read_counters(
     """Counters that have no dimension labels."""
     events = [e for e in verdict.events if not e.line]
     accepted = Counter(e.topic for e in events)
-    anonymous = Counter(e.topic for e in events if e.user_id is None)
+    anonymous = Counter(e.topic for e in events if e.person is None)
     cut = Counter(e.topic for e in events for _ in range(e.cut))
     duplicates = Counter(topic for topic, _, _ in verdict.duplicates)
     late = Counter(topic for topic, _, _ in verdict.late)
@@ -190,7 +190,7 @@ def count(cell: Cell, event: Event, settings: Settings) -> None:
         kind = event.kind if is_feedback(event, settings) else "other"
         cell.feedback[kind] += 1
         cell.clicks += event.kind == "click"
-        cell.clicks_of_users += event.kind == "click" and event.user_id is not None
+        cell.clicks_of_users += event.kind == "click" and event.person is not None
 
 
 def position_class(position: int) -> str:

@@ -38,7 +38,7 @@ def sessions_of(events: list[Event], settings: Settings) -> list[Session]:
     logs: dict[tuple[int, str | None, str | None], list[Event]] = defaultdict(list)
     for event in events:
         if event.topic == "sessions":
-            logs[event.partition, event.user_id, event.session_id].append(event)
+            logs[event.partition, event.person, event.session_id].append(event)
     found = []
     for log in logs.values():
         log.sort(key=lambda e: (e.event_ms, e.offset))

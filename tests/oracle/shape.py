@@ -120,24 +120,28 @@ class Event:
         return place if not self.line else (*place, self.line)
 
     @property
-    def who(self) -> str:
-        """Whose event it is: an anonymous one is that of its id of joins, of its request, or its
-        own."""
-        if self.user_id is not None:
-            return f"user {self.user_id}"
-        if self.join_id is not None:
+    def person(self) -> str | None:
+        """Who did it, by the id of joins where it has one; None: it is anonymous. An id of joins
+        that names a record is nobody."""
+        if self.join_id is not None and not self.join_id.startswith("record:"):
             return f"join {self.join_id}"
+        return None if self.user_id is None else f"user {self.user_id}"
+
+    @property
+    def who(self) -> str:
+        """Whose event it is: an anonymous one is that of its record, of its request, or its own."""
+        if self.person is not None:
+            return self.person
+        if self.join_id is not None:
+            return self.join_id
         if self.request_id is not None:
             return f"request {self.request_id}"
         return f"{self.topic} {self.event_ms}"
 
     @property
     def joins_as(self) -> str:
-        """Who it joins others as: as its user only where it has no id for that; nobody's events
-        that are one record join each other alone."""
-        if self.join_id is not None:
-            return f"join {self.join_id}"
-        is_nobodys = self.user_id is None and self.request_id is None
+        """Who it joins others as: nobody's events that are one record join each other alone."""
+        is_nobodys = self.person is None and self.join_id is None and self.request_id is None
         return f"record {self.offset}" if self.is_shared and is_nobodys else self.who
 
 

@@ -232,10 +232,10 @@ def test_two_records_are_written_of_one() -> None:
     (one, two) = (
         (KINDS[kind], at, ms, key, json.loads(value)) for kind, at, ((ms, key, value),) in written
     )
-    both = {"ts": 1_700_000_000_000, "join_id": "web/3/5", "variant": "A"}
+    both = {"ts": 1_700_000_000_000, "join_id": "record:web/3/5", "variant": "A"}
     both |= {"items": [{"item_id": 7}]}
     assert one[4] == {"type": "impression", "event_id": "web/3/5", **both}
     more = {"feedback": "like", "dwell_ms": 9}
     assert two[4] == {"type": "click", "event_id": "web/3/5/1", **both, **more}
-    assert one[:4] == ("impressions", two[1], 1, b"web/3/5")
-    assert two[:4] == ("clicks", one[1], 1, b"web/3/5")
+    assert one[:4] == ("impressions", two[1], 1, b"record:web/3/5")
+    assert two[:4] == ("clicks", one[1], 1, b"record:web/3/5")

@@ -72,6 +72,14 @@ def test_a_dimension_may_be_the_unit_and_another_one_the_arm() -> None:
     assert (clicks(truth), clicks(truth, arm="B")) == ((1, 1), (1, 1))
 
 
+def test_a_user_may_be_the_unit_where_people_are_devices() -> None:
+    settings = made({"unit": "user_id", "arm": "ab"})
+    log = Log().shown(0, join_id="phone", **B).shown(0, p=1, join_id="laptop")
+    log.click(M, p=1, join_id="laptop").click(M, p=2, user_id="w").click(M, p=1, user_id=None)
+    truth = log.truth(settings)
+    assert (clicks(truth), clicks(truth, arm="B")) == ((0, 0), (1, 1))
+
+
 def test_arms_change_with_time() -> None:
     """Hours are A, B, A, …; the log begins at the 22nd of the day."""
     hour = (T0 // H % 24) * H + NIGHT_MS
@@ -128,7 +136,7 @@ def test_of_too_many_stores_the_same_sample_counts_in_all_partitions() -> None:
 @pytest.mark.parametrize(
     ("said", "why"),
     [
-        ({"unit": "user_id"}, "no unit"),
+        ({"unit": "item_id"}, "no unit"),
         ({"unit": "no name"}, "no name"),
         ({"unit": "store", "explore": ["surface"]}, "explore"),
         ({"unit": "store", "holdout": True}, "holdout"),

@@ -375,11 +375,3 @@ def test_clicks_without_any_impression() -> None:
     result = log.run(parse({"windows": {"lengths": ["1m"]}}))
     everywhere = {"window": "1m", "variant": "all", "surface": "all"}
     assert value(result, "window_clicks", **everywhere) == 500
-
-
-def test_an_item_under_two_ids_of_joins_is_two_items_of_the_user() -> None:
-    log = Log().shown(0, join_id="d").shown(1, join_id="e").click(1 * M, join_id="d")
-    found = value(
-        log.run(), "positive_rate_ratio", definition="docs", feedback="click", window="1h"
-    )
-    assert found == 0.5

@@ -24,7 +24,7 @@ from .slates import slates_of
 from .users import kind_of
 
 User = tuple[int, str]
-"""(partition, user_id)."""
+"""(partition, person)."""
 
 
 @dataclass(frozen=True)

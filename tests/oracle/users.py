@@ -58,14 +58,14 @@ def touches(
     found: dict[Key, Touched] = defaultdict(Touched)
     for event in events:
         kind = kind_of(event, settings)
-        if event.user_id is None or (event.topic != "impressions" and kind is None):
+        if event.person is None or (event.topic != "impressions" and kind is None):
             continue
         for group in kept.groups(event.partition, effective_dims(event, joins)):
-            touched = found[event.partition, event.user_id, group]
+            touched = found[event.partition, event.person, group]
             if kind is not None:
-                touch(touched.given[kind], item_of(event, event.item_id), event.event_ms)
+                touch(touched.given[kind], event.item_id or "", event.event_ms)
             for shown in event.shown:
-                touch(touched.shown, item_of(event, shown.item_id), event.event_ms)
+                touch(touched.shown, shown.item_id, event.event_ms)
     return found
 
 
@@ -74,11 +74,6 @@ def kind_of(event: Event, settings: Settings) -> str | None:
     if event.topic == "conversions":
         return "conversion" if "conversion" in settings.metrics.feedback else None
     return event.kind if is_feedback(event, settings) else None
-
-
-def item_of(event: Event, item_id: str | None) -> str:
-    """An item as users have it: under another id of joins it is another one."""
-    return f"{event.joins_as} {item_id or ''}"
 
 
 def touch(last: Last, item_id: str, event_ms: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 from random import Random
 from typing import Any
 
@@ -102,7 +103,7 @@ def test_a_right_mapping_has_no_findings() -> None:
     assert (topic.records, topic.accepted, topic.duplicates) == (930, 900, 30)
     assert (clicks.events - clicks.duplicates, clicks.joined, clicks.compared) == (200, 200, 200)
     assert (conversions.valued, conversions.joined) == (100, 100)
-    assert (shown.events - shown.duplicates, shown.with_user) == (600, 600)
+    assert (shown.events - shown.duplicates, shown.with_person) == (600, 600)
     assert found.arms["variant"].keys() == {"A", "B"}
 
 
@@ -305,3 +306,47 @@ def test_counters_say_how_much_feedback_joined_nothing() -> None:
         ("clicks", 200),
         ("conversions", 100),  # they joined by their clicks
     ]
+
+
+def devices(change: Callable[[Object], None] = lambda event: None) -> list[Object]:
+    """The world in which every event names a device, but for what is changed."""
+    made = [{**event, "device": "d" + event["who"]["id"]} for event in world()]
+    for event in made:
+        change(event)
+    return made
+
+
+def test_feedback_without_the_id_of_joins_is_named() -> None:
+    def of_server(event: Object) -> None:
+        if event["what"] == "bought":
+            del event["device"]
+
+    of = source(fields={"join_id": "device"})
+    assert findings(devices(), of) == []
+    (line,) = findings(devices(of_server), of)
+    bought = len({event["id"] for event in world() if event["what"] == "bought"})
+    assert line == (
+        f'{bought} of {bought} conversions have no join_id ("device"), so they join no impression: '
+        "send it with every event, or set join_id = false in [sources.fields]"
+    )
+    assert findings(devices(of_server), source(fields={"join_id": False})) == []
+
+
+def test_users_on_several_devices_need_a_unit_of_experiments() -> None:
+    def on_two(event: Object) -> None:
+        if event["who"]["id"] in ("u1", "u2", "u3"):
+            event["device"] += str(event["at"] // 1000 % 2)
+
+    experiment = {"name": "e", "control": "A", "split": {"A": 1, "B": 1}, "dimension": "variant"}
+    experiment["start"] = datetime.fromtimestamp(MS / 1000, UTC).date()
+    of = source(fields={"join_id": "device"})
+    assert findings(devices(), of, experiments=[experiment]) == []
+    assert findings(devices(on_two), of) == []
+    (line,) = findings(devices(on_two), of, experiments=[experiment])
+    assert line == (
+        "3 of 90 users have several join_ids, each a person of its own in 'e': where arms are "
+        'drawn by user, set unit = "user_id"'
+    )
+    of_users = {**experiment, "unit": "user_id", "arm": "arm"}
+    del of_users["dimension"]
+    assert findings(devices(on_two), of, experiments=[of_users]) == []

@@ -405,7 +405,7 @@ impl Draft {
             self.head.feedback_kind = Some(self.kind(reading));
         }
         if reading.kind == EventKind::Sessions {
-            let is_known = self.head.session != NONE || self.head.user != NONE;
+            let is_known = self.head.session != NONE || self.is_of_somebody();
             self.required(Field::SessionId, is_known.then_some(()))?;
             let action = self.required(Field::Action, self.head.action)?;
             if action == Action::Dwell && self.head.shown.item == NONE {
@@ -437,9 +437,14 @@ impl Draft {
         Ok(())
     }
 
+    /// Whether it says who the person is.
+    fn is_of_somebody(&self) -> bool {
+        self.head.user != NONE || self.head.join != NONE
+    }
+
     /// It says who is in which arm of which experiment.
     fn check_exposure(&mut self, reading: &Reading) -> Result<(), Reason> {
-        self.required(Field::UserId, (self.head.user != NONE).then_some(()))?;
+        self.required(Field::UserId, self.is_of_somebody().then_some(()))?;
         let texts = [
             (Field::Experiment, self.head.experiment),
             (Field::Arm, self.head.arm),
@@ -519,6 +524,9 @@ impl Draft {
     /// labels gets a name apart.
     fn check_dimensions(&mut self, reading: &Reading) {
         let most = reading.rules.limits.max_label_chars;
+        if let Some(text) = reading.rules.user_place.and_then(|at| self.dimensions.get_mut(at)) {
+            *text = self.head.user_text;
+        }
         for text in &mut self.dimensions {
             if *text == Text::EMPTY {
                 continue;

@@ -3,6 +3,7 @@
 use super::arms::ArmTexts;
 use crate::changes::{EventKind, Kind};
 use crate::custom::Values;
+use crate::hash::NONE;
 use crate::json::Text;
 use crate::weights::WeighedItem;
 
@@ -11,13 +12,13 @@ use crate::weights::WeighedItem;
 pub struct Event<'a> {
     /// Epoch milliseconds.
     pub event_ms: i64,
-    /// `hash::NONE` where it is missing: the event is anonymous. Likewise the following ids.
+    /// `hash::NONE` where it is missing, as the following ids.
     pub user: u64,
-    /// What joins depend on in place of the user.
+    /// Who the person is in place of the user.
     pub join: u64,
     pub event_id: u64,
     pub request: u64,
-    /// The user as it is written; "" of an anonymous event. Likewise what joins depend on.
+    /// The user as it is written; "" where it is missing, as the id of joins.
     pub user_id: &'a str,
     pub join_id: &'a str,
     pub dimensions: DimensionTexts<'a>,
@@ -130,7 +131,19 @@ pub struct DimensionTexts<'a> {
     pub(super) unescaped: &'a str,
 }
 
+/// How an id of joins begins that is no person: it names the record of which several events of
+/// nobody are, which join each other.
+pub(in crate::decode) const OF_RECORD: &str = "record:";
+
 impl Event<'_> {
+    /// Whether it is of no person.
+    pub fn is_anonymous(&self) -> bool {
+        match self.join {
+            NONE => self.user == NONE,
+            _ => self.user == NONE && self.join_id.starts_with(OF_RECORD),
+        }
+    }
+
     /// What it is of.
     pub fn kind(&self) -> EventKind {
         match self.body {

@@ -103,25 +103,25 @@ const WITH_ITEMS: &[EventKind] = &[Impressions, Clicks, Conversions];
 fields! {
     /// When it happened; required. See [times](#times).
     Ts = "ts", Event(ALL), Time;
-    /// The user. See [ids](#ids); without one the event is [anonymous](#anonymous-events).
+    /// The user. See [ids](#ids); without it and `join_id` the event is [anonymous](#anonymous-events).
     UserId = "user_id", Event(ALL), Id;
-    /// An id that does not change at [login](#login). Feedback joins its impression by it instead of
-    /// by `user_id`.
-    JoinId = "join_id", Event(COUNTED), Id;
+    /// An id that does not change at [login](#login). It says who the person is in place of `user_id`,
+    /// in joins and in every metric.
+    JoinId = "join_id", Event(ALL), Id;
     /// A second event with the same id and topic within `time.dedup_horizon` is a duplicate.
     EventId = "event_id", Event(ALL), Id;
-    /// The request. Together with `user_id` it identifies the [slate](ranking.md#a-slate).
+    /// The request. Together with the person it identifies the [slate](ranking.md#a-slate).
     RequestId = "request_id", Event(COUNTED), Id;
     /// The kind of the event; required in files.
     Type = "type", Event(ALL), KindOfEvent;
-    /// The visit; without it visits are told apart [by user and gap](#sessions).
+    /// The visit; without it visits are told apart [by person and gap](#sessions).
     SessionId = "session_id", Event(&[Sessions]), Id;
     /// What happened; required. `view` is of a page, `dwell` of an item.
     Action = "action", Event(&[Sessions]), OneAction;
     /// The `key` of the experiment, by default its name; required. Experiments that settings do not
     /// name are ignored.
     Experiment = "experiment", Event(&[Exposures]), Anything;
-    /// The arm that the user is in; required.
+    /// The arm that the person is in; required.
     Arm = "arm", Event(&[Exposures]), Anything;
     /// The item that is shown, clicked or bought; required. In sessions, only for `dwell`.
     ItemId = "item_id", Item(COUNTED), Id;

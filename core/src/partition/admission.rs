@@ -122,7 +122,7 @@ impl TopicLog {
             }
         }
         self.accepted += 1;
-        self.anonymous += u64::from(event.user == NONE);
+        self.anonymous += u64::from(event.is_anonymous());
         self.cut_values += u64::from(event.cut);
         Verdict::Accepted
     }

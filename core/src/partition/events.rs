@@ -8,7 +8,7 @@ use crate::counting::Counting;
 use crate::counting::sessions::{Sessions, Visit};
 use crate::counting::viewings::{Report, Viewing, viewing_key};
 use crate::decode::{Action, Body, Event, Item, Line};
-use crate::hash::{NONE, anonymous, mix};
+use crate::hash::{NONE, anonymous, is_anonymous, mix};
 use crate::log::NO_ROW;
 use crate::slates::probes::EventProbes;
 use crate::weights::WeighedItem;
@@ -50,34 +50,27 @@ pub(super) struct At {
 /// Whose event it is.
 #[derive(Clone, Copy)]
 pub(super) struct Identity {
-    /// The user, or who stands for the anonymous event: see `hash::anonymous`.
-    pub user: u64,
-    /// What joins depend on: the id of joins, else the user; without them the request, or else the
-    /// moment, which joins nothing as it is another one for each kind of events.
+    /// The person: by the id of joins, else by the user; or who stands for the anonymous event, see
+    /// `hash::anonymous`.
+    pub person: u64,
+    /// What joins depend on: the person; without one the request, or else the moment, which joins
+    /// nothing as it is another one for each kind of events.
     pub apart: u64,
 }
 
 impl Identity {
     pub fn of(event: &Event) -> Self {
-        if event.user == NONE && event.join == NONE {
-            let apart = match event.request {
-                NONE => mix(event.event_ms as u64, NOBODY ^ event.kind() as u64),
-                request => mix(request, NOBODY),
-            };
-            return Self {
-                user: anonymous(apart),
-                apart,
-            };
-        }
-        let apart = match event.join {
-            NONE => event.user,
-            join => mix(join, JOIN),
+        let apart = match (event.join, event.user, event.request) {
+            (NONE, NONE, NONE) => mix(event.event_ms as u64, NOBODY ^ event.kind() as u64),
+            (NONE, NONE, request) => mix(request, NOBODY),
+            (NONE, user, _) => user,
+            (join, ..) => mix(join, JOIN),
         };
-        let user = match event.user {
-            NONE => anonymous(apart),
-            user => user,
+        let person = match event.is_anonymous() {
+            true => anonymous(apart),
+            false => apart ^ u64::from(is_anonymous(apart)),
         };
-        Self { user, apart }
+        Self { person, apart }
     }
 
     /// Of an event that stands at a position: those of one element join, whoever they are of.
@@ -151,7 +144,7 @@ pub(super) fn count(
             item,
             dwell_ms,
         } => {
-            let place = (event.event_ms, at.combination, who.user);
+            let place = (event.event_ms, at.combination, who.person);
             counting.valued(event.custom.first(), place, 1);
             let visit = (session, action);
             take_visit(sessions, counting, event, visit, (who, at));
@@ -187,7 +180,7 @@ fn show(
     let category = counting.category_of(event.dimensions.iter());
     for (index, item) in items.iter().enumerate() {
         let shown = ShownItem {
-            user: who.user,
+            user: who.person,
             pair: mix(who.apart, item.item),
             item: ItemOf::new(item.item, category.unwrap_or(item.category)),
             slate_key,
@@ -213,7 +206,7 @@ fn feedback_of(
 ) -> Feedback {
     Feedback {
         id: 0,
-        user: who.user,
+        user: who.person,
         pair: mix(who.apart, line.item),
         slate_key: who.slate_key(event.request),
         event_ms: event.event_ms,
@@ -241,14 +234,17 @@ fn take_visit(
     (who, at): (Identity, At),
 ) {
     let visit = Visit {
-        user: who.user,
+        user: who.person,
         offset: at.position,
         combination: at.combination,
         views: i64::from(action == Action::View),
         is_end: action == Action::End,
     };
-    // Without an id a visit is the user's: the gap parts one from the next.
-    let key = mix(event.user, session);
+    // Without an id a visit is the person's: the gap parts one from the next.
+    let key = match event.is_anonymous() {
+        true => mix(NONE, session),
+        false => mix(who.person, session),
+    };
     sessions.take(key, event.event_ms, visit, |change| {
         counting.session(change)
     });
@@ -261,7 +257,7 @@ fn view(
     (item, dwell_ms): (u64, i64),
     (who, at): (Identity, At),
 ) {
-    let (user, event_ms, combination) = (who.user, event.event_ms, at.combination);
+    let (user, event_ms, combination) = (who.person, event.event_ms, at.combination);
     match who.slate_key(event.request) {
         NONE => counting.single_dwell(&Dwell {
             event_ms,

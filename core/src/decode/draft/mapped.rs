@@ -10,6 +10,7 @@ use std::fmt::Write;
 use super::values::whole;
 use super::{Action, Draft, EventKind, Kind, Place, Reading, Shown, times};
 use crate::decode::arms;
+use crate::decode::event::OF_RECORD;
 use crate::decode::fields::Holds;
 use crate::decode::mapping::{Fields, Levels, MappedList, Scope, Wanted, push_json};
 use crate::decode::{Field, Reason};
@@ -247,9 +248,10 @@ impl Draft {
         }
         let is_nobodys = self.head.user == NONE && self.head.request == NONE;
         if let Some(request) = shared.filter(|_| is_nobodys && self.head.join == NONE) {
+            let id = format!("{OF_RECORD}{request}");
             to.json.push_str(",\"join_id\":");
-            push_json(request, &mut to.json);
-            request.clone_into(&mut to.key);
+            push_json(&id, &mut to.json);
+            to.key = id;
         }
     }
 
