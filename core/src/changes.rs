@@ -73,8 +73,11 @@ pub enum Kind {
     Other,
     /// A kind that was configured when the event came: it still joins and is counted as nothing.
     Gone,
-    /// An event of the conversions topic.
+    /// An event of the conversions topic, which is one order: what it bought, or of several lines
+    /// the first.
     Conversion,
+    /// A further line of such an order.
+    ConversionLine,
 }
 
 /// One shown item (repeats within a slate, too).

@@ -588,7 +588,7 @@ fn place_of(feedback: &Feedback) -> (i64, Combination, u64) {
 pub fn column_of(kind: Kind, conversions: Option<usize>) -> Option<usize> {
     match kind {
         Kind::Configured(place) => Some(1 + usize::from(place)),
-        Kind::Conversion => conversions.map(|place| 1 + place),
+        Kind::Conversion | Kind::ConversionLine => conversions.map(|place| 1 + place),
         Kind::Other | Kind::Gone => None,
     }
 }

@@ -286,7 +286,9 @@ impl KnownFields<'_> {
 
     fn of_event(&self, kind: EventKind) -> Vec<(&str, Field)> {
         let own = Field::of_event(kind).map(|field| (field.name(), field));
-        let dimensions = (0..).zip(self.dimensions).filter(|(_, name)| **name != USER_ID);
+        let dimensions = (0..)
+            .zip(self.dimensions)
+            .filter(|(_, name)| **name != USER_ID);
         let dimensions = dimensions.map(|(i, name)| (*name, Field::Dimension(i)));
         let found = own.chain(dimensions).chain(self.of_settings(kind));
         found.collect()

@@ -215,6 +215,13 @@ RATIOS = (
         support="window_impressions",
     ),
     Ratio(
+        *("order_value_mean", "Mean order value", VALUE, CONVERSIONS),
+        "Conversion value over conversions, each of which is one order.",
+        "currency per order",
+        brief=Brief(),
+        support="window_conversions",
+    ),
+    Ratio(
         *("dwell_mean_seconds", "Mean dwell time", DWELL, VIEWINGS),
         "Mean time spent on an item, exact.",
         "seconds",

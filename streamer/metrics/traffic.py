@@ -45,6 +45,7 @@ def _stats(settings: Any) -> tuple[Stat, ...]:
         Stat("impressions", in_totals=True),
         Stat("clicks", in_totals=True),
         Stat("conversions", in_totals=True),
+        Stat("conversion_lines", in_totals=True),
         Stat("value_high", largest=1 << 28, in_totals=True),
         Stat("value", largest=1 << VALUE_BITS, in_totals=True),
         Stat("clicked"),
@@ -67,7 +68,7 @@ metric = Declarations()
 def _anything(w: Sums) -> Any:
     with w.apart():  # a kind that is new was counted as another one
         feedback = w("feedback").sum(axis=1)
-    return (IMPRESSIONS.total(w) != 0) | (feedback != 0) | (w("conversions") != 0)
+    return (IMPRESSIONS.total(w) != 0) | (feedback != 0) | (w("conversion_lines") != 0)
 
 
 def _of_kind(w: Sums, place: int) -> I64:
@@ -116,7 +117,7 @@ def clicks_total(w: Sums) -> Iterator[Series]:
     scope="total",
 )
 def conversions_total(w: Sums) -> Iterator[Series]:
-    """Conversions since the state began whose dimensions are settled."""
+    """Conversions since the state began whose dimensions are settled; an order is one."""
     yield count(w("conversions"))
 
 
@@ -125,12 +126,12 @@ def conversions_total(w: Sums) -> Iterator[Series]:
     brief=Brief(),
     formula="sum of value of settled conversions",
     unit="currency",
-    empty="absent without conversions",
+    empty="absent without lines of conversions",
     scope="total",
 )
 def conversion_value_total(w: Sums) -> Iterator[Series]:
     """Value of settled conversions since the state began; summed in whole micros."""
-    yield Series({}, VALUE.total(w), w("conversions") != 0)
+    yield Series({}, VALUE.total(w), w("conversion_lines") != 0)
 
 
 @metric(
@@ -181,8 +182,21 @@ def window_clicks(w: Sums) -> Iterator[Series]:
     empty="absent where it is 0",
 )
 def window_conversions(w: Sums) -> Iterator[Series]:
-    """Conversions in the window."""
+    """Conversions in the window: an order is one, in the segment of its first line."""
     yield count(w("conversions"))
+
+
+@metric(
+    "window_conversion_lines",
+    brief=Brief(),
+    formula="lines of conversions",
+    unit="events",
+    empty="absent where it is 0",
+)
+def window_conversion_lines(w: Sums) -> Iterator[Series]:
+    """Lines of the conversions in the window, each in its own segment; an order without lines is
+    one."""
+    yield count(w("conversion_lines"))
 
 
 @metric(
@@ -190,11 +204,11 @@ def window_conversions(w: Sums) -> Iterator[Series]:
     brief=Brief(),
     formula="sum of value",
     unit="currency",
-    empty="absent without conversions",
+    empty="absent without lines of conversions",
 )
 def window_conversion_value(w: Sums) -> Iterator[Series]:
-    """Value of the conversions in the window; summed in whole micros."""
-    yield Series({}, VALUE.total(w), w("conversions") != 0)
+    """Value of the conversions in the window, by line; summed in whole micros."""
+    yield Series({}, VALUE.total(w), w("conversion_lines") != 0)
 
 
 @metric(
@@ -213,7 +227,7 @@ def window_feedback(w: Sums) -> Iterator[Series]:
 
 for name in (
     *("ctr_ratio", "cvr_ratio"),
-    *("conversion_value_per_click", "conversion_value_per_impression"),
+    *("conversion_value_per_click", "conversion_value_per_impression", "order_value_mean"),
 ):
     declare(metric, name)
 

@@ -23,7 +23,7 @@ from streamer.state.snapshot import Header
 from streamer.state.topics import TopicState
 from streamer.stats.experiments.trials import all_since
 
-VERSION = 19
+VERSION = 20
 _PLACE = "the manifest"
 _EARLIER_MARK, _EARLIER_HEAD = b"smc1", 8
 

@@ -20,6 +20,7 @@ OF_GROUPS = {
     "cvr": "clicks",
     "cvr_attributed": "clicked",
     "conversion_value_per_click": "clicks",
+    "order_value_mean": "conversions",
     "conversion_value_per_impression": "impressions",
     "dwell_mean": "viewings",
     "bounce_rate": "sessions",
@@ -43,6 +44,7 @@ OF_GROUPS = {
 """Metric with an interval → what its denominator counts."""
 VALUES = {
     "conversion_value_per_click": "value",
+    "order_value_mean": "value",
     "conversion_value_per_impression": "value",
     "dwell_mean": "dwell_ms",
     "views_per_session": "views",
@@ -67,6 +69,7 @@ WITHOUT = {
     "impressions": "impressions",
     "clicks": "clicks",
     "conversions": "conversions",
+    "lines of conversions": "conversion_lines",
     "clicked impressions": "clicked",
     "ended sessions": "sessions",
     "dwell times": "viewings",

@@ -9,7 +9,14 @@ from .shape import Labels, Readings
 ALWAYS = {
     *("impressions_total", "clicks_total", "conversions_total", "conversion_value_total"),
     *("feedback_total", "window_impressions", "window_clicks", "window_conversions"),
-    *("window_conversion_value", "ctr_ratio", "cvr_ratio", "conversion_value_per_click"),
+    *(
+        "window_conversion_value",
+        "window_conversion_lines",
+        "ctr_ratio",
+        "cvr_ratio",
+        "order_value_mean",
+        "conversion_value_per_click",
+    ),
     *("conversion_value_per_impression", "window_users", "user_hit_ratio", "positive_rate_ratio"),
     *("dwell_mean_seconds", "window_dwells", "session_length_mean_seconds"),
     *("window_sessions", "bounce_rate_ratio"),

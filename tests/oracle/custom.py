@@ -40,7 +40,7 @@ def said(custom: Custom, event: Event) -> list[int | None]:
     if event.topic != custom.kind:
         return []
     if custom.field is None:
-        return [MICROS] * (len(event.shown) or 1)
+        return [None if event.line else MICROS] * (len(event.shown) or 1)
     if event.topic == "impressions":
         if custom.field == "score":
             return [micros(shown.score) for shown in event.shown]

@@ -102,6 +102,9 @@ def lines_of(event: Event) -> list[Event]:
         shared = {name: number for name, number in of_all.items() if name not in said}
         own = replace(event, line=i, lines=[], numbers=shared | line.numbers)
         own.item_id, own.position = line.item_id, line.position
+        if i == 0 and all(x.position is None for x in event.lines):
+            own.position = event.position
+        own.dwell_ms = None if i else event.dwell_ms
         if event.topic == "conversions":
             is_first_of_none = i == 0 and all(x.value is None for x in event.lines)
             value = event.value if is_first_of_none else line.value

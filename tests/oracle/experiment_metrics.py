@@ -20,6 +20,7 @@ RATIOS = {
     "conversions_per_user": ("conversions", ONE),
     "conversion_value_per_user": ("value", ONE),
     "conversion_value_per_click": ("value", "clicks"),
+    "order_value_mean": ("value", "conversions"),
     "conversion_value_per_impression": ("value", "impressions"),
     "dwell_mean_seconds": ("dwell", "viewings"),
     "bounce_rate_ratio": ("bounces", "sessions"),

@@ -49,6 +49,7 @@ RATIOS = (
     named("ctr_*_ratio", "clicks", "impressions", is_share=True),
     named("cvr_*_ratio", "conversions", "clicks", is_share=True),
     named("conversion_value_per_click_*", "value", "clicks", 1_000_000),
+    named("order_value_mean_*", "value", "conversions", 1_000_000),
     named("conversion_value_per_impression_*", "value", "impressions", 1_000_000),
     named("dwell_mean_*_seconds", "dwell", "viewings", 1000),
     named("bounce_rate_*_ratio", "bounces", "sessions", is_share=True),

@@ -22,7 +22,7 @@ from .items import ItemReadings
 from .joining import Joins, effective_dims, is_feedback
 from .off_policy import OffPolicyReadings
 from .scores import ScoreReadings
-from .shape import ALL_KINDS, EXPOSURES, Event, Labels, Readings, Row
+from .shape import ALL_KINDS, EXPOSURES, Address, Event, Labels, Readings, Row
 from .sink import Sink
 from .slate_readings import SlateReadings
 from .slates import slates_of
@@ -41,6 +41,7 @@ class Cell:
     clicks: int = 0
     clicks_of_users: int = 0
     conversions: int = 0
+    conversion_lines: int = 0
     value_micros: int = 0
     feedback: Counter[str] = field(default_factory=Counter)
     position_impressions: Counter[str] = field(default_factory=Counter)
@@ -138,8 +139,8 @@ def read_counters(
         out.put("cut_values_total", labels, cut[topic])
     for (topic, reason), n in Counter((r[0], r[3]) for r in verdict.rejects).items():
         out.put("rejected_total", {"topic": topic, "reason": reason}, n)
-    missed = Counter(a[0] for a in joins.final if joins.joined[a] is None)
-    unsettled = Counter(a[0] for a in joins.unsettled)
+    missed = Counter(a[0] for a in joins.final if joins.joined[a] is None and not is_line(a))
+    unsettled = Counter(a[0] for a in joins.unsettled if not is_line(a))
     for topic in ("clicks", "conversions"):
         out.put("unattributed_total", {"topic": topic}, missed[topic])
         out.put("unsettled", {"topic": topic}, unsettled[topic])
@@ -173,7 +174,7 @@ def read_totals(
         out.put("impressions_total", labels, cell.impressions)
         out.put("clicks_total", labels, cell.clicks)
         out.support("conversions_total", labels, cell.conversions)
-        if cell.conversions:
+        if cell.conversion_lines:
             out.put("conversion_value_total", labels, cell.value_micros / 1e6)
         for kind, n in cell.feedback.items():
             out.put("feedback_total", {"feedback": kind, **labels}, n)
@@ -184,13 +185,19 @@ def count(cell: Cell, event: Event, settings: Settings) -> None:
     if event.topic == "impressions":
         cell.impressions += len(event.shown)
     elif event.topic == "conversions":
-        cell.conversions += 1
+        cell.conversions += event.line == 0
+        cell.conversion_lines += 1
         cell.value_micros += event.value_micros
     elif event.topic == "clicks":
         kind = event.kind if is_feedback(event, settings) else "other"
         cell.feedback[kind] += 1
         cell.clicks += event.kind == "click"
         cell.clicks_of_users += event.kind == "click" and event.person is not None
+
+
+def is_line(address: Address) -> bool:
+    """Whether it is of a further line of an order, which was counted with the first."""
+    return address[0] == "conversions" and len(address) > 3
 
 
 def position_class(position: int) -> str:
@@ -274,9 +281,11 @@ def read_traffic(out: Sink, labels: dict[str, str], cell: Cell) -> None:
     out.put("window_impressions", labels, cell.impressions)
     out.put("window_clicks", labels, cell.clicks)
     out.support("window_conversions", labels, cell.conversions)
-    if cell.conversions:
+    out.support("window_conversion_lines", labels, cell.conversion_lines)
+    if cell.conversion_lines:
         out.put("window_conversion_value", labels, cell.value_micros / 1e6)
     value = Fraction(cell.value_micros, 10**6)
+    out.ratio("order_value_mean", labels, value, cell.conversions)
     out.ratio("conversion_value_per_click", labels, value, cell.clicks)
     out.ratio("conversion_value_per_impression", labels, value, cell.impressions)
     for kind, n in cell.feedback.items():

@@ -96,10 +96,10 @@ def everybody_is_in_an_arm_or_in_several(name: str, seed: int) -> None:
         for event in verdict.events:
             day = event.event_ms // DAY_MS
             is_in_arm = i is not None and kept.shown(event.dims)[i] in experiment.arms
-            is_shown = event.topic == "impressions" and event.user_id is not None
+            is_shown = event.topic == "impressions" and event.person is not None
             is_exposed = (is_shown and is_in_arm) or id(event) in said
             if is_exposed and day in experiment.days:
-                user = (event.partition, event.user_id or "")
+                user = (event.partition, event.who)
                 first[user] = min(day, first.get(user, day))
         for (of, metric, arm, day), sums in truth.sums.items():
             if of == experiment.name and arm == experiment.control:

@@ -68,12 +68,12 @@ def counted(event: Event, settings: Settings) -> Iterator[tuple[str, int]]:
     """What one event adds by its own time."""
     if event.topic == "impressions":
         yield "impressions", len(event.shown)
-    if event.topic in ("clicks", "conversions"):
+    if event.topic == "clicks" or (event.topic == "conversions" and not event.line):
         yield "outcomes", 1
     if event.topic == "clicks" and event.kind == "click":
         yield "clicks", 1
     if event.topic == "conversions":
-        yield "conversions", 1
+        yield "conversions", int(not event.line)
         yield "value", event.value_micros
     kind = kind_of(event, settings)
     if kind is not None:

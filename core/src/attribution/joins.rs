@@ -260,7 +260,7 @@ impl Attribution {
         }
         if feedback.is_joined() {
             self.count_final(&feedback, sink);
-        } else {
+        } else if feedback.kind != Kind::ConversionLine {
             self.unattributed[usize::from(feedback.is_conversion())] += 1;
         }
     }

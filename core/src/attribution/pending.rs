@@ -44,7 +44,7 @@ pub struct Feedback {
 
 impl Feedback {
     pub fn is_conversion(&self) -> bool {
-        self.kind == Kind::Conversion
+        matches!(self.kind, Kind::Conversion | Kind::ConversionLine)
     }
 
     pub fn has_request(&self) -> bool {

@@ -30,7 +30,9 @@ pub enum Sum {
     /// Impressions with an attributed click, and those of them with an attributed conversion.
     Clicked,
     Converted,
+    /// Orders; their lines.
     Conversions,
+    ConversionLines,
     /// Low and high limb of millionths of currency; the low one is not below 0.
     Value,
     ValueHigh,
@@ -69,6 +71,7 @@ pub const TABLE: &[(&str, i64, Sum)] = &[
     ("clicked", 1, Sum::Clicked),
     ("converted", 1, Sum::Converted),
     ("conversions", 1, Sum::Conversions),
+    ("conversion_lines", 1, Sum::ConversionLines),
     ("value", MILLIONTHS, Sum::Value),
     ("value_high", MILLIONTHS, Sum::ValueHigh),
     ("dwell_ms", 1000, Sum::DwellMs),
@@ -209,6 +212,7 @@ impl Sum {
             Self::Clicks
             | Self::ClicksOfUsers
             | Self::Conversions
+            | Self::ConversionLines
             | Self::Value
             | Self::ValueHigh
             | Self::Feedback(_)
@@ -266,17 +270,17 @@ impl Sum {
     }
 
     fn of_feedback(&self, given: &FeedbackChange) -> i64 {
+        let is_line = matches!(given.kind, Kind::Conversion | Kind::ConversionLine);
         let counts = match self {
-            Self::Outcomes => true,
+            Self::Outcomes => given.kind != Kind::ConversionLine,
             Self::Clicks => given.kind == Kind::Configured(0),
             Self::ClicksOfUsers => given.kind == Kind::Configured(0) && !is_anonymous(given.user),
             Self::Feedback(place) => given.kind == Kind::Configured(*place),
             Self::OtherFeedback => given.kind == Kind::Other,
             Self::Conversions => given.kind == Kind::Conversion,
-            Self::Value if given.kind == Kind::Conversion => return limbs(given.value_micros).1,
-            Self::ValueHigh if given.kind == Kind::Conversion => {
-                return limbs(given.value_micros).0;
-            }
+            Self::ConversionLines => is_line,
+            Self::Value if is_line => return limbs(given.value_micros).1,
+            Self::ValueHigh if is_line => return limbs(given.value_micros).0,
             _ => false,
         };
         i64::from(counts)

@@ -494,17 +494,25 @@ impl Draft {
             if let Some(said) = &mut self.said {
                 said.weigh(&reading.rules.policies, &self.items, self.head.has_list);
             }
-        } else if self.head.has_list && self.values.iter().all(Option::is_none) {
-            self.value_first_line();
+        } else if self.head.has_list {
+            self.fill_first_line();
         }
         Ok(())
     }
 
-    /// What an event is worth beside lines that say nothing of it counts with the first of them.
-    fn value_first_line(&mut self) {
+    /// Value and position beside lines that say nothing of them count with the first line.
+    fn fill_first_line(&mut self) {
+        let of_event = self.head.shown.line();
+        let has_value = self.values.iter().any(Option::is_some);
+        let has_position = self.lines.iter().any(|line| line.position != 0);
         if let (Some(line), Some(value)) = (self.lines.first_mut(), self.values.first_mut()) {
-            *value = self.head.shown.value;
-            line.value_micros = self.head.shown.line().value_micros;
+            if !has_value {
+                *value = self.head.shown.value;
+                line.value_micros = of_event.value_micros;
+            }
+            if !has_position {
+                line.position = of_event.position;
+            }
         }
     }
 
@@ -524,7 +532,11 @@ impl Draft {
     /// labels gets a name apart.
     fn check_dimensions(&mut self, reading: &Reading) {
         let most = reading.rules.limits.max_label_chars;
-        if let Some(text) = reading.rules.user_place.and_then(|at| self.dimensions.get_mut(at)) {
+        if let Some(text) = reading
+            .rules
+            .user_place
+            .and_then(|at| self.dimensions.get_mut(at))
+        {
             *text = self.head.user_text;
         }
         for text in &mut self.dimensions {
@@ -578,6 +590,7 @@ impl Draft {
                     NumberFrom::Dwell if at > 0 => f64::NAN,
                     NumberFrom::Dwell => self.head.dwell_ms.map_or(f64::NAN, |ms| ms as f64),
                     NumberFrom::Value => self.values[at].unwrap_or(f64::NAN),
+                    NumberFrom::One if is_order && at > 0 => f64::NAN, // once a record
                     NumberFrom::One => 1.0,
                 };
                 values.set(metric, found);

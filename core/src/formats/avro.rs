@@ -264,7 +264,11 @@ fn decimal(bytes: &[u8], scale: u32) -> Option<String> {
     if scale > 0 {
         digits.insert(digits.len() - scale, '.');
     }
-    Some(if number < 0 { format!("-{digits}") } else { digits })
+    Some(if number < 0 {
+        format!("-{digits}")
+    } else {
+        digits
+    })
 }
 
 /// Levels of a schema with those that it refers to: as many as a JSON parser takes.
@@ -282,12 +286,7 @@ struct Compiler {
 
 impl Compiler {
     /// The index of a schema within a namespace, which may have so many more levels.
-    fn compile(
-        &mut self,
-        schema: &Value,
-        namespace: &str,
-        levels: usize,
-    ) -> Result<usize, String> {
+    fn compile(&mut self, schema: &Value, namespace: &str, levels: usize) -> Result<usize, String> {
         let Some(levels) = levels.checked_sub(1) else {
             return Err(format!("it nests more than {MAX_LEVELS} levels"));
         };
@@ -540,6 +539,9 @@ mod tests {
         let own = r#"{"type": "bytes", "logicalType": "big-decimal"}"#;
         let own = AvroSchema::new(own, &[]).unwrap();
         assert_eq!(json(&own, b"\x08\x04\x04\xe2\x04"), r#""12.50""#);
-        assert_eq!(own.write(b"\x0a\x04\x04\xe2\x04\x00", &mut Vec::new()), Err(()));
+        assert_eq!(
+            own.write(b"\x0a\x04\x04\xe2\x04\x00", &mut Vec::new()),
+            Err(())
+        );
     }
 }

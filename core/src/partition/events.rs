@@ -126,15 +126,19 @@ pub(super) fn count(
             kind,
             dwell_ms,
         } => {
-            for (line, values) in lines.iter().zip(values_of(event)) {
+            for (number, (line, values)) in lines.iter().zip(values_of(event)).enumerate() {
+                let dwell_ms = dwell_ms.filter(|_| number == 0); // of the record, not of each line
                 let feedback = feedback_of(event, (line, kind, dwell_ms), (who, at));
                 attribution.give(feedback, values, counting);
             }
         }
         Body::Conversion { lines } => {
-            for (line, values) in lines.iter().zip(values_of(event)) {
-                let what = (line, Kind::Conversion, None);
-                let feedback = feedback_of(event, what, (who, at));
+            for (number, (line, values)) in lines.iter().zip(values_of(event)).enumerate() {
+                let kind = match number {
+                    0 => Kind::Conversion,
+                    _ => Kind::ConversionLine,
+                };
+                let feedback = feedback_of(event, (line, kind, None), (who, at));
                 attribution.convert(feedback, values, counting);
             }
         }

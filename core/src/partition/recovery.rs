@@ -258,7 +258,13 @@ impl Partition {
         let values_at = values_reader(&versions.columns, &self.attribution.values.metrics)?;
         let found = newest.map(|at| (row_at(at), values_at(at), versions.epochs[at]));
         let mut rows: Vec<_> = found.collect();
-        rows.sort_by_key(|(row, ..)| (kind_of(row.kind) == Kind::Conversion, row.id));
+        rows.sort_by_key(|(row, ..)| {
+            let kind = kind_of(row.kind);
+            (
+                matches!(kind, Kind::Conversion | Kind::ConversionLine),
+                row.id,
+            )
+        });
         for (stored, values, epoch) in rows {
             let own_combination = stored.combination as Combination;
             let own_position = u32::from(stored.position as u16);

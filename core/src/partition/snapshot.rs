@@ -24,6 +24,7 @@ use crate::weights::Weights;
 /// How a kind of feedback is stored: its place, or these.
 const OTHER: i16 = -1;
 const CONVERSION: i16 = -2;
+const CONVERSION_LINE: i16 = -4;
 pub(super) const GONE: i16 = -3;
 
 impl Partition {
@@ -307,6 +308,7 @@ impl Partition {
                 Kind::Other => OTHER,
                 Kind::Gone => GONE,
                 Kind::Conversion => CONVERSION,
+                Kind::ConversionLine => CONVERSION_LINE,
             },
             user: row.user,
             pair: row.pair,
@@ -394,6 +396,7 @@ fn intervals<S: Summary>(rows: &[&Row<S>]) -> Columns {
 pub fn kind_of(stored: i16) -> Kind {
     match stored {
         CONVERSION => Kind::Conversion,
+        CONVERSION_LINE => Kind::ConversionLine,
         GONE => Kind::Gone,
         place => u8::try_from(place).map_or(Kind::Other, Kind::Configured),
     }

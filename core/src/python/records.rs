@@ -231,7 +231,7 @@ fn record_of<'a>(
 fn feedback_code(kind: Kind) -> i16 {
     match kind {
         Kind::Configured(i) => i16::from(i),
-        Kind::Other | Kind::Gone | Kind::Conversion => -1,
+        Kind::Other | Kind::Gone | Kind::Conversion | Kind::ConversionLine => -1,
     }
 }
 

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use super::names::log_of;
+use crate::changes::Kind;
 use crate::counting::Counting;
 use crate::panes::PaneStore;
 use crate::panes::labels::Labels;
@@ -200,7 +201,8 @@ fn of_log<'py>(log: &TopicLog, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> 
 fn unsettled<'py>(partition: &Partition, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
     let mut counts = [0u64; 2];
     for (_, feedback) in partition.attribution.pending.iter() {
-        counts[usize::from(feedback.is_conversion())] += u64::from(!feedback.is_settled);
+        counts[usize::from(feedback.is_conversion())] +=
+            u64::from(!feedback.is_settled && feedback.kind != Kind::ConversionLine);
     }
     dict(py, &[("clicks", counts[0]), ("conversions", counts[1])])
 }
