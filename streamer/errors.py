@@ -6,7 +6,6 @@ StreamerError                 exit 1: something outside went wrong
 ├── SourceError               an input file cannot be read
 ├── BrokerError               Kafka is unreachable, refuses us, or its topics do not fit
 ├── RegistryError             a schema registry is unreachable, refuses us, or lacks a schema
-├── GrafanaError             Grafana is unreachable, or refuses us or a dashboard
 ├── StoreError                Redis is unreachable, refuses us, or may evict
 │   └── StoreAccessError      Redis refuses us: waiting does not help
 ├── CodecError                stored bytes are not what this version writes
@@ -64,10 +63,6 @@ class RegistryError(StreamerError):
 
 class SchemaMissingError(RegistryError):
     """The registry answers that it does not have a schema."""
-
-
-class GrafanaError(StreamerError):
-    """Grafana is unreachable, refuses us, or refuses a dashboard."""
 
 
 class StoreError(StreamerError):

@@ -443,10 +443,9 @@ def _add_look(add: _Add) -> None:
 
 
 def _add_monitoring(add: _Add) -> None:
-    boards = add("dashboards", "write dashboards for Grafana from the settings, or upload them")
+    boards = add("dashboards", "write dashboards for Grafana from the settings")
     boards.add_argument(
         "directory",
-        nargs="?",
         metavar="DIR",
         help="write dashboards/*.json, and provisioning/ for the data source and the dashboards",
     )
@@ -464,7 +463,6 @@ def _add_monitoring(add: _Add) -> None:
         help="folder of the JSON files for Grafana, in provisioning/ (default: DIR/dashboards)",
     )
     _check(boards)
-    _upload(boards)
 
     rules = add("rules", "write alert rules for Prometheus from the settings, and routes for them")
     rules.add_argument(
@@ -480,30 +478,6 @@ def _add_monitoring(add: _Add) -> None:
         help="address of a page with a section for each alert (default: /runbooks of --page)",
     )
     _check(rules)
-
-
-def _upload(boards: argparse.ArgumentParser) -> None:
-    boards.add_argument(
-        "--grafana",
-        metavar="URL",
-        help="upload the dashboards to this URL, e.g. https://grafana:3000",
-    )
-    boards.add_argument(
-        "--token-file",
-        metavar="FILE",
-        help="with --grafana: file with the token of a service account that may edit dashboards",
-    )
-    boards.add_argument(
-        "--folder",
-        default="streamer",
-        metavar="NAME",
-        help="with --grafana: the folder, created if missing (default %(default)s)",
-    )
-    boards.add_argument(
-        "--plain-http",
-        action="store_true",
-        help="with --grafana: send the token unencrypted to another host",
-    )
 
 
 def _page(command: argparse.ArgumentParser) -> None:

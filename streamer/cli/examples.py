@@ -39,7 +39,6 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     ),
     "dashboards": (
         "streamer dashboards grafana -c streamer.toml",
-        "streamer dashboards --grafana https://grafana:3000 --token-file token",
     ),
     "rules": (
         "streamer rules prometheus -c streamer.toml --page https://streamer.example",
