@@ -115,7 +115,7 @@ impl Partition {
         let events = events.iter().filter_map(|(_, event)| event.as_ref().ok());
         events
             .map(|event| {
-                let mut known = log.ids.warm_up(log.id_of(event));
+                let mut known = log.ids[TopicLog::ids_of(event)].warm_up(log.id_of(event));
                 if let Body::Impressions { items, .. } = event.body {
                     let who = Identity::of(event);
                     known += self
@@ -225,7 +225,9 @@ impl Partition {
         self.attribution
             .expire(clicks, arrivals[EventKind::Impressions as usize], slowest);
         for log in &mut self.logs {
-            log.ids.expire(log.arrival_ms);
+            for ids in &mut log.ids {
+                ids.expire(log.arrival_ms);
+            }
         }
         self.counting
             .bound_users(self.stream_ms, self.exposures_final_ms())?;

@@ -67,6 +67,7 @@ pub struct Time {
     pub max_lateness_ms: i64,
     pub max_skew_ms: i64,
     pub dedup_horizon_ms: i64,
+    pub conversion_dedup_horizon_ms: i64,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]

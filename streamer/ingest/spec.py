@@ -176,6 +176,7 @@ def _times(settings: Settings) -> dict[str, dict[str, int]]:
             "max_lateness_ms": time.max_lateness_ms,
             "max_skew_ms": time.max_skew_ms,
             "dedup_horizon_ms": time.dedup_horizon_ms,
+            "conversion_dedup_horizon_ms": time.conversion_dedup_horizon_ms,
         },
         "attribution": {
             "click_ms": join.click_ms,

@@ -227,10 +227,14 @@ class Time(Section, frozen=True):
     """An event newer than the newest record by more than this is rejected as `future`."""
     dedup_horizon: str = "1h"
     """For how long a second event with the same `event_id` is a duplicate."""
+    conversion_dedup_horizon: str = "30d"
+    """Likewise of conversions, whose pages are opened again days later. Two rows of one `event_id`
+    with different items are lines of one order, and no duplicates."""
 
     max_lateness_ms = in_ms("max_lateness", "time")
     max_skew_ms = in_ms("max_skew", "time")
     dedup_horizon_ms = in_ms("dedup_horizon", "time")
+    conversion_dedup_horizon_ms = in_ms("conversion_dedup_horizon", "time")
 
 
 class ExporterSettings(Section, frozen=True):

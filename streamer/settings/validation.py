@@ -49,7 +49,8 @@ def validate(s: Settings) -> None:
         f"attribution.click = {s.attribution.click!r} is longer than "
         f"attribution.conversion = {s.attribution.conversion!r}",
     )
-    _ = s.time.max_lateness_ms, s.time.max_skew_ms, s.time.dedup_horizon_ms
+    _ = s.time.max_lateness_ms, s.time.max_skew_ms
+    _ = s.time.dedup_horizon_ms, s.time.conversion_dedup_horizon_ms
     for key, ms, most_ms in (
         ("time.max_skew", s.time.max_skew_ms, limits.MAX_SKEW_MS),
         ("attribution.session_gap", s.attribution.session_gap_ms, limits.MAX_SESSION_GAP_MS),

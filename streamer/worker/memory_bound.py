@@ -42,7 +42,9 @@ def partition_bytes(settings: Settings) -> dict[str, int]:
     bounds, catalogue = settings.limits, Catalogue(settings)
     row = ROW_BYTES
     found = {
-        "event_ids": bounds.event_ids * row["event_ids"] * len(settings.logs),
+        "event_ids": bounds.event_ids
+        * row["event_ids"]
+        * sum(1 + ("conversions" in log.kinds) for log in settings.logs.values()),
         "open_impressions": bounds.open_impressions
         * (row["impressions"] + row["slates"] + row["retained"]),
         "open_feedback": bounds.open_feedback * row["feedback"],

@@ -100,7 +100,7 @@ class Seen:
     """When which events came, by kind and id."""
 
     settings: Settings
-    first_ms: dict[tuple[str, str], int] = field(default_factory=dict)
+    first_ms: dict[tuple[str, str, str | None], int] = field(default_factory=dict)
 
     def judge(self, event: Event, arrival_ms: int) -> str | None:
         """Why an event does not count; None where it does."""
@@ -110,8 +110,11 @@ class Seen:
         if arrival_ms - event.event_ms > time.max_lateness_ms:
             return "late"
         if event.event_id is not None:
-            key = (event.topic, event.event_id)
-            if key in self.first_ms and arrival_ms - self.first_ms[key] <= time.dedup_horizon_ms:
+            is_order = event.topic == "conversions"
+            line = event.item_id if is_order and not event.is_list else None
+            key = (event.topic, event.event_id, line)
+            ms = time.conversion_dedup_horizon_ms if is_order else time.dedup_horizon_ms
+            if key in self.first_ms and arrival_ms - self.first_ms[key] <= ms:
                 return "duplicate"
             self.first_ms[key] = arrival_ms
         return None

@@ -230,7 +230,7 @@ def item_or_lines(event: Event, get: Get, settings: Settings) -> None:
     if get("items") is None:
         event.item_id = identity(get("item_id"), "item_id")
         return
-    event.lines = order(event.topic, get("items"), settings)
+    event.lines, event.is_list = order(event.topic, get("items"), settings), True
     if get("item_id") not in (None, ""):
         broken("items")
 

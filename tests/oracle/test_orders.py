@@ -70,3 +70,27 @@ def test_users_and_experiments_count_orders() -> None:
         if (metric, arm) == ("conversions_per_user", "A")
     }
     assert orders == (1, 1)
+
+
+DAY = 24 * H
+
+
+def test_an_order_that_is_sent_again_a_day_later_is_one() -> None:
+    log = Log().bought(0, event_id="o").bought(DAY, event_id="o").bought(29 * DAY, event_id="o")
+    log.bought(29 * DAY + 1, event_id="o", items=["x"], item_id=None)  # a list: another id
+    log.bought(31 * DAY, event_id="o")
+    result = log.run()
+    assert value(result, "duplicates_total", topic="conversions") == 2
+    assert value(result, "accepted_total", topic="conversions") == 3
+    once_more = Log().click(0, event_id="o").click(2 * H, event_id="o").run()
+    assert value(once_more, "duplicates_total", topic="clicks") == 0
+
+
+def test_rows_of_one_order_are_lines_and_each_counts_once() -> None:
+    log = Log()
+    for _ in range(2):
+        for item in ("x", "y", "z"):
+            log.bought(0, event_id="o", item_id=item)
+    result = log.run()
+    assert value(result, "accepted_total", topic="conversions") == 3
+    assert value(result, "duplicates_total", topic="conversions") == 3

@@ -219,7 +219,10 @@ impl Draft {
                 kind: self.head.feedback_kind.unwrap_or(Kind::Other),
                 dwell_ms: self.head.dwell_ms,
             },
-            EventKind::Conversions => Body::Conversion { lines: &self.lines },
+            EventKind::Conversions => Body::Conversion {
+                lines: &self.lines,
+                is_list: self.head.has_list,
+            },
             EventKind::Sessions => Body::Session {
                 session: self.head.session,
                 action: self.head.action.unwrap_or(Action::View),

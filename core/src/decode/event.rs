@@ -57,6 +57,8 @@ pub enum Body<'a> {
     },
     Conversion {
         lines: &'a [Line],
+        /// Whether the event has a list, of which it may be the only line.
+        is_list: bool,
     },
     Session {
         session: u64,

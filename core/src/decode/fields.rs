@@ -108,7 +108,8 @@ fields! {
     /// An id that does not change at [login](#login). It says who the person is in place of `user_id`,
     /// in joins and in every metric.
     JoinId = "join_id", Event(ALL), Id;
-    /// A second event with the same id and topic within `time.dedup_horizon` is a duplicate.
+    /// A second event with the same id and topic within `time.dedup_horizon` is a duplicate; of
+    /// conversions the id is that of the order, and an event with another `item_id` a line of it.
     EventId = "event_id", Event(ALL), Id;
     /// The request. Together with the person it identifies the [slate](ranking.md#a-slate).
     RequestId = "request_id", Event(COUNTED), Id;

@@ -6,8 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::changes::NEVER;
-use crate::decode::{Event, Reason};
+use crate::changes::{EventKind, NEVER};
+use crate::decode::{Body, Event, Reason};
 use crate::hash::{NONE, mix};
 use crate::partition::event_ids::EventIds;
 use crate::spec::{LogSpec, Time};
@@ -55,7 +55,8 @@ pub struct TopicLog {
     pub rejected: BTreeMap<&'static str, u64>,
     /// Records that appeared below the watermark of a topic that had been idle.
     pub join_gap: u64,
-    pub ids: EventIds,
+    /// Of conversions the second, which are remembered for longer; of other events the first: see `ids_of`.
+    pub ids: [EventIds; 2],
 }
 
 impl TopicLog {
@@ -77,7 +78,8 @@ impl TopicLog {
             cut_values: 0,
             rejected: BTreeMap::new(),
             join_gap: 0,
-            ids: EventIds::new(time.dedup_horizon_ms, max_ids),
+            ids: [time.dedup_horizon_ms, time.conversion_dedup_horizon_ms]
+                .map(|horizon_ms| EventIds::new(horizon_ms, max_ids)),
         }
     }
 
@@ -94,12 +96,25 @@ impl TopicLog {
         self.arrival_ms
     }
 
-    /// The id of an event: one of another kind may have the same.
+    /// The id of an event: one of another kind may have the same. That of a conversion is its order
+    /// and, where it has no list of lines, its item: rows of one order differ by it.
     pub fn id_of(&self, event: &Event) -> u64 {
-        match (self.is_mixed, event.event_id) {
-            (true, id) if id != NONE => mix(id, 1 + event.kind() as u64),
+        let id = match (&event.body, event.event_id) {
+            (_, NONE) => return NONE,
+            (Body::Conversion { lines, is_list }, id) if !is_list => {
+                lines.first().map_or(id, |line| mix(id, line.item))
+            }
             (_, id) => id,
+        };
+        match self.is_mixed {
+            true => mix(id, 1 + event.kind() as u64),
+            false => id,
         }
+    }
+
+    /// Where the id of an event is remembered.
+    pub fn ids_of(event: &Event) -> usize {
+        usize::from(event.kind() == EventKind::Conversions)
     }
 
     /// Judges and counts an event that has just arrived.
@@ -115,8 +130,9 @@ impl TopicLog {
         }
         let id = self.id_of(event);
         if id != NONE {
-            self.ids.expire(self.arrival_ms);
-            if !self.ids.admit(id, self.arrival_ms) {
+            let ids = &mut self.ids[Self::ids_of(event)];
+            ids.expire(self.arrival_ms);
+            if !ids.admit(id, self.arrival_ms) {
                 self.duplicates += 1;
                 return Verdict::Duplicate;
             }

@@ -132,7 +132,7 @@ pub(super) fn count(
                 attribution.give(feedback, values, counting);
             }
         }
-        Body::Conversion { lines } => {
+        Body::Conversion { lines, .. } => {
             for (number, (line, values)) in lines.iter().zip(values_of(event)).enumerate() {
                 let kind = match number {
                     0 => Kind::Conversion,

@@ -89,9 +89,9 @@ impl Partition {
 
     fn load_rows(&mut self, table: Table, columns: &Columns) -> Result<(), LoadError> {
         match table {
-            Table::EventIds(log) => {
+            Table::EventIds(place) => {
                 for row in EventIdRow::rows(columns)? {
-                    self.logs[log].ids.load(EventId {
+                    self.logs[place / 2].ids[place % 2].load(EventId {
                         hash: row.key,
                         arrival_ms: row.arrival_ms,
                     });

@@ -14,6 +14,7 @@ use crate::counting::viewings::Report;
 use crate::custom::Values;
 use crate::hash::NONE;
 use crate::partition::Partition;
+use crate::partition::event_ids::EventIds;
 use crate::partition::tables::{
     EventIdRow, FeedbackRow, ImpressionRow, IntervalRow, ProbeRow, RetainedRow, Table, ViewingRow,
     VisitRow, custom_column, final_column,
@@ -31,7 +32,10 @@ impl Partition {
     /// All tables under their names, in the order in which they are loaded.
     pub fn tables(&self) -> impl Iterator<Item = (String, Table)> {
         Table::all(self.logs.len()).map(|table| match table {
-            Table::EventIds(log) => (format!("ids_{}", self.logs[log].name), table),
+            Table::EventIds(place) => {
+                let of = ["ids", "conversion_ids"][place % 2];
+                (format!("{of}_{}", self.logs[place / 2].name), table)
+            }
             _ => (table.name().to_owned(), table),
         })
     }
@@ -40,8 +44,8 @@ impl Partition {
     pub fn serials(&self, table: Table) -> (u64, u64) {
         match table {
             Table::Combinations => (0, u64::from(self.counting.dimensions.epoch)),
-            Table::EventIds(log) => {
-                let log = &self.logs[log].ids.log;
+            Table::EventIds(place) => {
+                let log = &self.ids(place).log;
                 (log.first(), log.next())
             }
             Table::Impressions => {
@@ -104,7 +108,7 @@ impl Partition {
         let (since, until) = (first as u32, end.min(u64::from(u32::MAX)) as u32);
         match table {
             Table::Combinations => self.combinations(since, until),
-            Table::EventIds(log) => self.event_ids(log, first, end),
+            Table::EventIds(place) => self.event_ids(place, first, end),
             Table::Impressions => self.impressions(first, end),
             Table::Retained => self.retained(since, until),
             Table::Probes => self.probes(first, end),
@@ -186,8 +190,12 @@ impl Partition {
         columns
     }
 
-    fn event_ids(&self, log: usize, first: u64, end: u64) -> Columns {
-        let log = &self.logs[log].ids.log;
+    fn ids(&self, place: usize) -> &EventIds {
+        &self.logs[place / 2].ids[place % 2]
+    }
+
+    fn event_ids(&self, place: usize, first: u64, end: u64) -> Columns {
+        let log = &self.ids(place).log;
         let found = log.range(first, end).filter_map(|row| log.get(row));
         EventIdRow::columns(found.map(|row| EventIdRow {
             key: row.hash,

@@ -13,7 +13,7 @@ use crate::weights::{MAX_POLICIES, Weight, Weights};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Table {
     Combinations,
-    /// Of a log, by its place.
+    /// Twice the place of a log, and 1 of conversions.
     EventIds(usize),
     Impressions,
     Retained,
@@ -30,7 +30,7 @@ impl Table {
     /// Those of a partition with so many logs, in the order in which they are loaded: combinations
     /// before what refers to them, feedback after the impressions that it joins.
     pub fn all(logs: usize) -> impl Iterator<Item = Self> {
-        let ids = (0..logs).map(Self::EventIds);
+        let ids = (0..2 * logs).map(Self::EventIds);
         let rows = [
             Self::Impressions,
             Self::Retained,

@@ -293,7 +293,7 @@ fn as_dict<'py>(py: Python<'py>, event: &Event) -> PyResult<Bound<'py, PyDict>> 
             found.set_item("feedback", feedback_code(kind))?;
             found.set_item("dwell_ms", dwell_ms)?;
         }
-        Body::Conversion { lines } => {
+        Body::Conversion { lines, .. } => {
             let lines = lines.iter().map(|line| (line.item, line.value_micros));
             found.set_item("lines", lines.collect::<Vec<_>>())?;
         }

@@ -13,6 +13,7 @@ use crate::panes::PaneStore;
 use crate::panes::labels::Labels;
 use crate::partition::Partition;
 use crate::partition::admission::TopicLog;
+use crate::partition::event_ids::EventIds;
 
 /// Everything that is counted besides tables and panes, by name.
 pub fn counters<'py>(partition: &Partition, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
@@ -72,7 +73,7 @@ pub fn restore(partition: &mut Partition, state: &Bound<'_, PyDict>) -> PyResult
         log.anonymous = item(stored, "anonymous")?;
         log.cut_values = item(stored, "cut_values")?;
         log.join_gap = item(stored, "join_gap")?;
-        log.ids.evicted_early = item(stored, "evicted_early")?;
+        log.ids[0].evicted_early = item(stored, "evicted_early")?;
         let rejected: BTreeMap<String, u64> = item(stored, "rejected")?;
         for (reason, count) in rejected {
             log.restore_rejected(&reason, count);
@@ -131,15 +132,12 @@ pub fn dimensions<'py>(counting: &Counting, py: Python<'py>) -> PyResult<Bound<'
 /// Bytes and rows of what is held, by name.
 pub fn sizes<'py>(partition: &Partition, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
     let (attribution, counting) = (&partition.attribution, &partition.counting);
-    let ids: usize = partition.logs.iter().map(|log| log.ids.bytes()).sum();
+    let ids = || partition.logs.iter().flat_map(|log| &log.ids);
     let users = counting.users.as_ref();
     let items = counting.listing.counts.as_ref();
     let sizes = [
-        ("event_ids", ids),
-        (
-            "event_ids_rows",
-            partition.logs.iter().map(|log| log.ids.log.len()).sum(),
-        ),
+        ("event_ids", ids().map(EventIds::bytes).sum()),
+        ("event_ids_rows", ids().map(|ids| ids.log.len()).sum()),
         ("impressions", attribution.impressions.bytes()),
         ("impressions_rows", attribution.impressions.log.len()),
         ("slates", attribution.slates.bytes()),
@@ -194,7 +192,8 @@ fn of_log<'py>(log: &TopicLog, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> 
     found.set_item("cut_values", log.cut_values)?;
     found.set_item("rejected", &log.rejected)?;
     found.set_item("join_gap", log.join_gap)?;
-    found.set_item("evicted_early", log.ids.evicted_early)?;
+    let early: u64 = log.ids.iter().map(|ids| ids.evicted_early).sum();
+    found.set_item("evicted_early", early)?;
     Ok(found)
 }
 
