@@ -148,6 +148,9 @@ class Core:
     def is_stale(self) -> bool:
         """Whether all sums over users are to be computed again, at once."""
 
+    def set_wall_clock(self, wall_ms: int) -> None:
+        """Set the wall clock by which records are ahead from now on (epoch ms)."""
+
     def take_rejected(
         self,
     ) -> tuple[list[tuple[str, int, int, str, bytes | None, bytes | None, bytes]], int]:

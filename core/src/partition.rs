@@ -41,6 +41,8 @@ pub struct Partition {
     pub attribution: Attribution,
     pub sessions: Sessions,
     pub rejected: RejectedRecords,
+    /// The wall clock when records are taken in: nothing is stored of it.
+    pub wall_ms: i64,
 }
 
 impl Partition {
@@ -79,6 +81,7 @@ impl Partition {
             attribution: Attribution::new(spec),
             sessions: Sessions::new(gap_ms, late_ms, spec.limits.open_sessions),
             rejected: RejectedRecords::default(),
+            wall_ms: i64::MAX,
         })
     }
 
@@ -141,7 +144,9 @@ impl Partition {
     ) -> Result<(), Overflow> {
         let offset = record.offset;
         let log = &mut self.logs[at];
+        let is_ahead = record.timestamp_ms > self.wall_ms.saturating_add(self.time.max_skew_ms);
         let arrival_ms = match place.number {
+            0 if is_ahead => log.pass(offset),
             0 => log.arrive(offset, record.timestamp_ms),
             _ => log.arrival_ms,
         };
@@ -158,7 +163,11 @@ impl Partition {
                 return Ok(());
             }
         };
-        let reason = match log.judge(event) {
+        let verdict = match is_ahead {
+            true => log.refuse_future(),
+            false => log.judge(event),
+        };
+        let reason = match verdict {
             Verdict::Accepted => None,
             Verdict::Duplicate => return Ok(()),
             Verdict::Late => Some("late"),

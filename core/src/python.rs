@@ -138,6 +138,11 @@ impl Core {
         self.partition.counting.is_dirty()
     }
 
+    /// Sets the wall clock by which records are ahead from now on (epoch ms).
+    fn set_wall_clock(&mut self, wall_ms: i64) {
+        self.partition.wall_ms = wall_ms;
+    }
+
     /// Records that do not count since the last call: log, offset, timestamp, reason, value, key,
     /// headers; and how many more there were, for which there was no room.
     fn take_rejected<'py>(&mut self, py: Python<'py>) -> (Vec<RejectedRecord<'py>>, u64) {

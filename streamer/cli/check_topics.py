@@ -77,7 +77,7 @@ def _stamps(topic: TopicDescription) -> tuple[str, str, str]:
         if limit_ms is not None:
             return OK, f"the producer's, at most {limit_ms / 1000:g} s ahead", ""
     fix = "set message.timestamp.type=LogAppendTime, or message.timestamp.after.max.ms=300000"
-    return WARN, "the producer's: one wrong clock makes all later events late", fix
+    return WARN, "the producer's, however far ahead: records beyond the wall clock are refused", fix
 
 
 def _retention_findings(topic: TopicDescription) -> Iterator[Finding]:

@@ -37,9 +37,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "streamer plan ctr_ratio --lift 2% --file events.ndjson",
         "streamer plan cvr_ratio --lift 0.05 --experiment ranker -c streamer.toml",
     ),
-    "dashboards": (
-        "streamer dashboards grafana -c streamer.toml",
-    ),
+    "dashboards": ("streamer dashboards grafana -c streamer.toml",),
     "rules": (
         "streamer rules prometheus -c streamer.toml --page https://streamer.example",
         "streamer rules prometheus -c streamer.toml --check",

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from time import time_ns
 from typing import Any
 
 import msgspec
@@ -187,11 +188,14 @@ class Explainer:
             event = worst(events, key=lambda each: each["event_ms"])
             moment = datetime.fromtimestamp(event["event_ms"] / 1000, UTC)
             event_time = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        expected = (
-            f"a time at most {time.max_lateness} before the newest record (time.max_lateness)"
-            if reason == "late"
-            else f"a time at most {time.max_skew} after the newest record (time.max_skew)"
-        )
+        if reason == "late":
+            expected = f"a time at most {time.max_lateness} before the newest record"
+            expected += " (time.max_lateness)"
+        else:
+            newest_ms = max([*beside[2:], *(event["event_ms"] for event in events)], default=0)
+            is_ahead = newest_ms > time_ns() // 1_000_000 + time.max_skew_ms
+            clock = "wall clock" if is_ahead else "newest record"
+            expected = f"a time at most {time.max_skew} after the {clock} (time.max_skew)"
         return Refusal(reason, self._place(log, None, "ts", None), event_time, expected)
 
     def _found(self, field: str, text: str | None, hides_values: bool) -> str:

@@ -224,7 +224,8 @@ class Time(Section, frozen=True):
     max_lateness: str = "1h"
     """An event older than the newest record of its topic-partition by more than this is late."""
     max_skew: str = "5m"
-    """An event newer than the newest record by more than this is rejected as `future`."""
+    """An event newer than the newest record by more than this is rejected as `future`; so is a
+    record that is stamped beyond the wall clock by more, and it moves no clock."""
     dedup_horizon: str = "1h"
     """For how long a second event with the same `event_id` is a duplicate."""
     conversion_dedup_horizon: str = "30d"

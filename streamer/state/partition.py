@@ -323,10 +323,18 @@ class Partition:
             self.experiment_keys, {day: self.core.experiment_day(day) for day in days}
         )
 
-    def apply(self, fed: Sequence[Records | Batches], at_end: Sequence[str] = ()) -> Applied:
-        """Take in records; ``at_end``: logs read to their end. SumOverflowError where a sum would
-        pass 2**62; CoreError: the partition is not to be used any more."""
+    def apply(
+        self,
+        fed: Sequence[Records | Batches],
+        at_end: Sequence[str] = (),
+        wall_ms: int | None = None,
+    ) -> Applied:
+        """Take in records; ``at_end``: logs read to their end; ``wall_ms``: the wall clock, beyond
+        which by more than the skew records are refused. SumOverflowError where a sum would pass 2**62;
+        CoreError: the partition is not to be used any more."""
         applied = Applied()
+        if wall_ms is not None:
+            self.core.set_wall_clock(wall_ms)
         with self.guarded():
             for i, some in enumerate(fed):
                 self._feed(some, applied)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -199,7 +200,8 @@ class PartitionTask:
         """Apply chunks; returns the number of records."""
         assert self.partition is not None
         assert self.journal is not None
-        applied = self.partition.apply([chunk.content for chunk in taken], sorted(self.at_end))
+        contents, wall_ms = [chunk.content for chunk in taken], time.time_ns() // 1_000_000
+        applied = self.partition.apply(contents, sorted(self.at_end), wall_ms)
         for chunk in reversed(taken[len(taken) - applied.left :]):
             self.queues[chunk.log].appendleft(chunk)
         for chunk in taken:

@@ -90,8 +90,10 @@ class IdleBeforeTheEnd(World):
 
 
 def _end_early(partition: Partition) -> None:
-    def apply(fed: Sequence[Records | Batches], at_end: Sequence[str] = ()) -> Applied:
-        return Partition.apply(partition, fed, KINDS)
+    def apply(
+        fed: Sequence[Records | Batches], at_end: Sequence[str] = (), wall_ms: int | None = None
+    ) -> Applied:
+        return Partition.apply(partition, fed, KINDS, wall_ms)
 
     partition.apply = apply  # type: ignore[method-assign]
 

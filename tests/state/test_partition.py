@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from time import time_ns
+
+import numpy as np
 import pytest
 
 from streamer.ingest.hash_key import FIXED_KEY
+from streamer.ingest.rejections import Explainer
+from streamer.kafka.chunk import Records
 from streamer.metrics.catalogue import Catalogue
 from streamer.settings import limits
 from streamer.settings.load import parse
@@ -52,3 +57,28 @@ def test_an_empty_partition_is_canonical() -> None:
     state = canonical(Partition(settings, Catalogue(settings), FIXED_KEY))
     assert state["sessions"] == state["viewings"] == []
     assert state["user_items"] == state["user_sums"] == {}
+
+
+def test_a_record_stamped_ahead_of_the_wall_clock_moves_no_clock() -> None:
+    settings = parse({"time": {"max_skew": "5m"}})
+    partition = Partition(settings, Catalogue(settings), FIXED_KEY)
+    now_ms, skew_ms, day_ms = 10**12, 300_000, 86_400_000
+    stamps = [now_ms + day_ms, *range(now_ms, now_ms + 50), now_ms + skew_ms + 1, now_ms + skew_ms]
+    values = [b'{"ts":%d,"user_id":"u","item_id":"i"}' % min(ms, now_ms + 60) for ms in stamps]
+    fed = Records("clicks", np.arange(len(stamps)), np.array(stamps), values)
+    applied = partition.apply([fed], wall_ms=now_ms)
+    assert [(each.offset, each.reason) for each in applied.rejected] == [
+        (0, "future"),
+        (51, "future"),
+    ]
+    log = partition.logs["clicks"]
+    assert (log.arrival_ms, log.next_offset) == (now_ms + skew_ms, len(stamps))
+    assert partition.core.counters()["logs"]["clicks"]["accepted"] == 51
+    explainer = Explainer(settings)
+    ahead = b'{"ts":%d,"user_id":"u","item_id":"i"}' % (time_ns() // 10**6 + day_ms)
+    early = b'{"ts":%d,"user_id":"u","item_id":"i"}' % (now_ms + day_ms)
+    after = [explainer.explain("clicks", value, "future").expected for value in (ahead, early)]
+    assert after == [
+        "a time at most 5m after the wall clock (time.max_skew)",
+        "a time at most 5m after the newest record (time.max_skew)",
+    ]

@@ -1,7 +1,8 @@
 //! Admission: the arrival clock of one topic-partition, and which of its events count.
 //!
-//! In this order: a record that is no event is rejected; an event newer than the arrival clock by
-//! more than the skew is rejected as `future`; one older by more than the lateness is late; a copy
+//! In this order: a record that is no event is rejected; one stamped beyond the wall clock by more
+//! than the skew is rejected as `future`, and moves no clock; an event newer than the arrival clock by
+//! more than the skew is rejected likewise; one older by more than the lateness is late; a copy
 //! of an accepted event id within the deduplication horizon is a duplicate. All others are accepted.
 
 use std::collections::BTreeMap;
@@ -96,6 +97,12 @@ impl TopicLog {
         self.arrival_ms
     }
 
+    /// A record that is stamped beyond the wall clock is passed: it moves no clock.
+    pub fn pass(&mut self, offset: i64) -> i64 {
+        self.next_offset = offset + 1;
+        self.arrival_ms
+    }
+
     /// The id of an event: one of another kind may have the same. That of a conversion is its order
     /// and, where it has no list of lines, its item: rows of one order differ by it.
     pub fn id_of(&self, event: &Event) -> u64 {
@@ -121,8 +128,7 @@ impl TopicLog {
     pub fn judge(&mut self, event: &Event) -> Verdict {
         let lag_ms = self.arrival_ms - event.event_ms;
         if lag_ms < -self.time.max_skew_ms {
-            self.reject("future");
-            return Verdict::Future;
+            return self.refuse_future();
         }
         if lag_ms > self.time.max_lateness_ms {
             self.late += 1;
@@ -141,6 +147,12 @@ impl TopicLog {
         self.anonymous += u64::from(event.is_anonymous());
         self.cut_values += u64::from(event.cut);
         Verdict::Accepted
+    }
+
+    /// Counts an event that is ahead of the records, or of the wall clock.
+    pub fn refuse_future(&mut self) -> Verdict {
+        self.reject("future");
+        Verdict::Future
     }
 
     /// Counts a record that does not count.
