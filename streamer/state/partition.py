@@ -330,8 +330,8 @@ class Partition:
         wall_ms: int | None = None,
     ) -> Applied:
         """Take in records; ``at_end``: logs read to their end; ``wall_ms``: the wall clock, beyond
-        which by more than the skew records are refused. SumOverflowError where a sum would pass 2**62;
-        CoreError: the partition is not to be used any more."""
+        which by more than the skew records are refused. SumOverflowError where a sum would pass
+        2**62; CoreError: the partition is not to be used any more."""
         applied = Applied()
         if wall_ms is not None:
             self.core.set_wall_clock(wall_ms)
