@@ -115,9 +115,17 @@ def _metric_document(
 
 
 def shown(plan: Plan, comparison: Comparison) -> dict[str, Any]:
-    """A comparison, and of the lift that is shown (``verdict.scale``) the interval that decides."""
-    interval = msgspec.to_builtins(comparison.shown.deciding(plan))
-    return {**msgspec.to_builtins(comparison), "interval": interval}
+    """A comparison. ``lift`` and ``interval``: of the lift that is judged (``verdict.scale``), its
+    value and the interval that decides. ``unadjusted``: the lift of the arms' values as they are,
+    where the one that is judged is adjusted."""
+    of, own = msgspec.to_builtins(comparison), comparison.shown
+    is_adjusted = comparison.adjusted is not None and comparison.adjusted.explained is not None
+    return {
+        **of,
+        "lift": own.value,
+        "interval": msgspec.to_builtins(own.deciding(plan)),
+        "unadjusted": of[comparison.verdict.scale]["value"] if is_adjusted else None,
+    }
 
 
 def _comparison_document(
