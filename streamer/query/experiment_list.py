@@ -234,7 +234,7 @@ def _lift(each: ListedExperiment) -> ShownLift | None:
     experiment, primary = each.stored.experiment, each.primary
     form = each.stored.ratios[primary.name].form
     plan = plan_of(experiment, is_over=each.stored.is_over)
-    comparison = shown(plan, each.comparison)
+    comparison = shown(plan, each.comparison, primary.found.arms)
     metric = {"form": form, "direction": primary.direction, "margin": None}
     return lift_of(comparison, metric, side(comparison, metric))
 

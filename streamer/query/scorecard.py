@@ -309,8 +309,8 @@ def _moved(found: Document, primary: Document, arm: str) -> str:
         if raw is None:
             return f"{_capital(arm)} {verb} the {title} {values}: {sure}."
         return (
-            f"{_capital(arm)} {verb} the {title}: {sure}, adjusted for what users did before "
-            f"(unadjusted {values}: {write(raw)})."
+            f"{_capital(arm)} {verb} the {title}: {sure}, adjusted for "
+            f"{comparison['adjusted_for']} (unadjusted {values}: {write(raw)})."
         )
     best, worst = interval["high"], interval["low"]
     return (
