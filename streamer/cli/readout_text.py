@@ -125,7 +125,7 @@ def _print_metrics(console: Console, readout: Document) -> None:
 
 
 def _table(metric: Document) -> Grid:
-    has_raw = any(_is_adjusted(comparison) for comparison in metric["comparisons"])
+    has_raw = any(its["unadjusted"] is not None for its in metric["comparisons"])
     headings = ["value", *(["unadjusted"] if has_raw else [])]
     headings += ["adjusted lift" if has_raw else "lift", "interval at any time", "p"]
     table = Grid(name_column("arm"), *map(TextColumn, (*headings, "single look", "p")))
@@ -157,11 +157,6 @@ def _p(value: float) -> str:
     if value < 0.0001:
         return "< 0.0001"
     return f"{value:.3g}" if value <= 0.99 else "> 0.99"
-
-
-def _is_adjusted(comparison: Document) -> bool:
-    adjusted = comparison["adjusted"]
-    return adjusted is not None and adjusted["explained"] is not None
 
 
 def _lift(comparison: Document | None, has_raw: bool) -> list[str]:

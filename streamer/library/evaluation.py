@@ -7,7 +7,8 @@ their rows into lists and computes each list's values by the functions of the li
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import nan, sqrt
@@ -19,6 +20,7 @@ from streamer.errors import SourceError, UsageError
 from streamer.formatting import counted
 from streamer.ingest.hash_key import FIXED_KEY
 from streamer.library.selection import Names, names_of
+from streamer.library.spelled_ids import Ids, example_of, ids_of, spelling_warnings
 from streamer.library.table import Cell, Table
 from streamer.metrics.coverage import covered
 from streamer.metrics.diversity import difference_of_lists, gini, mean_surprise
@@ -121,8 +123,9 @@ def evaluate(
     ``request_id``, else in every list of the user. ``grade`` is its gain (default 1; 0: not
     relevant; at most 17 different ones); of several the largest counts.
 
-    Ids are texts or integers: 17 is the same as "17". ``columns`` maps these names to others, as
-    ``{"item_id": "sku"}``; None leaves out an optional column.
+    Ids are texts or integers: 17 is "17", not "17.0". UserWarning where they seem to be spelled
+    differently in both tables, or no item of clicks is in a list. ``columns`` maps these names to
+    others, as ``{"item_id": "sku"}``; None leaves out an optional column.
 
     ``metrics``: names with a cut-off, as ``ndcg@10``; options after dots are a convention and the
     lists of the mean, as ``map@10.jurity.all``. METRICS
@@ -147,14 +150,13 @@ def evaluate(
     >>> streamer.evaluate(shown, clicked, ["mrr", "recall@2"])["value"]
     [0.75, 0.75]
     """
-    asked = _asked(names_of(metrics), over)
-    labels = names_of(by)
+    asked, labels = _asked(names_of(metrics), over), names_of(by)
     _check(labels, relevant, catalog_size, confidence)
     spec = _spec(asked, labels, columns or {}, relevant == "all")
     core = _read(spec, impressions, clicks)
     _check_gains(core.gains, asked)
-    tables = core_tables(core.gains, _MARGIN)
-    sums = core.sums(json.dumps(tables).encode())
+    sums = core.sums(json.dumps(core_tables(core.gains, _MARGIN)).encode())
+    _warn(*_ids(spec, impressions, clicks), has_hit=not core.gains or sums[0][0][-1][2] != "0")
     reader = _Reader(asked, catalog_size, 1 - confidence, tuple(core.gains), sums)
     return _evaluation(core, reader, labels)
 
@@ -199,8 +201,18 @@ def _read(spec: dict[str, Any], impressions: ArrowTable, clicks: ArrowTable) -> 
         core = Evaluator(json.dumps(spec).encode(), impressions, clicks)
     except Exception as error:  # whatever the tables' own libraries raise
         raise SourceError("; ".join(map(str, error.args))) from error
-    _check_sizes(core)
+    _check_sizes(core, lambda: _ids(spec, impressions, clicks))
     return core
+
+
+def _ids(spec: dict[str, Any], impressions: ArrowTable, clicks: ArrowTable) -> tuple[Ids, Ids]:
+    """Ids of both tables, as they are spelled."""
+    both = (("impressions", impressions), ("clicks", clicks))
+    shown, clicked = (
+        ids_of(table, {f"{of}_id": spec[name][of] for of in ("user", "request", "item")})
+        for name, table in both
+    )
+    return shown, clicked
 
 
 def _evaluation(core: Evaluator, reader: _Reader, by: list[str]) -> Evaluation:
@@ -214,6 +226,12 @@ def _evaluation(core: Evaluator, reader: _Reader, by: list[str]) -> Evaluation:
     return Evaluation(rows, by, [metric.asked for metric in reader.asked], core.sizes)
 
 
+def _warn(shown: Ids, clicked: Ids, *, has_hit: bool) -> None:
+    """Warn the caller of ``evaluate`` of ids that match nothing."""
+    for text in spelling_warnings(shown, clicked, has_hit=has_hit):
+        warnings.warn(text, stacklevel=3)
+
+
 def _check_labels(by: Sequence[str], segments: Sequence[Sequence[str]]) -> None:
     """SourceError for a value that stands for all lists."""
     for name, values in zip(by, zip(*segments, strict=True), strict=True):
@@ -224,7 +242,7 @@ def _check_labels(by: Sequence[str], segments: Sequence[Sequence[str]]) -> None:
             )
 
 
-def _check_sizes(core: Evaluator) -> None:
+def _check_sizes(core: Evaluator, ids: Callable[[], tuple[Ids, Ids]]) -> None:
     rows, _, _, clicks, without_list = core.sizes
     if not rows:
         raise SourceError("impressions: the table has no rows, so there is no list to evaluate")
@@ -234,6 +252,7 @@ def _check_sizes(core: Evaluator) -> None:
         raise SourceError(
             f"clicks: none of the {counted(clicks, 'row')} belongs to a list of impressions: "
             "user_id (and request_id) must be the same ids in both tables"
+            f"{example_of('user_id', *ids())}"
         )
 
 
@@ -279,12 +298,16 @@ def _spec(
             [names[x] for x in ("grade",) if x in named],
         ],
         "means": {
-            "means": [_mean_spec(metric) for metric in asked if metric.of_lists is not None],
+            "means": [_mean_spec(metric) for metric in (*asked, _HIT) if metric.of_lists],
             "counts_unshown": counts_unshown,
             "has_scoring": is_scored,
             "cutoffs": _cutoffs(asked),
         },
     }
+
+
+_HIT = parse_metric(f"hit@{limits.MAX_ITEMS}", "all")
+"""It is asked for behind all others, and tells whether there is any hit."""
 
 
 def _names(columns: Mapping[str, str | None]) -> tuple[dict[str, str | None], set[str]]:

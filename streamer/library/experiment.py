@@ -23,7 +23,7 @@ from streamer.query.scorecard import scorecard
 
 _COLUMNS = (
     *("metric", "role", "arm", "control", "treatment", "change", "low", "high", "scale"),
-    "verdict",
+    *("verdict", "unadjusted"),
 )
 _FRAME = "width:100%;height:48rem;border:0"
 
@@ -72,13 +72,16 @@ class ExperimentReport:
     def metrics(self) -> Table:
         """Every comparison, a row each: ``metric``, ``role``, ``arm``, the values in ``control``
         and ``treatment``, ``change`` with ``low`` and ``high`` (the interval that decides),
-        ``scale`` (relative: a share of the control's value; else absolute) and ``verdict``."""
+        ``scale`` (relative: a share of the control's value; else absolute) and ``verdict``. Where
+        a ``change`` is adjusted, a column ``unadjusted`` has that from ``control`` to
+        ``treatment``."""
         rows = [
             _row(metric, comparison, self.document["control"])
             for metric in self.document["metrics"]
             for comparison in metric["comparisons"]
         ]
-        return Table.of_rows(rows, _COLUMNS)
+        is_plain = all(row["unadjusted"] is None for row in rows)
+        return Table.of_rows(rows, _COLUMNS[:-1] if is_plain else _COLUMNS)
 
     @property
     def split(self) -> Table:
@@ -132,7 +135,6 @@ class ExperimentReport:
 def _row(metric: Mapping[str, Any], comparison: Mapping[str, Any], control: str) -> dict[str, Any]:
     """A comparison as a row."""
     values = {arm["name"]: arm["value"] for arm in metric["arms"]}
-    scale = comparison["verdict"]["scale"]
     interval: Mapping[str, Any] = comparison["interval"] or {}
     return {
         "metric": metric["name"],
@@ -140,11 +142,12 @@ def _row(metric: Mapping[str, Any], comparison: Mapping[str, Any], control: str)
         "arm": comparison["arm"],
         "control": values[control],
         "treatment": values[comparison["arm"]],
-        "change": comparison[scale]["value"],
+        "change": comparison["lift"],
         "low": interval.get("low"),
         "high": interval.get("high"),
-        "scale": scale,
+        "scale": comparison["verdict"]["scale"],
         "verdict": comparison["verdict"]["outcome"],
+        "unadjusted": comparison["unadjusted"],
     }
 
 

@@ -2,9 +2,9 @@
 
 An event counts where it carries the field, at its own time and under its effective segment. A value
 is a whole number of 1e-6, rounded once (ties to even); sums have two limbs, as those of money. A
-sketch counts values in buckets by magnitude: from 0.001 to 1e9 its bounds grow by 101/99, so that
-the harmonic middle of a bucket is within 1 % of all its members (as in ``metrics.sketch``), below 0
-likewise. Smaller magnitudes count as 0, larger ones as 1e9.
+sketch counts values in buckets by magnitude: from 0.001 to the largest value its bounds grow by
+101/99, so that the harmonic middle of a bucket is within 1 % of all its members (as in
+``metrics.sketch``), below 0 likewise. Smaller magnitudes count as 0.
 
 Four impressions, of which three say how long they took; two are on the surface `home`:
 
@@ -48,29 +48,44 @@ from streamer.metrics.ratios import PerUser, Ratio, RatioBy, declare_ratio_by
 from streamer.metrics.sketch import QUANTILES, at_rank
 from streamer.metrics.sums import IMPRESSIONS, UNITS, Sum, named
 from streamer.metrics.users import USERS
+from streamer.settings import limits
 from streamer.settings.model import Settings
 
 NAME = "custom"
 _UNIT = "units of the field"
 PER_USER = "custom_per_user"
-_UP_TO_0, _LAST = 999, 10**15
-"""Largest magnitudes that count as 0, and that have a bucket; in 1e-6."""
+_UP_TO_0, _SMALL, _LAST = 999, 10**15, int(limits.MAX_CUSTOM_VALUE) * 10**6
+"""Largest magnitudes that count as 0, that the first sketch tells apart, and that a value has; in
+1e-6."""
 
 
-def _upper_bounds() -> I64:
-    bounds = [_UP_TO_0]
-    while bounds[-1] < _LAST:
+def _upper_bounds(first: int, last: int) -> list[int]:
+    bounds = [first]
+    while bounds[-1] < last:
         low = bounds[-1] + 1
-        bounds.append(min(low * 101 // 99, _LAST))
-    return np.array(bounds, np.int64)
+        bounds.append(min(low * 101 // 99, last))
+    return bounds
 
 
-UPPER = _upper_bounds()
+_BOUNDS = _upper_bounds(_UP_TO_0, _SMALL), _upper_bounds(_SMALL, _LAST)
+"""Of both sketches: larger magnitudes are in the last bucket, smaller ones in that of 0. A state
+may be older than the second."""
+_BEYOND = len(_BOUNDS[1]) - 1
+UPPER = np.array([*_BOUNDS[0], *_BOUNDS[1][1:]], np.int64)
 """Largest magnitude of each bucket, in 1e-6; up to the first a value counts as 0."""
 _MIDDLE = 2.0 * (UPPER[:-1] + 1) * UPPER[1:] / (UPPER[:-1] + 1 + UPPER[1:]) / UNITS["custom.sum"]
 MIDDLE = np.concatenate((-_MIDDLE[::-1], [0.0], _MIDDLE))
 """What values of each bucket are shown as: those below 0 come first."""
 BUCKETS = len(MIDDLE)
+
+
+def merged(small: I64, large: I64) -> I64:
+    """Counts of all buckets, from those of both sketches."""
+    below, above = large[:, :_BEYOND], large[:, -_BEYOND:]
+    counts = np.concatenate((below, small, above), axis=1)
+    counts[:, _BEYOND] -= below.sum(axis=1)
+    counts[:, -_BEYOND - 1] -= above.sum(axis=1)
+    return counts
 
 
 def quantile(counts: I64, numerator: int, denominator: int) -> F64:
@@ -103,9 +118,9 @@ def sum_of_users(custom: str) -> Sum:
     return Sum(name, "sum of values of users", is_large=True, is_signed=True)
 
 
-def sketch_of(custom: str) -> str:
-    """The statistic of the sketch."""
-    return named("custom.sketch", custom)
+def sketches_of(custom: str) -> tuple[str, str]:
+    """The statistics of both sketches."""
+    return named("custom.sketch", custom), named("custom.sketch_of_large", custom)
 
 
 def _stats(settings: Settings) -> tuple[Stat, ...]:
@@ -120,8 +135,9 @@ def _stats(settings: Settings) -> tuple[Stat, ...]:
             found.append(Stat(of.name, largest=1 << VALUE_BITS))
             found.append(Stat(of.high, largest=1 << 28))
         if custom.quantiles:
-            by = {"magnitude": UPPER.tolist()}
-            found.append(Stat(sketch_of(custom.name), width=BUCKETS, of=((events, by),)))
+            for name, bounds in zip(sketches_of(custom.name), _BOUNDS, strict=True):
+                by = ((events, {"magnitude": bounds}),)
+                found.append(Stat(name, width=2 * len(bounds) - 1, of=by))
     return tuple(found)
 
 
@@ -245,15 +261,18 @@ def custom_per_user(w: Sums) -> Iterator[Series]:
     brief=Brief(),
 )
 def custom_quantile(w: Sums) -> Iterator[Series]:
-    """Quantiles of the field from a sketch, with a relative error of at most 1 % from 0.001 to 1e9,
-    likewise below 0. Magnitudes below 0.001 are shown as 0, above 1e9 as 1e9."""
+    """Quantiles of the field from a sketch, with a relative error of at most 1 % from 0.001 on,
+    likewise below 0. Magnitudes below 0.001 are shown as 0."""
     for custom in w.settings.custom:
         with w.apart():
             yield from _quantiles(w, custom.name) if custom.quantiles else ()
 
 
 def _quantiles(w: Sums, custom: str) -> Iterator[Series]:
-    counts, present = w(sketch_of(custom)), events_of(custom).total(w) != 0
+    small, large = sketches_of(custom)
+    with w.apart():
+        of_large = w(large)
+    counts, present = merged(w(small), of_large), events_of(custom).total(w) != 0
     for label, share in QUANTILES.items():
         yield Series({NAME: custom, "quantile": label}, quantile(counts, *share), present)
 

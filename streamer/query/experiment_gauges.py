@@ -131,8 +131,8 @@ def _value(known: CounterInputs) -> Iterator[Sample]:
     for found in _running(known):
         for metric in found.metrics:
             for arm in metric.found.arms:
-                if arm.value is not None:
-                    yield (found.experiment.name, metric.name, arm.name), arm.value
+                if arm.shown is not None:
+                    yield (found.experiment.name, metric.name, arm.name), arm.shown
 
 
 def _gauge(

@@ -74,7 +74,7 @@ class ListedExperiment:
         """The treatment that the recommendation is about, or else the one that is best so far."""
         advice = self.readout.recommendation
         by_arm = {each.arm: each for each in self.primary.found.comparisons}
-        lifts = {arm: each.absolute.value for arm, each in by_arm.items()}
+        lifts = {arm: each.deciding.absolute.value for arm, each in by_arm.items()}
         advised = None if advice is None else advice.arm
         return by_arm[focus_of(advised, lifts, self.primary.direction)]
 
@@ -234,7 +234,7 @@ def _lift(each: ListedExperiment) -> ShownLift | None:
     experiment, primary = each.stored.experiment, each.primary
     form = each.stored.ratios[primary.name].form
     plan = plan_of(experiment, is_over=each.stored.is_over)
-    comparison = shown(plan, each.comparison)
+    comparison = shown(plan, each.comparison, primary.found.arms)
     metric = {"form": form, "direction": primary.direction, "margin": None}
     return lift_of(comparison, metric, side(comparison, metric))
 

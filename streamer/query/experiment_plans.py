@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from math import inf
 from typing import Any
 
@@ -16,9 +17,11 @@ from streamer.formatting import counted, share
 from streamer.query.experiment_metrics import by_arm
 from streamer.query.experiments import StoredExperiment, began, sampled, users_of
 from streamer.settings.durations import DAY_MS, date_of
+from streamer.settings.experiments import percentile_of
 from streamer.settings.limits import MAX_ARMS
 from streamer.stats.experiments.duration import Duration, HalfTime, durations
 from streamer.stats.experiments.forecast import Growth
+from streamer.stats.experiments.percentile import nearest
 from streamer.stats.experiments.sizing import Goal, needed
 from streamer.stats.experiments.sums import ArmSums
 from streamer.stats.experiments.trials import cumulated
@@ -97,6 +100,8 @@ def plan_document(metric: str, basis: PlanBasis, whose: str, goal: Goal) -> dict
     if isinstance(need, str):
         raise StreamerError(f"no plan by {metric} of {whose}: {need}")
     users, days = basis.users, None
+    value = Fraction(users.x) / users.y
+    shown = value if percentile_of(metric) is None else nearest(value)
     if basis.half is not None:
         days = durations(users, basis.half, goal)
     looks, expected = {}, need.anytime
@@ -116,7 +121,7 @@ def plan_document(metric: str, basis: PlanBasis, whose: str, goal: Goal) -> dict
         "first": basis.first.isoformat(),
         "last": basis.last.isoformat(),
         "users": users.n,
-        "value": users.x / users.y * users.x_scale,
+        "value": float(shown) * users.x_scale,
         "needed": looks,
         "expected_users": expected,
         "days_known": days is not None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import isclose
 from typing import Any
 
 import msgspec
@@ -12,16 +13,17 @@ import msgspec
 from streamer.encoding import limbs
 from streamer.formatting import counted, p_words, percent, share
 from streamer.metrics.compared_metrics import ComparedRatio
-from streamer.query.experiment_metrics import MetricReadout, Wait, plan_of
+from streamer.query.experiment_metrics import MetricReadout, plan_of
 from streamer.query.experiments import ExperimentReadout, StoredExperiment, unit_words
 from streamer.query.exploration import Exploration
 from streamer.settings import limits
 from streamer.settings.durations import date_of
 from streamer.settings.experiments import Experiment
 from streamer.stats.experiments.plan import Plan
-from streamer.stats.experiments.readout import Comparison
+from streamer.stats.experiments.readout import Arm, Comparison
 from streamer.stats.experiments.recommendation import Recommendation
 from streamer.stats.experiments.srm import Split
+from streamer.stats.experiments.verdict import Scale
 
 Document = Mapping[str, Any]
 """What ``document`` makes, or a part of it."""
@@ -98,36 +100,53 @@ def _metric_document(
         "largest": msgspec.to_builtins(dict(metric.largest)),
         "split_test": msgspec.to_builtins(metric.found.split)
         | {"words": _split_words(metric.found.split)},
-        "arms": msgspec.to_builtins(metric.found.arms),
+        "arms": _arm_documents(metric.found.arms),
         "comparisons": [
-            _comparison_document(experiment, plan, comparison, waits)
+            {
+                **shown(plan, comparison, metric.found.arms),
+                "adjustment": _adjustment(experiment, comparison),
+                "waits": msgspec.to_builtins(list(waits)),
+                "waits_words": "; ".join(f"{share(w.effect)}: {_days(w.days)}" for w in waits),
+            }
             for comparison, waits in zip(metric.found.comparisons, metric.waits, strict=True)
         ],
         "ages": [
             {
                 "age": age,
-                "arms": msgspec.to_builtins(its.arms),
-                "comparisons": [shown(plan, each) for each in its.comparisons],
+                "arms": _arm_documents(its.arms),
+                "comparisons": [shown(plan, each, its.arms) for each in its.comparisons],
             }
             for age, its in metric.ages.items()
         ],
     }
 
 
-def shown(plan: Plan, comparison: Comparison) -> dict[str, Any]:
-    """A comparison, and of the lift that is shown (``verdict.scale``) the interval that decides."""
-    interval = msgspec.to_builtins(comparison.shown.deciding(plan))
-    return {**msgspec.to_builtins(comparison), "interval": interval}
+def _arm_documents(arms: Sequence[Arm]) -> list[dict[str, Any]]:
+    found = [msgspec.to_builtins(arm) for arm in arms]
+    return [{**arm, "value": arm.pop("shown")} for arm in found]
 
 
-def _comparison_document(
-    experiment: Experiment, plan: Plan, comparison: Comparison, waits: Sequence[Wait]
-) -> dict[str, Any]:
+def shown(plan: Plan, comparison: Comparison, arms: Sequence[Arm]) -> dict[str, Any]:
+    """A comparison. ``lift`` and ``interval``: of the lift that is judged (``verdict.scale``), its
+    value and the interval that decides. ``unadjusted``: the lift of the arms' values as they are,
+    where the one that is judged is another; ``adjusted_for`` says why."""
+    own, adjusted = comparison.shown, comparison.adjusted
+    is_relative = comparison.verdict.scale is Scale.RELATIVE
+    unadjusted, adjusted_for = None, ""
+    if adjusted is not None and adjusted.explained is not None:
+        unadjusted = (comparison.relative if is_relative else comparison.absolute).value
+        adjusted_for = "what users did before"
+    elif any(arm.value and not isclose(arm.shown or 0, arm.value, rel_tol=1e-3) for arm in arms):
+        values = {arm.name: arm.shown or 0.0 for arm in arms}
+        then, now = values[plan.control], values[comparison.arm]
+        unadjusted = now - then if not is_relative else now / then - 1 if then else None
+        adjusted_for = "steps between whole numbers"
     return {
-        **shown(plan, comparison),
-        "adjustment": _adjustment(experiment, comparison),
-        "waits": msgspec.to_builtins(list(waits)),
-        "waits_words": "; ".join(f"{share(wait.effect)}: {_days(wait.days)}" for wait in waits),
+        **msgspec.to_builtins(comparison),
+        "lift": own.value,
+        "interval": msgspec.to_builtins(own.deciding(plan)),
+        "unadjusted": unadjusted,
+        "adjusted_for": adjusted_for,
     }
 
 

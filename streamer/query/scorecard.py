@@ -72,6 +72,8 @@ class ShownLift:
     low: float | None = None
     high: float | None = None
     limit: float | None = None
+    unadjusted: str = ""
+    """The lift of the arms' values as they are, where the one shown is adjusted."""
 
 
 @dataclass(frozen=True)
@@ -231,7 +233,10 @@ def _primary(found: Document) -> Document:
 def _focus(found: Document) -> str:
     """The treatment that is advised, or else the best so far."""
     advice, primary = found["recommendation"], _primary(found)
-    lifts = {each["arm"]: each["absolute"]["value"] for each in primary["comparisons"]}
+    lifts = {
+        each["arm"]: (each["adjusted"] or each)["absolute"]["value"]
+        for each in primary["comparisons"]
+    }
     return focus_of(None if advice is None else advice["arm"], lifts, primary["direction"])
 
 
@@ -285,10 +290,10 @@ def _sentence(found: Document, primary: Document, arm: str) -> str:
 
 def _moved(found: Document, primary: Document, arm: str) -> str:
     comparison = _comparison(primary, arm)
-    lift, interval = _shown(comparison), comparison["interval"]
+    lift, interval, raw = comparison["lift"], comparison["interval"], comparison["unadjusted"]
     title = _lower(primary["title"])
     then, now = _value(primary, found["control"]), _value(primary, arm)
-    if lift["value"] is None or then is None or now is None:
+    if lift is None or then is None or now is None:
         return f"Too early to tell whether {arm} changes the {title}."
     form = primary["form"]
     if interval is None:
@@ -299,9 +304,13 @@ def _moved(found: Document, primary: Document, arm: str) -> str:
         rises = interval["low"] > 0
         verb = "raises" if rises else "lowers"
         nearest = interval["low"] if rises else interval["high"]
+        values = f"from {value_text(form, then)} to {value_text(form, now)}"
+        sure = f"{write(lift)}, at least {write(nearest)}"
+        if raw is None:
+            return f"{_capital(arm)} {verb} the {title} {values}: {sure}."
         return (
-            f"{_capital(arm)} {verb} the {title} from {value_text(form, then)} to "
-            f"{value_text(form, now)}: {write(lift['value'])}, at least {write(nearest)}."
+            f"{_capital(arm)} {verb} the {title}: {sure}, adjusted for "
+            f"{comparison['adjusted_for']} (unadjusted {values}: {write(raw)})."
         )
     best, worst = interval["high"], interval["low"]
     return (
@@ -376,11 +385,6 @@ def _impact(found: Document, primary: Document, arm: str) -> str:
 # Lifts -----------------------------------------------------------------------------------------
 
 
-def _shown(comparison: Document) -> Document:
-    shown: Document = (comparison["adjusted"] or comparison)[comparison["verdict"]["scale"]]
-    return shown
-
-
 def _writer(comparison: Document, form: str) -> Any:
     """Writes a lift in the scale that is shown."""
     if comparison["verdict"]["scale"] == Scale.RELATIVE:
@@ -391,21 +395,23 @@ def _writer(comparison: Document, form: str) -> Any:
 def lift_of(comparison: Document, metric: Document, kind: str) -> ShownLift:
     """The lift of a comparison (``readout_document.shown``), and its interval. ``metric``: its
     form, direction and margin."""
-    shown, interval = _shown(comparison), comparison["interval"]
+    lift, interval, raw = comparison["lift"], comparison["interval"], comparison["unadjusted"]
     write = _writer(comparison, metric["form"])
-    if shown["value"] is None:
-        return ShownLift("–", "not defined", kind)
-    text = write(shown["value"])
+    unadjusted = "" if raw is None else write(raw)
+    if lift is None:
+        return ShownLift("–", "not defined", kind, unadjusted=unadjusted)
+    text = write(lift)
     if interval is None:
-        return ShownLift(text, "no range yet", kind)
+        return ShownLift(text, "no range yet", kind, unadjusted=unadjusted)
     ranges = f"{write(interval['low'])} to {write(interval['high'])}"
     if comparison["verdict"]["scale"] != Scale.RELATIVE:
-        return ShownLift(text, ranges, kind)
+        return ShownLift(text, ranges, kind, unadjusted=unadjusted)
     margin = metric["margin"]
     limit = None
     if margin is not None:
         limit = margin if metric["direction"] == "lower" else -margin
-    return ShownLift(text, ranges, kind, shown["value"], interval["low"], interval["high"], limit)
+    ends = interval["low"], interval["high"]
+    return ShownLift(text, ranges, kind, lift, *ends, limit, unadjusted)
 
 
 def _pill(comparison: Document) -> Pill:

@@ -88,7 +88,7 @@ MAX_POLICY_POSITIONS = 1000
 MAX_CUSTOM = 8
 """Custom metrics: each event of their kind keeps a number for each."""
 MAX_CUSTOM_SKETCHES = 4
-"""Those with quantiles: a sketch takes 44 of the 512 blocks of a row."""
+"""Those with quantiles: a sketch takes 55 of the 512 blocks of a row."""
 MAX_CUSTOM_VALUES = 100
 """Values of a dimension that a custom metric is restricted to."""
 MAX_CUSTOM_VALUE = 1e12

@@ -132,7 +132,8 @@ class Attribution(Section, frozen=True):
     click: str = "30m"
     """Longest time from an impression to feedback that joins it."""
     conversion: str = "24h"
-    """Longest time from an impression to a conversion that joins it."""
+    """Longest time from an impression to a conversion that joins it. Feedback to the impression
+    must come between both: a conversion without it (view-through) joins nothing."""
     session_gap: str = "30m"
     """Time without an event after which a session has ended."""
 

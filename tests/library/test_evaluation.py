@@ -25,6 +25,11 @@ START_MS = 1_700_000_000_000
 Rows = list[dict[str, Any]]
 
 
+def duck(columns: Any) -> Any:
+    """A relation of DuckDB."""
+    return duckdb.from_arrow(pa.table(columns))
+
+
 def table(rows: Rows) -> pa.Table:
     return pa.table({name: [row[name] for row in rows] for name in rows[0]})
 
@@ -305,7 +310,7 @@ def test_tables_of_all_kinds_are_read_alike(frame: Any) -> None:
     assert values(evaluate(frame(SHOWN), frame(CLICKED), ASKED)) == EXPECTED
 
 
-@pytest.mark.parametrize("frame", [polars.DataFrame, lambda x: duckdb.from_arrow(pa.table(x))])
+@pytest.mark.parametrize("frame", [polars.DataFrame, duck])
 def test_tables_of_other_libraries_are_read_alike(frame: Any) -> None:
     assert values(evaluate(frame(SHOWN), frame(CLICKED), ASKED)) == EXPECTED
 
@@ -383,7 +388,7 @@ def test_arguments_that_are_refused(arguments: dict[str, Any], said: str) -> Non
         ({"user_id": [1], "item_id": [1]}, {}, "no column of scores"),
         ({"user_id": pa.array([], "i8"), "item_id": pa.array([], "i8")}, {}, "no rows"),
         ({}, {"user_id": pa.array([], "i8"), "item_id": pa.array([], "i8")}, "no rows"),
-        ({}, {"user_id": ["x"], "item_id": ["a"]}, "none of the 1 row belongs to a list"),
+        ({}, {"user_id": ["x"], "item_id": ["a"]}, "none of the 1 row .*: user_id is 'x' in "),
         ({}, {"user_id": [1], "item_id": ["a"], "grade": [-1]}, '"grade" in row 0 .* is -1'),
         ({}, {"user_id": [1], "item_id": ["a"], "grade": [None]}, '"grade" has the type Null'),
         ({}, {"user_id": [1], "item_id": ["a"], "grade": [5000]}, "at most 1000: scale grades"),
@@ -438,3 +443,40 @@ def test_by_must_not_have_too_many_values() -> None:
         evaluate(many, clicked, ["mrr"], by="x")
     with pytest.raises(SourceError, match="user_id, item_id, x: name it"):
         evaluate(many, clicked, ["mrr"], by="y")
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, polars.DataFrame, pa.table, duck])
+@pytest.mark.parametrize(
+    ("users", "items", "said"),
+    [
+        (["1", "2"], ["10.0", "11.0"], "item_id is spelled differently .*'10.0' in .*'10' in"),
+        (["1", "2"], ["10", "11.0"], "item_id is spelled differently .*'11.0' in .*'11' in"),
+        (["1", "2"], ["A-1 ", "10"], "item_id is spelled differently .*'A-1 ' in .*'a-1' in"),
+        (["1", "2.0"], ["10", "11"], "user_id is spelled differently .*'2.0' in .*'2' in"),
+        (["1", "2"], ["20", "21"], "no item .*: item_id is '20' in clicks, '10' in impressions"),
+    ],
+)
+def test_ids_that_match_nothing_are_told(
+    frame: Any, users: list[str], items: list[str], said: str
+) -> None:
+    shown = frame({"user_id": [1, 1, 1, 2, 2], "item_id": ["10", "11", "a-1", "11", "10"]})
+    clicked = frame({"user_id": users, "item_id": items})
+    with pytest.warns(UserWarning, match=said):
+        evaluate(shown, clicked, "hit@2")
+
+
+def test_ids_that_match_are_not_told() -> None:
+    """No warning: a few ids that differ in case, users who were shown nothing, grades of 0."""
+    shown = pd.DataFrame({"user_id": range(100), "item_id": [f"i{i}" for i in range(100)]})
+    items = ["I1", *(f"i{i}" for i in range(1, 100))]
+    evaluate(shown, pd.DataFrame({"user_id": range(100), "item_id": items}), "mrr")
+    few = pd.DataFrame({"user_id": [5, 900], "item_id": ["i5", "i5"]})
+    assert evaluate(shown, few, "mrr").clicks_without_list == 1
+    evaluate(shown, few.assign(grade=0), "mrr")
+
+
+def test_streams_that_are_read_once_are_told_without_an_example() -> None:
+    shown = pa.table({"user_id": [1], "item_id": ["a"]}).to_reader()
+    clicked = pa.table({"user_id": [1], "item_id": ["b"]}).to_reader()
+    with pytest.warns(UserWarning, match="no item of clicks is in a list, so nothing is hit$"):
+        evaluate(shown, clicked, "mrr")

@@ -19,8 +19,8 @@ from .span import Span
 from .users import Tally
 
 MICROS = 10**6
-SMALLEST, LARGEST = 1000, 10**15
-"""Magnitudes that quantiles tell apart: 0.001 to a billion."""
+SMALLEST = 1000
+"""The least magnitude that quantiles tell from 0: 0.001."""
 PARTS = {"custom_mean": "events", "custom_per_impression": "impressions", "custom_per_user": "1"}
 """Metric → its denominator."""
 
@@ -146,6 +146,4 @@ def read_values(out: Sink, labels: dict[str, str], some: list[int], has_quantile
 
 def shown_as(value: int) -> int:
     """A value as far as quantiles tell magnitudes apart."""
-    if abs(value) < SMALLEST:
-        return 0
-    return max(-LARGEST, min(value, LARGEST))
+    return 0 if abs(value) < SMALLEST else value

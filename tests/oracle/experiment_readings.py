@@ -283,8 +283,8 @@ def unit_of(metric: str) -> int:
 
 def read_metric(out: Sink, labels: dict[str, str], found: MetricComparisons) -> None:
     for arm in found.arms:
-        if arm.value is not None:
-            out.put("experiment_value", {**labels, "arm": arm.name}, arm.value)
+        if arm.shown is not None:
+            out.put("experiment_value", {**labels, "arm": arm.name}, arm.shown)
     for comparison in found.comparisons:
         read_comparison(out, {**labels, "arm": comparison.arm}, comparison)
 

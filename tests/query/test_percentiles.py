@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from streamer.query.readout_document import document
+from streamer.query.scorecard import scorecard
 from streamer.settings.model import Settings
 from streamer.stats.experiments.recommendation import Action
 from streamer.stats.experiments.verdict import Outcome
@@ -56,3 +57,35 @@ def test_longer_stays_of_the_longest_are_a_gain_of_their_percentile(settings: Se
 def test_the_same_stays_are_no_gain(settings: Settings) -> None:
     found = stored_of(dwells(np.random.default_rng(2), 1.0), settings).read()
     assert [m.found.comparisons[0].verdict.outcome for m in found.metrics] == ["keep running"] * 2
+
+
+def clicks(dice: np.random.Generator, more: float) -> Iterator[Event]:
+    """Users who click some times on one day, those of B ``more`` often."""
+    numbers = dice.poisson(np.where(np.arange(USERS) % 2 == 1, 4 * more, 4))
+    for user, number in enumerate(numbers.tolist()):
+        at = FIRST_MS + user % DAYS * DAY_MS + 1000 * user
+        for i in range(max(1, number)):
+            who = {"user_id": f"u{user}", "item_id": f"i{i}", "variant": "AB"[user % 2]}
+            yield {"type": "impression", "ts": at, **who}
+            if i < number:
+                yield {"type": "click", "ts": at + 1 + i, **who}
+
+
+def test_a_percentile_of_counts_is_a_count() -> None:
+    """The nearest rank; the lift is of the percentile between whole numbers, which is told."""
+    name = "clicks_per_user@p90"
+    settings = settings_of(name, metrics=[{"name": name}])
+    stored = stored_of(clicks(np.random.default_rng(1), 1.3), settings)
+    found = document(stored, stored.read())
+    (metric,) = found["metrics"]
+    rate = np.where(np.arange(USERS) % 2 == 1, 4 * 1.3, 4)
+    numbers = np.random.default_rng(1).poisson(rate)
+    exact = [int(np.quantile(numbers[i::2], 0.9, method="inverted_cdf")) for i in range(2)]
+    assert [arm["value"] for arm in metric["arms"]] == exact
+    (comparison,) = metric["comparisons"]
+    assert comparison["verdict"]["outcome"] == Outcome.BETTER
+    assert comparison["unadjusted"] == pytest.approx(exact[1] / exact[0] - 1)
+    assert comparison["interval"]["low"] < comparison["lift"] < comparison["interval"]["high"]
+    card = scorecard(found)
+    assert f"(unadjusted from {exact[0]}.00 to {exact[1]}.00: " in card.sentence
+    assert "adjusted for steps between whole numbers" in card.sentence

@@ -38,13 +38,14 @@ def table(card: Scorecard) -> str:
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
     control = _unformed(card.control)
-    rows.writerow(("metric", "role", "arm", control, "treatment", "change", "range", "verdict"))
+    changes = ("change", "range", "verdict", "unadjusted")
+    rows.writerow(("metric", "role", "arm", control, "treatment", *changes))
     for row in card.rows:
         pill = row.pill.words if row.pill else ""
         rows.writerow(
             (
                 *(row.title, row.role, _unformed(row.arm)),
-                *(*row.values, row.lift.text, row.lift.range, pill),
+                *(*row.values, row.lift.text, row.lift.range, pill, row.lift.unadjusted),
             )
         )
     return text.getvalue()

@@ -3,8 +3,9 @@
 Users are kept by buckets of their values (caps.py), within which they are taken to be spread
 evenly: F(v), the share of the users with at most v, is a straight line from each edge to the next,
 and the percentile q the value with F(q) = p. So it lies within a bucket of that of the sorted
-values, and does not jump from one integer to the next. All users of the arm count, those with
-nothing, too: whoever is made to do anything would else be compared with nobody.
+values, and does not jump from one integer to the next. What is shown of an arm is the next whole
+number, a user's value (the nearest rank) wherever the values have two digits. All users of the arm
+count, those with nothing, too: whoever is made to do anything would else be compared with nobody.
 
 The share at q is that of a sample of n users, with a standard error of √(p (1 - p) / n). Woodruff's
 interval (1952, J. Am. Stat. Assoc. 47) takes shares that are ``REACH`` of them apart from p back to
@@ -22,9 +23,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from itertools import accumulate
-from math import sqrt
+from math import ceil, sqrt
 
-from streamer.stats.experiments.caps import EDGES
+from streamer.stats.experiments.caps import EDGES, Exact
 from streamer.stats.experiments.sums import ArmSums
 
 REACH = 2
@@ -69,6 +70,15 @@ def percentile_sums(n: int, users: Mapping[int, int], share: Fraction, x_scale: 
     elif max(high - value, value - low) > MAX_LOPSIDED * min(high - value, value - low):
         obstacle = "the values have a gap at the percentile, over which it may jump"
     return ArmSums(n, x, squares, n, n, x, beyond, x_scale, obstacle=obstacle)
+
+
+def nearest(value: Exact) -> int:
+    """A percentile as it is shown, in whole units of x.
+
+    >>> nearest(Fraction(11, 2)), nearest(5)
+    (6, 5)
+    """
+    return ceil(value)
 
 
 def _inverse(zeros: int, with_any: Mapping[int, int]) -> Callable[[Fraction], Fraction]:

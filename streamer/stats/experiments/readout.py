@@ -19,6 +19,7 @@ from streamer.stats.experiments import sizing, srm, support
 from streamer.stats.experiments.converters import Converters, converters
 from streamer.stats.experiments.estimate import Estimate, Inference, Lifts, estimates, guardrails
 from streamer.stats.experiments.lift import Adjusted, Pair, adjusted
+from streamer.stats.experiments.percentile import nearest
 from streamer.stats.experiments.plan import Plan, Rule
 from streamer.stats.experiments.ratio import ratio
 from streamer.stats.experiments.sums import ArmSums
@@ -27,7 +28,8 @@ from streamer.stats.experiments.verdict import Detectable, Evidence, Scale, Verd
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """One arm by itself: its users, and the metric with its standard error.
+    """One arm by itself: its users, and the metric with its standard error. ``shown``: the value as
+    it is shown, of a percentile in whole units; lifts are of ``value``, between two of them.
 
     What is not defined is None, and ``reason`` says why.
     """
@@ -37,6 +39,7 @@ class Arm:
     value: float | None
     stderr: float | None
     reason: str = ""
+    shown: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +138,7 @@ class _Measured:
 
 
 def _measured(plan: Plan, rule: Rule, sums: Mapping[str, ArmSums]) -> _Measured:
-    arms = {name: _arm(name, sums[name]) for name in plan.split}
+    arms = {name: _arm(rule, name, sums[name]) for name in plan.split}
     sums_of = [(sums[name], sums[plan.control]) for name in plan.treatments]
     pairs = [_pair(rule, *both) for both in sums_of]
     named = [(name, *both) for name, both in zip(plan.treatments, sums_of, strict=True)]
@@ -173,11 +176,13 @@ def _readout(
     return MetricComparisons(plan.control, split, list(arms.values()), comparisons)
 
 
-def _arm(name: str, sums: ArmSums) -> Arm:
+def _arm(rule: Rule, name: str, sums: ArmSums) -> Arm:
     its = ratio(sums)
-    value = None if its.value is None else float(its.value) * sums.x_scale
+    value = shown = None if its.value is None else float(its.value) * sums.x_scale
+    if its.value is not None and rule.is_percentile:
+        shown = nearest(its.value) * sums.x_scale
     stderr = None if its.variance is None else sqrt(its.variance) * sums.x_scale
-    return Arm(name, sums.n, value, stderr, its.reason)
+    return Arm(name, sums.n, value, stderr, its.reason, shown)
 
 
 def _pair(rule: Rule, treatment: ArmSums, control: ArmSums) -> Pair:

@@ -99,6 +99,12 @@ def test_a_percentile_is_at_most_a_bucket_from_the_sorted_value(
     low = EDGES[max(0, edge - 1)]
     its = of(values, share)
     assert low <= float(its.x / its.n) <= EDGES[edge]
+    shown = compare(PLAN, RULE, {"A": its, "B": its}).arms[0].shown
+    assert shown is not None
+    assert low <= shown <= EDGES[edge]
+    assert shown == int(shown)
+    if exact < 100:
+        assert shown == exact
 
 
 @pytest.mark.parametrize(("share", "sigma"), [(P50, 1.0), (P90, 1.0), (P90, 2.0), (P99, 1.0)])
