@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import streamer
-from streamer.library.chart import Chart
 from streamer.library.events_read import EventsRead, RejectedEvent, RejectedEvents
 from streamer.library.history import ChangeSplit, MetricHistory
 from streamer.library.planning import ExperimentPlan
@@ -15,7 +14,7 @@ from streamer.library.reader import MetricReader
 
 _FUNCTIONS = ("read", "connect", "evaluate", "plan")
 _RETURNED: tuple[type, ...] = (
-    *(MetricHistory, ChangeSplit, Chart, EventsRead, RejectedEvents, RejectedEvent),
+    *(MetricHistory, ChangeSplit, EventsRead, RejectedEvents, RejectedEvent),
     ExperimentPlan,
 )
 """What methods return, besides public names."""

@@ -149,16 +149,6 @@ def _value(value: float | None, form: str) -> str:
     return f"{value:.5g} s" if form == "seconds" else f"{value:.5g}"
 
 
-def _p(value: float) -> str:
-    """
-    >>> _p(0.00001), _p(0.04321), _p(1.0)
-    ('< 0.0001', '0.0432', '> 0.99')
-    """
-    if value < 0.0001:
-        return "< 0.0001"
-    return f"{value:.3g}" if value <= 0.99 else "> 0.99"
-
-
 def _lift(comparison: Document | None, has_raw: bool) -> list[str]:
     if comparison is None:
         return ["control"]

@@ -10,10 +10,9 @@ import numpy as np
 
 from streamer.encoding.segments import ALL
 from streamer.errors import UsageError
-from streamer.library.chart import Chart, chart_of
 from streamer.library.selection import MetricQuery, time_of
 from streamer.library.table import Cell, Table
-from streamer.metrics.catalogue import Catalogue, form_of, title_of
+from streamer.metrics.catalogue import Catalogue, form_of
 from streamer.metrics.definition import Metric, Series, Sums
 from streamer.metrics.ratios import NAMED, Ratio
 from streamer.metrics.rings import rings_of
@@ -57,19 +56,12 @@ class MetricHistory(Table):
     ) -> None:
         """``times_ms``: of the first and the last event."""
         self.metric, self.window = metric.name, window
-        self._title, self._form = title_of(metric), form_of(metric)
         self._by, self._history = tuple(by), history
         labels = sorted({name for line in history.lines for name in _own(line.labels, by)})
-        self._partial = partial_points(history, times_ms)
-        rows = list(_rows(history, by, self._partial))
+        rows = list(_rows(history, by, partial_points(history, times_ms)))
         names = [*by, *(name for name in labels if name not in by)]
         columns = ("time", *names, "value", "low", "high", "is_partial")
         super().__init__({n: [row.get(n) for row in rows] for n in columns})
-
-    def plot(self) -> Chart:
-        """The history as a picture: a line for each segment, with the band of its interval. A
-        notebook shows it; ``save`` writes it as SVG."""
-        return chart_of(self._title, self._form, self._by, self._history, self._partial)
 
     def latest(self) -> dict[frozenset[tuple[str, str]], float | None]:
         """Labels → the value of the last point."""

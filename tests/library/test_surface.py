@@ -62,7 +62,7 @@ def test_calls_are_typed_strictly(tmp_path: Path) -> None:
         "reveal_type(values)\n"
         "reveal_type(rows)\n"
         "reveal_type(advice)\n"
-        "reveal_type(log.history('ctr').plot().svg)\n"
+        "reveal_type(log.history('ctr').window)\n"
         "reveal_type(streamer.connect().experiments)\n"
         "log.metrics(by=5)\n"
     )
