@@ -15,7 +15,7 @@ from streamer.cli.rejection_report import RejectionReport
 from streamer.ingest.read_sample import ReadSample
 from streamer.query.what_was_read import missing_arms
 from streamer.settings.model import Settings
-from streamer.sources.files import FileSource
+from streamer.sources.files import FileSource, Readable
 from streamer.sources.line_batch import LineBatch
 from streamer.sources.replay import Dead, Replay
 from streamer.sources.sampled import looked_at
@@ -61,7 +61,7 @@ def feed(replay: Replay, source: FileSource, batches: Iterable[LineBatch] | None
 
 def replayed(
     settings: Settings,
-    files: Sequence[str],
+    files: Sequence[Readable],
     change: Callable[[FileSource, Settings], Iterable[LineBatch]] | None = None,
 ) -> tuple[Replay, int]:
     """The engine after these files, and an exit code: 1 where most of their lines are no events.
@@ -72,9 +72,10 @@ def replayed(
     def on_dead(dead: Dead) -> None:
         refused.add(dead.topic, dead.value, dead.reason)
 
+    names = [file.path for file in source.files]
     replay, sample = Replay(settings, on_dead=on_dead), ReadSample(settings)
     own = change(source, settings) if change else looked_at(source, sample)
     feed(replay, source, own)
     for missing in () if change else missing_arms(settings, sample):
         print(f"streamer: {missing}", file=sys.stderr)
-    return replay, refused.report(replay.lines, replay.accepted, is_strict=False, files=files)
+    return replay, refused.report(replay.lines, replay.accepted, is_strict=False, files=names)

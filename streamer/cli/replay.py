@@ -28,6 +28,7 @@ from streamer.server.prometheus_text import render
 from streamer.settings import limits
 from streamer.settings.load import load
 from streamer.settings.model import Settings
+from streamer.sources.file_span import spanned
 from streamer.sources.files import FileSource
 from streamer.sources.replay import Dead, Replay
 from streamer.sources.sampled import looked_at
@@ -38,8 +39,9 @@ _MOST_READOUTS = 4
 
 def main(args: argparse.Namespace) -> int:
     """Read the files to their end, then print what was asked for."""
-    settings = of_texts(load(args.config, os.environ))
-    source = FileSource(args.files, settings)
+    with waiting("reading the times"):
+        files, settings = spanned(args.files, of_texts(load(args.config, os.environ)))
+    source = FileSource(files, settings)
     refused, sample = RejectionReport(settings), ReadSample(settings)
     with _dead_letters(args.dead_letters, settings) as write:
 

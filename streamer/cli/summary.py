@@ -1,4 +1,4 @@
-"""The readable end of a replay: what was read, and the longest and the shortest window."""
+"""The readable end of a replay: what was read, all of the file, and windows that are named."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from streamer.metrics.catalogue import PREFIX
 from streamer.query.readings import Readout
 from streamer.query.series_estimate import BESIDES
 from streamer.query.what_was_read import WhatWasRead
-from streamer.settings.model import Settings
+from streamer.settings.file_window import FILE, widest
+from streamer.settings.model import Settings, WindowSettings
 
 _MAX_ROWS = 20
 """Segments shown, those with the most impressions."""
@@ -47,18 +48,10 @@ def summarise(settings: Settings, result: Readout, read: WhatWasRead) -> None:
     moment = datetime.fromtimestamp(result.stream_ms / 1000, UTC).isoformat(" ", "milliseconds")
     say(console, f"Stream time {moment.replace('+00:00', ' UTC')}")
     print_read(console, settings, read)
-    by_length = sorted(settings.windows.lengths, key=lambda x: settings.windows.lengths_ms[x])
-    for window in dict.fromkeys((by_length[-1], by_length[0])):
-        _window(window, values, settings).print(console)
-    for line in _others(by_length[-1], values, settings):
+    for window in _tables(settings):
+        _window(window, values, settings, _title(window, result)).print(console)
+    for line in _others(widest(settings), values, settings):
         say(console, line, style=WARNING)
-    older = _older(by_length[-1], values, settings)
-    if older:
-        say(
-            console,
-            f"{older:,} impressions are older than {by_length[-1]}, and in no table: "
-            "longer windows.lengths show them.",
-        )
     say(console, "--prom or --json print all series; `streamer metrics` explains them.")
 
 
@@ -81,19 +74,27 @@ def _others(
             )
 
 
-def _older(
-    window: str, values: dict[tuple[str, Labels], int | float], settings: Settings
-) -> int | float:
-    """Impressions that were counted before a window begins."""
-    total = frozenset((name, ALL) for name in settings.dimension_names)
-    impressions = values.get(("impressions_total", total), 0)
-    return impressions - values.get(("window_impressions", total | {("window", window)}), 0)
+def _tables(settings: Settings) -> list[str]:
+    """All of the file, and of windows that are named the longest and the shortest."""
+    lengths = settings.windows.named_ms
+    named = sorted(lengths, key=lambda label: -lengths[label])
+    first = widest(settings)
+    is_named = first != FILE or tuple(lengths) != WindowSettings().lengths
+    return list(dict.fromkeys((first, *((named[0], named[-1]) if is_named else ()))))
 
 
-def _window(window: str, values: dict[tuple[str, Labels], int | float], settings: Settings) -> Grid:
+def _title(window: str, result: Readout) -> str:
+    start, end = (datetime.fromtimestamp(ms / 1000, UTC) for ms in result.spans[window])
+    what = "All of the file" if window == FILE else f"The last {window}"
+    return f"{what}, {start:%Y-%m-%d %H:%M} to {end:%Y-%m-%d %H:%M}"
+
+
+def _window(
+    window: str, values: dict[tuple[str, Labels], int | float], settings: Settings, title: str
+) -> Grid:
     names = [name_column(dimension) for dimension in settings.dimension_names]
     headings = [TextColumn(heading) for heading, _, _ in _COLUMNS]
-    table = Grid(*names, *headings, title=f"The last {window}")
+    table = Grid(*names, *headings, title=title)
     shown = [
         (value, labels)
         for (name, labels), value in values.items()

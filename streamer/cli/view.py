@@ -18,6 +18,7 @@ from streamer.server.app import application
 from streamer.server.exporter import Exporter
 from streamer.server.listener import listen
 from streamer.settings.load import load
+from streamer.sources.file_span import spanned
 from streamer.sources.replay import Replay
 from streamer.worker import interpreter
 
@@ -27,7 +28,8 @@ def main(args: argparse.Namespace) -> int:
     settings = of_texts(load(args.config, os.environ))
     host = args.host or settings.exporter.host
     settings = replace(settings, exporter=replace(settings.exporter, host=host))
-    replay, _ = replayed(settings, args.files)
+    files, settings = spanned(args.files, settings)
+    replay, _ = replayed(settings, files)
     if not replay.accepted:
         raise StreamerError(
             f"none of {replay.lines:,} lines is an event that counts: there is nothing to show; "

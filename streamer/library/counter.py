@@ -28,9 +28,11 @@ from streamer.library.settings import Events, SettingsLike, is_whole, settings_o
 from streamer.query.what_was_read import of_readout
 from streamer.settings.durations import DAY_MS, date_of
 from streamer.settings.experiments import Experiment, ExperimentMetric
+from streamer.settings.file_window import FILE, widest, without_file_window
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from streamer.settings.validation import validate
+from streamer.sources.file_span import spanned
 from streamer.sources.files import TABLE, FileSource, opened, sorted_tables
 from streamer.sources.read_once import PeekedLines, is_read_once
 from streamer.sources.replay import Replay
@@ -126,9 +128,9 @@ class Counter(MetricReader):
     def _windows_note(self) -> Iterator[str]:
         """That no window covers all that was counted."""
         counted, lengths = self._counted(), self.settings.windows.lengths_ms
-        longest = max(lengths, key=lambda label: lengths[label])
+        longest = widest(self.settings)
         span_ms = counted.stream_ms - first_event_ms(counted.views)
-        if span_ms > lengths[longest]:
+        if span_ms > lengths[longest] and longest != FILE:
             share = lengths[longest] / span_ms
             yield (
                 f"the longest window, {longest}, covers the last {percent(share)} of the events: "
@@ -169,7 +171,7 @@ class Counter(MetricReader):
             metrics=tuple(ExperimentMetric(name=name) for name in compared_names(metrics)),
         )
         replaced = {"experiments": (experiment,), "alerts": ()}
-        settings = msgspec.structs.replace(self.settings, **replaced)
+        settings = msgspec.structs.replace(without_file_window(self.settings), **replaced)
         validate(settings)
         again = _counted(self._again, settings)
         if again._replay.lines != self._replay.lines:
@@ -198,7 +200,8 @@ class Counter(MetricReader):
         self._settle()
         store: MemoryStore = run_apart(self._replay.store())
         rejected = dict(self._rejected.reasons), self._rejected.of_no_topic
-        kept = _KeptCounter(store.dump(), msgspec.json.encode(self.settings), *rejected)
+        own = msgspec.json.encode(without_file_window(self.settings))
+        kept = _KeptCounter(store.dump(), own, *rejected)
         return framed(msgspec.msgpack.encode(kept), _PLACE)
 
     @classmethod
@@ -307,7 +310,9 @@ def read(source: Events, settings: SettingsLike = None) -> Counter:
 
 def _counted(sources: Sequence[Any], settings: Settings) -> Counter:
     """A counter of these events. Tables that are not in the order of time are sorted."""
-    counter, once = Counter(settings), any(map(is_read_once, sources))
+    once = any(map(is_read_once, sources))
+    sources, settings = spanned(sources, of_texts(settings))
+    counter = Counter(settings)
     counter._feed(sources, None if once else sources)
     are_logs = any(isinstance(each, str | Path | PeekedLines) for each in sources)
     if not once and not are_logs and any(counter.what_was_read.topics["late"]):

@@ -138,11 +138,7 @@ def read_history(
     if request.until_ms is not None:
         ending = _ending(settings, panes, wanted, (request.until_ms, stream_ms))
         if ending is None:
-            raise UsageError(
-                f"at = {time_of(request.until_ms).isoformat()}: the window {query.window} that "
-                "ends then is not kept any more; the latest event is of "
-                f"{time_of(stream_ms).isoformat()}"
-            )
+            raise UsageError(_not_kept(settings, panes, wanted, request.until_ms, stream_ms))
         wanted = ending[0]
     found = _without_beginning(_read(panes, wanted, stream_ms))
     times_ms = first_event_ms(views), stream_ms
@@ -192,13 +188,16 @@ def _ending(
     count: int = 1,
 ) -> list[Wanted] | None:
     """So many windows, one before the other, of which the first ends at a time. They are of whole
-    panes: of the shortest that are still kept, if possible of such as a window has a whole number
-    of. An end within a pane is that of the pane before, but of the latest pane its own. None where
-    none are kept. ``times_ms``: the end, and the latest event."""
+    panes: of the shortest that are still kept and that a window has a whole number of; several, of
+    which the times are told, else of others. An end within a pane is that of the pane before, but
+    of the latest pane its own. None where none are kept. ``times_ms``: the end, and the latest
+    event."""
     until_ms, stream_ms = times_ms
     length_ms = settings.windows.lengths_ms[wanted.window]
     rings = sorted(rings_of(settings), key=lambda r: (length_ms % r.pane_ms != 0, r.pane_ms))
     for ring in (ring for ring in rings if ring.pane_ms <= length_ms):
+        if length_ms % ring.pane_ms and count == 1:
+            break
         end_ms = until_ms // ring.pane_ms * ring.pane_ms
         if until_ms > stream_ms:
             end_ms = -(-until_ms // ring.pane_ms) * ring.pane_ms
@@ -210,6 +209,20 @@ def _ending(
         if end_ms - count * each_ms >= panes.kept_from_ms(found[0], stream_ms):
             return found
     return None
+
+
+def _not_kept(
+    settings: Settings, panes: PaneHistory, wanted: Wanted, until_ms: int, stream_ms: int
+) -> str:
+    """Why there is no window that ends at a time, and which there are."""
+    others = (replace(wanted, window=label) for label in settings.windows.named_ms)
+    times_ms = until_ms, stream_ms
+    there = [each.window for each in others if _ending(settings, panes, each, times_ms)]
+    return (
+        f"at = {time_of(until_ms).isoformat()}: the window {wanted.window} that ends then is not "
+        f"kept in whole panes: ask for {' or '.join(there) or 'a later one'}; the latest event is "
+        f"of {time_of(stream_ms).isoformat()}"
+    )
 
 
 def _read(panes: PaneHistory, wanted: Wanted, at_ms: int) -> History:

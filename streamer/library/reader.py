@@ -17,6 +17,7 @@ from streamer.library.history import (
     HistoryRequest,
     MetricHistory,
     by_length,
+    first_event_ms,
     read_history,
     read_moved,
 )
@@ -26,15 +27,18 @@ from streamer.library.selection import (
     Time,
     epoch_ms,
     query_of,
+    time_of,
 )
 from streamer.library.table import Cell, Table
 from streamer.metrics.catalogue import PREFIX, Catalogue
 from streamer.metrics.evaluated import SLATE_METRICS
 from streamer.metrics.intervals import name_of
+from streamer.metrics.rings import rings_of
 from streamer.query.experiment_list import Readouts, read_one, unknown_experiment
 from streamer.query.experiments import StoredExperiment, require_user_unit, stored_experiments
 from streamer.query.exploration import Exploration, explored, not_explored, values_joined
 from streamer.query.readings import Readout, readout
+from streamer.settings.file_window import FILE
 from streamer.settings.model import Settings
 from streamer.state.snapshot import View
 from streamer.state.user_days import Days, RowsOfUsers, SumsByValue
@@ -42,7 +46,7 @@ from streamer.stats.distributions import interval_of_mean
 
 _STDERR = "_stderr"
 _WINDOW = "window"
-_AFTER = ("value", "low", "high", "support")
+_AFTER = ("value", "low", "high", "support", "start", "end")
 Key = tuple[str, frozenset[tuple[str, str]]]
 """A metric's name without prefix, and its labels."""
 
@@ -102,14 +106,15 @@ class MetricReader(ABC):
 
         ``name``: as in the list of metrics; ``ctr`` and ``ndcg@10`` are enough. ``by``: dimensions,
         each of whose values gets a row; without any, all events together. ``window``: one of the
-        settings, by default the longest. ``at``: the end of the window, by default the latest
-        event. A window that ended earlier is put together from panes, a 60th of a window each, of
-        the longer windows: it is of whole ones, so it may be up to half a pane shorter or longer,
-        and ends up to a pane earlier. Columns ``start`` and ``end`` say what was read. ``labels``:
-        only rows with these, such as ``over="all"`` or ``k=10``.
+        settings, by default the longest, or ``"file"``, all that ``read`` counted, which is its
+        default. ``at``: the end of the window, by default the latest event. A window that ended
+        earlier is put together from whole panes, a 60th of a window each, of the longer windows: it
+        ends up to a pane earlier. ``labels``: only rows with these, such as ``over="all"`` or
+        ``k=10``.
 
         Columns: ``metric``, the dimensions and labels, ``value``, ``low`` and ``high`` (the ends of
-        a 95 % interval; None where there is none), ``support`` (the count that the denominator is).
+        a 95 % interval; None where there is none), ``support`` (the count that the denominator is),
+        ``start`` and ``end`` of what was read: a window begins where its oldest pane does.
         A metric without a value has no row. UsageError where there is no such metric, window,
         dimension or label, or where the settings do not keep sums by these dimensions.
 
@@ -119,8 +124,8 @@ class MetricReader(ABC):
         ...     {"type": "click", "user_id": "u", "item_id": "a", "ts": 1_760_000_001_000},
         ... ]
         >>> streamer.read(events).metrics("ctr", window="1h")
-        metric     value  low  high  support
-        ctr_ratio      1                   1
+        metric     value  low  high  support  start                end
+        ctr_ratio      1                   1  2025-10-09 07:54:00  2025-10-09 08:53:21
         """
         query = query_of(self.settings, self._names, name, by, window, labels)
         query = query.by_its_labels(self.settings.dimension_names)
@@ -128,6 +133,7 @@ class MetricReader(ABC):
         at_ms, counted = None if at is None else epoch_ms(at), self._counted()
         if at_ms is not None and at_ms < counted.stream_ms:
             return self._metrics_then(counted, query, at_ms)
+        self._require_file(counted, query.window)
         found = self._readout(counted, at_ms)
         rows = list(self._rows(found, query))
         chosen = [row for row in rows if query.labels.items() <= _texts(row).items()]
@@ -158,8 +164,10 @@ class MetricReader(ABC):
         3.0
         """
         query = query_of(self.settings, self._names, name, by, window, labels)
+        counted = self._counted()
+        self._require_file(counted, query.window)
         request = HistoryRequest(query) if points is None else HistoryRequest(query, points=points)
-        return self._read_history(self._counted(), request)
+        return self._read_history(counted, request)
 
     def explain(
         self, name: str, *, by: str, window: str | None = None, at: Time | None = None
@@ -191,6 +199,17 @@ class MetricReader(ABC):
     @cached_property
     def _names(self) -> set[str]:
         return {metric.name for metric in self._catalogue.metrics}
+
+    def _require_file(self, counted: CountedEvents, window: str) -> None:
+        """UsageError where the window of a file has lost its beginning: more was added to it."""
+        if window == FILE and counted.stream_ms:
+            (ring,) = (ring for ring in rings_of(self.settings) if ring.label == FILE)
+            if ring.oldest(counted.stream_ms) * ring.pane_ms > first_event_ms(counted.views):
+                there = ", ".join(self.settings.windows.named_ms)
+                raise UsageError(
+                    f"window = 'file': so much was added that it is longer than what was read "
+                    f"first: there are {there}"
+                )
 
     def _require_sums(self, query: MetricQuery) -> None:
         """UsageError where sums are not kept by these dimensions."""
@@ -228,6 +247,8 @@ class MetricReader(ABC):
             support = self._support(index, name, labels)
             low, high = self._interval(index, (name, key), value, support)
             hidden = {_WINDOW, *self._dimensions.difference(query.by)}
+            is_total = scopes[name] == "total"
+            start, end = found.spans.get("" if is_total else query.window, (None, None))
             yield {
                 "metric": name,
                 **{label: text for label, text in labels.items() if label not in hidden},
@@ -235,6 +256,8 @@ class MetricReader(ABC):
                 "low": low,
                 "high": high,
                 "support": support,
+                "start": None if start is None else time_of(start),
+                "end": None if end is None else time_of(end),
             }
 
     @cached_property

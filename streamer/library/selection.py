@@ -12,6 +12,7 @@ from typing import SupportsIndex
 from streamer.errors import UsageError
 from streamer.metrics.catalogue import PREFIX
 from streamer.metrics.compared_metrics import known_names
+from streamer.settings.file_window import widest
 from streamer.settings.labels import OF_READINGS
 from streamer.settings.model import Settings
 from streamer.settings.names import nearest
@@ -57,10 +58,8 @@ def query_of(
     if name is not None:
         name, cutoff = _named(name, known)
         chosen |= cutoff
-    lengths = settings.windows.lengths_ms
-    longest = max(lengths, key=lambda label: lengths[label])
-    window = longest if window is None else str(window)
-    _require("window", window, list(lengths))
+    window = widest(settings) if window is None else str(window)
+    _require("window", window, settings.windows.lengths)
     split = names_of(by)
     for dimension in split:
         _require("dimension", dimension, dimensions)

@@ -32,6 +32,7 @@ from streamer.query.segment_index import SegmentIndex
 from streamer.query.since import Times
 from streamer.query.unit_sums import UnitReadings
 from streamer.query.windows import Rolled, Window
+from streamer.settings.file_window import FILE
 from streamer.settings.model import Settings
 from streamer.state.snapshot import View
 
@@ -105,6 +106,8 @@ class Readout:
     blocks: Sequence[SeriesBlock]
     watched: Sequence[AlertVerdict] = ()
     inexact: Sequence[Inexact] = ()
+    spans: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """Window → when its oldest pane begins, of a file its first event; and when it ends (ms)."""
 
     @staticmethod
     def of(stream_ms: int, readings: Sequence[Reading]) -> Readout:
@@ -181,7 +184,12 @@ def readout(
     known = CounterInputs(settings, headers, stream_ms, experiments, alerts, samples, wrong)
     sampled = (b for family in SAMPLED for b in sampled_blocks(settings, family, known))
     blocks = [*sampled, *_shown(settings, catalogue, windows)]
-    return Readout(stream_ms, blocks, alerts, wrong)
+    oldest_ms = min((h.oldest_ms for h in headers if h.oldest_ms is not None), default=0)
+    spans = {
+        label: (oldest_ms if label == FILE else window.start_ms, at_ms)
+        for label, window in (windows.whole.items() if stream_ms else ())
+    }
+    return Readout(stream_ms, blocks, alerts, wrong, spans)
 
 
 @dataclass(frozen=True)
@@ -226,12 +234,12 @@ class _Windows:
         self._times = Times(self.catalogue, self.views)
         rings = rings_of(self.settings)
         self.whole = {ring.label: self._made(number, ring) for number, ring in enumerate(rings, 1)}
-        spans = {ring.label: ring.span_ms for ring in rings}
-        longest = self.whole[max(spans, key=lambda label: spans[label])]
-        of_items = [label for label in spans if label in self.settings.item_windows]
-        longest_of_items = self.whole[max(of_items, key=lambda label: spans[label])]
-        for window in self.whole.values():
-            window.longest, window.longest_of_items = longest, longest_of_items
+        named = self.settings.windows.named_ms
+        of_items = [label for label in named if label in self.settings.item_windows]
+        for label in named:  # to that of a file nothing is compared but itself
+            window = self.whole[label]
+            window.longest = self.whole[max(named, key=lambda each: named[each])]
+            window.longest_of_items = self.whole[max(of_items, key=lambda each: named[each])]
 
     def totals(self) -> Window:
         """What was counted since the state began."""

@@ -16,6 +16,7 @@ from streamer.ingest.read_sample import KindRead, ReadSample, TopicRead
 from streamer.metrics.catalogue import PREFIX
 from streamer.query.readings import Reading, Readout
 from streamer.settings.experiments import USER
+from streamer.settings.file_window import widest
 from streamer.settings.labels import UNKNOWN
 from streamer.settings.model import Settings
 from streamer.settings.source_rules import says_itself
@@ -361,7 +362,7 @@ def unknown_arms(settings: Settings, said: Mapping[str, Mapping[str, int]]) -> d
 
 def _of_windows(settings: Settings, result: Readout, is_anonymous: bool) -> Iterator[Implausible]:
     """What the longest window says where no record can be looked at."""
-    window = max(settings.windows.lengths, key=lambda x: settings.windows.lengths_ms[x])
+    window = widest(settings)
     whole = dict.fromkeys(settings.dimension_names, ALL)
     values: dict[str, float] = {}
     for reading in _readings(result, *_WINDOWED, _VALUE):

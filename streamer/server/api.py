@@ -25,6 +25,7 @@ from streamer.server.exporter import Exporter
 from streamer.server.scrape import accepts_gzip
 from streamer.server.slow_documents import SlowDocuments
 from streamer.settings.alerts import Alert
+from streamer.settings.file_window import FILE
 from streamer.settings.labels import OF_READINGS, UNRESERVED
 from streamer.stats.alerting.baseline import STATUSES
 from streamer.stats.alerting.traffic import Traffic
@@ -109,7 +110,8 @@ class Api:
                 ],
                 "read": read.as_json(),
                 "dimensions": self.settings.dimension_names,
-                "windows": list(self.settings.windows.lengths_ms),
+                "windows": sorted(self.settings.windows.lengths_ms, key=FILE.__eq__),
+                "window_spans": dict(result.spans) if self.exporter.files else {},
             }
         )
 

@@ -125,6 +125,11 @@ class WindowSettings(Section, frozen=True):
         """Label → milliseconds, in the order of the settings."""
         return {x: duration_ms(x, "windows.lengths") for x in self.lengths}
 
+    @property
+    def named_ms(self) -> dict[str, int]:
+        """Those that settings name: not the window that is all of a file."""
+        return self.lengths_ms
+
 
 class Attribution(Section, frozen=True):
     """[attribution]: how feedback joins impressions."""
@@ -423,11 +428,11 @@ class Settings(Section, frozen=True):
     @property
     def item_windows(self) -> tuple[str, ...]:
         """The windows for which items are counted."""
-        if self.items.windows is not None:
-            return self.items.windows
-        lengths_ms = self.windows.lengths_ms
-        least_ms = min(HOUR_MS, max(lengths_ms.values()))
-        return tuple(label for label, ms in lengths_ms.items() if ms >= least_ms)
+        lengths_ms, named = self.windows.lengths_ms, self.windows.named_ms
+        least_ms = min(HOUR_MS, max(named.values()))
+        longer = (label for label, ms in named.items() if ms >= least_ms)
+        chosen = longer if self.items.windows is None else self.items.windows
+        return (*(label for label in lengths_ms if label not in named), *chosen)
 
     @property
     def feedback_horizon_ms(self) -> int:

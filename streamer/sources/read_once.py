@@ -34,7 +34,8 @@ def is_read_once(source: object) -> bool:
 
 class PeekedLines:
     """A source whose first lines are looked at before it is read. ``first``: these lines, at most
-    ``limits.DISCOVERED_RECORDS`` and half of ``limits.DISCOVERED_BYTES``, up to whole lists."""
+    ``limits.DISCOVERED_RECORDS`` and half of ``limits.DISCOVERED_BYTES``, up to whole lists, and
+    those that were held besides."""
 
     total_bytes: int | None = None
     read_bytes = 0
@@ -42,14 +43,19 @@ class PeekedLines:
     def __init__(self, source: LineSource) -> None:
         self.path, self.is_live = source.path, source.is_live
         self._rest, self._lists = iter(source), list[list[bytes]]()
-        count = size = 0
-        while count < limits.DISCOVERED_RECORDS and size < limits.DISCOVERED_BYTES // 2:
+        self._lines = self._bytes = 0
+        self.hold(limits.DISCOVERED_BYTES // 2, limits.DISCOVERED_RECORDS)
+
+    def hold(self, most_bytes: int, most_lines: int | None = None) -> bool:
+        """Look at more lines, up to so many bytes; whether these are all."""
+        while self._bytes < most_bytes and (most_lines is None or self._lines < most_lines):
             lines = next(self._rest, None)
             if lines is None:
-                break
+                return True
             self._lists.append(lines)
-            count += len(lines)
-            size += sum(map(len, lines))
+            self._lines += len(lines)
+            self._bytes += sum(map(len, lines))
+        return False
 
     @property
     def first(self) -> list[bytes]:

@@ -59,6 +59,9 @@ def test_what_is_shown_is_what_replay_prints(log: Path, capsys: pytest.CaptureFi
     assert shown == printed
     assert health["files"] == ["visits.ndjson"]
     assert health["problems"] == []
+    assert health["windows"][-1] == "file"
+    first_ms, last_ms = health["window_spans"]["file"]
+    assert FIRST_MS <= first_ms < last_ms == shown["stream_time_ms"]
 
 
 def test_a_file_without_events_is_an_error(

@@ -19,6 +19,7 @@ from streamer.metrics.catalogue import PREFIX
 from streamer.settings.load import parse
 from streamer.sources import open_bandit
 from streamer.sources.csv_rows import CsvFile
+from streamer.sources.file_span import spanned
 from streamer.sources.replay import Replay
 from tests.oracle.random_log import random_log
 from tests.support.agreement import DOCUMENTS
@@ -46,7 +47,7 @@ def test_a_file_is_read_as_by_replay(tmp_path: Path) -> None:
     log = streamer.read(path, DOCUMENTS[NAME])
     from streamer.sources.files import FileSource
 
-    replay = Replay(parse(DOCUMENTS[NAME]))
+    replay = Replay(spanned([path], parse(DOCUMENTS[NAME]))[1])
     for lines in FileSource([path], replay.settings):
         replay.feed(lines)
     replay.finish()
@@ -297,7 +298,7 @@ def test_whole_floats_of_csv_are_integers(tmp_path: Path) -> None:
 
 def test_a_mapping_that_reads_nothing_completes_the_guess() -> None:
     log = streamer.read(SHOP, {"windows": {"lengths": ["8d"]}})
-    assert log.settings.windows.lengths == ("8d",)
+    assert log.settings.windows.lengths == ("file", "8d")
     assert log.metrics("window_impressions").number() == 4000
     assert log.proposal is not None
     again = streamer.read(SHOP, log.proposal.toml)
@@ -325,7 +326,12 @@ def test_no_events_are_said_to_be_none(tmp_path: Path) -> None:
 
 def test_a_window_that_is_shorter_than_the_log_is_found() -> None:
     log = streamer.read(SHOP, {"windows": {"lengths": ["5m"]}})
-    assert any("the longest window, 5m, covers the last" in x for x in log.what_was_read.findings)
+    assert log.what_was_read.findings == []
+    assert log.proposal is not None
+    counter = streamer.Counter(log.proposal.toml)
+    counter.add(SHOP)
+    said = counter.what_was_read.findings
+    assert any("the longest window, 5m, covers the last" in x for x in said)
     assert "2026-03-01 00:00 to 2026-03-01 09:" in repr(log)
     assert streamer.read(SHOP).what_was_read.findings == []
 

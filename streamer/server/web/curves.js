@@ -51,7 +51,7 @@ export function positionsOf(readings) {
 /** Show them below an element. */
 export function showPositions(root, rows, window) {
   const table = tableOf(root, "stacked detailed");
-  const caption = `Click-through rate by position, the last ${window}`;
+  const caption = `Click-through rate by position, ${format.lastWithTimes(window)}`;
   fillTable(table, caption, COLUMNS, rows, (row) => row.position);
 }
 
@@ -76,7 +76,7 @@ function showBins(root, readings, dimensions, window) {
   const table = tableOf(root, "plain");
   const head = ["Score", "Predicted", "Observed", "Impressions"];
   keep(table.tHead.rows[0], head, (text) => text, headerView);
-  setText(table.caption, `Predicted and observed clicks by score, the last ${window}`);
+  setText(table.caption, `Predicted and observed clicks by score, ${format.lastWithTimes(window)}`);
   keep(table.tBodies[0], bins, ({ bin }) => bin, binView);
   if (bins.length) {
     root.querySelector(".chart").replaceChildren(curve(bins));

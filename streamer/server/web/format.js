@@ -163,9 +163,29 @@ export function period(start, end) {
 }
 
 const UNITS_MS = { s: 1000, m: 60_000, h: 3_600_000, d: DAY_MS, w: 7 * DAY_MS };
+const FILE = "file";
+let spans = {};
 
-/** The length of a window by its label: 24h. */
+/** Take in when windows of a file begin and end (ms), by their labels. */
+export function learnSpans(found) {
+  spans = found;
+}
+
+/** A window in words: the last 24h. */
+export function last(label) {
+  return label === FILE ? "all of the file" : `the last ${label}`;
+}
+
+/** The same, of a file with its times. */
+export function lastWithTimes(label) {
+  return label in spans ? `${last(label)}, ${spans[label].map(clock).join(" to ")}` : last(label);
+}
+
+/** The length of a window by its label, 24h; no window is longer than that of a file. */
 export function windowMs(label) {
+  if (label === FILE) {
+    return Infinity;
+  }
   return Number(label.slice(0, -1)) * (UNITS_MS[label.at(-1)] ?? NaN);
 }
 

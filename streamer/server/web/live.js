@@ -9,7 +9,7 @@ import { comparedWith } from "./comparisons.js";
 import { byId, element, keep, setAttribute, setNote, setOptions } from "./dom.js";
 import { Filters } from "./filters.js";
 import { setTitle } from "./firing.js";
-import { windowMs } from "./format.js";
+import { last, lastWithTimes, windowMs } from "./format.js";
 import { CLICKS, Course, middling, pointsFor } from "./metric_history.js";
 import { showTable } from "./segment_table.js";
 import { ROLLUP, queryOf, segmentsOf } from "./segments.js";
@@ -126,7 +126,7 @@ export class LiveWindows {
     const of = Object.entries(where).map(([name, value]) => `, ${name} ${value}`).join("");
     const by = split.dimensions.length ? `, by ${split.text}` : "";
     const choice = { window, split: split.value, ...where };
-    const options = { caption: `The last ${window}${of}${by}`, sort: this.#wanted.sort, choice, compared };
+    const options = { caption: `${capital(lastWithTimes(window))}${of}${by}`, sort: this.#wanted.sort, choice, compared };
     showTable(found, split.dimensions.join(", ") || "segment", options);
     const every = found.whole ? [...found.segments, found.whole] : found.segments;
     this.#calibration.show(every);
@@ -146,7 +146,8 @@ export class LiveWindows {
     const shown = shownWindow(windows, window, from ? streamMs - from : 0);
     const query = new URLSearchParams({ name: column.name, window: shown, ...where, ...column.labels, ...part });
     const clicks = middling(found.segments.map((s) => s.value(CLICKS) ?? 0));
-    query.set("points", pointsFor(clicks * (windowMs(shown) / windowMs(window))));
+    const times = shown === window ? 1 : windowMs(shown) / windowMs(window);
+    query.set("points", pointsFor(clicks * times));
     const dimension = split.dimensions.at(0);
     if (dimension !== undefined) {
       query.set("split", dimension);
@@ -214,6 +215,10 @@ function splitsOf(dimensions) {
   ];
 }
 
+function capital(text) {
+  return text[0].toUpperCase() + text.slice(1);
+}
+
 function emptiness(found, window, split, where) {
   const names = [...split.dimensions, ...Object.keys(where)];
   if (found.whole || (names.length > 1 && Object.keys(where).length)) {
@@ -221,7 +226,7 @@ function emptiness(found, window, split, where) {
     return `There is no split by ${names.join(" and ")}: add ${asked} to metrics.rollups in the settings.`;
   }
   const longer = "Choose a longer window, or check whether events still arrive.";
-  return `No events in the last ${window}. ${longer}`;
+  return `No events in ${last(window)}. ${longer}`;
 }
 
 function radioView({ label }) {

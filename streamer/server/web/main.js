@@ -5,6 +5,7 @@ import { get } from "./api.js";
 import { byId } from "./dom.js";
 import { Experiments } from "./experiments.js";
 import { Firing, whyOf } from "./firing.js";
+import { learnSpans } from "./format.js";
 import { Header } from "./health.js";
 import { LiveWindows } from "./live.js";
 import { MetricPage } from "./metric.js";
@@ -42,6 +43,7 @@ async function look() {
   const startedMs = performance.now();
   try {
     const health = await get("api/health", mine.signal);
+    learnSpans(health.window_spans);
     header.show(health);
     for (const section of sections) {
       await section.refresh(health, mine.signal);

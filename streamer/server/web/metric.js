@@ -182,7 +182,7 @@ function splitView({ dimension }) {
         { title: dimension, isText: true, texts: (row) => [row.title] },
         { title: about.title, texts: (row) => [write(row[about.name]), rangeOf(row, about, write)] },
       ];
-      fillTable(table, `${about.title} by ${dimension}, the last ${window}`, columns, rows, (row) => row.title);
+      fillTable(table, `${about.title} by ${dimension}, ${format.lastWithTimes(window)}`, columns, rows, (row) => row.title);
     },
   };
 }

@@ -71,7 +71,7 @@ export class Course {
     const write = format.writer(form);
     const lines = linesOf(found, split);
     const isPart = query.has("from_ms");
-    const name = isPart ? found.title : `${found.title}, the last ${found.window}`;
+    const name = isPart ? found.title : `${found.title}, ${format.last(found.window)}`;
     const { starts_ms: starts, step_ms: step, at_ms: at } = found;
     const own = [...new Set(alerts.filter((each) => isExactly(each, found, query)).map((each) => each.alert))];
     const marks = await readMarks(signal);

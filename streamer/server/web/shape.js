@@ -45,7 +45,7 @@ export class Shape {
       of(name).map(({ value, labels }) => ({ title: titleOf(title, labels), text: write(value), note })),
     );
     byId("items-part").hidden = !items.length;
-    fillTable(byId("items"), `Items, the last ${window}`, ITEM_COLUMNS, items, (row) => row.title);
+    fillTable(byId("items"), `Items, ${format.lastWithTimes(window)}`, ITEM_COLUMNS, items, (row) => row.title);
     const positions = positionsOf(readings);
     byId("positions").hidden = !positions.length;
     showPositions(byId("positions"), positions, window);
@@ -63,7 +63,7 @@ function showFunnel(steps, window) {
     before: i && steps[i - 1].count ? step.count / steps[i - 1].count : null,
     share: first.count ? step.count / first.count : 0,
   }));
-  fillTable(byId("funnel"), `From impressions to conversions, the last ${window}`, FUNNEL_COLUMNS, rows, (row) => row.title);
+  fillTable(byId("funnel"), `From impressions to conversions, ${format.lastWithTimes(window)}`, FUNNEL_COLUMNS, rows, (row) => row.title);
 }
 
 const FUNNEL_COLUMNS = [

@@ -113,7 +113,7 @@ function tileView({ column, choose }) {
       setText(value, column.write(item.now.value(column.name, column.labels)));
       setNote(was, wasOf(item));
       setAttribute(was, "data-kind", item.entry?.checks.metric.status === "dropped" ? "bad" : "open");
-      setText(basis, BASES[name]?.(item.now) ?? (column.isOfUsers ? `distinct in ${item.window}` : `mean of the last ${item.window}`));
+      setText(basis, BASES[name]?.(item.now) ?? (column.isOfUsers ? `distinct in ${item.window}` : `mean of ${format.last(item.window)}`));
       setAttribute(spark, "points", pointsOf(item.course));
       svg.toggleAttribute("hidden", item.course === null);
     },

@@ -25,6 +25,7 @@ HEALTH: dict[str, Any] = {
     "read": {"topics": [], "feedback": [], "findings": []},
     "dimensions": ["variant"],
     "windows": ["5m"],
+    "window_spans": {},
 }
 HISTORY: dict[str, Any] = {
     **{"name": "streamer_ctr_ratio", "title": "Click-through rate", "form": "percent"},

@@ -1,0 +1,70 @@
+"""The window that is all of a file, beside those of the settings."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from msgspec.structs import replace
+
+from streamer.settings import limits
+from streamer.settings.durations import DAY_MS, HOUR_MS, duration_ms
+from streamer.settings.model import Settings, WindowSettings
+
+FILE = "file"
+"""Its label; no length is written so."""
+_MINUTE_MS = 60_000
+_PANES_MS = (
+    *(1000 * n for n in (1, 2, 5, 10, 15, 30)),
+    *(_MINUTE_MS * n for n in (1, 2, 5, 10, 15, 30)),
+    *(HOUR_MS * n for n in (1, 2, 3, 4, 6, 8, 12)),
+)
+"""Lengths of its panes below a day, of which longer windows have whole numbers."""
+_COVERED = limits.PANES_PER_WINDOW - limits.PANES_PER_WINDOW // limits.ITEM_PANES_PER_WINDOW
+"""Panes that events may span at most: those of items are as long as several."""
+
+
+class FileWindows(WindowSettings, frozen=True, kw_only=True):
+    """[windows], and before them one of so many milliseconds that is all of a file."""
+
+    file_ms: int
+
+    @cached_property
+    def lengths_ms(self) -> dict[str, int]:
+        """Label → milliseconds."""
+        return {FILE: self.file_ms, **self.named_ms}
+
+    @property
+    def named_ms(self) -> dict[str, int]:
+        named = (label for label in self.lengths if label != FILE)
+        return {label: duration_ms(label, "windows.lengths") for label in named}
+
+
+def with_file_window(settings: Settings, first_ms: int, last_ms: int) -> Settings:
+    """Settings with a window over all events between two times: its panes cover them wherever panes
+    begin, also five of them together, which items are counted by. The same settings where they have
+    as many windows as there can be."""
+    of = without_file_window(settings).windows
+    if len(of.lengths) >= limits.MAX_WINDOWS:
+        return settings
+    least_ms = (last_ms - first_ms) // _COVERED + 1
+    days_ms = -(-least_ms // DAY_MS) * DAY_MS
+    pane_ms = next((each for each in _PANES_MS if each >= least_ms), days_ms)
+    labels, file_ms = (FILE, *of.lengths), pane_ms * limits.PANES_PER_WINDOW
+    windows = FileWindows(lengths=labels, day_before=of.day_before, file_ms=file_ms)
+    return replace(settings, windows=windows)
+
+
+def without_file_window(settings: Settings) -> Settings:
+    """The settings as they are written."""
+    of = settings.windows
+    if not isinstance(of, FileWindows):
+        return settings
+    return replace(
+        settings, windows=WindowSettings(lengths=of.lengths[1:], day_before=of.day_before)
+    )
+
+
+def widest(settings: Settings) -> str:
+    """The window of a file, else the longest one."""
+    lengths = settings.windows.lengths_ms
+    return FILE if FILE in lengths else max(lengths, key=lambda label: lengths[label])
