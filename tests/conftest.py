@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web_app
 from hypothesis import settings
 
 from tests.support.all_cases import too_many_cases
@@ -71,6 +72,12 @@ def pytest_configure_node(node: Any) -> None:
     if not lenders:
         lenders.update({name: Lender(start) for name, start in STARTS.items()})
     node.workerinput[LENDERS] = {name: lender.address for name, lender in lenders.items()}
+
+
+def pytest_runtest_teardown() -> None:
+    """aiohttp remembers a thousand applications by their handlers, and so all that an exporter has
+    read: 40 MB each."""
+    web_app._cached_build_middleware.cache_clear()
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
