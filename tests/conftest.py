@@ -5,6 +5,7 @@ Whichever process of a parallel run found them.
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,12 @@ def pytest_configure_node(node: Any) -> None:
     if not lenders:
         lenders.update({name: Lender(start) for name, start in STARTS.items()})
     node.workerinput[LENDERS] = {name: lender.address for name, lender in lenders.items()}
+
+
+def pytest_collection_finish() -> None:
+    """What was imported stays: without it garbage is collected in a tenth less time."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_runtest_teardown() -> None:
