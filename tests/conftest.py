@@ -23,6 +23,7 @@ settings.register_profile("short", deadline=None, max_examples=40)  # speed is n
 settings.register_profile("all", deadline=None, max_examples=300)
 settings.load_profile("all" if IS_ALL else "short")
 
+THRESHOLDS = gc.get_threshold()
 FOUND = pytest.StashKey[dict[str, str]]()
 """Which servers the tests ran against, by name."""
 LENDERS = "lenders"
@@ -82,8 +83,10 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_runtest_teardown() -> None:
-    """aiohttp remembers a thousand applications by their handlers, and so all that an exporter has
-    read: 40 MB each."""
+    """Give memory back: aiohttp remembers a thousand applications by their handlers, and so all
+    that an exporter has read; and ``streamer replay``, which tests run in this process, has
+    garbage collected hardly ever."""
+    gc.set_threshold(*THRESHOLDS)
     web_app._cached_build_middleware.cache_clear()
 
 
