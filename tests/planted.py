@@ -350,7 +350,7 @@ BUGS = (
         "kafka/patterns.py",
         "if count in (None, n))",
         "if True)",
-        "tests/kafka/test_patterns.py",
+        "tests/system/faults/test_unread_topics.py",
     ),
     Bug(
         "settings/redis_url.py",
@@ -366,8 +366,8 @@ BUGS = (
     ),
     Bug(
         "server/web/axis.js",
-        "Math.max(0, 1.5 * usual)",
-        "Math.max(0, 0.5 * usual)",
+        "format.tick(ms, step)",
+        "format.tick(ms, DAY)",
         "tests/server/web/test_pictures.py",
     ),
     Bug(
