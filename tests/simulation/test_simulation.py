@@ -12,7 +12,7 @@ from tests.simulation.bugs import BUGS
 from tests.simulation.world import simulate
 from tests.support.lanes import shortened, sized
 
-SEEDS = sized(30, 1000)
+SEEDS = sized(20, 1000)
 SEARCHED = 3000
 FAMILIES = {
     "claims": (

@@ -152,6 +152,7 @@ async def topics_at(brokers: str) -> set[str]:
         await admin.close()
 
 
+@long
 def test_the_demo_runs_on_a_kafka_of_yours_and_ends_by_itself(kafka: str) -> None:
     before = asyncio.run(topics_at(kafka))
     command = [*STREAMER, "demo", "--kafka", kafka, "--seconds", "20", "--port", "0"]
