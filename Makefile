@@ -2,7 +2,7 @@
 #   make demo ARGS="--seconds 30"      make test ARGS="-k time"      make test-all      make check      make bench      make docs
 
 PYTHON ?= python3
-# Three processes for two cores, as many tests wait; each has a Kafka and a Redis of its own, and takes
+# Three processes for two cores, as many tests wait; they share a Kafka and a Redis, and each takes
 # whole files in the order of tests/conftest.py. PARALLEL= runs the tests in one.
 PARALLEL ?= -n 3 --dist loadfile --no-loadscope-reorder
 BIN := .venv/bin

@@ -5,23 +5,31 @@ Whichever process of a parallel run found them.
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web_app
 from hypothesis import settings
 
 from tests.support.all_cases import too_many_cases
 from tests.support.components import SKIPPED
 from tests.support.lanes import IS_ALL
+from tests.support.lending import STARTS, Lender
 
 settings.register_profile("short", deadline=None, max_examples=40)  # speed is no matter of tests
 settings.register_profile("all", deadline=None, max_examples=300)
 settings.load_profile("all" if IS_ALL else "short")
 
+THRESHOLDS = gc.get_threshold()
 FOUND = pytest.StashKey[dict[str, str]]()
 """Which servers the tests ran against, by name."""
+LENDERS = "lenders"
+"""Key of the addresses of shared servers in what a process of a parallel run is given."""
+SHARED = pytest.StashKey[dict[str, Lender]]()
+"""The lenders of servers, in the process that controls a parallel run."""
 TOO_MANY = pytest.StashKey[list[str]]()
 """Tests of more cases than a test may have: tests/test_all_cases.py fails if there are any, which
 an error of the collection would not say in a parallel run."""
@@ -51,6 +59,35 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[FOUND] = {}
+    config.stash[SHARED] = {}
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    for lender in config.stash.get(SHARED, {}).values():
+        lender.stop()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a process of a parallel run where servers are lent."""
+    lenders = node.config.stash[SHARED]
+    if not lenders:
+        lenders.update({name: Lender(start) for name, start in STARTS.items()})
+    node.workerinput[LENDERS] = {name: lender.address for name, lender in lenders.items()}
+
+
+def pytest_collection_finish() -> None:
+    """What was imported stays: without it garbage is collected in a tenth less time."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_runtest_teardown() -> None:
+    """Give memory back: aiohttp remembers a thousand applications by their handlers, and so all
+    that an exporter has read; and ``streamer replay``, which tests run in this process, has
+    garbage collected hardly ever."""
+    gc.set_threshold(*THRESHOLDS)
+    web_app._cached_build_middleware.cache_clear()
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -45,7 +45,7 @@ class Bug:
         """What runs the tests in a copy of the project."""
         if self.room == "core":
             manifest = ["--manifest-path", str(copy / "core" / "Cargo.toml")]
-            options = ["--quiet", "--locked", "--no-default-features"]
+            options = ["--quiet", "--locked", "--no-default-features", "--profile", "fast"]
             return ["cargo", "test", *options, *manifest, "--", self.tests]
         options = ["-q", "-x", "-p", "no:cacheprovider"]
         return [sys.executable, "-m", "pytest", *options, *self.tests.split()]
@@ -339,6 +339,54 @@ BUGS = (
         "self.pair(members, index, is_now_relevant, 1);",
         "self.pair(members, index, !is_now_relevant, 1);",
         "slates::pairs",
+    ),
+    Bug(
+        "kafka/damaged_batches.py",
+        ">= limits.DAMAGED_FETCHES and",
+        ">= 1 and",
+        "tests/kafka/test_damaged_batches.py",
+    ),
+    Bug(
+        "kafka/patterns.py",
+        "if count in (None, n))",
+        "if True)",
+        "tests/system/faults/test_unread_topics.py",
+    ),
+    Bug(
+        "settings/redis_url.py",
+        '.rpartition("@")[2]',
+        "",
+        "streamer/settings/redis_url.py tests/state",
+    ),
+    Bug(
+        "server/web/format.js",
+        "Math.abs(value) >= 999.5",
+        "Math.abs(value) >= 9995",
+        "tests/server/web/test_pictures.py",
+    ),
+    Bug(
+        "server/web/axis.js",
+        "format.tick(ms, step)",
+        "format.tick(ms, DAY)",
+        "tests/server/web/test_pictures.py",
+    ),
+    Bug(
+        "server/web/health.js",
+        "age(health) > OLD_SECONDS",
+        "age(health) > 1000 * OLD_SECONDS",
+        "tests/server/web/test_documents.py",
+    ),
+    Bug(
+        "library/table.py",
+        "at = key + self._length if key < 0 else key",
+        "at = abs(key)",
+        "tests/library/test_table.py streamer/library",
+    ),
+    Bug(
+        "monitoring/operational_rules.yml",
+        "for: 5m",
+        "for: 500m",
+        "tests/monitoring",
     ),
 )
 

@@ -283,6 +283,7 @@ def test_many_rollups_share_the_numbers_of_labels() -> None:
         "dimensions": [{"name": name, "max_values": 2000} for name in names],
         "items": {"dimensions": names},
         "metrics": {"detailed": [[name] for name in names]},
+        "windows": {"lengths": ["1h"]},
     }
     engines, lines = Engines(parse(document), 1), []
     for number in range(600):

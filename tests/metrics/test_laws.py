@@ -50,9 +50,6 @@ from tests.support.slate_values import (
 
 CATALOGUE = Catalogue(SETTINGS)
 KNOWN = {metric.name: metric for family in FAMILIES for metric in family.metrics}
-PAIRS = {
-    scope: (sums(CATALOGUE, 1, scope), sums(CATALOGUE, 2, scope)) for scope in ("window", "total")
-}
 SLATES = [*ranking.slate_metric.values, *scoring.slate_metric.values]
 FAMILY_OF = {m.name: family for family in SLATE_FAMILIES.values() for m in family.values}
 PARTS: dict[str, tuple[Metric, ...]] = {
@@ -74,6 +71,12 @@ PARTS: dict[str, tuple[Metric, ...]] = {
 }
 
 
+@cache
+def pair(scope: str) -> tuple[CountedSums, CountedSums]:
+    """The sums of two random logs."""
+    return sums(CATALOGUE, 1, scope), sums(CATALOGUE, 2, scope)
+
+
 @pytest.fixture(autouse=True)
 def few_scores(monkeypatch: pytest.MonkeyPatch) -> None:
     """Drift is shown of some segments of random logs."""
@@ -83,13 +86,13 @@ def few_scores(monkeypatch: pytest.MonkeyPatch) -> None:
 def obey(metric: Metric) -> None:
     """All laws of one metric, in their order."""
     for law in LAWS:
-        law(metric, *PAIRS[metric.scope])
+        law(metric, *pair(metric.scope))
 
 
 def test_laws() -> None:
     hold_for_all(
         product(KNOWN, LAWS),
-        lambda case: case[1](KNOWN[case[0]], *PAIRS[KNOWN[case[0]].scope]),
+        lambda case: case[1](KNOWN[case[0]], *pair(KNOWN[case[0]].scope)),
         lambda case: f"{case[0]}, {case[1].__name__}",
         at_least=1000,
     )
@@ -100,7 +103,7 @@ def test_every_metric_is_in_a_part() -> None:
 
 
 def test_ends_of_intervals_hold_their_values() -> None:
-    ends_hold_the_value(intervals_module.FAMILY, KNOWN, PAIRS["window"][0])
+    ends_hold_the_value(intervals_module.FAMILY, KNOWN, pair("window")[0])
 
 
 # Slates -------------------------------------------------------------------------------------------
@@ -141,7 +144,7 @@ def means_are_those_of_the_slates(metric: SlateMetric) -> None:
     slates, stored = random_slates()
     truths = [oracle_values(SETTINGS, slate) for slate in slates]
     truths = [(its, values) for its, values in truths if metric.population.name in its]
-    empty = PAIRS["window"][0].nothing
+    empty = pair("window")[0].nothing
     matrix = empty.matrix.copy()
     span = CATALOGUE.layout.span(FAMILY_OF[metric.name].name)
     matrix[0, span] = stored[span]

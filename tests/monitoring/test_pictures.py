@@ -10,6 +10,7 @@ import pytest
 from tests.monitoring.test_dashboards import PAGES, titled
 from tests.pictures import named
 from tests.support.drawing import Data, Line, Row, draw, properties, shown
+from tests.support.lanes import shortened
 from tests.support.opened import panels_of
 
 SPAN = (0.0, 240.0)
@@ -30,7 +31,7 @@ def data(panel: Any) -> Data:
     return Data(lines, rows, refs)
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", shortened(list(PAGES)))
 def test_every_page_can_be_drawn(name: str, tmp_path: Path) -> None:
     page = PAGES[name]
     found = {panel["id"]: data(panel) for panel in panels_of(page)}

@@ -53,8 +53,10 @@ def values_of(readings: Readings, part: CompositePart, maturity: str) -> dict[La
     name, wanted = series_of(part)
     found = {}
     for (key, labels), value in readings.items():
+        if key != f"streamer_{name}":
+            continue
         own = dict(labels)
-        if key != f"streamer_{name}" or own.pop("maturity", maturity) != maturity:
+        if own.pop("maturity", maturity) != maturity:
             continue
         if all(own.pop(label, None) == text for label, text in wanted.items()):
             found[frozenset(own.items())] = float(value)

@@ -36,6 +36,7 @@ from tests.oracle.random_log import random_log
 from tests.support.agreement import SETTINGS, run_engines, states, to_log
 from tests.support.canonical import canonical
 from tests.support.journals import commit, finish, start, take_over
+from tests.support.lanes import long, shortened, sized
 
 HOUR_MS = 3_600_000
 BEGIN_MS = 480_000 * HOUR_MS
@@ -86,10 +87,10 @@ def expected(settings: Settings, records: Any, views: Sequence[View], alert: Ale
     return every
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", shortened(list(range(4))))
 def test_sums_equal_the_oracles_whatever_the_cuts(seed: int) -> None:
     settings = with_crossings()
-    records = records_of_log(random_log(seed, settings, 800), settings, partitions=1)
+    records = records_of_log(random_log(seed, settings, sized(400, 800)), settings, partitions=1)
     reference = None
     for size, dice in [(1_000_000, None), (25, seed)]:
         engines = run_engines(settings, 1, to_log(records), size, dice)
@@ -102,6 +103,7 @@ def test_sums_equal_the_oracles_whatever_the_cuts(seed: int) -> None:
         assert states(engines) == reference
 
 
+@long
 async def test_restarts_change_no_sum() -> None:
     settings, store = with_crossings(), MemoryStore()
     records = records_of_log(random_log(9, settings, 800), settings)
@@ -167,7 +169,7 @@ def document(most_rows: int, broken: Sequence[bool]) -> Any:
     return crossings_document(settings, alert, measures, views, stream_ms)
 
 
-@pytest.mark.parametrize("most_rows", [60_000, 2_000])
+@pytest.mark.parametrize("most_rows", shortened([2_000, 60_000]))
 def test_what_broke_is_found(most_rows: int) -> None:
     found = document(most_rows, (False, False, True))
     assert found["problem"] is None
@@ -180,6 +182,7 @@ def test_what_broke_is_found(most_rows: int) -> None:
     assert cell["low"] < -3_000 * 5 / 9 * 0.1 < cell["high"] < 0
 
 
+@long
 def test_nothing_is_found_where_nothing_broke_nor_before_two_windows_are_known() -> None:
     assert document(60_000, (False, False, False))["found"] == []
 

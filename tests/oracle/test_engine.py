@@ -19,7 +19,7 @@ from tests.support.agreement import (
 )
 from tests.support.lanes import long, shortened, sized
 
-LINES = sized(400, 800)
+LINES = sized(300, 800)
 WHOLE = 1_000_000
 
 
@@ -53,7 +53,7 @@ def test_one_record_at_a_time(name: str) -> None:
 
 @pytest.mark.parametrize("name", shortened(["defaults", "few values"]))
 def test_a_longer_log_passes_compactions(name: str) -> None:
-    records, expected = random_records(200, name, sized(4000, 10_000), 1)
+    records, expected = random_records(200, name, sized(2000, 10_000), 1)
     log = to_log(records)
     engines = run_engines(SETTINGS[name], 1, log, 700, seed=2)
     assert differences(read_engines(engines), expected) == []
@@ -70,7 +70,7 @@ def test_whole_topics_one_after_the_other(order: str) -> None:
 
 
 def test_dead_letters_are_the_oracles_rejects_and_late_events() -> None:
-    records = log_records(3, "defaults", 3000, 2)
+    records = log_records(3, "defaults", sized(1500, 3000), 2)
     result = run(records, SETTINGS["defaults"])
     engines = run_engines(SETTINGS["defaults"], 2, to_log(records), 90, seed=3)
     refused = {(kind, p, offset) for kind, p, offset, reason in engines.dead if reason != "late"}

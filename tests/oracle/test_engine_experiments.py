@@ -8,9 +8,9 @@ from streamer.state.snapshot import view_of
 from tests.oracle.experiments import truth_of
 from tests.support.agreement import run_engines, states, to_log
 from tests.support.experiment_logs import NAMES, run_in_passes, truth_from, with_log
-from tests.support.lanes import shortened
+from tests.support.lanes import shortened, sized
 
-LINES, WHOLE = 800, 1_000_000
+LINES, WHOLE = sized(300, 800), 1_000_000
 
 
 @pytest.mark.parametrize("name", NAMES)

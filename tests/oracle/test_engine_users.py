@@ -35,7 +35,7 @@ def test_without_the_family_nothing_is_stored() -> None:
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_refreshing_at_any_time_changes_nothing(name: str) -> None:
-    records, expected = random_records(33, name, sized(500, 1500), 1)
+    records, expected = random_records(33, name, sized(300, 1500), 1)
     log = to_log(records)
     engines = Engines(SETTINGS[name], 1)
     for i, chunk in enumerate(chunks_of(log, 40, seed=3)):

@@ -13,6 +13,7 @@ from streamer.settings.durations import DAY_MS
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from tests.support.all_cases import hold_for_all
+from tests.support.lanes import long, sized
 
 from .acceptance import Acceptance, accept
 from .arms import saw_of
@@ -52,7 +53,8 @@ SETTINGS = {
         }
     ),
 }
-CASES = [(name, seed) for name in SETTINGS for seed in range(12)]
+SEEDS = sized(4, 12)
+CASES = [(name, seed) for name in SETTINGS for seed in range(SEEDS)]
 
 
 class Case(NamedTuple):
@@ -110,7 +112,9 @@ def everybody_is_in_an_arm_or_in_several(name: str, seed: int) -> None:
 
 
 def test_everybody_who_saw_an_arm_is_in_one_or_in_several() -> None:
-    hold_for_all(CASES, lambda case: everybody_is_in_an_arm_or_in_several(*case), at_least=36)
+    hold_for_all(
+        CASES, lambda case: everybody_is_in_an_arm_or_in_several(*case), at_least=3 * SEEDS
+    )
 
 
 def the_last_day_is_the_range(name: str, seed: int) -> None:
@@ -128,9 +132,10 @@ def the_last_day_is_the_range(name: str, seed: int) -> None:
 
 
 def test_the_last_day_is_the_range_of_all_days() -> None:
-    hold_for_all(CASES, lambda case: the_last_day_is_the_range(*case), at_least=36)
+    hold_for_all(CASES, lambda case: the_last_day_is_the_range(*case), at_least=3 * SEEDS)
 
 
+@long
 def test_random_experiments_have_every_complication() -> None:
     seen: Counter[str] = Counter()
     used: set[str] = set()
@@ -157,6 +162,7 @@ def test_random_experiments_have_every_complication() -> None:
     assert len(used) > 50
 
 
+@long
 def test_random_arms_have_every_complication() -> None:
     seen: Counter[str] = Counter()
     for name, seed in CASES:

@@ -41,7 +41,7 @@ def courses(
 @pytest.mark.parametrize("name", SETTINGS)
 def test_commits_change_what_is_kept(name: str) -> None:
     settings = SETTINGS[name]
-    records = log_records(9, name, sized(250, 1500), 3)
+    records = log_records(9, name, sized(100, 1500), 3)
     engines, reader = Engines(settings, 3), PaneReader()
     views = [view_of(partition) for partition in engines.partitions]
     for chunk in chunks_of(to_log(records), 60):

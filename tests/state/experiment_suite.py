@@ -34,7 +34,7 @@ from tests.support.agreement import run_engines, states, to_log
 from tests.support.canonical import canonical
 from tests.support.experiment_logs import NAMES, arms_of, truth_from, with_log
 from tests.support.journals import Run, commit, feed_with_restarts, finish, start, take_over
-from tests.support.lanes import shortened
+from tests.support.lanes import shortened, sized
 
 
 async def views_of(store: Store) -> Reader:
@@ -147,7 +147,7 @@ class ExperimentSuite:
     ) -> None:
         monkeypatch.setattr(limits, "BLOB_FAN_IN", 2 + seed)
         partitions = 1 + seed % 3
-        settings, records = with_log(seed, name, 800, partitions)
+        settings, records = with_log(seed, name, sized(400, 800), partitions)
         reference = states(run_engines(settings, partitions, to_log(records), 60, seed))
         run = await start(store, settings, partitions)
         await feed_with_restarts(store, run, to_log(records), seed)
@@ -162,7 +162,7 @@ class ExperimentSuite:
 
     @pytest.mark.parametrize("seed", shortened([0, 1, 2, 3]))
     async def test_some_days_are_read_from_the_rows(self, store: Store, seed: int) -> None:
-        settings, records = with_log(seed, "defaults", 1500, 2)
+        settings, records = with_log(seed, "defaults", sized(800, 1500), 2)
         run = await start(store, settings, 2)
         await feed(store, run, records, 100, seed)
         await finish(store, run)

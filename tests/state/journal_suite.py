@@ -60,7 +60,7 @@ async def assert_as_uninterrupted(
 class JournalSuite:
     """Partitions written through journals, restarted again and again."""
 
-    lines = 800
+    lines = sized(400, 800)
     seeds = 3
 
     @pytest.mark.parametrize("name", SETTINGS)

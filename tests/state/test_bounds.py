@@ -16,6 +16,7 @@ from streamer.state.redis.store import RedisStore
 from streamer.testing import LogRecord, chunks_of
 from tests.support.canonical import canonical
 from tests.support.journals import commit, start, take_over
+from tests.support.lanes import long
 
 FIRST_MS, DAYS = 1_700_000_000_000, 8
 RECORDS = 10_500
@@ -98,6 +99,7 @@ def records() -> list[LogRecord]:
     return found
 
 
+@long
 @pytest.mark.timeout(300)
 async def test_every_bound_may_be_filled_at_once(redis_url: str, redis_prefix: str) -> None:
     store = RedisStore(Redis(url=redis_url, prefix=redis_prefix))

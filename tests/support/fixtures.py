@@ -1,6 +1,6 @@
 """Fixtures of all rooms: Kafka and Redis, which start when the first test asks for them.
 
-Tests share them, so each takes topics and a key prefix of its own.
+Tests of all processes of a run share them, so each takes topics and a key prefix of its own.
 """
 
 from __future__ import annotations
@@ -23,35 +23,33 @@ import redis
 from streamer.errors import StreamerError
 from streamer.settings.model import Topics
 from streamer.testing.embedded import EmbeddedRedis, create_topics, delete_topics
-from tests.conftest import FOUND
+from tests.conftest import FOUND, LENDERS
 from tests.support.exporters import Site, serving
+from tests.support.lending import shared
 from tests.support.required import require
 from tests.support.secured import Certificates, SecuredKafka
-from tests.support.servers import EMBEDDED_BROKER, Found, kafka_server, own_redis, redis_server
+from tests.support.servers import EMBEDDED_BROKER, own_redis
 
 MakeTopics = Callable[..., Topics]
 MakeRedis = Callable[..., EmbeddedRedis]
 
 
 @contextlib.contextmanager
-def _or_fail(
-    config: pytest.Config,
-    name: str,
-    server: Callable[[], contextlib.AbstractContextManager[Found]],
-) -> Iterator[str]:
+def _or_fail(config: pytest.Config, name: str) -> Iterator[str]:
+    lenders = getattr(config, "workerinput", {}).get(LENDERS, {})
     with contextlib.ExitStack() as stack:
         try:
-            found = stack.enter_context(server())
+            server = stack.enter_context(shared(name, lenders))
         except StreamerError as error:
             pytest.fail(f"these tests need {name}: {error}", pytrace=False)
-        config.stash[FOUND][name] = f"{found.what}, {found.address}"
-        yield found.address
+        config.stash[FOUND][name] = f"{server.what}, {server.address}"
+        yield server.address
 
 
 @pytest.fixture(scope="session")
 def kafka(pytestconfig: pytest.Config) -> Iterator[str]:
-    """``host:port`` of the session's Kafka."""
-    with _or_fail(pytestconfig, "kafka", kafka_server) as brokers:
+    """``host:port`` of the run's Kafka."""
+    with _or_fail(pytestconfig, "kafka") as brokers:
         yield brokers
 
 
@@ -65,8 +63,8 @@ def apache_kafka(kafka: str, pytestconfig: pytest.Config) -> str:
 
 @pytest.fixture(scope="session")
 def redis_url(pytestconfig: pytest.Config) -> Iterator[str]:
-    """URL of the session's Redis."""
-    with _or_fail(pytestconfig, "redis", redis_server) as url:
+    """URL of the run's Redis."""
+    with _or_fail(pytestconfig, "redis") as url:
         yield url
 
 

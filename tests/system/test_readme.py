@@ -152,7 +152,8 @@ async def topics_at(brokers: str) -> set[str]:
         await admin.close()
 
 
-def test_the_demo_runs_on_a_kafka_of_yours_and_leaves_nothing(kafka: str) -> None:
+@long
+def test_the_demo_runs_on_a_kafka_of_yours_and_ends_by_itself(kafka: str) -> None:
     before = asyncio.run(topics_at(kafka))
     command = [*STREAMER, "demo", "--kafka", kafka, "--seconds", "20", "--port", "0"]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
@@ -163,7 +164,7 @@ def test_the_demo_runs_on_a_kafka_of_yours_and_leaves_nothing(kafka: str) -> Non
     assert not {name for name in left if name.startswith("streamer-demo")}
 
 
-def test_the_demo_tells_its_story_and_ends_by_itself() -> None:
+def test_the_demo_tells_its_story() -> None:
     with subprocess.Popen(
         [*STREAMER, "demo", "--seconds", "60", "--port", "0"],
         stdout=subprocess.PIPE,
@@ -194,6 +195,7 @@ def test_the_demo_tells_its_story_and_ends_by_itself() -> None:
         until(live, 55, "the past two weeks and live traffic are on /metrics")
         until(story, 20, "the winner and the outage are found")
         assert verdict("layout").startswith("invalid")
+        process.send_signal(signal.SIGINT)
         output, _ = process.communicate(timeout=90)
     assert process.returncode == 0, output
     assert "demo ended" in output

@@ -122,7 +122,7 @@ async def test_whole_topics_one_after_the_other_and_a_restart(
 @pytest.fixture(scope="module")
 def live() -> Case:
     """Clocks may differ by days: so no topic overtakes another while they are being written."""
-    return random_case(LIVE, sized(3_000, 8_000), 2)
+    return random_case(LIVE, sized(1_200, 8_000), 2)
 
 
 async def test_a_second_worker_joins_and_the_first_leaves_while_events_come(

@@ -26,6 +26,7 @@ from streamer.worker.partition_task import PartitionTask, Phase
 from streamer.worker.schemas import SchemaFinder
 from tests.core.test_record_batches import stored
 from tests.support.encoded import AVRO, SOURCE, as_avro, as_json, events, wire
+from tests.support.lanes import sized
 from tests.support.registries import PlainRegistry, register
 from tests.support.workers import until
 
@@ -152,7 +153,7 @@ async def counted(task: PartitionTask, finder: SchemaFinder, found: asyncio.Even
 async def test_ids_that_nobody_knows_are_refused_together(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    strange, first = 3000, 1
+    strange, first = sized(1500, 3000), 1
     with PlainRegistry() as registry:
         assert register(registry.url, "web", json.dumps(AVRO), "AVRO") == first
         task = avro_of(registry, "0s")

@@ -13,7 +13,7 @@ import pytest
 from streamer.query.scorecard import scorecard
 from streamer.server.web.scorecards import report
 from tests.server.web.documents import ODD
-from tests.server.web.test_pictures import PROBLEMS
+from tests.server.web.test_pictures import LOOKS, PROBLEMS
 from tests.support.assigned import readout_of
 from tests.support.browser import Browser
 from tests.support.commands import called
@@ -122,12 +122,11 @@ def test_every_state_is_a_correct_picture(page: Browser, tmp_path: Path, state: 
     file.write_text(report(scorecard(made), "2026-11-26"), encoding="utf-8")
     opened(page, file)
     page.run("document.querySelectorAll('details').forEach((d) => (d.open = true))")
-    for width in (390, 1440, 2560):
+    for width, scheme in LOOKS:
         page.resize(width)
-        for scheme in ("light", "dark"):
-            page.prefer(color_scheme=scheme)
-            assert page.run(PROBLEMS) == [], (width, scheme)
-            assert page.lacks() == [], (width, scheme)
+        page.prefer(color_scheme=scheme)
+        assert page.run(PROBLEMS) == [], (width, scheme)
+        assert page.lacks() == [], (width, scheme)
 
 
 def test_what_is_missing_is_said(

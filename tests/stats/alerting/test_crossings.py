@@ -12,6 +12,7 @@ import pytest
 
 from benchmarks.studies.alert_crossings import World
 from streamer.stats.alerting.crossings import BETTER, HALF, LEAST, Cell, Crossed, search
+from tests.support.lanes import long
 
 BROKEN: Cell = ((0, 0), (1, 0))
 
@@ -63,6 +64,7 @@ def test_the_cell_that_tells_most_is_measured_first() -> None:
     assert [each.cell for each in found.found][:1] == [best]
 
 
+@long
 def test_a_rise_is_found_as_a_fall_is() -> None:
     world = World("", broken=((1, 2),), left=1.6)
     (found,) = search(world.events(1)).found
@@ -71,6 +73,7 @@ def test_a_rise_is_found_as_a_fall_is() -> None:
     assert found.rate_now / found.rate_then == pytest.approx(1.6, rel=0.15)
 
 
+@long
 def test_what_was_lost_is_in_its_interval() -> None:
     world, inside = World("", 10_000, broken=BROKEN), 0
     for seed in range(12):

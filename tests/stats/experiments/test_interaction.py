@@ -18,6 +18,7 @@ from streamer.stats.experiments.plan import Plan
 from streamer.stats.experiments.sums import ArmSums
 from streamer.stats.experiments.verdict import Scale
 from tests.stats.experiments.arms import HALVES, THREE, clicks
+from tests.support.lanes import long
 
 Ints = NDArray[np.int64]
 Cells = dict[str, dict[str, ArmSums]]
@@ -146,6 +147,7 @@ def test_a_pair_does_not_depend_on_the_other_pairs_but_by_its_level() -> None:
 # Level and power ----------------------------------------------------------------------------------
 
 
+@long
 def test_level_and_power() -> None:
     """Both experiments have an effect; without an interaction 5 % are called different."""
     runs = 300

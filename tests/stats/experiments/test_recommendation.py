@@ -208,7 +208,7 @@ def test_what_must_not_be_shipped_rarely_ever_is(
     by: dict[str, tuple[float, float]], a_day: int
 ) -> None:
     """Neither without a difference, nor where the guardrail loses the whole margin."""
-    runs = sized(60, 600)
+    runs = sized(20, 600)
     assert ever(1, by, runs, a_day)[Action.SHIP] <= at_most(0.05, runs)
 
 

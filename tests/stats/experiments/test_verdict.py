@@ -14,6 +14,7 @@ from streamer.stats.experiments.readout import compare
 from streamer.stats.experiments.sums import ArmSums
 from streamer.stats.experiments.verdict import Outcome, Scale
 from tests.stats.experiments.arms import GUARD, HALVES, LOWER, LOWER_GUARD, THREE, ab, clicks
+from tests.support.lanes import long
 
 _END = r"(\d+(?:\.\d+)?(?:e[-+]\d+)?)(%?) (lower|higher)"
 ENDS = re.compile(f"from {_END} to {_END} than")
@@ -144,6 +145,7 @@ def test_few_users_who_count_have_no_interval_at_any_time() -> None:
     assert enough.guardrail is not None
 
 
+@long
 def test_what_is_shown_covers_where_few_buy() -> None:
     """2 % buy, for amounts of a long tail, and the treatment takes a fifth of them: looks at 100
     to 10,000 users in each arm. Without a least number of buyers 13 of these 150 runs miss

@@ -30,7 +30,7 @@ from tests.support.cases import (
     random_case,
 )
 from tests.support.fixtures import MakeTopics
-from tests.support.lanes import long
+from tests.support.lanes import long, sized
 from tests.support.workers import (
     SETTLE_SECONDS,
     Bench,
@@ -45,7 +45,7 @@ from tests.support.workers import (
 
 @pytest.fixture(scope="module")
 def case() -> Case:
-    return random_case(LIVE, 3000, 11)
+    return random_case(LIVE, sized(1000, 3000), 11)
 
 
 @pytest.fixture

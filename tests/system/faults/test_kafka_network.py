@@ -181,6 +181,7 @@ async def test_what_is_rekeyed_is_fetched_again_where_a_connection_damages_it(
     assert "cannot be read" not in worker.said()
 
 
+@long
 async def test_connections_that_hang_are_reported_and_replaced(
     behind: Behind, redis_url: str, redis_prefix: str, tmp_path: Path
 ) -> None:

@@ -45,7 +45,7 @@ AOF = {"appendfsync": "always", "repl-diskless-sync-delay": "0"}
 
 @pytest.fixture(scope="module")
 def case() -> Case:
-    return random_case(LIVE, 12_000, 4)
+    return random_case(LIVE, sized(2_500, 12_000), 4)
 
 
 @dataclass
@@ -114,6 +114,7 @@ async def scene(
             await check_dead_letters(kafka, names, case)
 
 
+@long
 @pytest.mark.timeout(LIMIT_SECONDS)
 async def test_swallowed_replies_delays_and_cuts(
     kafka: str, topics: MakeTopics, make_redis: MakeRedis, tmp_path: Path, case: Case
