@@ -35,8 +35,9 @@ def test_an_order_counts_in_the_segment_of_its_first_line_and_lines_in_their_own
 
 def test_an_order_joins_nothing_only_once() -> None:
     log = Log().shown(0).bought(2 * M, items=LINES)
-    later = {"user_id": "w"}
-    result = log.shown(3 * H, **later).click(3 * H, **later).bought(3 * H, **later).run()
+    for add in (log.shown, log.click, log.bought):
+        add(3 * H, user_id="w")
+    result = log.run()
     assert value(result, "unattributed_total", topic="conversions") == 1
 
 

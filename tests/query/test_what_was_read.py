@@ -337,7 +337,8 @@ def test_users_on_several_devices_need_a_unit_of_experiments() -> None:
         if event["who"]["id"] in ("u1", "u2", "u3"):
             event["device"] += str(event["at"] // 1000 % 2)
 
-    experiment = {"name": "e", "control": "A", "split": {"A": 1, "B": 1}, "dimension": "variant"}
+    experiment: Object = {"name": "e", "control": "A", "dimension": "variant"}
+    experiment["split"] = {"A": 1, "B": 1}
     experiment["start"] = datetime.fromtimestamp(MS / 1000, UTC).date()
     of = source(fields={"join_id": "device"})
     assert findings(devices(), of, experiments=[experiment]) == []

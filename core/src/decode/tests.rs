@@ -398,7 +398,7 @@ fn events(decoder: &mut Decoder, record: &str) -> Vec<String> {
                     let of = |i: &Item| format!("{}@{}", name(i.item), i.position);
                     items.iter().map(of).collect()
                 }
-                Body::Click { lines, .. } | Body::Conversion { lines } => {
+                Body::Click { lines, .. } | Body::Conversion { lines, .. } => {
                     lines.iter().map(|x| name(x.item)).collect()
                 }
                 Body::Session { .. } | Body::Exposure { .. } => Vec::new(),
