@@ -248,7 +248,8 @@ def test_clicks_and_orders_may_have_lines() -> None:
         bought(user_id="u", items=[{"item_id": "a", "value": 1.5}, {"item_id": "b", "value": 2}]),
         bought(user_id="u", items=["b", "b"], value=10),  # counts with the first line
     )
-    assert (read("window_clicks"), read("window_conversions")) == (2, 4)
+    assert (read("window_clicks"), read("window_conversions")) == (2, 2)
+    assert read("window_conversion_lines") == 4
     assert read("window_conversion_value") == 13.5
     assert read("ctr_attributed_ratio") == pytest.approx(2 / 3)
     assert read("cvr_attributed_ratio") == 1

@@ -109,5 +109,5 @@ def test_events_of_nobody_in_one_record_count_as_they_do_when_rekeyed() -> None:
         "web", ("web", 0), *columns(), [record], [], 0, 2**62
     )
     events = [json.loads(value) for *_, some in written for _, _, value in some]
-    assert {event["join_id"] for event in events} == {"web/0/0"}
+    assert {event["join_id"] for event in events} == {"record:web/0/0"}
     assert not any("request_id" in event for event in events)

@@ -78,7 +78,7 @@ def test_units_are_fields_whose_values_are_kept() -> None:
 @pytest.mark.parametrize(
     ("document", "why"),
     [
-        (by_store(unit="user_id"), "'user_id' is a field of events with a meaning of its own"),
+        (by_store(unit="item_id"), "'item_id' is a field of events with a meaning of its own"),
         (by_store(unit="a b"), "'a b'"),
         (by_store(layer="search"), "layers and holdouts are of users; remove it"),
         (by_store(holdout=True), "layers and holdouts are of users; remove it"),

@@ -82,12 +82,12 @@ impl AvroSchema {
     /// decimals as the texts of the numbers that they are. Each value of it writes a byte at least,
     /// so the bound of `to` bounds the work, too.
     pub fn write(&self, payload: &[u8], to: &mut impl Write) -> Result<(), ()> {
-        let mut reader = Reader {
+        let mut transcoder = Transcoder {
             types: &self.types,
             rest: payload,
             to,
         };
-        reader.value(self.root, MAX_DEPTH).ok_or(())
+        transcoder.value(self.root, MAX_DEPTH).ok_or(())
     }
 }
 
@@ -97,13 +97,13 @@ const MAX_DEPTH: usize = 64;
 const MAX_SCALE: u32 = 38;
 
 /// Reads the bytes of a value and writes its JSON. None ends it: they do not fit, or it is too long.
-struct Reader<'a, W> {
+struct Transcoder<'a, W> {
     types: &'a [Type],
     rest: &'a [u8],
     to: &'a mut W,
 }
 
-impl<'a, W: Write> Reader<'a, W> {
+impl<'a, W: Write> Transcoder<'a, W> {
     fn value(&mut self, index: usize, depth: usize) -> Option<()> {
         let (types, depth) = (self.types, depth.checked_sub(1)?);
         match &types[index] {
@@ -167,15 +167,15 @@ impl<'a, W: Write> Reader<'a, W> {
             }
             Type::Array(items) => {
                 self.raw(b"[")?;
-                self.blocks(|reader| reader.value(*items, depth))?;
+                self.blocks(|transcoder| transcoder.value(*items, depth))?;
                 self.raw(b"]")
             }
             Type::Map(values) => {
                 self.raw(b"{")?;
-                self.blocks(|reader| {
-                    reader.text()?;
-                    reader.raw(b":")?;
-                    reader.value(*values, depth)
+                self.blocks(|transcoder| {
+                    transcoder.text()?;
+                    transcoder.raw(b":")?;
+                    transcoder.value(*values, depth)
                 })?;
                 self.raw(b"}")
             }

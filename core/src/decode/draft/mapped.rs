@@ -369,13 +369,16 @@ impl Draft {
             match wanted.field {
                 Field::Value => {}
                 Field::Position => {
-                    let of_item = self.items.get(i).map(|item| item.position);
-                    let position = of_item.or(self.lines.get(i).map(|line| line.position));
-                    to.push_key(&wanted.key);
-                    let _ = write!(to.json, "{}", position.unwrap_or_default());
+                    if let Some(item) = self.items.get(i) {
+                        to.push_key(&wanted.key);
+                        let _ = write!(to.json, "{}", item.position);
+                    }
                 }
                 _ => to.copy(wanted, place, reading),
             }
+        }
+        if let Some(line) = self.lines.get(i).filter(|line| line.position > 0) {
+            let _ = write!(to.json, ",\"position\":{}", line.position);
         }
         if let Some(value) = self.values.get(i).copied().flatten() {
             let _ = write!(to.json, ",\"value\":{value:?}");
