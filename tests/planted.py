@@ -348,8 +348,8 @@ BUGS = (
     ),
     Bug(
         "kafka/patterns.py",
-        "if count in (None, n))",
-        "if True)",
+        "if count not in (None, n):",
+        "if False:",
         "tests/system/faults/test_unread_topics.py",
     ),
     Bug(
