@@ -26,7 +26,7 @@ GET_RUST := install Rust $(RUST) or newer (https://rustup.rs; or the packages ca
 demo: .venv/.demo
 	@$(BIN)/streamer demo $(ARGS)
 
-# The short lane: every kind of test once, in six to seven minutes on two cores.
+# The short lane: every kind of test once.
 test: .venv/.test .venv/.components
 	@status=0; \
 	if [ -n "$(WHEEL)" ]; then \
