@@ -80,6 +80,13 @@ pub enum Kind {
     ConversionLine,
 }
 
+impl Kind {
+    /// Whether it is of an order: the order itself, or a further line.
+    pub fn is_conversion(self) -> bool {
+        matches!(self, Self::Conversion | Self::ConversionLine)
+    }
+}
+
 /// One shown item (repeats within a slate, too).
 #[derive(Clone, Copy, Debug)]
 pub struct ImpressionChange {

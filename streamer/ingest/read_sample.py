@@ -192,9 +192,9 @@ class ReadSample:
             self._give(kind, decoded)
 
     def _is_duplicate(self, kind: KindRead, event: Mapping[str, Any]) -> bool:
-        if not event["event_id"]:
+        if not event["dedup_id"]:
             return False
-        key = (kind.kind, event["event_id"])
+        key = (kind.kind, event["dedup_id"])
         about = event.get("items", event.get("lines", ()))
         mark = hash((event["event_ms"], event["user"], tuple(each[0] for each in about)))
         if key not in self._ids:

@@ -24,6 +24,7 @@ from tests.oracle import custom
 from tests.oracle.broken_lines import broken_line
 from tests.oracle.decoding import decode
 from tests.oracle.fuzzed import FIELDS, ODD, Fuzzer
+from tests.oracle.hashing import mix
 from tests.oracle.off_policy import weigh
 from tests.oracle.parsing import BrokenError
 from tests.oracle.reasons import is_right
@@ -82,6 +83,7 @@ class Pair:
             "user": self.core.hash(event.user_id or ""),
             "user_id": event.user_id or "",
             "event_id": self.core.hash(event.event_id or ""),
+            "dedup_id": self.dedup_id(kind, event),
             "request": self.core.hash(event.request_id or ""),
             "join": self.core.hash(event.join_id or ""),
             "key": event.join_id or event.user_id or "",
@@ -92,6 +94,12 @@ class Pair:
             "custom": [values for line in lines for values in self.custom(line)],
             **self._body(kind, lines),
         }
+
+    def dedup_id(self, kind: str, event: Event) -> int:
+        """The id of the event; of an order that is no list with the item."""
+        order = self.core.hash(event.event_id or "")
+        is_row = kind == "conversions" and not event.is_list
+        return mix(order, self.core.hash(event.item_id or "")) if order and is_row else order
 
     def _body(self, kind: str, lines: list[Event]) -> dict[str, Any]:
         event = lines[0]

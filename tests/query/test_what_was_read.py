@@ -351,3 +351,19 @@ def test_users_on_several_devices_need_a_unit_of_experiments() -> None:
     of_users = {**experiment, "unit": "user_id", "arm": "arm"}
     del of_users["dimension"]
     assert findings(devices(on_two), of, experiments=[of_users]) == []
+
+
+def test_rows_of_one_order_are_no_copies_and_a_row_sent_again_is_one() -> None:
+    events = [event for event in world() if event["what"] != "bought"]
+    orders = [event for event in world() if event["what"] == "bought"]
+    for order in orders:
+        events += [order, {**order, "rec": "another"}, {**order, "rec": "a third"}]
+    was_read = read(events, source())
+    assert list(was_read.implausible) == []
+    (conversions,) = (kind for kind in was_read.kinds if kind.kind == "conversions")
+    (topic,) = was_read.topics
+    copies = len(orders) - len({order["id"] for order in orders})
+    assert copies > 0
+    assert (conversions.duplicates, conversions.changed) == (3 * copies, 0)
+    clicks, shown = was_read.kinds[1], was_read.kinds[0]
+    assert topic.duplicates == sum(kind.duplicates for kind in (shown, clicks, conversions))

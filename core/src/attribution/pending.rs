@@ -44,7 +44,7 @@ pub struct Feedback {
 
 impl Feedback {
     pub fn is_conversion(&self) -> bool {
-        matches!(self.kind, Kind::Conversion | Kind::ConversionLine)
+        self.kind.is_conversion()
     }
 
     pub fn has_request(&self) -> bool {

@@ -270,7 +270,7 @@ impl Sum {
     }
 
     fn of_feedback(&self, given: &FeedbackChange) -> i64 {
-        let is_line = matches!(given.kind, Kind::Conversion | Kind::ConversionLine);
+        let is_line = given.kind.is_conversion();
         let counts = match self {
             Self::Outcomes => given.kind != Kind::ConversionLine,
             Self::Clicks => given.kind == Kind::Configured(0),

@@ -3,7 +3,7 @@
 use super::arms::ArmTexts;
 use crate::changes::{EventKind, Kind};
 use crate::custom::Values;
-use crate::hash::NONE;
+use crate::hash::{NONE, mix};
 use crate::json::Text;
 use crate::weights::WeighedItem;
 
@@ -143,6 +143,18 @@ impl Event<'_> {
         match self.join {
             NONE => self.user == NONE,
             _ => self.user == NONE && self.join_id.starts_with(OF_RECORD),
+        }
+    }
+
+    /// What copies of it have: its id, of a conversion that of its order and, where it has no list of
+    /// lines, its item, by which rows of one order differ; `hash::NONE` without an id.
+    pub fn dedup_id(&self) -> u64 {
+        match (&self.body, self.event_id) {
+            (_, NONE) => NONE,
+            (Body::Conversion { lines, is_list }, id) if !is_list => {
+                lines.first().map_or(id, |line| mix(id, line.item))
+            }
+            (_, id) => id,
         }
     }
 

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use crate::changes::{EventKind, NEVER};
-use crate::decode::{Body, Event, Reason};
+use crate::decode::{Event, Reason};
 use crate::hash::{NONE, mix};
 use crate::partition::event_ids::EventIds;
 use crate::spec::{LogSpec, Time};
@@ -103,19 +103,11 @@ impl TopicLog {
         self.arrival_ms
     }
 
-    /// The id of an event: one of another kind may have the same. That of a conversion is its order
-    /// and, where it has no list of lines, its item: rows of one order differ by it.
+    /// The id of an event: one of another kind may have the same.
     pub fn id_of(&self, event: &Event) -> u64 {
-        let id = match (&event.body, event.event_id) {
-            (_, NONE) => return NONE,
-            (Body::Conversion { lines, is_list }, id) if !is_list => {
-                lines.first().map_or(id, |line| mix(id, line.item))
-            }
+        match (self.is_mixed, event.dedup_id()) {
+            (true, id) if id != NONE => mix(id, 1 + event.kind() as u64),
             (_, id) => id,
-        };
-        match self.is_mixed {
-            true => mix(id, 1 + event.kind() as u64),
-            false => id,
         }
     }
 

@@ -245,10 +245,12 @@ fn take_visit(
         is_end: action == Action::End,
     };
     // Without an id a visit is the person's: the gap parts one from the next.
-    let key = match event.is_anonymous() {
-        true => mix(NONE, session),
-        false => mix(who.person, session),
+    let of = if event.is_anonymous() {
+        NONE
+    } else {
+        who.person
     };
+    let key = mix(of, session);
     sessions.take(key, event.event_ms, visit, |change| {
         counting.session(change)
     });

@@ -7,9 +7,7 @@ use crate::attribution::impressions::Impression;
 use crate::attribution::pair_log::OfPair;
 use crate::attribution::pending::Feedback;
 use crate::attribution::retained::Retained;
-use crate::changes::EventKind;
-use crate::changes::NEVER;
-use crate::changes::{Combination, Kind};
+use crate::changes::{Combination, EventKind, NEVER};
 use crate::columns::{Columns, LoadError, StoredRow};
 use crate::counting::intervals::{Intervals, Row, Summary};
 use crate::counting::sessions::Visit;
@@ -258,13 +256,7 @@ impl Partition {
         let values_at = values_reader(&versions.columns, &self.attribution.values.metrics)?;
         let found = newest.map(|at| (row_at(at), values_at(at), versions.epochs[at]));
         let mut rows: Vec<_> = found.collect();
-        rows.sort_by_key(|(row, ..)| {
-            let kind = kind_of(row.kind);
-            (
-                matches!(kind, Kind::Conversion | Kind::ConversionLine),
-                row.id,
-            )
-        });
+        rows.sort_by_key(|(row, ..)| (kind_of(row.kind).is_conversion(), row.id));
         for (stored, values, epoch) in rows {
             let own_combination = stored.combination as Combination;
             let own_position = u32::from(stored.position as u16);

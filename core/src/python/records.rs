@@ -250,6 +250,7 @@ fn as_dict<'py>(py: Python<'py>, event: &Event) -> PyResult<Bound<'py, PyDict>> 
     found.set_item("user", event.user)?;
     found.set_item("user_id", event.user_id)?;
     found.set_item("event_id", event.event_id)?;
+    found.set_item("dedup_id", event.dedup_id())?;
     found.set_item("request", event.request)?;
     let custom = event.custom.iter().map(|x| x.iter().collect::<Vec<_>>());
     found.set_item("custom", custom.collect::<Vec<_>>())?;
