@@ -27,7 +27,7 @@ from .dimensions import Kept
 from .experiment_metrics import ONE, SHARES, parts_of, ratio_of, without_percentile
 from .joining import Joins, join
 from .percentiles import two_digits
-from .shape import Event, Record
+from .shape import Event, Record, is_person
 from .units import Units
 from .user_days import Fact, User, facts_of, user_of
 
@@ -191,7 +191,7 @@ def did_by_user(
     for fact in facts:
         values = kept.shown(fact.dims)
         value = "" if at is None else values[at]
-        if fact.user[1].startswith(("user ", "join ")):  # others are nobody's
+        if is_person(fact.user[1]):
             did = Did(fact.event_ms, value, fact.component, fact.amount, values)
             found[fact.user].append(did)
     return dict(found)

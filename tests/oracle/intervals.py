@@ -15,6 +15,7 @@ from streamer.settings.model import Settings
 from . import custom, items, off_policy, scores
 from .alert_series import group_of
 from .dimensions import Dims, Kept, Segment
+from .shape import is_person
 from .sink import Sink
 from .span import Span
 from .user_days import Fact
@@ -151,7 +152,7 @@ class Intervals:
                         self.put_policies(out, segment, cell, maturity)
                     if horizon_ms == horizons.conversion_ms:
                         self.put(out, CVR, segment, cell, maturity=maturity)
-        of_users = [fact for fact in facts if fact.user[1].startswith("user ")]
+        of_users = [fact for fact in facts if is_person(fact.user[1])]
         cells_of_users = self.cells(of_users, lambda event_ms: True)
         for segment, tally in tallied.items():
             self.read_users(out, segment, tally, cells_of_users.get(segment, Cell()))

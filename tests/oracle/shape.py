@@ -145,6 +145,11 @@ class Event:
         return f"record {self.offset}" if self.is_shared and is_nobodys else self.who
 
 
+def is_person(who: str) -> bool:
+    """Whether what an event counts under is a person; if not, it is nobody's."""
+    return who.startswith(("user ", "join "))
+
+
 @dataclass(eq=False)
 class Row:
     """One shown item of one accepted impression, and what joined it."""

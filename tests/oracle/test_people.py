@@ -80,6 +80,20 @@ def test_an_id_of_joins_is_what_a_user_would_be(seed: int, name: str) -> None:
     assert differences(without_groups(by_join), without_groups(by_user)) == []
 
 
+def test_intervals_are_those_of_people_too() -> None:
+    """Of so many that every group of users has some."""
+    settings = SETTINGS["few values"]
+    dice = Random(1)
+
+    def change(payload: Any) -> None:
+        payload["join_id"] = f"{payload.pop('user_id')} {dice.randrange(9)}"
+
+    lines = rewritten(random_log(500, settings, sized(1500, 3000)), settings, change)
+    shown = readings_of(lines, settings)
+    names = ("clicks_per_user_lower", "custom_per_user_upper")
+    assert {f"streamer_{name}" for name in names} <= {name for name, _ in shown}
+
+
 @pytest.mark.parametrize("seed", range(sized(1, 4)))
 def test_people_do_not_depend_on_the_number_of_partitions(seed: int) -> None:
     settings = SETTINGS["no dimensions, short times"]
