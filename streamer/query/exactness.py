@@ -22,13 +22,15 @@ JOINS = "joins"
 @dataclass(frozen=True)
 class ExactnessInputs:
     """What decides how exact the readings are. ``keyed``: log → whether its topic is keyed by user;
-    ``item_samples``: window → the share of items that is counted; ``is_unread``: whether records
-    that should count are not read."""
+    ``item_samples``: window → the share of items that is counted; ``has_mixed_users``: whether the
+    users of some segments are not known; ``is_unread``: whether records that should count are not
+    read."""
 
     settings: Settings
     headers: Sequence[Header]
     keyed: Mapping[str, bool] = field(default_factory=dict)
     item_samples: Mapping[str, float] = field(default_factory=dict)
+    has_mixed_users: bool = False
     is_unread: bool = False
 
 
@@ -134,6 +136,12 @@ _CAUSES = (
         "they are computed from a sample of the users (streamer_user_sample_ratio): "
         "limits.user_items was reached",
         lambda inputs: any(h.sample_bits for h in inputs.headers),
+    ),
+    _Cause(
+        *("users", "kept_values"),
+        "some of dimension value `other` are absent, as partitions keep different values of a "
+        "dimension: raise its max_values, or name its values",
+        lambda inputs: inputs.has_mixed_users,
     ),
     _Cause(
         *("items", "item_sample"),

@@ -180,7 +180,8 @@ def readout(
         if (items := window.items(None)) is not None
     }
     headers = [view.header for view in views]
-    wrong = inexact(ExactnessInputs(settings, headers, keyed, samples, is_unread))
+    is_mixed = catalogue.has_users and any(w.has_mixed_users for w in windows.whole.values())
+    wrong = inexact(ExactnessInputs(settings, headers, keyed, samples, is_mixed, is_unread))
     known = CounterInputs(settings, headers, stream_ms, experiments, alerts, samples, wrong)
     sampled = (b for family in SAMPLED for b in sampled_blocks(settings, family, known))
     blocks = [*sampled, *_shown(settings, catalogue, windows)]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 
-from streamer.encoding.arrays import I64
+from streamer.encoding.arrays import I64, Bools
 from streamer.encoding.segments import ALL
 from streamer.metrics.catalogue import Catalogue
 from streamer.query.sum_rows import SumRows
@@ -59,6 +60,25 @@ class SegmentIndex:
         codes = [rollup.codes for rollup in catalogue.rollups]
         self.rows = SumRows.of_kinds(codes, self._rollups, catalogue.layout.size)
         """Where sums of statistics stand by segment."""
+
+    @cached_property
+    def is_mixed(self) -> Bools:
+        """By segment: whether it has ``other`` of a dimension of which a partition keeps a value
+        that readers count under that, so that it tells its users apart within it."""
+        folded = [
+            any(text not in shown for kept in self._kept for text, _ in kept[i])
+            for i, shown in enumerate(self.shown)
+        ]
+        found = np.zeros(len(self.segments), bool)
+        if any(folded):
+            found[:] = [
+                any(
+                    is_folded and text == OTHER
+                    for is_folded, text in zip(folded, segment, strict=True)
+                )
+                for segment in self.segments
+            ]
+        return found
 
     @property
     def is_sparse(self) -> bool:

@@ -133,12 +133,22 @@ class Window:
         return self._oldest * self._ring.pane_ms if self._ring else 0
 
     @cached_property
-    def users(self) -> I64:
-        """Sums over users: (statistics, segments)."""
+    def _all_users(self) -> I64:
+        """Sums over users: (statistics, segments), of values that readers fold together, too."""
         stats = users_stats(len(self.settings.user_feedback_kinds))
         if self._ring is None:
             return np.zeros((stats, len(self.numbering.segments)), np.int64)
         return sum_users(self._views, self.numbering, stats, self._number, self._oldest)
+
+    @cached_property
+    def users(self) -> I64:
+        """Sums over users: (statistics, segments); 0 where nobody knows who is the same."""
+        return np.where(self.numbering.is_mixed, 0, self._all_users)
+
+    @property
+    def has_mixed_users(self) -> bool:
+        """Whether users of some segments are not known, as partitions keep other values."""
+        return bool(self._all_users[:, self.numbering.is_mixed].any())
 
     @cached_property
     def user_sample_ratio(self) -> float:

@@ -80,6 +80,15 @@ class Kept:
             for name, value in group
         )
 
+    @property
+    def folded_dimensions(self) -> set[str]:
+        """Those of which a partition keeps a value that the union of all does not."""
+        return {
+            self.settings.dimension_names[i]
+            for (i, _), values in self.by_partition.items()
+            if i < len(self.settings.dimension_names) and not values <= self.overall[i]
+        }
+
     def capped(self, event: Event, i: int) -> bool:
         """The event carries a value of dimension i that its partition does not keep."""
         value = event.dims[i]

@@ -29,7 +29,11 @@ class Engagement:
     def read(self, out: Sink, span: Span, clicks: dict[Segment, int]) -> dict[Segment, Tally]:
         """The series of one window, and its users; ``clicks``: how many its users have, by
         segment."""
-        tallied = tallies(self.touches, span, self.kept, self.settings)
+        found = tallies(self.touches, span, self.kept, self.settings)
+        tallied = {segment: tally for segment, tally in found.items() if tally is not None}
+        if len(tallied) < len(found):
+            labels = frozenset({"metrics": "users", "cause": "kept_values"}.items())
+            out.readings["streamer_inexact", labels] = 1
         read_users(out, span, tallied, clicks, self.settings)
         read_sessions(out, span, self.sessions, self.kept)
         read_dwells(out, span, self.dwells, self.kept)

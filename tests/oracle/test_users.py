@@ -264,12 +264,13 @@ def bounded(mine: int, theirs: int) -> OracleResult:
     return log.run(settings)
 
 
-def test_values_that_only_readers_fold_count_each() -> None:
+def test_nobody_knows_the_users_of_values_that_only_readers_fold() -> None:
     # Hashes ascend from X over B to A: readers keep X, u's partition keeps B.
     apart = bounded(0, 1)
     assert people(apart, variant="X") == [1, None, 0.0, 0.0]
-    assert people(apart, variant="other") == [2, 1, 0.5, 0.5]
-    assert rates(apart, variant="other") == [0.5, 1.0]
+    assert people(apart, variant="other") == [None] * 4
+    assert rates(apart, variant="other") == [None, None]
+    assert value(apart, "inexact", metrics="users", cause="kept_values") == 1
     assert people(apart, variant="all") == [2, 1, 0.5, 0.5]
     together = bounded(0, 0)
     assert people(together, variant="X") == [1, None, 0.0, 0.0]

@@ -82,8 +82,9 @@ def touch(last: Last, item_id: str, event_ms: int) -> None:
 
 def tallies(
     found: dict[Key, Touched], span: Span, kept: Kept, settings: Settings
-) -> dict[Segment, Tally]:
-    """Add the users of a window up, in the segments that readers see."""
+) -> dict[Segment, Tally | None]:
+    """Add the users of a window up, in the segments that readers see. None where a partition tells
+    users apart by values that readers do not: nobody knows who is the same."""
     out: dict[Segment, Tally] = defaultdict(Tally)
     for (_, _, group), touched in found.items():
         shown = {item for item, last_ms in touched.shown.items() if span.reaches(last_ms)}
@@ -100,7 +101,11 @@ def tallies(
             tally.rates[kind] += rate
             if positive:
                 tally.rates_of[kind].append(rate)
-    return out
+    folded = kept.folded_dimensions
+    return {
+        segment: None if any(segment >= {(name, "other")} for name in folded) else tally
+        for segment, tally in out.items()
+    }
 
 
 def read_users(
