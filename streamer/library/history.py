@@ -13,9 +13,10 @@ from streamer.errors import UsageError
 from streamer.library.selection import MetricQuery, time_of
 from streamer.library.table import Cell, Table
 from streamer.metrics.catalogue import Catalogue, form_of
-from streamer.metrics.definition import Metric, Series, Sums
+from streamer.metrics.definition import Metric, Series, Values
 from streamer.metrics.ratios import NAMED, Ratio
 from streamer.metrics.rings import rings_of
+from streamer.metrics.sums import Summed
 from streamer.query.pane_history import (
     History,
     Line,
@@ -330,12 +331,11 @@ def by_length(settings: Settings) -> list[str]:
 def _parts(metric: Metric, of: Ratio) -> Metric:
     """A metric whose series are the numerator and the denominator, as integers."""
 
-    def series(w: Sums) -> Iterator[Series]:
-        for name, part in (("above", of.above), ("below", of.below)):
-            values = part.total(w)
+    def series(above: Values, below: Values) -> Iterator[Series]:
+        for name, values in (("above", above), ("below", below)):
             yield Series({"part": name}, values, np.ones(len(values), bool))
 
-    return replace(metric, series=series)
+    return replace(metric, series=series, reads=(Summed(of.above), Summed(of.below)))
 
 
 def _sums(history: History, by: str) -> dict[str, tuple[int, int]]:

@@ -18,11 +18,12 @@ Two requests show two items each; both times the upper one is clicked:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
-from streamer.metrics.definition import Declarations, Series, Sums, count, ratio
+from streamer.encoding.arrays import F64, I64
+from streamer.metrics.definition import Declarations, Series, count, ratio
+from streamer.metrics.reads import Overall, Statistic
 from streamer.settings import limits
 
 POSITIONS = limits.POSITION_CLASSES + 2
@@ -34,6 +35,8 @@ def by_position_of(name: str) -> str:
     return f"{name}_by_position"
 
 
+_CLICKS, _SHOWN = Statistic(by_position_of("clicks")), Statistic(by_position_of("impressions"))
+_OF_ALL = Overall(_CLICKS.name), Overall(_SHOWN.name)
 metric = Declarations()
 
 
@@ -49,10 +52,10 @@ def _positions() -> Iterator[tuple[int, str]]:
     empty="absent without impressions there",
     labels=("position",),
     support="window_position_impressions",
+    reads=(_CLICKS, _SHOWN),
 )
-def ctr_position(w: Sums) -> Iterator[Series]:
+def ctr_position(clicks: I64, shown: I64) -> Iterator[Series]:
     """Click-through rate by position (1 to 50, deeper ones together)."""
-    clicks, shown = w(by_position_of("clicks")), w(by_position_of("impressions"))
     for i, position in _positions():
         yield ratio(clicks[:, i], shown[:, i], position=position)
 
@@ -63,10 +66,10 @@ def ctr_position(w: Sums) -> Iterator[Series]:
     unit="events",
     empty="absent where it is 0",
     labels=("position",),
+    reads=(_SHOWN,),
 )
-def position_impressions(w: Sums) -> Iterator[Series]:
+def position_impressions(shown: I64) -> Iterator[Series]:
     """Support of ctr_position_ratio."""
-    shown = w(by_position_of("impressions"))
     for i, position in _positions():
         yield count(shown[:, i], position=position)
 
@@ -77,24 +80,19 @@ def position_impressions(w: Sums) -> Iterator[Series]:
     unit="events",
     empty="absent where it is 0",
     labels=("position",),
+    reads=(_CLICKS,),
 )
-def position_clicks(w: Sums) -> Iterator[Series]:
+def position_clicks(clicks: I64) -> Iterator[Series]:
     """Clicks by position: their own, or that of the impression they joined."""
-    clicks = w(by_position_of("clicks"))
     for i, position in _positions():
         yield count(clicks[:, i], position=position)
 
 
-def _expected_clicks(w: Sums) -> Any:
+def _expected_clicks(clicks: I64, shown: I64, here: I64) -> F64:
     """Clicks expected if every position had the click rate it has over all segments.
 
     Summed in the order of positions, so that the same integers give the same float.
     """
-    clicks, shown, here = (
-        w.overall(by_position_of("clicks")),
-        w.overall(by_position_of("impressions")),
-        w(by_position_of("impressions")),
-    )
     expected = np.zeros(len(here))
     for i in range(1, POSITIONS):
         if shown[i]:
@@ -107,10 +105,11 @@ def _expected_clicks(w: Sums) -> Any:
     formula="clicks / clicks expected from the overall CTR of each position",
     unit="ratio",
     empty="absent without expected clicks",
+    reads=(_CLICKS, *_OF_ALL, _SHOWN),
 )
-def coec(w: Sums) -> Iterator[Series]:
+def coec(clicks: I64, *of_expected: I64) -> Iterator[Series]:
     """Clicks over expected clicks: click rate with the effect of position taken out."""
-    yield ratio(w(by_position_of("clicks"))[:, 1:].sum(axis=1), _expected_clicks(w))
+    yield ratio(clicks[:, 1:].sum(axis=1), _expected_clicks(*of_expected))
 
 
 @metric(
@@ -118,10 +117,11 @@ def coec(w: Sums) -> Iterator[Series]:
     formula="sum over positions of impressions * overall CTR",
     unit="clicks",
     empty="absent where it is 0",
+    reads=(*_OF_ALL, _SHOWN),
 )
-def coec_expected(w: Sums) -> Iterator[Series]:
+def coec_expected(*of_expected: I64) -> Iterator[Series]:
     """Denominator of coec_ratio."""
-    expected = _expected_clicks(w)
+    expected = _expected_clicks(*of_expected)
     yield Series({}, expected, expected != 0)
 
 

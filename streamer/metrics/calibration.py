@@ -27,7 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamer.encoding.arrays import F64, I64
-from streamer.metrics.definition import Declarations, Family, Series, Sums, count, ratio
+from streamer.metrics.definition import Declarations, Family, Series, count, counted, ratio
 from streamer.metrics.ratios import declare_ratio, matured
 from streamer.metrics.score_ratios import CALIBRATION, HORIZON, POSITIVES, PROBABILITIES
 from streamer.metrics.score_sums import BINS, EDGES, stats
@@ -56,6 +56,7 @@ def _pairs(bins: I64) -> Pairs:
     return Pairs((weights * below).sum(axis=1), (weights * others).sum(axis=1), every)
 
 
+_OF_BINS = matured(HORIZON, BINS)
 _BOTH = "absent without scored impressions clicked and not clicked"
 
 
@@ -69,11 +70,11 @@ _BOTH = "absent without scored impressions clicked and not clicked"
     doc="Area under the ROC curve over all impressions together, from bins of scores: 3 % wide"
     " from 1/8 to 1000, and 12 % beyond. `auc_error_ratio` bounds how far it is from the exact one."
     " It has no interval.",
+    reads=_OF_BINS,
 )
-def auc(w: Sums) -> Iterator[Series]:
-    for labels, (bins,) in matured(w, HORIZON, BINS):
-        pairs = _pairs(bins)
-        yield ratio(pairs.won + pairs.tied / 2, pairs.all, **labels)
+def auc(bins: I64) -> Iterator[Series]:
+    pairs = _pairs(bins)
+    yield ratio(pairs.won + pairs.tied / 2, pairs.all)
 
 
 @metric(
@@ -82,14 +83,14 @@ def auc(w: Sums) -> Iterator[Series]:
     unit="ratio",
     empty=_BOTH,
     labels=_MATURITY,
+    reads=_OF_BINS,
 )
-def auc_error(w: Sums) -> Iterator[Series]:
+def auc_error(bins: I64) -> Iterator[Series]:
     """Bound of the error of `auc_ratio`. On simulated probabilities of 0.0001 to 0.5, logits, dot
     products, cosines, ratings and BM25 it was at most 0.05, and the error itself below 0.005. It is
     large where all scores lie within a few percent, as 1000 ± 10 do: then subtract the mean."""
-    for labels, (bins,) in matured(w, HORIZON, BINS):
-        pairs = _pairs(bins)
-        yield ratio(pairs.tied / 2, pairs.all, **labels)
+    pairs = _pairs(bins)
+    yield ratio(pairs.tied / 2, pairs.all)
 
 
 declare_ratio(metric, CALIBRATION)
@@ -101,19 +102,15 @@ declare_ratio(metric, CALIBRATION)
     unit="impressions",
     empty="absent where it is 0",
     labels=_MATURITY,
+    reads=_OF_BINS,
 )
-def scored(w: Sums) -> Iterator[Series]:
+def scored(bins: I64) -> Iterator[Series]:
     """Support of auc_ratio."""
-    for labels, (bins,) in matured(w, HORIZON, BINS):
-        yield count(bins[:, : len(EDGES) + 1].sum(axis=1), None, **labels)
+    yield count(bins[:, : len(EDGES) + 1].sum(axis=1))
 
 
 def _support(name: str, of: Sum, doc: str) -> None:
     """Declare a count."""
-
-    def series(w: Sums) -> Iterator[Series]:
-        for labels, (sums,) in matured(w, HORIZON, of.name):
-            yield count(sums, None, **labels)
 
     metric(
         name,
@@ -122,7 +119,8 @@ def _support(name: str, of: Sum, doc: str) -> None:
         empty="absent where it is 0",
         labels=_MATURITY,
         doc=doc,
-    )(series)
+        reads=matured(HORIZON, of.name),
+    )(counted)
 
 
 _support(

@@ -81,7 +81,10 @@ class Catalogue:
         self.day_before = DayBefore.of(settings, self.layout, (*kept, *score_drift.kept(settings)))
         """What is kept of the same windows a day before."""
         every = [metric for family in self.families for metric in family.metrics]
-        self.rollups = rollups_of(settings, self.layout, self.composites, every)
+        self.variants = {metric.name: metric.variants(self) for metric in every}
+        """What each metric reads."""
+        reads = [(metric, self.variants[metric.name]) for metric in every]
+        self.rollups = rollups_of(settings, self.layout, reads)
         """By which dimensions sums are kept, and which; the total is the first."""
         self.metrics = self._shown()
         self.item_counts = item_counts(settings)

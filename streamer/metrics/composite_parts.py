@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
-import numpy as np
-
-from streamer.encoding.arrays import F64, I64, Bools
+from streamer.encoding.arrays import Bools
 from streamer.errors import SettingsError
 from streamer.metrics.compared_metrics import BY_LABEL, DECLARED, SLATE_FAMILIES, ComparedMetrics
 from streamer.metrics.day_before import Kept
-from streamer.metrics.definition import Series, Values
-from streamer.metrics.intervals import sum_by_group
+from streamer.metrics.definition import Values
+from streamer.metrics.intervals import ByGroup
 from streamer.metrics.layout import Layout
 from streamer.metrics.ratios import Ratio
+from streamer.metrics.reads import Statistic
 from streamer.metrics.slate_metrics import Column, SlateFamily
-from streamer.metrics.sums import part_of
+from streamer.metrics.sums import Summed
 from streamer.settings.model import Settings
 from streamer.settings.own_metrics import Composite, CompositePart
 
-Read = Callable[[str], I64 | None]
-"""A statistic by segment: of a window or of the day before it; None where that is not there."""
+OfPart = Summed | Statistic
 _RATIOS = {each.name: each for each in DECLARED}
 
 
@@ -38,17 +36,22 @@ class PartMetric(Protocol):
         """After which time it is mature; None: it does not wait for feedback."""
         ...
 
-    def value(self, read: Read) -> tuple[Values, Bools] | None:
-        """Its value by segment, and where it has one; None where nothing is there."""
+    def reads(self, horizon_ms: int | None, is_day_before: bool) -> tuple[OfPart, ...]:
+        """What its value is made of."""
         ...
 
-    def by_group(self, read: Read, layout: Layout) -> tuple[F64, F64] | None:
-        """x and y by segment and group of users, of which it is Σx / Σy; None where they are not
-        counted."""
+    def value(self, *read: Any) -> tuple[Values, Bools]:
+        """Its value by segment, and where it has one."""
         ...
 
-    def kept(self, layout: Layout) -> Iterator[Kept]:
-        """The statistics that it reads."""
+    def by_group(self, horizon_ms: int | None, is_day_before: bool) -> tuple[OfPart, ...]:
+        """What reads x and y by segment and group of users, of which it is Σx / Σy; nothing where
+        they are not counted."""
+        ...
+
+    @property
+    def units(self) -> int:
+        """How many integers of x over those of y are 1."""
         ...
 
 
@@ -62,31 +65,25 @@ class OfEvents:
     def is_signed(self) -> bool:
         return self.ratio.above.is_signed
 
+    @property
+    def units(self) -> int:
+        return self.ratio.units
+
     def horizon_ms(self, settings: Settings) -> int | None:
         name = self.ratio.horizon
         return None if name is None else int(getattr(settings.attribution, name))
 
-    def value(self, read: Read) -> tuple[Values, Bools] | None:
-        above, below = self.ratio.above.read(read), self.ratio.below.read(read)
-        if above is None or below is None:
-            return None
-        found: Series = self.ratio.of(above, below)
+    def reads(self, horizon_ms: int | None, is_day_before: bool) -> tuple[OfPart, ...]:
+        parts = (self.ratio.above, self.ratio.below)
+        return tuple(Summed(part, horizon_ms, is_day_before) for part in parts)
+
+    def value(self, *read: Any) -> tuple[Values, Bools]:
+        found = self.ratio.of(*read)
         return found.values, found.present
 
-    def by_group(self, read: Read, layout: Layout) -> tuple[F64, F64] | None:
-        above, below = self.ratio.above, self.ratio.below
-        x, y = (
-            sum_by_group(of, lambda stat, within: part_of(read(stat), within), layout)
-            for of in (above, below)
-        )
-        return None if x is None or y is None else (x / self.ratio.units, y.astype(np.float64))
-
-    def kept(self, layout: Layout) -> Iterator[Kept]:
-        for name in (*self.ratio.above.names, *self.ratio.below.names):
-            yield name, 0, layout.width.get(name, 0)
-            if name in layout.by_group:
-                stat, groups = layout.by_group[name]
-                yield stat, groups.start, groups.stop
+    def by_group(self, horizon_ms: int | None, is_day_before: bool) -> tuple[OfPart, ...]:
+        parts = (self.ratio.above, self.ratio.below)
+        return tuple(ByGroup(part, horizon_ms, is_day_before) for part in parts)
 
 
 @dataclass(frozen=True)
@@ -98,26 +95,23 @@ class OfSlates:
     size: int
     """Place of the number of slates."""
     is_signed: bool = True
+    units: int = 1
 
     def horizon_ms(self, settings: Settings) -> int | None:
         has_maturity = self.column.metric.population.has_maturity
         return settings.feedback_horizon_ms if has_maturity else None
 
-    def value(self, read: Read) -> tuple[Values, Bools] | None:
-        sums, column = read(self.family.name), self.column
-        if sums is None:
-            return None
-        held = sums[:, column.at : column.at + column.moments.width]
-        mean: tuple[Values, Bools] = column.moments.mean(held, sums[:, self.size])
+    def reads(self, horizon_ms: int | None, is_day_before: bool) -> tuple[OfPart, ...]:
+        places = (self.column.at, self.column.moments.width), (self.size, 1)
+        return tuple(self.family.columns(*at, horizon_ms, is_day_before) for at in places)
+
+    def value(self, *read: Any) -> tuple[Values, Bools]:
+        held, size = read
+        mean: tuple[Values, Bools] = self.column.moments.mean(held, size[:, 0])
         return mean
 
-    def by_group(self, read: Read, layout: Layout) -> tuple[F64, F64] | None:
-        return None
-
-    def kept(self, layout: Layout) -> Iterator[Kept]:
-        first, width = self.column.at, self.column.moments.width
-        yield self.family.name, self.size, self.size + 1
-        yield self.family.name, first, first + width
+    def by_group(self, horizon_ms: int | None, is_day_before: bool) -> tuple[OfPart, ...]:
+        return ()
 
 
 @dataclass(frozen=True)
@@ -188,12 +182,13 @@ def kept(parts: Parts, settings: Settings, layout: Layout) -> Iterator[Kept]:
     """What composites read of the day before. SettingsError where the family of a part is off."""
     for i, composite in enumerate(settings.composites):
         for place, part in enumerate(parts[composite.name]):
-            found = list(part.metric.kept(layout))
-            if any(stat not in layout.width for stat, _, _ in found):
+            reads = [*part.metric.reads(None, True), *part.metric.by_group(None, True)]
+            statistics = [s for read in reads for s in read.parts(layout)]
+            if any(statistic.name not in layout.width for statistic in statistics):
                 name = composite.parts[place].metric
                 raise SettingsError(
                     f"at composites[{i}].parts[{place}]: metric = {name!r}: its family is not in "
                     f"metrics.families = {list(settings.metrics.families)}: add it"
                 )
-            if part.is_against_day_before:
-                yield from found
+            for each in statistics if part.is_against_day_before else ():
+                yield each.name, *each.within.indices(layout.width[each.name])[:2]

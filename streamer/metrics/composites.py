@@ -30,22 +30,25 @@ is in one term.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from streamer.encoding.arrays import F64, I64, Bools
-from streamer.metrics.composite_parts import Read, WeightedPart
+from streamer.metrics.composite_parts import OfPart, WeightedPart
 from streamer.metrics.definition import (
     Brief,
     Declarations,
+    Declared,
     Family,
     Series,
-    Sums,
-    remembered,
+    Variant,
 )
 from streamer.metrics.intervals import LEAST_GROUPS, student_t
-from streamer.metrics.sums import read
+from streamer.metrics.layout import Layout
+from streamer.metrics.reads import Given, Statistic, Sums
 from streamer.stats.random_groups import GROUPS
 
 MATURITIES = ("provisional", "mature")
@@ -55,26 +58,52 @@ _EMPTY = "absent where a part is, or its day before is 0 or not kept"
 metric = Declarations()
 
 
-def _readers(w: Sums, part: WeightedPart, maturity: str) -> tuple[Read, Read]:
-    """What reads the statistics of a part, now and a day before."""
-    horizon_ms = part.metric.horizon_ms(w.settings) if maturity == "mature" else None
-    return (lambda name: read(w, name, horizon_ms)), (lambda name: w.day_before(name, horizon_ms))
+def _both(
+    part: WeightedPart, reads: Callable[[bool], tuple[OfPart, ...]]
+) -> list[tuple[OfPart, ...]]:
+    """What is read now, and a day before where the part is against that."""
+    return [reads(is_then) for is_then in (False, True)[: 1 + part.is_against_day_before]]
 
 
-def _term(w: Sums, part: WeightedPart, maturity: str) -> tuple[F64, Bools] | None:
+@dataclass(frozen=True)
+class Term:
     """What a part adds, and where it has a value."""
-    of_now, of_past = _readers(w, part, maturity)
-    now = part.metric.value(of_now)
-    if now is None:
-        return None
-    values, present = now
-    if part.is_against_day_before:
-        past = part.metric.value(of_past)
-        if past is None:
+
+    part: WeightedPart
+    horizon_ms: int | None
+
+    def _reads(self) -> list[tuple[OfPart, ...]]:
+        return _both(self.part, lambda is_then: self.part.metric.reads(self.horizon_ms, is_then))
+
+    def parts(self, layout: Layout) -> Iterator[Statistic]:
+        return (p for reads in self._reads() for read in reads for p in read.parts(layout))
+
+    def of(self, sums: Sums) -> tuple[F64, Bools] | None:
+        found = [[read.of(sums) for read in reads] for reads in self._reads()]
+        if any(each is None for read in found for each in read):
             return None
-        present = present & past[1] & (past[0] != 0)
-        values = np.divide(values, past[0], out=np.zeros(len(values)), where=present)
-    return part.factor * values, present
+        (values, present), *past = (self.part.metric.value(*read) for read in found)
+        for base, is_known in past:
+            present = present & is_known & (base != 0)
+            values = np.divide(values, base, out=np.zeros(len(values)), where=present)
+        return self.part.factor * values, present
+
+
+def _by_composite(
+    of: Declared, read: type[Term] | type[Spread]
+) -> Iterator[tuple[Sequence[WeightedPart], Variant]]:
+    for name, parts in of.composites.items():
+        for maturity in MATURITIES:
+            is_mature = maturity == "mature"
+            reads = (
+                read(part, part.metric.horizon_ms(of.settings) if is_mature else None)
+                for part in parts
+            )
+            yield parts, Variant({"composite": name, "maturity": maturity}, tuple(reads))
+
+
+def _terms(of: Declared) -> Iterator[Variant]:
+    return (variant for _, variant in _by_composite(of, Term))
 
 
 @metric(
@@ -84,20 +113,14 @@ def _term(w: Sums, part: WeightedPart, maturity: str) -> tuple[F64, Bools] | Non
     empty=_EMPTY,
     labels=_LABELS,
     brief=Brief(),
+    reads=_terms,
 )
-def composite(w: Sums) -> Iterator[Series]:
+def composite(*terms: tuple[F64, Bools]) -> Iterator[Series]:
     """Weighted mean of other metrics, each as it is, divided by a target, or by the same window a
     day before. Parts that need no feedback are the same in both maturities."""
-    for name, parts in w.composites.items():
-        with w.apart():
-            for maturity in MATURITIES:
-                terms = [_term(w, part, maturity) for part in parts]
-                found = [term for term in terms if term is not None]
-                if len(found) == len(terms):
-                    values = np.sum([value for value, _ in found], axis=0)
-                    present: Bools = np.all([there for _, there in found], axis=0)
-                    labels = {"composite": name, "maturity": maturity}
-                    yield Series(labels, np.where(present, values, 0.0), present)
+    values = np.sum([value for value, _ in terms], axis=0)
+    present: Bools = np.all([there for _, there in terms], axis=0)
+    yield Series({}, np.where(present, values, 0.0), present)
 
 
 # Intervals ---------------------------------------------------------------------------------------
@@ -118,47 +141,50 @@ def _occupied(x: F64, y: F64) -> I64:
     return found
 
 
-Spread = tuple[F64, F64, Bools, I64]
+Moved = tuple[F64, F64, Bools, I64]
 """Of a part: what it adds, by how much each group moves that, where it is known, and in how many
 groups somebody is."""
 
 
-def _spread(w: Sums, part: WeightedPart, maturity: str) -> Spread | None:
-    """None where groups are not counted."""
-    of_now, of_past = _readers(w, part, maturity)
-    now = part.metric.by_group(of_now, w.layout)
-    if now is None:
-        return None
-    value, moved, present = _moved(*now)
-    occupied = _occupied(*now)
-    if part.is_against_day_before:
-        past = part.metric.by_group(of_past, w.layout)
-        if past is None:
+@dataclass(frozen=True)
+class Spread:
+    """How groups of users move a part; not there where groups are not counted."""
+
+    part: WeightedPart
+    horizon_ms: int | None
+
+    def _reads(self) -> list[tuple[OfPart, ...]]:
+        return _both(self.part, lambda is_then: self.part.metric.by_group(self.horizon_ms, is_then))
+
+    def parts(self, layout: Layout) -> Iterator[Statistic]:
+        return (p for reads in self._reads() for read in reads for p in read.parts(layout))
+
+    def of(self, sums: Sums) -> Moved | None:
+        found: list[list[Any]] = [[read.of(sums) for read in reads] for reads in self._reads()]
+        if any(not read or any(each is None for each in read) for read in found):
             return None
-        base, base_moved, is_known = _moved(*past)
-        present = present & is_known & (base != 0)
-        base = np.where(present, base, 1.0)
-        moved = (moved - (value / base)[:, None] * base_moved) / base[:, None]
-        value, occupied = value / base, np.minimum(occupied, _occupied(*past))
-    return part.factor * value, part.factor * moved, present, occupied
+        units = self.part.metric.units
+        sides: list[tuple[F64, F64]] = [(x / units, y.astype(np.float64)) for x, y in found]
+        now, then = sides[0], sides[1:]
+        value, moved, present = _moved(*now)
+        occupied = _occupied(*now)
+        for past in then:
+            base, base_moved, is_known = _moved(*past)
+            present = present & is_known & (base != 0)
+            base = np.where(present, base, 1.0)
+            moved = (moved - (value / base)[:, None] * base_moved) / base[:, None]
+            value, occupied = value / base, np.minimum(occupied, _occupied(*past))
+        return self.part.factor * value, self.part.factor * moved, present, occupied
 
 
-def _ends(w: Sums) -> Iterator[tuple[dict[str, str], F64, F64, Bools]]:
-    """Labels, and both ends of each interval."""
-    if "intervals" not in w.settings.metrics.families:
-        return
-    for name, parts in w.composites.items():
-        with w.apart():
-            for maturity in MATURITIES:
-                spreads = [_spread(w, part, maturity) for part in parts]
-                found = [spread for spread in spreads if spread is not None]
-                if len(found) == len(spreads):
-                    is_signed = any(part.factor < 0 or part.metric.is_signed for part in parts)
-                    labels = {"composite": name, "maturity": maturity}
-                    yield labels, *_ends_of(found, is_signed)
+def _spreads(of: Declared) -> Iterator[Variant]:
+    for parts, (labels, reads) in _by_composite(of, Spread):
+        if "intervals" in of.settings.metrics.families:
+            is_signed = any(part.factor < 0 or part.metric.is_signed for part in parts)
+            yield Variant(labels, (Given(is_signed), *reads))
 
 
-def _ends_of(spreads: list[Spread], is_signed: bool) -> tuple[F64, F64, Bools]:
+def _ends_of(spreads: Sequence[Moved], is_signed: bool) -> tuple[F64, F64, Bools]:
     """Of the parts of a composite, and where they are known."""
     value, moved = (np.sum([spread[i] for spread in spreads], axis=0) for i in (0, 1))
     present: Bools = np.all([spread[2] for spread in spreads], axis=0)
@@ -170,10 +196,9 @@ def _ends_of(spreads: list[Spread], is_signed: bool) -> tuple[F64, F64, Bools]:
 
 
 def _declare_end(name: str, place: int) -> None:
-    def series(w: Sums) -> Iterator[Series]:
-        for found in remembered(w, "composite", _ends):
-            labels, end, present = found[0], (found[1], found[2])[place], found[3]
-            yield Series(labels, np.where(present, end, 0.0), present)
+    def series(is_signed: bool, *spreads: Moved) -> Iterator[Series]:
+        *ends, present = _ends_of(spreads, is_signed)
+        yield Series({}, np.where(present, ends[place], 0.0), present)
 
     metric(
         f"composite_{name}",
@@ -184,6 +209,7 @@ def _declare_end(name: str, place: int) -> None:
         labels=_LABELS,
         brief=Brief(),
         doc=f"{name.title()} end of the 95 % interval of composite, clustered by user.",
+        reads=_spreads,
     )(series)
 
 

@@ -20,14 +20,17 @@ Two of four items of the catalogue are shown, both in the top 2:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from streamer.encoding.arrays import F64
-from streamer.metrics.definition import Declarations, Family, Series, Sums
+from streamer.metrics.definition import Declarations, Declared, Family, Series, Variant
 from streamer.metrics.item_counts import SHOWN, ItemTable, item_counts
+from streamer.metrics.layout import Layout
+from streamer.metrics.reads import AllItems, Given, OfItems, Read, Rows, Sums
 
 metric = Declarations()
 ALL = "all"
@@ -35,39 +38,45 @@ ALL = "all"
 _EMPTY = "absent without impressions"
 
 
-def each(
-    w: Sums, places: Sequence[int], value: Callable[[ItemTable], float | None], **labels: str
-) -> Series:
-    """A value of these counts of the items of each segment; absent where it is None."""
-    return at_rows(w, w.items(places), value, **labels)
+Tables = Mapping[int, ItemTable]
+"""Row → the items of its segment."""
 
 
-def at_rows(
-    w: Sums, tables: Any, value: Callable[[ItemTable], float | None], **labels: str
-) -> Series:
-    """The same of given tables."""
-    values: F64 = np.full(len(w.rows), np.nan)
+def each(rows: int, tables: Tables, value: Callable[[ItemTable], float | None]) -> Series:
+    """A value of the items of each segment; absent where it is None."""
+    values: F64 = np.full(rows, np.nan)
     for row, table in tables.items():
         found = value(table)
         if found is not None:
             values[row] = found
     present = ~np.isnan(values)
-    return Series(labels, np.where(present, values, 0.0), present)
+    return Series({}, np.where(present, values, 0.0), present)
 
 
-def catalog_size(w: Sums) -> float:
+@dataclass(frozen=True)
+class CatalogSize:
     """How many items there are to show."""
-    if w.settings.items.catalog_size:
-        return float(w.settings.items.catalog_size)
-    return w.all_items.distinct(SHOWN) if w.all_items is not None else 0.0
+
+    def parts(self, layout: Layout) -> Iterator[AllItems]:
+        yield AllItems()
+
+    def of(self, sums: Sums) -> float | None:
+        return None if sums.all_items is None else sums.all_items.distinct(SHOWN)
 
 
-def _cutoffs(settings: Any) -> Iterator[tuple[str, int]]:
-    """Label and place of the impressions that count."""
-    declared = item_counts(settings)
+def catalog_size(settings: Any) -> Read:
+    """What reads it, or the size that the settings say."""
+    size = settings.items.catalog_size
+    return Given(float(size)) if size else CatalogSize()
+
+
+def _by_cutoff(of: Declared) -> Iterator[Variant]:
+    """What reads the impressions that count for each cut-off."""
+    declared, size = item_counts(of.settings), catalog_size(of.settings)
     if declared is not None:
-        yield from ((str(k), declared.top(k)) for k in declared.cutoffs)
-        yield ALL, SHOWN
+        places = [(str(k), declared.top(k)) for k in declared.cutoffs]
+        for label, place in (*places, (ALL, SHOWN)):
+            yield Variant({"k": label}, (Rows(), OfItems((SHOWN, place)), size, Given(place)))
 
 
 @metric(
@@ -76,18 +85,12 @@ def _cutoffs(settings: Any) -> Iterator[tuple[str, int]]:
     unit="ratio",
     empty=_EMPTY,
     labels=("k",),
+    reads=_by_cutoff,
 )
-def catalog_coverage(w: Sums) -> Iterator[Series]:
+def catalog_coverage(rows: int, tables: Tables, size: float, place: int) -> Iterator[Series]:
     """Share of the catalogue that is shown. `k="all"` also counts impressions without a position.
     It is at most 1: if `window_items` is above `items.catalog_size`, that setting is too small."""
-    size = catalog_size(w)
-    for label, place in _cutoffs(w.settings):
-
-        def share(table: ItemTable, place: int = place) -> float | None:
-            return covered(table, place, size)
-
-        with w.apart():
-            yield each(w, [SHOWN, place], share, k=label)
+    yield each(rows, tables, lambda table: covered(table, place, size))
 
 
 def covered(table: ItemTable, place: int, size: float) -> float | None:
@@ -100,10 +103,11 @@ def covered(table: ItemTable, place: int, size: float) -> float | None:
     formula="distinct items with an impression",
     unit="items",
     empty=_EMPTY,
+    reads=(Rows(), OfItems((SHOWN,))),
 )
-def window_items(w: Sums) -> Iterator[Series]:
+def window_items(rows: int, tables: Tables) -> Iterator[Series]:
     """Support of catalog_coverage_ratio and exposure_gini."""
-    yield each(w, [SHOWN], lambda table: table.distinct(SHOWN))
+    yield each(rows, tables, lambda table: table.distinct(SHOWN))
 
 
 FAMILY = Family("coverage", tuple(metric.series))

@@ -37,16 +37,18 @@ from streamer.encoding.limbs import VALUE_BITS
 from streamer.metrics.definition import (
     Brief,
     Declarations,
+    Declared,
     Family,
     Series,
-    Sums,
+    Variant,
     count,
     ratio,
 )
 from streamer.metrics.layout import Stat
 from streamer.metrics.ratios import PerUser, Ratio, RatioBy, declare_ratio_by
+from streamer.metrics.reads import Read, Statistic, Users
 from streamer.metrics.sketch import QUANTILES, at_rank
-from streamer.metrics.sums import IMPRESSIONS, UNITS, Sum, named
+from streamer.metrics.sums import IMPRESSIONS, UNITS, Sum, Summed, named
 from streamer.metrics.users import USERS
 from streamer.settings import limits
 from streamer.settings.model import Settings
@@ -170,10 +172,10 @@ class ByCustom(RatioBy):
         name, title = (f"{text}@{custom}" for text in (self.name, self.title))
         return Ratio(name, title, sum_of(custom), self.below(custom), self.doc, self.unit)
 
-    def series(self, w: Sums) -> Iterator[Series]:
+    def reads(self, of: Declared) -> Iterator[Variant]:
         """Those of all custom metrics."""
-        if self.family in w.settings.families:
-            yield from super().series(w)
+        if self.family in of.settings.families:
+            yield from super().reads(of)
 
 
 BY_CUSTOM = (
@@ -210,6 +212,36 @@ def per_user(settings: Settings) -> dict[str, PerUser]:
     }
 
 
+def _by_custom(*sums: Callable[[str], Read]) -> Callable[[Declared], Iterator[Variant]]:
+    """What reads these of each custom metric."""
+
+    def variants(of: Declared) -> Iterator[Variant]:
+        for custom in of.settings.custom:
+            yield Variant({NAME: custom.name}, tuple(read(custom.name) for read in sums))
+
+    return variants
+
+
+def by_user(*sums: Callable[[Sum], Read]) -> Callable[[Declared], Iterator[Variant]]:
+    """What reads these of the sum of users' values, and the users, of each custom metric."""
+
+    def variants(of: Declared) -> Iterator[Variant]:
+        for custom in of.settings.custom if "engagement" in of.settings.families else ():
+            reads = (read(sum_of_users(custom.name)) for read in sums)
+            yield Variant({NAME: custom.name}, (*reads, Users(USERS)))
+
+    return variants
+
+
+def _of_quantiles(of: Declared) -> Iterator[Variant]:
+    for custom in of.settings.custom:
+        if custom.quantiles:
+            small, large = sketches_of(custom.name)
+            name = events_of(custom.name).name
+            sketches = Statistic(small, sum_name=name), Statistic(large, is_always=True)
+            yield Variant({NAME: custom.name}, (*sketches, Statistic(name)))
+
+
 metric = Declarations()
 
 
@@ -220,13 +252,11 @@ metric = Declarations()
     empty="absent without events with a value",
     labels=(NAME,),
     brief=Brief(),
+    reads=_by_custom(lambda custom: Summed(events_of(custom)), lambda c: Summed(sum_of(c))),
 )
-def window_custom_value(w: Sums) -> Iterator[Series]:
+def window_custom_value(events: I64, values: F64) -> Iterator[Series]:
     """Sum of the field in the window, in whole millionths."""
-    for custom in w.settings.custom:
-        with w.apart():
-            present = events_of(custom.name).total(w) != 0
-            yield Series({NAME: custom.name}, sum_of(custom.name).total(w), present)
+    yield Series({}, values, events != 0)
 
 
 for each in BY_CUSTOM:
@@ -241,15 +271,12 @@ for each in BY_CUSTOM:
     labels=(NAME,),
     brief=Brief(),
     support="window_users",
+    reads=by_user(Summed),
 )
-def custom_per_user(w: Sums) -> Iterator[Series]:
+def custom_per_user(above: F64, users: I64) -> Iterator[Series]:
     """Sum of the field in events with a user, divided by the users with an impression in the
     window."""
-    if "engagement" in w.settings.families:
-        for custom in w.settings.custom:
-            with w.apart():
-                above = sum_of_users(custom.name).total(w)
-                yield ratio(above, w.users(USERS), **{NAME: custom.name})
+    yield ratio(above, users)
 
 
 @metric(
@@ -259,22 +286,14 @@ def custom_per_user(w: Sums) -> Iterator[Series]:
     empty="absent without events with a value, and without `quantiles = true`",
     labels=(NAME, "quantile"),
     brief=Brief(),
+    reads=_of_quantiles,
 )
-def custom_quantile(w: Sums) -> Iterator[Series]:
+def custom_quantile(small: I64, large: I64, events: I64) -> Iterator[Series]:
     """Quantiles of the field from a sketch, with a relative error of at most 1 % from 0.001 on,
     likewise below 0. Magnitudes below 0.001 are shown as 0."""
-    for custom in w.settings.custom:
-        with w.apart():
-            yield from _quantiles(w, custom.name) if custom.quantiles else ()
-
-
-def _quantiles(w: Sums, custom: str) -> Iterator[Series]:
-    small, large = sketches_of(custom)
-    with w.apart():
-        of_large = w(large)
-    counts, present = merged(w(small), of_large), events_of(custom).total(w) != 0
+    counts = merged(small, large)
     for label, share in QUANTILES.items():
-        yield Series({NAME: custom, "quantile": label}, quantile(counts, *share), present)
+        yield Series({"quantile": label}, quantile(counts, *share), events != 0)
 
 
 @metric(
@@ -284,12 +303,11 @@ def _quantiles(w: Sums, custom: str) -> Iterator[Series]:
     empty="absent where it is 0",
     labels=(NAME,),
     brief=Brief(),
+    reads=_by_custom(lambda custom: Summed(events_of(custom))),
 )
-def window_custom_events(w: Sums) -> Iterator[Series]:
+def window_custom_events(events: I64) -> Iterator[Series]:
     """Support of window_custom_value, custom_mean and custom_quantile."""
-    for custom in w.settings.custom:
-        with w.apart():
-            yield count(events_of(custom.name).total(w), **{NAME: custom.name})
+    yield count(events)
 
 
 FAMILY = Family(NAME, tuple(metric.series), _stats)

@@ -40,8 +40,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from streamer.metrics.coverage import at_rows, catalog_size, each
-from streamer.metrics.definition import Declarations, Family, Series, Sums, count
+from streamer.encoding.arrays import I64
+from streamer.metrics.coverage import Tables, catalog_size, each
+from streamer.metrics.definition import (
+    Declarations,
+    Declared,
+    Family,
+    Series,
+    Variant,
+    count,
+)
 from streamer.metrics.item_counts import (
     CATEGORY,
     CLICKED,
@@ -52,6 +60,7 @@ from streamer.metrics.item_counts import (
 )
 from streamer.metrics.layout import Stat
 from streamer.metrics.ratios import Ratio, RatioBy, declare_ratio_by, maturities
+from streamer.metrics.reads import AllItems, Given, OfItems, Rows, Users
 from streamer.metrics.sums import Sum, named
 from streamer.metrics.users import USERS
 from streamer.settings.model import Settings
@@ -112,6 +121,24 @@ def _stats(settings: Settings) -> tuple[Stat, ...]:
 USER_COVERAGE = "user_coverage_ratio"
 
 
+def _lists(of: Declared) -> Iterator[Variant]:
+    """What reads the lists of each cut-off."""
+    declared = item_counts(of.settings)
+    if declared is None:
+        return
+    for k in declared.cutoffs:
+        places = declared.weight(k), declared.excess(k)
+        yield Variant({"k": str(k)}, (Rows(), OfItems(places), *map(Given, places)))
+
+
+def _first_lists(of: Declared) -> Iterator[Variant]:
+    """What reads the lists of the first cut-off: as many as of any other."""
+    declared = item_counts(of.settings)
+    if declared is not None:
+        place = declared.weight(declared.cutoffs[0])
+        yield Variant({}, (Rows(), OfItems((place,)), Given(place)))
+
+
 @metric(
     "inter_list_diversity_ratio",
     formula="1 - mean cosine over all pairs of lists",
@@ -119,23 +146,12 @@ USER_COVERAGE = "user_coverage_ratio"
     empty=f"absent without two slates, and {_SAMPLED}",
     source="J",
     labels=("k",),
+    reads=_lists,
 )
-def inter_list_diversity(w: Sums) -> Iterator[Series]:
+def inter_list_diversity(rows: int, tables: Tables, place: int, excess_at: int) -> Iterator[Series]:
     """Difference between slates, by their first k items. Vectors are rounded, with an error of at
     most 2e-7. It has no interval."""
-    declared = item_counts(w.settings)
-    if declared is None:
-        return
-    for k in declared.cutoffs:
-        place, excess_at = declared.weight(k), declared.excess(k)
-
-        def diversity(
-            table: ItemTable, place: int = place, excess_at: int = excess_at
-        ) -> float | None:
-            return difference_of_lists(table, place, excess_at)
-
-        with w.apart():
-            yield each(w, [place, excess_at], diversity, k=str(k))
+    yield each(rows, tables, lambda table: difference_of_lists(table, place, excess_at))
 
 
 def difference_of_lists(table: ItemTable, place: int, excess_at: int) -> float | None:
@@ -155,13 +171,11 @@ def difference_of_lists(table: ItemTable, place: int, excess_at: int) -> float |
     formula="slates with an item",
     unit="slates",
     empty="absent where it is 0",
+    reads=_first_lists,
 )
-def window_lists(w: Sums) -> Iterator[Series]:
+def window_lists(rows: int, tables: Tables, place: int) -> Iterator[Series]:
     """Support of inter_list_diversity_ratio."""
-    declared = item_counts(w.settings)
-    if declared is not None:
-        place = declared.weight(declared.cutoffs[0])
-        yield each(w, [place], lambda table: int(table.every[place]) or None)
+    yield each(rows, tables, lambda table: int(table.every[place]) or None)
 
 
 @metric(
@@ -170,12 +184,11 @@ def window_lists(w: Sums) -> Iterator[Series]:
     unit="slates",
     empty="absent where it is 0",
     labels=("k",),
+    reads=INTRA_LIST.reads,
 )
-def window_category_lists(w: Sums) -> Iterator[Series]:
+def window_category_lists(of: Ratio, above: I64, below: I64) -> Iterator[Series]:
     """Support of intra_list_diversity_ratio."""
-    for k in w.settings.metrics.k:
-        with w.apart():
-            yield count(w(named("lists.lists", str(k))), None, k=str(k))
+    yield count(below)
 
 
 def mean_surprise(table: ItemTable, place: int, known: ItemTable, size: float) -> float | None:
@@ -193,10 +206,11 @@ def mean_surprise(table: ItemTable, place: int, known: ItemTable, size: float) -
     return float(table.of(place) @ surprise) / float(shown.sum())
 
 
-def _surprise_in_window(w: Sums, table: ItemTable, place: int) -> float | None:
-    """The same where the longest window says how often items are shown."""
-    known = w.all_items
-    return None if known is None else mean_surprise(table, place, known, catalog_size(w))
+def _of_impressions(of: Declared) -> Iterator[Variant]:
+    """What reads all items, and those of each segment: all, and those of mature panes."""
+    size = catalog_size(of.settings)
+    for labels, horizon_ms in maturities(of.settings, _HORIZON):
+        yield Variant(labels, (Rows(), OfItems((SHOWN, CLICKED), horizon_ms), AllItems(), size))
 
 
 @metric(
@@ -205,12 +219,14 @@ def _surprise_in_window(w: Sums, table: ItemTable, place: int) -> float | None:
     " log2(items of the catalogue)",
     unit="ratio",
     empty=_BELOW_TWO,
+    reads=lambda of: [
+        Variant({}, (Rows(), OfItems((SHOWN,)), AllItems(), catalog_size(of.settings)))
+    ],
 )
-def novelty(w: Sums) -> Iterator[Series]:
+def novelty(rows: int, tables: Tables, known: ItemTable, size: float) -> Iterator[Series]:
     """Mean self-information of the shown items: 0 if one item gets all impressions, 1 if all get
     the same number, above 1 if the shown items are rarer. It has no interval."""
-
-    yield each(w, [SHOWN], lambda table: _surprise_in_window(w, table, SHOWN))
+    yield each(rows, tables, lambda table: mean_surprise(table, SHOWN, known, size))
 
 
 @metric(
@@ -222,18 +238,12 @@ def novelty(w: Sums) -> Iterator[Series]:
     source="P",
     labels=("maturity",),
     support="window_ctr_attributed_impressions",
+    reads=_of_impressions,
 )
-def serendipity(w: Sums) -> Iterator[Series]:
+def serendipity(rows: int, tables: Tables, known: ItemTable, size: float) -> Iterator[Series]:
     """Mean over impressions of relevance (clicked) times unexpectedness (self-information). It has
     no interval."""
-
-    def mean(table: ItemTable) -> float | None:
-        return _surprise_in_window(w, table, CLICKED)
-
-    for labels, horizon_ms in maturities(w, _HORIZON):
-        tables = w.items([SHOWN, CLICKED], horizon_ms)
-        if tables or horizon_ms is None:
-            yield at_rows(w, tables, mean, **labels)
+    yield each(rows, tables, lambda table: mean_surprise(table, CLICKED, known, size))
 
 
 @metric(
@@ -241,13 +251,12 @@ def serendipity(w: Sums) -> Iterator[Series]:
     formula="Gini coefficient of impressions over the items of the catalogue",
     unit="Gini coefficient",
     empty=_WITHOUT,
+    reads=lambda of: [Variant({}, (Rows(), OfItems((SHOWN,)), catalog_size(of.settings)))],
 )
-def exposure_gini(w: Sums) -> Iterator[Series]:
+def exposure_gini(rows: int, tables: Tables, size: float) -> Iterator[Series]:
     """Unevenness of impressions over items: 0 if all items have the same number, near 1 if a few
     have them all. Items of the catalogue that are not shown count with 0. It has no interval."""
-    size = catalog_size(w)
-
-    yield each(w, [SHOWN], lambda table: gini(table, size))
+    yield each(rows, tables, lambda table: gini(table, size))
 
 
 def gini(table: ItemTable, size: float) -> float | None:
@@ -267,8 +276,9 @@ def gini(table: ItemTable, size: float) -> float | None:
     unit="probability, negated",
     empty="absent without impressions that have a category",
     source="P",
+    reads=(Rows(), OfItems((CATEGORY,))),
 )
-def diversity_loss(w: Sums) -> Iterator[Series]:
+def diversity_loss(rows: int, tables: Tables) -> Iterator[Series]:
     """Minus the probability that two impressions, drawn with replacement, have different
     categories: the primer's loss with a dissimilarity of 1 between categories. It has no
     interval."""
@@ -280,7 +290,7 @@ def diversity_loss(w: Sums) -> Iterator[Series]:
         shares = table.of(CATEGORY) / total
         return min(0.0, float(shares @ shares) / table.category_ratio - 1.0)
 
-    yield each(w, [CATEGORY], loss)
+    yield each(rows, tables, loss)
 
 
 @metric(
@@ -288,15 +298,18 @@ def diversity_loss(w: Sums) -> Iterator[Series]:
     formula="users with an impression / users with an impression in the longest window",
     unit="ratio",
     empty="absent without users in the longest window",
+    reads=lambda of: [
+        Variant(
+            {}, (Users(USERS), Users(USERS, is_of_longest=True), Given(of.settings.items.users))
+        )
+    ],
 )
-def user_coverage(w: Sums) -> Iterator[Series]:
+def user_coverage(users: I64, of_longest: I64, known: int) -> Iterator[Series]:
     """Share of the known users with an impression; the number of known users is `items.users`, if
     it is set."""
-    of_longest = w.users_of_longest(USERS)
-    known = w.settings.items.users
     every = np.full(len(of_longest), known) if known else of_longest
     present = of_longest > 0
-    share = np.divide(w.users(USERS), every, out=np.zeros(len(every)), where=present)
+    share = np.divide(users, every, out=np.zeros(len(every)), where=present)
     yield Series({}, share, present)
 
 

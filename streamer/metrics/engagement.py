@@ -17,18 +17,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from streamer.encoding.arrays import I64
 from streamer.metrics import sessions, sketch, users
 from streamer.metrics.definition import (
     Brief,
     Declarations,
     Family,
     Series,
-    Sums,
     count,
     histogram,
 )
 from streamer.metrics.layout import Stat
 from streamer.metrics.ratios import declare
+from streamer.metrics.reads import Statistic
 from streamer.settings import limits
 
 CLASSES_SECONDS = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800)
@@ -66,11 +67,12 @@ metric = Declarations()
     labels=("le",),
     scope="total",
     kind="histogram",
+    reads=(Statistic("dwell_class"), Statistic("dwell_ms")),
 )
-def dwell_histogram(w: Sums) -> Iterator[Series]:
+def dwell_histogram(classes: I64, sum_ms: I64) -> Iterator[Series]:
     """Times spent on items since the state began, of viewings that no report can join any more, so
     that it never falls: a Prometheus histogram, its counts and its sum exact."""
-    yield from histogram(w("dwell_class").T, CLASSES_SECONDS, w("dwell_ms"))
+    yield from histogram(classes.T, CLASSES_SECONDS, sum_ms)
 
 
 @metric(
@@ -80,11 +82,12 @@ def dwell_histogram(w: Sums) -> Iterator[Series]:
     empty="absent without dwell times",
     source="P",
     labels=("quantile",),
+    reads=(Statistic("dwell_bucket"), Statistic("viewings")),
 )
-def dwell(w: Sums) -> Iterator[Series]:
+def dwell(buckets: I64, viewings: I64) -> Iterator[Series]:
     """Quantiles of the time spent on an item, reported by clicks or sessions, the longest time once
     for an item of a request; relative error at most 1 % (bucketed sketch)."""
-    yield from sketch.quantiles(w("dwell_bucket"), w("viewings") != 0)
+    yield from sketch.quantiles(buckets, viewings != 0)
 
 
 declare(metric, "dwell_mean_seconds")
@@ -96,10 +99,11 @@ declare(metric, "dwell_mean_seconds")
     formula="viewings with a dwell",
     unit="viewings",
     empty="absent where it is 0",
+    reads=(Statistic("viewings"),),
 )
-def window_dwells(w: Sums) -> Iterator[Series]:
+def window_dwells(viewings: I64) -> Iterator[Series]:
     """Support of the dwell metrics."""
-    yield count(w("viewings"))
+    yield count(viewings)
 
 
 @metric(
@@ -108,11 +112,12 @@ def window_dwells(w: Sums) -> Iterator[Series]:
     unit="viewings",
     empty="absent where it is 0",
     labels=("upto_seconds",),
+    reads=(Statistic("dwell_class"),),
 )
-def dwell_distribution(w: Sums) -> Iterator[Series]:
+def dwell_distribution(classes: I64) -> Iterator[Series]:
     """Times spent on items by class, for heat maps: exact counts, not cumulative."""
     for i, label in enumerate(_CLASS_LABELS):
-        yield count(w("dwell_class")[:, i], upto_seconds=label)
+        yield count(classes[:, i], upto_seconds=label)
 
 
 FAMILY = Family("engagement", (*metric.series, *users.METRICS, *sessions.METRICS), _stats)

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -36,18 +37,21 @@ from streamer.metrics import (
 from streamer.metrics.definition import (
     Brief,
     Declarations,
+    Declared,
     Family,
+    Reads,
     Series,
-    Sums,
-    remembered,
+    Variant,
 )
 from streamer.metrics.layout import USER_GROUP, Layout, Stat
 from streamer.metrics.ratios import RATIOS, Ratio, RatioBy, maturities
-from streamer.metrics.sums import CLICKS_OF_USERS, Sum
+from streamer.metrics.reads import Given, Statistic, Sums, Users, UserSampleRatio
+from streamer.metrics.sums import CLICKS_OF_USERS, Sum, Summed
 from streamer.metrics.users import (
     HITS,
     RATE_UNIT,
     USERS,
+    by_definition,
     positive_users,
     rate_squares,
     rate_sum,
@@ -107,26 +111,28 @@ class Interval:
     present: Bools
 
 
-Found = Iterator[tuple[dict[str, str], Interval]]
-"""Extra labels, and the interval."""
-Ends = Callable[[Sums], Found]
-ReadPart = Callable[[str, slice], I64 | None]
-"""Some integers of a wide statistic: (segments, …); None where it is not known."""
-
-
-def sum_by_group(of: Sum, read_part: ReadPart, layout: Layout) -> I64 | F64 | None:
-    """(segments, groups) of a sum, of values the two limbs together; None where nothing counts
+@dataclass(frozen=True)
+class ByGroup(Summed):
+    """(segments, groups) of a sum, of values the two limbs together; not there where nothing counts
     it."""
-    places = [layout.by_group.get(name) for name in of.names]
-    limbs = [None if place is None else read_part(*place) for place in places]
-    low, high = limbs[0], limbs[-1]
-    if low is None or high is None:
-        return None
-    return low if of.high is None else low + high * float(1 << VALUE_BITS)
 
+    def parts(self, layout: Layout) -> Iterator[Statistic]:
+        for name in self.sum.names:
+            if name in layout.by_group:
+                stat, at = layout.by_group[name]
+                yield Statistic(
+                    *(stat, self.horizon_ms, at.start, at.stop, name),
+                    is_day_before=self.is_day_before,
+                )
 
-def _of_sum(w: Sums, of: Sum, horizon_ms: int | None) -> I64 | F64 | None:
-    return sum_by_group(of, lambda stat, at: w.part(stat, at, horizon_ms), w.layout)
+    def of(self, sums: Sums) -> I64 | F64 | None:
+        limbs = [part.of(sums) for part in self.parts(sums.layout)]
+        if len(limbs) < len(self.sum.names) or any(limb is None for limb in limbs):
+            return None
+        low, high = limbs[0], limbs[-1]
+        assert low is not None
+        assert high is not None
+        return low if self.sum.high is None else low + high * float(1 << VALUE_BITS)
 
 
 def student_t(groups: I64) -> F64:
@@ -214,49 +220,62 @@ _OF_VALUES = (
 )
 
 
-def _ends_of(of: Ratio | RatioBy) -> Ends:
+@dataclass(frozen=True)
+class EndsOf:
+    """What is read of the interval of a ratio."""
+
+    ratio: Ratio
+    horizon_ms: int | None
+
+    def parts(self, layout: Layout) -> Iterator[Statistic]:
+        for of in (self.ratio.above, self.ratio.below):
+            yield from ByGroup(of, self.horizon_ms).parts(layout)
+
+    def of(self, sums: Sums) -> Interval | None:
+        ratio = self.ratio
+        x, y = (ByGroup(of, self.horizon_ms).of(sums) for of in (ratio.above, ratio.below))
+        if x is None or y is None:
+            return None
+        found = of_groups(x, y, ratio.units, ratio.is_share, ratio.above.is_signed)
+        if ratio.most is None:
+            return found
+        return replace(found, upper=np.minimum(found.upper, ratio.most))
+
+
+def _ends_of(of: Ratio | RatioBy) -> Callable[[Declared], Iterator[Variant]]:
     """What reads the intervals of a ratio; nothing where it is of a family that is off."""
 
-    def ends(w: Sums) -> Found:
-        if not _is_on(of, w.settings):
-            return
-        for variant, ratio in of.variants(w.settings):
-            with w.apart():
-                for labels, found in _ends_of_ratio(w, ratio):
-                    yield variant | labels, found
+    def variants(declared: Declared) -> Iterator[Variant]:
+        settings = declared.settings
+        for labels, ratio in of.variants(settings) if _is_on(of, settings) else ():
+            for maturity, horizon_ms in maturities(settings, ratio.horizon):
+                yield Variant({**labels, **maturity}, (EndsOf(ratio, horizon_ms),))
 
-    return ends
+    return variants
 
 
-def _ends_of_ratio(w: Sums, of: Ratio) -> Found:
-    for labels, horizon_ms in maturities(w, of.horizon):
-        x, y = (_of_sum(w, part, horizon_ms) for part in (of.above, of.below))
-        if x is not None and y is not None:
-            found = of_groups(x, y, of.units, of.is_share, of.above.is_signed)
-            if of.most is not None:
-                found = replace(found, upper=np.minimum(found.upper, of.most))
-            yield labels, found
+def _itself(found: Interval) -> Interval:
+    return found
 
 
-def _square_roots(of: Ratio) -> Ends:
-    """What reads the intervals of the square root of a ratio."""
-
-    def ends(w: Sums) -> Found:
-        for labels, of_square in _ends_of(of)(w):
-            lower, upper = np.sqrt(of_square.lower), np.sqrt(of_square.upper)
-            yield labels, Interval(lower, upper, of_square.present)
-
-    return ends
+def _square_root(found: Interval) -> Interval:
+    return Interval(np.sqrt(found.lower), np.sqrt(found.upper), found.present)
 
 
 def _declare_ends(
-    base: str, read: Ends, unit: str, labels: tuple[str, ...], empty: str = _OF_VALUES
+    base: str,
+    reads: Reads,
+    unit: str,
+    labels: tuple[str, ...],
+    empty: str = _OF_VALUES,
+    interval: Callable[..., Interval] = _itself,
 ) -> None:
+    """``interval``: of what is read."""
     for end in ("lower", "upper"):
 
-        def series(w: Sums, end: str = end) -> Iterator[Series]:
-            for extra, found in remembered(w, base, read):
-                yield Series(extra, getattr(found, end), found.present)
+        def series(*found: Any, end: str = end) -> Iterator[Series]:
+            its = interval(*found)
+            yield Series({}, getattr(its, end), its.present)
 
         series.__doc__ = f"{end.title()} end of the 95 % interval of {base}, clustered by user."
         formula = f"{end} end of the 95 % interval"
@@ -267,6 +286,7 @@ def _declare_ends(
             empty=empty,
             labels=labels,
             brief=Brief() if base in _BRIEF else None,
+            reads=reads,
         )(series)
 
 
@@ -287,71 +307,60 @@ for each in RATIOS:
     _declare_ends(each.name, _ends_of(each), each.unit, each.labels, empty_rule)
 _IF_OFF = ", and where the metric's family is off"
 for of_family in _OF_FAMILIES:
-    its_ends = _ends_of(of_family)
+    reads_ends = _ends_of(of_family)
     rule = _OF_SHARES if of_family in score_ratios.BY_THRESHOLD else _OF_VALUES
-    _declare_ends(of_family.name, its_ends, of_family.unit, of_family.labels, f"{rule}{_IF_OFF}")
+    _declare_ends(of_family.name, reads_ends, of_family.unit, of_family.labels, f"{rule}{_IF_OFF}")
 for of_custom in custom.BY_CUSTOM:
     _declare_ends(of_custom.name, _ends_of(of_custom), of_custom.unit, of_custom.labels)
 _MSE = score_ratios.MSE
-_declare_ends("rmse", _square_roots(_MSE), "score", _MSE.labels, f"{_OF_VALUES}{_IF_OFF}")
+_declare_ends(
+    *("rmse", _ends_of(_MSE), "score", _MSE.labels, f"{_OF_VALUES}{_IF_OFF}", _square_root)
+)
 
 
 def _share(above: I64, below: I64) -> F64:
     return np.divide(above, below, out=np.zeros(len(below)), where=below != 0)
 
 
-def _user_hit(w: Sums) -> Found:
-    users = w.users(USERS)
-    yield {}, of_users(_share(w.users(HITS), users), users, w.user_sample_ratio)
+def _user_hit(users: I64, hits: I64, sample_ratio: float) -> Interval:
+    return of_users(_share(hits, users), users, sample_ratio)
 
 
-def _positive_rate(w: Sums) -> Found:
-    for kind, name in enumerate(w.settings.user_feedback_kinds):
-        with w.apart():
-            stats = (rate_sum, rate_squares, positive_users)
-            rates, squares, positive = (w.users(stat(kind)) for stat in stats)
-            for definition, users in (("docs", w.users(USERS)), ("gorse-0.5", positive)):
-                labels = {"feedback": name, "definition": definition}
-                yield labels, of_rates(rates, squares, users, positive, w.user_sample_ratio)
+def _positive_rate(of: Declared) -> Iterator[Variant]:
+    for labels, reads in by_definition(rate_sum, rate_squares, positive_users)(of):
+        yield Variant(labels, (*reads, UserSampleRatio()))
 
 
-def _per_user(w: Sums, of: Sum) -> Iterator[Interval]:
+def _of_rates(rates: I64, squares: I64, positive: I64, over: I64, sample_ratio: float) -> Interval:
+    return of_rates(rates, squares, over, positive, sample_ratio)
+
+
+def _of_means(of: Sum, sums: I64 | F64, over: I64) -> Interval:
     """Groups have as many users each, nearly; what is not so widens the interval."""
-    users, sums = w.users(USERS), _of_sum(w, of, None)
-    if sums is not None:
-        equal = np.broadcast_to(users[:, None], sums.shape)
-        yield of_groups(GROUPS * sums, equal, of.unit, is_share=False, is_signed=of.is_signed)
-
-
-def _clicks_per_user(w: Sums) -> Found:
-    for found in _per_user(w, CLICKS_OF_USERS):
-        yield {}, found
-
-
-def _custom_per_user(w: Sums) -> Found:
-    for each in w.settings.custom:
-        with w.apart():
-            for found in _per_user(w, custom.sum_of_users(each.name)):
-                yield {custom.NAME: each.name}, found
+    equal = np.broadcast_to(over[:, None], sums.shape)
+    return of_groups(GROUPS * sums, equal, of.unit, is_share=False, is_signed=of.is_signed)
 
 
 _WITHOUT_USERS = "absent without users"
-_declare_ends("user_hit_ratio", _user_hit, "ratio", (), _WITHOUT_USERS)
+_OF_CLICKS = (Given(CLICKS_OF_USERS), ByGroup(CLICKS_OF_USERS), Users(USERS))
+_OF_HITS = (Users(USERS), Users(HITS), UserSampleRatio())
+_declare_ends("user_hit_ratio", _OF_HITS, "ratio", (), _WITHOUT_USERS, _user_hit)
 _declare_ends(
     *("positive_rate_ratio", _positive_rate, "ratio", ("feedback", "definition")),
     f"absent below {LEAST_POSITIVE} users who gave the feedback",
+    _of_rates,
 )
 _declare_ends(
-    "clicks_per_user",
-    _clicks_per_user,
-    "clicks per user",
-    (),
-    _OF_VALUES,
+    *("clicks_per_user", _OF_CLICKS, "clicks per user", (), _OF_VALUES, _of_means),
 )
-
 _declare_ends(
-    *(custom.PER_USER, _custom_per_user, "units of the field per user", (custom.NAME,)),
-    _OF_VALUES,
+    *(
+        custom.PER_USER,
+        custom.by_user(Given, ByGroup),
+        "units of the field per user",
+        (custom.NAME,),
+    ),
+    *(_OF_VALUES, _of_means),
 )
 
 FAMILY = Family("intervals", tuple(metric.series), _stats)

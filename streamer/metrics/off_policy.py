@@ -40,13 +40,22 @@ Doubly robust, 0.3 being expected of the target: 0.3 + 2 · 0.8, 0.3 - 0.5 · 0.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from streamer.metrics.definition import Declarations, Family, Series, Sums, ratio
+from streamer.encoding.arrays import I64
+from streamer.metrics.definition import (
+    Declarations,
+    Declared,
+    Family,
+    Series,
+    Variant,
+    counted,
+    ratio,
+)
 from streamer.metrics.layout import Stat
 from streamer.metrics.ratios import Ratio, RatioBy, declare_ratio_by, matured
 from streamer.metrics.sums import UNITS, Sum, named
@@ -169,33 +178,35 @@ for each in BY_POLICY:
     declare_ratio_by(metric, each, each.source)
 
 
+def _by_policy(*quantities: str) -> Callable[[Declared], Iterator[Variant]]:
+    """What reads these of each policy: all, and the mature ones."""
+
+    def variants(of: Declared) -> Iterator[Variant]:
+        for policy in of.settings.policies:
+            names = (name_of(each, policy.name) for each in quantities)
+            for labels, reads in matured(_HORIZON, *names)(of):
+                yield Variant({"policy": policy.name, **labels}, reads)
+
+    return variants
+
+
 @metric(
     "effective_sample_size",
     formula="(sum of weights)² / sum of weights²",
     unit="impressions",
     empty="absent where no weight is above 0.0007, as squares are rounded to 1e-6 each",
     labels=_LABELS,
+    reads=_by_policy("weight", "weight_square"),
 )
-def effective_sample_size(w: Sums) -> Iterator[Series]:
+def effective_sample_size(weights: I64, squares: I64) -> Iterator[Series]:
     """Number of impressions of the policy itself that would be equally informative about its
     click-through rate. If it is far below the logged impressions, the estimates depend on few of
     them."""
-    for policy in w.settings.policies:
-        parts = (name_of(each, policy.name) for each in ("weight", "weight_square"))
-        with w.apart():
-            for labels, (weights, squares) in matured(w, _HORIZON, *parts):
-                above = weights.astype(np.float64) ** 2 / UNITS["off_policy.weight"]
-                yield ratio(above, squares, policy=policy.name, **labels)
+    yield ratio(weights.astype(np.float64) ** 2 / UNITS["off_policy.weight"], squares)
 
 
 def _count(name: str, quantity: str, formula: str, doc: str) -> None:
     """Declare a count of impressions."""
-
-    def series(w: Sums) -> Iterator[Series]:
-        for policy in w.settings.policies:
-            with w.apart():
-                for labels, (sums,) in matured(w, _HORIZON, name_of(quantity, policy.name)):
-                    yield Series({"policy": policy.name, **labels}, sums, sums != 0)
 
     metric(
         name,
@@ -204,7 +215,8 @@ def _count(name: str, quantity: str, formula: str, doc: str) -> None:
         empty="absent where it is 0",
         labels=_LABELS,
         doc=doc,
-    )(series)
+        reads=_by_policy(quantity),
+    )(counted)
 
 
 _count(

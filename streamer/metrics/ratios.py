@@ -7,20 +7,21 @@ Sources: P the recommender-evaluation primer, J Jurity's metric page (matching C
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from streamer.encoding.arrays import I64
 from streamer.metrics.definition import (
     Brief,
     Declarations,
+    Declared,
     Form,
     Series,
-    Sums,
     Values,
+    Variant,
     ratio,
 )
+from streamer.metrics.reads import Given, Statistic
 from streamer.metrics.sums import (
     ACTIVE_DAYS,
     BOUNCES,
@@ -37,29 +38,28 @@ from streamer.metrics.sums import (
     VIEWINGS,
     VIEWS,
     Sum,
-    read,
+    Summed,
 )
 
 
-def maturities(w: Sums, horizon: str | None) -> Iterator[tuple[dict[str, str], int | None]]:
+def maturities(settings: Any, horizon: str | None) -> Iterator[tuple[dict[str, str], int | None]]:
     """Extra labels, and the horizon for which panes have to be mature; None: all count.
     ``horizon``: the setting of [attribution], None where nothing is waited for."""
     if horizon is None:
         yield {}, None
         return
     yield {"maturity": "provisional"}, None
-    yield {"maturity": "mature"}, getattr(w.settings.attribution, horizon)
+    yield {"maturity": "mature"}, getattr(settings.attribution, horizon)
 
 
-def matured(
-    w: Sums, horizon: str | None, *names: str
-) -> Iterator[tuple[dict[str, str], list[I64]]]:
-    """Extra labels and these statistics: the mature ones last, where panes are."""
-    for labels, horizon_ms in maturities(w, horizon):
-        found = [read(w, name, horizon_ms) for name in names]
-        sums = [each for each in found if each is not None]
-        if len(sums) == len(found):
-            yield labels, sums
+def matured(horizon: str, *names: str) -> Callable[[Declared], Iterator[Variant]]:
+    """What reads these statistics: all, and the mature ones."""
+
+    def variants(of: Declared) -> Iterator[Variant]:
+        for labels, horizon_ms in maturities(of.settings, horizon):
+            yield Variant(labels, tuple(Statistic(name, horizon_ms) for name in names))
+
+    return variants
 
 
 @dataclass(frozen=True)
@@ -112,22 +112,20 @@ class Ratio:
         """Itself, without labels that tell variants apart."""
         yield {}, self
 
-    def parts(self, w: Sums) -> Iterator[tuple[dict[str, str], Values, Values]]:
-        """Extra labels, numerator and denominator; the mature one last, where panes are."""
-        for labels, horizon_ms in maturities(w, self.horizon):
-            above, below = (part.within(w, horizon_ms) for part in (self.above, self.below))
-            if above is not None and below is not None:
-                yield labels, above, below
+    def reads(self, of: Declared) -> Iterator[Variant]:
+        """Numerator and denominator; the mature ones last."""
+        for labels, horizon_ms in maturities(of.settings, self.horizon):
+            parts = (Summed(part, horizon_ms) for part in (self.above, self.below))
+            yield Variant(labels, tuple(parts))
 
-    def series(self, w: Sums) -> Iterator[Series]:
+    def series(self, above: Values, below: Values) -> Iterator[Series]:
         """The ratio in each segment."""
-        for labels, above, below in self.parts(w):
-            yield self.of(above, below, **labels)
+        yield self.of(above, below)
 
-    def of(self, above: Values, below: Values, **labels: str) -> Series:
+    def of(self, above: Values, below: Values) -> Series:
         """The ratio of these sums."""
         units = 1 if self.above.is_large else self.units
-        return ratio(above, units * below, **labels)
+        return ratio(above, units * below)
 
 
 @dataclass(frozen=True)
@@ -161,12 +159,15 @@ class RatioBy:
         """Labels and ratio for each value."""
         raise NotImplementedError
 
-    def series(self, w: Sums) -> Iterator[Series]:
-        """Those of all values."""
-        for labels, of in self.variants(w.settings):
-            with w.apart():
-                for series in of.series(w):
-                    yield replace(series, labels=labels | dict(series.labels))
+    def reads(self, of: Declared) -> Iterator[Variant]:
+        """The ratio, its numerator and its denominator, for each value."""
+        for labels, each in self.variants(of.settings):
+            for own, reads in each.reads(of):
+                yield Variant({**labels, **own}, (Given(each), *reads))
+
+    def series(self, of: Ratio, above: Values, below: Values) -> Iterator[Series]:
+        """One of them in each segment."""
+        yield of.of(above, below)
 
 
 RATIOS = (
@@ -298,6 +299,7 @@ def declare_ratio(metric: Declarations, of: Ratio) -> None:
         brief=of.brief,
         doc=of.doc,
         support=of.support,
+        reads=of.reads,
     )(of.series)
 
 
@@ -315,4 +317,5 @@ def declare_ratio_by(
         brief=brief,
         doc=of.doc,
         support=of.support,
+        reads=of.reads,
     )(of.series)

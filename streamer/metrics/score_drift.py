@@ -28,7 +28,8 @@ import numpy as np
 
 from streamer.encoding.arrays import F64, I64
 from streamer.metrics.day_before import Kept
-from streamer.metrics.definition import Brief, Declarations, Series, Sums
+from streamer.metrics.definition import Brief, Declarations, Series, count
+from streamer.metrics.reads import Statistic
 from streamer.metrics.score_sums import BINS, EDGES
 from streamer.settings.model import Settings
 
@@ -54,11 +55,10 @@ def psi(now: I64, then: I64) -> F64:
     return found
 
 
-def _bins(w: Sums) -> tuple[I64, I64] | None:
-    """Impressions by bin, now and a day before; None where that is not kept."""
-    now, then = w(BINS), w.day_before(BINS, None)
-    shown = slice(0, len(EDGES) + 1)
-    return None if then is None else (now[:, shown], then[:, shown])
+_BINS = tuple(
+    Statistic(BINS, stop=len(EDGES) + 1, is_day_before=is_then) for is_then in (False, True)
+)
+"""Impressions by bin, now and a day before."""
 
 
 @metric(
@@ -69,24 +69,20 @@ def _bins(w: Sums) -> tuple[I64, I64] | None:
     " windows.day_before does not keep that",
     source="C",
     brief=Brief(),
+    reads=_BINS,
 )
-def score_drift(w: Sums) -> Iterator[Series]:
+def score_drift(now: I64, then: I64) -> Iterator[Series]:
     """Population stability index of the scores, compared with the same window a day before, in
     classes by tenths of the day before. It has no interval."""
-    found = _bins(w)
-    if found is not None:
-        is_enough = [bins.sum(axis=1) >= LEAST_SCORES for bins in found]
-        yield Series({}, psi(*found), is_enough[0] & is_enough[1])
+    is_enough = [bins.sum(axis=1) >= LEAST_SCORES for bins in (now, then)]
+    yield Series({}, psi(now, then), is_enough[0] & is_enough[1])
 
 
 def _support(name: str, side: int, when: str) -> None:
     """Declare the impressions of one side."""
 
-    def series(w: Sums) -> Iterator[Series]:
-        found = _bins(w)
-        if found is not None:
-            counted: I64 = found[side].sum(axis=1)
-            yield Series({}, counted, counted != 0)
+    def series(*found: I64) -> Iterator[Series]:
+        yield count(found[side].sum(axis=1))
 
     metric(
         name,
@@ -95,6 +91,7 @@ def _support(name: str, side: int, when: str) -> None:
         empty="absent where it is 0, and where windows.day_before does not keep the day before",
         brief=Brief(),
         doc=f"Support of score_drift {when}.",
+        reads=_BINS,
     )(series)
 
 

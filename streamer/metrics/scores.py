@@ -32,16 +32,25 @@ At the threshold 0.5 two are predicted to be clicked, of which one is, and of th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
 from math import sqrt
 from typing import Any
 
 import numpy as np
 
+from streamer.encoding.arrays import I64
 from streamer.metrics import score_drift
-from streamer.metrics.definition import Declarations, Family, Series, Sums, count, ratio
+from streamer.metrics.definition import (
+    Declarations,
+    Declared,
+    Family,
+    Series,
+    Variant,
+    count,
+    ratio,
+)
 from streamer.metrics.ratios import declare_ratio, declare_ratio_by, matured, maturities
+from streamer.metrics.reads import ByValue, Rows
 from streamer.metrics.score_ratios import (
     BY_THRESHOLD,
     CALIBRATION,
@@ -80,11 +89,12 @@ for each in RATIOS:
     empty=f"absent without {PROBABILITIES.text}",
     source="P",
     labels=_MATURITY,
+    reads=MSE.reads,
 )
-def rmse(w: Sums) -> Iterator[Series]:
+def rmse(above: I64, below: I64) -> Iterator[Series]:
     """Root of the mean squared error. The ends of its interval are the roots of the ends of mse."""
-    for series in MSE.series(w):
-        yield replace(series, values=np.sqrt(series.values))
+    mse = MSE.of(above, below)
+    yield Series({}, np.sqrt(mse.values), mse.present)
 
 
 for each_by in BY_THRESHOLD:
@@ -98,13 +108,13 @@ for each_by in BY_THRESHOLD:
     empty=f"absent without {PROBABILITIES.text}",
     source="P",
     labels=_MATURITY,
+    reads=matured(HORIZON, LOG_LOSS.name, PROBABILITIES.name),
 )
-def log_likelihood(w: Sums) -> Iterator[Series]:
+def log_likelihood(loss: I64, n: I64) -> Iterator[Series]:
     """Logarithm of the probability that the scores gave to all observed clicks and non-clicks:
     minus the summed log loss. It falls with every impression, so compare it only over the same
     impressions. It has no interval."""
-    for labels, (loss, n) in matured(w, HORIZON, LOG_LOSS.name, PROBABILITIES.name):
-        yield Series(labels, -loss / UNIT, n != 0)
+    yield Series({}, -loss / UNIT, n != 0)
 
 
 @metric(
@@ -116,15 +126,13 @@ def log_likelihood(w: Sums) -> Iterator[Series]:
     labels=_MATURITY,
     doc="Log loss divided by the log loss of always predicting the clicked share. Below 1 the"
     f" scores are more informative than the average. {_NO_INTERVAL}",
+    reads=matured(HORIZON, LOG_LOSS.name, PROBABILITIES.name, POSITIVES.name),
 )
-def normalized_entropy(w: Sums) -> Iterator[Series]:
-    names = [of.name for of in (LOG_LOSS, PROBABILITIES, POSITIVES)]
-    for labels, (loss, n, y) in matured(w, HORIZON, *names):
-        inside = (y > 0) & (y < n)
-        p = np.where(inside, y / np.maximum(n, 1), 0.5)
-        entropy = -(p * np.log(p) + (1 - p) * np.log1p(-p))
-        values = loss / (UNIT * np.maximum(n, 1) * entropy)
-        yield Series(labels, values, inside)
+def normalized_entropy(loss: I64, n: I64, y: I64) -> Iterator[Series]:
+    inside = (y > 0) & (y < n)
+    p = np.where(inside, y / np.maximum(n, 1), 0.5)
+    entropy = -(p * np.log(p) + (1 - p) * np.log1p(-p))
+    yield Series({}, loss / (UNIT * np.maximum(n, 1) * entropy), inside)
 
 
 @metric(
@@ -136,13 +144,16 @@ def normalized_entropy(w: Sums) -> Iterator[Series]:
     labels=_MATURITY,
     doc="Pearson's correlation of scores and clicks, from squares that are rounded to 1e-9 each:"
     f" coarse where scores are below 0.001. {_NO_INTERVAL}",
+    reads=matured(
+        HORIZON,
+        *(name_of(each) for each in ("probabilities", "positives", "score")),
+        *(name_of(each) for each in ("score_of_positives", "score_square")),
+    ),
 )
-def pearson(w: Sums) -> Iterator[Series]:
-    names = ("probabilities", "positives", "score", "score_of_positives", "score_square")
-    for labels, sums in matured(w, HORIZON, *map(name_of, names)):
-        rows = [_correlation(*row) for row in zip(*(x.tolist() for x in sums), strict=True)]
-        present = np.array([r is not None for r in rows], bool)
-        yield Series(labels, np.array([r or 0.0 for r in rows]), present)
+def pearson(*sums: I64) -> Iterator[Series]:
+    rows = [_correlation(*row) for row in zip(*(x.tolist() for x in sums), strict=True)]
+    present = np.array([r is not None for r in rows], bool)
+    yield Series({}, np.array([r or 0.0 for r in rows]), present)
 
 
 def _correlation(n: int, y: int, s: int, sy: int, ss: int) -> float | None:
@@ -165,26 +176,31 @@ def _correlation(n: int, y: int, s: int, sy: int, ss: int) -> float | None:
     doc="Mean distance of the calibration curve from the diagonal, over its ten bins of equal"
     f" width. {_NO_INTERVAL}",
     support="window_probability_impressions",
+    reads=matured(HORIZON, CURVE),
 )
-def expected_calibration_error(w: Sums) -> Iterator[Series]:
-    for labels, (curve,) in matured(w, HORIZON, CURVE):
-        shown, clicked, score = np.split(curve, 3, axis=1)
-        apart = np.abs(score - UNIT * clicked).sum(axis=1)
-        yield ratio(apart, UNIT * shown.sum(axis=1), **labels)
+def expected_calibration_error(curve: I64) -> Iterator[Series]:
+    shown, clicked, score = np.split(curve, 3, axis=1)
+    distance = np.abs(score - UNIT * clicked).sum(axis=1)
+    yield ratio(distance, UNIT * shown.sum(axis=1))
 
 
 def _curve(name: str, formula: str, unit: str, doc: str, read_bins: Any) -> None:
     """Declare a series for each bin of the calibration curve."""
 
-    def series(w: Sums) -> Iterator[Series]:
-        for labels, (curve,) in matured(w, HORIZON, CURVE):
-            columns = [part.T for part in np.split(curve, 3, axis=1)]
-            for i, parts in enumerate(zip(*columns, strict=True), 1):
-                yield read_bins(*parts, {**labels, "bin": f"{i / CURVE_BINS:g}"})
+    def series(curve: I64) -> Iterator[Series]:
+        columns = [part.T for part in np.split(curve, 3, axis=1)]
+        for i, parts in enumerate(zip(*columns, strict=True), 1):
+            yield read_bins(*parts, {"bin": f"{i / CURVE_BINS:g}"})
 
-    empty = "absent without impressions in the bin"
-    labels = ("bin", *_MATURITY)
-    metric(name, formula=formula, unit=unit, empty=empty, labels=labels, doc=doc)(series)
+    metric(
+        name,
+        formula=formula,
+        unit=unit,
+        empty="absent without impressions in the bin",
+        labels=("bin", *_MATURITY),
+        doc=doc,
+        reads=matured(HORIZON, CURVE),
+    )(series)
 
 
 _curve(
@@ -211,6 +227,12 @@ _curve(
 )
 
 
+def _by_value(of: Declared) -> Iterator[Variant]:
+    for labels, horizon_ms in maturities(of.settings, HORIZON):
+        reads = (ByValue(each.name, horizon_ms) for each in (SCORE, PROBABILITIES))
+        yield Variant(labels, (Rows(), *reads))
+
+
 @metric(
     "fairness_loss",
     formula="sum over pairs of values of (mean score of one - mean score of the other)²",
@@ -220,17 +242,18 @@ _curve(
     labels=("dimension", *_MATURITY),
     doc="Distance between the mean scores of a dimension's values, over its kept values and for the"
     f" total only. {_NO_INTERVAL}",
+    reads=_by_value,
 )
-def fairness_loss(w: Sums) -> Iterator[Series]:
-    for labels, horizon_ms in maturities(w, HORIZON):
-        score, shown = (w.by_value(of.name, horizon_ms) for of in (SCORE, PROBABILITIES))
-        for dimension, sums in score.items():
-            n = shown[dimension]
-            means = np.sort(sums[n > 0] / (UNIT * n[n > 0]))  # whatever the order of the values
-            apart = len(means) * np.sum((means - means.sum() / max(len(means), 1)) ** 2)
-            rows = len(w(SCORE.name))
-            present = np.full(rows, len(means) > 1)
-            yield Series({**labels, "dimension": dimension}, np.full(rows, apart), present)
+def fairness_loss(
+    rows: int, score: Mapping[str, I64], shown: Mapping[str, I64]
+) -> Iterator[Series]:
+    for dimension in score.keys() & shown.keys():
+        n = shown[dimension]
+        # whatever the order of the values
+        means = np.sort(score[dimension][n > 0] / (UNIT * n[n > 0]))
+        loss = len(means) * np.sum((means - means.sum() / max(len(means), 1)) ** 2)
+        present = np.full(rows, len(means) > 1)
+        yield Series({"dimension": dimension}, np.full(rows, loss), present)
 
 
 @metric(
@@ -239,15 +262,15 @@ def fairness_loss(w: Sums) -> Iterator[Series]:
     unit="impressions",
     empty="absent where it is 0",
     labels=("upto", *_MATURITY),
+    reads=matured(HORIZON, BINS),
 )
-def score_histogram(w: Sums) -> Iterator[Series]:
+def score_histogram(bins: I64) -> Iterator[Series]:
     """Scores by class, for heat maps: exact counts, not cumulative."""
     first = [0, *(EDGES.index(bound) + 1 for bound in CLASSES)]
-    for labels, (bins,) in matured(w, HORIZON, BINS):
-        shown = np.add.reduceat(bins[:, : len(EDGES) + 1], first, axis=1)
-        for bound, column in zip((*CLASSES, "inf"), shown.T, strict=True):
-            upto = bound if isinstance(bound, str) else f"{bound:g}"
-            yield count(column, None, **labels, upto=upto)
+    shown = np.add.reduceat(bins[:, : len(EDGES) + 1], first, axis=1)
+    for bound, column in zip((*CLASSES, "inf"), shown.T, strict=True):
+        upto = bound if isinstance(bound, str) else f"{bound:g}"
+        yield count(column, None, upto=upto)
 
 
 FAMILY = Family("scores", (*metric.series, *score_drift.metric.series), stats)

@@ -22,10 +22,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from streamer.encoding.arrays import I64
 from streamer.metrics import sketch
-from streamer.metrics.definition import Brief, Declarations, Series, Sums, count, histogram
+from streamer.metrics.definition import Brief, Declarations, Series, count, histogram
 from streamer.metrics.layout import Stat
 from streamer.metrics.ratios import declare
+from streamer.metrics.reads import Statistic
 
 CLASSES_SECONDS = (10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200)
 """Upper bounds of the classes of lengths since the start; one more is beyond them all."""
@@ -60,18 +62,19 @@ metric = Declarations()
     formula="ended sessions",
     unit="sessions",
     empty="absent where it is 0",
+    reads=(Statistic("sessions"),),
 )
-def window_sessions(w: Sums) -> Iterator[Series]:
+def window_sessions(sessions: I64) -> Iterator[Series]:
     """Sessions that ended in the window, by an explicit end or the gap. They are the support of the
     other metrics of sessions."""
-    yield count(w("sessions"))
+    yield count(sessions)
 
 
 @metric("window_bounces", formula="ended sessions with exactly one view", unit="sessions",
-        empty="absent where it is 0")  # fmt: skip
-def window_bounces(w: Sums) -> Iterator[Series]:
+        empty="absent where it is 0", reads=(Statistic("bounces"),))  # fmt: skip
+def window_bounces(bounces: I64) -> Iterator[Series]:
     """Sessions that ended in the window after one view."""
-    yield count(w("bounces"))
+    yield count(bounces)
 
 
 for name in ("bounce_rate_ratio", "views_per_session"):
@@ -87,11 +90,12 @@ for name in ("bounce_rate_ratio", "views_per_session"):
     labels=("le",),
     scope="total",
     kind="histogram",
+    reads=(Statistic("session_class"), Statistic("session_ms")),
 )
-def session_length_histogram(w: Sums) -> Iterator[Series]:
+def session_length_histogram(classes: I64, sum_ms: I64) -> Iterator[Series]:
     """Lengths of settled sessions since the state began, as a Prometheus histogram with exact
     counts and sum. No event can join these sessions any more, so it never falls."""
-    yield from histogram(w("session_class").T, CLASSES_SECONDS, w("session_ms"))
+    yield from histogram(classes.T, CLASSES_SECONDS, sum_ms)
 
 
 @metric(
@@ -101,11 +105,12 @@ def session_length_histogram(w: Sums) -> Iterator[Series]:
     empty="absent without ended sessions",
     source="P",
     labels=("quantile",),
+    reads=(Statistic("session_bucket"), Statistic("sessions")),
 )
-def session_length(w: Sums) -> Iterator[Series]:
+def session_length(buckets: I64, sessions: I64) -> Iterator[Series]:
     """Quantiles of the length of the sessions that ended; relative error at most 1 % (bucketed
     sketch), and above 31 days counted as 31 days."""
-    yield from sketch.quantiles(w("session_bucket"), w("sessions") != 0)
+    yield from sketch.quantiles(buckets, sessions != 0)
 
 
 declare(metric, "session_length_mean_seconds")

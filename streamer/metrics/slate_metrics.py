@@ -12,9 +12,19 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from streamer.metrics.definition import Brief, Form, Formula, Metric, Series, Sums
+from streamer.encoding.arrays import I64
+from streamer.metrics.definition import (
+    Brief,
+    Declared,
+    Form,
+    Metric,
+    Series,
+    Variant,
+    count,
+)
 from streamer.metrics.layout import Stat
 from streamer.metrics.moments import Moments
+from streamer.metrics.reads import Given, Statistic
 from streamer.metrics.slates import UNIT
 from streamer.settings import limits
 from streamer.settings.model import CONVENTIONS
@@ -126,14 +136,14 @@ class SlateFamily:
         labels = _listed(
             over=over, k=by_k, maturity=population.has_maturity, convention=conventions
         )
-        shared = ("gauge", "window")
+        shared, reads = ("gauge", "window"), self._reads(metric)
         self.series += [
             Metric(name, *shared, f"mean over slates of {formula}", unit, _empty(metric), source,
-                   doc, labels, self._means(metric), brief, population.support),
+                   doc, labels, _mean, brief, population.support, reads),
             Metric(f"{name}_stderr", *shared, "standard deviation / sqrt(slates)",
                    f"as {name}", "absent below two slates that it is over", "",
                    f"Standard error of {name}, its slates taken as independent.",
-                   labels, self._errors(metric), brief),
+                   labels, _error, brief, reads=reads),
         ]  # fmt: skip
 
     # Counting ------------------------------------------------------------------------------------
@@ -193,56 +203,66 @@ class SlateFamily:
 
     # Reading -------------------------------------------------------------------------------------
 
-    def _means(self, metric: SlateMetric) -> Formula:
-        return lambda w: self._series(w, metric, Moments.mean)
+    def _reads(self, metric: SlateMetric) -> Callable[[Declared], Iterator[Variant]]:
+        """The columns of a value, and the number of slates that it is over."""
 
-    def _errors(self, metric: SlateMetric) -> Formula:
-        return lambda w: self._series(w, metric, Moments.stderr)
-
-    def _series(self, w: Sums, metric: SlateMetric, read: Callable[..., Any]) -> Iterator[Series]:
-        plan = self.plan(w.settings)
-        for maturity, part in self._parts(w, metric.population):
-            for column in [each for each in plan.columns if each.metric is metric]:
-                with w.apart():
-                    held = part(slice(column.at, column.at + column.moments.width))
+        def variants(of: Declared) -> Iterator[Variant]:
+            plan = self.plan(of.settings)
+            for maturity, horizon_ms in _maturities(of, metric.population):
+                for column in [each for each in plan.columns if each.metric is metric]:
+                    held = self.columns(column.at, column.moments.width, horizon_ms)
                     for over in metric.over or (metric.population.name,):
-                        size = part(_single(plan.populations[over]))[:, 0]
+                        size = self.columns(plan.populations[over], 1, horizon_ms)
                         labels = column.labels | ({"over": over} if metric.over else {})
-                        yield Series(labels | maturity, *read(column.moments, held, size))
+                        yield Variant(labels | maturity, (Given(column.moments), held, size))
+
+        return variants
+
+    def columns(
+        self, first: int, width: int, horizon_ms: int | None, is_day_before: bool = False
+    ) -> Statistic:
+        """What reads some columns."""
+        stop = first + width
+        return Statistic(self.name, horizon_ms, first, stop, is_day_before=is_day_before)
 
     def _declare_support(self, counted: list[Population]) -> None:
-        def series(w: Sums) -> Iterator[Series]:
-            for maturity, part in self._parts(w, counted[0]):
+        def variants(of: Declared) -> Iterator[Variant]:
+            for maturity, horizon_ms in _maturities(of, counted[0]):
                 for population in counted:
                     over = {"over": population.name} if population.has_over else {}
-                    with w.apart():
-                        size = part(_single(self.populations.index(population)))[:, 0]
-                        yield Series(over | maturity, size, size > 0)
+                    size = self.columns(self.populations.index(population), 1, horizon_ms)
+                    yield Variant(over | maturity, (size,))
 
         labels = _listed(over=counted[0].has_over, maturity=counted[0].has_maturity)
         doc = "; ".join(f"{p.name}: {p.doc}" for p in counted)
         self.series.append(
             Metric(counted[0].support, "gauge", "window", "slates", "slates",
                    "absent where it is 0", "", f"Slates that means are taken over. {doc}.",
-                   labels, series, counted[0].brief)
+                   labels, _support, counted[0].brief, reads=variants)
         )  # fmt: skip
 
-    def _parts(
-        self, w: Sums, population: Population
-    ) -> Iterator[tuple[dict[str, str], Callable[[slice], Any]]]:
-        """Labels, and what reads some of the sums: of all panes, and of the mature ones."""
-        named = {"provisional": None, "mature": w.settings.feedback_horizon_ms}
-        for maturity, horizon_ms in named.items() if population.has_maturity else [("", None)]:
 
-            def part(within: slice, horizon_ms: int | None = horizon_ms) -> Any:
-                return w.part(self.name, within, horizon_ms)
-
-            if part(slice(0, 0)) is not None:
-                yield {"maturity": maturity} if maturity else {}, part
+def _mean(moments: Moments, held: I64, size: I64) -> Iterator[Series]:
+    yield Series({}, *moments.mean(held, size[:, 0]))
 
 
-def _single(place: int) -> slice:
-    return slice(place, place + 1)
+def _error(moments: Moments, held: I64, size: I64) -> Iterator[Series]:
+    yield Series({}, *moments.stderr(held, size[:, 0]))
+
+
+def _support(size: I64) -> Iterator[Series]:
+    yield count(size[:, 0], size[:, 0] > 0)
+
+
+def _maturities(
+    of: Declared, population: Population
+) -> Iterator[tuple[dict[str, str], int | None]]:
+    """Labels, and the horizon for which panes have to be mature; None: all count."""
+    if population.has_maturity:
+        yield {"maturity": "provisional"}, None
+        yield {"maturity": "mature"}, of.settings.feedback_horizon_ms
+    else:
+        yield {}, None
 
 
 def _empty(metric: SlateMetric) -> str:

@@ -10,13 +10,15 @@ What sums mean, where their names do not say it: sums of another meaning are not
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from streamer._core import SUMS
-from streamer.encoding.arrays import I64
-from streamer.metrics.definition import Sums, Values, money
+from streamer.metrics.definition import Values, money
+from streamer.metrics.layout import Layout
+from streamer.metrics.reads import Statistic, Sums
+from streamer.settings.durations import DAY_MS
 from streamer.settings.model import Settings
 
 UNITS: dict[str, int] = dict(SUMS)
@@ -65,33 +67,25 @@ class Sum:
         """How many of its integers are 1."""
         return UNITS.get(self.name.partition("@")[0], 1)
 
-    def total(self, w: Sums) -> Values:
-        """The sums of a window: integers of ``unit``, or currency."""
-        return self._joined([w(name) for name in self.names])
 
-    def within(self, w: Sums, horizon_ms: int | None) -> Values | None:
-        """Those of panes that are mature for a horizon (None: all); None where no pane is."""
-        return self.read(lambda name: read(w, name, horizon_ms))
+@dataclass(frozen=True)
+class Summed:
+    """What is read of a sum: integers of its unit, or currency; as ``Statistic`` says."""
 
-    def read(self, of: Callable[[str], I64 | None]) -> Values | None:
-        """The sums, ``of`` giving each statistic; None where it gives none."""
-        found = [of(name) for name in self.names]
-        sums = [each for each in found if each is not None]
-        return self._joined(sums) if len(sums) == len(found) else None
+    sum: Sum
+    horizon_ms: int | None = None
+    is_day_before: bool = False
 
-    def _joined(self, sums: Sequence[I64]) -> Values:
-        flat = [each if each.ndim == 1 else each.sum(axis=1) for each in sums]
-        return money(flat[1], flat[0]) if self.is_large else flat[0]
+    def parts(self, layout: Layout) -> Iterator[Statistic]:
+        for name in self.sum.names:
+            yield Statistic(name, self.horizon_ms, is_day_before=self.is_day_before)
 
-
-def read(w: Sums, name: str, horizon_ms: int | None) -> I64 | None:
-    """A statistic over all panes, or over those mature for a horizon; None where none is."""
-    return w(name) if horizon_ms is None else w.mature(name, horizon_ms)
-
-
-def part_of(sums: I64 | None, within: slice) -> I64 | None:
-    """Some of the integers of a wide statistic."""
-    return None if sums is None else sums[:, within]
+    def of(self, sums: Sums) -> Values | None:
+        read = [part.of(sums) for part in self.parts(sums.layout)]
+        flat = [each if each.ndim == 1 else each.sum(axis=1) for each in read if each is not None]
+        if len(flat) < len(read):
+            return None
+        return money(flat[1], flat[0]) if self.sum.is_large else flat[0]
 
 
 def core_sum(name: str, settings: Settings) -> dict[str, Any]:
@@ -140,8 +134,48 @@ ACTIVE_DAYS = Sum("active_days", "days with an impression")
 RETURN_DAYS = Sum("return_days", "days with an impression after the first")
 DERIVED = (ACTIVE_DAYS, RETURN_DAYS)
 """What follows of each user's impressions by day."""
+_OF_CONVERSIONS = {CONVERSIONS.name, CONVERSION_LINES.name, VALUE.name}
+_OF_CLICKS = {CLICKS.name, CLICKS_OF_USERS.name, "feedback", "clicks_by_position"}
+"""Statistics of feedback by its own time."""
+_OF_VISITS = {
+    *(each.name for each in (*OF_SESSIONS, DWELL, VIEWINGS)),
+    *("session_bucket", "dwell_class", "dwell_bucket"),
+}
+"""Statistics of sessions and viewings: hardly any is longer than a day."""
 OUTCOMES = "outcomes"
 """Feedback of any kind, conversions and viewings."""
+
+
+def is_of_conversions(name: str) -> bool:
+    """Whether a sum by the time of impressions depends on what conversions join."""
+    return name == CONVERTED.name or name.startswith(("ranking", "scoring", "slates"))
+
+
+def filtered_by(name: str, settings: Settings) -> tuple[str, ...]:
+    """The dimensions by whose values a sum chooses what it counts."""
+    base, _, of = name.partition("@")
+    found = settings.custom if base.startswith("custom.") else ()
+    return tuple(dimension for each in found if each.name == of for dimension in each.where)
+
+
+def joined_within_ms(name: str, settings: Settings) -> int:
+    """How long after something else what a sum counts may have the dimensions of that: feedback
+    after the impression that it joins, a session or a viewing after its first event; 0: it has its
+    own.
+
+    >>> joined_within_ms("clicks", Settings()), joined_within_ms("impressions", Settings())
+    (1800000, 0)
+    """
+    base, _, of = name.partition("@")
+    base = base.removesuffix(HIGH)
+    if base in _OF_VISITS:
+        return DAY_MS
+    if base.startswith("custom."):
+        kind = next(custom.kind for custom in settings.custom if custom.name == of)
+        base = {"clicks": CLICKS.name, "conversions": CONVERSIONS.name}.get(kind, "")
+    if base in _OF_CONVERSIONS:
+        return settings.feedback_horizon_ms
+    return settings.attribution.click_ms if base in _OF_CLICKS else 0
 
 
 _SLATES = ("ranking.", "scoring.", "slates")

@@ -21,21 +21,34 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from streamer.encoding.arrays import I64
+import numpy as np
+
+from streamer.encoding.arrays import I64, Bools
 from streamer.encoding.limbs import VALUE_BITS
 from streamer.metrics import by_position
 from streamer.metrics.by_position import POSITIONS, by_position_of
 from streamer.metrics.definition import (
     Brief,
     Declarations,
+    Declared,
     Family,
     Series,
-    Sums,
+    Values,
+    Variant,
     count,
 )
 from streamer.metrics.layout import Stat
 from streamer.metrics.ratios import NAMED, declare
-from streamer.metrics.sums import CLICKS, IMPRESSIONS, VALUE, named
+from streamer.metrics.reads import Statistic
+from streamer.metrics.sums import (
+    CLICKS,
+    CONVERSION_LINES,
+    CONVERSIONS,
+    IMPRESSIONS,
+    VALUE,
+    Summed,
+    named,
+)
 
 
 def _stats(settings: Any) -> tuple[Stat, ...]:
@@ -65,20 +78,25 @@ def _stats(settings: Any) -> tuple[Stat, ...]:
 metric = Declarations()
 
 
-def _anything(w: Sums) -> Any:
-    with w.apart():  # a kind that is new was counted as another one
-        feedback = w("feedback").sum(axis=1)
-    return (IMPRESSIONS.total(w) != 0) | (feedback != 0) | (w("conversion_lines") != 0)
+_OF_ANY = (
+    Summed(IMPRESSIONS),
+    Statistic("feedback", is_always=True),  # a kind that is new was counted as another one
+    Summed(CONVERSION_LINES),
+)
+"""What is there where anything is."""
 
 
-def _of_kind(w: Sums, place: int) -> I64:
-    feedback = w.part("feedback", slice(place, place + 1), None)
-    assert feedback is not None
-    return feedback[:, 0]
+def _is_any(shown: I64, feedback: I64, lines: I64) -> Bools:
+    found: Bools = np.any([shown != 0, feedback.any(axis=1), lines != 0], axis=0)
+    return found
 
 
-def _kinds(w: Sums) -> list[tuple[int, str]]:
-    return list(enumerate((*w.settings.feedback_kinds, "other")))
+def _by_kind(of: Declared) -> Iterator[Variant]:
+    """What reads the feedback of each kind."""
+    for i, kind in enumerate((*of.settings.feedback_kinds, "other")):
+        name = named("feedback", kind)
+        read = Statistic("feedback", first=i, stop=i + 1, sum_name=name)
+        yield Variant({"feedback": kind}, (read,))
 
 
 @metric(
@@ -88,10 +106,11 @@ def _kinds(w: Sums) -> list[tuple[int, str]]:
     unit="events",
     empty="absent without impressions, feedback and conversions",
     scope="total",
+    reads=_OF_ANY,
 )
-def impressions_total(w: Sums) -> Iterator[Series]:
+def impressions_total(shown: I64, *others: I64) -> Iterator[Series]:
     """Impressions since the state began."""
-    yield count(IMPRESSIONS.total(w), _anything(w))
+    yield count(shown, _is_any(shown, *others))
 
 
 @metric(
@@ -101,11 +120,12 @@ def impressions_total(w: Sums) -> Iterator[Series]:
     unit="events",
     empty="absent without impressions, feedback and conversions",
     scope="total",
+    reads=(Summed(CLICKS), *_OF_ANY),
 )
-def clicks_total(w: Sums) -> Iterator[Series]:
+def clicks_total(clicks: I64, *others: I64) -> Iterator[Series]:
     """Settled clicks since the state began. Settled clicks keep their dimensions, so the total
     never falls."""
-    yield count(CLICKS.total(w), _anything(w))
+    yield count(clicks, _is_any(*others))
 
 
 @metric(
@@ -115,10 +135,11 @@ def clicks_total(w: Sums) -> Iterator[Series]:
     unit="events",
     empty="absent where it is 0",
     scope="total",
+    reads=(Summed(CONVERSIONS),),
 )
-def conversions_total(w: Sums) -> Iterator[Series]:
+def conversions_total(conversions: I64) -> Iterator[Series]:
     """Conversions since the state began whose dimensions are settled; an order is one."""
-    yield count(w("conversions"))
+    yield count(conversions)
 
 
 @metric(
@@ -128,10 +149,11 @@ def conversions_total(w: Sums) -> Iterator[Series]:
     unit="currency",
     empty="absent without lines of conversions",
     scope="total",
+    reads=(Summed(VALUE), Summed(CONVERSION_LINES)),
 )
-def conversion_value_total(w: Sums) -> Iterator[Series]:
+def conversion_value_total(value: Values, lines: I64) -> Iterator[Series]:
     """Value of settled conversions since the state began; summed in whole micros."""
-    yield Series({}, VALUE.total(w), w("conversion_lines") != 0)
+    yield Series({}, value, lines != 0)
 
 
 @metric(
@@ -142,12 +164,11 @@ def conversion_value_total(w: Sums) -> Iterator[Series]:
     empty="absent where it is 0",
     labels=("feedback",),
     scope="total",
+    reads=_by_kind,
 )
-def feedback_total(w: Sums) -> Iterator[Series]:
+def feedback_total(feedback: I64) -> Iterator[Series]:
     """Events of the clicks topic by kind since the state began; kinds not configured: other."""
-    for i, kind in _kinds(w):
-        with w.apart():
-            yield count(_of_kind(w, i), feedback=kind)
+    yield count(feedback[:, 0])
 
 
 @metric(
@@ -156,10 +177,11 @@ def feedback_total(w: Sums) -> Iterator[Series]:
     formula="impressions",
     unit="events",
     empty="absent without impressions, feedback and conversions",
+    reads=_OF_ANY,
 )
-def window_impressions(w: Sums) -> Iterator[Series]:
+def window_impressions(shown: I64, *others: I64) -> Iterator[Series]:
     """Impressions in the window: the support of ctr_ratio and conversion_value_per_impression."""
-    yield count(IMPRESSIONS.total(w), _anything(w))
+    yield count(shown, _is_any(shown, *others))
 
 
 @metric(
@@ -168,10 +190,11 @@ def window_impressions(w: Sums) -> Iterator[Series]:
     formula="clicks",
     unit="events",
     empty="absent without impressions, feedback and conversions",
+    reads=(Summed(CLICKS), *_OF_ANY),
 )
-def window_clicks(w: Sums) -> Iterator[Series]:
+def window_clicks(clicks: I64, *others: I64) -> Iterator[Series]:
     """Clicks in the window: the support of cvr_ratio and conversion_value_per_click."""
-    yield count(CLICKS.total(w), _anything(w))
+    yield count(clicks, _is_any(*others))
 
 
 @metric(
@@ -180,10 +203,11 @@ def window_clicks(w: Sums) -> Iterator[Series]:
     formula="conversions",
     unit="events",
     empty="absent where it is 0",
+    reads=(Summed(CONVERSIONS),),
 )
-def window_conversions(w: Sums) -> Iterator[Series]:
+def window_conversions(conversions: I64) -> Iterator[Series]:
     """Conversions in the window: an order is one, in the segment of its first line."""
-    yield count(w("conversions"))
+    yield count(conversions)
 
 
 @metric(
@@ -192,11 +216,12 @@ def window_conversions(w: Sums) -> Iterator[Series]:
     formula="lines of conversions",
     unit="events",
     empty="absent where it is 0",
+    reads=(Summed(CONVERSION_LINES),),
 )
-def window_conversion_lines(w: Sums) -> Iterator[Series]:
+def window_conversion_lines(lines: I64) -> Iterator[Series]:
     """Lines of the conversions in the window, each in its own segment; an order without lines is
     one."""
-    yield count(w("conversion_lines"))
+    yield count(lines)
 
 
 @metric(
@@ -205,10 +230,11 @@ def window_conversion_lines(w: Sums) -> Iterator[Series]:
     formula="sum of value",
     unit="currency",
     empty="absent without lines of conversions",
+    reads=(Summed(VALUE), Summed(CONVERSION_LINES)),
 )
-def window_conversion_value(w: Sums) -> Iterator[Series]:
+def window_conversion_value(value: Values, lines: I64) -> Iterator[Series]:
     """Value of the conversions in the window, by line; summed in whole micros."""
-    yield Series({}, VALUE.total(w), w("conversion_lines") != 0)
+    yield Series({}, value, lines != 0)
 
 
 @metric(
@@ -217,12 +243,11 @@ def window_conversion_value(w: Sums) -> Iterator[Series]:
     unit="events",
     empty="absent where it is 0",
     labels=("feedback",),
+    reads=_by_kind,
 )
-def window_feedback(w: Sums) -> Iterator[Series]:
+def window_feedback(feedback: I64) -> Iterator[Series]:
     """Events of the clicks topic in the window, by kind."""
-    for i, kind in _kinds(w):
-        with w.apart():
-            yield count(_of_kind(w, i), feedback=kind)
+    yield count(feedback[:, 0])
 
 
 for name in (
@@ -241,11 +266,11 @@ declare(metric, "ctr_attributed_ratio")
     unit="impressions",
     empty="absent where it is 0",
     labels=("maturity",),
+    reads=NAMED["ctr_attributed_ratio"].reads,
 )
-def ctr_attributed_impressions(w: Sums) -> Iterator[Series]:
+def ctr_attributed_impressions(above: I64, below: I64) -> Iterator[Series]:
     """Support of ctr_attributed_ratio: its denominator."""
-    for labels, _, below in NAMED["ctr_attributed_ratio"].parts(w):
-        yield Series(labels, below, below != 0)
+    yield count(below)
 
 
 @metric(
@@ -254,11 +279,11 @@ def ctr_attributed_impressions(w: Sums) -> Iterator[Series]:
     unit="impressions",
     empty="absent where it is 0",
     labels=("maturity",),
+    reads=NAMED["ctr_attributed_ratio"].reads,
 )
-def ctr_attributed_clicked(w: Sums) -> Iterator[Series]:
+def ctr_attributed_clicked(above: I64, below: I64) -> Iterator[Series]:
     """Numerator of ctr_attributed_ratio."""
-    for labels, above, _ in NAMED["ctr_attributed_ratio"].parts(w):
-        yield Series(labels, above, above != 0)
+    yield count(above)
 
 
 declare(metric, "cvr_attributed_ratio")
@@ -270,11 +295,11 @@ declare(metric, "cvr_attributed_ratio")
     unit="impressions",
     empty="absent where it is 0",
     labels=("maturity",),
+    reads=NAMED["cvr_attributed_ratio"].reads,
 )
-def cvr_attributed_clicked(w: Sums) -> Iterator[Series]:
+def cvr_attributed_clicked(above: I64, below: I64) -> Iterator[Series]:
     """Support of cvr_attributed_ratio: its denominator."""
-    for labels, _, below in NAMED["cvr_attributed_ratio"].parts(w):
-        yield Series(labels, below, below != 0)
+    yield count(below)
 
 
 @metric(
@@ -283,11 +308,11 @@ def cvr_attributed_clicked(w: Sums) -> Iterator[Series]:
     unit="impressions",
     empty="absent where it is 0",
     labels=("maturity",),
+    reads=NAMED["cvr_attributed_ratio"].reads,
 )
-def cvr_attributed_converted(w: Sums) -> Iterator[Series]:
+def cvr_attributed_converted(above: I64, below: I64) -> Iterator[Series]:
     """Numerator of cvr_attributed_ratio."""
-    for labels, above, _ in NAMED["cvr_attributed_ratio"].parts(w):
-        yield Series(labels, above, above != 0)
+    yield count(above)
 
 
 FAMILY = Family("traffic", (*metric.series, *by_position.METRICS), _stats)

@@ -28,11 +28,22 @@ Of one user: n(s) items seen, p(s) of them with feedback of a kind, p(s) / n(s) 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from streamer.metrics.definition import Brief, Declarations, Series, Sums, count, ratio
+from streamer.encoding.arrays import I64
+from streamer.metrics.definition import (
+    Brief,
+    Declarations,
+    Declared,
+    Series,
+    Variant,
+    count,
+    ratio,
+)
 from streamer.metrics.layout import Stat
+from streamer.metrics.reads import Statistic, Users
+from streamer.metrics.sums import CLICKS, CONVERSIONS
 
 RATE_UNIT = 10**9
 """Positive rates are integers of 1e-9, rounded once for a user and a first pane."""
@@ -55,6 +66,14 @@ def rate_squares(kind: int) -> int:
     return 4 + 3 * kind
 
 
+def users_sum(stat: int, settings: Any) -> str:
+    """The sum of the feedback that a statistic waits for: "" where it is none."""
+    if stat in (USERS, HITS):
+        return CLICKS.name if stat == HITS else ""
+    kind = settings.user_feedback_kinds[(stat - 2) // 3]
+    return CONVERSIONS.name if kind == "conversion" else CLICKS.name
+
+
 def users_stats(kinds: int) -> int:
     """How many statistics there are."""
     return 2 + 3 * kinds
@@ -68,8 +87,27 @@ def stats(settings: Any) -> tuple[Stat, ...]:
 metric = Declarations()
 
 
-def _kinds(w: Sums) -> Iterator[tuple[int, str]]:
-    yield from enumerate(w.settings.user_feedback_kinds)
+def by_kind(*stats: Callable[[int], int]) -> Callable[[Declared], Iterator[Variant]]:
+    """What reads these statistics of each kind of feedback."""
+
+    def variants(of: Declared) -> Iterator[Variant]:
+        for i, kind in enumerate(of.settings.user_feedback_kinds):
+            yield Variant({"feedback": kind}, tuple(Users(stat(i)) for stat in stats))
+
+    return variants
+
+
+def by_definition(*stats: Callable[[int], int]) -> Callable[[Declared], Iterator[Variant]]:
+    """What reads these statistics of each kind, and the users over whom each definition of the
+    positive rate takes the mean."""
+
+    def variants(of: Declared) -> Iterator[Variant]:
+        for i, kind in enumerate(of.settings.user_feedback_kinds):
+            for definition, users in (("docs", USERS), ("gorse-0.5", positive_users(i))):
+                reads = (*(Users(stat(i)) for stat in stats), Users(users))
+                yield Variant({"feedback": kind, "definition": definition}, reads)
+
+    return variants
 
 
 @metric(
@@ -78,17 +116,18 @@ def _kinds(w: Sums) -> Iterator[tuple[int, str]]:
     formula="users with an impression",
     unit="users",
     empty="absent where it is 0",
+    reads=(Users(USERS),),
 )
-def window_users(w: Sums) -> Iterator[Series]:
+def window_users(users: I64) -> Iterator[Series]:
     """Distinct users with an impression: support of user_hit_ratio and clicks_per_user."""
-    yield count(w.users(USERS))
+    yield count(users)
 
 
 @metric("window_hit_users", formula="users with an impression and a click", unit="users",
-        empty="absent where it is 0")  # fmt: skip
-def window_hit_users(w: Sums) -> Iterator[Series]:
+        empty="absent where it is 0", reads=(Users(HITS),))  # fmt: skip
+def window_hit_users(hits: I64) -> Iterator[Series]:
     """Distinct users with an impression and a click."""
-    yield count(w.users(HITS))
+    yield count(hits)
 
 
 @metric(
@@ -97,12 +136,11 @@ def window_hit_users(w: Sums) -> Iterator[Series]:
     unit="users",
     empty="absent where it is 0",
     labels=("feedback",),
+    reads=by_kind(positive_users),
 )
-def window_positive_users(w: Sums) -> Iterator[Series]:
+def window_positive_users(users: I64) -> Iterator[Series]:
     """Support of the positive rate by the definition gorse-0.5 (that of docs is window_users)."""
-    for i, kind in _kinds(w):
-        with w.apart():
-            yield count(w.users(positive_users(i)), feedback=kind)
+    yield count(users)
 
 
 @metric(
@@ -112,10 +150,11 @@ def window_positive_users(w: Sums) -> Iterator[Series]:
     empty="absent without users",
     source="P",
     support="window_users",
+    reads=(Statistic("clicks_of_users"), Users(USERS)),
 )
-def clicks_per_user(w: Sums) -> Iterator[Series]:
+def clicks_per_user(clicks: I64, users: I64) -> Iterator[Series]:
     """Clicks with a user, by event time, divided by the distinct users with an impression."""
-    yield ratio(w("clicks_of_users"), w.users(USERS))
+    yield ratio(clicks, users)
 
 
 @metric(
@@ -126,10 +165,11 @@ def clicks_per_user(w: Sums) -> Iterator[Series]:
     empty="absent without users",
     source="P",
     support="window_users",
+    reads=(Users(HITS), Users(USERS)),
 )
-def user_hit(w: Sums) -> Iterator[Series]:
+def user_hit(hits: I64, users: I64) -> Iterator[Series]:
     """Share of the users with an impression who also clicked in the window."""
-    yield ratio(w.users(HITS), w.users(USERS))
+    yield ratio(hits, users)
 
 
 @metric(
@@ -140,16 +180,12 @@ def user_hit(w: Sums) -> Iterator[Series]:
     empty="absent without users (docs), without users who gave the feedback (gorse-0.5)",
     source="G",
     labels=("feedback", "definition"),
+    reads=by_definition(rate_sum),
 )
-def positive_rate(w: Sums) -> Iterator[Series]:
+def positive_rate(sums: I64, users: I64) -> Iterator[Series]:
     """Share of a user's distinct items in the window that got the user's feedback in it, averaged
     over users who saw items (docs) or gave feedback (gorse-0.5); unit 1e-9 a user."""
-    for i, kind in _kinds(w):
-        with w.apart():
-            rates = w.users(rate_sum(i))
-            for definition, users in (("docs", USERS), ("gorse-0.5", positive_users(i))):
-                below = RATE_UNIT * w.users(users)
-                yield ratio(rates, below, feedback=kind, definition=definition)
+    yield ratio(sums, RATE_UNIT * users)
 
 
 METRICS = tuple(metric.series)

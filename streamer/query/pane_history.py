@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -18,9 +18,18 @@ from streamer.encoding.packed import pane_number
 from streamer.encoding.segments import ALL
 from streamer.metrics import intervals
 from streamer.metrics.catalogue import Catalogue
-from streamer.metrics.definition import Metric, Noted
-from streamer.metrics.item_counts import ItemTable
+from streamer.metrics.definition import Metric, Variant, series_of
 from streamer.metrics.layout import Layout
+from streamer.metrics.reads import (
+    AllItems,
+    ByValue,
+    OfItems,
+    Overall,
+    Part,
+    Read,
+    Statistic,
+    Users,
+)
 from streamer.metrics.rings import Ring, rings_of
 from streamer.metrics.rollups import Rollup
 from streamer.query.panes import PaneReader
@@ -99,7 +108,6 @@ class PaneHistory:
         self._panes = panes
         panes.begin(views, self.numbering.maps, self.numbering.rows)
         self._times = Times(catalogue, views)
-        self.since = self._times.of(0, "")
         self._rings = {ring.label: (n, ring) for n, ring in enumerate(rings_of(settings), 1)}
         self._by_name = {metric.name: metric for metric in catalogue.metrics}
 
@@ -111,20 +119,21 @@ class PaneHistory:
         spans = _Spans.of(ring, wanted, at_ms)
         ends = [intervals.name_of(wanted.metric.name, end) for end in ("lower", "upper")]
         metrics = [wanted.metric, *(self._by_name[name] for name in ends if name in self._by_name)]
-        read = [(metric, self._read_by(metric, spans)) for metric in metrics]
-        read = [(metric, codes) for metric, codes in read if codes <= {*rollup.codes}]
-        metrics = [metric for metric, _ in read]
+        parts = {metric.name: self._parts(metric, wanted.labels) for metric in metrics}
+        read = {name: self._codes(each) for name, each in parts.items()}
+        metrics = [metric for metric in metrics if read[metric.name] <= {*rollup.codes}]
         if wanted.metric not in metrics:
             raise NotKeptError(_line("detailed", rollup.dimensions))
-        codes = self._size_codes.union(*(codes for _, codes in read))
+        codes = self._size_codes.union(*(read[metric.name] for metric in metrics))
         columns = self._columns(number, spans, codes)
         rows, segments = self._rows(wanted, rollup)
         rows, segments, omitted = self._largest(rows, segments, columns)
-        sums = _Sums(self, spans, columns, rows, len(segments), at_ms, rollup.dimensions)
-        (found, since_ms), *of_ends = [_course(metric, sums, wanted.labels) for metric in metrics]
-        beside = [course for course, _ in of_ends] or [{}, {}]
-        whole = self._times.of(number, wanted.window)
-        since_ms = max(since_ms, whole.whole_ms, whole.of_rollup(rollup.dimensions))
+        sums = _Sums(self, spans, columns, rows, len(segments), at_ms)
+        found, *of_ends = [self._course(metric, sums, wanted.labels) for metric in metrics]
+        beside = of_ends or [{}, {}]
+        since, dimensions = self._times.of(number, wanted.window), rollup.dimensions
+        times = [since.of(part, self.catalogue, dimensions) for part in parts[wanted.metric.name]]
+        since_ms = max([since.of_rollup(dimensions), *times])
         hidden = spans.starts_ms < since_ms
         lines = [
             Line(
@@ -178,15 +187,42 @@ class PaneHistory:
         size = layout.span(_SIZE) if _SIZE in layout.at else slice(0, 0)
         return {*range(size.start, size.stop)}
 
-    def _read_by(self, metric: Metric, spans: _Spans) -> set[int]:
-        """The codes that a metric reads."""
-        nothing = np.zeros(0, np.int64)
-        rows = np.full(len(self.numbering.segments), -1, np.int64)
-        empty = _Columns(nothing, nothing, nothing, nothing)
-        sums = _Sums(self, spans, empty, rows, 0, limits.MAX_EVENT_MS)  # all panes are mature
-        with np.errstate(all="ignore"):
-            list(metric.series(sums))
-        return sums.codes
+    def _variants(self, metric: Metric, labels: Labels) -> list[Variant]:
+        """Those whose series may have the labels that are asked for."""
+        every = metric.variants(self.catalogue)
+        return [v for v in every if all(v.labels.get(name, x) == x for name, x in labels.items())]
+
+    def _parts(self, metric: Metric, labels: Labels) -> list[Part]:
+        """What a metric is made of. NotByPaneError where panes do not hold it."""
+        variants, layout = self._variants(metric, labels), self.catalogue.layout
+        found = [p for v in variants for read in v.reads for p in read.parts(layout)]
+        for part in found:
+            if not isinstance(part, Statistic | Overall):
+                raise NotByPaneError(f"{_IN_WORDS[type(part)]} only known for the whole window")
+        return found
+
+    def _codes(self, parts: Sequence[Part]) -> set[int]:
+        read = (Statistic(p.name) if isinstance(p, Overall) else p for p in parts)
+        statistics = (part for part in read if isinstance(part, Statistic))
+        return {code for each in statistics for code in each.codes(self.catalogue.layout)}
+
+    def _course(
+        self, metric: Metric, sums: _Sums, labels: Labels
+    ) -> dict[_Key, np.ndarray[Any, Any]]:
+        """Labels of a series → its values, (rows, points), NaN where there are none."""
+        found: dict[_Key, np.ndarray[Any, Any]] = {}
+        shape = (len(sums.rows), sums.spans.points)
+        for point in range(sums.spans.points):
+            sums.point = point
+            with np.errstate(all="ignore"):
+                for variant in self._variants(metric, labels):
+                    for series in series_of(metric, variant, sums.find):
+                        if labels.items() <= series.labels.items():
+                            key = frozenset(series.labels.items())
+                            values = found.setdefault(key, np.full(shape, np.nan))
+                            shown = series.present
+                            values[shown, point] = np.asarray(series.values)[shown]
+        return found
 
     def _largest(
         self, rows: I64, segments: list[Segment], columns: _Columns
@@ -276,8 +312,8 @@ class _Spans:
         return int(self.starts_ms[point]) + self.step_ms
 
 
-class _Sums(Noted):
-    """The sums of one point after another: the metrics' ``Sums``."""
+class _Sums:
+    """The sums of one point after another: the metrics' ``Sums``, of what panes hold."""
 
     def __init__(
         self,
@@ -287,24 +323,13 @@ class _Sums(Noted):
         rows: I64,
         count: int,
         at_ms: int,
-        rollup: tuple[str, ...] = (),
     ) -> None:
         """``rows``: segment → row, -1 for none; ``at_ms``: the time of reading."""
-        self._rollup = rollup
         self._of, self.spans, self._columns, self._at_ms = of, spans, columns, at_ms
         self._rows, self._count = rows, count
-        self._since = of.since
-        self._point = 0
-        self.memo: dict[str, Any] = {}
+        self.point = 0
         self._read: dict[tuple[str, tuple[int, int]], I64] = {}
         self._read_overall: dict[str, I64] = {}
-
-    @property
-    def codes(self) -> set[int]:
-        """The codes of what was read."""
-        spans = [span for _, span in self._read]
-        spans += [(span.start, span.stop) for span in map(self._span, self._read_overall)]
-        return {code for span in spans for code in range(*span)}
 
     def _span(self, name: str) -> slice:
         return self.layout.span(name)
@@ -316,7 +341,11 @@ class _Sums(Noted):
         place, of_segment = columns.stat[here] - span[0], by_segment[columns.segment[here]]
         return columns.point[here], place, of_segment, columns.value[here]
 
-    def _by_row(self, name: str, within: slice = slice(None)) -> I64:
+    def find(self, read: Read) -> Any:
+        """What a metric reads."""
+        return read.of(self)  # type: ignore[arg-type]  # of what panes do not hold nothing is asked
+
+    def _by_row(self, name: str, within: slice) -> I64:
         """A statistic, or some of its integers, at the present point: (rows, width)."""
         first, width = self._span(name).start, self.layout.width[name]
         start, stop, _ = within.indices(width)
@@ -327,65 +356,27 @@ class _Sums(Noted):
             shown = row >= 0
             np.add.at(sums, (point[shown], row[shown], place[shown]), value[shown])
             self._read[name, span] = sums
-        self.note(self._since.of_codes(slice(*span), self._rollup))
-        found: I64 = self._read[name, span][self._point]
-        return found
+        found: I64 = self._read[name, span][self.point]
+        return found[:, 0] if width == 1 else found
 
-    def _of_all(self, name: str) -> I64:
-        """A statistic over all segments at the present point: (width,)."""
+    def overall(self, name: str) -> I64:
         if name not in self._read_overall:
             span = self._span(name)
             point, place, is_total, value = self._chosen((span.start, span.stop), self._of.is_total)
             whole = np.zeros((self.spans.points, span.stop - span.start), np.int64)
             np.add.at(whole, (point, place), np.where(is_total, value, 0))
             self._read_overall[name] = whole
-        self.note(self._since.of_codes(self._span(name)))
-        found: I64 = self._read_overall[name][self._point]
-        return found
-
-    def begin(self, point: int) -> None:
-        """The sums are now those of another point."""
-        self._point, self.memo, self.since_ms = point, {}, 0
-
-    def __call__(self, name: str) -> I64:
-        found = self._by_row(name)
-        return found[:, 0] if found.shape[1] == 1 else found
-
-    def overall(self, name: str) -> I64:
-        found = self._of_all(name)
+        found: I64 = self._read_overall[name][self.point]
         return found[0] if found.shape[0] == 1 else found
 
-    def _is_mature(self, horizon_ms: int) -> bool:
-        late_ms = self.settings.time.max_lateness_ms
-        return self.spans.ends_ms(self._point) + horizon_ms + late_ms <= self._at_ms
-
-    def mature(self, name: str, horizon_ms: int) -> I64 | None:
-        return self(name) if self._is_mature(horizon_ms) else None
-
-    def part(self, name: str, within: slice, horizon_ms: int | None) -> I64 | None:
-        is_there = horizon_ms is None or self._is_mature(horizon_ms)
+    def statistic(self, name: str, within: slice, horizon_ms: int | None) -> I64 | None:
+        late_ms = self._of.settings.time.max_lateness_ms
+        ends_ms = self.spans.ends_ms(self.point)
+        is_there = horizon_ms is None or ends_ms + horizon_ms + late_ms <= self._at_ms
         return self._by_row(name, within) if is_there else None
 
-    def day_before(self, name: str, horizon_ms: int | None) -> I64 | None:
+    def day_before(self, name: str, within: slice, horizon_ms: int | None) -> I64 | None:
         return None
-
-    def by_value(self, name: str, horizon_ms: int | None) -> Mapping[str, I64]:
-        _refuse("differences between all values of a dimension are")
-
-    def users(self, stat: int) -> I64:
-        _refuse("distinct users are")
-
-    def users_of_longest(self, stat: int) -> I64:
-        _refuse("distinct users are")
-
-    def items(
-        self, places: Sequence[int], horizon_ms: int | None = None
-    ) -> Mapping[int, ItemTable]:
-        _refuse("distinct items are")
-
-    @property
-    def all_items(self) -> ItemTable | None:
-        _refuse("distinct items are")
 
     @property
     def rows(self) -> Sequence[Any]:
@@ -396,16 +387,8 @@ class _Sums(Noted):
         return 1.0
 
     @property
-    def settings(self) -> Settings:
-        return self._of.settings
-
-    @property
     def layout(self) -> Layout:
         return self._of.catalogue.layout
-
-    @property
-    def composites(self) -> Mapping[str, Sequence[Any]]:
-        return self._of.catalogue.composites
 
 
 def _line(setting: str, dimensions: Sequence[str]) -> str:
@@ -417,31 +400,13 @@ def _line(setting: str, dimensions: Sequence[str]) -> str:
     return f"metrics.{setting} += [{names}]"
 
 
-def _refuse(what: str) -> NoReturn:
-    raise NotByPaneError(f"{what} only known for the whole window")
-
-
+_IN_WORDS: Mapping[type[Part], str] = {
+    ByValue: "differences between all values of a dimension are",
+    Users: "distinct users are",
+    OfItems: "distinct items are",
+    AllItems: "distinct items are",
+}
 _Key = frozenset[tuple[str, str]]
-
-
-def _course(
-    metric: Metric, sums: _Sums, labels: Labels
-) -> tuple[dict[_Key, np.ndarray[Any, Any]], int]:
-    """Labels of a series → its values, (rows, points), NaN where there are none; and since when all
-    of them count."""
-    since_ms = 0
-    found: dict[_Key, np.ndarray[Any, Any]] = {}
-    shape = (len(sums.rows), sums.spans.points)
-    for point in range(sums.spans.points):
-        sums.begin(point)
-        with np.errstate(all="ignore"):
-            for series in metric.series(sums):
-                if labels.items() <= series.labels.items():
-                    key = frozenset(series.labels.items())
-                    values = found.setdefault(key, np.full(shape, np.nan))
-                    values[series.present, point] = np.asarray(series.values)[series.present]
-                    since_ms = max(since_ms, sums.since_ms)
-    return found, since_ms
 
 
 def _listed(values: np.ndarray[Any, Any] | None, row: int, hidden: Any) -> list[float | None]:

@@ -17,7 +17,8 @@ from streamer.metrics.definition import (
     Metric,
     Sample,
     Series,
-    shown_series,
+    series_of,
+    shown_variants,
 )
 from streamer.metrics.rings import Ring, rings_of
 from streamer.query import alert_gauges, counters, experiment_gauges
@@ -204,12 +205,13 @@ class _Shown:
 
     def blocks(self, metric: Metric) -> Iterator[SeriesBlock]:
         """The series of a metric: in a window those that are counted over all of it."""
-        is_total = metric.scope == "total"
-        self.sums.begin()
-        for series in shown_series(metric, self.sums, self.dimensions, self.is_detailed):
-            if is_total or self.sums.is_wholly_counted:
-                since_ms = self.sums.since_ms if is_total else 0
-                yield _block(metric, series, self.labels, since_ms or None)
+        is_total, sums = metric.scope == "total", self.sums
+        variants = sums.window.catalogue.variants[metric.name]
+        for variant in shown_variants(metric, variants, self.dimensions, self.is_detailed):
+            since_ms = sums.since_ms(variant)
+            if is_total or sums.is_whole(since_ms):
+                for series in series_of(metric, variant, sums.find):
+                    yield _block(metric, series, self.labels, (is_total and since_ms) or None)
 
 
 @dataclass

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 
 from streamer.metrics.catalogue import Catalogue
-from streamer.metrics.definition import shown_series
+from streamer.metrics.definition import series_of, shown_variants
 from streamer.metrics.full_sums import FullSums
 from streamer.metrics.rings import rings_of
 from streamer.query.readings import readout
@@ -30,12 +30,14 @@ def expected_series(
     for rollup in settings.rollups:
         segments = prod(values[name] for name in set(rollup))
         for scope, ring in scopes:
-            full = FullSums(settings, catalogue.layout, catalogue.composites, ring, rollup)
+            full = FullSums(settings, catalogue.layout, ring, rollup)
+            of_rollup = len(set(rollup)), settings.is_detailed(rollup)
             found += segments * sum(
                 1
                 for metric in catalogue.metrics
                 if metric.scope == scope
-                for _ in shown_series(metric, full, len(set(rollup)), settings.is_detailed(rollup))
+                for variant in shown_variants(metric, catalogue.variants[metric.name], *of_rollup)
+                for _ in series_of(metric, variant, full.find)
             )
     return found
 

@@ -1,6 +1,7 @@
 """Since when what windows are made of counts, where it was added while state was kept.
 
-A window shows a series once every sum that its formula reads is counted over the whole window.
+A window shows a series once all that it reads is counted over the whole window; in a dimension that
+was added, once all impressions that its feedback may join came after that.
 """
 
 from __future__ import annotations
@@ -13,9 +14,18 @@ import numpy as np
 
 from streamer.encoding.arrays import I64
 from streamer.metrics.catalogue import Catalogue
-from streamer.metrics.item_counts import CLICKED
+from streamer.metrics.item_counts import CLICKED, SHOWN
+from streamer.metrics.layout import Layout
+from streamer.metrics.reads import AllItems, ByValue, OfItems, Overall, Part, Statistic, Users
 from streamer.metrics.rollups import key_of
-from streamer.metrics.users import positive_users, rate_squares, rate_sum, users_stats
+from streamer.metrics.sums import OTHER_FEEDBACK, filtered_by, is_of_conversions, joined_within_ms
+from streamer.metrics.users import (
+    positive_users,
+    rate_squares,
+    rate_sum,
+    users_stats,
+    users_sum,
+)
 from streamer.state.counted_since import CountedSince
 from streamer.state.snapshot import View
 
@@ -33,22 +43,46 @@ class Since:
     """Of statistics in a rollup, by its dimensions, where some began later."""
     item_rollups: Mapping[str, int] = field(default_factory=dict)
     """Of counts of items, by ``Rollup.key``, where some began later."""
+    dimensions: Mapping[str, int] = field(default_factory=dict)
+    """Of those that were added."""
+    kinds_ms: int = 0
+    """Of the newest kind of feedback: with more kinds more conversions join."""
 
     def of_rollup(self, rollup: Sequence[str]) -> int:
         """Of all that a rollup shows."""
         times = self.rollups.get(tuple(rollup))
-        return 0 if times is None else int(min(times[times >= 0], default=0))
+        return max(self.whole_ms, 0 if times is None else int(min(times[times >= 0], default=0)))
 
-    def of_codes(self, codes: slice, rollup: Sequence[str] = ()) -> int:
-        """Of some statistics in a rollup."""
-        times = self.rollups.get(tuple(rollup))
-        of_rollup = 0 if times is None else int(times[codes].max(initial=0))
-        return max(int(self.codes[codes].max(initial=0)), of_rollup)
+    def of(self, part: Part, catalogue: Catalogue, rollup: Sequence[str]) -> int:
+        """Of what a metric reads in a rollup; of statistics by value in that of their dimension."""
+        match part:
+            case Statistic():
+                found = 0 if part.is_always else self._of_codes(part, catalogue.layout, rollup)
+                waits_for = part.sum_name or part.name
+                if waits_for == OTHER_FEEDBACK or is_of_conversions(waits_for):
+                    found = max(found, self.kinds_ms)
+            case Overall(name):
+                return self._of_codes(Statistic(name), catalogue.layout, ())
+            case Users(stat):
+                found, waits_for = int(self.users[stat]), users_sum(stat, catalogue.settings)
+            case OfItems(places):
+                found, waits_for = int(self.items[list(places)].max(initial=0)), ""
+                found = max(found, self.item_rollups.get(key_of(rollup), 0))
+            case AllItems():
+                return int(self.items[[SHOWN]].max(initial=0))
+            case ByValue():
+                return 0
+        dimensions = {*rollup, *filtered_by(waits_for, catalogue.settings)}
+        added = [self.dimensions.get(name, 0) for name in dimensions]
+        added_ms = max([*added, self.kinds_ms]) if added else 0
+        wait_ms = joined_within_ms(waits_for, catalogue.settings) if added_ms else 0
+        return max(found, added_ms + wait_ms if wait_ms else 0)
 
-    def of_items(self, places: Sequence[int], rollup: Sequence[str]) -> int:
-        """Of counts of items under a rollup."""
-        of_rollup = self.item_rollups.get(key_of(rollup), 0)
-        return max(int(self.items[list(places)].max(initial=0)), of_rollup)
+    def _of_codes(self, read: Statistic, layout: Layout, rollup: Sequence[str]) -> int:
+        codes, times = read.codes(layout), self.rollups.get(tuple(rollup))
+        at = slice(codes.start, codes.stop)
+        of_rollup = 0 if times is None else int(times[at].max(initial=0))
+        return max(int(self.codes[at].max(initial=0)), of_rollup)
 
 
 class Times:
@@ -67,6 +101,8 @@ class Times:
             max((began.rings.get(number, 0) for began in self._all), default=0),
             self._rollups,
             self._named("items.dimensions"),
+            self._named("dimensions"),
+            max(self._named("metrics.feedback").values(), default=0),
         )
 
     @cached_property

@@ -16,11 +16,11 @@ from streamer.encoding.arrays import I64
 from streamer.encoding.packed import first_user_key, pane_number, parts_of_user_key
 from streamer.encoding.segments import ALL
 from streamer.metrics.catalogue import Catalogue
-from streamer.metrics.composite_parts import Parts
 from streamer.metrics.day_before import DayBefore, shift_of
-from streamer.metrics.definition import Noted
-from streamer.metrics.item_counts import SHOWN, ItemTable
+from streamer.metrics.definition import Variant
+from streamer.metrics.item_counts import ItemTable
 from streamer.metrics.layout import Layout
+from streamer.metrics.reads import AllItems, Part, Read, Statistic, Users
 from streamer.metrics.rings import Ring
 from streamer.metrics.users import USERS, users_stats
 from streamer.query.item_sums import ItemSumCache, ItemWindow
@@ -99,8 +99,7 @@ class Window:
         since: Since,
     ) -> None:
         self.since = since
-        self.settings, self.layout = settings, catalogue.layout
-        self.composites = catalogue.composites
+        self.settings, self.layout, self.catalogue = settings, catalogue.layout, catalogue
         self.now_ms, self._kept = now_ms, kept
         self._views, self.numbering, self._ring, self._item_sums = views, numbering, ring, items
         self.longest: Window = self
@@ -223,11 +222,11 @@ class Window:
         return self._rolled_up[rollup]
 
 
-class Rolled(Noted):
+class Rolled:
     """A window under one rollup: dimensions outside it are ``all``. Is the metrics' ``Sums``."""
 
     def __init__(self, window: Window, rollup: tuple[str, ...]) -> None:
-        self.window = window
+        self.window, self._found = window, dict[Read, Any]()
         names = window.settings.dimension_names
         self._rollup = tuple(name for name in names if name in rollup)
         numbering = window.numbering
@@ -251,23 +250,35 @@ class Rolled(Noted):
         self._columns = numbering.rows.columns[self._kind]
         self._mature: dict[int, I64 | None] = {}
         self._past: dict[int | None, I64 | None] = {}
-        self.memo: dict[str, Any] = {}
-        self._whole_ms = max(window.since.whole_ms, window.since.of_rollup(self._rollup))
 
-    def begin(self) -> None:
-        """Forget what was read for another metric."""
-        self.since_ms = self._whole_ms
+    def find(self, read: Read) -> Any:
+        """What a metric reads; once."""
+        if read not in self._found:
+            self._found[read] = read.of(self)
+        return self._found[read]
 
-    @property
-    def is_wholly_counted(self) -> bool:
-        """Whether all that was read is counted over the whole window."""
-        return not self.since_ms or self.since_ms <= self.window.start_ms
+    def since_ms(self, variant: Variant) -> int:
+        """Since when a window has to begin in which all of a variant is counted; 0: always."""
+        parts = (part for read in variant.reads for part in read.parts(self.layout))
+        own_ms = self.window.since.of_rollup(self._rollup)
+        return max([own_ms, *map(self._since_ms, parts)])
 
-    def _note_of(self, longer: Window, since_ms: int) -> None:
-        """Something of a longer window was read, which has to be counted over all of that."""
-        since_ms = max(since_ms, longer.since.whole_ms)
-        if since_ms:
-            self.note(since_ms + self.window.start_ms - longer.start_ms)
+    def _since_ms(self, part: Part) -> int:
+        window = self.window
+        match part:
+            case Users(is_of_longest=True):
+                longer, rollup = window.longest, self._rollup
+            case AllItems():
+                longer, rollup = window.longest_of_items, ()
+            case _:
+                return window.since.of(part, window.catalogue, self._rollup)
+        since = longer.since
+        since_ms = max(since.of_rollup(rollup), since.of(part, window.catalogue, rollup))
+        return since_ms and since_ms + window.start_ms - longer.start_ms
+
+    def is_whole(self, since_ms: int) -> bool:
+        """Whether what is counted since then is counted over the whole window."""
+        return not since_ms or since_ms <= self.window.start_ms
 
     def _with_rest(self, matrix: I64) -> I64:
         """Rows of sums, and those of segments without any."""
@@ -283,44 +294,35 @@ class Rolled(Noted):
         return self.window.layout
 
     @property
-    def composites(self) -> Parts:
-        return self.window.composites
-
-    @property
     def user_sample_ratio(self) -> float:
         return self.window.user_sample_ratio
 
     def _pick(self, matrix: I64, name: str, within: slice = slice(None)) -> I64:
         """Some integers of a statistic. KeyError where the rollup does not keep them."""
-        span = self.window.layout.span(name)
-        codes = range(span.start, span.stop)[within]
-        self.note(self.window.since.of_codes(slice(codes.start, codes.stop), self._rollup))
-        columns = self._columns[codes.start : codes.stop]
+        columns = self._columns[self.layout.span(name)][within]
         if (columns < 0).any():
             raise KeyError(f"sums by {self._rollup} have not all of {name!r}")
         picked = matrix[..., columns]
         return picked[..., 0] if self.window.layout.width[name] == 1 else picked
 
-    def __call__(self, name: str) -> I64:
-        return self._pick(self._matrix, name)
+    def statistic(self, name: str, within: slice, horizon_ms: int | None) -> I64 | None:
+        """Some integers of a statistic; None where no pane is mature."""
+        matrix = self._matrix if horizon_ms is None else self._mature_matrix(horizon_ms)
+        return None if matrix is None else self._pick(matrix, name, within)
 
     def overall(self, name: str) -> I64:
         """The statistic over all segments, whatever the rollup."""
-        span = self.window.layout.span(name)
-        self.note(self.window.since.of_codes(span))
-        picked = self.window.overall[span]
+        picked = self.window.overall[self.layout.span(name)]
         return picked[0] if self.window.layout.width[name] == 1 else picked
 
     def users(self, stat: int) -> I64:
         """A sum over users by segment, scaled to all users; 0 where it has none."""
-        self.note(int(self.window.since.users[stat]))
         sums = self.window.users[stat, self._numbers]
         return np.concatenate([sums, np.zeros(self._without, np.int64)])
 
     def users_of_longest(self, stat: int) -> I64:
         """A sum over users of the longest window, of the same segments."""
         longest = self.window.longest.rolled_up(self._rollup)
-        self._note_of(longest.window, int(longest.window.since.users[stat]))
         sums = dict(zip(longest.segments, longest.users(stat).tolist(), strict=True))
         return np.array([sums.get(segment, 0) for segment in self.segments], np.int64)
 
@@ -332,14 +334,11 @@ class Rolled(Noted):
     @property
     def all_items(self) -> ItemTable | None:
         """All items of the longest window; None where they are not counted."""
-        longest = self.window.longest_of_items
-        self._note_of(longest, longest.since.of_items([SHOWN], ()))
-        return longest.all_items
+        return self.window.longest_of_items.all_items
 
-    def items(self, places: Sequence[int], horizon_ms: int | None = None) -> dict[int, ItemTable]:
+    def items(self, places: Sequence[int], horizon_ms: int | None) -> dict[int, ItemTable]:
         """Row → the items of its segment; nothing where items are not counted by these dimensions,
         or no pane is mature."""
-        self.note(self.window.since.of_items(places, self._rollup))
         if horizon_ms not in self._items:
             self._items[horizon_ms] = self._items_by_segment(horizon_ms)
         found = self._items[horizon_ms]
@@ -356,28 +355,19 @@ class Rolled(Noted):
             found[tuple(of.get(name, ALL) for name in self.settings.dimension_names)] = table
         return found
 
-    def mature(self, name: str, horizon_ms: int) -> I64 | None:
-        """The statistic over mature panes; None where the window has none."""
-        matrix = self._mature_matrix(horizon_ms)
-        return None if matrix is None else self._pick(matrix, name)
-
     def _mature_matrix(self, horizon_ms: int) -> I64 | None:
         if horizon_ms not in self._mature:
             flat = self.window.mature(horizon_ms)
             self._mature[horizon_ms] = None if flat is None else self._rows_of(flat)
         return self._mature[horizon_ms]
 
-    def part(self, name: str, within: slice, horizon_ms: int | None) -> I64 | None:
-        matrix = self._matrix if horizon_ms is None else self._mature_matrix(horizon_ms)
-        return None if matrix is None else self._pick(matrix, name, within)
-
-    def day_before(self, name: str, horizon_ms: int | None) -> I64 | None:
+    def day_before(self, name: str, within: slice, horizon_ms: int | None) -> I64 | None:
         """The statistic in the same window a day before; None where that is not kept."""
         if horizon_ms not in self._past:
             flat = self.window.day_before(horizon_ms)
             self._past[horizon_ms] = None if flat is None else self._rows_of(flat)
         past = self._past[horizon_ms]
-        return None if past is None else self._pick(past, name)
+        return None if past is None else self._pick(past, name, within)
 
     def _rows_of(self, flat: I64) -> I64:
         """Of other panes, by the segments that are shown."""
@@ -388,11 +378,8 @@ class Rolled(Noted):
         found = {}
         names = () if self._rollup else self.settings.dimension_names
         for place, dimension in enumerate(names):
-            alone = self.window.rolled_up((dimension,))
-            if alone._whole_ms and alone._whole_ms > self.window.start_ms:
-                continue
-            self.note(self.window.since.of_codes(self.window.layout.span(name), (dimension,)))
-            sums = alone(name) if horizon_ms is None else alone.mature(name, horizon_ms)
-            if sums is not None:
+            alone, read = self.window.rolled_up((dimension,)), Statistic(name, horizon_ms)
+            sums = alone.find(read)
+            if sums is not None and alone.is_whole(alone.since_ms(Variant({}, (read,)))):
                 found[dimension] = sums[[s[place] not in (OTHER, UNKNOWN) for s in alone.segments]]
         return found

@@ -15,9 +15,8 @@ from streamer.encoding.arrays import I64
 from streamer.encoding.packed import ITEM_BITS, parts_of_item_code
 from streamer.ingest.hash_key import FIXED_KEY
 from streamer.metrics.catalogue import Catalogue
-from streamer.metrics.definition import Noted
+from streamer.metrics.definition import Metric, Series, series_of
 from streamer.metrics.item_counts import ItemTable, item_counts
-from streamer.metrics.sums import part_of, read
 from streamer.metrics.users import (
     HITS,
     RATE_UNIT,
@@ -99,7 +98,7 @@ FIELDS = ("propensity", "reward_estimate", "p_new", "q_new")
 """What items say of policies."""
 
 
-class CountedSums(Noted):
+class CountedSums:
     """One row a segment. Is the metrics' ``Sums``; it adds, as partitions do."""
 
     user_sample_ratio = 1.0
@@ -114,10 +113,14 @@ class CountedSums(Noted):
     ) -> None:
         """``of_items``: counts of all and of young items, (segments, items, places)."""
         self.catalogue, self.settings = catalogue, catalogue.settings
-        self.composites, self.layout = catalogue.composites, catalogue.layout
+        self.layout = catalogue.layout
         self.matrix, self.young, self.people = matrix, young, people
         self.of_items = of_items or (NO_ITEMS, NO_ITEMS)
-        self.memo: dict[str, Any] = {}
+
+    def shown(self, metric: Metric) -> Iterator[Series]:
+        """What the formula of a metric gives."""
+        for variant in metric.variants(self.catalogue):
+            yield from series_of(metric, variant, lambda read: read.of(self))
 
     def __add__(self, other: CountedSums) -> CountedSums:
         matrix, young = self.matrix + other.matrix, self.young + other.young
@@ -133,7 +136,7 @@ class CountedSums(Noted):
     def rows(self) -> range:
         return range(SEGMENTS)
 
-    def items(self, places: Sequence[int], horizon_ms: int | None = None) -> dict[int, ItemTable]:
+    def items(self, places: Sequence[int], horizon_ms: int | None) -> dict[int, ItemTable]:
         every, young = self.of_items
         found = every if horizon_ms is None else every - young
         return {row: _table(counts) for row, counts in enumerate(found) if counts.any()}
@@ -146,12 +149,15 @@ class CountedSums(Noted):
         longest: I64 = 2 * self.people[stat] + self.people[HITS]
         return longest
 
-    def _pick(self, matrix: I64, name: str) -> I64:
-        picked = matrix[..., self.layout.span(name)]
+    def _pick(self, matrix: I64, name: str, within: slice = slice(None)) -> I64:
+        picked = matrix[..., self.layout.span(name)][..., within]
         return picked[..., 0] if self.layout.width[name] == 1 else picked
 
     def __call__(self, name: str) -> I64:
         return self._pick(self.matrix, name)
+
+    def statistic(self, name: str, within: slice, horizon_ms: int | None) -> I64 | None:
+        return self._pick(self.matrix if horizon_ms is None else self._old, name, within)
 
     def overall(self, name: str) -> I64:
         return self._pick(self.matrix.sum(axis=0), name)
@@ -163,11 +169,8 @@ class CountedSums(Noted):
     def by_value(self, name: str, horizon_ms: int | None) -> dict[str, I64]:
         return {"variant": self(name) if horizon_ms is None else self._pick(self._old, name)}
 
-    def part(self, name: str, within: slice, horizon_ms: int | None) -> I64 | None:
-        return part_of(read(self, name, horizon_ms), within)
-
-    def day_before(self, name: str, horizon_ms: int | None) -> I64 | None:
-        return self._pick(self._old, name)
+    def day_before(self, name: str, within: slice, horizon_ms: int | None) -> I64 | None:
+        return self._pick(self._old, name, within)
 
     @property
     def _old(self) -> I64:

@@ -144,7 +144,7 @@ def rule(metric: Metric, sums: CountedSums, labels: dict[str, str], suffix: str)
 
 def of_groups(sums: CountedSums, name: str, horizon_ms: int | None = None) -> Any:
     """(segments, groups) of a sum."""
-    return sums.part(*sums.layout.by_group[name], horizon_ms)
+    return sums.statistic(*sums.layout.by_group[name], horizon_ms)
 
 
 def _of_intervals(metric: Metric, sums: CountedSums, labels: dict[str, str]) -> Any:
@@ -192,7 +192,7 @@ def _each(
 
 
 def _value(metric: Metric, sums: CountedSums, labels: dict[str, str]) -> Any:
-    (found,) = [s.values for s in metric.series(sums) if dict(s.labels) == labels]
+    (found,) = [s.values for s in sums.shown(metric) if dict(s.labels) == labels]
     return found
 
 
@@ -204,7 +204,7 @@ def _of_composites(metric: Metric, sums: CountedSums, labels: dict[str, str]) ->
         place = ranking.slate_metric.plan(sums.settings).populations["engaged"]
         is_mature = labels["maturity"] == "mature"
         now = sums.mature("ranking", 0) if is_mature else sums("ranking")
-        then = sums.day_before("ranking", None)
+        then = sums.day_before("ranking", slice(None), None)
         assert now is not None
         assert then is not None
         return (now[:, place] > 0) & (then[:, place] > 0)
@@ -218,13 +218,13 @@ def _of_composites(metric: Metric, sums: CountedSums, labels: dict[str, str]) ->
 
 def _pick(sums: CountedSums, name: str) -> Any:
     """What was there a day before, and is still."""
-    found = sums.day_before(name, None)
+    found = sums.day_before(name, slice(None), None)
     assert found is not None
     return found.sum(axis=1) if found.ndim == 2 else found
 
 
 def _of_drift(metric: Metric, sums: CountedSums) -> Any:
-    then = sums.day_before("score_bins", None)
+    then = sums.day_before("score_bins", slice(None), None)
     assert then is not None
     now, past = (bins[:, : len(EDGES) + 1].sum(axis=1) for bins in (sums("score_bins"), then))
     if metric.name == "score_drift":

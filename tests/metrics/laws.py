@@ -39,9 +39,8 @@ Shown = dict[Key, tuple[Any, Any]]
 
 def read(metric: Metric, sums: CountedSums) -> Shown:
     """What the formula gives."""
-    sums.memo.clear()
     found: Shown = {}
-    for series in metric.series(sums):
+    for series in sums.shown(metric):
         key = (series.suffix, tuple(sorted(series.labels.items())))
         assert key not in found, f"{metric.name} gives {key} twice"
         found[key] = np.asarray(series.values, np.float64), np.asarray(series.present)

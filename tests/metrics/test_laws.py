@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cache
 from itertools import product
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,7 +32,7 @@ from streamer.metrics import (
 )
 from streamer.metrics import intervals as intervals_module
 from streamer.metrics.catalogue import FAMILIES, Catalogue
-from streamer.metrics.definition import Metric, Series, Sums
+from streamer.metrics.definition import Metric, Series
 from streamer.metrics.slate_metrics import SlateMetric
 from streamer.metrics.slates import UNIT
 from tests.metrics.counted import SETTINGS, SIZE, CountedSums, sums
@@ -202,8 +203,8 @@ def test_laws_of_slates() -> None:
 
 
 def a_constant_breaks_a_law(metric: Metric, constant: int) -> None:
-    def planted(w: Sums) -> Iterator[Series]:
-        for series in metric.series(w):
+    def planted(*read: Any) -> Iterator[Series]:
+        for series in metric.series(*read):
             yield replace(series, values=np.zeros(len(series.values)) + constant)
 
     obey(metric)
