@@ -13,7 +13,8 @@ from tests.simulation.world import simulate
 from tests.support.lanes import shortened, sized
 
 SEEDS = sized(20, 1000)
-SEARCHED = 3000
+SEARCHED = sized(100, 3000)
+"""Seeds that are tried: in the short lane a seed that finds a bug no more is to be replaced."""
 FAMILIES = {
     "claims": (
         "a commit that does not compare the claim",
@@ -35,19 +36,19 @@ FAMILIES = {
 }
 """Planted bugs: the short lane looks for the first of each family."""
 FOUND_BY = {
-    "a commit that does not compare the claim": 839,
-    "seek before the claim": 3343,
+    "a commit that does not compare the claim": 110,
+    "seek before the claim": 1005,
     "offset without its state": 30,
     "a TTL on a referenced blob": 8,
     "topics that are idle before their ends": 0,
-    "a sweep that does not compare the claim": 2788,
+    "a sweep that does not compare the claim": 260,
     "a commit that does not look for its blobs": 674,
     "a stale chunk taken": 31,
-    "an idle partition that asks nothing": 39,
+    "an idle partition that asks nothing": 4,
     "a hash key that a worker remembers": 54,
     "dead letters sent after the commit": 514,
 }
-"""A seed that finds each bug: the search starts there."""
+"""A seed that finds each bug: the search starts there. Other orders of steps move them."""
 
 
 def run(*args: str, hash_seed: str = "random") -> str:
