@@ -10,6 +10,7 @@ from tests.state.experiment_suite import ExperimentSuite
 from tests.state.journal_suite import JournalSuite
 from tests.state.reader_suite import ReaderSuite
 from tests.state.store_suite import StoreSuite, step
+from tests.support.lanes import long
 
 
 @pytest.fixture
@@ -31,13 +32,19 @@ async def test_a_commit_whose_blobs_are_gone_changes_nothing() -> None:
     assert await store.commit(0, whole) == Answer.OK
 
 
+# What is built on a store is the same over each: the short lane runs it over Redis.
+
+
+@long
 class TestJournalInMemory(JournalSuite):
     pass
 
 
+@long
 class TestReaderInMemory(ReaderSuite):
     pass
 
 
+@long
 class TestExperimentsInMemory(ExperimentSuite):
     pass
