@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import cached_property
 
 from streamer.ingest.hash_key import FIXED_KEY, HashKey
 from streamer.settings.model import Dimension, Settings
@@ -80,7 +81,7 @@ class Kept:
             for name, value in group
         )
 
-    @property
+    @cached_property
     def folded_dimensions(self) -> set[str]:
         """Those of which a partition keeps a value that the union of all does not."""
         return {
@@ -88,6 +89,10 @@ class Kept:
             for (i, _), values in self.by_partition.items()
             if i < len(self.settings.dimension_names) and not values <= self.overall[i]
         }
+
+    def is_mixed(self, segment: Segment) -> bool:
+        """Whether partitions tell users apart within it that readers do not."""
+        return any((name, "other") in segment for name in self.folded_dimensions)
 
     def capped(self, event: Event, i: int) -> bool:
         """The event carries a value of dimension i that its partition does not keep."""

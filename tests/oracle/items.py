@@ -198,7 +198,8 @@ class ItemReadings:
                     for group in self.kept.groups(event.partition, event.dims):
                         user = (event.partition, event.who, group)
                         users[which.label, self.kept.folded(group)].add(user)
-        for segment in [segment for label, segment in users if label == longest.label]:
+        of_longest = [segment for label, segment in users if label == longest.label]
+        for segment in [each for each in of_longest if not self.kept.is_mixed(each)]:
             shown = users.get((span.label, segment), set())
             known = self.settings.items.users or len(users[longest.label, segment])
             labels = {"window": span.label, **dict(segment)}

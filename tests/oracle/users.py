@@ -101,11 +101,7 @@ def tallies(
             tally.rates[kind] += rate
             if positive:
                 tally.rates_of[kind].append(rate)
-    folded = kept.folded_dimensions
-    return {
-        segment: None if any(segment >= {(name, "other")} for name in folded) else tally
-        for segment, tally in out.items()
-    }
+    return {segment: None if kept.is_mixed(segment) else tally for segment, tally in out.items()}
 
 
 def read_users(
