@@ -446,16 +446,6 @@ class RecordDecoder:
         """``schema_of``: called with a log and the id of a schema that is met for the first time;
         its errors pass through."""
 
-    def decode(
-        self,
-        log: str,
-        value: bytes | None,
-        key: bytes | None = None,
-        headers: bytes | None = None,
-        timestamp_ms: int = 0,
-    ) -> Any:
-        """The first of ``decode_all``."""
-
     def decode_all(
         self,
         log: str,

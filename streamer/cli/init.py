@@ -167,7 +167,7 @@ def _events(settings: Settings, sample: SampledTopic) -> Iterator[tuple[str, str
         decoder = record_decoder(settings)
         for record in sample.records:
             for log in settings.logs:
-                if not isinstance(decoder.decode(log, record.value), str):
+                if not isinstance(decoder.decode_all(log, record.value)[0], str):
                     yield log, record.value.decode()
         return
     if sample.topic not in settings.logs:
