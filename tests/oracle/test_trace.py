@@ -7,7 +7,6 @@ from random import Random
 
 import msgspec
 import numpy as np
-import pytest
 
 from streamer._core import Core
 from streamer.ingest.hash_key import FIXED_KEY
@@ -16,7 +15,8 @@ from streamer.ingest.spec import core_spec
 from streamer.metrics.catalogue import Catalogue
 from streamer.settings.model import Settings, Time
 from tests.support.agreement import SETTINGS, log_records
-from tests.support.lanes import shortened, sized
+from tests.support.all_cases import hold_for_all
+from tests.support.lanes import sized
 
 from .acceptance import accept
 from .joining import Joins, is_feedback, join
@@ -93,15 +93,16 @@ def why(event: Event, joins: Joins, settings: Settings) -> tuple[str, int]:
     return ("late" if at_any_time else "unclicked"), min(map(lag, at_any_time or seen))
 
 
-@pytest.mark.parametrize("name", SETTINGS)
-@pytest.mark.parametrize("seed", shortened(list(range(20))))
-def test_the_core_joins_and_explains_as_the_oracle_does(seed: int, name: str) -> None:
-    settings, records = SETTINGS[name], log_records(seed, name, sized(600, 1500), 1)
-    wanted = expected(records, settings)
-    found = traced(records, settings, seed)
-    assert found.keys() == wanted.keys()
-    differ = {at: (found[at], wanted[at]) for at in wanted if found[at] != wanted[at]}
-    assert not differ
+def test_the_core_joins_and_explains_as_the_oracle_does() -> None:
+    def law(case: tuple[str, int]) -> None:
+        name, seed = case
+        settings, records = SETTINGS[name], log_records(seed, name, sized(600, 1500), 1)
+        wanted, found = expected(records, settings), traced(records, settings, seed)
+        assert found.keys() == wanted.keys()
+        assert {at: (found[at], wanted[at]) for at in wanted if found[at] != wanted[at]} == {}
+
+    cases = [(name, seed) for name in SETTINGS for seed in range(sized(2, 20))]
+    hold_for_all(cases, law, at_least=8)
 
 
 def test_every_answer_is_met() -> None:
