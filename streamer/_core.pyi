@@ -109,9 +109,9 @@ class Core:
     """The counted state of one partition number, over all topics. One thread at a time may use
     it; other threads run while it works."""
 
-    def __init__(self, spec: bytes) -> None:
+    def __init__(self, spec: bytes, is_traced: bool = False) -> None:
         """An empty one. ``spec``: see ``ingest.spec``; ValueError where it asks for what there is
-        not."""
+        not. ``is_traced``: it is fed a sample, whatever its times are, and asked for ``joins``."""
 
     # Feeding
 
@@ -173,6 +173,11 @@ class Core:
     @property
     def join_clock_ms(self) -> int:
         """The slowest clock of the events that joins depend on."""
+
+    def joins(self) -> list[tuple[int, str, int, str, int]]:
+        """What became of each feedback event of a sample: the offset of its record, its kind of
+        events, its time, ``joined`` or why it joined no impression, and the milliseconds since the
+        impression that this is about."""
 
     def log(self, name: str) -> tuple[int, int, int]:
         """Next offset, arrival clock and clock of joins of a log."""
@@ -440,16 +445,6 @@ class RecordDecoder:
     ) -> None:
         """``schema_of``: called with a log and the id of a schema that is met for the first time;
         its errors pass through."""
-
-    def decode(
-        self,
-        log: str,
-        value: bytes | None,
-        key: bytes | None = None,
-        headers: bytes | None = None,
-        timestamp_ms: int = 0,
-    ) -> Any:
-        """The first of ``decode_all``."""
 
     def decode_all(
         self,

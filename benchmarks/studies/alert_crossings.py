@@ -76,7 +76,7 @@ BROKEN = (
 
 def main(runs: int) -> int:
     """Print both tables."""
-    rows, wrong = [], 0
+    rows, wrong = list[tuple[str, ...]](), 0
     for world in WHOLE:
         found = sum(bool(search(world.events(seed)).found) for seed in range(runs))
         rows.append((world.name, f"{100 * found / runs:.1f} %"))

@@ -22,6 +22,7 @@ pub mod pair_log;
 pub mod pending;
 pub mod retained;
 mod slates;
+pub mod trace;
 
 use crate::attribution::emitted::{Emitted, ShownItem, Sink};
 use crate::attribution::impressions::{Impression, Impressions, SideLog};
@@ -110,6 +111,8 @@ pub struct Attribution {
     pub settled_moved: u64,
     pub evicted_early: EvictedEarly,
     pub next_id: u64,
+    /// All feedback with its item, where somebody asks what became of it: see `trace`.
+    pub traced: Option<Vec<(Feedback, u64)>>,
 }
 
 impl Attribution {
@@ -143,6 +146,14 @@ impl Attribution {
             settled_moved: 0,
             evicted_early: EvictedEarly::default(),
             next_id: 0,
+            traced: None,
+        }
+    }
+
+    /// Notes feedback, by the first line of its event.
+    pub fn note(&mut self, feedback: &Feedback, item: u64, line: usize) {
+        if let Some(traced) = self.traced.as_mut().filter(|_| line == 0) {
+            traced.push((*feedback, item));
         }
     }
 
@@ -285,20 +296,19 @@ impl Attribution {
             sink.emit(Emitted::Settled(&feedback));
             return;
         }
-        let (key, click_ms) = (feedback.slate_key, self.rules.click_ms);
-        let row = self
-            .impressions
-            .newest_before(feedback.pair, feedback.event_ms, click_ms, |x| {
-                key == NONE
-                    || self
-                        .slates
-                        .get(x.slate)
-                        .is_some_and(|slate| slate.key == key)
-            });
+        let row = self.shown_before(&feedback, feedback.event_ms, self.rules.click_ms);
         if let Some(row) = row {
             feedback.joined = self.retain(row);
         }
         self.take_in(feedback, values, sink);
+    }
+
+    /// The newest open impression of feedback, of its request if it has one, at or before a time.
+    fn shown_before(&self, feedback: &Feedback, at_ms: i64, horizon_ms: i64) -> Option<u32> {
+        let (pair, key, slates) = (feedback.pair, feedback.slate_key, &self.slates);
+        let is_of_key = |row: &Impression| slates.get(row.slate).is_some_and(|x| x.key == key);
+        self.impressions
+            .newest_before(pair, at_ms, horizon_ms, |row| key == NONE || is_of_key(row))
     }
 
     // 3. Conversions
@@ -310,16 +320,15 @@ impl Attribution {
         values: Option<&Values>,
         sink: &mut impl Sink,
     ) {
-        feedback.joined = self.converted(&feedback);
+        feedback.joined = self.converted(&feedback, self.rules.conversion_ms);
         self.take_in(feedback, values, sink);
     }
 
-    /// The impression that a conversion joins.
-    pub(crate) fn converted(&self, feedback: &Feedback) -> u32 {
+    /// The impression that a conversion joins within a horizon.
+    pub(crate) fn converted(&self, feedback: &Feedback, horizon_ms: i64) -> u32 {
         let (key, event_ms) = (feedback.slate_key, feedback.event_ms);
-        let conversion_ms = self.rules.conversion_ms;
         let rows = &self.retained.rows;
-        let found = rows.newest_before(feedback.pair, event_ms, conversion_ms, |row| {
+        let found = rows.newest_before(feedback.pair, event_ms, horizon_ms, |row| {
             row.first_ms <= event_ms && (key == NONE || row.slate_key == key)
         });
         found.unwrap_or(NO_ROW)
@@ -334,7 +343,7 @@ impl Attribution {
             let Some(feedback) = self.pending.get(place).copied() else {
                 continue;
             };
-            let joined = self.converted(&feedback);
+            let joined = self.converted(&feedback, self.rules.conversion_ms);
             if joined != feedback.joined {
                 self.rejoin(place, joined, sink);
             }

@@ -173,16 +173,6 @@ impl Decoder {
         })
     }
 
-    /// The first event of a record of a source, or the first reason why it is none.
-    ///
-    /// # Errors
-    /// The reason why it is none; one of several where it has several defects.
-    pub fn decode<'a>(&'a mut self, source: usize, record: &Record<'a>) -> Decoded<'a> {
-        let events = self.decode_all(source, std::slice::from_ref(record));
-        let first = events.into_iter().next();
-        first.map_or(Err(Reason::Ignored), |(_, event)| event)
-    }
-
     /// The events of some records, at most `kafka::BLOCK`; others are left out.
     pub fn decode_all<'a>(
         &'a mut self,

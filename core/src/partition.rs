@@ -85,6 +85,21 @@ impl Partition {
         })
     }
 
+    /// Keeps all that is fed from now on, however late it comes: see `attribution::trace`.
+    pub fn trace(&mut self) {
+        let Attribution {
+            rules,
+            traced,
+            items,
+            ..
+        } = &mut self.attribution;
+        (rules.lateness_ms, rules.max_pending) = (i64::MAX / 2, usize::MAX);
+        (*traced, items.is_kept) = (Some(Vec::new()), true);
+        for log in &mut self.logs {
+            (log.time.max_lateness_ms, log.time.max_skew_ms) = (i64::MAX, i64::MAX);
+        }
+    }
+
     /// Takes in records of a log with their events; they come in offset order.
     pub fn feed(
         &mut self,

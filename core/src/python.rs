@@ -19,6 +19,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyDict;
 
+use crate::attribution::trace::{Traced, traced};
 use crate::columns::Columns;
 use crate::decode::Decoder;
 use crate::experiments::found::FoundExperiment;
@@ -51,12 +52,16 @@ pub struct Core {
 #[pymethods]
 impl Core {
     /// An empty partition. `spec`: JSON of settings and statistics; ValueError where it asks for
-    /// what there is not.
+    /// what there is not. `is_traced`: it is fed a sample, of which `joins` is asked.
     #[new]
-    fn new(spec: &[u8]) -> PyResult<Self> {
+    #[pyo3(signature = (spec, is_traced=false))]
+    fn new(spec: &[u8], is_traced: bool) -> PyResult<Self> {
         let spec: Spec = serde_json::from_slice(spec)
             .map_err(|error| PyValueError::new_err(format!("spec of the core: {error}")))?;
-        let partition = Partition::new(&spec).map_err(PyValueError::new_err)?;
+        let mut partition = Partition::new(&spec).map_err(PyValueError::new_err)?;
+        if is_traced {
+            partition.trace();
+        }
         Ok(Self {
             decoder: Decoder::of(&spec).map_err(PyValueError::new_err)?,
             limits: spec.limits,
@@ -154,6 +159,11 @@ impl Core {
     #[getter]
     fn stream_ms(&self) -> i64 {
         self.partition.stream_ms
+    }
+
+    /// What became of each feedback event of a sample.
+    fn joins(&self) -> Vec<Traced> {
+        traced(&self.partition.attribution)
     }
 
     /// Next offset, arrival clock and clock of joins of a log.

@@ -178,7 +178,7 @@ async def _kafka_findings(
         for log, topic in manifest.topics.items()
     }
     described = {log: d for log, d in kafka.described.items() if log in settings.logs}
-    seen = ReadSample(settings, is_partial=True)
+    seen = ReadSample(settings)
     try:
         samples = await sample_topics(settings, described, read, seen)
     except BrokerError as error:

@@ -9,8 +9,9 @@ from streamer.cli.rejection_report import RejectionReport
 from streamer.formatting import partitions_in_words
 from streamer.ingest.sampling import Sample
 from streamer.kafka.admin import TopicDescription
-from streamer.query.what_was_read import WhatWasRead
+from streamer.query.what_was_read import WhatWasRead, joins_in_words
 from streamer.settings import limits
+from streamer.settings.durations import about
 from streamer.settings.model import Settings
 
 _HEADERS_BYTES = 2_000
@@ -89,7 +90,7 @@ def _retention_findings(topic: TopicDescription) -> Iterator[Finding]:
     retention_ms = topic.limit("retention.ms")
     if topic.deletes and retention_ms is not None and retention_ms < _MIN_RETENTION_MS:
         fix = "set retention.ms above the longest outage: records deleted unread are lost"
-        yield Finding(WARN, f"{what}keeps records for only {_hours(retention_ms)}", fix)
+        yield Finding(WARN, f"{what}keeps records for only {about(retention_ms)}", fix)
 
 
 def _replication_findings(topic: TopicDescription, brokers: int) -> Iterator[Finding]:
@@ -172,8 +173,9 @@ def read_findings(read: WhatWasRead) -> Iterator[Finding]:
         what = (
             f"{kind.kind}: {kind.counted:,} in the last records, {kind.with_person:,} with a person"
         )
-        if kind.compared:
-            what += f"; {kind.joined:,} of {kind.compared:,} joined an impression"
+        if kind.kind in ("clicks", "conversions"):
+            joined, others = joins_in_words(kind, read.kinds[0])
+            what += f"; {joined} joined an impression" + (f" ({others})" if others else "")
         if kind.kind == "conversions":
             what += f"; {kind.valued:,} of {kind.counted:,} with a value"
         yield Finding(OK, what)
@@ -217,9 +219,7 @@ def unread_findings(
         age_ms = now_ms - min(sample.unread_ms.values(), default=now_ms)
         if age_ms > retention_ms:
             fix = "set retention.ms=-1 or start workers: Kafka deletes by record timestamps"
-            problem = (
-                f"unread records are {_hours(age_ms)} old, retention is {_hours(retention_ms)}"
-            )
+            problem = f"unread records are {about(age_ms)} old, retention is {about(retention_ms)}"
             yield Finding(ERROR, what + problem, fix)
 
 
@@ -251,7 +251,3 @@ def partitioner_findings(samples: Mapping[str, Sample]) -> Iterator[Finding]:
         by = f", by {kinds.pop()} of user_id" if kinds else ""
         what = f"{len(partitions)} sampled users are each on one partition number in all topics"
         yield Finding(OK, what + by)
-
-
-def _hours(milliseconds: int) -> str:
-    return f"{milliseconds / 3_600_000:.3g} h"

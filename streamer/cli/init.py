@@ -89,12 +89,11 @@ def main(args: argparse.Namespace) -> int:
 def _read(files: Sequence[str], settings: Settings, samples: Sequence[SampledTopic]) -> WhatWasRead:
     """What the settings read of the first lines of files; of topics, and of a pipe, of samples."""
     settings = of_texts(settings)
-    if not files or STDIN in files:
-        sample = ReadSample(settings, is_partial=True)
-        for log, record, decoded in decoded_samples(settings, samples):
-            sample.add(log, record.value, decoded)
-        return of_sample(settings, sample)
     sample = ReadSample(settings)
+    if not files or STDIN in files:
+        for log, record, decoded in decoded_samples(settings, samples):
+            sample.add(log, record, decoded)
+        return of_sample(settings, sample)
     for _ in looked_at(FileSource(files, settings), sample):
         if sample.is_full:
             break
@@ -167,7 +166,7 @@ def _events(settings: Settings, sample: SampledTopic) -> Iterator[tuple[str, str
         decoder = record_decoder(settings)
         for record in sample.records:
             for log in settings.logs:
-                if not isinstance(decoder.decode(log, record.value), str):
+                if not isinstance(decoder.decode_all(log, record.value)[0], str):
                     yield log, record.value.decode()
         return
     if sample.topic not in settings.logs:

@@ -8,10 +8,8 @@ from rich.console import Console
 
 from streamer.cli.terminal import Grid, TextColumn, name_column, text_column
 from streamer.ingest.read_sample import KindRead, TopicRead
-from streamer.query.what_was_read import WhatWasRead, unknown_arms
+from streamer.query.what_was_read import WhatWasRead, joins_in_words, unknown_arms
 from streamer.settings.model import Settings
-
-_MISSES = {"pair": "item not shown to the user", "ts": "before the impression"}
 
 
 def print_read(console: Console, settings: Settings, read: WhatWasRead) -> None:
@@ -42,23 +40,22 @@ def _kinds(settings: Settings, read: WhatWasRead) -> Grid:
             TextColumn("with a user"),
             TextColumn("joined an impression"),
         ),
-        *(text_column("others: what differs"), TextColumn("with\na value")),
+        *(text_column("others"), TextColumn("with\na value")),
         title=f"Of {read.sampled:,} events looked at",
     )
     for kind in read.kinds:
-        table.add(kind.kind, *_cells(kind))
+        table.add(kind.kind, *_cells(kind, read.kinds[0]))
     if arms := unknown_arms(settings, read.arms):
         names = ", ".join(f"{arm} {n:,}" for arm, n in list(arms.items())[:10])
         table.caption = f"Values that are no arm of an experiment: {names}"
     return table
 
 
-def _cells(kind: KindRead) -> Iterator[str]:
+def _cells(kind: KindRead, shown: KindRead) -> Iterator[str]:
     yield f"{kind.events:,}"
     yield _share(kind.with_person, kind.counted)
     is_feedback = kind.kind in ("clicks", "conversions")
-    yield f"{kind.joined:,} of {kind.compared:,}" if is_feedback else ""
-    yield ", ".join(f"{_MISSES.get(miss, miss)} {n:,}" for miss, n in kind.misses.most_common())
+    yield from joins_in_words(kind, shown) if is_feedback else ("", "")
     yield _share(kind.valued, kind.counted) if kind.kind == "conversions" else ""
 
 

@@ -23,7 +23,7 @@ from streamer.ingest.rejections import Explainer
 from streamer.query.experiment_list import Readouts, list_document, listed
 from streamer.query.experiments import StoredExperiment
 from streamer.query.readout_document import document
-from streamer.query.what_was_read import of_readout
+from streamer.query.what_was_read import of_sample
 from streamer.server.prometheus_text import render
 from streamer.settings import limits
 from streamer.settings.load import load
@@ -54,7 +54,7 @@ def main(args: argparse.Namespace) -> int:
         feed(replay, source, looked_at(source, sample))
     with waiting("reading the windows"):
         result = replay.readout()
-    read = of_readout(settings, result, sample)
+    read = of_sample(settings, sample, result)
     if args.prom:
         sys.stdout.write(render(result.blocks))
     elif args.json:

@@ -30,7 +30,7 @@ class KeyReader:
     def read(self, log: str, raw: bytes) -> bytes | None:
         """The id in UTF-8; None where there is none."""
         if self._decoder is not None:
-            event = self._decoder.decode(log, raw)
+            event = self._decoder.decode_all(log, raw)[0]
             return None if isinstance(event, str) else event["key"].encode() or None
         if len(raw) > limits.MAX_RECORD_BYTES:
             return None

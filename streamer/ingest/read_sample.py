@@ -1,5 +1,5 @@
 """Some records, decoded one by one, for what counters do not say: how many feedback events join an
-impression, which field keeps the others from it, and whether conversions have a value."""
+impression, why the others do not, and whether conversions have a value."""
 
 from __future__ import annotations
 
@@ -7,24 +7,43 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, NamedTuple
+from functools import cache, cached_property
+from typing import Any
 
-from streamer._core import RecordDecoder, arms_said
+import numpy as np
+
+from streamer._core import Core, RecordDecoder, arms_said
+from streamer.ingest.discovery.shapes import FoundRecord
+from streamer.ingest.hash_key import FIXED_KEY
 from streamer.ingest.lookup import FieldsSeen, parsed
-from streamer.ingest.record import IGNORED, record_decoder
-from streamer.settings.event_fields import EXPOSURES
+from streamer.ingest.record import of_texts, record_decoder
+from streamer.ingest.spec import core_spec
+from streamer.metrics.catalogue import Catalogue
+from streamer.settings.event_fields import EXPOSURES, KINDS
 from streamer.settings.experiments import Experiment
 from streamer.settings.model import Settings
 
 MOST_EVENTS = 20_000
+_FOR_EVER = 2**62
 _MOST_SHOWN = 400_000
-"""Items of impressions that are held."""
+"""Items of impressions."""
 _LONG_MS = 300_000
 """Between impressions of one request: longer than a list is looked at."""
 _LOOKED_INTO = 50
 """Records of impressions in which fields are looked for that say what was clicked."""
 _CLICKED = re.compile(r"(is_?)?clicked(_?\w+)?|(has|is)_click", re.IGNORECASE)
+
+
+MISSES = {
+    "item": "item not shown",
+    "person": "nothing shown to the person",
+    "pair": "item not shown to the person",
+    "request": "shown in another request",
+    "before": "before the impression",
+    "late": "after the horizon",
+    "unclicked": "no click before",
+}
+"""Why feedback joins no impression, as the core says it, and in words."""
 
 
 @dataclass
@@ -57,16 +76,19 @@ class KindRead:
     """Those that say who the person is: by an id of joins, or a user."""
     with_join: int = 0
     with_request: int = 0
-    within: int = 0
-    """Feedback, conversions: those that stand in the record of their impression."""
+    longest_ms: int = 0
+    """From the first to the last event, on the partition where that is longest."""
     compared: int = 0
-    """Feedback, conversions: those whose impression could have been read."""
+    """Feedback, conversions: those that joined, and those whose impression would have been read."""
     joined: int = 0
-    """Of those: with an impression of the item before it."""
+    apart: int = 0
+    """Of those that joined: in another record than their impression."""
     at_once: int = 0
-    """Of those that joined: at the very time of the impression."""
+    """Of those: at the very time of the impression."""
     misses: Counter[str] = field(default_factory=Counter)
-    """Of the others: field → those with a value that no impression has."""
+    """Why the others did not join → how many: a key of ``MISSES`` each."""
+    late_ms: list[int] = field(default_factory=list)
+    """How long after the impression those come that are too late."""
     valued: int = 0
     """Conversions with a value above 0."""
     other: int = 0
@@ -79,6 +101,11 @@ class KindRead:
     def counted(self) -> int:
         """Events without duplicates."""
         return self.events - self.duplicates
+
+    @property
+    def missed(self) -> str:
+        """Why others did not join, the most common reason first."""
+        return ", ".join(f"{MISSES[why]} {n:,}" for why, n in self.misses.most_common())
 
 
 class _Arm:
@@ -104,21 +131,11 @@ class _Arm:
                 yield arm
 
 
-class _Feedback(NamedTuple):
-    kind: str
-    event_ms: int
-    user: int
-    request: int
-    item: int
-
-
 class ReadSample:
-    """What records of all topics have in common. ``is_partial``: they are not the first ones of a
-    log, so impressions of some feedback are missing."""
+    """What records of all topics have in common."""
 
-    def __init__(self, settings: Settings, *, is_partial: bool = False) -> None:
-        self.settings, self.is_partial = settings, is_partial
-        self.topics = {name: TopicRead(name) for name in settings.logs}
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
         self.events = 0
         self.last_ms = 0
         self.clicked_at = set[str]()
@@ -128,16 +145,16 @@ class ReadSample:
         dimension, else in events of any kind."""
         self._kinds: dict[str, KindRead] = {}
         self._ids: dict[tuple[str, int], int] = {}
-        self._shown: dict[tuple[int, int], tuple[int, int]] = {}
-        """(user or request, item) → times of its first and its last impression."""
         self._joins: dict[int, set[int]] = {}
         """User → ids of joins of the same events."""
-        self._slates: set[tuple[int, int, int]] = set()
-        self._users, self._requests = set[int](), set[int]()
-        self._items: set[int] = set()
-        self._first_ms, self._last_ms = 2**62, 0
-        """Times of impressions."""
-        self._feedback: list[_Feedback] = []
+        self._items = 0
+        """Of impressions."""
+        self._records: list[tuple[int, bool]] = []
+        """The partition of each, and whether it says events of several kinds."""
+        self._read_ms: dict[tuple[str, str, int], tuple[int, int]] = {}
+        """(kind, log, partition) → times of the first and the last event."""
+        self._whole: set[tuple[str, int]] = set()
+        """Logs and partitions that were read from their beginning on."""
         self._looked_into = 0
         self.fields_seen = FieldsSeen(settings)
         self._spans: dict[tuple[int, int], tuple[int, int]] = {}
@@ -149,41 +166,57 @@ class ReadSample:
         """What decodes the records that are taken in."""
         return record_decoder(self.settings)
 
+    @cached_property
+    def _core(self) -> Core:
+        """What joins feedback: it keeps all that it is fed."""
+        settings = of_texts(self.settings)
+        return Core(core_spec(settings, Catalogue(settings), FIXED_KEY), is_traced=True)
+
     @property
     def is_full(self) -> bool:
         """Whether no more records are wanted."""
-        return self.events >= MOST_EVENTS or len(self._shown) >= _MOST_SHOWN
+        return self.events >= MOST_EVENTS or self._items >= _MOST_SHOWN
 
-    def add(self, log: str, raw: bytes | None, decoded: Sequence[dict[str, Any] | str]) -> None:
-        """Take in a record of a log, and the events that the decoder makes of it."""
-        self.topics[log].records += len(decoded)
-        for event in decoded:
-            self._add(log, raw, event)
+    def add(self, log: str, record: FoundRecord, decoded: Sequence[dict[str, Any] | str]) -> None:
+        """Take in a record of a log, and the events that the decoder makes of it. Of one partition
+        they come in their order, and only what has offset 0 is read from the beginning on."""
+        events = [event for event in decoded if isinstance(event, dict)]
+        for event in events:
+            self._add(log, record.value, event)
+            at, ms = (event["kind"], log, record.partition), event["event_ms"]
+            self._read_ms[at] = self._read_ms.get(at, (ms, ms))[0], ms
+        if record.offset == 0:
+            self._whole.add((log, record.partition))
+        number = np.array([len(self._records)])
+        self._records.append((record.partition, any(event["is_shared"] for event in events)))
+        ms = record.timestamp_ms or max((event["event_ms"] for event in events), default=0)
+        text, beside = self.decoder.text(log, record.value), (record.key, record.encoded_headers)
+        self._core.feed_records(log, number, np.array([ms]), [text], [beside])
 
-    def _add(self, log: str, raw: bytes | None, decoded: dict[str, Any] | str) -> None:
-        topic = self.topics[log]
-        if isinstance(decoded, str):
-            if decoded == IGNORED:
-                topic.ignored += 1
-            else:
-                topic.rejected[decoded] = topic.rejected.get(decoded, 0) + 1
-            return
+    def topics(self) -> list[TopicRead]:
+        """What became of the records of each log."""
+        names, found = ("accepted", "duplicates", "ignored", "anonymous", "rejected"), []
+        for log, counted in self._core.counters()["logs"].items():
+            of_log = TopicRead(log, **{name: counted[name] for name in names})
+            refused = sum(of_log.rejected.values())
+            of_log.records = of_log.accepted + of_log.duplicates + of_log.ignored + refused
+            found.append(of_log)
+        return found
+
+    def _add(self, log: str, raw: bytes | None, decoded: dict[str, Any]) -> None:
         kind = self._kinds.setdefault(decoded["kind"], KindRead(decoded["kind"]))
         kind.logs[log] = None
         kind.events += 1
         self.events += 1
         self.last_ms = max(self.last_ms, decoded["event_ms"])
         if self._is_duplicate(kind, decoded):
-            topic.duplicates += 1
             return
-        topic.accepted += 1
         if raw:
             self.fields_seen.add(log, kind.kind, raw)
         self._see_arms(decoded)
         kind.with_person += bool(decoded["user"] or decoded["join"])
         kind.with_join += bool(decoded["join"])
         kind.with_request += bool(decoded["request"])
-        topic.anonymous += not (decoded["user"] or decoded["join"])
         if decoded["user"] and decoded["join"]:
             self._joins.setdefault(decoded["user"], set()).add(decoded["join"])
         if decoded["kind"] == "impressions":
@@ -212,22 +245,11 @@ class ReadSample:
 
     def _show(self, kind: KindRead, raw: bytes | None, event: Mapping[str, Any]) -> None:
         request, event_ms = event["request"], event["event_ms"]
-        apart = _apart(event)
-        self._users.add(apart)
-        self._requests.add(request)
+        apart = int(event["join"] or event["user"] or request)
+        self._items += len(event["items"])
         if request:
             low, high = self._spans.get((apart, request), (event_ms, event_ms))
             self._spans[apart, request] = min(low, event_ms), max(high, event_ms)
-        self._first_ms = min(self._first_ms, event_ms)
-        self._last_ms = max(self._last_ms, event_ms)
-        for item, *_ in event["items"]:
-            self._items.add(item)
-            if not apart:  # each such record is another nobody's, whom nothing joins
-                continue
-            first, last = self._shown.get((apart, item), (event_ms, event_ms))
-            self._shown[apart, item] = min(first, event_ms), max(last, event_ms)
-            if request:
-                self._slates.add((apart, request, item))
         if not event["is_shared"] and self._looked_into < _LOOKED_INTO and raw:
             self._looked_into += 1
             self.clicked_at.update(_clicked_in(raw))
@@ -236,36 +258,29 @@ class ReadSample:
         lines = event.get("lines", ())
         if kind.kind == "conversions":
             kind.valued += any(value > 0 for _, value in lines)
-        if event.get("feedback") == -1:
-            kind.other += 1
-            return
-        if event["is_shared"]:
-            kind.within += 1
-            return
-        apart = _apart(event)
-        for item, *_ in lines[:1]:
-            one = (kind.kind, event["event_ms"], apart, event["request"], item)
-            self._feedback.append(_Feedback(*one))
+        kind.other += event.get("feedback") == -1
 
     def kinds(self) -> list[KindRead]:
         """What was read of each kind, with what feedback joined."""
-        for kind in self._kinds.values():
-            kind.compared = kind.joined = kind.within
-            kind.at_once = 0
-            kind.misses = Counter()
-        for one in self._feedback:
-            if one.event_ms < self._first_ms or (self.is_partial and one.event_ms > self._last_ms):
-                continue
-            kind = self._kinds[one.kind]
-            kind.compared += 1
-            missed = list(self._missed(one))
-            kind.joined += not missed
-            shown = self._shown.get((one.user, one.item), ())
-            is_exact = one.event_ms % 1000 != 0  # of whole seconds many are the same
-            kind.at_once += not missed and is_exact and one.event_ms in shown
-            kind.misses.update(missed)
-        order = ("impressions", "clicks", "conversions", "sessions")
-        return [self._kinds[name] for name in order if name in self._kinds]
+        for name, kind in self._kinds.items():
+            spans = [end - begin for (of, *_), (begin, end) in self._read_ms.items() if of == name]
+            kind.longest_ms = max(0, *spans)
+            kind.compared = kind.joined = kind.apart = kind.at_once = 0
+            kind.misses, kind.late_ms = Counter(), []
+        between = cache(self._between)
+        for number, name, event_ms, verdict, since_ms in self._core.joins():
+            kind, (partition, is_shared) = self._kinds[name], self._records[number]
+            begin_ms, end_ms = between(name, partition)
+            if verdict == "joined":
+                kind.joined += 1
+                kind.apart += not is_shared
+                is_exact = event_ms % 1000 != 0  # of whole seconds many are the same
+                kind.at_once += not is_shared and is_exact and not since_ms
+            elif begin_ms <= event_ms <= end_ms:
+                kind.misses[verdict] += 1
+                kind.late_ms += [since_ms] if verdict == "late" else []
+            kind.compared = kind.joined + kind.misses.total()
+        return [self._kinds[name] for name in KINDS if name in self._kinds]
 
     @property
     def users_of_several(self) -> tuple[int, int]:
@@ -278,38 +293,22 @@ class ReadSample:
         spans = self._spans.values()
         return sum(high - low > _LONG_MS for low, high in spans), len(spans)
 
-    def _missed(self, one: _Feedback) -> Iterator[str]:
-        """Why feedback joins nothing: fields with a value that no impression has; where each has
-        been seen, `request_id` or `pair`, as they never come together, or `ts`."""
-        is_conversion = one.kind == "conversions"
-        shown = self._shown.get((one.user, one.item))
-        within_ms = self.settings.feedback_horizon_ms if is_conversion else self._click_ms
-        in_time = shown and shown[0] <= one.event_ms <= shown[1] + within_ms
-        is_of_slate = (
-            is_conversion or not one.request or (one.user, one.request, one.item) in self._slates
-        )
-        if in_time and is_of_slate:
-            return
-        fields = {
-            "item_id": one.item in self._items,
-            "user_id": one.user != 0 and one.user in self._users,
-            "request_id": is_conversion or not one.request or one.request in self._requests,
-        }
-        if not all(fields.values()):
-            yield from (name for name, is_seen in fields.items() if not is_seen)
-        elif shown is None:
-            yield "pair"
-        else:
-            yield "request_id" if in_time else "ts"
-
-    @property
-    def _click_ms(self) -> int:
-        return self.settings.attribution.click_ms
-
-
-def _apart(event: Mapping[str, Any]) -> int:
-    """What joins depend on; 0: nothing that is known."""
-    return int(event["join"] or event["user"] or event["request"])
+    def _between(self, kind: str, partition: int) -> tuple[int, int]:
+        """Between which times all was read that feedback on a partition may join."""
+        is_conversion = kind == "conversions"
+        join = self.settings.attribution
+        horizon_ms = join.conversion_ms if is_conversion else join.click_ms
+        begins, begin_ms, end_ms = list[int](), 0, -1
+        for (what, log, at), (first_ms, last_ms) in self._read_ms.items():
+            is_shown, is_whole = what == "impressions", (log, at) in self._whole
+            if at != partition or not (is_shown or (what == "clicks" and is_conversion)):
+                continue
+            if not is_whole:
+                begin_ms = max(begin_ms, first_ms + horizon_ms)
+            if is_shown:
+                begins.append(first_ms)
+                end_ms = max(end_ms, _FOR_EVER if is_whole else last_ms)
+        return max(begin_ms, min(begins, default=0)), end_ms
 
 
 def _clicked_in(raw: bytes) -> Iterator[str]:

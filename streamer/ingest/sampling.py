@@ -141,18 +141,22 @@ async def sample_last(settings: Settings, topics: Sequence[str]) -> list[Sampled
         return samples
 
 
-def _found(records: Mapping[TopicPartition, Sequence[Any]], topics: int) -> list[FoundRecord]:
+def _found(records: Sequence[Any], topics: int) -> list[FoundRecord]:
     """The records that have a value, in bounds."""
     kept, held_bytes = [], 0
-    for record in (record for of_partition in records.values() for record in of_partition):
+    for record in records:
         held_bytes += len(record.value or b"")
         if held_bytes > limits.DISCOVERED_BYTES // topics:
             break
         if record.value is not None:
-            headers = {n: value.decode(errors="replace") for n, value in record.headers if value}
-            encoded = encoded_headers(record.headers)
-            kept.append(FoundRecord(record.value, record.key, headers, encoded, record.timestamp))
+            kept.append(_as_found(record))
     return kept
+
+
+def _as_found(record: Any) -> FoundRecord:
+    headers = {n: value.decode(errors="replace") for n, value in record.headers if value}
+    beside = (record.key, headers, encoded_headers(record.headers), record.timestamp)
+    return FoundRecord(record.value or b"", *beside, record.partition, record.offset)
 
 
 async def look_at_keys(settings: Settings) -> dict[str, Keying]:
@@ -174,21 +178,20 @@ async def _sample(
     tps = [TopicPartition(log.plain, partition) for partition in range(partitions)]
     sample = Sample(log.topic, partitions)
     decoder = record_decoder(settings)
-    for tp, records in (await _last_records(consumer, tps)).items():
-        sample.records += len(records)
-        for record in records:
-            headers = encoded_headers(record.headers)
-            beside = (record.key, headers, record.timestamp)
-            events = decoder.decode_all(log.name, record.value, *beside)
-            if seen is not None:
-                seen.add(log.name, record.value, events)
-            for event in events:
-                if event == IGNORED:
-                    sample.ignored += 1
-                elif isinstance(event, str):
-                    sample.refused.append((record.value, event))
-                elif event["key"]:
-                    sample.users.add((event["key"].encode(), tp.partition))
+    for record in await _last_records(consumer, tps):
+        sample.records += 1
+        found = _as_found(record)
+        beside = (record.key, found.encoded_headers, record.timestamp)
+        events = decoder.decode_all(log.name, record.value, *beside)
+        if seen is not None:
+            seen.add(log.name, found, events)
+        for event in events:
+            if event == IGNORED:
+                sample.ignored += 1
+            elif isinstance(event, str):
+                sample.refused.append((record.value, event))
+            elif event["key"]:
+                sample.users.add((event["key"].encode(), record.partition))
     return sample
 
 
@@ -217,16 +220,14 @@ async def _look_at_unread(
             unread.discard(tp)
 
 
-async def _last_records(
-    consumer: Any, tps: list[TopicPartition], most: int = RECORDS
-) -> dict[TopicPartition, list[Any]]:
-    """At most so many of each partition."""
+async def _last_records(consumer: Any, tps: list[TopicPartition], most: int = RECORDS) -> list[Any]:
+    """At most so many of each partition, by timestamp."""
     consumer.assign(tps)
     ends = await consumer.end_offsets(tps)
     starts = await consumer.beginning_offsets(tps)
     records_of: dict[TopicPartition, list[Any]] = {p: [] for p in tps if ends[p] > starts[p]}
     if not records_of:
-        return records_of
+        return []
     consumer.assign(list(records_of))
     for tp in records_of:
         consumer.seek(tp, max(starts[tp], ends[tp] - most))
@@ -238,7 +239,8 @@ async def _last_records(
         for tp in list(unread):
             if await _position(consumer, tp) >= ends[tp]:
                 unread.discard(tp)
-    return {tp: records[-most:] for tp, records in records_of.items() if records}
+    last = (record for records in records_of.values() for record in records[-most:])
+    return sorted(last, key=lambda record: record.timestamp)
 
 
 async def _position(consumer: Any, place: TopicPartition) -> int:

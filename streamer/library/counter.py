@@ -25,7 +25,7 @@ from streamer.library.history import first_event_ms
 from streamer.library.reader import CountedEvents, MetricReader
 from streamer.library.selection import compared_names, time_of
 from streamer.library.settings import Events, SettingsLike, is_whole, settings_of, sources_of
-from streamer.query.what_was_read import of_readout
+from streamer.query.what_was_read import of_sample
 from streamer.settings.durations import DAY_MS, date_of
 from streamer.settings.experiments import Experiment, ExperimentMetric
 from streamer.settings.file_window import FILE, widest, without_file_window
@@ -122,7 +122,7 @@ class Counter(MetricReader):
     @property
     def what_was_read(self) -> EventsRead:
         """How many events of each topic and kind there were, and what about them is implausible."""
-        read = of_readout(self.settings, self._readout(self._counted()), self._sample)
+        read = of_sample(self.settings, self._sample, self._readout(self._counted()))
         return EventsRead(read, self._rejected.of_no_topic, list(self._windows_note()))
 
     def _windows_note(self) -> Iterator[str]:

@@ -40,8 +40,8 @@ class EventsRead:
 
     ``topics``: a row each, with ``events``, of which ``accepted``, ``duplicates``, ``late``,
     ``ignored`` and ``rejected``. ``kinds``: of the first events, by kind, how many have a user, and
-    of feedback how many ``joined`` an impression. ``findings``: what is most likely a wrong
-    mapping, and what to do about it.
+    of feedback how many ``joined`` an impression, and why others ``missed``. ``findings``: what is
+    most likely a wrong mapping, and what to do about it.
     """
 
     def __init__(self, read: WhatWasRead, no_topic: int = 0, notes: Sequence[str] = ()) -> None:
@@ -53,15 +53,8 @@ class EventsRead:
         """A row for each topic."""
         names = ("topic", "events", "accepted", "duplicates", "late", "ignored", "rejected")
         rows: list[dict[str, Cell]] = [
-            {
-                "topic": topic.topic,
-                "events": topic.records,
-                "accepted": topic.accepted,
-                "duplicates": topic.duplicates,
-                "late": topic.late,
-                "ignored": topic.ignored,
-                "rejected": sum(topic.rejected.values()),
-            }
+            {name: getattr(topic, name, 0) for name in names}
+            | {"events": topic.records, "rejected": sum(topic.rejected.values())}
             for topic in self._read.topics
         ]
         if self._no_topic:
@@ -73,17 +66,9 @@ class EventsRead:
     @property
     def kinds(self) -> Table:
         """A row for each kind of events, of the first ones."""
-        rows: list[dict[str, Cell]] = [
-            {
-                "kind": kind.kind,
-                "events": kind.events,
-                "with_person": kind.with_person,
-                "compared": kind.compared,
-                "joined": kind.joined,
-            }
-            for kind in self._read.kinds
-        ]
-        return Table.of_rows(rows, ("kind", "events", "with_person", "compared", "joined"))
+        names = ("kind", "events", "with_person", "compared", "joined", "missed")
+        rows = [{name: getattr(kind, name) for name in names} for kind in self._read.kinds]
+        return Table.of_rows(rows, names)
 
     @property
     def findings(self) -> list[str]:

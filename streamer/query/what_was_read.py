@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from statistics import median
 from typing import Any, NamedTuple
 
 import msgspec
@@ -15,6 +16,7 @@ from streamer.ingest.mapping import place_of
 from streamer.ingest.read_sample import KindRead, ReadSample, TopicRead
 from streamer.metrics.catalogue import PREFIX
 from streamer.query.readings import Reading, Readout
+from streamer.settings.durations import about
 from streamer.settings.experiments import USER
 from streamer.settings.file_window import widest
 from streamer.settings.labels import UNKNOWN
@@ -40,7 +42,10 @@ _WINDOWED = tuple(
     f"{PREFIX}window_{name}"
     for name in ("clicks", "conversions", "ctr_attributed_impressions", "ctr_attributed_clicked")
 )
-_JOINS = ("item_id", "user_id", "request_id")
+_ALONE = {
+    "before": ("come before it", "the time of the event"),
+    "pair": ("are of items that were shown to others alone", "the item"),
+}
 
 
 class Implausible(NamedTuple):
@@ -86,25 +91,16 @@ class WhatWasRead:
         }
 
 
-def of_sample(settings: Settings, sample: ReadSample) -> WhatWasRead:
-    """What was read of some records alone."""
-    topics, kinds = list(sample.topics.values()), sample.kinds()
+def of_sample(settings: Settings, sample: ReadSample, result: Readout | None = None) -> WhatWasRead:
+    """What was read of some records; ``result``: of all since the state began, of which they are
+    the first."""
+    kinds = sample.kinds()
+    topics = sample.topics() if result is None else _topics(settings, result)
     implausible = (
         *_duplicates(settings, topics, kinds),
         *_of_kinds(settings, sample, kinds),
         *_without_user(settings, topics),
-    )
-    return WhatWasRead(topics, implausible, kinds, sample.events, arms=sample.arms)
-
-
-def of_readout(settings: Settings, result: Readout, sample: ReadSample) -> WhatWasRead:
-    """What was read since the state began; ``sample``: the first records of it."""
-    topics, kinds = _topics(settings, result), sample.kinds()
-    implausible = (
-        *_duplicates(settings, topics, kinds),
-        *_of_kinds(settings, sample, kinds),
-        *_without_user(settings, topics),
-        *_unknown(settings, result),
+        *(() if result is None else _unknown(settings, result)),
     )
     return WhatWasRead(topics, implausible, kinds, sample.events, arms=sample.arms)
 
@@ -201,16 +197,15 @@ def _of_kinds(
 ) -> Iterator[Implausible]:
     by_kind = {kind.kind: kind for kind in kinds}
     shown = by_kind.get("impressions")
+    found = list[Implausible]()
     for name in ("clicks", "conversions"):
         kind = by_kind.get(name)
         if kind is not None and shown is not None:
-            without = list(_without_join(settings, kind, shown))
-            yield from without or _of_joins(settings, sample.is_partial, kind, shown)
+            without = [*_of_no_kind(settings, kind), *_without_join(settings, kind, shown)]
+            are_clicked = "clicks" in by_kind and not found
+            found = without or list(_of_joins(settings, kind, shown, are_clicked=are_clicked))
+            yield from found
     clicks, conversions = by_kind.get("clicks"), by_kind.get("conversions")
-    if clicks is not None and clicks.other >= max(_LEAST_COMPARED, clicks.counted):
-        known = ", ".join(settings.feedback_kinds)
-        what = f"none of {clicks.counted:,} clicks is of a kind in metrics.feedback ({known})"
-        yield Implausible(what, "add theirs, or correct feedback in [sources.kind]")
     if conversions is not None and not conversions.valued:
         yield from _without_value(settings, list(conversions.logs), conversions.counted)
     yield from missing_arms(settings, sample)
@@ -235,13 +230,12 @@ def _of_fields(
         where = f"at {one.near} there are" if one.near else "there are"
         yield Implausible(f"{what}; {where} {there}", f"correct or remove {one.name}")
     clicks = by_kind.get("clicks")
-    if clicks is not None and clicks.within < clicks.joined:
-        apart = clicks.joined - clicks.within
-        if apart >= _LEAST_OF_PART and clicks.at_once > _HALF * apart:
-            where = _place(settings, list(clicks.logs), "clicks", "ts")
-            what = f"{clicks.at_once:,} of {apart:,} clicks are at the very time of the impression"
-            fix = f"is {where} the time of the click? Correct ts in {_section(settings)}"
-            yield Implausible(what, fix)
+    apart = 0 if clicks is None else clicks.apart
+    if clicks is not None and apart >= _LEAST_OF_PART and clicks.at_once > _HALF * apart:
+        where = _place(settings, list(clicks.logs), "clicks", "ts")
+        what = f"{clicks.at_once:,} of {apart:,} clicks are at the very time of the impression"
+        fix = f"is {where} the time of the click? Correct ts in {_section(settings)}"
+        yield Implausible(what, fix)
     long, requests = sample.long_requests
     shown = by_kind.get("impressions")
     if shown is not None and requests >= _LEAST_COMPARED and long > _FEW * requests:
@@ -251,44 +245,66 @@ def _of_fields(
         yield Implausible(what, fix)
 
 
+def joins_in_words(kind: KindRead, shown: KindRead) -> tuple[str, str]:
+    """How much feedback joined an impression, and why others did not; or that the impression of too
+    little of it was read, and how long what was read is."""
+    if kind.compared >= min(_LEAST_COMPARED, kind.counted - kind.other):
+        return f"{kind.joined:,} of {kind.compared:,}", kind.missed
+    spans = (f"{each.kind} of {about(each.longest_ms)}" for each in (shown, kind))
+    return "too short to tell how many", ", ".join(dict.fromkeys(spans))
+
+
+def _of_no_kind(settings: Settings, kind: KindRead) -> Iterator[Implausible]:
+    """Feedback that is all of kinds that the settings do not name."""
+    if kind.other >= max(_LEAST_COMPARED, kind.counted):
+        known = ", ".join(settings.feedback_kinds)
+        what = f"none of {kind.counted:,} clicks is of a kind in metrics.feedback ({known})"
+        yield Implausible(what, "add theirs, or correct feedback in [sources.kind]")
+
+
 def _of_joins(
-    settings: Settings, is_partial: bool, kind: KindRead, shown: KindRead
+    settings: Settings, kind: KindRead, shown: KindRead, *, are_clicked: bool
 ) -> Iterator[Implausible]:
+    """``are_clicked``: there are clicks, without which no conversion joins, and they are right."""
     n, missed = kind.compared, kind.compared - kind.joined
     can_join = shown.with_person or shown.with_request
     if n < _LEAST_COMPARED or not missed or not can_join:
         return
-    worst, worst_count = max(((x, kind.misses[x]) for x in _JOINS), key=lambda each: each[1])
-    is_clear = worst_count >= _NEARLY_ALL * missed
-    if is_partial:
-        is_wrong = not kind.joined and (n >= _LEAST_OF_PART or is_clear)
-    elif kind.kind == "conversions":
+    ((why, count),) = kind.misses.most_common(1)
+    if kind.kind == "conversions":
+        is_clear = count >= _NEARLY_ALL * missed and (are_clicked or why != "unclicked")
         is_wrong = not kind.joined and is_clear
     else:
-        few = kind.joined < _FEW * n
-        is_wrong = few or (kind.joined < _HALF * n and worst_count > _HALF * missed)
-    if not is_wrong:
-        return
-    what = f"{kind.joined:,} of {n:,} {kind.kind} joined an impression"
-    logs, logs_shown = list(kind.logs), list(shown.logs)
-    if worst_count > _HALF * missed:
-        own = _place(settings, logs, kind.kind, worst)
-        other = _place(settings, logs_shown, "impressions", worst)
-        has = f"{worst_count:,} match no impression"
-        what += f"; {worst} differs between {kind.kind} ({own}) and impressions ({other}): {has}"
-        yield Implausible(what, f"correct {worst} in {_section(settings)}")
-        return
-    item, user = (_place(settings, logs, kind.kind, name) for name in ("item_id", "user_id"))
-    what += ": their users were shown other items, or at other times"
-    if kind.misses["ts"] > _HALF * missed:
-        where = _place(settings, logs, kind.kind, "ts")
-        what = f"{kind.joined:,} of {n:,} {kind.kind} joined an impression: they come before it"
-        yield Implausible(
-            what, f"is {where} the time of the event? Correct ts in {_section(settings)}"
-        )
-        return
-    fix = f"is {item} the item, and {user} the user? Correct them in {_section(settings)}"
-    yield Implausible(what, fix)
+        is_most = why != "pair" and count > _HALF * missed
+        is_wrong = kind.joined < _FEW * n or (kind.joined < _HALF * n and is_most)
+    if is_wrong:
+        what, fix = _of_miss(settings, why, kind, shown)
+        joined = f"{kind.joined:,} of {n:,} {kind.kind} joined an impression"
+        yield Implausible(f"{joined}; {what}", fix)
+
+
+def _of_miss(settings: Settings, why: str, kind: KindRead, shown: KindRead) -> Implausible:
+    """Why most feedback joined nothing, and what to do."""
+    n, own = f"{kind.misses[why]:,}", "conversion" if kind.kind == "conversions" else "click"
+    if why == "late":
+        longest = getattr(settings.attribution, own)
+        what = f"{n} come {about(median(kind.late_ms))} after it (median), and attribution.{own}"
+        return Implausible(f"{what} is {longest}", "raise it if they belong to the impression")
+    if why == "unclicked":
+        what = f"{n} have no click before them (view-through), and a conversion joins an impression"
+        fix = "send their clicks, or the dimensions with each conversion"
+        return Implausible(f"{what} that was clicked", fix)
+    person = "join_id" if kind.with_join else "user_id"
+    if not (kind.with_person or shown.with_person):
+        person = "request_id"
+    name = {"person": person, "request": "request_id", "before": "ts"}.get(why, "item_id")
+    place, section = _place(settings, list(kind.logs), kind.kind, name), _section(settings)
+    if why in _ALONE:
+        what, meaning = _ALONE[why]
+        return Implausible(f"{n} {what}", f"is {place} {meaning}? Correct {name} in {section}")
+    other = _place(settings, list(shown.logs), "impressions", name)
+    what = f"{name} differs between {kind.kind} ({place}) and impressions ({other})"
+    return Implausible(f"{what}: {n} match no impression", f"correct {name} in {section}")
 
 
 def _without_join(settings: Settings, kind: KindRead, shown: KindRead) -> Iterator[Implausible]:
@@ -373,8 +389,7 @@ def _of_windows(settings: Settings, result: Readout, is_anonymous: bool) -> Iter
     clicks, conversions, shown, clicked = (int(values.get(name, 0)) for name in _WINDOWED)
     if clicks >= _LEAST_OF_PART and shown and not clicked and not is_anonymous:
         what = f"0 of {clicks:,} clicks of the last {window} joined an impression"
-        fix = f"streamer check says which field differs; correct it in {_section(settings)}"
-        yield Implausible(what, fix)
+        yield Implausible(what, "streamer check says why")
     if conversions >= _LEAST_COMPARED and not values.get(_VALUE, 1):
         logs = [name for name, log in settings.logs.items() if "conversions" in log.kinds]
         yield from _without_value(settings, logs, conversions)

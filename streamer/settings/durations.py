@@ -7,6 +7,7 @@ import re
 from functools import cached_property
 
 from streamer.errors import SettingsError
+from streamer.formatting import two_digits
 from streamer.settings import limits
 
 HOUR_MS = 3_600_000
@@ -36,6 +37,17 @@ def short(ms: int) -> str:
     return next(
         f"{ms // size}{unit}" for unit, size in reversed(_UNITS_MS.items()) if ms % size == 0
     )
+
+
+def about(ms: float) -> str:
+    """A measured length, in two digits.
+
+    >>> about(3_602_000), about(5_000_000), about(129_600_000), about(0)
+    ('1h', '1.4h', '1.5d', '0ms')
+    """
+    units = reversed(_UNITS_MS.items())
+    unit, size = next((each for each in units if ms >= each[1]), ("ms", 1))
+    return f"{two_digits(ms / size).removesuffix('.0')}{unit}"
 
 
 def in_ms(key: str, section: str) -> cached_property[int]:

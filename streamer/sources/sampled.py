@@ -26,9 +26,10 @@ _SAMPLED_EVERY = 50
 def looked_at(batches: Iterable[LineBatch], sample: ReadSample) -> Iterator[LineBatch]:
     """The same lines, the first of which are looked at on the way."""
     for lines in batches:
-        for log, _, raw in () if sample.is_full else lines:
+        for log, ms, raw in () if sample.is_full else lines:
             if log != NO_TOPIC:
-                sample.add(log, raw, sample.decoder.decode_all(log, raw))
+                record = FoundRecord(raw, timestamp_ms=ms)
+                sample.add(log, record, sample.decoder.decode_all(log, raw))
         yield lines
 
 

@@ -141,6 +141,36 @@ def test_a_mapping_that_joins_nothing_is_named(
         assert code == int(any(line.startswith((WARN, ERROR)) for line in lines))
 
 
+def test_conversions_whose_impressions_were_read_long_ago_are_no_finding(
+    kafka: str,
+    topics: MakeTopics,
+    redis_url: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    made, records = topics(1), []
+
+    def add(topic: str, minute: float, n: int) -> None:
+        """An event of the n-th person about the n-th item."""
+        own = {"user_id": f"u{n}", "item_id": f"i{n}", "value": 1}
+        ts = 1_700_000_000_000 + int(60_000 * minute)
+        records.append((topic, 0, b"u", json.dumps({**own, "ts": ts}).encode()))
+
+    for n in range(600):
+        add(made.impressions, n / 6, n)
+        add(made.clicks, n / 6 + 0.1, n)
+    for n in range(40):  # all join, after an hour
+        add(made.conversions, n + 60, 6 * n)
+    send(kafka, records)
+    _, lines = check(tmp_path, capsys, kafka, redis_url, made)
+    said = (
+        "too short to tell how many joined an impression (impressions of 33m, conversions of 39m)"
+    )
+    assert found(lines, OK, "conversions: 40 in the last records", said)
+    assert found(lines, OK, "clicks: 200 in the last records", "200 of 200 joined an impression")
+    assert not found(lines, WARN, "joined")
+
+
 def test_what_is_wrong_with_topics_and_records(
     kafka: str,
     topics: MakeTopics,

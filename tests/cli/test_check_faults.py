@@ -81,8 +81,8 @@ def test_topics_that_lose_records(
     change(kafka, made.dead_letters, max_message_bytes="50000")
     document = document_of(kafka, made, make_redis(appendonly=True).url, "faults", {})
     lines = check(tmp_path, capsys, document)
-    assert found(lines, WARN, made.clicks, "keeps records for only 1 h", "retention.ms")
-    assert found(lines, WARN, made.conversions, "keeps records for only 1 h")
+    assert found(lines, WARN, made.clicks, "keeps records for only 1h", "retention.ms")
+    assert found(lines, WARN, made.conversions, "keeps records for only 1h")
     assert found(lines, ERROR, made.impressions, "cleanup.policy is compact", "delete")
     assert found(lines, WARN, made.sessions, "stale replica", "unclean.leader.election.enable")
     assert found(lines, WARN, made.dead_letters, "above 50000 bytes are truncated")
@@ -220,7 +220,7 @@ def test_records_that_go_before_they_are_read() -> None:
     assert unread(5, 5, 0) == []
     assert unread(5, 5, 0, retention_ms=str(2 * DAY_MS)) == []
     old = unread(5, 5, 0, retention_ms=str(3600_000))
-    assert found(old, ERROR, "unread records are 24 h old, retention is 1 h", "retention.ms=-1")
+    assert found(old, ERROR, "unread records are 1d old, retention is 1h", "retention.ms=-1")
     assert unread(5, 5, 0, retention_ms="1000", cleanup_policy="compact") == []
 
 

@@ -29,7 +29,7 @@ GOOD: dict[str, dict[str, Any]] = {
 def decode(kind: str, *values: bytes | None, settings: Any = None) -> list[Any]:
     """Of each record the values of its event, or the reason why it is none."""
     decoder = decoder_of(settings or parse({}))
-    return [decoder.decode(kind, value) for value in values]
+    return [decoder.decode_all(kind, value)[0] for value in values]
 
 
 def encode(kind: str, **fields: Any) -> bytes:
@@ -391,7 +391,7 @@ def test_damaged_bytes_never_raise_and_are_judged_as_by_the_oracle(seed: int) ->
     broken = {(t, p, o) for t, p, o, reason in judged.rejects if reason != "future"}
     decoder, found = decoder_of(settings), set()
     for record in damaged:
-        said = decoder.decode(record.topic, record.raw)
+        said = decoder.decode_all(record.topic, record.raw)[0]
         if isinstance(said, str):
             assert said in REASONS
             found.add(record.address)

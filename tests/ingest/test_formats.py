@@ -44,10 +44,10 @@ def test_all_formats_are_the_same_events(data_format: str) -> None:
         decoder = record_decoder(settings_of(data_format, registry.url))
         plain = record_decoder(settings_of("json", ""))
         for event in encoded.events(300, AT_MS):
-            expected = plain.decode("web", as_json(event))
+            expected = plain.decode_all("web", as_json(event))[0]
             assert not isinstance(expected, str)
             value = wire(number, WRITERS[data_format](event))
-            assert str(decoder.decode("web", value)) == str(expected), event  # NaN is NaN
+            assert str(decoder.decode_all("web", value)[0]) == str(expected), event  # NaN is NaN
         is_asked = data_format != "json-schema"
         assert registry.asked == [f"/schemas/ids/{number}"] * is_asked
 
@@ -62,7 +62,7 @@ def test_decimals_of_avro_are_numbers() -> None:
         source = {"topics": ["web"], "kind": {"fixed": "conversion"}, "fields": fields_of}
         made = parse({"sources": [{**source, "format": "avro", "registry": registry.url}]})
         value = wire(number, as_avro({"sku": "a", "paid": Decimal("12.50")}, schema))
-        event = record_decoder(made).decode("web", value)
+        event = record_decoder(made).decode_all("web", value)[0]
         assert [micros for _, micros in event["lines"]] == [12_500_000]
 
 
@@ -79,7 +79,7 @@ def test_what_does_not_fit_its_schema_is_rejected(value: bytes, found: str) -> N
     with PlainRegistry() as registry:
         registered(registry.url, "avro")
         settings = settings_of("avro", registry.url)
-        assert record_decoder(settings).decode("web", value) == "schema"
+        assert record_decoder(settings).decode_all("web", value)[0] == "schema"
         refusal = Explainer(settings).explain("web", value, "schema")
     assert (refusal.field, refusal.found) == ("", found)
     assert refusal.expected.startswith("a 0 byte, the id of a schema")
@@ -105,7 +105,7 @@ def test_a_record_of_a_refused_schema_is_rejected() -> None:
         decoder = record_decoder(parse({"sources": [source]}))
         (event,) = encoded.events(1, AT_MS)
         for _ in range(3):
-            assert decoder.decode("web", wire(7, as_avro(event))) == "schema"
+            assert decoder.decode_all("web", wire(7, as_avro(event)))[0] == "schema"
         assert registry.asked == ["/schemas/ids/7"]
 
 
@@ -130,12 +130,12 @@ def test_names_of_records_say_what_they_are() -> None:
         for name in names:
             schema = record_named(name)
             number = register(registry.url, name, json.dumps(schema), "AVRO")
-            found.append(decoder.decode("web", wire(number, as_avro({"sku": "a"}, schema))))
+            found.append(decoder.decode_all("web", wire(number, as_avro({"sku": "a"}, schema)))[0])
         union = [record_named(name) for name in names]
         number = register(registry.url, "all", json.dumps(union), "AVRO")
         for branch, schema in enumerate(union):
             payload = bytes([2 * branch]) + as_avro({"sku": "a"}, schema)  # zigzag
-            found.append(decoder.decode("web", wire(number, payload)))
+            found.append(decoder.decode_all("web", wire(number, payload))[0])
     kinds = [one if isinstance(one, str) else one["kind"] for one in found]
     assert kinds == 2 * ["impressions", "clicks", "kind"]
 
@@ -150,5 +150,5 @@ def test_names_of_messages_say_what_they_are() -> None:
         )
         sku = b"\x0a\x01a"
         indexes = (b"\0", b"\x02\x02")  # the first message, and the path to the second: one step
-        found = [decoder.decode("web", wire(number, each + sku)) for each in indexes]
+        found = [decoder.decode_all("web", wire(number, each + sku))[0] for each in indexes]
     assert [one["kind"] for one in found] == ["impressions", "clicks"]

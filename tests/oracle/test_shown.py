@@ -209,7 +209,7 @@ def test_without_an_item_only_the_impression_is_missed(fields: dict[str, Any]) -
 def test_kinds_by_numbers_and_booleans_are_compared_as_written(value: str, text: Any) -> None:
     kind = {"field": "click", "impression": [value]}
     settings = parse({"sources": [{"topics": ["web"], "kind": kind, "fields": own_names()}]})
-    found = record_decoder(settings).decode("web", shown(click=text))
+    found = record_decoder(settings).decode_all("web", shown(click=text))[0]
     assert not isinstance(found, str)
     assert found["kind"] == "impressions"
 

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from random import Random
 from typing import Any
 
 import pytest
 
+from streamer.ingest.discovery.shapes import FoundRecord
+from streamer.ingest.keys import partition_of
 from streamer.ingest.read_sample import ReadSample
 from streamer.ingest.record import record_decoder
-from streamer.query.what_was_read import WhatWasRead, of_counters, of_readout, of_sample
+from streamer.query.what_was_read import (
+    WhatWasRead,
+    joins_in_words,
+    of_counters,
+    of_sample,
+)
 from streamer.settings.load import parse
+from streamer.settings.model import Settings
 from streamer.sources.replay import Replay
+from streamer.sources.synthetic import SyntheticTraffic, generate
 
 MS = 1_793_527_200_000
 Object = dict[str, Any]
@@ -70,11 +79,11 @@ def read(
     sample, decoder, replay = ReadSample(made), record_decoder(made), Replay(made)
     raws = [json.dumps(event).encode() for event in events]
     for raw in raws:
-        sample.add("web", raw, decoder.decode_all("web", raw))
+        sample.add("web", FoundRecord(raw), decoder.decode_all("web", raw))
     replay.feed([("web", event["at"], raw) for event, raw in zip(events, raws, strict=True)])
     replay.finish()
     result = replay.readout()
-    return of_counters(made, result) if is_live else of_readout(made, result, sample)
+    return of_counters(made, result) if is_live else of_sample(made, sample, result)
 
 
 def findings(events: Sequence[Object], of: Object, **settings: Any) -> list[str]:
@@ -250,28 +259,42 @@ def test_feedback_of_no_kind_that_counts() -> None:
     assert findings(world(), source(kind=like), metrics={"feedback": {"click": 1, "like": 2}}) == []
 
 
-def parts(events: Sequence[Object], of: Object) -> Iterator[str]:
+def parts(events: Sequence[Object], of: Object, **settings: Any) -> WhatWasRead:
     """What `check` says of the last records of each partition of topics."""
-    settings = parse({"sources": [of]})
-    sample, decoder = ReadSample(settings, is_partial=True), record_decoder(settings)
+    made = parse({"sources": [of], **settings})
+    sample, decoder = ReadSample(made), record_decoder(made)
     for kind in ("shown", "clicked", "bought"):
         for event in [e for e in events if e["what"] == kind][-150:]:
             raw = json.dumps(event).encode()
-            sample.add("web", raw, decoder.decode_all("web", raw))
-    return map(str, of_sample(settings, sample).implausible)
+            sample.add("web", FoundRecord(raw, offset=1), decoder.decode_all("web", raw))
+    return of_sample(made, sample)
 
 
 def test_a_part_of_each_topic_is_enough_for_a_finding_and_no_false_alarm() -> None:
-    assert list(parts(world(), SOURCE)) == []
-    (found,) = parts(world(), source(click={"item_id": "who.id"}))
-    assert "correct item_id" in found
+    soon: Object = {"attribution": {"click": "30s", "conversion": "1m"}}
+    assert not parts(world(), SOURCE, **soon).implausible
+    (found,) = parts(world(), source(click={"item_id": "who.id"}), **soon).implausible
+    assert "correct item_id" in found.fix
+
+
+def test_parts_that_are_shorter_than_the_horizon_are_too_short_to_tell() -> None:
+    found = parts(world(), source(click={"item_id": "who.id"}))
+    assert not found.implausible
+    shown, clicks, _ = found.kinds
+    assert joins_in_words(clicks, shown) == (
+        "too short to tell how many",
+        "impressions of 2.4m, clicks of 7.5m",
+    )
 
 
 @pytest.mark.parametrize(
     ("fields", "parts"),
     [
         ({}, []),
-        ({"item_id": "recs[].title"}, ["0 of 200 clicks of the last 24h joined an impression"]),
+        (
+            {"item_id": "recs[].title"},
+            ["0 of 200 clicks of the last 24h joined an impression: streamer check says why"],
+        ),
         ({"value": "cost"}, ["none of 100 conversions has one"]),
         ({"event_id": "who.id"}, ["of 930 events of web", "have an event_id seen before"]),
         ({"user_id": "whom"}, ["user_id: no event has it"]),
@@ -367,3 +390,154 @@ def test_rows_of_one_order_are_no_copies_and_a_row_sent_again_is_one() -> None:
     assert (conversions.duplicates, conversions.changed) == (3 * copies, 0)
     clicks, shown = was_read.kinds[1], was_read.kinds[0]
     assert topic.duplicates == sum(kind.duplicates for kind in (shown, clicks, conversions))
+
+
+# How much joins, and why the rest does not: as the core joins it ---------------------------------
+
+S, M, H = 1000, 60_000, 3_600_000
+
+
+def shop(n: int, *feedback: tuple[str, int], **more: Any) -> list[Object]:
+    """``n`` items, each shown to a person of its own, a second apart; then ``feedback`` of each:
+    its kind, and how long after."""
+    made = list[Object]()
+    for i in range(n):
+        own = {"user_id": f"u{i}", "item_id": f"i{i}", "ts": MS + S * i + 7}
+        made.append({**own, "type": "impression", "request_id": f"r{i}"})
+        made += [{**own, **more, "type": kind, "ts": MS + S * i + 7 + ms} for kind, ms in feedback]
+    return sorted(made, key=lambda event: int(event["ts"]))
+
+
+def of_shop(events: Sequence[Object], **settings: Any) -> WhatWasRead:
+    made = parse(settings)
+    sample, decoder = ReadSample(made), record_decoder(made)
+    for event in events:
+        log, raw = f"{event['type']}s", json.dumps(event).encode()
+        sample.add(log, FoundRecord(raw), decoder.decode_all(log, raw))
+    return of_sample(made, sample)
+
+
+def misses(events: Sequence[Object], kind: str) -> tuple[int, dict[str, int]]:
+    (found,) = (each for each in of_shop(events).kinds if each.kind == kind)
+    assert found.compared == found.counted
+    return found.joined, dict(found.misses)
+
+
+def test_a_conversion_joins_a_clicked_impression_within_its_own_horizon() -> None:
+    clicked, unclicked = ("click", S), ("conversion", 5 * M)
+    assert misses(shop(1, clicked, ("conversion", 40 * M)), "conversions") == (1, {})
+    assert misses(shop(1, clicked, ("conversion", 24 * H)), "conversions") == (1, {})
+    assert misses(shop(1, unclicked), "conversions") == (0, {"unclicked": 1})
+    assert misses(shop(1, ("conversion", 5 * H)), "conversions") == (0, {"unclicked": 1})
+    assert misses(shop(1, ("click", 6 * M), unclicked), "conversions") == (0, {"unclicked": 1})
+    assert misses(shop(1, ("conversion", 72 * H)), "conversions") == (0, {"unclicked": 1})
+    late = shop(1, clicked, ("conversion", 24 * H + 1))
+    assert misses(late, "conversions") == (0, {"late": 1})
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"item_id": "x"}, "item"),
+        ({"user_id": "x"}, "person"),
+        ({"user_id": "u1"}, "pair"),
+        ({"request_id": "x"}, "request"),
+        ({"ts": MS + 500, "item_id": "i1", "user_id": "u1", "request_id": "r1"}, "before"),
+        ({"ts": MS + H}, "late"),
+    ],
+)
+def test_each_reason_has_a_name(change: Object, why: str) -> None:
+    *shown, click = [*shop(2), {**shop(1, ("click", S))[-1], **change}]
+    assert misses([*shown, click], "clicks") == (0, {why: 1})
+
+
+def test_late_clicks_are_said_to_be_late() -> None:
+    found = of_shop(shop(300, ("click", 65 * M)))
+    (line,) = map(str, found.implausible)
+    assert line == (
+        "0 of 300 clicks joined an impression; 300 come 1.1h after it (median), and "
+        "attribution.click is 30m: raise it if they belong to the impression"
+    )
+    said = joins_in_words(found.kinds[1], found.kinds[0])
+    assert said == ("0 of 300", "after the horizon 300")
+    assert not of_shop(shop(300, ("click", 65 * M)), attribution={"click": "2h"}).implausible
+
+
+def test_late_conversions_are_said_to_be_late() -> None:
+    events = shop(300, ("click", S), ("conversion", 48 * H))
+    (line,) = map(str, of_shop(events).implausible)
+    assert line.startswith("0 of 300 conversions joined an impression; 300 come 2d after it")
+    assert "and attribution.conversion is 24h: raise it" in line
+
+
+def test_conversions_within_hours_of_their_clicks_are_well() -> None:
+    dice = Random(3)
+    events = shop(500, ("click", S))
+    for event in [e for e in events if e["type"] == "click"]:
+        after_ms = int(dice.lognormvariate(0, 1) * 2 * H)
+        events.append({**event, "type": "conversion", "ts": event["ts"] + after_ms, "value": 1})
+    assert not of_shop(events).implausible
+    joined, others = misses(events, "conversions")
+    assert (joined + others["late"], set(others)) == (500, {"late"})
+    assert others["late"] < 10
+
+
+def test_views_without_a_click_are_said_to_join_nothing() -> None:
+    bought = shop(50, ("conversion", 5 * M), value=1)
+    assert not of_shop(bought).implausible  # a log without clicks, of which it is said that it is
+    clicked = shop(9, ("click", 6 * M))
+    (line,) = map(str, of_shop([*bought, *clicked]).implausible)
+    assert line == (
+        "0 of 50 conversions joined an impression; 50 have no click before them (view-through), "
+        "and a conversion joins an impression that was clicked: send their clicks, or the "
+        "dimensions with each conversion"
+    )
+
+
+def test_clicks_before_their_impressions_are_about_time() -> None:
+    (line,) = map(str, of_shop(shop(200, ("click", -10 * S))).implausible)
+    assert "come before it: is" in line
+    assert "Correct ts" in line
+
+
+def test_the_user_is_not_blamed_where_others_were_shown_the_item() -> None:
+    events = shop(60, ("click", S))
+    for event in events:
+        if event["type"] == "click":
+            event["user_id"] = f"u{(int(event['user_id'][1:]) + 1) % 60}"
+    (line,) = map(str, of_shop(events).implausible)
+    assert line.startswith(
+        "0 of 60 clicks joined an impression; 60 are of items that were shown to others alone"
+    )
+    assert "user_id" not in line
+
+
+def test_anonymous_clicks_of_other_requests_are_about_the_request() -> None:
+    events = [{**event, "user_id": None} for event in shop(60, ("click", S), request_id="x")]
+    (line,) = map(str, of_shop(events).implausible)
+    assert "request_id differs between clicks" in line
+
+
+def last_of_partitions(traffic: SyntheticTraffic, n: int) -> WhatWasRead:
+    """What `check` reads of the traffic, in topics of eight partitions."""
+    made, logs = Settings(), dict[tuple[str, int], list[bytes]]()
+    for log, raw in generate(traffic, n):
+        user = json.loads(raw)["user_id"]
+        logs.setdefault((log, partition_of(user.encode(), 8)), []).append(raw)
+    sample, decoder = ReadSample(made), record_decoder(made)
+    for (log, partition), raws in logs.items():
+        for offset, raw in list(enumerate(raws))[-200:]:
+            record = FoundRecord(raw, partition=partition, offset=offset)
+            sample.add(log, record, decoder.decode_all(log, raw))
+    return of_sample(made, sample)
+
+
+@pytest.mark.parametrize("events_per_second", [2, 20, 1000])
+def test_the_last_records_of_sparse_conversions_are_no_finding(events_per_second: float) -> None:
+    found = last_of_partitions(SyntheticTraffic(events_per_second=events_per_second), 60_000)
+    assert not found.implausible
+    _, clicks, conversions, _ = found.kinds
+    assert conversions.longest_ms > 5 * found.kinds[0].longest_ms
+    assert conversions.compared == conversions.joined
+    assert not joins_in_words(conversions, found.kinds[0])[0].startswith("0 of")
+    assert clicks.joined >= 0.9 * clicks.compared

@@ -16,7 +16,7 @@ def judged(kind: dict[str, Any], name: str) -> str:
     settings = parse({"sources": [{"topics": ["web"], "preset": "segment", "kind": kind}]})
     record = f'{{"event": "{name}", "timestamp": "2026-11-01T10:00:00Z", "userId": "u", '
     record += '"properties": {"product_id": "a", "products": [{"product_id": "a"}]}}'
-    found = record_decoder(settings).decode("web", record.encode())
+    found = record_decoder(settings).decode_all("web", record.encode())[0]
     return found if isinstance(found, str) else str(found["kind"])
 
 

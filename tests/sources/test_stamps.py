@@ -86,7 +86,7 @@ def slow(lines: list[bytes], settings: Settings, topic: str) -> list[tuple[str, 
     for line in lines:
         log = next(iter(settings.logs))
         for each in settings.logs if topic not in settings.logs else ():
-            first = decoder.decode(each, line)
+            first = decoder.decode_all(each, line)[0]
             if not isinstance(first, str) or first == IGNORED:
                 log = each
                 break

@@ -366,7 +366,7 @@ impl Attribution {
 
     fn rejoined(&self, feedback: &Feedback) -> u32 {
         if feedback.is_conversion() {
-            return self.converted(feedback);
+            return self.converted(feedback, self.rules.conversion_ms);
         }
         let (key, click_ms) = (feedback.slate_key, self.rules.click_ms);
         let rows = &self.retained.rows;

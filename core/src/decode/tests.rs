@@ -10,6 +10,13 @@ use crate::weights::WeighedItem;
 
 const TS: &str = r#""ts":1700000000000,"user_id":"u","#;
 
+impl Decoder {
+    fn decode<'a>(&'a mut self, source: usize, record: &Record<'a>) -> Decoded<'a> {
+        let events = self.decode_all(source, std::slice::from_ref(record));
+        events.into_iter().next().unwrap().1
+    }
+}
+
 fn decoder() -> Decoder {
     let names = |kind| {
         if kind == "clicks" {

@@ -14,7 +14,7 @@ use crate::partition::event_ids::EventIds;
 use crate::spec::{LogSpec, Time};
 
 /// Offsets have no more bits.
-const OFFSET_BITS: u32 = 47;
+pub const OFFSET_BITS: u32 = 47;
 
 /// What becomes of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub struct TopicLog {
     rank: u16,
     /// Whether it holds events of several kinds.
     is_mixed: bool,
-    time: Time,
+    pub time: Time,
     /// Offset of the next record to read.
     pub next_offset: i64,
     /// Running maximum of record timestamps.

@@ -129,6 +129,7 @@ pub(super) fn count(
             for (number, (line, values)) in lines.iter().zip(values_of(event)).enumerate() {
                 let dwell_ms = dwell_ms.filter(|_| number == 0); // of the record, not of each line
                 let feedback = feedback_of(event, (line, kind, dwell_ms), (who, at));
+                attribution.note(&feedback, line.item, number);
                 attribution.give(feedback, values, counting);
             }
         }
@@ -139,6 +140,7 @@ pub(super) fn count(
                     _ => Kind::ConversionLine,
                 };
                 let feedback = feedback_of(event, (line, kind, None), (who, at));
+                attribution.note(&feedback, line.item, number);
                 attribution.convert(feedback, values, counting);
             }
         }

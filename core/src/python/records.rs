@@ -143,22 +143,6 @@ impl RecordDecoder {
         decoded.iter().map(|(_, event)| said(py, event)).collect()
     }
 
-    /// Likewise of the first of them.
-    #[pyo3(signature = (log, value, key=None, headers=None, timestamp_ms=0))]
-    fn decode<'py>(
-        &mut self,
-        py: Python<'py>,
-        log: &str,
-        value: Option<&[u8]>,
-        key: Option<&[u8]>,
-        headers: Option<&[u8]>,
-        timestamp_ms: i64,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let source = self.ready(py, log, value)?;
-        let record = record_of(value, key, headers, timestamp_ms);
-        said(py, &self.logs.decoder.decode(source, &record))
-    }
-
     /// Why a record of a log is no event: see `Decoder::explain`.
     #[pyo3(signature = (log, value, key=None, headers=None, timestamp_ms=0))]
     fn explain(

@@ -34,6 +34,8 @@ class FoundRecord:
     headers: Mapping[str, str] = field(default_factory=dict)
     encoded_headers: bytes = b""
     timestamp_ms: int = 0
+    partition: int = 0
+    offset: int = 0
 
 
 _Objects = list[tuple[FoundRecord, Mapping[str, Any]]]

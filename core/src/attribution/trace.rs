@@ -1,0 +1,68 @@
+//! What became of each feedback event of a sample, by the rules that joined it. All of a sample is
+//! kept, and none of it is final: whatever feedback may join is there.
+
+use super::Attribution;
+use crate::attribution::pending::Feedback;
+use crate::changes::{EventKind, Kind};
+use crate::hash::{HashSet, NONE};
+use crate::partition::admission::OFFSET_BITS;
+
+/// Offset of its record, kind of events, time, what became of it, and milliseconds since the
+/// impression that this is about.
+pub type Traced = (i64, &'static str, i64, &'static str, i64);
+
+/// Later than any event.
+const FOR_EVER: i64 = i64::MAX / 2;
+
+pub fn traced(of: &Attribution) -> Vec<Traced> {
+    let people: HashSet = of.impressions.log.iter().map(|(_, row)| row.user).collect();
+    let items: HashSet = of.items.open.iter().map(|(_, row)| row.item).collect();
+    let row = |(feedback, item): &(Feedback, u64)| {
+        let (offset, ms) = (
+            feedback.offset & ((1 << OFFSET_BITS) - 1),
+            feedback.event_ms,
+        );
+        let (kind, horizon_ms) = match feedback.is_conversion() {
+            true => (EventKind::Conversions, of.rules.conversion_ms),
+            false => (EventKind::Clicks, of.rules.click_ms),
+        };
+        let (what, shown_ms) = match reached(of, feedback, horizon_ms) {
+            Some(found) => found,
+            None if !items.contains(item) => ("item", ms),
+            None if !people.contains(&feedback.user) => ("person", ms),
+            None => ("pair", ms),
+        };
+        (offset, kind.name(), ms, what, ms - shown_ms)
+    };
+    let known = of.traced.iter().flatten();
+    known
+        .filter(|(x, _)| x.kind != Kind::Other)
+        .map(row)
+        .collect()
+}
+
+/// What became of feedback, and when the impression was shown that this is about; None where its
+/// person was not shown its item.
+fn reached(of: &Attribution, feedback: &Feedback, horizon_ms: i64) -> Option<(&'static str, i64)> {
+    let open_ms = |row: u32| of.impressions.log.get(row).map(|row| row.event_ms);
+    let shown = |by: &Feedback, at_ms, ms| of.shown_before(by, at_ms, ms).and_then(open_ms);
+    let joined = |by: &Feedback, ms| match by.is_conversion() {
+        true => of
+            .retained
+            .get(of.converted(by, ms))
+            .map(|row| row.event_ms),
+        false => shown(by, by.event_ms, ms),
+    };
+    // A request in which the item was never shown says nothing else.
+    let of_any = Feedback {
+        slate_key: NONE,
+        ..*feedback
+    };
+    let by = shown(feedback, FOR_EVER, i64::MAX).map_or(&of_any, |_| feedback);
+    let named = |what, found: Option<i64>| found.map(|ms| (what, ms));
+    named("joined", joined(feedback, horizon_ms))
+        .or_else(|| named("request", joined(by, horizon_ms)))
+        .or_else(|| named("late", joined(by, i64::MAX)))
+        .or_else(|| named("unclicked", shown(by, feedback.event_ms, i64::MAX)))
+        .or_else(|| named("before", shown(by, FOR_EVER, i64::MAX)))
+}
