@@ -57,6 +57,8 @@ pub struct Rules {
     pub slate_items: u32,
     pub max_open: usize,
     pub max_pending: usize,
+    /// Pending feedback of one topic on one item by one person.
+    pub max_pending_of_pair: usize,
 }
 
 impl Rules {
@@ -79,6 +81,7 @@ impl Rules {
             slate_items: spec.limits.slate_items as u32,
             max_open: spec.limits.open_impressions,
             max_pending: spec.limits.open_feedback,
+            max_pending_of_pair: spec.limits.pair_feedback,
         }
     }
 }
@@ -274,7 +277,13 @@ impl Attribution {
     fn attract(&mut self, row: u32, item: &ShownItem, sink: &mut impl Sink) {
         let to_ms = item.event_ms + self.rules.click_ms;
         let age = (item.event_ms, item.offset, item.index);
-        for place in self.pending.of_pair(false, item.pair, item.event_ms, to_ms) {
+        // The latest first: what an impression loses is then not the first feedback that it has, but
+        // in the end.
+        let places = self
+            .pending
+            .of_pair(false, item.pair, item.event_ms, to_ms)
+            .collect::<Vec<u32>>();
+        for place in places.into_iter().rev() {
             let Some(feedback) = self.pending.get(place) else {
                 continue;
             };
@@ -336,10 +345,9 @@ impl Attribution {
 
     /// Looks again at conversions of a pair, in the times [from, to), whose impressions changed.
     fn convert_again(&mut self, pair: u64, from_ms: i64, to_ms: i64, sink: &mut impl Sink) {
-        for place in self
-            .pending
-            .of_pair(true, pair, from_ms, to_ms.saturating_sub(1))
-        {
+        let to_ms = to_ms.saturating_sub(1);
+        let places: Vec<u32> = self.pending.of_pair(true, pair, from_ms, to_ms).collect();
+        for place in places {
             let Some(feedback) = self.pending.get(place).copied() else {
                 continue;
             };

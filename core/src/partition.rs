@@ -93,7 +93,8 @@ impl Partition {
             items,
             ..
         } = &mut self.attribution;
-        (rules.lateness_ms, rules.max_pending) = (i64::MAX / 2, usize::MAX);
+        (rules.max_pending, rules.max_pending_of_pair) = (usize::MAX, usize::MAX);
+        rules.lateness_ms = i64::MAX / 2;
         (*traced, items.is_kept) = (Some(Vec::new()), true);
         for log in &mut self.logs {
             (log.time.max_lateness_ms, log.time.max_skew_ms) = (i64::MAX, i64::MAX);

@@ -114,6 +114,7 @@ pub struct Limits {
     pub segments: usize,
     pub open_impressions: usize,
     pub open_feedback: usize,
+    pub pair_feedback: usize,
     pub open_sessions: usize,
     pub user_items: usize,
     pub user_days: usize,

@@ -221,6 +221,7 @@ def _bounds(settings: Settings) -> dict[str, Any]:
         "segments": bounds.segments,
         "open_impressions": bounds.open_impressions,
         "open_feedback": bounds.open_feedback,
+        "pair_feedback": limits.PAIR_FEEDBACK,
         "open_sessions": bounds.open_sessions,
         "user_items": bounds.user_items,
         "user_days": bounds.user_days,

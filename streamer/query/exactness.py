@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from streamer.ingest.keying import topics_not_by_user
+from streamer.settings import limits
 from streamer.settings.model import Settings
 from streamer.state.snapshot import Header
 
@@ -127,7 +128,12 @@ _CAUSES = (
         lambda inputs: any(h.settled_moved for h in inputs.headers),
     ),
     _bound(JOINS, "impressions", "feedback may have missed its impression", "open_impressions"),
-    _bound(JOINS, "feedback", "conversions may have missed their feedback", "open_feedback"),
+    _Cause(
+        *(JOINS, "feedback"),
+        "feedback may have missed its impression, or conversions their feedback: there was more of "
+        f"it than limits.open_feedback, or than {limits.PAIR_FEEDBACK} of one person on one item",
+        _dropped("feedback"),
+    ),
     _bound("sessions", "sessions", "some sessions are counted in parts", "open_sessions"),
     _bound("dwell", "viewings", "some viewings are counted in parts", "open_sessions"),
     _bound("users", "user_items", "some users are left out", "user_items"),

@@ -94,7 +94,9 @@ def test_a_day_before_that_was_hardly_counted_is_none(hours: int, is_shown: bool
     """The window of 24 h asks for a day before that begins 48 h ago."""
     log, last_ms = Log(), hours * H + 23 * M
     for at_ms in range(0, last_ms, 10 * M):
-        log.shown(at_ms, score=0.5).click(at_ms).bought(at_ms, value=1.0)
+        user = f"u{at_ms // H % 5}"  # one of all would have more feedback waiting than is kept
+        log.shown(at_ms, score=0.5, user_id=user).click(at_ms, user_id=user)
+        log.bought(at_ms, value=1.0, user_id=user)
     log.shown(last_ms)
     expected = log.run(SETTINGS).readings
     found = read_engines(run_engines(SETTINGS, 1, to_log(log.records), 100))

@@ -41,8 +41,17 @@ impl Attribution {
                 self.count_final(&feedback, sink);
             }
         }
-        if self.pending.len() > self.rules.max_pending {
-            self.evict_pending(sink);
+        let first_of_pair = self
+            .pending
+            .beyond(&feedback, self.rules.max_pending_of_pair);
+        if let Some(place) = first_of_pair {
+            self.evict_pending(place, sink);
+        } else if self.pending.len() > self.rules.max_pending {
+            let clicks = self.pending.earliest(false);
+            let conversions = self.pending.earliest(true);
+            if let Some((_, place)) = clicks.into_iter().chain(conversions).min() {
+                self.evict_pending(place, sink);
+            }
         }
     }
 
@@ -129,10 +138,10 @@ impl Attribution {
         };
         let mut first_ms = before.1;
         if !feedback.is_conversion() {
-            first_ms = if amount > 0 {
-                first_ms.min(feedback.event_ms)
-            } else {
-                self.first_feedback_ms(row)
+            first_ms = match amount > 0 {
+                true => first_ms.min(feedback.event_ms),
+                false if feedback.event_ms > first_ms => first_ms,
+                false => self.first_feedback_ms(row),
             };
         }
         if let Some(found) = self.retained.get_mut(row) {
@@ -162,12 +171,14 @@ impl Attribution {
             return NOT_YET;
         };
         let to_ms = found.event_ms + self.rules.click_ms;
-        let pending = self
+        let mut pending = self
             .pending
-            .of_pair(false, found.pair, found.event_ms, to_ms);
-        let joined = pending.iter().filter_map(|place| self.pending.get(*place));
-        let times = joined.filter(|x| x.joined == row).map(|x| x.event_ms);
-        times.min().unwrap_or(NOT_YET).min(found.final_first_ms)
+            .of_pair(false, found.pair, found.event_ms, to_ms)
+            .filter_map(|place| self.pending.get(place));
+        let first = pending.find(|x| x.joined == row);
+        first
+            .map_or(NOT_YET, |x| x.event_ms)
+            .min(found.final_first_ms)
     }
 
     /// Emits what changed in what an impression counts as.
@@ -276,15 +287,10 @@ impl Attribution {
         }
     }
 
-    /// Beyond the bound the oldest pending feedback is final before its time.
-    pub(super) fn evict_pending(&mut self, sink: &mut impl Sink) {
-        let clicks = self.pending.earliest(false);
-        let conversions = self.pending.earliest(true);
-        let oldest = clicks.into_iter().chain(conversions).min();
-        if let Some((_, place)) = oldest {
-            self.evicted_early.feedback += 1;
-            self.make_final(place, sink);
-        }
+    /// Beyond a bound pending feedback is final before its time.
+    pub(super) fn evict_pending(&mut self, place: u32, sink: &mut impl Sink) {
+        self.evicted_early.feedback += 1;
+        self.make_final(place, sink);
     }
 
     // 6. Settling
@@ -311,17 +317,17 @@ impl Attribution {
         }
         let (pair, to_ms) = (conversion.pair, conversion.event_ms);
         let pending = self.pending.of_pair(false, pair, row.event_ms, to_ms);
-        let mut joined = pending.iter().filter_map(|place| self.pending.get(*place));
+        let mut joined = pending.filter_map(|place| self.pending.get(place));
         joined.any(|click| click.joined == conversion.joined && lasts(click))
     }
 
     /// Conversions may have waited for this feedback.
     pub(super) fn settle_conversions(&mut self, feedback: &Feedback, sink: &mut impl Sink) {
         let last_ms = feedback.event_ms + self.rules.retained_ms;
-        for place in self
+        let waiting = self
             .pending
-            .of_pair(true, feedback.pair, feedback.event_ms, last_ms)
-        {
+            .of_pair(true, feedback.pair, feedback.event_ms, last_ms);
+        for place in waiting.collect::<Vec<u32>>() {
             if let Some(conversion) = self.pending.get(place).copied() {
                 self.of_user(&conversion, sink);
             }

@@ -161,23 +161,41 @@ impl Pending {
     }
 
     /// Places of a pair's feedback in the times [from, to], the earliest first.
-    pub fn of_pair(&self, is_conversion: bool, pair: u64, from_ms: i64, to_ms: i64) -> Vec<u32> {
+    pub fn of_pair(
+        &self,
+        is_conversion: bool,
+        pair: u64,
+        from_ms: i64,
+        to_ms: i64,
+    ) -> impl Iterator<Item = u32> {
         let waiting = if is_conversion {
             &self.conversions
         } else {
             &self.clicks
         };
-        if waiting.newest_ms < Some(from_ms) {
-            return Vec::new();
-        }
-        let Some(of_pair) = waiting.by_pair.get(&pair) else {
-            return Vec::new();
+        let is_earlier = waiting.newest_ms < Some(from_ms);
+        let of_pair = match is_earlier {
+            true => None,
+            false => waiting.by_pair.get(&pair),
         };
-        let first = of_pair.partition_point(|(event_ms, _)| *event_ms < from_ms);
-        let within = of_pair[first..]
+        let all = of_pair.map_or(&[][..], Vec::as_slice);
+        let first = all.partition_point(|(event_ms, _)| *event_ms < from_ms);
+        let within = all[first..]
             .iter()
-            .take_while(|(event_ms, _)| *event_ms <= to_ms);
-        within.map(|(_, place)| *place).collect()
+            .take_while(move |(event_ms, _)| *event_ms <= to_ms);
+        within.map(|(_, place)| *place)
+    }
+
+    /// The earliest of the same pair and topic, where there are more than `most`.
+    pub fn beyond(&self, feedback: &Feedback, most: usize) -> Option<u32> {
+        let waiting = if feedback.is_conversion() {
+            &self.conversions
+        } else {
+            &self.clicks
+        };
+        let of_pair = waiting.by_pair.get(&feedback.pair)?;
+        let (_, first) = of_pair.first()?;
+        (of_pair.len() > most).then_some(*first)
     }
 
     /// The earliest of a topic.
