@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from random import Random
 from typing import Any
 
@@ -42,11 +43,11 @@ class Slate:
     held_out: str | None = None
     reference: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def grades(self) -> list[int]:
         return [item.grade for item in self.items]
 
-    @property
+    @cached_property
     def scored(self) -> list[Item]:
         return [item for item in self.items if item.score is not None]
 

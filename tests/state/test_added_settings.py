@@ -130,10 +130,7 @@ def nothing_is_shown_in_part(case: tuple[str, int]) -> None:
     assert new or case[1] != SEED
 
 
-FIRST = (
-    *("a dimension", "a rollup", "a longer window", "a kind of feedback"),
-    *("a metric of conversions", "the family diversity"),
-)
+FIRST = ("a dimension", "a longer window", "a kind of feedback")
 
 
 @pytest.mark.timeout(1800)
@@ -143,4 +140,4 @@ def test_nothing_is_shown_that_is_counted_in_part() -> None:
         for name in sized(FIRST, tuple(CASES))
         for seed in range(SEED, SEED + sized(1, 12))
     ]
-    hold_for_all(cases, nothing_is_shown_in_part, "{0[0]}, seed {0[1]}".format, at_least=6)
+    hold_for_all(cases, nothing_is_shown_in_part, "{0[0]}, seed {0[1]}".format, at_least=3)
