@@ -170,10 +170,6 @@ class Core:
     def refreshed_ms(self) -> int:
         """Stream time at which the sums over users were last up to date."""
 
-    @property
-    def join_clock_ms(self) -> int:
-        """The slowest clock of the events that joins depend on."""
-
     def joins(self) -> list[tuple[int, str, int, str, int]]:
         """What became of each feedback event of a sample: the offset of its record, its kind of
         events, its time, ``joined`` or why it joined no impression, and the milliseconds since the
@@ -227,9 +223,6 @@ class Core:
 
     def user_sums(self, ring: int) -> tuple[_I64, _I64]:
         """Keys and values."""
-
-    def user_groups(self) -> list[list[int]]:
-        """The value codes of each segment group (-1: outside the rollup)."""
 
     def take_changed_experiment_days(self) -> list[int]:
         """The days on which sums of experiments changed since the last call."""
@@ -415,13 +408,10 @@ class LineStamper:
         first log is taken of which a line is an event. ValueError where it asks for what there is
         not."""
 
-    def stamp(self, lines: list[bytes], now_ms: int) -> tuple[_I16, _I64]:
-        """Number of the log (-1: none) and record timestamp of each of the next lines; ``now_ms``:
-        beyond it no event moves the clock."""
-
-    def times(self, lines: list[bytes]) -> _I64:
-        """The time of the latest event of each line (epoch ms), -1 of one that has none; the clock
-        stays."""
+    def stamp(self, lines: list[bytes], now_ms: int, begin_ms: int = 0) -> tuple[_I16, _I64, _I64]:
+        """Of each of the next lines the number of its log (-1: none), its record timestamp, and the
+        time of its latest event (epoch ms; -1: none). ``now_ms``: beyond it no event moves the
+        clock; ``begin_ms``: where the clock is at least."""
 
 def reason_of_no_topic(line: bytes, max_record_bytes: int) -> str:
     """Why a line belongs to no log: it cannot be read, or has no known type."""

@@ -362,7 +362,16 @@ impl Source {
             Layout::Flat(flat) => {
                 let (kind, shared) = (flat.kind, None);
                 let draft = drafts.begin();
-                let read = draft.fill(&self.reading(flat, rules, text), &flat.fields);
+                let reading = Reading {
+                    record: text,
+                    kind,
+                    rules,
+                    values: &self.values,
+                    timestamp_ms: record.timestamp_ms,
+                    items: &flat.items,
+                    form: &Form::PLAIN,
+                };
+                let read = draft.fill(&reading, &flat.fields);
                 drafts.end(read.map(|()| Said { kind, shared }));
             }
             Layout::Mapped(mapping) => {
@@ -382,17 +391,6 @@ impl Source {
     fn text_here<'a>(&self, record: &Record<'a>) -> &'a str {
         let plain = self.format.plain(record.value.unwrap_or_default());
         std::str::from_utf8(plain).unwrap_or_default()
-    }
-
-    fn reading<'a>(&'a self, flat: &'a Flat, rules: &'a Rules, record: &'a str) -> Reading<'a> {
-        Reading {
-            record,
-            kind: flat.kind,
-            rules,
-            values: &self.values,
-            items: &flat.items,
-            form: &Form::PLAIN,
-        }
     }
 }
 

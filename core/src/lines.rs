@@ -27,8 +27,9 @@ pub struct Stamping {
     rule: LogRule,
     decoder: Decoder,
     max_bytes: usize,
-    /// The largest time of an event so far that was not beyond the clock; 0 before any.
-    running_ms: i64,
+    /// The largest time of an event so far that was not beyond the clock; 0 before any. It is the
+    /// record timestamp of the line that was read last.
+    pub running_ms: i64,
     /// Unescaped texts of a line.
     unescaped: String,
 }
@@ -44,18 +45,10 @@ impl Stamping {
         }
     }
 
-    /// The log of the next line, None where it belongs to none, and its record timestamp.
-    pub fn next(&mut self, line: &[u8], now_ms: i64) -> (Option<usize>, i64) {
-        let (log, event_ms) = self.log_and_time(line);
-        if let Some(event_ms) = event_ms.filter(|ms| *ms <= now_ms) {
-            self.running_ms = self.running_ms.max(event_ms);
-        }
-        (log, self.running_ms)
-    }
-
-    /// The log of a line, and the time of its latest event.
-    pub fn log_and_time(&mut self, line: &[u8]) -> (Option<usize>, Option<i64>) {
-        match &self.rule {
+    /// The log of the next line, None where it belongs to none, and the time of its latest event;
+    /// `now_ms`: beyond it none moves the clock.
+    pub fn next(&mut self, line: &[u8], now_ms: i64) -> (Option<usize>, Option<i64>) {
+        let (log, event_ms) = match &self.rule {
             LogRule::ByType { field, logs } => {
                 let is_read = line.len() <= self.max_bytes;
                 let read = is_read.then(|| type_of(line, field, &mut self.unescaped));
@@ -75,13 +68,18 @@ impl Stamping {
                 (Some(log), event_ms)
             }
             LogRule::One(log) => (Some(*log), self.time_of(*log, line).1),
+        };
+        if let Some(event_ms) = event_ms.filter(|ms| *ms <= now_ms) {
+            self.running_ms = self.running_ms.max(event_ms);
         }
+        (log, event_ms)
     }
 
     /// Whether a line is an event of a log, or nothing to be counted; and the time of its latest event.
     fn time_of(&mut self, log: usize, line: &[u8]) -> (bool, Option<i64>) {
         let record = Record {
             value: Some(line),
+            timestamp_ms: self.running_ms,
             ..Record::default()
         };
         let decoded = self.decoder.decode_all(log, std::slice::from_ref(&record));
@@ -103,11 +101,14 @@ fn type_of<'a>(line: &'a [u8], field: &str, unescaped: &'a mut String) -> Option
         &mut state,
         |reader, (unescaped, _)| reader.text(unescaped),
         |reader, (unescaped, found): &mut (&mut String, Option<Text>), name| {
-            if name.of(line, unescaped) != field {
-                return reader.skip(1);
+            if name.of(line, unescaped) == field {
+                *found = None;
+                if reader.peek() == b'"' {
+                    *found = Some(reader.text(unescaped)?);
+                    return Ok(());
+                }
             }
-            *found = Some(reader.text(unescaped)?);
-            Ok(())
+            reader.skip(1)
         },
     );
     let found = state.1?;
@@ -148,6 +149,7 @@ mod tests {
             r#"{"type":"a"}"#,
             r#" { "x" : {"type":"b"} , "typ\u0065" : "\u0061" , "ts": null } "#,
             r#"{"type":"b","type":"a","x":1e400}"#,
+            r#"{"type":1e400,"type":"a"}"#,
             &deep,
         ];
         for line in good {

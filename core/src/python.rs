@@ -185,12 +185,6 @@ impl Core {
         users.map_or(0, |users| users.refreshed_ms())
     }
 
-    /// The slowest clock of the events that joins depend on.
-    #[getter]
-    fn join_clock_ms(&self) -> i64 {
-        self.partition.join_clock_ms()
-    }
-
     /// Everything that is counted besides tables and panes, by name.
     fn counters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         state::counters(&self.partition, py)

@@ -6,7 +6,7 @@
 //! else; a whole float is an integer, a number that is not finite null.
 
 mod columns;
-mod times;
+pub(crate) mod times;
 
 use arrow_array::RecordBatch;
 use columns::{Column, name_of};

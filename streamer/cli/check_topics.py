@@ -142,8 +142,8 @@ def sample_findings(settings: Settings, samples: Mapping[str, Sample]) -> Iterat
     for log, sample in samples.items():
         what = f"topic {sample.topic!r}: "
         refused = RejectionReport(settings)
-        for value, reason in sample.refused:
-            refused.add(log, value, reason)
+        for each in sample.refused:
+            refused.add(log, *each)
         if not sample.records:
             yield Finding(OK, f"{what}no records yet")
             continue

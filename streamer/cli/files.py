@@ -70,7 +70,7 @@ def replayed(
     source, refused = FileSource(files, settings), RejectionReport(settings)
 
     def on_dead(dead: Dead) -> None:
-        refused.add(dead.topic, dead.value, dead.reason)
+        refused.add(dead.topic, dead.value, dead.reason, dead.beside)
 
     names = [file.path for file in source.files]
     replay, sample = Replay(settings, on_dead=on_dead), ReadSample(settings)

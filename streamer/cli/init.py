@@ -166,7 +166,8 @@ def _events(settings: Settings, sample: SampledTopic) -> Iterator[tuple[str, str
         decoder = record_decoder(settings)
         for record in sample.records:
             for log in settings.logs:
-                if not isinstance(decoder.decode_all(log, record.value)[0], str):
+                events = decoder.decode_all(log, record.value, timestamp_ms=record.timestamp_ms)
+                if not isinstance(events[0], str):
                     yield log, record.value.decode()
         return
     if sample.topic not in settings.logs:

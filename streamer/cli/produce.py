@@ -311,10 +311,10 @@ class Sender:
             if kind == NO_TOPIC:
                 await self._bury(record_ms, raw)
                 continue
-            reason = self._judge.refusal(kind, raw)
+            reason = self._judge.refusal(kind, raw, record_ms)
             if reason is not None:
-                self.refused.add(kind, raw, reason)
-            key = self._keys.read(kind, raw)
+                self.refused.add(kind, raw, reason, (None, b"", record_ms))
+            key = self._keys.read(kind, raw, record_ms)
             target = (*self._places[kind], partition_of(key, self._partitions))
             await self._put(target, key, raw, record_ms)
         self.lines += len(lines)

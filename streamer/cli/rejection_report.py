@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from streamer.ingest.discovery.proposal import hints
 from streamer.ingest.discovery.shapes import FoundRecord, SampledTopic
-from streamer.ingest.rejections import NOTHING, Explainer, Refusal, printable
+from streamer.ingest.rejections import NOTHING, Beside, Explainer, Refusal, printable
 from streamer.settings.model import Settings
 
 _LOOKED_AT = 100
@@ -55,11 +55,11 @@ class RejectionReport:
         self._held: list[FoundRecord] = []
         self._held_bytes = 0
 
-    def add(self, kind: str, raw: bytes | None, reason: str) -> None:
-        """Count a record of a topic ("": of none)."""
+    def add(self, kind: str, raw: bytes | None, reason: str, beside: Beside = ()) -> None:
+        """Count a record of a topic ("": of none). ``beside``: as of ``Explainer.explain``."""
         group = self._groups.get((kind, reason))
         if group is None:
-            refusal = self._explainer.explain(kind, raw, reason, hides_values=True)
+            refusal = self._explainer.explain(kind, raw, reason, beside, hides_values=True)
             sample = self._explainer.shape(kind, raw) if refusal.found == NOTHING else ""
             group = self._groups[kind, reason] = _Group(refusal, sample)
         group.count += 1

@@ -46,7 +46,7 @@ def main(args: argparse.Namespace) -> int:
     with _dead_letters(args.dead_letters, settings) as write:
 
         def on_dead(dead: Dead) -> None:
-            refused.add(dead.topic, dead.value, dead.reason)
+            refused.add(dead.topic, dead.value, dead.reason, dead.beside)
             if write is not None:
                 write(dead)
 
@@ -133,7 +133,7 @@ def _json_line(dead: Dead, settings: Settings, explainer: Explainer) -> bytes:
         "topic": "" if log is None else log.topic,
         "partition": dead.partition,
         "offset": dead.offset,
-        **asdict(explainer.explain(dead.topic, dead.value, dead.reason)),
+        **asdict(explainer.explain(dead.topic, dead.value, dead.reason, dead.beside)),
     }
     try:
         letter["value"] = dead.value.decode()

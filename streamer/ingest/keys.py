@@ -27,10 +27,10 @@ class KeyReader:
         key = msgspec.defstruct("Key", fields, rename=names, gc=False)
         self._quick: msgspec.json.Decoder[Any] = msgspec.json.Decoder(key)
 
-    def read(self, log: str, raw: bytes) -> bytes | None:
+    def read(self, log: str, raw: bytes, record_ms: int) -> bytes | None:
         """The id in UTF-8; None where there is none."""
         if self._decoder is not None:
-            event = self._decoder.decode_all(log, raw)[0]
+            event = self._decoder.decode_all(log, raw, timestamp_ms=record_ms)[0]
             return None if isinstance(event, str) else event["key"].encode() or None
         if len(raw) > limits.MAX_RECORD_BYTES:
             return None

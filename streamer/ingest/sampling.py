@@ -18,6 +18,7 @@ from streamer.ingest.keying import Keying, keying_of
 from streamer.ingest.keys import PARTITIONERS
 from streamer.ingest.read_sample import ReadSample
 from streamer.ingest.record import IGNORED, record_decoder
+from streamer.ingest.rejections import Beside
 from streamer.kafka.admin import TopicDescription
 from streamer.kafka.chunk import encoded_headers
 from streamer.kafka.client import client_settings
@@ -44,7 +45,7 @@ class Sample:
     partitions: int
     records: int = 0
     ignored: int = 0
-    refused: list[tuple[bytes | None, str]] = field(default_factory=list)
+    refused: list[tuple[bytes | None, str, Beside]] = field(default_factory=list)
     """Records that would be rejected, with the reason."""
     users: set[tuple[bytes, int]] = field(default_factory=set)
     """Users seen, with the partition they were seen on."""
@@ -189,7 +190,7 @@ async def _sample(
             if event == IGNORED:
                 sample.ignored += 1
             elif isinstance(event, str):
-                sample.refused.append((record.value, event))
+                sample.refused.append((record.value, event, beside))
             elif event["key"]:
                 sample.users.add((event["key"].encode(), record.partition))
     return sample

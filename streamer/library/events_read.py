@@ -140,7 +140,7 @@ class RejectedEvents:
     def __iter__(self) -> Iterator[RejectedEvent]:
         explainer = Explainer(self._settings)
         for dead in self._kept:
-            why = explainer.explain(dead.topic, dead.value, dead.reason)
+            why = explainer.explain(dead.topic, dead.value, dead.reason, dead.beside)
             log = self._settings.logs.get(dead.topic)
             topic = "" if log is None else log.topic
             yield RejectedEvent(topic, dead.reason, why.field, why.found, why.expected, dead.value)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 
-import numpy as np
-
 from streamer.ingest.record import line_stamper
 from streamer.settings.durations import DAY_MS
 from streamer.settings.file_window import with_file_window
@@ -47,14 +45,12 @@ def _ends_of(source: Readable, settings: Settings, now_ms: int) -> Iterable[int]
     stamper = line_stamper(settings, topic_of(path))
     latest_ms = now_ms + settings.time.max_skew_ms
     lateness_ms = settings.time.max_lateness_ms
-    holds_several, clock_ms = any(each.each for each in settings.sources), 0
+    holds_several = any(each.each for each in settings.sources)
     for lines in lists:
-        times = stamper.times(lines)
+        _, clock_ms, times = stamper.stamp(lines, now_ms)
         counts = (times >= 0) & (times <= latest_ms)
-        if is_log and len(times):  # rows of tables are sorted where they are in no order
-            clock = np.maximum.accumulate(np.where(times <= now_ms, times, 0)).clip(clock_ms)
-            counts &= times >= clock - lateness_ms
-            clock_ms = int(clock[-1])
+        if is_log:  # rows of tables are sorted where they are in no order
+            counts &= times >= clock_ms - lateness_ms
         if counts.any():
             found = times[counts]
             # Of several events in a line the latest one's time is known.

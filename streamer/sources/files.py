@@ -4,8 +4,9 @@ becomes one, gets a topic and a record timestamp.
 The rule (the same for ``replay`` and ``produce``): a line's record timestamp is the largest
 ``ts`` of an event so far that is not beyond the wall clock at the start, 0 before any; of a pipe,
 whose lines are written while it is read, not beyond the clock when the line is read. A line that is
-refused has the running value and moves no clock. Several files are merged by record timestamp, the
-first-named first.
+refused has the running value and moves no clock. Of a local time that comes twice the one nearest
+to the running value before is taken. Several files are merged by record timestamp, the first-named
+first.
 """
 
 from __future__ import annotations
@@ -16,8 +17,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from streamer._core import LineStamper
 from streamer.ingest.record import line_stamper
@@ -83,13 +82,12 @@ def _source_of(path: str | Path, settings: Settings) -> Source | None:
 
 def sorted_tables(tables: Sequence[Readable], settings: Settings) -> SortedTables:
     """Tables in memory as one log, in the order of event times."""
-    stamper = line_stamper(settings, TABLE)
     found = [
         MemoryTable(table, TABLE)
         for table in tables
         if not isinstance(table, str | Path | SortedTables | PeekedLines)
     ]
-    return SortedTables(found, TABLE, stamper.times)
+    return SortedTables(found, TABLE, partial(line_stamper, settings, TABLE))
 
 
 class FileSource:
@@ -136,5 +134,5 @@ class FileSource:
         stamper = self._stamper_of(topic_of(file.path))
         for raws in file:
             now_ms = self._clock() if file.is_live else self._start_ms
-            logs, record_ms = stamper.stamp(raws, now_ms)
-            yield LineBatch(names, logs, np.maximum(record_ms, self._begin_ms), raws)
+            logs, record_ms, _ = stamper.stamp(raws, now_ms, self._begin_ms)
+            yield LineBatch(names, logs, record_ms, raws)

@@ -16,6 +16,7 @@ from streamer.encoding.arrays import I64, runs_of
 from streamer.ingest.hash_key import FIXED_KEY, HashKey
 from streamer.ingest.keys import KeyReader, partition_of
 from streamer.ingest.record import reason_of_no_topic
+from streamer.ingest.rejections import Beside
 from streamer.kafka.chunk import Records
 from streamer.metrics.catalogue import Catalogue
 from streamer.query.experiments import StoredExperiment, stored_experiments
@@ -38,13 +39,14 @@ _MAX_BATCHES = 64
 @dataclass(frozen=True, slots=True)
 class Dead:
     """A line that does not count; ``value`` is the line unchanged, ``topic`` the name of its log. A
-    line that belongs to no topic has the topic "", and partition and offset -1."""
+    line that belongs to no topic has the topic "", partition and offset -1, and nothing beside."""
 
     topic: str
     partition: int
     offset: int
     reason: str
     value: bytes
+    beside: Beside = ()
 
 
 @dataclass(slots=True)
@@ -98,8 +100,8 @@ class Replay:
         keys = batch.logs.astype(np.int64) * n
         if n > 1:
             keys += [
-                0 if log == NO_TOPIC else partition_of(self._keys.read(log, raw), n)
-                for log, _, raw in batch
+                0 if log == NO_TOPIC else partition_of(self._keys.read(log, raw, record_ms), n)
+                for log, record_ms, raw in batch
             ]
         order = np.argsort(keys, kind="stable")
         for places in np.split(order, runs_of(keys[order])[1:]) if len(batch) else ():
@@ -210,9 +212,9 @@ class Replay:
         applied = self.partitions[partition].apply(chunks)
         if self._on_dead is not None:
             for each in applied.rejected:
-                self._on_dead(
-                    Dead(each.log, partition, each.offset, each.reason, each.value or b"")
-                )
+                beside = (each.key, each.headers, each.record_ms)
+                value = each.value or b""
+                self._on_dead(Dead(each.log, partition, each.offset, each.reason, value, beside))
         for log in logs.values():
             log.offset += len(log.values)
             log.record_ms, log.values = [], []

@@ -29,7 +29,7 @@ def looked_at(batches: Iterable[LineBatch], sample: ReadSample) -> Iterator[Line
         for log, ms, raw in () if sample.is_full else lines:
             if log != NO_TOPIC:
                 record = FoundRecord(raw, timestamp_ms=ms)
-                sample.add(log, record, sample.decoder.decode_all(log, raw))
+                sample.add(log, record, sample.decoder.decode_all(log, raw, timestamp_ms=ms))
         yield lines
 
 

@@ -392,9 +392,9 @@ class LiveTraffic:
         lines = generate(self.traffic, None)
         while True:
             kinds, raws = map(list, zip(*islice(lines, self._batch), strict=True))
-            _, record_ms = self._stamper.stamp(raws, _ALWAYS_MS)
+            _, record_ms, _ = self._stamper.stamp(raws, _ALWAYS_MS, self.traffic.start_ms)
             logs = np.array([self._names.index(kind) for kind in kinds], np.int16)
-            yield LineBatch(self._names, logs, np.maximum(record_ms, self.traffic.start_ms), raws)
+            yield LineBatch(self._names, logs, record_ms, raws)
 
 
 @dataclass(frozen=True)

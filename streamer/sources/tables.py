@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice
+from itertools import islice
 from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 import numpy as np
 
-from streamer._core import TableRows
-from streamer.encoding.arrays import I64
+from streamer._core import LineStamper, TableRows
 from streamer.errors import SourceError
 from streamer.settings import limits
 
@@ -121,17 +121,20 @@ class SortedTables:
     is_live = False
 
     def __init__(
-        self, tables: Sequence[MemoryTable], name: str, times: Callable[[list[bytes]], I64]
+        self, tables: Sequence[MemoryTable], name: str, stamper_of: Callable[[], LineStamper]
     ) -> None:
-        """``times``: the time of each line (epoch ms), -1 of one that has none."""
+        """``stamper_of``: what reads the times of a table."""
         self.path = name
-        self._tables, self._times = tables, times
+        self._tables, self._stamper_of = tables, stamper_of
 
     def __iter__(self) -> Iterator[list[bytes]]:
         lines, times = list[bytes](), [np.zeros(0, np.int64)]
-        for some in chain.from_iterable(self._tables):
-            lines += some
-            times.append(self._times(some))
+        now_ms = time.time_ns() // 1_000_000
+        for table in self._tables:
+            stamper = self._stamper_of()
+            for some in table:
+                lines += some
+                times.append(stamper.stamp(some, now_ms)[2])
         at_ms = np.concatenate(times)
         known = np.maximum.accumulate(np.where(at_ms >= 0, np.arange(len(at_ms)), 0))
         order = np.argsort(at_ms[known], kind="stable").tolist()

@@ -98,7 +98,7 @@ def test_every_line_arrives_and_counts_as_in_replay(
     for kind in KINDS:
         sent: dict[int, list[tuple[bytes | None, int, bytes]]] = {}
         for _, record_ms, raw in (line for line in typed if line[0] == kind):
-            key = keys.read(kind, raw)
+            key = keys.read(kind, raw, record_ms)
             sent.setdefault(partition_of(key, PARTITIONS), []).append((key, record_ms, raw))
         for partition in range(PARTITIONS):
             here = [r for r in found[kind] if r.partition == partition]

@@ -76,7 +76,7 @@ def judge(
             out.ignored[kind] += record.raw is None
         if record.raw is None:
             continue
-        for found in decode_all(record.topic, record.raw, settings):
+        for found in decode_all(record.topic, record.raw, settings, record.record_ms):
             said = (
                 str(found) if isinstance(found, BrokenError) else seen.judge(found[0], arrival_ms)
             )

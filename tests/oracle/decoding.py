@@ -51,22 +51,22 @@ SAID: dict[str, dict[str, tuple[str, ...]]] = {
 """Topic → what `click` says → the kinds of events that the record is; the click of 2 is a like."""
 
 
-def decode(topic: str, raw: bytes | None, settings: Settings) -> list[Event]:
+def decode(topic: str, raw: bytes | None, settings: Settings, record_ms: int = 0) -> list[Event]:
     """The event of a record, one for each line, or BrokenError."""
     value = parse(raw)
     if depth(value) > MAX_DEPTH:
         broken("too_deep")
     check_overwritten(topic, value, settings, read_items)
-    return lines_of(event_of(topic, value, settings))
+    return lines_of(event_of(topic, value, settings, record_ms))
 
 
 def decode_all(
-    topic: str, raw: bytes | None, settings: Settings
+    topic: str, raw: bytes | None, settings: Settings, record_ms: int
 ) -> list[list[Event] | BrokenError]:
     """What each event of a record is, one for each line, or the reason why it is none."""
     try:
         if topic not in SAID:
-            return [decode(topic, raw, settings)]
+            return [decode(topic, raw, settings, record_ms)]
         value = parse(raw)
         if depth(value) > MAX_DEPTH:
             broken("too_deep")
@@ -82,7 +82,7 @@ def decode_all(
             continue
         liked = {"feedback": "like"} if str(value["click"]) == "2" and kind == "clicks" else {}
         try:
-            event = event_of(kind, {**value, "type": None, **liked}, settings)
+            event = event_of(kind, {**value, "type": None, **liked}, settings, record_ms)
             event.is_shared = len(said) > 1
             found.append(lines_of(event))
         except BrokenError as reason:
@@ -116,7 +116,7 @@ def lines_of(event: Event) -> list[Event]:
     return made
 
 
-def event_of(topic: str, value: Mapping[str, Any], settings: Settings) -> Event:
+def event_of(topic: str, value: Mapping[str, Any], settings: Settings, record_ms: int) -> Event:
     """The event that an object is, or BrokenError."""
     names = settings.events.fields
 
@@ -126,9 +126,9 @@ def event_of(topic: str, value: Mapping[str, Any], settings: Settings) -> Event:
     if get("type") is not None and LINE_TYPES.get(label_or_none(get("type"))) != topic:
         broken("type")
     if topic == EXPOSURES:
-        return exposure(get, value, settings)
+        return exposure(get, value, settings, record_ms)
     event = Event(
-        event_ms=moment_ms(get("ts"), "ts", settings),
+        event_ms=moment_ms(get("ts"), "ts", settings, record_ms),
         user_id=optional_identity(get("user_id"), "user_id"),
         event_id=optional_identity(get("event_id"), "event_id"),
         request_id=optional_identity(get("request_id"), "request_id"),
@@ -141,9 +141,9 @@ def event_of(topic: str, value: Mapping[str, Any], settings: Settings) -> Event:
     )
     {
         "impressions": lambda: impression(event, get, settings),
-        "clicks": lambda: click(event, get, settings),
+        "clicks": lambda: click(event, get, settings, record_ms),
         "conversions": lambda: conversion(event, get, settings),
-        "sessions": lambda: session(event, get, settings),
+        "sessions": lambda: session(event, get, settings, record_ms),
     }[topic]()
     if settings.items.category is not None:
         category = event.dims[settings.dimension_names.index(settings.items.category)]
@@ -151,12 +151,12 @@ def event_of(topic: str, value: Mapping[str, Any], settings: Settings) -> Event:
     return event
 
 
-def exposure(get: Get, value: Mapping[str, Any], settings: Settings) -> Event:
+def exposure(get: Get, value: Mapping[str, Any], settings: Settings, record_ms: int) -> Event:
     """Who is in which arm of which experiment; all else that it says is not looked at."""
     join_id = optional_identity(get("join_id"), "join_id")
     read = identity if join_id is None else optional_identity
     event = Event(
-        event_ms=moment_ms(get("ts"), "ts", settings),
+        event_ms=moment_ms(get("ts"), "ts", settings, record_ms),
         user_id=read(get("user_id"), "user_id"),
         join_id=join_id,
         event_id=optional_identity(get("event_id"), "event_id"),
@@ -259,19 +259,20 @@ def order(topic: str, items: Any, settings: Settings) -> list[Line]:
     return lines
 
 
-def click(event: Event, get: Get, settings: Settings) -> None:
+def click(event: Event, get: Get, settings: Settings, record_ms: int) -> None:
     item_or_lines(event, get, settings)
     event.position = position(get("position"), settings)
     event.kind = "click" if get("feedback") in (None, "") else label(get("feedback"), "feedback")
-    event.dwell_ms = dwell(get, settings)
+    event.dwell_ms = dwell(get, settings, record_ms)
 
 
-def dwell(get: Get, settings: Settings) -> int | None:
+def dwell(get: Get, settings: Settings, record_ms: int) -> int | None:
     """``dwell_ms``, else end − start, where both are given."""
     start, end = get("start_ts"), get("end_ts")
     span = None
     if start is not None or end is not None:
-        span = moment_ms(end, "dwell", settings) - moment_ms(start, "dwell", settings)
+        start_ms, end_ms = (moment_ms(t, "dwell", settings, record_ms) for t in (start, end))
+        span = end_ms - start_ms
         integer(span, 0, DAY_MS, "dwell")
     if get("dwell_ms") is not None:
         return integer(get("dwell_ms"), 0, DAY_MS, "dwell")
@@ -286,7 +287,7 @@ def conversion(event: Event, get: Get, settings: Settings) -> None:
         event.numbers["value"] = event.value
 
 
-def session(event: Event, get: Get, settings: Settings) -> None:
+def session(event: Event, get: Get, settings: Settings, record_ms: int) -> None:
     event.session_id = optional_identity(get("session_id"), "session_id")
     if event.session_id is None and event.user_id is None and event.join_id is None:
         broken("session_id")
@@ -296,4 +297,4 @@ def session(event: Event, get: Get, settings: Settings) -> None:
     event.item_id = optional_identity(get("item_id"), "item_id")
     if event.action == "dwell" and event.item_id is None:
         broken("item_id")
-    event.dwell_ms = dwell(get, settings)
+    event.dwell_ms = dwell(get, settings, record_ms)

@@ -26,8 +26,9 @@ def records_of_file(
     """One record a line (newline removed); ``now_ms`` is the wall clock at the start.
 
     A line's record timestamp is the largest ``ts`` of an event so far that is not beyond the wall
-    clock (0 before any): a line that is refused moves no clock. A line that cannot be read, or has
-    no known type, is on no topic; or, as where producers write to Kafka, on the topic ``strays``.
+    clock (0 before any): a line that is refused moves no clock. Local times are near that of the
+    line before. A line that cannot be read, or has no known type, is on no topic; or, as where
+    producers write to Kafka, on the topic ``strays``.
     """
     now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
     running_ms = 0
@@ -35,9 +36,9 @@ def records_of_file(
     records = []
     for line in lines:
         raw = line.removesuffix(b"\n")
-        topic, ts, key_id = fields_of(raw, settings)
+        topic, ts, key_id = fields_of(raw, settings, running_ms)
         if topic is not None and ts is not None and running_ms < ts <= now_ms:
-            running_ms = ts if is_event(topic, raw, settings) else running_ms
+            running_ms = ts if is_event(topic, raw, settings, running_ms) else running_ms
         if (topic or strays) is None:
             continue
         key = (topic or strays or "", partition_of(key_id, partitions))
@@ -57,10 +58,10 @@ def records_of_log(
     return records_of_file(lines, settings, partitions, now_ms, strays="impressions")
 
 
-def is_event(topic: str, raw: bytes, settings: Settings) -> bool:
+def is_event(topic: str, raw: bytes, settings: Settings, near_ms: int) -> bool:
     """Whether a record is an event of its topic."""
     try:
-        decode(topic, raw, settings)
+        decode(topic, raw, settings, near_ms)
     except BrokenError:
         return False
     return True
@@ -80,7 +81,9 @@ def strays_of_file(lines: Iterable[bytes], settings: Settings) -> list[tuple[byt
     return found
 
 
-def fields_of(raw: bytes, settings: Settings) -> tuple[str | None, int | None, str | None]:
+def fields_of(
+    raw: bytes, settings: Settings, near_ms: int = 0
+) -> tuple[str | None, int | None, str | None]:
     """(kind, event_ms, what it is keyed by) of a line, each None where it cannot be read."""
     names = settings.events.fields
     try:
@@ -90,7 +93,7 @@ def fields_of(raw: bytes, settings: Settings) -> tuple[str | None, int | None, s
     line_type = value.get(names.get("type", "type"))
     ids = [value.get(names.get(name, name)) for name in ("join_id", "user_id")]
     try:
-        event_ms = moment_ms(value.get(names.get("ts", "ts")), "ts", settings)
+        event_ms = moment_ms(value.get(names.get("ts", "ts")), "ts", settings, near_ms)
     except BrokenError:
         event_ms = None
     topic = LINE_TYPES.get(line_type) if isinstance(line_type, str) else None

@@ -142,7 +142,7 @@ class Forms:
     def time(self, time_ms: int) -> Any:
         """A time: mostly as it is."""
         dice = self.dice
-        if dice.random() >= 0.08:
+        if dice.random() >= (0.08 if self.zone.key == "UTC" else 0.5):
             return time_ms
         wall = datetime.fromtimestamp(time_ms / 1000, UTC).astimezone(self.zone)
         local = f"{wall:%Y-%m-%dT%H:%M:%S}.{time_ms % 1000:03d}"

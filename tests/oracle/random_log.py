@@ -22,17 +22,18 @@ FAR_MS = 3_000_000_000_000
 UNCONFIGURED = ("share", "skip")
 
 
-def random_log(seed: int, settings: Settings, n: int) -> list[bytes]:
+def random_log(seed: int, settings: Settings, n: int, start_ms: int = START_MS) -> list[bytes]:
     """``n`` NDJSON lines (no newlines), in log order; the same for the same arguments.
 
     Times are well in the past. Conversions name no request that is used again when its items can be
     more than repeats, so that what is joined by request stays final.
     """
-    return _Log(seed, settings).lines(n)
+    return _Log(seed, settings, start_ms).lines(n)
 
 
 class _Log:
-    def __init__(self, seed: int, settings: Settings) -> None:
+    def __init__(self, seed: int, settings: Settings, start_ms: int) -> None:
+        self.start_ms = start_ms
         self.random = random = Random(seed)
         self.settings = settings
         self.users = [f"u{i}" for i in range(random.choice((4, 15, 60)))] + ["Zoë ✓"]
@@ -54,9 +55,9 @@ class _Log:
         What would reach it after the span is left out, mostly, so that the last windows are full.
         """
         while len(self.timed) < n:
-            self.episode(START_MS + int(self.random.random() * self.span_ms))
+            self.episode(self.start_ms + int(self.random.random() * self.span_ms))
         self.timed.sort(key=lambda entry: entry[:2])
-        running_ms = START_MS
+        running_ms = self.start_ms
         lines = []
         for _, _, payload in self.timed[:n]:
             if isinstance(payload, bytes):
@@ -222,7 +223,7 @@ class _Log:
             delay_ms = r.random() * time.max_lateness_ms * 1.5  # late, many of them
         delay_ms = delay_ms if wanted_ms is None else wanted_ms
         if r.random() < 0.004:
-            payload["ts"] = FAR_MS + at_ms - START_MS
+            payload["ts"] = FAR_MS + at_ms - self.start_ms
         if r.random() < 0.5:
             payload["event_id"] = self.fresh("e") if r.random() < 0.9 else f"e{r.randint(0, 9)}"
         if r.random() < 0.02:
@@ -238,7 +239,7 @@ class _Log:
             )
 
     def add(self, arrival_ms: float, payload: Payload | bytes) -> None:
-        if arrival_ms > START_MS + self.span_ms and self.random.random() >= self.tail:
+        if arrival_ms > self.start_ms + self.span_ms and self.random.random() >= self.tail:
             return
         self.timed.append((arrival_ms, len(self.timed), payload))
 

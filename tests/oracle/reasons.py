@@ -57,7 +57,7 @@ def reasons(topic: str, raw: bytes | None, settings: Settings) -> frozenset[str]
     sound: dict[str, Any] = dict(value)
     while True:
         try:
-            event_of(topic, sound, settings)
+            event_of(topic, sound, settings, 0)
             return frozenset(found)
         except BrokenError as error:
             reason = str(error)

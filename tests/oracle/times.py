@@ -26,13 +26,13 @@ RFC_3339 = re.compile(
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def moment_ms(value: Any, reason: str, settings: Settings) -> int:
+def moment_ms(value: Any, reason: str, settings: Settings, near_ms: int = 0) -> int:
     """Epoch milliseconds of a number, a text that is one, or an RFC 3339 text; a number that looks
-    like epoch seconds is none."""
+    like epoch seconds is none. ``near_ms``: the record's time."""
     if isinstance(value, str) and DECIMAL.fullmatch(value):
         value = Decimals(value)
     if isinstance(value, str):
-        return integer(text_ms(value, reason, settings), 0, MAX_EVENT_MS, reason)
+        return integer(text_ms(value, reason, settings, near_ms), 0, MAX_EVENT_MS, reason)
     if isinstance(value, Decimals):
         value = floor_of(value, reason)
     if isinstance(value, int) and FIRST_SECOND <= value <= LAST_SECOND:
@@ -49,7 +49,7 @@ def floor_of(value: Decimals, reason: str) -> int:
     return math.floor(value)
 
 
-def text_ms(value: str, reason: str, settings: Settings) -> int:
+def text_ms(value: str, reason: str, settings: Settings, near_ms: int = 0) -> int:
     """Epoch milliseconds of an RFC 3339 text, which has microseconds: further digits are rounded,
     and the milliseconds of that are cut off. 23:59:60 UTC is the second that follows."""
     match = RFC_3339.fullmatch(value)
@@ -63,7 +63,7 @@ def text_ms(value: str, reason: str, settings: Settings) -> int:
         broken(reason)
     offset_ms = 0
     if sign is None and utc is None:
-        offset_ms = in_zone(moment, settings.events.zone)
+        offset_ms = in_zone(moment, settings.events.zone, near_ms)
     if sign is not None:
         minutes = minutes or "00"
         if int(hours) > 23 or int(minutes) > 59:
@@ -78,16 +78,24 @@ def text_ms(value: str, reason: str, settings: Settings) -> int:
     return whole_ms + micros // 1000
 
 
-def in_zone(moment: datetime, zone: str) -> int:
-    """The offset (ms) of a wall clock in a zone, from 1970 to 2100: the first of two, and where the
-    clock was put forward that of before."""
+def in_zone(moment: datetime, zone: str, near_ms: int) -> int:
+    """The offset (ms) of a wall clock in a zone, from 1970 to 2100: where it was put back that of
+    the time nearest to another, or the first; where it was put forward that of before."""
     year = min(max(moment.year, 1970), 2099)
     within = moment.replace(
         year=year, day=min(moment.day, 28) if year != moment.year else moment.day
     )
-    offset = within.replace(tzinfo=ZoneInfo(zone), fold=0).utcoffset()
-    assert offset is not None
-    return offset // timedelta(milliseconds=1)
+    offsets = []
+    for fold in (0, 1):
+        offset = within.replace(tzinfo=ZoneInfo(zone), fold=fold).utcoffset()
+        assert offset is not None
+        offsets.append(offset // timedelta(milliseconds=1))
+    first, second = offsets
+    if first <= second:
+        return first
+    shown_ms = (moment - EPOCH) // timedelta(milliseconds=1)
+    middle_ms = shown_ms - (first + second) / 2
+    return first if near_ms <= middle_ms else second
 
 
 def check_moment(said: Any, reason: str, settings: Settings) -> None:

@@ -25,7 +25,7 @@ def stamped(lines: list[bytes], settings: Settings, topic: str = "") -> list[tup
     """In pieces, as files are read."""
     stamper, names, found = line_stamper(settings, topic), [*settings.logs, ""], []
     for at in range(0, len(lines), 7):
-        logs, record_ms = stamper.stamp(lines[at : at + 7], NOW_MS)
+        logs, record_ms, _ = stamper.stamp(lines[at : at + 7], NOW_MS)
         found += [(names[log], int(ms)) for log, ms in zip(logs, record_ms, strict=True)]
     return found
 

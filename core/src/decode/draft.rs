@@ -32,6 +32,8 @@ pub(super) struct Reading<'a> {
     pub kind: EventKind,
     pub rules: &'a Rules,
     pub values: &'a ValueSettings,
+    /// Of the record: near it are times of which their clock does not tell.
+    pub timestamp_ms: i64,
     /// Fields of an element of a list that stand at its top.
     pub items: &'a Names<Field>,
     /// How the value that is read is written.

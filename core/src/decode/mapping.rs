@@ -165,6 +165,7 @@ impl Mapping {
             unescaped: &mut opened.unescaped,
             missing: &values.missing,
             max_depth: rules.limits.max_depth,
+            timestamp_ms: record.timestamp_ms,
         };
         if let Err(reason) = self.read_from(&mut scope, end, (rules, values), drafts) {
             drafts.end_record(reason);
@@ -254,6 +255,7 @@ impl Mapping {
             kind: said.kind,
             rules,
             values,
+            timestamp_ms: scope.timestamp_ms,
             items: &rules.no_names,
             form: &Form::PLAIN,
         };

@@ -44,31 +44,30 @@ impl LineStamper {
         })
     }
 
-    /// Number of the log (-1: none) and record timestamp of each of the next lines; `now_ms`: beyond
-    /// it no event moves the clock.
+    /// Of each of the next lines the number of its log (-1: none), its record timestamp, and the time
+    /// of its latest event (epoch ms; -1: none). `now_ms`: beyond it no event moves the clock;
+    /// `begin_ms`: where the clock is at least.
+    #[pyo3(signature = (lines, now_ms, begin_ms=0))]
     fn stamp<'py>(
         &mut self,
         py: Python<'py>,
         lines: Vec<PyBackedBytes>,
         now_ms: i64,
-    ) -> (Array<'py, i16>, Array<'py, i64>) {
+        begin_ms: i64,
+    ) -> (Array<'py, i16>, Array<'py, i64>, Array<'py, i64>) {
         let stamping = &mut self.stamping;
-        let (logs, record_ms): (Vec<i16>, Vec<i64>) = py.detach(|| {
-            let stamps = lines.iter().map(|line| stamping.next(line, now_ms));
-            let number = |log| i16::try_from(log).unwrap_or(i16::MAX);
-            stamps.map(|(log, ms)| (log.map_or(-1, number), ms)).unzip()
+        stamping.running_ms = stamping.running_ms.max(begin_ms);
+        let (mut logs, mut record_ms, mut event_ms) = (Vec::new(), Vec::new(), Vec::new());
+        py.detach(|| {
+            for line in &lines {
+                let (log, ms) = stamping.next(line, now_ms);
+                logs.push(log.map_or(-1, |log| i16::try_from(log).unwrap_or(i16::MAX)));
+                record_ms.push(stamping.running_ms);
+                event_ms.push(ms.unwrap_or(-1));
+            }
         });
-        (logs.into_pyarray(py), record_ms.into_pyarray(py))
-    }
-
-    /// The time of the latest event of each line (epoch ms), -1 of one that has none; the clock stays.
-    fn times<'py>(&mut self, py: Python<'py>, lines: Vec<PyBackedBytes>) -> Array<'py, i64> {
-        let stamping = &mut self.stamping;
-        let times: Vec<i64> = py.detach(|| {
-            let times = lines.iter().map(|line| stamping.log_and_time(line).1);
-            times.map(|ms| ms.unwrap_or(-1)).collect()
-        });
-        times.into_pyarray(py)
+        let [record_ms, event_ms] = [record_ms, event_ms].map(|ms| ms.into_pyarray(py));
+        (logs.into_pyarray(py), record_ms, event_ms)
     }
 }
 

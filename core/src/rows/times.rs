@@ -15,7 +15,7 @@ pub(super) fn date(day: i64, out: &mut Vec<u8>) {
 }
 
 /// Appends a moment in quotes, given parts of seconds since 1970; with `Z` where it is in UTC.
-pub(super) fn moment(value: i64, per_second: i64, is_zoned: bool, out: &mut Vec<u8>) {
+pub(crate) fn moment(value: i64, per_second: i64, is_zoned: bool, out: &mut Vec<u8>) {
     let (seconds, micros) = split(value, per_second);
     out.push(b'"');
     plain_date(seconds.div_euclid(DAY_SECONDS), out);

@@ -70,8 +70,11 @@ def decoded_samples(
         if settings.reads_sources and sample.topic not in settings.logs:
             continue
         logs = (sample.topic,) if settings.reads_sources else tuple(settings.logs)
+        newest_ms = 0  # what stands for the timestamp of lines of files
         for record in sample.records:
-            beside = (record.key, record.encoded_headers, record.timestamp_ms)
+            beside = (record.key, record.encoded_headers, record.timestamp_ms or newest_ms)
             answers = [(log, decoder.decode_all(log, record.value, *beside)) for log in logs]
             log, events = next((x for x in answers if not isinstance(x[1][0], str)), answers[0])
+            times = (event["event_ms"] for event in events if not isinstance(event, str))
+            newest_ms = max([newest_ms, *times])
             yield log, record, events

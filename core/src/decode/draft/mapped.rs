@@ -8,7 +8,7 @@
 use std::fmt::Write;
 
 use super::values::whole;
-use super::{Action, Draft, EventKind, Kind, Place, Reading, Shown, times};
+use super::{Action, Draft, EventKind, Kind, Place, Reading, Shown};
 use crate::decode::arms;
 use crate::decode::event::OF_RECORD;
 use crate::decode::fields::Holds;
@@ -16,6 +16,7 @@ use crate::decode::mapping::{Fields, Levels, MappedList, Scope, Wanted, push_jso
 use crate::decode::{Field, Reason};
 use crate::hash::NONE;
 use crate::json::Reader;
+use crate::rows::times::moment;
 
 /// An event in our shape.
 #[derive(Debug)]
@@ -280,7 +281,11 @@ impl Draft {
         let looks_like_seconds = (limits.min_seconds..=limits.max_seconds).contains(&ts_ms);
         let _ = write!(json, "{{\"type\":\"{}\",\"ts\":", kind.event_type());
         let _ = match looks_like_seconds {
-            true => write!(json, "\"{}\"", times::text_of(ts_ms)),
+            true => {
+                let mut text = Vec::new();
+                moment(ts_ms, 1000, true, &mut text);
+                write!(json, "{}", String::from_utf8_lossy(&text))
+            }
             false => write!(json, "{ts_ms}"),
         };
         match (kind, self.head.feedback_kind) {

@@ -1,6 +1,7 @@
 //! The types of values.
 
-use super::{Action, Draft, EventKind, Place, Reading, Shown, times};
+use super::times::{self, Zone};
+use super::{Action, Draft, EventKind, Place, Reading, Shown};
 use crate::decode::names::Last;
 use crate::decode::{Field, Names, Reason};
 use crate::hash::NONE;
@@ -17,16 +18,20 @@ pub(super) struct Moment {
 }
 
 impl Moment {
-    fn of_text(ms: i64, at: u32) -> Self {
-        Self {
-            ms,
-            is_number: false,
-            at,
-        }
+    fn of_text(ms: Option<i64>, at: u32) -> Option<Self> {
+        let is_number = false;
+        ms.map(|ms| Self { ms, is_number, at })
     }
 }
 
 impl Reading<'_> {
+    fn zone(&self) -> Zone<'_> {
+        Zone {
+            offsets: &self.values.zone,
+            near_ms: self.timestamp_ms,
+        }
+    }
+
     /// An id as it is compared: where ids are whole without decimals that are all 0.
     #[inline]
     pub(super) fn id_of<'a>(&self, text: &'a str) -> &'a str {
@@ -239,47 +244,37 @@ impl Draft {
         reading: &Reading,
         reason: Reason,
     ) -> Result<Moment, Reason> {
-        reader.peek();
+        let first = reader.peek();
         let at = reader.at() as u32;
-        match reader.peek() {
-            b'-' | b'0'..=b'9' => {
-                let found = reader.number()?;
-                if let Some(format) = &reading.form.format {
-                    let ms = format.epoch_ms(found.text(), &reading.values.zone);
-                    return ms.map(|ms| Moment::of_text(ms, at)).ok_or(reason);
-                }
-                let ms = found.scaled(reading.form.unit.exponent());
-                number(ms, at, reading).ok_or(reason)
+        let (form, zone) = (reading.form, reading.zone());
+        let exponent = form.unit.exponent();
+        let found = match (first, &form.format) {
+            (b'-' | b'0'..=b'9', None) => number(reader.number()?.scaled(exponent), at, reading),
+            (b'-' | b'0'..=b'9', Some(format)) => {
+                Moment::of_text(format.epoch_ms(reader.number()?.text(), zone), at)
             }
-            b'"' => {
+            (b'"', format) => {
                 let text = reader.text(&mut self.unescaped)?;
                 let found = text.of(reading.record, &self.unescaped);
-                let zone = &reading.values.zone;
-                if let Some(format) = &reading.form.format {
-                    let ms = format.epoch_ms(found, zone);
-                    return ms.map(|ms| Moment::of_text(ms, at)).ok_or(reason);
+                let is_digit = |byte: u8| byte.is_ascii_digit() || byte == b'.';
+                match format {
+                    Some(format) => Moment::of_text(format.epoch_ms(found, zone), at),
+                    None if found.bytes().all(is_digit) => {
+                        let mut digits = Reader::new(found, 0);
+                        let scaled = digits.number().ok().and_then(|x| x.scaled(exponent));
+                        number(scaled.filter(|_| digits.is_at_end()), at, reading)
+                    }
+                    None if !matches!(form.unit, Unit::Any | Unit::Iso) => None,
+                    None => {
+                        let allows_leap = !text.is_unescaped();
+                        let ms = times::epoch_ms(found.as_bytes(), allows_leap, zone);
+                        Moment::of_text(ms, at)
+                    }
                 }
-                if found
-                    .bytes()
-                    .all(|byte| byte.is_ascii_digit() || byte == b'.')
-                {
-                    let mut digits = Reader::new(found, 0);
-                    let scaled = digits.number().ok().and_then(|number| {
-                        let is_whole = digits.is_at_end();
-                        number
-                            .scaled(reading.form.unit.exponent())
-                            .filter(|_| is_whole)
-                    });
-                    return number(scaled, at, reading).ok_or(reason);
-                }
-                if !matches!(reading.form.unit, Unit::Any | Unit::Iso) {
-                    return Err(reason);
-                }
-                let ms = times::epoch_ms(found.as_bytes(), !text.is_unescaped(), zone);
-                ms.map(|ms| Moment::of_text(ms, at)).ok_or(reason)
             }
-            _ => Err(reader.refusal(reason)),
-        }
+            _ => return Err(reader.refusal(reason)),
+        };
+        found.ok_or(reason)
     }
 
     // Items in a list, and brute-force lists
@@ -492,7 +487,7 @@ fn has_chars(text: &str, most: usize) -> bool {
 fn number(ms: Option<i64>, at: u32, reading: &Reading) -> Option<Moment> {
     let limits = &reading.rules.limits;
     if let Some(from_ms) = reading.form.from_ms {
-        return Some(Moment::of_text(ms?.checked_add(from_ms)?, at));
+        return Moment::of_text(ms?.checked_add(from_ms), at);
     }
     let ms = ms.filter(|ms| (0..=limits.max_event_ms).contains(ms))?;
     let is_number = true;

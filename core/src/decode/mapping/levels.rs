@@ -19,6 +19,8 @@ pub(in crate::decode) struct Scope<'a> {
     /// Texts that stand for no value.
     pub missing: &'a [String],
     pub max_depth: usize,
+    /// Of the record.
+    pub timestamp_ms: i64,
 }
 
 impl<'a> Scope<'a> {
@@ -196,6 +198,7 @@ mod tests {
                 unescaped: &mut String::new(),
                 missing,
                 max_depth: 8,
+                timestamp_ms: 0,
             };
             scope.first(places).map(|(i, _)| i)
         };
