@@ -6,9 +6,10 @@ import asyncio
 import contextlib
 import math
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
@@ -24,13 +25,30 @@ _TOPICS_SECONDS = 30.0
 NOT_ASKED = "the ends of its logs are not known yet"
 
 
+class Bounds(NamedTuple):
+    """Where a log begins, where it ends for those who read what is committed, and where it ends:
+    between the last two are the records from the first of an open transaction on."""
+
+    start: int
+    stable: int
+    end: int
+
+
 @dataclass
 class LogEnds:
-    """What is known of the logs. ``bounds``: (log, partition) → its first offset, and its last
-    stable one; ``problem``: why they are not known, or None."""
+    """What is known of the logs. ``bounds``: by (log, partition); ``problem``: why they are not
+    known, or None."""
 
-    bounds: Mapping[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
+    bounds: Mapping[tuple[str, int], Bounds] = field(default_factory=dict)
     problem: str | None = None
+
+    @property
+    def unstable(self) -> Mapping[str, int]:
+        """Log → its records that open transactions hold back."""
+        found = Counter[str]()
+        for (log, _), bounds in self.bounds.items():
+            found[log] += max(0, bounds.end - bounds.stable)
+        return found
 
     @contextlib.asynccontextmanager
     async def followed(self, count: Callable[[], int]) -> AsyncIterator[None]:
@@ -70,7 +88,7 @@ class _ClusterEnds:
     def __init__(self, settings: Settings, cluster: Cluster) -> None:
         self._cluster = cluster
         self._logs = {log.plain: log.name for log in settings.logs_in(cluster)}
-        self.bounds: dict[tuple[str, int], tuple[int, int]] = {}
+        self.bounds: dict[tuple[str, int], Bounds] = {}
         self.problem: str | None = NOT_ASKED
         self._expiry: asyncio.TimerHandle | None = None
 
@@ -80,8 +98,11 @@ class _ClusterEnds:
             refusals = Refusals(self._cluster.section)
             try:
                 with refusals:
-                    async with _consumer(self._cluster) as consumer:
-                        await self._ask_on(consumer, count, when_known)
+                    async with (
+                        _consumer(self._cluster, "read_committed") as consumer,
+                        _consumer(self._cluster, "read_uncommitted") as of_all,
+                    ):
+                        await self._ask_on(consumer, of_all, count, when_known)
             except Exception as error:  # whatever it is: what is not asked again is not known
                 is_known = isinstance(error, (KafkaError, OSError, TimeoutError))
                 why = refusals.reason(error) if is_known else f"{type(error).__name__}: {error}"
@@ -103,7 +124,7 @@ class _ClusterEnds:
         self._expiry = loop.call_later(limits.ENDS_OLD_SECONDS, self._lose, why, when_known)
 
     async def _ask_on(
-        self, consumer: Any, count: Callable[[], int], when_known: Callable[[], None]
+        self, consumer: Any, of_all: Any, count: Callable[[], int], when_known: Callable[[], None]
     ) -> None:
         there, looked_at = dict[str, set[int]](), -math.inf
         while True:
@@ -116,9 +137,13 @@ class _ClusterEnds:
                     for n in partitions
                     if n < count() or not count()
                 ]
+                ends = await of_all.end_offsets(places) if places else {}
                 starts = await consumer.beginning_offsets(places) if places else {}
-                ends = await consumer.end_offsets(places) if places else {}
-            self.bounds = {(self._logs[p.topic], p.partition): (starts[p], ends[p]) for p in places}
+                stable = await consumer.end_offsets(places) if places else {}
+            self.bounds = {
+                (self._logs[p.topic], p.partition): Bounds(starts[p], stable[p], ends[p])
+                for p in places
+            }
             self.problem = None
             self._expire_later(when_known)
             when_known()
@@ -132,9 +157,9 @@ async def _partitions(consumer: Any, topics: Iterable[str]) -> dict[str, set[int
 
 
 @contextlib.asynccontextmanager
-async def _consumer(cluster: Cluster) -> AsyncIterator[Any]:
+async def _consumer(cluster: Cluster, isolation_level: str) -> AsyncIterator[Any]:
     options = client_settings(cluster.connection, cluster.section)
-    consumer = AIOKafkaConsumer(**options, isolation_level="read_committed")
+    consumer = AIOKafkaConsumer(**options, isolation_level=isolation_level)
     Connections(consumer._client)
     try:
         await consumer.start()

@@ -177,16 +177,22 @@ class Processor:
         queries = [
             Query(self._least("partition_standstill_seconds", "partition"), "{{partition}}"),
             Query(waiting, "{{partition}}: records"),
+            Query(self._gauge("unstable_records", "topic"), "{{topic}}: behind open transactions"),
         ]
-        description = self._text("partition_standstill_seconds", "consumer_lag_records")
+        description = self._text(
+            "partition_standstill_seconds", "consumer_lag_records", "unstable_records"
+        )
         return graph(
-            "Standstill by partition: which one waits?",
+            "Standstill by partition, and open transactions: what waits?",
             description,
             SECONDS,
             queries,
             empty="no partition",
             steps=(Step(None, GREEN), Step(30, RED)),
-            overrides=[in_tooltip(": records$", NUMBER)],
+            overrides=[
+                in_tooltip(": records$", NUMBER),
+                on_the_right(" transactions$", NUMBER, "records"),
+            ],
         )
 
     def _commits(self) -> Panel:

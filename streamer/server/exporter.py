@@ -18,7 +18,7 @@ from streamer.query.unit_sums import UnitReadings
 from streamer.query.what_was_read import WhatWasRead, of_counters
 from streamer.server import processor
 from streamer.server.failures import place_of
-from streamer.server.health import Health, Standstill, health, lag_records, unread_topics
+from streamer.server.health import Health, Lags, Standstill, health, lag_records, unread_topics
 from streamer.server.processor import ProcessorInputs
 from streamer.server.recent import Recent
 from streamer.settings import limits
@@ -53,8 +53,8 @@ class Exporter:
         self.reader = Reader(store, contents_of(settings, self.catalogue))
         self.reports: list[WorkerReport] = []
         self.health = Health()
-        self.lags: dict[tuple[str, int], int] = {}
-        """(kind, partition) → records that are not counted yet; empty where Kafka was not asked."""
+        self.lags: Lags = {}
+        """Records that are not counted yet; empty where Kafka was not asked."""
         self.standstill = Standstill()
         self.readout_seconds = 0.0
         self._live: int | None = None
@@ -88,7 +88,7 @@ class Exporter:
         manifests = {partition: manifest for partition, (manifest, _) in stored.items()}
         self.lags = lag_records(self.ends, manifests, present)
         committed_ms = {partition: seen_ms for partition, (_, seen_ms) in stored.items()}
-        self.standstill.look(now_ms, self.lags, committed_ms)
+        self.standstill.look(now_ms, self.lags, committed_ms, self.ends)
         stands = any(s > limits.STANDSTILL_SECONDS for s in self.standstill.seconds.values())
         fullness = await self.store.fullness() if stands else None
         self.health = health(self.reader, self.reports, self.standstill, self.ends, fullness)
@@ -142,12 +142,17 @@ class Exporter:
     def behind_seconds(self) -> float | None:
         """How far what is shown is behind the logs: by their records at the present rate, or by the
         age of the newest event. None where records wait, and neither is known yet."""
-        waiting = sum(self.lags.values())
+        waiting = self._waiting
         if not waiting or self.files:
             return 0.0
         rate = self.recent.per_second()
         age = max(0.0, (self.now_ms - self.reader.stream_ms) / 1000)
         return max(age, waiting / rate) if rate else (age or None)
+
+    @property
+    def _waiting(self) -> int:
+        """Records that are not counted yet, and those that cannot be read."""
+        return sum(self.lags.values()) + sum(self.ends.unstable.values())
 
     def _live_ms(self, now_ms: int) -> int | None:
         """Stream time plus the time that live traffic has been silent, if it was live and all of
@@ -156,7 +161,7 @@ class Exporter:
         is_live = abs(reader.moved_ms - reader.stream_ms) <= _CLOSE_MS
         if self.ends.problem is not None:
             return None  # of some cluster nobody knows whether all of it has been read
-        if not is_live or not self.lags or any(self.lags.values()):
+        if not is_live or not self.lags or self._waiting:
             return None
         return reader.stream_ms + max(0, now_ms - reader.moved_ms)
 
@@ -164,7 +169,7 @@ class Exporter:
         """The processor's own series, as of the last refresh."""
         present = [report for report in self.reports if report.is_present]
         known = ProcessorInputs(
-            *(self.settings, self.reader, present, self.health, self.lags),
+            *(self.settings, self.reader, present, self.health, self.lags, self.ends.unstable),
             *(self.standstill.seconds, unread_topics(self.reports), self.readout_seconds),
         )
         return sampled_blocks(self.settings, processor.FAMILY, known)

@@ -12,6 +12,9 @@ from streamer.state.manifest import Manifest
 from streamer.state.reader import Reader
 from streamer.state.worker_report import WorkerReport
 
+Lags = Mapping[tuple[str, int], int]
+"""(log, partition) → records that wait."""
+
 
 @dataclass(frozen=True)
 class Health:
@@ -84,7 +87,13 @@ def health(
     ]
     if ends.problem is not None:
         problems.append(f"the lag is unknown: Kafka: {ends.problem}")
-    return Health(tuple(problems), tuple(unread_topics(reports).values()))
+    held = [
+        f"topic {log}: {ends.unstable[log]:,} records have waited for {seconds:.0f} s behind an"
+        " open transaction: its producer has to commit or abort it"
+        for log, seconds in sorted(standstill.held_seconds.items())
+        if seconds > limits.STANDSTILL_SECONDS
+    ]
+    return Health(tuple(problems), (*unread_topics(reports).values(), *held))
 
 
 def unread_topics(reports: list[WorkerReport]) -> dict[str, str]:
@@ -96,8 +105,8 @@ def unread_topics(reports: list[WorkerReport]) -> dict[str, str]:
 
 def lag_records(
     ends: LogEnds, stored: Mapping[int, Manifest], reports: Iterable[WorkerReport]
-) -> dict[tuple[str, int], int]:
-    """(log, partition) → offsets from the stored state up to the log's last stable offset.
+) -> Lags:
+    """Offsets from the stored state up to the last stable offset of each log.
 
     By what is stored, so that it is right when no worker lives. Offsets that are no records
     (markers of transactions) are left out where a worker has read past them.
@@ -109,29 +118,34 @@ def lag_records(
             log_partition = log, int(digits)
             passed[log_partition] = max(offset, passed.get(log_partition, 0))
     result = {}
-    for (log, partition), (start, end) in ends.bounds.items():
+    for (log, partition), bounds in ends.bounds.items():
         manifest = stored.get(partition)
         topic = manifest.topics.get(log) if manifest else None
-        read = max(start, topic.next_offset if topic else 0, passed.get((log, partition), 0))
-        result[log, partition] = max(0, end - read)
+        read = max(bounds.start, topic.next_offset if topic else 0, passed.get((log, partition), 0))
+        result[log, partition] = max(0, bounds.stable - read)
     return result
 
 
 class Standstill:
-    """Partitions whose records wait while nothing of them is committed."""
+    """Partitions whose records wait while nothing of them is committed, and logs whose transactions
+    do not end."""
 
     def __init__(self) -> None:
         self._since_ms: dict[int, int] = {}
+        self._held_since_ms: dict[tuple[str, int, int], int] = {}
+        self.held_seconds: dict[str, float] = {}
+        """Log → for how long the same transaction has held back records of it."""
         self.seconds: dict[int, float] = {}
         """Partition → how long its records have waited without a commit; 0 where none wait."""
-        self.records: Mapping[tuple[str, int], int] = {}
-        """(log, partition) → how many wait."""
+        self.records: Lags = {}
 
-    def look(
-        self, now_ms: int, lags: Mapping[tuple[str, int], int], committed_ms: Mapping[int, int]
-    ) -> None:
-        """Bring ``seconds`` up to date; all times by the store's clock, in milliseconds."""
+    def look(self, now_ms: int, lags: Lags, committed_ms: Mapping[int, int], ends: LogEnds) -> None:
+        """Bring it up to date; all times by the store's clock, in milliseconds."""
         self.records = lags
+        held = {(log, n, at.stable) for (log, n), at in ends.bounds.items() if at.end > at.stable}
+        self._held_since_ms = {place: self._held_since_ms.get(place, now_ms) for place in held}
+        longest_last = sorted(self._held_since_ms.items(), key=lambda each: -each[1])
+        self.held_seconds = {log: (now_ms - ms) / 1000 for (log, *_), ms in longest_last}
         waiting = {partition for (_, partition), records in lags.items() if records}
         self._since_ms = {n: self._since_ms.get(n, now_ms) for n in waiting}
         self.seconds = {partition: 0.0 for _, partition in lags} | {

@@ -9,7 +9,7 @@ from itertools import accumulate
 
 from streamer import __version__
 from streamer.metrics.definition import Family, Sample, SeriesDeclarations
-from streamer.server.health import Health
+from streamer.server.health import Health, Lags
 from streamer.settings.model import Settings
 from streamer.state.manifest import Manifest
 from streamer.state.reader import Reader
@@ -28,8 +28,9 @@ class ProcessorInputs:
     reports: Sequence[WorkerReport]
     """Of the workers that are present."""
     health: Health
-    lags: Mapping[tuple[str, int], int] = field(default_factory=dict)
-    """(log, partition) → records that are not counted yet."""
+    lags: Lags = field(default_factory=dict)
+    unstable: Mapping[str, int] = field(default_factory=dict)
+    """Log → records that open transactions hold back."""
     standstill_seconds: Mapping[int, float] = field(default_factory=dict)
     """Partition → how long its records have waited without a commit."""
     unread: Mapping[str, str] = field(default_factory=dict)
@@ -178,6 +179,20 @@ def _lag(known: ProcessorInputs) -> Iterator[Sample]:
     """Records up to the last stable offset of the log that are not in the stored state."""
     for (topic, partition), records in known.lags.items():
         yield (topic, str(partition)), records
+
+
+@series(
+    "unstable_records",
+    labels=("topic",),
+    formula="high watermark - last stable offset",
+    unit="records",
+    empty="absent while Kafka does not answer",
+)
+def _unstable(known: ProcessorInputs) -> Iterator[Sample]:
+    """Records from the first of an open transaction on, of all partitions. They are not read until
+    it ends, and are neither lag nor standstill."""
+    for topic, records in known.unstable.items():
+        yield (topic,), records
 
 
 @series(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -27,6 +28,8 @@ class Broker:
 
     error: Exception | None = None
     asked = 0
+    end = 7
+    """Of all records; that of those that can be read is 7."""
 
     def __init__(self) -> None:
         self.there = {*KINDS, "web"}
@@ -35,7 +38,10 @@ class Broker:
         self.goes_on.set()
 
     @contextlib.asynccontextmanager
-    async def consumer(self, cluster: Cluster) -> AsyncIterator[Any]:
+    async def consumer(self, cluster: Cluster, isolation_level: str) -> AsyncIterator[Any]:
+        if isolation_level == "read_uncommitted":
+            yield SimpleNamespace(end_offsets=self.end_offsets_of_all)
+            return
         self.asked += 1
         if self.error is not None and self.asked == 1:
             raise self.error
@@ -58,6 +64,9 @@ class Broker:
             raise self.error
         await self.goes_on.wait()
         return dict.fromkeys(places, 7)
+
+    async def end_offsets_of_all(self, places: Sequence[TopicPartition]) -> Offsets:
+        return dict.fromkeys(places, self.end)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +94,7 @@ async def test_no_error_ends_the_questions(
         broker.error = None
         await until(lambda: found.problem is None, "known")
         assert len(found.bounds) == 8
-        assert found.bounds["clicks", 1] == (3, 7)
+        assert found.bounds["clicks", 1] == (3, 7, 7)
         broker.error = error
         await until(lambda: found.problem, "the error is reported")
         assert found.problem is not None
@@ -104,6 +113,19 @@ async def test_a_topic_that_is_missing_hides_no_other(monkeypatch: pytest.Monkey
         await until(lambda: found.bounds, "known")
         assert found.bounds.keys() == {(kind, 0) for kind in KINDS if kind != "sessions"}
         assert found.problem is None
+
+
+async def test_what_open_transactions_hold_back_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "ENDS_SECONDS", 0.01)
+    broker = Broker()
+    monkeypatch.setattr(log_ends, "_consumer", broker.consumer)
+    found = KafkaLogEnds(parse({"kafka": {"brokers": "broker:1"}}))
+    async with found.followed(lambda: 2):
+        await until(lambda: found.unstable == dict.fromkeys(KINDS, 0), "no transaction is open")
+        broker.end = 10
+        await until(lambda: found.unstable == dict.fromkeys(KINDS, 6), "each log has one")
+        broker.end = 6  # an older answer than that of what can be read
+        await until(lambda: found.unstable == dict.fromkeys(KINDS, 0), "none is open any more")
 
 
 async def test_an_old_answer_is_not_known_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,7 +157,7 @@ async def test_one_cluster_that_is_away_does_not_hide_the_others(
     brokers = {None: Broker(), "eu": Broker()}
     brokers["eu"].error = KafkaConnectionError("away")
     monkeypatch.setattr(
-        log_ends, "_consumer", lambda cluster: brokers[cluster.name].consumer(cluster)
+        log_ends, "_consumer", lambda cluster, level: brokers[cluster.name].consumer(cluster, level)
     )
     found = KafkaLogEnds(parse({"sources": sources, "clusters": {"eu": {"brokers": "eu:1"}}}))
     async with found.followed(lambda: 2):
@@ -144,7 +166,7 @@ async def test_one_cluster_that_is_away_does_not_hide_the_others(
             lambda: "away; at clusters.eu.brokers eu:1" in str(found.problem),
             "the other one is known to be away",
         )
-        assert found.bounds == {("web", 0): (3, 7), ("web", 1): (3, 7)}
+        assert found.bounds == {("web", 0): (3, 7, 7), ("web", 1): (3, 7, 7)}
         brokers["eu"].error = None
         await until(lambda: found.problem is None, "both are known")
         assert found.bounds.keys() == {(name, n) for name in ("web", "web@eu") for n in range(2)}

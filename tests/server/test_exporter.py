@@ -19,16 +19,18 @@ from prometheus_client.parser import text_string_to_metric_families
 from redis.asyncio import Redis
 
 from streamer import __version__
-from streamer.kafka.log_ends import LogEnds
+from streamer.kafka.log_ends import Bounds, LogEnds
 from streamer.query.readings import Readout
 from streamer.server.app import application
 from streamer.server.exporter import Exporter
 from streamer.server.listener import listen
 from streamer.settings import limits
+from streamer.settings.model import Settings
+from streamer.state.memory import MemoryStore
 from streamer.state.reader import Reader
 from streamer.state.redis.store import RedisStore
 from streamer.state.worker_report import WorkerReport
-from streamer.testing import chunks_of
+from streamer.testing import LogChunk, LogRecord, chunks_of
 from streamer.testing.embedded import HOST
 from tests.support.agreement import log_records, to_log
 from tests.support.exporters import NAME, PARTITIONS, Site, fill, serving, settings_of
@@ -70,6 +72,7 @@ async def test_metrics_are_the_readings(site: Site) -> None:
     worker_report = {name for name, _ in samples}
     assert {
         "streamer_consumer_lag_records",
+        "streamer_unstable_records",
         "streamer_partition_owner_info",
         "streamer_commit_seconds_bucket",
         "streamer_commit_seconds_count",
@@ -155,6 +158,26 @@ async def test_readyz_reports_a_partition_without_worker(site: Site) -> None:
         await store.redis.delete(store.keys.claim(number))
     assert (await site.get("/readyz"))[0] == 200
     await store.close()
+
+
+async def test_windows_do_not_drain_while_a_transaction_holds_records_back() -> None:
+    store, settings = MemoryStore(), Settings()
+    run = await start(store, settings, 1)
+    now_ms = await store.now_ms()
+    event = b'{"ts":%d,"user_id":"u","item_id":"i"}' % now_ms
+    run.engines.feed(LogChunk("clicks", 0, [LogRecord("clicks", 0, 0, now_ms, event)]))
+    await commit(store, run, 0)
+    ends = LogEnds({("clicks", 0): Bounds(0, 1, 1)})
+    exporter = Exporter(settings, store, ends)
+    await exporter.refresh()
+    await asyncio.sleep(0.01)
+    await exporter.refresh()
+    assert exporter.at_ms > now_ms
+    assert exporter.behind_seconds() == 0
+    ends.bounds = {("clicks", 0): Bounds(0, 1, 51)}
+    await exporter.refresh()
+    assert exporter.at_ms == exporter.reader.stream_ms == now_ms
+    assert (exporter.behind_seconds() or 0) > 0
 
 
 async def test_totals_do_not_fall_when_the_store_is_wiped(
@@ -246,7 +269,7 @@ async def test_a_full_redis_says_so_while_records_wait(make_redis: MakeRedis) ->
     settings = settings_of(server.url, "streamer")
     store = RedisStore(settings.redis)
     await fill(store, settings)
-    exporter = Exporter(settings, store, LogEnds({("clicks", 0): (0, 10**6)}))
+    exporter = Exporter(settings, store, LogEnds({("clicks", 0): Bounds(0, 10**6, 10**6)}))
     await exporter.read()
     assert await store.fullness() is None
     async with Redis.from_url(server.url) as there:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streamer.ingest.hash_key import FIXED_KEY
-from streamer.kafka.log_ends import LogEnds
+from streamer.kafka.log_ends import Bounds, LogEnds
 from streamer.metrics.catalogue import Catalogue
 from streamer.server.health import Health, Standstill, lag_records
 from streamer.server.health import health as health_of
@@ -74,18 +74,41 @@ async def test_many_partitions_are_shortened() -> None:
 async def test_records_that_wait_without_a_commit_are_a_problem_after_a_while() -> None:
     reader, still = await reader_of(2), Standstill()
     waiting = {("clicks", 0): 7, ("clicks", 1): 0}
-    still.look(1_000_000, waiting, {0: 400_000, 1: 400_000})
+    still.look(1_000_000, waiting, {0: 400_000, 1: 400_000}, LogEnds())
     assert still.seconds == {0: 0.0, 1: 0.0}  # an idle partition's commit is old
-    still.look(1_031_000, waiting, {0: 400_000, 1: 400_000})
+    still.look(1_031_000, waiting, {0: 400_000, 1: 400_000}, LogEnds())
     assert still.seconds == {0: 31.0, 1: 0.0}
     there = [WorkerReport("a", {0: "owned", 1: "owned"})]
     assert health_of(reader, there, still, LogEnds()).problems == (
         "partition 0: records have waited for 31 s without a commit",
     )
-    still.look(1_032_000, waiting, {0: 1_031_500, 1: 400_000})  # it goes on, though it is behind
+    still.look(1_032_000, waiting, {0: 1_031_500, 1: 400_000}, LogEnds())  # it goes on, behind
     assert still.seconds == {0: 0.5, 1: 0.0}
-    still.look(1_040_000, {("clicks", 0): 0}, {0: 1_031_500})
+    still.look(1_040_000, {("clicks", 0): 0}, {0: 1_031_500}, LogEnds())
     assert still.seconds == {0: 0.0}
+
+
+async def test_a_transaction_that_stays_open_is_said_while_all_else_is_read() -> None:
+    reader, still = await reader_of(2), Standstill()
+    there = [WorkerReport("a", {0: "owned", 1: "owned"})]
+
+    def warnings(now_ms: int, *ends: int) -> tuple[str, ...]:
+        """``ends``: of each log of clicks, of which 10 records can be read."""
+        known = LogEnds({("clicks", n): Bounds(0, 10, end) for n, end in enumerate(ends)})
+        still.look(now_ms, {("clicks", 0): 0, ("clicks", 1): 0}, {}, known)
+        found = health_of(reader, there, still, known)
+        assert found.is_ready
+        return found.warnings
+
+    assert warnings(1_000_000, 10, 61) == ()
+    assert warnings(1_020_000, 12, 62) == (
+        "topic clicks: 54 records have waited for 20 s behind an open transaction: its producer has"
+        " to commit or abort it",
+    )
+    assert warnings(1_021_000, 12, 10) == ()
+    assert "waited for 8 s" in warnings(1_028_000, 12, 10)[0]
+    still.look(1_029_000, {}, {}, LogEnds({("clicks", 0): Bounds(0, 11, 12)}))  # the next one's
+    assert still.held_seconds == {"clicks": 0.0}
 
 
 async def test_a_kafka_that_does_not_answer_is_a_problem() -> None:
@@ -94,7 +117,7 @@ async def test_a_kafka_that_does_not_answer_is_a_problem() -> None:
 
 
 def test_the_lag_is_true_without_workers_and_leaves_out_what_is_no_record() -> None:
-    ends = LogEnds({("clicks", 0): (5, 12), ("clicks", 1): (0, 0)})
+    ends = LogEnds({("clicks", 0): Bounds(5, 12, 12), ("clicks", 1): Bounds(0, 0, 9)})
     assert lag_records(ends, {}, []) == {("clicks", 0): 7, ("clicks", 1): 0}
     past_a_marker = WorkerReport("a", read_to={"clicks/0": 12})
     assert lag_records(ends, {}, [past_a_marker]) == {("clicks", 0): 0, ("clicks", 1): 0}
@@ -120,7 +143,9 @@ async def test_what_is_counted_again_after_damage_is_behind_until_it_has_read_as
     await commit(again, 10)
     await reader.refresh()
     assert reader.behind == [0]
-    lags = lag_records(LogEnds({("clicks", 0): (0, 1500)}), {0: reader.stored[0][0]}, [])
+    lags = lag_records(
+        LogEnds({("clicks", 0): Bounds(0, 1500, 1500)}), {0: reader.stored[0][0]}, []
+    )
     assert lags == {("clicks", 0): 1490}  # of what is stored, not of what is shown
     await commit(again, 1001)
     await reader.refresh()

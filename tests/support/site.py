@@ -18,7 +18,7 @@ from aiohttp import web
 from streamer.cli import demo
 from streamer.cli.demo_log import replay
 from streamer.errors import StreamerError
-from streamer.kafka.log_ends import LogEnds
+from streamer.kafka.log_ends import Bounds, LogEnds
 from streamer.server.app import application
 from streamer.server.exporter import Exporter
 from streamer.server.listener import listen
@@ -214,10 +214,11 @@ class Documents(Served):
 
 def ends_after(
     manifests: Mapping[int, Manifest], lag: Mapping[str, int]
-) -> dict[tuple[str, int], tuple[int, int]]:
+) -> dict[tuple[str, int], Bounds]:
     """Bounds of logs of which so many records, by "kind/partition", are not stored yet."""
-    return {
-        (kind, number): (0, topic.next_offset + lag.get(f"{kind}/{number}", 0))
+    ends = {
+        (kind, number): topic.next_offset + lag.get(f"{kind}/{number}", 0)
         for number, manifest in manifests.items()
         for kind, topic in manifest.topics.items()
     }
+    return {place: Bounds(0, end, end) for place, end in ends.items()}

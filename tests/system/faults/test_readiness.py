@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import aiohttp
+import pytest
 from aiohttp import web
+from aiokafka import AIOKafkaProducer
 from redis.asyncio import Redis
 
 from streamer.kafka.log_ends import KafkaLogEnds
@@ -68,6 +71,53 @@ async def test_nothing_is_ready_while_records_wait_for_a_first_worker(
             return await readiness(session, url) == "ready\n"
 
         await until(is_ready, "a worker has counted them", made.said)
+
+
+@pytest.mark.usefixtures("apache_kafka")
+@pytest.mark.parametrize("ending", ["commit", "abort"])
+async def test_what_an_open_transaction_holds_back_is_named(
+    ending: str, kafka: str, topics: MakeTopics, redis_url: str, redis_prefix: str, tmp_path: Path
+) -> None:
+    names = topics(partitions=2)
+    document = document_of(kafka, names, redis_url, redis_prefix, {})
+    producer = AIOKafkaProducer(bootstrap_servers=kafka, transactional_id=redis_prefix)
+    await producer.start()
+    await producer.begin_transaction()
+    for _ in range(2):
+        await producer.send_and_wait(
+            names.clicks, VALUE, partition=0, timestamp_ms=1_700_000_000_000
+        )
+    log = [LogRecord("clicks", 0, i, 1_700_000_000_000, VALUE) for i in range(50)]
+    await produce(kafka, names, log)
+    async with (
+        bench(tmp_path, document) as made,
+        exporting(made.settings) as url,
+        aiohttp.ClientSession() as session,
+    ):
+        made.start_worker()
+
+        async def shown(series: str) -> float:
+            async with session.get(f"{url}/metrics") as answer:
+                found = re.search(rf'{series}{{topic="clicks"}} (\S+)', await answer.text())
+            return -1.0 if found is None else float(found[1])
+
+        async def is_named() -> bool:
+            said = await readiness(session, url)
+            return said.startswith("ready\n") and "52 records have waited" in said
+
+        await until(is_named, "the transaction is named", made.said, NOTICED_SECONDS + 30)
+        assert "behind an open transaction" in await readiness(session, url)
+        assert (await shown("unstable_records"), await shown("accepted_total")) == (52, 0)
+        await getattr(producer, f"{ending}_transaction")()
+        counted = 52 if ending == "commit" else 50
+
+        async def is_over() -> bool:
+            is_counted = await shown("accepted_total") == counted
+            return is_counted and await readiness(session, url) == "ready\n"
+
+        await until(is_over, "all is counted", made.said)
+        assert await shown("unstable_records") == 0
+    await producer.stop()
 
 
 @long

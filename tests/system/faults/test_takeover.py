@@ -185,7 +185,7 @@ async def test_the_lag_is_true_when_all_workers_are_dead(
 
         async def none_waits() -> bool:
             known = exporter.ends.bounds.get(("impressions", 1))
-            return await lag() == 0 and known == (0, 102)
+            return await lag() == 0 and known == (0, 102, 102)
 
         async with exporter.ends.followed(lambda: exporter.reader.count):
             worker = made.start_worker()
