@@ -87,13 +87,18 @@ def health(
     ]
     if ends.problem is not None:
         problems.append(f"the lag is unknown: Kafka: {ends.problem}")
-    held = [
+    warnings = (*unread_topics(reports).values(), *_held_back(standstill, ends))
+    return Health(tuple(problems), warnings)
+
+
+def _held_back(standstill: Standstill, ends: LogEnds) -> list[str]:
+    """Logs whose records wait behind a transaction that does not end."""
+    return [
         f"topic {log}: {ends.unstable[log]:,} records have waited for {seconds:.0f} s behind an"
         " open transaction: its producer has to commit or abort it"
         for log, seconds in sorted(standstill.held_seconds.items())
         if seconds > limits.STANDSTILL_SECONDS
     ]
-    return Health(tuple(problems), (*unread_topics(reports).values(), *held))
 
 
 def unread_topics(reports: list[WorkerReport]) -> dict[str, str]:
