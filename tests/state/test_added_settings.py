@@ -23,7 +23,7 @@ from tests.support.all_cases import hold_for_all
 from tests.support.journals import commit, start
 from tests.support.lanes import sized
 
-LINES, PIECES = 500, 8
+LINES, PIECES = 400, sized(5, 12)
 SEED = 3
 """Of a log that is long enough for all that is added to be shown."""
 DIMENSIONS = [{"name": name, "max_values": 100} for name in ("variant", "surface")]
