@@ -114,7 +114,8 @@ class WindowSettings(Section, frozen=True):
     """[windows]: the lengths of the sliding windows."""
 
     lengths: tuple[str, ...] = ("1m", "5m", "1h", "24h")
-    """Each length gives a series with the label `window`."""
+    """Each length gives a series with the label `window`. All of a file is the window `file`, which
+    eight lengths leave no room for."""
     day_before: tuple[str, ...] = ()
     """Windows in `lengths` that are also kept for the day before, for `score_drift` and for
     composites that compare with it. They have 10 minutes or more, divide a day evenly, and have at
