@@ -6,7 +6,7 @@ A metric yields ``Series``: extra labels and one value a segment, NaN or masked 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -133,7 +133,8 @@ def series_of(metric: Metric, variant: Variant, find: Callable[[Read], Any]) -> 
     found = [find(read) for read in variant.reads]
     if all(each is not None for each in found):
         for series in metric.series(*found):
-            yield replace(series, labels={**variant.labels, **series.labels})
+            labels = {**variant.labels, **series.labels}
+            yield Series(labels, series.values, series.present, series.suffix)
 
 
 def _no_stats(settings: Any) -> tuple[Stat, ...]:

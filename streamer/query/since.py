@@ -47,6 +47,8 @@ class Since:
     """Of those that were added."""
     kinds_ms: int = 0
     """Of the newest kind of feedback: with more kinds more conversions join."""
+    is_always: bool = False
+    """Whether all of this was counted always."""
 
     def of_rollup(self, rollup: Sequence[str]) -> int:
         """Of all that a rollup shows."""
@@ -103,6 +105,7 @@ class Times:
             self._named("items.dimensions"),
             self._named("dimensions"),
             max(self._named("metrics.feedback").values(), default=0),
+            is_always=not self._all,
         )
 
     @cached_property
