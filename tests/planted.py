@@ -74,9 +74,17 @@ BUGS = (
     ),
     Bug(
         "metrics/rollups.py",
-        "self.codes.update(range(span.start, span.stop)[within])",
-        "self.codes.add(span.start)",
+        "codes.update(code for each in statistics for code in each.codes(layout))",
+        "codes.update(each.codes(layout)[0] for each in statistics)",
         "tests/oracle/test_many_dimensions.py",
+    ),
+    Bug(
+        *("query/since.py", "added_ms + wait_ms if wait_ms else 0", "added_ms if wait_ms else 0"),
+        "tests/state/test_added_settings.py",
+    ),
+    Bug(
+        *("query/segment_index.py", "is_folded and text == OTHER", "False and text == OTHER"),
+        "tests/oracle/test_users.py",
     ),
     Bug(
         "state/counted_since.py",
@@ -241,8 +249,8 @@ BUGS = (
     ),
     Bug(
         "server/health.py",
-        "max(0, end - read)",
-        "max(0, end - read + 1)",
+        "max(0, bounds.stable - read)",
+        "max(0, bounds.stable - read + 1)",
         "tests/server",
     ),
     Bug(

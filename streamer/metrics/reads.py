@@ -94,8 +94,8 @@ class _Part:
 @dataclass(frozen=True)
 class Statistic(_Part):
     """Integers of a statistic; over panes only that are mature for a horizon, where one is given.
-    ``sum_name``: the sum that they are of, where the statistic has several; ``is_always``: all of
-    it together was counted always, though some of it under another name."""
+    ``sum_name``: the sum that they are of, where the statistic has several; ``is_always``: it is
+    only looked at for whether there is any, wherever it was counted."""
 
     name: str
     horizon_ms: int | None = None

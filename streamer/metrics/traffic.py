@@ -81,9 +81,9 @@ metric = Declarations()
 _OF_ANY = (
     Summed(IMPRESSIONS),
     Statistic("feedback", is_always=True),  # a kind that is new was counted as another one
-    Summed(CONVERSION_LINES),
+    Statistic(CONVERSION_LINES.name, is_always=True),
 )
-"""What is there where anything is."""
+"""What is there where anything is; feedback in whichever segment."""
 
 
 def _is_any(shown: I64, feedback: I64, lines: I64) -> Bools:

@@ -58,8 +58,10 @@ class Since:
     def of(self, part: Part, catalogue: Catalogue, rollup: Sequence[str]) -> int:
         """Of what a metric reads in a rollup; of statistics by value in that of their dimension."""
         match part:
+            case Statistic(is_always=True) | ByValue():
+                return 0
             case Statistic():
-                found = 0 if part.is_always else self._of_codes(part, catalogue.layout, rollup)
+                found = self._of_codes(part, catalogue.layout, rollup)
                 waits_for = part.sum_name or part.name
                 if waits_for == OTHER_FEEDBACK or is_of_conversions(waits_for):
                     found = max(found, self.kinds_ms)
@@ -72,8 +74,6 @@ class Since:
                 found = max(found, self.item_rollups.get(key_of(rollup), 0))
             case AllItems():
                 return int(self.items[[SHOWN]].max(initial=0))
-            case ByValue():
-                return 0
         dimensions = {*rollup, *filtered_by(waits_for, catalogue.settings)}
         added = [self.dimensions.get(name, 0) for name in dimensions]
         added_ms = max([*added, self.kinds_ms]) if added else 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from streamer.settings.model import Metrics, Settings
 from streamer.state.contents import contents_of
 from streamer.state.memory import MemoryStore
 from streamer.state.reader import Reader
-from streamer.testing import Engines, LogRecord, chunks_of
+from streamer.testing import Engines, LogChunk, LogRecord, chunks_of
 from tests.oracle.oracle import records_of_log
 from tests.oracle.random_log import random_log
 from tests.oracle.shape import Readings
@@ -141,3 +142,37 @@ def test_nothing_is_shown_that_is_counted_in_part() -> None:
         for seed in range(SEED, SEED + sized(1, 12))
     ]
     hold_for_all(cases, nothing_is_shown_in_part, "{0[0]}, seed {0[1]}".format, at_least=3)
+
+
+async def test_a_dimension_waits_for_feedback_on_impressions_from_before_it() -> None:
+    """A click without a surface takes over that of its impression, of which nothing is known if it
+    came before the dimension."""
+    more = {"attribution": {"click": "30m"}, "windows": {"lengths": ["10m"]}}
+    before, now = (parse({**document, **more}) for document in CASES["a dimension"])
+    store = MemoryStore()
+    run = await start(store, before, 1)
+
+    def happens(engines: Engines, minute: int) -> None:
+        """Somebody sees an item, and the first one who ever did clicks."""
+        at_ms = 1_700_000_000_000 + 60_000 * minute
+        shown = {"ts": at_ms, "user_id": f"u{minute}", "item_id": "i", "surface": "home"}
+        clicked = {"ts": at_ms, "user_id": f"u{max(0, minute - 11)}", "item_id": "i"}
+        for kind, event in (("impressions", shown), ("clicks", clicked)):
+            value = json.dumps(event).encode()
+            engines.feed(LogChunk(kind, 0, [LogRecord(kind, 0, minute, at_ms, value)]))
+
+    for minute in range(12):
+        happens(run.engines, minute)
+    await commit(store, run, 0)
+    run = await start(store, now, 1)
+    seen = dict[int, set[tuple[str, float]]]()
+    for minute in range(12, 60):
+        happens(run.engines, minute)
+        seen[minute] = {
+            (dict(labels)["surface"], x)
+            for (name, labels), x in read_engines(run.engines).items()
+            if name == "streamer_window_clicks" and dict(labels)["variant"] == "all"
+        }
+    assert all({surface for surface, _ in seen[minute]} == {"all"} for minute in range(24, 40))
+    assert {("home", 10.0), ("all", 10.0)} <= seen[59]
+    assert "unknown" not in {surface for found in seen.values() for surface, _ in found}
