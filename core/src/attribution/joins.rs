@@ -41,10 +41,9 @@ impl Attribution {
                 self.count_final(&feedback, sink);
             }
         }
-        let first_of_pair = self
-            .pending
-            .beyond(&feedback, self.rules.max_pending_of_pair);
-        if let Some(place) = first_of_pair {
+        let most = self.rules.max_pending_of_pair;
+        let beyond = || self.pending.beyond(&feedback, most);
+        if let Some(place) = (!is_final).then(beyond).flatten() {
             self.evict_pending(place, sink);
         } else if self.pending.len() > self.rules.max_pending {
             let clicks = self.pending.earliest(false);

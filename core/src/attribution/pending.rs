@@ -110,7 +110,15 @@ impl Pending {
         }
     }
 
-    fn waiting(&mut self, is_conversion: bool) -> &mut Waiting {
+    fn waiting(&self, is_conversion: bool) -> &Waiting {
+        if is_conversion {
+            &self.conversions
+        } else {
+            &self.clicks
+        }
+    }
+
+    fn waiting_mut(&mut self, is_conversion: bool) -> &mut Waiting {
         if is_conversion {
             &mut self.conversions
         } else {
@@ -131,7 +139,7 @@ impl Pending {
             self.places.push(None);
         }
         self.places[at as usize] = Some(feedback);
-        let waiting = self.waiting(feedback.is_conversion());
+        let waiting = self.waiting_mut(feedback.is_conversion());
         let of_pair = waiting.by_pair.entry(feedback.pair).or_default();
         let key = (feedback.event_ms, at);
         of_pair.insert(of_pair.partition_point(|other| *other < key), key);
@@ -144,7 +152,7 @@ impl Pending {
         let feedback = self.places.get_mut(place as usize)?.take()?;
         self.free.push(place);
         let (pair, key) = (feedback.pair, (feedback.event_ms, place));
-        let waiting = self.waiting(feedback.is_conversion());
+        let waiting = self.waiting_mut(feedback.is_conversion());
         waiting.by_time.remove(&key);
         if waiting.by_time.is_empty() {
             waiting.newest_ms = None;
@@ -168,19 +176,13 @@ impl Pending {
         from_ms: i64,
         to_ms: i64,
     ) -> impl Iterator<Item = u32> {
-        let waiting = if is_conversion {
-            &self.conversions
-        } else {
-            &self.clicks
+        let waiting = self.waiting(is_conversion);
+        let of_pair: &[(i64, u32)] = match waiting.newest_ms < Some(from_ms) {
+            true => &[],
+            false => waiting.by_pair.get(&pair).map_or(&[], Vec::as_slice),
         };
-        let is_earlier = waiting.newest_ms < Some(from_ms);
-        let of_pair = match is_earlier {
-            true => None,
-            false => waiting.by_pair.get(&pair),
-        };
-        let all = of_pair.map_or(&[][..], Vec::as_slice);
-        let first = all.partition_point(|(event_ms, _)| *event_ms < from_ms);
-        let within = all[first..]
+        let first = of_pair.partition_point(|(event_ms, _)| *event_ms < from_ms);
+        let within = of_pair[first..]
             .iter()
             .take_while(move |(event_ms, _)| *event_ms <= to_ms);
         within.map(|(_, place)| *place)
@@ -188,11 +190,7 @@ impl Pending {
 
     /// The earliest of the same pair and topic, where there are more than `most`.
     pub fn beyond(&self, feedback: &Feedback, most: usize) -> Option<u32> {
-        let waiting = if feedback.is_conversion() {
-            &self.conversions
-        } else {
-            &self.clicks
-        };
+        let waiting = self.waiting(feedback.is_conversion());
         let of_pair = waiting.by_pair.get(&feedback.pair)?;
         let (_, first) = of_pair.first()?;
         (of_pair.len() > most).then_some(*first)
@@ -200,12 +198,7 @@ impl Pending {
 
     /// The earliest of a topic.
     pub fn earliest(&self, is_conversion: bool) -> Option<(i64, u32)> {
-        let waiting = if is_conversion {
-            &self.conversions
-        } else {
-            &self.clicks
-        };
-        waiting.by_time.first().copied()
+        self.waiting(is_conversion).by_time.first().copied()
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (u32, &Feedback)> {
