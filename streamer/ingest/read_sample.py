@@ -195,13 +195,14 @@ class ReadSample:
 
     def topics(self) -> list[TopicRead]:
         """What became of the records of each log."""
-        names, found = ("accepted", "duplicates", "ignored", "anonymous", "rejected"), []
+        names = ("accepted", "duplicates", "ignored", "anonymous", "rejected")
+        topics = list[TopicRead]()
         for log, counted in self._core.counters()["logs"].items():
             of_log = TopicRead(log, **{name: counted[name] for name in names})
             refused = sum(of_log.rejected.values())
             of_log.records = of_log.accepted + of_log.duplicates + of_log.ignored + refused
-            found.append(of_log)
-        return found
+            topics.append(of_log)
+        return topics
 
     def _add(self, log: str, raw: bytes | None, decoded: dict[str, Any]) -> None:
         kind = self._kinds.setdefault(decoded["kind"], KindRead(decoded["kind"]))

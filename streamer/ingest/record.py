@@ -68,8 +68,8 @@ class RecordJudge:
 
     def refusal(self, log: str, value: bytes | None, record_ms: int = 0) -> str | None:
         """The reason why a record is rejected; None where it is valid."""
-        found = self._decoder.decode_all(log, value, timestamp_ms=record_ms)
-        refused = (one for one in found if isinstance(one, str) and one != IGNORED)
+        events = self._decoder.decode_all(log, value, timestamp_ms=record_ms)
+        refused = (one for one in events if isinstance(one, str) and one != IGNORED)
         return next(refused, None)
 
 

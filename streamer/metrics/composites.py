@@ -30,7 +30,7 @@ is in one term.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,31 +58,41 @@ _EMPTY = "absent where a part is, or its day before is 0 or not kept"
 metric = Declarations()
 
 
-def _both(
-    part: WeightedPart, reads: Callable[[bool], tuple[OfPart, ...]]
-) -> list[tuple[OfPart, ...]]:
-    """What is read now, and a day before where the part is against that."""
-    return [reads(is_then) for is_then in (False, True)[: 1 + part.is_against_day_before]]
-
-
 @dataclass(frozen=True)
-class Term:
-    """What a part adds, and where it has a value."""
+class _OfPart:
+    """What is read of a part now, and a day before where the part is against that."""
 
     part: WeightedPart
     horizon_ms: int | None
 
-    def _reads(self) -> list[tuple[OfPart, ...]]:
-        return _both(self.part, lambda is_then: self.part.metric.reads(self.horizon_ms, is_then))
+    def _reads(self, is_day_before: bool) -> tuple[OfPart, ...]:
+        raise NotImplementedError
+
+    def _times(self) -> list[tuple[OfPart, ...]]:
+        times = (False, True) if self.part.is_against_day_before else (False,)
+        return [self._reads(is_day_before) for is_day_before in times]
 
     def parts(self, layout: Layout) -> Iterator[Statistic]:
-        return (p for reads in self._reads() for read in reads for p in read.parts(layout))
+        return (p for reads in self._times() for read in reads for p in read.parts(layout))
+
+    def _sums(self, sums: Sums) -> list[list[Any]] | None:
+        """What each time's reads give; None where nothing is read, or something is not there."""
+        values = [[read.of(sums) for read in reads] for reads in self._times()]
+        is_there = all(reads and all(x is not None for x in reads) for reads in values)
+        return values if is_there else None
+
+
+class Term(_OfPart):
+    """What a part adds, and where it has a value."""
+
+    def _reads(self, is_day_before: bool) -> tuple[OfPart, ...]:
+        return self.part.metric.reads(self.horizon_ms, is_day_before)
 
     def of(self, sums: Sums) -> tuple[F64, Bools] | None:
-        found = [[read.of(sums) for read in reads] for reads in self._reads()]
-        if any(each is None for read in found for each in read):
+        times = self._sums(sums)
+        if times is None:
             return None
-        (values, present), *past = (self.part.metric.value(*read) for read in found)
+        (values, present), *past = (self.part.metric.value(*reads) for reads in times)
         for base, is_known in past:
             present = present & is_known & (base != 0)
             values = np.divide(values, base, out=np.zeros(len(values)), where=present)
@@ -146,25 +156,18 @@ Moved = tuple[F64, F64, Bools, I64]
 groups somebody is."""
 
 
-@dataclass(frozen=True)
-class Spread:
+class Spread(_OfPart):
     """How groups of users move a part; not there where groups are not counted."""
 
-    part: WeightedPart
-    horizon_ms: int | None
-
-    def _reads(self) -> list[tuple[OfPart, ...]]:
-        return _both(self.part, lambda is_then: self.part.metric.by_group(self.horizon_ms, is_then))
-
-    def parts(self, layout: Layout) -> Iterator[Statistic]:
-        return (p for reads in self._reads() for read in reads for p in read.parts(layout))
+    def _reads(self, is_day_before: bool) -> tuple[OfPart, ...]:
+        return self.part.metric.by_group(self.horizon_ms, is_day_before)
 
     def of(self, sums: Sums) -> Moved | None:
-        found: list[list[Any]] = [[read.of(sums) for read in reads] for reads in self._reads()]
-        if any(not read or any(each is None for each in read) for read in found):
+        times = self._sums(sums)
+        if times is None:
             return None
         units = self.part.metric.units
-        sides: list[tuple[F64, F64]] = [(x / units, y.astype(np.float64)) for x, y in found]
+        sides: list[tuple[F64, F64]] = [(x / units, y.astype(np.float64)) for x, y in times]
         now, then = sides[0], sides[1:]
         value, moved, present = _moved(*now)
         occupied = _occupied(*now)

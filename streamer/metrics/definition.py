@@ -15,7 +15,7 @@ import numpy.typing as npt
 from streamer.encoding.arrays import I64, Bools
 from streamer.encoding.limbs import joined
 from streamer.metrics.layout import Layout, Stat
-from streamer.metrics.reads import Read
+from streamer.metrics.reads import Part, Read
 from streamer.settings import limits
 
 Values = npt.NDArray[Any]
@@ -41,6 +41,10 @@ class Variant(NamedTuple):
 
     labels: Mapping[str, str]
     reads: tuple[Read, ...]
+
+    def parts(self, layout: Layout) -> Iterator[Part]:
+        """What they are made of."""
+        return (part for read in self.reads for part in read.parts(layout))
 
 
 class Declared(Protocol):

@@ -84,5 +84,4 @@ def _parts(
     """What the series of a rollup of so many dimensions are made of."""
     for metric, variants in metrics:
         for variant in shown_variants(metric, variants, dimensions, is_detailed):
-            for read in variant.reads:
-                yield from read.parts(layout)
+            yield from variant.parts(layout)

@@ -195,11 +195,11 @@ class PaneHistory:
     def _parts(self, metric: Metric, labels: Labels) -> list[Part]:
         """What a metric is made of. NotByPaneError where panes do not hold it."""
         variants, layout = self._variants(metric, labels), self.catalogue.layout
-        found = [p for v in variants for read in v.reads for p in read.parts(layout)]
-        for part in found:
+        parts = [part for variant in variants for part in variant.parts(layout)]
+        for part in parts:
             if not isinstance(part, Statistic | Overall):
                 raise NotByPaneError(f"{_IN_WORDS[type(part)]} only known for the whole window")
-        return found
+        return parts
 
     def _codes(self, parts: Sequence[Part]) -> set[int]:
         read = (Statistic(p.name) if isinstance(p, Overall) else p for p in parts)
@@ -211,11 +211,11 @@ class PaneHistory:
     ) -> dict[_Key, np.ndarray[Any, Any]]:
         """Labels of a series → its values, (rows, points), NaN where there are none."""
         found: dict[_Key, np.ndarray[Any, Any]] = {}
-        shape = (len(sums.rows), sums.spans.points)
+        shape, variants = (len(sums.rows), sums.spans.points), self._variants(metric, labels)
         for point in range(sums.spans.points):
             sums.point = point
             with np.errstate(all="ignore"):
-                for variant in self._variants(metric, labels):
+                for variant in variants:
                     for series in series_of(metric, variant, sums.find):
                         if labels.items() <= series.labels.items():
                             key = frozenset(series.labels.items())

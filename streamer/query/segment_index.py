@@ -27,6 +27,7 @@ class SegmentIndex:
 
     shown: Sequence[set[str]]
     maps: Sequence[I64]
+    _folded: list[int]
 
     def __init__(
         self,
@@ -40,7 +41,11 @@ class SegmentIndex:
         self._kept = [view.header.kept for view in views]
         self._texts = [view.header.segments for view in views]
         is_same = before is not None and are_identical(before._kept, self._kept)
-        self.shown = before.shown if before and is_same else values_shown(settings, views)
+        if before is not None and is_same:
+            self.shown, self._folded = before.shown, before._folded
+        else:
+            self.shown = values_shown(settings, views)
+            self._folded = self._with_folded_values()
         self.segments: list[Segment] = []
         self._numbers: dict[Segment, int] = {}
         self._raw: dict[Segment, int] = {}
@@ -65,20 +70,18 @@ class SegmentIndex:
     def is_mixed(self) -> Bools:
         """By segment: whether it has ``other`` of a dimension of which a partition keeps a value
         that readers count under that, so that it tells its users apart within it."""
-        folded = [
-            any(text not in shown for kept in self._kept for text, _ in kept[i])
+        mixed = np.zeros(len(self.segments), bool)
+        if self._folded:
+            mixed[:] = [any(s[i] == OTHER for i in self._folded) for s in self.segments]
+        return mixed
+
+    def _with_folded_values(self) -> list[int]:
+        """Places of dimensions of which a partition keeps a value that is not shown."""
+        return [
+            i
             for i, shown in enumerate(self.shown)
+            if any(text not in shown for kept in self._kept for text, _ in kept[i])
         ]
-        found = np.zeros(len(self.segments), bool)
-        if any(folded):
-            found[:] = [
-                any(
-                    is_folded and text == OTHER
-                    for is_folded, text in zip(folded, segment, strict=True)
-                )
-                for segment in self.segments
-            ]
-        return found
 
     @property
     def is_sparse(self) -> bool:

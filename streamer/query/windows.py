@@ -261,9 +261,8 @@ class Rolled:
         """Since when a window has to begin in which all of a variant is counted; 0: always."""
         if self.window.since.is_always:
             return 0
-        parts = (part for read in variant.reads for part in read.parts(self.layout))
         own_ms = self.window.since.of_rollup(self._rollup)
-        return max([own_ms, *map(self._since_ms, parts)])
+        return max([own_ms, *map(self._since_ms, variant.parts(self.layout))])
 
     def _since_ms(self, part: Part) -> int:
         window = self.window
