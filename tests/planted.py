@@ -58,6 +58,18 @@ BUGS = (
         "if *epoch != FREE",
         "panes::dimensions",
     ),
+    Bug(
+        "core/src/attribution/pair_log.rs",
+        "if steps <= CHAIN_STEPS {",
+        "if steps > 0 {",
+        "attribution::pair_log",
+    ),
+    Bug(
+        "core/src/attribution/pair_log.rs",
+        "for _ in 0..PASSED_ROWS {",
+        "for _ in 0..usize::MAX {",
+        "attribution::pair_log",
+    ),
     Bug("core/src/panes/order.rs", "std::cmp::Reverse(keepers", "(keepers", "panes::order"),
     Bug("core/src/panes/cells.rs", "old.filled >> place & 1 == 1", "true", "panes::cells"),
     Bug(

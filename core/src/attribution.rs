@@ -26,7 +26,7 @@ pub mod trace;
 
 use crate::attribution::emitted::{Emitted, ShownItem, Sink};
 use crate::attribution::impressions::{Impression, Impressions, SideLog};
-use crate::attribution::pair_log::OfPair;
+use crate::attribution::pair_log::{OfPair, Wanted};
 use crate::attribution::pending::{Feedback, Pending, PendingValues};
 use crate::attribution::retained::{Retained, RetainedImpressions};
 use crate::changes::{Combination, ItemOf, Kind, SlateChange};
@@ -179,15 +179,12 @@ impl Attribution {
         self.attract(row, item, sink);
     }
 
-    fn is_repeat(&self, pair: u64, slate: u32) -> bool {
+    fn is_repeat(&mut self, pair: u64, slate: u32) -> bool {
         let first = self
             .slates
             .get(slate)
             .map_or(NO_ROW, |found| found.first_row);
-        first != NO_ROW
-            && self
-                .impressions
-                .has_since(pair, first, |row| row.slate == slate)
+        first != NO_ROW && self.impressions.has_group(pair, u64::from(slate), first)
     }
 
     /// Adds an impression, to its slate if it has one.
@@ -313,11 +310,24 @@ impl Attribution {
     }
 
     /// The newest open impression of feedback, of its request if it has one, at or before a time.
-    fn shown_before(&self, feedback: &Feedback, at_ms: i64, horizon_ms: i64) -> Option<u32> {
-        let (pair, key, slates) = (feedback.pair, feedback.slate_key, &self.slates);
-        let is_of_key = |row: &Impression| slates.get(row.slate).is_some_and(|x| x.key == key);
-        self.impressions
-            .newest_before(pair, at_ms, horizon_ms, |row| key == NONE || is_of_key(row))
+    fn shown_before(&mut self, feedback: &Feedback, at_ms: i64, horizon_ms: i64) -> Option<u32> {
+        let (pair, rows) = (feedback.pair, &mut self.impressions);
+        let mut newest = |group| {
+            let wanted = Wanted {
+                group,
+                has_feedback: false,
+            };
+            let row = rows.newest_before(pair, wanted, at_ms, horizon_ms)?;
+            Some((rows.log.get(row)?.age(), row))
+        };
+        let found = match feedback.has_request() {
+            false => newest(None),
+            true => {
+                let slates = self.slates.of_key(feedback.slate_key);
+                slates.filter_map(|x| newest(Some(u64::from(x)))).max()
+            }
+        };
+        found.map(|(_, row)| row)
     }
 
     // 3. Conversions
@@ -334,12 +344,24 @@ impl Attribution {
     }
 
     /// The impression that a conversion joins within a horizon.
-    pub(crate) fn converted(&self, feedback: &Feedback, horizon_ms: i64) -> u32 {
-        let (key, event_ms) = (feedback.slate_key, feedback.event_ms);
-        let rows = &self.retained.rows;
-        let found = rows.newest_before(feedback.pair, event_ms, horizon_ms, |row| {
-            row.first_ms <= event_ms && (key == NONE || row.slate_key == key)
-        });
+    pub(crate) fn converted(&mut self, feedback: &Feedback, horizon_ms: i64) -> u32 {
+        self.retained_before(feedback, horizon_ms, true)
+    }
+
+    /// The newest retained impression of feedback, of its request if it has one.
+    pub(super) fn retained_before(
+        &mut self,
+        feedback: &Feedback,
+        horizon_ms: i64,
+        has_feedback: bool,
+    ) -> u32 {
+        let wanted = Wanted {
+            group: feedback.has_request().then_some(feedback.slate_key),
+            has_feedback,
+        };
+        let rows = &mut self.retained.rows;
+        let found = rows.newest_before(feedback.pair, wanted, feedback.event_ms, horizon_ms);
+        self.evicted_early.feedback += std::mem::take(&mut rows.cut_short);
         found.unwrap_or(NO_ROW)
     }
 

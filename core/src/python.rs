@@ -162,8 +162,8 @@ impl Core {
     }
 
     /// What became of each feedback event of a sample.
-    fn joins(&self) -> Vec<Traced> {
-        traced(&self.partition.attribution)
+    fn joins(&mut self) -> Vec<Traced> {
+        traced(&mut self.partition.attribution)
     }
 
     /// Next offset, arrival clock and clock of joins of a log.

@@ -179,7 +179,7 @@ feedback and, where conversions have a gain, of the members of their slates: 240
 the items in the brute-force lists of slates, 8 bytes each."""
 MAX_OPEN_FEEDBACK = 2_000_000
 """Feedback kept because it can still move, or because a conversion may need it."""
-PAIR_FEEDBACK = 256
+PAIR_FEEDBACK = 128
 """Of these the feedback of one topic by one person on one item: an impression may move all of it.
 Beyond, the earliest stays with the impression that it joins."""
 MAX_USER_ITEMS = 4_000_000

@@ -1,6 +1,6 @@
 //! Open impressions: shown items that feedback can still join.
 
-use crate::attribution::pair_log::{Link, OfPair, PairLog};
+use crate::attribution::pair_log::{Link, NOT_YET, OfPair, PairLog};
 use crate::changes::{Age, Combination};
 use crate::log::{Log, NO_ROW};
 use crate::slates::NO_SLATE;
@@ -76,6 +76,12 @@ impl OfPair for Impression {
     }
     fn age(&self) -> Age {
         (self.event_ms, self.offset, self.index())
+    }
+    fn group(&self) -> u64 {
+        u64::from(self.slate)
+    }
+    fn first_ms(&self) -> i64 {
+        NOT_YET // what is retained of it says when
     }
     fn link(&self) -> Link {
         Link {

@@ -2,12 +2,11 @@
 
 use super::Attribution;
 use crate::attribution::emitted::{Emitted, Sink};
+use crate::attribution::pair_log::NOT_YET;
 use crate::attribution::pending::Feedback;
-use crate::attribution::retained::{NOT_YET, Outcome};
+use crate::attribution::retained::Outcome;
 use crate::changes::{Combination, Kind, OutcomeChange};
 use crate::custom::Values;
-use crate::hash::NONE;
-use crate::log::NO_ROW;
 use crate::slates::NO_SLATE;
 
 impl Attribution {
@@ -143,9 +142,8 @@ impl Attribution {
                 false => self.first_feedback_ms(row),
             };
         }
-        if let Some(found) = self.retained.get_mut(row) {
-            found.first_ms = first_ms;
-        }
+        let rows = &mut self.retained.rows;
+        rows.change_first(row, |found| found.first_ms = first_ms);
         self.emit_outcome(row, sink);
         if first_ms != before.1 {
             let (from_ms, to_ms) = (first_ms.min(before.1), first_ms.max(before.1));
@@ -359,8 +357,9 @@ impl Attribution {
         (feedback.combination, feedback.position) = self.effective(&feedback, sink);
         let row = feedback.joined;
         self.retained.count(row, self.kind_of(feedback.kind), 1);
-        if let (Some(found), false) = (self.retained.get_mut(row), feedback.is_conversion()) {
-            found.first_ms = found.first_ms.min(feedback.event_ms);
+        if !feedback.is_conversion() {
+            let rows = &mut self.retained.rows;
+            rows.change_first(row, |x| x.first_ms = x.first_ms.min(feedback.event_ms));
         }
         if !feedback.is_complete {
             sink.emit(Emitted::OfUser(&feedback, false));
@@ -369,16 +368,11 @@ impl Attribution {
         self.values.set(place, Some(values));
     }
 
-    fn rejoined(&self, feedback: &Feedback) -> u32 {
-        if feedback.is_conversion() {
-            return self.converted(feedback, self.rules.conversion_ms);
+    fn rejoined(&mut self, feedback: &Feedback) -> u32 {
+        match feedback.is_conversion() {
+            true => self.converted(feedback, self.rules.conversion_ms),
+            false => self.retained_before(feedback, self.rules.click_ms, false),
         }
-        let (key, click_ms) = (feedback.slate_key, self.rules.click_ms);
-        let rows = &self.retained.rows;
-        let found = rows.newest_before(feedback.pair, feedback.event_ms, click_ms, |row| {
-            key == NONE || row.slate_key == key
-        });
-        found.unwrap_or(NO_ROW)
     }
 
     /// What impressions count as now is what was emitted.

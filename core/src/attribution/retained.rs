@@ -6,14 +6,11 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use crate::attribution::pair_log::{Link, OfPair, PairLog};
+use crate::attribution::pair_log::{Link, NOT_YET, OfPair, PairLog};
 use crate::changes::{Age, Combination, NEVER};
 use crate::columns::LoadError;
 use crate::log::NO_ROW;
 use crate::slates::NO_SLATE;
-
-/// The time of the first feedback of an impression that has none.
-pub const NOT_YET: i64 = 1 << 62;
 
 /// What an impression counts as: clicked, converted, and its grade.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,6 +37,7 @@ pub struct Retained {
     pub event_ms: i64,
     pub offset: i64,
     pub score: f64,
+    /// The time of its first feedback.
     pub first_ms: i64,
     pub final_first_ms: i64,
     pub index: u16,
@@ -96,6 +94,12 @@ impl OfPair for Retained {
     }
     fn age(&self) -> Age {
         (self.event_ms, self.offset, self.index)
+    }
+    fn group(&self) -> u64 {
+        self.slate_key
+    }
+    fn first_ms(&self) -> i64 {
+        self.first_ms
     }
     fn link(&self) -> Link {
         self.link

@@ -14,10 +14,11 @@ pub type Traced = (i64, &'static str, i64, &'static str, i64);
 /// Later than any event.
 const FOR_EVER: i64 = i64::MAX / 2;
 
-pub fn traced(of: &Attribution) -> Vec<Traced> {
+pub fn traced(of: &mut Attribution) -> Vec<Traced> {
     let people: HashSet = of.impressions.log.iter().map(|(_, row)| row.user).collect();
     let items: HashSet = of.items.open.iter().map(|(_, row)| row.item).collect();
-    let row = |(feedback, item): &(Feedback, u64)| {
+    let traced = of.traced.take().unwrap_or_default();
+    let mut row = |(feedback, item): &(Feedback, u64)| {
         let (offset, ms) = (
             feedback.offset & ((1 << OFFSET_BITS) - 1),
             feedback.event_ms,
@@ -34,35 +35,42 @@ pub fn traced(of: &Attribution) -> Vec<Traced> {
         };
         (offset, kind.name(), ms, what, ms - shown_ms)
     };
-    let known = of.traced.iter().flatten();
-    known
-        .filter(|(x, _)| x.kind != Kind::Other)
-        .map(row)
-        .collect()
+    let known = traced.iter().filter(|(x, _)| x.kind != Kind::Other);
+    let rows = known.map(&mut row).collect();
+    of.traced = Some(traced);
+    rows
 }
 
 /// What became of feedback, and when the impression was shown that this is about; None where its
 /// person was not shown its item.
-fn reached(of: &Attribution, feedback: &Feedback, horizon_ms: i64) -> Option<(&'static str, i64)> {
-    let open_ms = |row: u32| of.impressions.log.get(row).map(|row| row.event_ms);
-    let shown = |by: &Feedback, at_ms, ms| of.shown_before(by, at_ms, ms).and_then(open_ms);
-    let joined = |by: &Feedback, ms| match by.is_conversion() {
-        true => of
-            .retained
-            .get(of.converted(by, ms))
-            .map(|row| row.event_ms),
-        false => shown(by, by.event_ms, ms),
-    };
+fn reached(
+    of: &mut Attribution,
+    feedback: &Feedback,
+    horizon_ms: i64,
+) -> Option<(&'static str, i64)> {
     // A request in which the item was never shown says nothing else.
     let of_any = Feedback {
         slate_key: NONE,
         ..*feedback
     };
-    let by = shown(feedback, FOR_EVER, i64::MAX).map_or(&of_any, |_| feedback);
+    let by = shown_ms(of, feedback, FOR_EVER, i64::MAX).map_or(&of_any, |_| feedback);
     let named = |what, found: Option<i64>| found.map(|ms| (what, ms));
-    named("joined", joined(feedback, horizon_ms))
-        .or_else(|| named("request", joined(by, horizon_ms)))
-        .or_else(|| named("late", joined(by, i64::MAX)))
-        .or_else(|| named("unclicked", shown(by, feedback.event_ms, i64::MAX)))
-        .or_else(|| named("before", shown(by, FOR_EVER, i64::MAX)))
+    named("joined", joined_ms(of, feedback, horizon_ms))
+        .or_else(|| named("request", joined_ms(of, by, horizon_ms)))
+        .or_else(|| named("late", joined_ms(of, by, i64::MAX)))
+        .or_else(|| named("unclicked", shown_ms(of, by, by.event_ms, i64::MAX)))
+        .or_else(|| named("before", shown_ms(of, by, FOR_EVER, i64::MAX)))
+}
+
+fn shown_ms(of: &mut Attribution, by: &Feedback, at_ms: i64, horizon_ms: i64) -> Option<i64> {
+    let row = of.shown_before(by, at_ms, horizon_ms)?;
+    of.impressions.log.get(row).map(|row| row.event_ms)
+}
+
+fn joined_ms(of: &mut Attribution, by: &Feedback, horizon_ms: i64) -> Option<i64> {
+    if !by.is_conversion() {
+        return shown_ms(of, by, by.event_ms, horizon_ms);
+    }
+    let row = of.converted(by, horizon_ms);
+    of.retained.get(row).map(|row| row.event_ms)
 }
