@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 _I16 = npt.NDArray[np.int16]
 _I64 = npt.NDArray[np.int64]
+_FoundRow = tuple[int, list[str], list[int], tuple[int, int], int]
 _Columns = dict[str, npt.NDArray[Any]]
 _Skipped = tuple[int, int, str]
 """A range of lost offsets (first, end), and why."""
@@ -258,13 +259,12 @@ class Core:
         whose first arm a user is from the day of the first impression on; None: it has no such
         days."""
 
-    def found_experiments(self) -> list[tuple[int, str, list[str], int, int, int]]:
-        """Experiments that events name and settings do not: slot, key, arms in the order of their
-        numbers, first and last day on which an event named it, and the code of its stored rows."""
+    def found_experiments(self) -> list[_FoundRow]:
+        """Experiments that events name and settings do not: slot; key, and arms in the order of their
+        numbers; for each of these the smallest hash of a person of whom an event named it; first and
+        last day on which one did; and the code of its stored rows."""
 
-    def restore_found_experiments(
-        self, rows: Sequence[tuple[int, str, list[str], int, int, int]], left_out: int
-    ) -> None:
+    def restore_found_experiments(self, rows: Sequence[_FoundRow], left_out: int) -> None:
         """Set what was found, before tables are loaded, and the events for which there was no
         room."""
 

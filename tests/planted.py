@@ -70,6 +70,12 @@ BUGS = (
         "for _ in 0..usize::MAX {",
         "attribution::pair_log",
     ),
+    Bug(
+        "core/src/experiments/found.rs",
+        "(u64::BITS - self.by.leading_zeros(), hash_of(&self.text))",
+        "(0, hash_of(&self.text))",
+        "experiments::found",
+    ),
     Bug("core/src/panes/order.rs", "std::cmp::Reverse(keepers", "(keepers", "panes::order"),
     Bug("core/src/panes/cells.rs", "old.filled >> place & 1 == 1", "true", "panes::cells"),
     Bug(

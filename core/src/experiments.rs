@@ -39,7 +39,7 @@ use crate::columns::Columns;
 use crate::decode::ArmTexts;
 use crate::experiments::arms::{ArmsByDimension, ArmsByField, ArmsOfLabels};
 use crate::experiments::exposures::{ArmOf, SaidBy};
-use crate::experiments::found::{FoundExperiment, FoundExperiments};
+use crate::experiments::found::{FoundExperiment, FoundExperiments, Placed};
 use crate::experiments::spans::{DAY_MS, Spans};
 use crate::experiments::sums::Sums;
 use crate::experiments::trial::{History, Seen, Trial, Wanted, Work};
@@ -165,31 +165,29 @@ impl Experiments {
                     }
                 });
             }
+            others.iter().for_each(|(key, _)| own.found.note(key, user));
             for (key, arm) in &others {
-                arms.extend(own.find_arm(key, arm, event_ms));
+                let placed = own.find_arm((key, arm), user, event_ms);
+                arms.retain(|of| !placed.replaced.is_some_and(|replaced| replaced.has(*of)));
+                arms.extend(placed.arm);
             }
             arms.into()
         });
     }
 
-    /// The arm of an experiment that is not declared.
-    fn find_arm(&mut self, key: &str, arm: &str, event_ms: i64) -> Option<ArmOf> {
-        let placed = self.found.place(key, arm, event_ms);
-        if let Some(exposure) = placed.replaced {
-            self.forget(&[exposure]);
+    /// The arm of an experiment that is not declared; nobody is in what it replaces any more.
+    fn find_arm(&mut self, said: (&str, &str), user: u64, event_ms: i64) -> Placed {
+        let placed = self.found.place(said, user, event_ms);
+        if let Some(replaced) = placed.replaced {
+            self.forget(|of| replaced.has(of));
         }
-        placed.arm
+        placed
     }
 
-    /// Nobody is in these exposures any more.
-    fn forget(&mut self, exposures: &[u32]) {
-        if !exposures.is_empty() {
-            let tables = &mut self.tables;
-            tables
-                .exposures
-                .keep(|_, of| !exposures.contains(&of.exposure));
-            self.make_stale();
-        }
+    /// Nobody is in some arms any more.
+    fn forget(&mut self, is_gone: impl Fn(ArmOf) -> bool) {
+        self.tables.exposures.keep(|_, of| !is_gone(of));
+        self.make_stale();
     }
 
     /// Experiments that were found are retired where they are over, and rows of days that nothing
@@ -200,7 +198,9 @@ impl Experiments {
         }
         self.retired_on = today;
         let over = self.found.retire(today);
-        self.forget(&over);
+        if !over.is_empty() {
+            self.forget(|of| over.contains(&of.exposure));
+        }
         let found_from = self.found.first_day().unwrap_or(today);
         let first = self.spans.first_declared_day().unwrap_or(found_from);
         let oldest = first.min(found_from);
@@ -228,7 +228,7 @@ impl Experiments {
         for found in declared {
             let arms = found.arms.iter().map(|arm| {
                 let mut all = Vec::new();
-                self.by_field.of_key(&found.key, arm, &mut all);
+                self.by_field.of_key(&found.key.text, &arm.text, &mut all);
                 all
             });
             self.known_since.insert(found.code, arms.collect());
@@ -244,7 +244,7 @@ impl Experiments {
         if self.by_field.has(key) {
             self.by_field.of_key(key, arm, &mut arms);
         } else {
-            arms.extend(self.find_arm(key, arm, event_ms));
+            arms.extend(self.find_arm((key, arm), user, event_ms).arm);
         }
         self.set_exposures(user, event_ms, &arms);
     }

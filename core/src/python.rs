@@ -22,7 +22,7 @@ use pyo3::types::PyDict;
 use crate::attribution::trace::{Traced, traced};
 use crate::columns::Columns;
 use crate::decode::Decoder;
-use crate::experiments::found::FoundExperiment;
+use crate::experiments::found::{FoundExperiment, Named};
 use crate::formats::SchemaText;
 use crate::kafka;
 use crate::panes;
@@ -37,7 +37,7 @@ use records_from_python::{GivenRecords, RecordMeta, make_known};
 use state::{labels_of, panes_mut, panes_of};
 
 /// Slot, key, arms, first and last day, code.
-type FoundRow = (usize, String, Vec<String>, i64, i64, i64);
+type FoundRow = (usize, Vec<String>, Vec<u64>, (i64, i64), i64);
 type Array<'py, T> = Bound<'py, PyArray1<T>>;
 
 /// The counted state of one partition number, over all topics. One thread at a time may use it.
@@ -360,31 +360,37 @@ impl Core {
         found.map(|columns| as_arrays(py, columns)).transpose()
     }
 
-    /// Experiments that were found: slot, key, arms, first and last day, code.
+    /// Experiments that were found: slot, key and arms, the smallest hash of a person who named each,
+    /// first and last day, code.
     fn found_experiments(&self) -> Vec<FoundRow> {
         let slots = self.partition.counting.experiments.found().slots();
         let found = slots.iter().enumerate();
-        let found = found.filter_map(|(slot, found)| Some((slot, found.clone()?)));
-        let row = |(slot, found): (usize, FoundExperiment)| {
-            let (first, last) = found.days;
-            (slot, found.key, found.arms, first, last, found.code)
+        let found = found.filter_map(|(slot, found)| Some((slot, found.as_ref()?)));
+        let row = |(slot, found): (usize, &FoundExperiment)| {
+            let named = || std::iter::once(&found.key).chain(&found.arms);
+            let texts = named().map(|named| named.text.clone()).collect();
+            let by = named().map(|named| named.by).collect();
+            (slot, texts, by, found.days, found.code)
         };
         found.map(row).collect()
     }
 
-    /// Sets what was found, before rows are loaded; `left_out`: events without room.
+    /// Sets what was found, before rows are loaded; `left_out`: names without room.
     fn restore_found_experiments(&mut self, rows: Vec<FoundRow>, left_out: u64) {
         let found = rows
             .into_iter()
-            .map(|(slot, key, arms, first, last, code)| {
-                let days = (first, last);
+            .filter_map(|(slot, texts, by, days, code)| {
+                let named = texts.into_iter().zip(by);
+                let mut named = named.map(|(text, by)| Named { text, by });
+                let key = named.next()?;
+                let arms = named.collect();
                 let found = FoundExperiment {
                     key,
                     arms,
                     days,
                     code,
                 };
-                (slot, found)
+                Some((slot, found))
             });
         let experiments = &mut self.partition.counting.experiments;
         experiments.restore_found(found.collect(), left_out);

@@ -168,6 +168,12 @@ _CAUSES = (
         lambda inputs: any(h.day_sample_bits for h in inputs.headers),
     ),
     _Cause(
+        *("experiments", "found_experiments"),
+        "events name more experiments or arms, which settings do not name, than there is room for: "
+        "declare the true ones, or raise experiments_defaults.max_found",
+        lambda inputs: any(h.left_out_experiments for h in inputs.headers),
+    ),
+    _Cause(
         *("alerts", "alert_segments"),
         "some segments are not watched: there are too many for one alert; watch fewer dimensions",
         _dropped("alert_segments"),

@@ -484,11 +484,13 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.:-]+")
 def found_experiments(settings: Settings, views: Sequence[View]) -> list[Experiment]:
     """The experiments that events name and settings do not, of two arms or more, by name. One whose
     key is no name is called like it, other characters aside."""
-    arms: dict[str, dict[str, None]] = {}
+    arms: dict[str, dict[str, int]] = {}
     first_days: dict[str, int] = {}
     for view in views:
         for found in view.header.found_experiments:
-            arms.setdefault(found.key, {}).update(dict.fromkeys(found.arms))
+            named_by = arms.setdefault(found.key, {})
+            for arm, by in zip(found.arms, found.named_by[1:], strict=True):
+                named_by[arm] = min(by, named_by.get(arm, by))
             first = first_days.get(found.key, found.first_day)
             first_days[found.key] = min(first, found.first_day)
     names = {e.name for e in settings.experiments}
@@ -497,7 +499,8 @@ def found_experiments(settings: Settings, views: Sequence[View]) -> list[Experim
         name = _NOT_IN_NAMES.sub("_", key)[:64]
         if name in names:
             name = f"{name[:55]}-{blake2b(key.encode(), digest_size=4).hexdigest()}"
-        of_key = sorted(arms[key])[: limits.MAX_ARMS]
+        named_by = arms[key]
+        of_key = sorted(sorted(named_by, key=named_by.__getitem__)[: limits.MAX_ARMS])
         if len(of_key) > 1:
             names.add(name)
             experiments.append(found_experiment(settings, key, of_key, first_days[key], name))

@@ -173,7 +173,7 @@ class Manifest(msgspec.Struct):
     found_experiments: list[FoundExperiment] = []
     """Experiments that events name and settings do not."""
     left_out_experiments: int = 0
-    """Events that named one for which there was no room."""
+    """Events that named one for which there was no room, or that put another out."""
     unit_bits: dict[str, tuple[int, int]] = {}
     """``Unit.name`` → how many bits are 0 of the hashes of its values, and of its rows."""
     other_fields: dict[str, dict[str, str]] = {}

@@ -257,8 +257,8 @@ class Partition:
         slots = len(self.catalogue.experiment_measures.slots)
         first_ms = state["first_exposures_ms"][-slots:]
         return [
-            FoundExperiment(slot, key, tuple(arms), first_day, last_day, code, first_ms[slot])
-            for slot, key, arms, first_day, last_day, code in self.core.found_experiments()
+            FoundExperiment(slot, key, tuple(arms), *days, code, first_ms[slot], tuple(named_by))
+            for slot, (key, *arms), named_by, days, code in self.core.found_experiments()
         ]
 
     @property

@@ -198,7 +198,10 @@ def restore_labels(partition: Partition, manifest: Manifest, texts: Texts) -> No
     labels = [[label.get(name, "") for name in names] for label in texts.labels]
     final_ms, bits = manifest.exposures_final_ms, manifest.day_sample_bits
     found = [
-        (one.slot, one.key, list(one.arms), one.first_day, one.last_day, one.code)
+        (
+            *(one.slot, [one.key, *one.arms], list(one.named_by)),
+            *((one.first_day, one.last_day), one.code),
+        )
         for one in manifest.found_experiments
     ]
     partition.core.restore_found_experiments(found, manifest.left_out_experiments)

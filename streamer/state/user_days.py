@@ -126,7 +126,7 @@ def place_in(partition: Partition, trial: CompiledExperiment) -> Place | None:
     measures = partition.catalogue.experiment_measures
     if trial in measures.of_users:
         return Place(measures.of_users.index(trial), trial, trial.arms)
-    for slot, key, arms, *_ in partition.core.found_experiments():
+    for slot, (key, *arms), *_ in partition.core.found_experiments():
         if key == trial.exposure.key:
             return Place(len(measures.of_users) + slot, measures.slots[slot], arms)
     return None
@@ -142,7 +142,7 @@ def pairs_in(partition: Partition) -> Counter[tuple[Arm, Arm]]:
     """Users who are in two experiments, by their arms; of the settings, or found."""
     measures = partition.catalogue.experiment_measures
     arms = {i: (trial.name, trial.arms) for i, trial in enumerate(measures.of_users)}
-    for slot, key, names, *_ in partition.core.found_experiments():
+    for slot, (key, *names), *_ in partition.core.found_experiments():
         arms[len(measures.of_users) + slot] = (key, tuple(names))
     counts: Counter[tuple[Arm, Arm]] = Counter()
     for first, a, second, b, users in partition.core.experiment_pairs():

@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from streamer.errors import SettingsError, UsageError
+from streamer.query.exactness import ExactnessInputs, inexact
 from streamer.query.experiment_list import Readouts, list_document, listed, only, read_one
 from streamer.query.experiment_metrics import by_arm
 from streamer.query.experiment_pairs import interaction_document, pairs, pairs_document
@@ -120,6 +121,26 @@ def test_of_too_many_the_same_are_kept_in_every_partition() -> None:
     assert one.views()[0].header.left_out_experiments > 0
     for name, its in one.experiments().items():
         assert its.read().users == three.experiments()[name].read().users
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_robot_that_invents_names_puts_out_no_true_one(is_first: bool) -> None:
+    few = settings_of(defaults={**DEFAULTS, "max_found": 10})
+    log = list(events(400, halves))
+    until_ms = max(int(event["ts"]) for event in log)
+    robot = {"type": "impression", "user_id": "robot", "item_id": "i"}
+    said = [{f"x{n}": "a", "ranker": f"x{n}"} for n in range(200)]
+    at_ms = FIRST_MS if is_first else until_ms
+    flood = [{**robot, "ts": at_ms, "experiments": one} for one in said]
+    alone, flooded = (replayed(few, x) for x in (log, flood + log if is_first else log + flood))
+    for name in ("ranker", "layout"):
+        users = flooded.experiments()[name].read().users
+        assert {arm: users[arm] for arm in users if not arm.startswith("x")} == (
+            alone.experiments()[name].read().users
+        )
+    headers = [view.header for view in flooded.views()]
+    causes = [one.cause for one in inexact(ExactnessInputs(few, headers))]
+    assert "found_experiments" in causes
 
 
 def test_what_is_silent_is_retired_and_its_rows_leave() -> None:

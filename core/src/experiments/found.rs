@@ -1,5 +1,6 @@
 //! Experiments that events name and settings do not: each gets a free slot, whose arms are numbered as
-//! they come. Where there are too many, those with the smallest hashes stay, whatever came first.
+//! they come. Where there are too many, those stay whose people include the one with the smallest
+//! hash, whatever came first: one person who invents names puts out few true ones. So do arms.
 
 use hashbrown::{HashMap, HashSet};
 
@@ -8,12 +9,32 @@ use crate::experiments::spans::DAY_MS;
 use crate::hash::{HashKey, mix};
 use crate::spec::experiments::{ExposureSpec, FoundSpec};
 
+/// A key or an arm, and the smallest hash of a person of whom an event named it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named {
+    pub text: String,
+    pub by: u64,
+}
+
+impl Named {
+    fn new(text: &str, by: u64) -> Self {
+        let text = text.to_owned();
+        Self { text, by }
+    }
+
+    /// Of two the one with the smaller rank stays: the bits of the smallest hash of a person, which fall
+    /// by one where twice as many people name it; then a hash of the name, the same everywhere.
+    fn rank(&self) -> (u32, u64) {
+        (u64::BITS - self.by.leading_zeros(), hash_of(&self.text))
+    }
+}
+
 /// An experiment that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundExperiment {
-    pub key: String,
-    /// In the order in which they came.
-    pub arms: Vec<String>,
+    pub key: Named,
+    /// By their numbers.
+    pub arms: Vec<Named>,
     /// The first and the last day (since 1970-01-01) on which an event named it.
     pub days: (i64, i64),
     /// Under which rows of its exposures are stored: another one each time that it is found.
@@ -37,8 +58,24 @@ pub struct FoundExperiments {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Placed {
     pub arm: Option<ArmOf>,
-    /// The exposure whose experiment had to leave for it.
-    pub replaced: Option<u32>,
+    pub replaced: Option<Replaced>,
+}
+
+/// What had to leave for an arm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replaced {
+    Exposure(u32),
+    Arm(ArmOf),
+}
+
+impl Replaced {
+    /// Whether an arm left.
+    pub fn has(self, of: ArmOf) -> bool {
+        match self {
+            Self::Exposure(exposure) => exposure == of.exposure,
+            Self::Arm(arm) => arm == of,
+        }
+    }
 }
 
 impl FoundExperiments {
@@ -84,64 +121,79 @@ impl FoundExperiments {
         (self.first + slot) as u32
     }
 
-    /// An event names an experiment that settings do not, and an arm.
-    pub fn place(&mut self, key: &str, arm: &str, event_ms: i64) -> Placed {
+    /// An event of a person names an experiment; all that it names are to be noted before any is placed.
+    pub fn note(&mut self, key: &str, person: u64) {
+        let slot = self
+            .by_key
+            .get(key)
+            .and_then(|slot| self.slots.get_mut(*slot));
+        if let Some(found) = slot.and_then(Option::as_mut) {
+            found.key.by = found.key.by.min(person);
+        }
+    }
+
+    /// An event of a person names an experiment that settings do not, and an arm.
+    pub fn place(&mut self, (key, arm): (&str, &str), person: u64, event_ms: i64) -> Placed {
         let day = event_ms.div_euclid(DAY_MS);
-        let fits = |text: &str| text.len() <= self.spec.most_bytes;
+        let fits = |text: &str| !text.is_empty() && text.len() <= self.spec.most_bytes;
         if !self.is_on() || self.is_declared(key) || !fits(key) || !fits(arm) {
             return Placed::default();
         }
-        let (slot, replaced) = match self.by_key.get(key) {
+        self.note(key, person);
+        let (slot, mut replaced) = match self.by_key.get(key) {
             Some(slot) => (*slot, None),
             None => {
-                let Some((slot, replaced)) = self.make_room(key) else {
+                let new = Named::new(key, person);
+                let Some((slot, is_taken)) = self.make_room(&new) else {
                     self.left_out += 1;
                     return Placed::default();
                 };
                 self.by_key.insert(key.to_owned(), slot);
                 self.slots[slot] = Some(FoundExperiment {
-                    key: key.to_owned(),
+                    key: new,
                     arms: Vec::new(),
                     days: (day, day),
                     code: code_of(key, event_ms),
                 });
-                (slot, replaced)
+                (
+                    slot,
+                    is_taken.then(|| Replaced::Exposure(self.exposure(slot))),
+                )
             }
         };
-        let exposure = self.exposure(slot);
+        let (exposure, most) = (self.exposure(slot), self.spec.most_arms);
         let arm = self.slots[slot].as_mut().and_then(|found| {
             found.days = (found.days.0.min(day), found.days.1.max(day));
-            let known = found.arms.iter().position(|known| known == arm);
-            if known.is_none() && found.arms.len() < self.spec.most_arms {
-                found.arms.push(arm.to_owned());
+            let (at, is_taken) = place_arm(&mut found.arms, arm, (person, most))?;
+            let arm = at as u32 + 1;
+            let of = ArmOf { exposure, arm };
+            if is_taken {
+                replaced = Some(Replaced::Arm(of));
             }
-            let last = found.arms.len() as u32;
-            let is_there = found.arms.last().is_some_and(|last| last == arm);
-            let arm = known.map_or(is_there.then_some(last), |at| Some(at as u32 + 1))?;
-            Some(ArmOf { exposure, arm })
+            Some(of)
         });
-        self.left_out += u64::from(arm.is_none());
+        self.left_out += u64::from(arm.is_none() || replaced.is_some());
         Placed { arm, replaced }
     }
 
-    /// A slot for a new experiment: a free one, or that of the one with the largest hash, if that is
-    /// larger.
-    fn make_room(&mut self, key: &str) -> Option<(usize, Option<u32>)> {
+    /// A slot for a new experiment, and whether another one had it: a free one, or that of the one with
+    /// the largest rank, if that is larger.
+    fn make_room(&mut self, new: &Named) -> Option<(usize, bool)> {
         if let Some(free) = self.slots.iter().position(Option::is_none) {
-            return Some((free, None));
+            return Some((free, false));
         }
-        let hashes = self.slots.iter().flatten().map(|found| hash_of(&found.key));
-        let (slot, largest) = hashes.enumerate().max_by_key(|(_, hash)| *hash)?;
-        if hash_of(key) >= largest {
+        let ranks = self.slots.iter().flatten().map(|found| found.key.rank());
+        let (slot, largest) = ranks.enumerate().max_by_key(|(_, rank)| *rank)?;
+        if new.rank() >= largest {
             return None;
         }
         self.forget(slot);
-        Some((slot, Some(self.exposure(slot))))
+        Some((slot, true))
     }
 
     fn forget(&mut self, slot: usize) {
         if let Some(found) = self.slots[slot].take() {
-            self.by_key.remove(&found.key);
+            self.by_key.remove(&found.key.text);
         }
     }
 
@@ -173,10 +225,10 @@ impl FoundExperiments {
     pub fn restore(&mut self, stored: Vec<(usize, FoundExperiment)>) -> Vec<FoundExperiment> {
         let mut declared = Vec::new();
         for (slot, found) in stored {
-            if self.is_declared(&found.key) {
+            if self.is_declared(&found.key.text) {
                 declared.push(found);
             } else if slot < self.slots.len() && found.arms.len() <= self.spec.most_arms {
-                self.by_key.insert(found.key.clone(), slot);
+                self.by_key.insert(found.key.text.clone(), slot);
                 self.slots[slot] = Some(found);
             }
         }
@@ -200,7 +252,31 @@ impl FoundExperiments {
     }
 }
 
-/// The same everywhere: which experiments stay does not depend on the partition.
+/// The place of an arm, and whether another one had it; None where there is no room.
+fn place_arm(
+    arms: &mut Vec<Named>,
+    arm: &str,
+    (person, most): (u64, usize),
+) -> Option<(usize, bool)> {
+    if let Some(at) = arms.iter().position(|known| known.text == arm) {
+        arms[at].by = arms[at].by.min(person);
+        return Some((at, false));
+    }
+    let new = Named::new(arm, person);
+    if arms.len() < most {
+        arms.push(new);
+        return Some((arms.len() - 1, false));
+    }
+    let ranks = arms.iter().map(Named::rank).enumerate();
+    let (at, largest) = ranks.max_by_key(|(_, rank)| *rank)?;
+    if new.rank() >= largest {
+        return None;
+    }
+    arms[at] = new;
+    Some((at, true))
+}
+
+/// The same in every partition.
 fn hash_of(key: &str) -> u64 {
     HashKey(0, 0).of(key.as_bytes())
 }
@@ -243,7 +319,7 @@ mod tests {
     fn arms_are_numbered_as_they_come() {
         let mut found = found(2);
         let place = |found: &mut FoundExperiments, key: &str, arm: &str| {
-            let placed = found.place(key, arm, 3 * DAY_MS);
+            let placed = found.place((key, arm), 7, 3 * DAY_MS);
             placed.arm.map(|of| (of.exposure, of.arm))
         };
         assert_eq!(place(&mut found, "a", "x"), Some((1, 1)));
@@ -256,7 +332,8 @@ mod tests {
         assert_eq!(place(&mut found, "much too long", "x"), None);
         assert_eq!(found.left_out, 1);
         let first = found.of_exposure(1).unwrap();
-        assert_eq!(first.arms, ["x", "y"]);
+        let arms: Vec<&str> = first.arms.iter().map(|arm| &*arm.text).collect();
+        assert_eq!(arms, ["x", "y"]);
         assert_eq!(found.of_code(first.code), Some(1));
         assert!(found.of_exposure(0).is_none() && found.of_exposure(3).is_none());
     }
@@ -267,13 +344,13 @@ mod tests {
         let kept = |order: Vec<&String>| {
             let mut found = found(5);
             for key in order {
-                found.place(key, "x", DAY_MS);
+                found.place((key, "x"), 7, DAY_MS);
             }
             let mut kept: Vec<_> = found
                 .slots
                 .iter()
                 .flatten()
-                .map(|x| x.key.clone())
+                .map(|x| x.key.text.clone())
                 .collect();
             kept.sort_unstable();
             kept
@@ -284,10 +361,40 @@ mod tests {
     }
 
     #[test]
+    fn what_one_person_invents_puts_out_nothing_that_others_name() {
+        let bot = u64::MAX / 1000;
+        for is_first in [true, false] {
+            let mut found = found(5);
+            let flood = |found: &mut FoundExperiments| {
+                for n in 0..500 {
+                    found.place((&format!("x{n}"), "x"), bot, DAY_MS);
+                    found.place(("true", &format!("x{n}")), bot, DAY_MS);
+                }
+            };
+            if is_first {
+                flood(&mut found);
+            }
+            for person in 1..=4_000 {
+                let arm = if person % 2 == 0 { "a" } else { "b" };
+                found.place(("true", arm), person << 51, DAY_MS);
+            }
+            if !is_first {
+                flood(&mut found);
+            }
+            let slots = found.slots.iter().flatten();
+            let of = slots.filter(|x| x.key.text == "true");
+            let mut arms: Vec<String> = of.flat_map(|x| &x.arms).map(|x| x.text.clone()).collect();
+            arms.sort_unstable();
+            assert_eq!(arms, ["a", "b"], "flood first: {is_first}");
+            assert!(found.left_out > 0);
+        }
+    }
+
+    #[test]
     fn what_is_silent_or_old_is_retired() {
         let mut found = found(3);
         let name = |found: &mut FoundExperiments, key: &str, day: i64| {
-            found.place(key, "x", day * DAY_MS);
+            found.place((key, "x"), 7, day * DAY_MS);
         };
         name(&mut found, "a", 1);
         name(&mut found, "b", 1);
