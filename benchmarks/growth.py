@@ -3,9 +3,9 @@
     python -m benchmarks.growth          every shape at every size
     python -m benchmarks.growth pair     those with this in their name
 
-A shape is what somebody may write: events whose pair, person, slate, session, request or dimension is the
-same. Each is fed to a core of its own, by sizes that double; an event must not cost more where more
-is kept.
+A shape is what somebody may write: events whose pair, person, slate, session, request or dimension
+is the same. Each is fed to a core of its own, by sizes that double; an event must not cost more
+where more is kept.
 """
 
 from __future__ import annotations

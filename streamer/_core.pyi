@@ -260,9 +260,9 @@ class Core:
         days."""
 
     def found_experiments(self) -> list[_FoundRow]:
-        """Experiments that events name and settings do not: slot; key, and arms in the order of their
-        numbers; for each of these the smallest hash of a person of whom an event named it; first and
-        last day on which one did; and the code of its stored rows."""
+        """Experiments that events name and settings do not: slot; key, and arms in the order of
+        their numbers; for each of these the smallest hash of a person of whom an event named it;
+        first and last day on which one did; and the code of its stored rows."""
 
     def restore_found_experiments(self, rows: Sequence[_FoundRow], left_out: int) -> None:
         """Set what was found, before tables are loaded, and the events for which there was no

@@ -76,6 +76,18 @@ BUGS = (
         "(0, hash_of(&self.text))",
         "experiments::found",
     ),
+    Bug(
+        "core/src/formats/protobuf.rs",
+        "let left = of.defaults.get().checked_sub(1);",
+        "let left = Some(1);",
+        "formats::tests",
+    ),
+    Bug(
+        "worker/schemas.py",
+        "now + max(patience, limits.IMPATIENT_SECONDS)",
+        "now + patience",
+        "tests/worker/test_schemas.py",
+    ),
     Bug("core/src/panes/order.rs", "std::cmp::Reverse(keepers", "(keepers", "panes::order"),
     Bug("core/src/panes/cells.rs", "old.filled >> place & 1 == 1", "true", "panes::cells"),
     Bug(

@@ -69,8 +69,8 @@ class ExperimentDefaults(Section, frozen=True):
     """Metrics of experiments that are found in `arm` or in exposure events. Without it, streamer
     looks for none."""
     max_found: int = 100
-    """Largest number of found experiments; of more, those stay whose people include the one with the
-    smallest hash, so that a robot who invents names puts out few true ones."""
+    """Largest number of found experiments; of more, those stay whose people include the one with
+    the smallest hash, so that a robot who invents names puts out few true ones."""
     silent_days: int = 14
     """Days without an event after which a found experiment is retired."""
     controls: tuple[str, ...] = (

@@ -318,6 +318,9 @@ REGISTRY_REQUESTS = 8
 """Requests to a schema registry at a time."""
 ASK_AGAIN_SECONDS = 30.0
 """How often a registry is asked again for schemas that it did not have."""
+IMPATIENT_SECONDS = 3600.0
+"""How long no partition waits for a schema of a log after one was waited for in vain: five bytes
+that name a schema stop a partition once an hour, for `unknown_after`."""
 MAX_REFUSED_SCHEMAS = 1000
 """Schemas that are not there, of one source: so many are remembered, and asked for again. A record
 with one more is asked for as if it were the first."""

@@ -21,7 +21,7 @@ class Registry(Section, frozen=True):
     """Address, `http://` or `https://`; a path before `/schemas` belongs to it."""
     unknown_after: str = "5m"
     """How long a partition waits for a schema that the registry lacks. Then the schema's records
-    are rejected as `schema` until the registry has it. For as long again, records of other missing
+    are rejected as `schema` until the registry has it. For an hour, records of other missing
     schemas are rejected at once. `0s`: nothing waits. If the registry does not answer, partitions
     wait without limit."""
     username: str | None = None

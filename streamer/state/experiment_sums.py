@@ -18,8 +18,8 @@ _ALL_OUTCOMES = 0
 class FoundExperiment(msgspec.Struct, array_like=True, frozen=True):
     """An experiment that events name and settings do not, in one partition. ``slot``: where its
     sums are; ``arms``: in the order of their numbers; first and last day on which an event named
-    it; ``first_ms``: when it exposed a user first, None: it did not; ``named_by``: of the key and of
-    each arm the smallest hash of a person of whom an event named it."""
+    it; ``first_ms``: when it exposed a user first, None: it did not; ``named_by``: of the key and
+    of each arm the smallest hash of a person of whom an event named it."""
 
     slot: int
     key: str

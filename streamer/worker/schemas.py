@@ -92,7 +92,7 @@ class SchemaLookup:
             found.waits[number] = f"{answer}; {left}"
             return
         if waited >= patience:
-            self._impatient_until[log] = now + patience
+            self._impatient_until[log] = now + max(patience, limits.IMPATIENT_SECONDS)
         self._missing_since.pop((log, number))
         while len(self.refused) >= limits.MAX_REFUSED_SCHEMAS:
             del self.refused[next(iter(self.refused))]

@@ -7,12 +7,14 @@ import asyncio
 import json
 import time
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
+from streamer.errors import SchemaMissingError
 from streamer.ingest.hash_key import FIXED_KEY
 from streamer.kafka.chunk import Batches, Chunk, Records
 from streamer.metrics.catalogue import Catalogue
@@ -23,7 +25,7 @@ from streamer.state.journal import Journal
 from streamer.state.partition import Partition
 from streamer.state.worker_report import WorkerReport
 from streamer.worker.partition_task import PartitionTask, Phase
-from streamer.worker.schemas import SchemaFinder
+from streamer.worker.schemas import SchemaFinder, SchemaLookup
 from tests.core.test_record_batches import stored
 from tests.support.encoded import AVRO, SOURCE, as_avro, as_json, events, wire
 from tests.support.lanes import sized
@@ -201,6 +203,19 @@ async def test_one_wait_is_enough_and_what_comes_later_counts(
         await counted(task, finder, found)
     assert len(task.dead) == 5 * EACH
     assert counters(task)[0]["logs"]["web"]["accepted"] == 5 * EACH
+
+
+async def test_a_log_waits_in_vain_once_an_hour(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = {"url": "http://127.0.0.1:9", "unknown_after": "5m"}
+    source = {"topics": ["web"], **SOURCE, "format": "avro", "registry": answers}
+    lookup, now = SchemaLookup(parse({"sources": [source]})), 0.0
+    monkeypatch.setattr(lookup, "_schema", lambda log, number: SchemaMissingError("not there"))
+    monkeypatch.setattr("streamer.worker.schemas.time", SimpleNamespace(monotonic=lambda: now))
+    waited = 0
+    for number in range(120):  # a minute apart, each of an id of its own
+        found = await lookup.answers("web", [number // 10])
+        waited, now = waited + len(found.waits), now + 60.0
+    assert waited == 2 * 5
 
 
 async def is_gone(finder: SchemaFinder) -> bool:

@@ -1,14 +1,16 @@
 //! Values in Protobuf: behind the id of the schema stands which of its messages a value is.
 
+use std::cell::Cell;
+use std::collections::HashMap;
 use std::io::Write;
 
 use prost_reflect::{
-    DescriptorPool, DynamicMessage, FileDescriptor, Kind, MapKey, MessageDescriptor,
-    ReflectMessage, SerializeOptions, Value,
+    DescriptorPool, DynamicMessage, FieldDescriptor, FileDescriptor, Kind, MapKey,
+    MessageDescriptor, ReflectMessage, SerializeOptions, Value,
 };
 use protox::file::{ChainFileResolver, File, FileResolver, GoogleFileResolver};
 use protox::{Compiler, Error};
-use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde::ser::{Error as _, Serialize, SerializeMap, Serializer};
 
 use super::{bytes_as_text, zigzag};
 
@@ -16,10 +18,18 @@ use super::{bytes_as_text, zigzag};
 const MAIN: &str = "streamer/schema.proto";
 /// Messages within messages, at most.
 const MAX_LEVELS: usize = 32;
+/// Enums at their default that a value has: so many, and so many for each of its bytes. A message of
+/// many within messages that are empty has no end of them.
+const DEFAULTS: usize = 10_000;
+const DEFAULTS_A_BYTE: usize = 16;
 
 /// A schema of the registry: all messages of its file.
 #[derive(Debug)]
-pub struct ProtobufSchema(FileDescriptor);
+pub struct ProtobufSchema {
+    file: FileDescriptor,
+    /// By the full name of a message: its enums that have a value though they are not set.
+    enums: HashMap<String, Vec<FieldDescriptor>>,
+}
 
 impl ProtobufSchema {
     /// A schema from the text of its file; `references`: by the names that it imports them by.
@@ -40,7 +50,20 @@ impl ProtobufSchema {
         let opened = compiler.open_file(MAIN).map_err(|error| error.to_string());
         let pool: DescriptorPool = opened?.descriptor_pool();
         let file = pool.get_file_by_name(MAIN);
-        Ok(Self(file.ok_or("the schema has no file")?))
+        let has_value = |field: &FieldDescriptor| {
+            let is_enum = matches!(field.kind(), Kind::Enum(_)) && !field.is_list();
+            is_enum && !field.supports_presence()
+        };
+        let enums = pool.all_messages().map(|message| {
+            let fields = message.fields().filter(has_value).collect();
+            (message.full_name().to_owned(), fields)
+        });
+        Ok(Self {
+            enums: enums
+                .filter(|(_, fields): &(_, Vec<_>)| !fields.is_empty())
+                .collect(),
+            file: file.ok_or("the schema has no file")?,
+        })
     }
 
     /// Writes a value as JSON by Protobuf's own mapping, but with the names of the schema, integers
@@ -51,7 +74,12 @@ impl ProtobufSchema {
         let (message, payload) = self.message(payload).ok_or(())?;
         let value = DynamicMessage::decode(message, payload).map_err(|_| ())?;
         let mut json = serde_json::Serializer::new(to);
-        JsonMessage(&value).serialize(&mut json).map_err(|_| ())
+        let defaults = Cell::new(DEFAULTS + DEFAULTS_A_BYTE * payload.len());
+        let of = Writing {
+            enums: &self.enums,
+            defaults: &defaults,
+        };
+        JsonMessage(&value, of).serialize(&mut json).map_err(|_| ())
     }
 
     /// The full name of the message that a value is.
@@ -65,7 +93,7 @@ impl ProtobufSchema {
         let mut rest = payload;
         let levels = usize::try_from(zigzag(&mut rest)?).ok()?;
         if levels == 0 {
-            return Some((self.0.messages().next()?, rest));
+            return Some((self.file.messages().next()?, rest));
         }
         if levels > MAX_LEVELS {
             return None;
@@ -74,7 +102,7 @@ impl ProtobufSchema {
         for _ in 0..levels {
             let place = usize::try_from(zigzag(&mut rest)?).ok()?;
             message = match message {
-                None => self.0.messages().nth(place),
+                None => self.file.messages().nth(place),
                 Some(outer) => outer.child_messages().nth(place),
             };
             message.as_ref()?;
@@ -83,23 +111,37 @@ impl ProtobufSchema {
     }
 }
 
+/// What a value is written with.
+#[derive(Clone, Copy)]
+struct Writing<'a> {
+    enums: &'a HashMap<String, Vec<FieldDescriptor>>,
+    /// How many enums at their default it may still have.
+    defaults: &'a Cell<usize>,
+}
+
 /// A message, as it is written.
-struct JsonMessage<'a>(&'a DynamicMessage);
+struct JsonMessage<'a>(&'a DynamicMessage, Writing<'a>);
 
 impl Serialize for JsonMessage<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let Self(message) = self;
+        let Self(message, of) = self;
         let descriptor = message.descriptor();
         if descriptor.package_name() == "google.protobuf" {
             let options = SerializeOptions::new().stringify_64_bit_integers(false);
             return message.serialize_with_options(to, &options);
         }
         let mut map = to.serialize_map(None)?;
-        for field in descriptor.fields() {
-            let is_enum = matches!(field.kind(), Kind::Enum(_)) && !field.is_list();
-            if message.has_field(&field) || (is_enum && !field.supports_presence()) {
-                let (value, kind) = (message.get_field(&field), field.kind());
-                map.serialize_entry(field.name(), &JsonValue(&value, &kind))?;
+        for (field, value) in message.fields() {
+            map.serialize_entry(field.name(), &JsonValue(value, &field.kind(), *of))?;
+        }
+        let enums = of.enums.get(descriptor.full_name());
+        for field in enums.into_iter().flatten() {
+            if !message.has_field(field) {
+                let left = of.defaults.get().checked_sub(1);
+                of.defaults
+                    .set(left.ok_or_else(|| S::Error::custom("too many defaults"))?);
+                let (value, kind) = (message.get_field(field), field.kind());
+                map.serialize_entry(field.name(), &JsonValue(&value, &kind, *of))?;
             }
         }
         map.end()
@@ -107,11 +149,11 @@ impl Serialize for JsonMessage<'_> {
 }
 
 /// A value of a field of such a kind.
-struct JsonValue<'a>(&'a Value, &'a Kind);
+struct JsonValue<'a>(&'a Value, &'a Kind, Writing<'a>);
 
 impl Serialize for JsonValue<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let Self(value, kind) = self;
+        let Self(value, kind, of) = self;
         match value {
             Value::Bool(value) => to.serialize_bool(*value),
             Value::I32(value) => to.serialize_i32(*value),
@@ -124,8 +166,10 @@ impl Serialize for JsonValue<'_> {
             Value::F64(value) => to.serialize_str(name_of(*value)),
             Value::String(value) => to.serialize_str(value),
             Value::Bytes(value) => to.serialize_str(&bytes_as_text(value)),
-            Value::Message(message) => JsonMessage(message).serialize(to),
-            Value::List(values) => to.collect_seq(values.iter().map(|each| JsonValue(each, kind))),
+            Value::Message(message) => JsonMessage(message, *of).serialize(to),
+            Value::List(values) => {
+                to.collect_seq(values.iter().map(|each| JsonValue(each, kind, *of)))
+            }
             Value::EnumNumber(number) => match kind {
                 Kind::Enum(names) => match names.get_value(*number) {
                     Some(value) => to.serialize_str(value.name()),
@@ -143,7 +187,7 @@ impl Serialize for JsonValue<'_> {
                 to.collect_map(
                     pairs
                         .iter()
-                        .map(|(key, each)| (key, JsonValue(each, &kind))),
+                        .map(|(key, each)| (key, JsonValue(each, &kind, *of))),
                 )
             }
         }

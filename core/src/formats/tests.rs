@@ -165,6 +165,32 @@ fn protobuf_becomes_plain_json() {
 }
 
 #[test]
+fn messages_of_many_fields_cost_what_they_hold() {
+    let fields: String = (2..400).map(|n| format!("string f{n} = {n};")).collect();
+    let enums: String = (2..400).map(|n| format!("Kind e{n} = {n};")).collect();
+    let text = format!(
+        r#"syntax = "proto3";
+        enum Kind {{ UNKNOWN = 0; }}
+        message Wide {{ repeated Wide rows = 1; {fields} }}
+        message Listed {{ repeated Listed rows = 1; {enums} }}"#
+    );
+    let values = with(Format::Protobuf, &text, &[]);
+    let of = |message: &[u8], rows: usize| {
+        let value = wire(7, &[message, &b"\x0a\x00".repeat(rows)].concat());
+        let mut own = String::new();
+        values.text(&value, 10_000_000, &mut own).map(|_| own)
+    };
+    let empty = vec!["{}"; 50_000].join(",");
+    assert_eq!(of(b"\x00", 50_000), Ok(format!("{{\"rows\":[{empty}]}}")));
+    assert!(
+        of(b"\x02\x02", 20)
+            .unwrap()
+            .contains("\"e399\":\"UNKNOWN\"")
+    );
+    assert_eq!(of(b"\x02\x02", 1_000), Err(Reason::Schema));
+}
+
+#[test]
 fn what_is_no_schema_is_said_and_its_records_are_rejected() {
     for (format, text, reason) in [
         (Format::Avro, "{\"type\": \"record\"", ""),
