@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import json
 from dataclasses import dataclass
 from datetime import date
+from random import Random
 
 from streamer.ingest.hash_key import HashKey
 from streamer.metrics.catalogue import Catalogue
@@ -12,7 +14,7 @@ from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from streamer.testing import LogRecord
 from tests.oracle.oracle import records_of_log, run
-from tests.oracle.random_log import random_log
+from tests.oracle.random_log import FAR_MS, START_MS, random_log
 from tests.support.agreement import differences, read_engines, run_engines, states, to_log
 from tests.support.canonical import Canonical
 
@@ -22,6 +24,10 @@ LOGS = 48
 LIVE = "written meanwhile"
 NAMES = ("written before", LIVE)
 _LINES = 60
+HOSTILE = 6
+"""A log in so many has a robot's lines."""
+_CROWD = 50
+"""Its impressions of one item."""
 _EXPERIMENT = {
     "name": "simulated",
     "dimension": "variant",
@@ -57,6 +63,49 @@ def settings_of(name: str) -> Settings:
     )
 
 
+def hostile(seed: int, lines: list[bytes]) -> list[bytes]:
+    """A log with a robot's lines at one place: more impressions of one item than a chain is
+    searched for, their times falling, feedback with and without a request, control characters, and
+    what is no event."""
+    dice = Random(seed)
+    at = dice.randrange(len(lines) // 2, len(lines))
+    times = [found["ts"] for line in lines[:at] if (found := _as_event(line))]
+    now_ms = max(times) if times else START_MS
+
+    def event(kind: str, ts: int, **fields: object) -> bytes:
+        robot = {"type": kind, "ts": ts, "user_id": "robot", "item_id": "i0", **fields}
+        return json.dumps(robot).encode()
+
+    variant = "\x1b[2J\u202e\n"
+    shown = [
+        event("impression", now_ms - n, request_id=f"robot{n}", variant=variant)
+        for n in range(_CROWD)
+    ]
+    clicked = [
+        event("click", now_ms + n, **({"request_id": f"robot{n}"} if n % 2 else {}))
+        for n in range(_CROWD)
+    ]
+    bought = [event("conversion", now_ms + _CROWD + n, value=1.5) for n in range(_CROWD // 4)]
+    strange = [
+        b'{"a":' * 99 + b"1" + b"}" * 99,
+        b"\xff\x00",
+        b"",
+        event("click", now_ms, position=10**9),
+    ]
+    robot = shown + clicked + bought + strange
+    dice.shuffle(robot)
+    return lines[:at] + robot + lines[at:]
+
+
+def _as_event(line: bytes) -> dict[str, int] | None:
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return None
+    is_event = isinstance(found, dict) and isinstance(found.get("ts"), int)
+    return found if is_event and found["ts"] < FAR_MS else None
+
+
 @dataclass(frozen=True)
 class Case:
     """Logs, and what has to come of them. ``states``: under the fixed key."""
@@ -76,7 +125,10 @@ class Case:
 def case_of(number: int, name: str) -> Case:
     """A random log, run once without faults and held against the oracle."""
     settings = settings_of(name)
-    records = records_of_log(random_log(number, settings, _LINES), settings, partitions=PARTITIONS)
+    lines = random_log(number, settings, _LINES)
+    if number % HOSTILE == HOSTILE - 1:
+        lines = hostile(number, lines)
+    records = records_of_log(lines, settings, partitions=PARTITIONS)
     engines = run_engines(settings, PARTITIONS, to_log(records), 1000)
     assert not differences(read_engines(engines), run(records, settings).readings)
     dead = {(kind, p, offset) for kind, p, offset, _ in engines.dead}
