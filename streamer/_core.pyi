@@ -319,6 +319,12 @@ class Core:
         """All tables are loaded: what was not counted before begins. OverflowError: a sum passes
         2**62."""
 
+    def bounded(self) -> list[tuple[str, int]]:
+        """Tables with bounds, and the rows of each."""
+
+    def set_bounds(self, rows: dict[str, int]) -> None:
+        """Bounds of rows by table, from now on."""
+
     def sizes(self) -> dict[str, int]:
         """Bytes and rows of what is held, by name."""
 

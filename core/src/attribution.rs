@@ -56,6 +56,7 @@ pub struct Rules {
     pub margin: f64,
     pub slate_items: u32,
     pub max_open: usize,
+    pub max_retained: usize,
     pub max_pending: usize,
     /// Pending feedback of one topic on one item by one person.
     pub max_pending_of_pair: usize,
@@ -80,6 +81,7 @@ impl Rules {
             margin: spec.slates.tables.margin,
             slate_items: spec.limits.slate_items as u32,
             max_open: spec.limits.open_impressions,
+            max_retained: usize::MAX,
             max_pending: spec.limits.open_feedback,
             max_pending_of_pair: spec.limits.pair_feedback,
         }
@@ -415,7 +417,7 @@ impl Attribution {
 
     /// Retains a member without feedback, within the bound.
     pub(super) fn retain_member(&mut self, row: u32) {
-        if self.retained.rows.log.len() < self.rules.max_open {
+        if self.retained.rows.log.len() < self.rules.max_open.min(self.rules.max_retained) {
             self.retain_row(row);
         } else {
             self.evicted_early.retained += 1;
@@ -466,13 +468,47 @@ impl Attribution {
             if front.event_ms + self.rules.retained_ms >= slowest_ms {
                 break;
             }
-            let slate = front.slate;
-            self.retained.rows.drop_front();
-            self.weights.retained.drop_front();
-            self.items.retained.drop_front();
-            self.slates.release(slate);
+            self.drop_retained();
         }
         self.slates.expire_probes();
+    }
+
+    /// Beyond the bounds the oldest pending feedback is final before its time, and the oldest
+    /// impressions that have feedback leave, unless they are open as well.
+    pub fn leave_early(&mut self, sink: &mut impl Sink) {
+        self.bound_pending(sink);
+        while self.retained.rows.log.len() > self.rules.max_retained {
+            let Some((row, front)) = self.retained.rows.log.front() else {
+                break;
+            };
+            let (pair, event_ms, slate) = (front.pair, front.event_ms, front.slate);
+            if self.impressions.log.get(front.open).is_some() {
+                self.evict();
+                continue;
+            }
+            for is_conversion in [false, true] {
+                let places = self
+                    .pending
+                    .of_pair(is_conversion, pair, event_ms, i64::MAX);
+                for place in places.collect::<Vec<u32>>() {
+                    if self.pending.get(place).is_some_and(|x| x.joined == row) {
+                        self.evict_pending(place, sink);
+                    }
+                }
+            }
+            self.close_slates(slate);
+            self.evicted_early.retained += 1;
+            self.retained.leave_early();
+            self.drop_retained();
+        }
+    }
+
+    fn drop_retained(&mut self) {
+        let slate = self.retained.rows.log.front().map(|(_, front)| front.slate);
+        self.retained.rows.drop_front();
+        self.weights.retained.drop_front();
+        self.items.retained.drop_front();
+        self.slates.release(slate.unwrap_or(NO_SLATE));
     }
 
     fn is_front_past(&self, clock_ms: i64, arrival_ms: i64) -> bool {
@@ -511,12 +547,15 @@ impl Attribution {
 
     /// Beyond the bound the oldest impression leaves before its time: its slates close.
     fn evict(&mut self) {
-        let key = self
-            .impressions
-            .log
-            .front()
-            .and_then(|(_, front)| self.slates.get(front.slate));
-        if let Some(key) = key.map(|slate| slate.key) {
+        let slate = self.impressions.log.front().map(|(_, front)| front.slate);
+        self.close_slates(slate.unwrap_or(NO_SLATE));
+        self.evicted_early.impressions += 1;
+        self.drop_impression();
+    }
+
+    /// A slate is not graded any more, nor are others of its key.
+    fn close_slates(&mut self, slate: u32) {
+        if let Some(key) = self.slates.get(slate).map(|slate| slate.key) {
             let slates: Vec<u32> = self.slates.of_key(key).collect();
             for slate in slates {
                 if let Some(found) = self.slates.get_mut(slate) {
@@ -524,7 +563,5 @@ impl Attribution {
                 }
             }
         }
-        self.evicted_early.impressions += 1;
-        self.drop_impression();
     }
 }

@@ -166,7 +166,7 @@ pub trait StoredRow: Sized {
 macro_rules! stored_row {
     ($(#[$doc:meta])* $visibility:vis struct $name:ident { $($field:ident: $type:ty),* $(,)? }) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq)]
         $visibility struct $name {
             $(pub $field: $type),*
         }

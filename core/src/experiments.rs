@@ -87,7 +87,7 @@ pub struct Experiments {
     columns: Vec<String>,
     /// Of each column whether loaded rows have it: else nothing was ever added to it.
     is_stored: Vec<bool>,
-    limit: usize,
+    pub limit: usize,
     exposures: Vec<ExposureSpec>,
     spans: Spans,
     trials: Vec<Trial>,

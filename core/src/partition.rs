@@ -11,6 +11,8 @@ pub mod recovery;
 pub mod snapshot;
 pub mod tables;
 
+use std::collections::HashMap;
+
 use crate::attribution::Attribution;
 use crate::changes::{EventKind, KINDS, NEVER};
 use crate::counting::Counting;
@@ -231,6 +233,45 @@ impl Partition {
         self.counting.fold_if_full(self.stream_ms)
     }
 
+    /// The tables whose rows bounds of memory limit, by name, each with its rows: `set_bounds` takes
+    /// the names. Slates are those of the impressions, open or retained.
+    pub fn bounded(&self) -> Vec<(&'static str, usize)> {
+        let (attribution, counting) = (&self.attribution, &self.counting);
+        let ids = self.logs.iter().flat_map(|log| &log.ids);
+        let ids = ids.map(|ids| ("event_ids", ids.log.len()));
+        let users = counting.users.as_ref().map_or(0, |users| users.rows());
+        let others = [
+            ("impressions", attribution.impressions.log.len()),
+            ("slates", attribution.slates.len()),
+            ("retained", attribution.retained.rows.log.len()),
+            ("feedback", attribution.pending.len()),
+            ("sessions", self.sessions.rows.len()),
+            ("viewings", counting.viewings.rows.len()),
+            ("users", users),
+            ("user_days", counting.experiments.rows()),
+        ];
+        ids.chain(others).collect()
+    }
+
+    /// Bounds of rows by table from now on: of each that is not named, as it was.
+    pub fn set_bounds(&mut self, rows: &HashMap<String, usize>) {
+        let set =
+            |name: &str, bound: &mut usize| *bound = rows.get(name).copied().unwrap_or(*bound);
+        for ids in self.logs.iter_mut().flat_map(|log| &mut log.ids) {
+            set("event_ids", &mut ids.limit);
+        }
+        let (rules, counting) = (&mut self.attribution.rules, &mut self.counting);
+        set("impressions", &mut rules.max_open);
+        set("retained", &mut rules.max_retained);
+        set("feedback", &mut rules.max_pending);
+        set("sessions", &mut self.sessions.rows.limit);
+        set("viewings", &mut counting.viewings.rows.limit);
+        set("user_days", &mut counting.experiments.limit);
+        if let (Some(users), Some(limit)) = (&mut counting.users, rows.get("users")) {
+            users.set_limit(*limit);
+        }
+    }
+
     /// What was fed is taken in; `at_end`: logs of which everything was read.
     pub fn end_apply(&mut self, at_end: &[usize]) -> Result<(), Overflow> {
         self.advance_idle(at_end);
@@ -239,6 +280,7 @@ impl Partition {
         let arrivals = EventKind::ALL.map(|kind| self.arrival_ms(kind));
         let counting = &mut self.counting;
         self.attribution.finalise(impressions, clicks, counting);
+        self.attribution.leave_early(counting);
         self.attribution.emit_values(counting);
         self.sessions
             .expire(arrivals[EventKind::Sessions as usize], |change| {

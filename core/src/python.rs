@@ -13,6 +13,8 @@ mod state;
 pub mod table_rows;
 pub mod unit_sums;
 
+use std::collections::HashMap;
+
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -502,6 +504,16 @@ impl Core {
     #[getter]
     fn unit_ms(&self) -> i64 {
         self.partition.counting.panes.unit_ms()
+    }
+
+    /// Tables with bounds, and the rows of each.
+    fn bounded(&self) -> Vec<(&'static str, usize)> {
+        self.partition.bounded()
+    }
+
+    /// Bounds of rows by table, from now on.
+    fn set_bounds(&mut self, rows: HashMap<String, usize>) {
+        self.partition.set_bounds(&rows);
     }
 
     /// Bytes and rows of what is held, by name.

@@ -223,6 +223,13 @@ def _add_live(add: _Add) -> None:
     run.add_argument(
         "--workers", type=count, default=1, metavar="N", help="worker processes (default 1)"
     )
+    run.add_argument(
+        "--take-over",
+        action="store_true",
+        help="where redis.prefix is that of another consumer group, or of other topics, make it "
+        "this system's: counts of topics that are read on stay, else all that is stored under it "
+        "is deleted (its workers have to be stopped before)",
+    )
 
     rekey = add("rekey", "write the events of [[sources]] to the four topics, keyed by user")
     _settings(rekey)

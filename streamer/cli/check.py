@@ -39,7 +39,12 @@ from streamer.state.manifest import Manifest
 from streamer.state.reader import texts_of
 from streamer.state.redis.store import RedisStore
 from streamer.state.snapshot import View
-from streamer.worker.memory_bound import MemoryBound, in_gigabytes, partition_bytes
+from streamer.worker.memory_bound import (
+    MemoryBound,
+    in_gigabytes,
+    memory_bytes,
+    partition_bytes,
+)
 
 _LARGEST = 3
 """Bounds that the finding on memory names."""
@@ -204,14 +209,20 @@ def memory_finding(settings: Settings, partitions: int | None) -> Finding:
     named = ", ".join(f"{name} {in_gigabytes(size)}" for name, size in largest)
     one = sum(each.values())
     what = f"memory: a partition takes at most {in_gigabytes(one)} for rows ({named}, …)"
-    there = MemoryBound(settings).most
-    if partitions is None or there is None:
+    bound, there = MemoryBound(settings), memory_bytes()
+    if bound.most is None or bound.of_rows is None:
         return Finding(OK, what)
-    what += f"; a worker here fetches nothing beyond {in_gigabytes(there)}"
-    fits = there // one
-    what += f", which {min(fits, partitions)} of {partitions} partitions fit into"
-    fix = "give each worker more memory, or lower [limits]"
-    return Finding(OK, what) if fits else Finding(WARN, what, fix)
+    what += (
+        f"; a worker here, with {in_gigabytes(bound.most)}, has {in_gigabytes(bound.of_rows)} for "
+        "rows, beyond which the oldest leave early"
+    )
+    fits, wanted = bound.of_rows // one, partitions or 1
+    what += f"; {min(fits, wanted)} of {wanted} partitions fit into that"
+    if there is not None and bound.most > there:
+        fix = "lower limits.worker_memory_mb, or give it that memory"
+        return Finding(WARN, f"{what}; the machine or container has {in_gigabytes(there)}", fix)
+    fix = "give each worker more memory, start more of them, or lower [limits]"
+    return Finding(OK, what) if fits >= wanted else Finding(WARN, what, fix)
 
 
 def exactness_findings(settings: Settings, views: Sequence[View]) -> Iterator[Finding]:

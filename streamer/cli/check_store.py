@@ -16,7 +16,14 @@ from streamer.settings.logs import ClusterIds
 from streamer.settings.model import Settings
 from streamer.state.changes import SettingChange, changes
 from streamer.state.contents import Contents, contents_of
-from streamer.state.log_identity import LogIdentityError, new_names, renamed, require_distinct
+from streamer.state.log_identity import (
+    LogIdentityError,
+    group_of,
+    new_names,
+    renamed,
+    require_distinct,
+    require_group,
+)
 from streamer.state.manifest import Manifest, decode, require_key
 from streamer.state.reader import manifests_of
 from streamer.state.redis.store import MIN_VERSION, RedisStore
@@ -169,6 +176,8 @@ async def _state_findings(
         if stored is None:
             yield Finding(OK, f"{state}: none yet")
             return
+        group = group_of(settings, cluster_ids)
+        require_group(settings.redis.prefix, await store.group(), group)
         whole, damaged = await manifests_of(store, stored)
         manifests |= {
             n: renamed(m, new_names(m, settings.logs, cluster_ids)) for n, m in whole.items()

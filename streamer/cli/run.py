@@ -12,7 +12,7 @@ from pathlib import Path
 
 from streamer.cli.finding import WARN, series_finding
 from streamer.cli.main import stopped
-from streamer.errors import BrokerError, StreamerError
+from streamer.errors import BrokerError, StoreError, StreamerError
 from streamer.ingest.keying import require_keyed, topics_not_by_user, why_no_users
 from streamer.ingest.sampling import look_at_keys
 from streamer.kafka.admin import quiet
@@ -24,7 +24,15 @@ from streamer.settings.logs import ClusterIds
 from streamer.settings.model import Settings
 from streamer.state.changes import require_continuable
 from streamer.state.contents import contents_of
-from streamer.state.log_identity import new_names, renamed, resolve
+from streamer.state.log_identity import (
+    LogIdentityError,
+    group_of,
+    new_names,
+    renamed,
+    require_distinct,
+    require_group,
+    resolve,
+)
 from streamer.state.manifest import require_key
 from streamer.state.reader import manifests_of
 from streamer.state.redis.store import RedisStore
@@ -43,7 +51,7 @@ def main(args: argparse.Namespace) -> int:
     settings, left_out = asyncio.run(resolve(settings))
     for why in left_out.values():
         print(f"streamer: {why}", file=sys.stderr, flush=True)
-    asyncio.run(preflight(settings))
+    asyncio.run(preflight(settings, may_take_over=args.take_over))
     asyncio.run(preflight_keys(settings))
     say_series(settings)
     return asyncio.run(_supervise(settings, args.config, max(1, args.workers)))
@@ -58,7 +66,9 @@ def say_series(settings: Settings) -> None:
         print(f"streamer: {finding.what}", flush=True)
 
 
-async def preflight(settings: Settings, *, is_restart: bool = False) -> None:
+async def preflight(
+    settings: Settings, *, is_restart: bool = False, may_take_over: bool = False
+) -> None:
     """What would make every worker fail is said once, in one line. Another cluster than that of
     ``[kafka]`` may be away: it is read once it is back. When a worker is started again, topics may
     have changed, too: what can be read goes on."""
@@ -75,11 +85,37 @@ async def preflight(settings: Settings, *, is_restart: bool = False) -> None:
             await readable(settings, stored)
             return
         count, cluster_ids = await partitions_and_ids(settings, when_away=say)
-        if stored is not None:
-            require_count(stored, count)
-            await require_same_state(settings, store, stored, cluster_ids)
+        require_distinct(settings.logs, cluster_ids)
+        try:
+            await require_same_state(settings, store, count, cluster_ids)
+        except LogIdentityError:
+            is_away = any(log.cluster not in cluster_ids for log in settings.logs.values())
+            if is_away or not may_take_over:
+                raise
+            await take_over(settings, store, count, cluster_ids)
     finally:
         await store.close()
+
+
+async def take_over(
+    settings: Settings, store: RedisStore, count: int, cluster_ids: ClusterIds
+) -> None:
+    """Make the prefix that of this system. What is stored is deleted unless its topics are read on;
+    StoreError while workers report under it."""
+    prefix = settings.redis.prefix
+    if present := sorted(each.worker for each in await store.reports() if each.is_present):
+        raise StoreError(
+            f"workers count under redis.prefix {prefix!r}: {', '.join(present)}; stop them before "
+            "it is taken over"
+        )
+    await store.set_group(group_of(settings, cluster_ids), take_over=True)
+    said = "its counts go on"
+    try:
+        await require_same_state(settings, store, count, cluster_ids)
+    except LogIdentityError:
+        await store.clear(await store.partitions() or 0)
+        said = "what was stored is deleted"
+    print(f"streamer: redis.prefix {prefix!r} is taken over: {said}", file=sys.stderr, flush=True)
 
 
 async def preflight_keys(settings: Settings) -> None:
@@ -106,10 +142,16 @@ def say_no_keys(error: Exception) -> None:
 async def require_same_state(
     settings: Settings, store: RedisStore, count: int, cluster_ids: ClusterIds
 ) -> None:
-    """SettingsError where a partition was written with settings that cannot be changed in place,
-    StoreError where it was counted under another hash key."""
+    """LogIdentityError where the state is another system's, SettingsError where a partition was
+    written with settings that cannot be changed in place, StoreError where it was counted under
+    another hash key, or the topics do not have its ``count`` of partitions."""
+    stored_count = await store.partitions()
+    if stored_count is None:
+        return
+    prefix, group = settings.redis.prefix, group_of(settings, cluster_ids)
+    require_group(prefix, await store.group(), group)
     ours = contents_of(settings, Catalogue(settings))
-    manifests, damaged = await manifests_of(store, count)
+    manifests, damaged = await manifests_of(store, stored_count)
     for partition, damage in damaged.items():
         warning = f"partition {partition}: {damage}; a worker counts it again from Kafka"
         print(f"streamer: {warning}", file=sys.stderr, flush=True)
@@ -117,8 +159,9 @@ async def require_same_state(
     for partition, manifest in manifests.items():
         names = new_names(manifest, settings.logs, cluster_ids)
         manifests[partition] = renamed(manifest, names)
+    require_count(stored_count, count)
     for stored in {m.contents: m for m in manifests.values()}.values():
-        continued = require_continuable(stored.counted_contents, ours, settings.redis.prefix)
+        continued = require_continuable(stored.counted_contents, ours, prefix)
         changes.update(dict.fromkeys(map(str, continued)))
     for change in changes:
         print(f"streamer: the state is continued: {change}", file=sys.stderr, flush=True)

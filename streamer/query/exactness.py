@@ -18,6 +18,7 @@ COUNTS = "counts"
 """Counts, and so all that is made of them."""
 JOINS = "joins"
 """Attributed feedback, and metrics of slates."""
+_OR_MEMORY = " or limits.worker_memory_mb"
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ _CAUSES = (
         " too",
         _any_topic(lambda inputs: (t.restarts for h in inputs.headers for t in h.topics.values())),
     ),
-    _bound(COUNTS, "event_ids", "copies of old events may count twice", "event_ids"),
+    _bound(COUNTS, "event_ids", "copies of old events may count twice", f"event_ids{_OR_MEMORY}"),
     _bound(
         *(COUNTS, "segments", "a rollup of several dimensions has `other` for some segments"),
         "segments",
@@ -127,20 +128,28 @@ _CAUSES = (
         " totals do not follow",
         lambda inputs: any(h.settled_moved for h in inputs.headers),
     ),
-    _bound(JOINS, "impressions", "feedback may have missed its impression", "open_impressions"),
+    _bound(
+        JOINS,
+        "impressions",
+        "feedback may have missed its impression",
+        f"open_impressions{_OR_MEMORY}",
+    ),
     _Cause(
         *(JOINS, "feedback"),
         "feedback may have missed its impression, or conversions their feedback: there was more of "
-        f"it than limits.open_feedback, or than {limits.PAIR_FEEDBACK} of one person on one item",
+        f"it than limits.open_feedback{_OR_MEMORY} let stay, or than "
+        f"{limits.PAIR_FEEDBACK} of one person on one item",
         _dropped("feedback"),
     ),
-    _bound("sessions", "sessions", "some sessions are counted in parts", "open_sessions"),
-    _bound("dwell", "viewings", "some viewings are counted in parts", "open_sessions"),
+    _bound(
+        "sessions", "sessions", "some sessions are counted in parts", f"open_sessions{_OR_MEMORY}"
+    ),
+    _bound("dwell", "viewings", "some viewings are counted in parts", f"open_sessions{_OR_MEMORY}"),
     _bound("users", "user_items", "some users are left out", "user_items"),
     _Cause(
         *("users", "user_sample"),
         "they are computed from a sample of the users (streamer_user_sample_ratio): "
-        "limits.user_items was reached",
+        f"limits.user_items{_OR_MEMORY} was reached",
         lambda inputs: any(h.sample_bits for h in inputs.headers),
     ),
     _Cause(
@@ -164,7 +173,7 @@ _CAUSES = (
     _bound("experiments", "user_days", "some users are left out", "user_days"),
     _Cause(
         *("experiments", "user_day_sample"),
-        "they are computed from a sample of the users: limits.user_days was reached",
+        f"they are computed from a sample of the users: limits.user_days{_OR_MEMORY} was reached",
         lambda inputs: any(h.day_sample_bits for h in inputs.headers),
     ),
     _Cause(

@@ -231,9 +231,9 @@ MAX_FLUSH_MS = 10_000
 """Ends of logs are looked for and workers report at every flush."""
 HOLD_BACK_MS = 600_000
 """A topic may run this far ahead of the slowest of its siblings, on the arrival clock."""
-WORKER_MEMORY_SHARE, WORKER_MEMORY_LOW = 0.85, 0.95
-"""A worker takes so much of the memory that there is; beyond it nothing is fetched, until it takes
-so much of that."""
+WORKER_MEMORY_SHARE, WORKER_ROWS_SHARE = 0.85, 0.75
+"""A worker takes so much of the memory that there is, and its rows so much of what is left of that
+after its start; beyond it rows leave early."""
 MAX_INBOX_RECORDS = 1_600_000
 """Records waiting in one worker before fetching pauses, shared by its topic-partitions: five
 fetches of each of 16. A pause costs a fetch; at 400,000 all of them cost a third of the speed."""
@@ -424,8 +424,9 @@ class Limits(Section, frozen=True):
     inbox_records: int = MAX_INBOX_RECORDS
     """Records that may wait in a worker, over its topic-partitions, before fetching pauses."""
     worker_memory_mb: int | None = None
-    """Memory of a worker, in MB, above which it stops fetching and reports it. Default: 85 % of the
-    memory of its container or machine, shared by the workers of one `streamer run`."""
+    """Memory of a worker, in MB, beyond which the largest tables of its partitions let their oldest
+    rows leave early. Default: 85 % of the memory of its container or machine, shared by the workers
+    of one `streamer run`."""
     segments: int = MAX_SEGMENTS
     """Segments of a rollup of several dimensions in a partition; further ones are `other`."""
     open_impressions: int = MAX_OPEN_IMPRESSIONS

@@ -81,7 +81,8 @@ class Redis(Section, frozen=True):
     """`redis://host:port/db`; `rediss://` for TLS. Options after a `?` are refused: use the keys of
     this section."""
     prefix: str = "streamer"
-    """Every key begins with it; another prefix is another state."""
+    """Every key begins with it; another prefix is another state. One belongs to one `kafka.group`
+    and its topics."""
     cluster: bool = False
     """Whether the URL names a Redis Cluster: one node that answers at the start, or a host name of
     several nodes. The other nodes are found."""

@@ -314,6 +314,7 @@ class Journal:
             join_gap=sum(log["join_gap"] for log in state["logs"].values()),
             dropped=p.dropped_by_bounds,
             evicted_early=state["evicted_early"],
+            first_retained=state["first_retained"],
             dead_letters=self.dead_letters,
             dead_letters_omitted=self.dead_letters_omitted,
             tables={n: [h.ref for h in held if h.ref.name] for n, held in self.tables.items()},

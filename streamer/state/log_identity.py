@@ -25,11 +25,33 @@ from streamer.state.redis.store import RedisStore
 from streamer.state.topics import TopicState
 
 T = TypeVar("T")
-_TWO_WAYS = "read the former again, or start anew with another redis.prefix and another kafka.group"
+_WAYS = (
+    "start anew with another redis.prefix and another kafka.group, or delete what is stored: "
+    "streamer run --take-over"
+)
 
 
 class LogIdentityError(SettingsError):
-    """It cannot be told whether a topic was counted already."""
+    """The stored state is that of another system, or it cannot be told whether a topic was counted
+    already."""
+
+
+def group_of(settings: Settings, cluster_ids: ClusterIds) -> str:
+    """The consumer group whose workers divide the partitions among them: name and cluster id."""
+    return f"{settings.kafka.group}@{cluster_ids.get(None, '')}"
+
+
+def require_group(prefix: str, stored: str | None, ours: str) -> None:
+    """LogIdentityError where a prefix is that of another consumer group: Kafka would assign each
+    partition to workers of both."""
+    if stored is None or stored == ours:
+        return
+    (was, was_in), (name, place) = stored.rsplit("@", 1), ours.rsplit("@", 1)
+    if was != name or (was_in and place and was_in != place):
+        raise LogIdentityError(
+            f"redis.prefix {prefix!r} is that of the consumer group {stored}, not of {ours}: set "
+            f"kafka.group back, {_WAYS} (it keeps the counts of topics that are read on)"
+        )
 
 
 def continued_as(
@@ -46,22 +68,17 @@ def continued_as(
     same = {name: by_identity.get(identity) for name, identity in ours.items()}
     claimed = {name for name in same.values() if name is not None}
     for name, (cluster_id, plain) in ours.items():
-        if same[name] is None and name in stored and name not in claimed:
-            was = stored[name].cluster_id
-            if was and cluster_id and any(i == ("", plain) for i in ours.values()):
-                raise LogIdentityError(
-                    f"topic {name!r} is of another Kafka cluster than it was ({cluster_id}, was "
-                    f"{was}), and one that has a topic of the same name is away: it may be the one "
-                    "that was counted; wait until it can be asked"
-                )
-            same[name] = name  # the cluster is a new one of that name, or does not say who it is
+        was = stored.get(name) if same[name] is None and name not in claimed else None
+        if was and was.topic == plain and not (was.cluster_id and cluster_id):
+            same[name] = name  # a cluster does not say who it is
     found = {was: name for name, was in same.items() if was is not None}
     away = [log for name, log in logs.items() if not ours[name][0]]
     if stored and not found:
         raise LogIdentityError(
-            f"none of the topics that were counted ({', '.join(stored)}) is read any more: those "
-            f"of the settings ({', '.join(logs)}) may hold the same events, which would count "
-            f"twice; {_what_to_do(away)}"
+            "the state is another system's: none of the topics that were counted "
+            f"({_listed((t.cluster_id, t.topic) for t in stored.values())}) is read by these "
+            f"settings ({_listed(ours.values())}), whose events would be counted on top; "
+            f"{_what_to_do(away)}"
         )
     for name, log in logs.items():
         if same[name] is None:
@@ -70,12 +87,17 @@ def continued_as(
     return found
 
 
+def _listed(identities: Iterable[tuple[str, str]]) -> str:
+    return ", ".join(f"{topic}@{cluster_id}" for cluster_id, topic in identities)
+
+
 def _what_to_do(away: Sequence[Log]) -> str:
     """``away``: logs of clusters that do not say who they are."""
+    ways = f"read the former again, {_WAYS}"
     if not away:
-        return _TWO_WAYS
+        return ways
     names = ", ".join(repr(log.name) for log in away)
-    return f"the cluster of {names} does not say who it is; if it is away, wait; else {_TWO_WAYS}"
+    return f"the cluster of {names} does not say who it is; if it is away, wait; else {ways}"
 
 
 def require_distinct(logs: Mapping[str, Log], cluster_ids: ClusterIds) -> None:
@@ -126,9 +148,8 @@ def new_names(
     LogIdentityError as ``continued_as`` raises it.
     """
     names = continued_as(manifest.topics, logs, cluster_ids)
-    taken = set(names.values())
     for was, topic in manifest.topics.items():
-        if was not in names and was in taken:
+        if was not in names and was in logs:
             names[was] = f"{topic.topic}@{topic.cluster_id}"
     return {was: name for was, name in names.items() if was != name}
 

@@ -147,6 +147,7 @@ class Manifest(msgspec.Struct):
     join_gap: int
     dropped: dict[str, int]
     evicted_early: dict[str, int]
+    first_retained: int
     dead_letters: int
     dead_letters_omitted: int
     tables: dict[str, list[BlobRef]]

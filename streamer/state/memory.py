@@ -36,6 +36,7 @@ class MemoryStore:
         self.held: dict[int, dict[str, bytes]] = {}
         self.count: int | None = None
         self.key: HashKey | None = None
+        self.owner_group: str | None = None
         self.keys: dict[str, bool] = {}
         self.reported: dict[str, WorkerReport] = {}
         self.marks: dict[str, Annotation] = {}
@@ -70,6 +71,13 @@ class MemoryStore:
 
     async def partitions(self) -> int | None:
         return self.count
+
+    async def set_group(self, group: str, *, take_over: bool = False) -> str:
+        self.owner_group = group if take_over else self.owner_group or group
+        return self.owner_group
+
+    async def group(self) -> str | None:
+        return self.owner_group
 
     async def set_hash_key(self, key: HashKey) -> HashKey:
         self.key = self.key or key

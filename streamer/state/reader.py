@@ -260,7 +260,9 @@ def _went_back(old: Manifest | None, new: Manifest) -> bool:
     """
     if old is None:
         return False
-    both = [(old.topics[log], topic) for log, topic in new.topics.items() if log in old.topics]
+    was_read = {(t.cluster_id, t.topic): t for t in old.topics.values()}
+    ours = {(t.cluster_id, t.topic): t for t in new.topics.values()}
+    both = [(was_read[log], topic) for log, topic in ours.items() if log in was_read]
     if new.recounted != old.recounted:  # after damage: restarts are counted again, too
         return any(now.next_offset < was.next_offset for was, now in both)
     return any(

@@ -170,6 +170,7 @@ def _restore_counters(
             "unattributed": manifest.unattributed,
             "settled_moved": manifest.settled_moved,
             "evicted_early": manifest.evicted_early,
+            "first_retained": manifest.first_retained,
             "segments_overflowed": overflowed,
             "combinations": manifest.combinations,
             "sample_bits": manifest.sample_bits,

@@ -65,6 +65,13 @@ class Store(Protocol):
     async def partitions(self) -> int | None:
         """The stored number of partitions."""
 
+    async def set_group(self, group: str, *, take_over: bool = False) -> str:
+        """Store whose workers count (``group_of``) if none is stored, or in any case; returns the
+        stored one."""
+
+    async def group(self) -> str | None:
+        """The stored group."""
+
     async def set_hash_key(self, key: HashKey) -> HashKey:
         """Store the key under which ids are hashed if none is stored; returns the stored one."""
 

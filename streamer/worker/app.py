@@ -31,7 +31,7 @@ from streamer.kafka.record_lookup import records_at
 from streamer.kafka.topics import Readable, readable, require_count
 from streamer.kafka.transport import ChunkSchema, Consumer, ConsumerThread, Transport
 from streamer.settings.model import Settings
-from streamer.state.log_identity import resolve
+from streamer.state.log_identity import group_of, require_group, resolve
 from streamer.state.redis.store import RedisStore
 from streamer.state.store import Store
 from streamer.state.worker_report import SUPERVISED
@@ -205,6 +205,8 @@ class App(faust.App):
             if found is None or now - self._looked_at > _READABLE_SECONDS:
                 found = self._readable = await self._ask_for_topics()
                 self._looked_at = now
+        ours = group_of(self.settings, found.cluster_ids)
+        require_group(self.settings.redis.prefix, await self.store.set_group(ours), ours)
         require_count(await self.store.set_partitions(found.count), found.count)
         return found
 

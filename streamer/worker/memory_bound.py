@@ -1,6 +1,6 @@
-"""The bound of memory of a whole worker: beyond it nothing is fetched, so that nothing kills it.
+"""The bound of memory of a worker, shared out to the tables of its partitions.
 
-What it holds stays exact, and its partitions can move to other workers.
+Beyond it the largest tables let their oldest rows leave early; of users a sample stays.
 
 The most memory that the rows of a partition take: by their bounds, at the bytes of a row.
 
@@ -10,10 +10,13 @@ Panes come on top: they take what is counted in them, not what is open.
 from __future__ import annotations
 
 import ctypes
+import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
+from typing import NamedTuple
 
+from streamer._core import Core
 from streamer.metrics.catalogue import Catalogue
 from streamer.settings import limits
 from streamer.settings.model import Settings
@@ -35,6 +38,25 @@ ROW_BYTES = {
 """Most bytes of a row, tables that grow by doubling included: ``python -m benchmarks.rows``."""
 SUM_BYTES = 8
 """Of each sum in a row of a user's day."""
+BOUNDS = {
+    "event_ids": "event_ids",
+    "impressions": "open_impressions",
+    "feedback": "open_feedback",
+    "sessions": "open_sessions",
+    "viewings": "open_sessions",
+    "users": "user_items",
+    "user_days": "user_days",
+}
+"""Table → the setting that bounds its rows; impressions with feedback have none of their own."""
+_BESIDE = ("panes", "crossings", "items", "units", "combinations", "weights", "custom")
+"""What takes memory beside those tables."""
+_NO_BOUND = 1 << 62
+
+
+def _user_day_bytes(catalogue: Catalogue) -> int:
+    """Most bytes for each row of users' days that the bound allows."""
+    sums = SUM_BYTES * len(catalogue.experiment_measures.sums)
+    return 2 * (ROW_BYTES["user_days"] + sums) + ROW_BYTES["exposures"]
 
 
 def partition_bytes(settings: Settings) -> dict[str, int]:
@@ -52,11 +74,8 @@ def partition_bytes(settings: Settings) -> dict[str, int]:
     }
     if catalogue.has_users and "engagement" in settings.metrics.families:
         found["user_items"] = bounds.user_items * row["users"]
-    measures = catalogue.experiment_measures
-    if measures.counted:
-        sums = SUM_BYTES * len(measures.sums)
-        rows = 2 * (row["user_days"] + sums) + row["exposures"]
-        found["user_days"] = bounds.user_days * rows
+    if catalogue.experiment_measures.counted:
+        found["user_days"] = bounds.user_days * _user_day_bytes(catalogue)
     if catalogue.item_counts is not None:
         found["items"] = bounds.items * row["items"] * len(settings.item_windows)
     return found
@@ -92,38 +111,82 @@ def memory_bytes(text: ReadText = _text) -> int | None:
     return min(found, default=None)
 
 
+def level_of(sizes: Iterable[float], most: float) -> float:
+    """The size to which the largest have to shrink for all together to take so much.
+
+    >>> level_of([10, 50, 90], 100), level_of([10, 50], 100)
+    (45.0, inf)
+    """
+    ordered = sorted(sizes)
+    for place, size in enumerate(ordered):
+        level = most / (len(ordered) - place)
+        if size > level:
+            return level
+        most -= size
+    return math.inf
+
+
+class _Table(NamedTuple):
+    name: str
+    rows: int
+    row_bytes: float
+
+
 class MemoryBound:
-    """Whether this process takes more than it may."""
+    """What this process may take, and the bounds of rows that follow from it."""
 
     def __init__(self, settings: Settings, text: ReadText = _text) -> None:
-        self._text = text
+        self._text, self._bounds = text, settings.limits
         there = memory_bytes(text)
         workers = int(os.environ.get(SUPERVISED, "1"))
         share = None if there is None else int(there * limits.WORKER_MEMORY_SHARE / workers)
         own = settings.limits.worker_memory_mb
         self.most = share if own is None else own << 20
         """Bytes; None where nobody says."""
+        left = max(0, (self.most or 0) - self._taken())
+        self.of_rows = None if self.most is None else int(left * limits.WORKER_ROWS_SHARE)
+        """Bytes for the rows of all partitions, and for what they are counted in."""
         self.is_full = False
+        """Whether the process takes more: then little waits at a time."""
+        self._row_bytes = {**ROW_BYTES, "user_days": _user_day_bytes(Catalogue(settings))}
+        self._kept: dict[int, tuple[list[_Table], int]] = {}
 
-    def look(self) -> None:
-        """Bring ``is_full`` up to date. It ends somewhat below the bound."""
-        if self.most is None or not (pages := self._text(_STATM).split()[1:2]):
-            return
-        taken = int(pages[0]) * os.sysconf("SC_PAGE_SIZE")
-        low = int(self.most * limits.WORKER_MEMORY_LOW)
-        self.is_full = taken > (low if self.is_full else self.most)
-        if self.is_full:
+    def _taken(self) -> int:
+        """Resident memory; 0 where nobody says."""
+        pages = self._text(_STATM).split()[1:2]
+        return int(pages[0]) * os.sysconf("SC_PAGE_SIZE") if pages else 0
+
+    def look(self, numbers: Collection[int]) -> None:
+        """Bring ``is_full`` up to date, and forget partitions that are not among ``numbers``."""
+        self._kept = {number: kept for number, kept in self._kept.items() if number in numbers}
+        was_full, self.is_full = self.is_full, self._taken() > (self.most or math.inf)
+        if self.is_full and not was_full:
             _give_back()
 
-    @property
-    def problem(self) -> str | None:
-        """What is wrong, with what to do; None where nothing is."""
-        if not self.is_full or self.most is None:
-            return None
-        return (
-            f"it uses more than its {self.most >> 20} MB of memory (limits.worker_memory_mb), so "
-            "it fetches nothing; start more workers, give it more memory, or lower [limits]"
-        )
+    def bound(self, number: int, core: Core) -> bool:
+        """Set the bounds of a partition's tables; returns whether rows have to leave for them."""
+        if self.of_rows is None:
+            return False
+        bounded, sizes = core.bounded(), core.sizes()
+        rows = dict(bounded)
+        members = max(1, rows["impressions"] + rows["retained"])
+        slate_bytes = self._row_bytes["slates"] * rows["slates"] / members
+        kept = []
+        for name, count in bounded:
+            if name != "slates":
+                beside = slate_bytes if name in ("impressions", "retained") else 0
+                kept.append(_Table(name, count, self._row_bytes[name] + beside))
+        self._kept[number] = kept, sum(sizes[name] for name in _BESIDE)
+        all_kept = self._kept.values()
+        taken = (table.rows * table.row_bytes for tables, _ in all_kept for table in tables)
+        level = level_of(taken, max(0, self.of_rows - sum(beside for _, beside in all_kept)))
+        most = {}
+        for table in kept:
+            setting = BOUNDS.get(table.name)
+            own = _NO_BOUND if setting is None else getattr(self._bounds, setting)
+            most[table.name] = int(min(own, level / table.row_bytes))
+        core.set_bounds(most)
+        return any(table.rows > most[table.name] for table in kept)
 
 
 def _give_back() -> None:

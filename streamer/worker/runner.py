@@ -319,7 +319,7 @@ class Runner:
             return
         if not task.offer(chunk):
             return
-        if self.memory.is_full or task.rows(chunk.log) > self._inbox_bound:
+        if task.rows(chunk.log) > self._inbox_bound:
             tp = TopicPartition(chunk.topic, chunk.partition)
             self._paused.add(tp)
             self.log.pause([tp])
@@ -328,6 +328,8 @@ class Runner:
     @property
     def _inbox_bound(self) -> int:
         """Records of one topic-partition that may wait."""
+        if self.memory.is_full:
+            return 0
         logs = len(self.settings.logs) * max(1, len(self.partitions))
         return max(1000, self.settings.limits.inbox_records // logs)
 
@@ -404,12 +406,7 @@ class Runner:
         unread = {t: f"topic {t} is not read: its cluster is away" for t in self.log.away()}
         unread |= self.readable.unread
         waiting = [task.problem for task in self.partitions.values() if task.problem]
-        was_full = self.memory.is_full
-        self.memory.look()
-        if was_full and not self.memory.is_full:
-            for task in self.partitions.values():
-                self._resume(task)
-        waiting += [] if self.memory.problem is None else [self.memory.problem]
+        self.memory.look(self.partitions.keys())
         before, now = self.worker_report.log_problems, [*self.log.problems(), *waiting]
         if before == now and unread == self.worker_report.unread:
             return
@@ -463,7 +460,9 @@ class Runner:
             return False
         bounds = self.settings.limits
         taken = task.take(bounds.gather_rows, everything=is_tick)
-        if taken or (is_tick and task.may_settle):
+        core = task.partition.core if task.partition is not None and is_tick else None
+        is_over = core is not None and self.memory.bound(task.number, core)
+        if taken or is_over or (is_tick and task.may_settle):
             rows = await self._pool.run(task.apply, taken)
             self.worker_report.applied_records += rows
             self._applied_at = _now()
@@ -501,8 +500,6 @@ class Runner:
         return parts * len(self.partitions)
 
     def _resume(self, task: PartitionTask) -> None:
-        if self.memory.is_full:
-            return
         bound = self._inbox_bound // 2
         for log, tp in zip(self.settings.logs, self._tps(task.number), strict=True):
             if tp in self._paused and task.rows(log) <= bound:

@@ -151,15 +151,17 @@ def test_state_of_other_settings_and_other_topics(
 ) -> None:
     """State that cannot be continued: `check` says so, and `run` refuses."""
     url = make_redis(appendonly=True).url
-    settings = settings_of(url, "faults")
+    made, three = topics(2), topics(3)
 
-    async def store_something() -> None:
+    async def store_something(prefix: str, names: Topics) -> None:
+        settings = settings_of(url, prefix, names)
         store = RedisStore(settings.redis)
         await fill(store, settings)
         await store.close()
 
-    asyncio.run(store_something())
-    same = document_of(kafka, topics(2), url, "faults", DOCUMENTS["few values"])
+    asyncio.run(store_something("faults", made))
+    asyncio.run(store_something("three", three))
+    same = document_of(kafka, made, url, "faults", DOCUMENTS["few values"])
     assert not found(check(tmp_path, capsys, same), ERROR, "state")
     dimensions = [*same["dimensions"], {"name": "country"}]
     added = check(tmp_path, capsys, {**same, "dimensions": dimensions})
@@ -173,7 +175,10 @@ def test_state_of_other_settings_and_other_topics(
     said = capsys.readouterr().err
     assert all(word in said for word in words)
     assert said.count("\n") == 1
-    more = {**same, "kafka": document_of(kafka, topics(3), url, "faults", {})["kafka"]}
+    foreign = {**same, "kafka": document_of(kafka, three, url, "faults", {})["kafka"]}
+    refused = ("refused: the state is another system's", made.clicks, three.clicks, "--take-over")
+    assert found(check(tmp_path, capsys, foreign), ERROR, *refused)
+    more = document_of(kafka, three, url, "three", DOCUMENTS["few values"])
     words = ("the state has", "2 partitions, the topics have 3", fix)
     for _ in range(20):  # a broker tells of a new topic after a moment
         lines = check(tmp_path, capsys, more)
@@ -233,8 +238,8 @@ def test_logs_that_were_cut(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """The state knows offsets that these logs do not have, and lacks records that are gone."""
-    settings = settings_of(make_redis(appendonly=True).url, "faults")
     made = topics(2)
+    settings = settings_of(make_redis(appendonly=True).url, "faults", made)
 
     async def store_something() -> int:
         store = RedisStore(settings.redis)

@@ -110,6 +110,12 @@ class SimStore:
     async def partitions(self) -> int | None:
         return await self._ask(self.memory.partitions)
 
+    async def set_group(self, group: str, *, take_over: bool = False) -> str:
+        return await self._ask(lambda: self.memory.set_group(group, take_over=take_over))
+
+    async def group(self) -> str | None:
+        return await self._ask(self.memory.group)
+
     async def set_hash_key(self, key: HashKey) -> HashKey:
         return await self._ask(lambda: self.memory.set_hash_key(key))
 

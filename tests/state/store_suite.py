@@ -155,6 +155,12 @@ class StoreSuite:
         assert await store.set_partitions(4) == 8
         assert await store.partitions() == 8
 
+    async def test_the_group_is_set_once_unless_it_is_taken_over(self, store: Store) -> None:
+        assert await store.group() is None
+        assert await store.set_group("a@x") == "a@x"
+        assert await store.set_group("b@x") == await store.group() == "a@x"
+        assert await store.set_group("b@x", take_over=True) == await store.group() == "b@x"
+
     async def test_the_hash_key_is_set_once(self, store: Store) -> None:
         assert await store.hash_key() is None
         keys = [(number, 2**64 - 1 - number) for number in range(20)]

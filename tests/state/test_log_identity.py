@@ -13,7 +13,7 @@ from streamer.metrics.catalogue import Catalogue
 from streamer.settings.load import parse
 from streamer.settings.logs import ClusterIds
 from streamer.state.journal import Journal
-from streamer.state.log_identity import LogIdentityError
+from streamer.state.log_identity import LogIdentityError, require_group
 from streamer.state.manifest import decode
 from streamer.state.memory import MemoryStore
 from streamer.state.partition import Partition
@@ -138,8 +138,15 @@ REFUSED: dict[str, tuple[Object, ClusterIds, str]] = {
     "other topics altogether": (
         {"sources": [source("new", "impression")]},
         OURS,
-        r"none of the topics that were counted \(impressions, clicks, conversions, sessions\)",
+        r"another system's: none of the topics that were counted \(impressions@kafka-1, clicks@"
+        r".*\(new@kafka-1\).*another redis.prefix.* --take-over",
     ),
+    "other topics under the same names": (
+        {"kafka": {"topics": {topic: f"staging.{topic}" for topic in TOPICS}}},
+        OURS,
+        r"\(impressions@kafka-1, .* \(staging.impressions@kafka-1, ",
+    ),
+    "the same topics of another cluster": ({}, {None: "kafka-2"}, r"\(impressions@kafka-2, "),
 }
 
 
@@ -166,7 +173,7 @@ async def test_rekeyed_topics_do_not_follow_their_sources() -> None:
     shop = [source("shop", "impression")]
     store = await counted({"sources": shop})
     rekeyed = {"sources": shop, "kafka": {"rekeyed": True}}
-    with pytest.raises(LogIdentityError, match="may hold the same events, which would count twice"):
+    with pytest.raises(LogIdentityError, match="none of the topics that were counted"):
         await load(store, rekeyed, OURS)
 
 
@@ -199,18 +206,37 @@ async def test_a_log_that_takes_the_name_of_another_one_does_not_replace_it(firs
 async def test_a_cluster_that_is_away_may_be_the_one_that_was_counted() -> None:
     store = await counted({"sources": sources()})
     old = source("impressions", "impression", cluster="old")
-    document = {"sources": [*sources(), old], "clusters": {"old": {"brokers": "localhost:1"}}}
-    with pytest.raises(LogIdentityError, match="one that has a topic of the same name is away"):
+    document = {"sources": [*sources()[:1], old], "clusters": {"old": {"brokers": "localhost:1"}}}
+    with pytest.raises(
+        LogIdentityError, match="'impressions@old' does not say who it is; if it is"
+    ):
         await load(store, document, {None: Z})
     journal = await load(store, document, {None: Z, "old": "kafka-1"})
     assert journal.partition.logs["impressions@old"].next_offset == 10
     assert journal.partition.logs["impressions"].is_new
 
 
-async def test_a_new_cluster_of_the_same_name_goes_on_by_fingerprints() -> None:
-    journal = await load(await counted(), {}, {None: Z})
-    assert journal.partition.logs["impressions"].next_offset == 10
-    assert journal.partition.logs["impressions"].cluster_id == Z
+async def test_another_topic_under_the_name_of_one_that_was_counted_begins_anew() -> None:
+    store = await counted()
+    journal = await load(store, {"kafka": {"topics": {"impressions": "shown"}}}, OURS)
+    assert journal.partition.logs["impressions"].is_new
+    await feed(store, journal, "impressions", 5)
+    topics = decode(store.states[0].manifest).topics
+    assert (topics["impressions"].accepted, topics["impressions@kafka-1"].accepted) == (5, 10)
+    back = await load(store, {}, OURS)
+    assert back.partition.logs["impressions"].next_offset == 10
+
+
+@pytest.mark.parametrize("stored", [None, "a@x", "a@"])
+def test_a_group_goes_on(stored: str | None) -> None:
+    require_group("p", stored, "a@x")
+    require_group("p", stored, "a@")
+
+
+@pytest.mark.parametrize("stored", ["b@x", "a@y", "b@"])
+def test_another_group_is_refused(stored: str) -> None:
+    with pytest.raises(LogIdentityError, match=f"'p' is that of the consumer group {stored}, not"):
+        require_group("p", stored, "a@x")
 
 
 async def test_a_mapping_is_compared_after_the_topic_was_not_read_for_a_while() -> None:

@@ -16,7 +16,7 @@ from streamer.server.app import application
 from streamer.server.exporter import Exporter
 from streamer.server.listener import listen
 from streamer.settings.load import parse
-from streamer.settings.model import Settings
+from streamer.settings.model import Settings, Topics
 from streamer.state.reader import manifests_of
 from streamer.state.redis.store import RedisStore
 from streamer.state.store import Store
@@ -28,10 +28,12 @@ from tests.support.journals import Run, commit, start
 from tests.support.site import ends_after
 
 NAME, PARTITIONS = "few values", 2
+DEFAULT_TOPICS = Topics()
 
 
-def settings_of(url: str, prefix: str) -> Settings:
-    return parse({**DOCUMENTS[NAME], "redis": {"url": url, "prefix": prefix}})
+def settings_of(url: str, prefix: str, topics: Topics = DEFAULT_TOPICS) -> Settings:
+    redis = {"url": url, "prefix": prefix}
+    return parse({**DOCUMENTS[NAME], "redis": redis, "kafka": {"topics": topics.named}})
 
 
 async def fill(store: Store, settings: Settings) -> Run:

@@ -329,19 +329,21 @@ async def test_a_caught_up_topic_holds_nobody_back() -> None:
         await until(lambda: partition.logs["clicks"].next_offset == 11, "all clicks are applied")
 
 
-async def test_a_worker_without_memory_fetches_nothing_and_says_so() -> None:
+async def test_a_worker_without_memory_goes_on() -> None:
     bench = Bench(MemoryStore())
     async with running(bench):
         await until(lambda: bench.task.phase is Phase.OWNED, "recovered")
-        bench.runner.memory.most = 1
-        await until(lambda: bench.runner.memory.is_full, "it has looked")
-        bench.offer("impressions", 10, START_MS)  # what waits is counted: it would stay in memory
-        await until(lambda: bench.task.committed.get("impressions") == 10, "committed")
-        assert TPS[0] in bench.runner._paused
-        assert "it fetches nothing" in bench.runner.worker_report.log_problems[0]
-        bench.runner.memory.most = 1 << 40
-        await until(lambda: TPS[0] not in bench.runner._paused, "fetched again")
+        memory = bench.runner.memory
+        memory.most = memory.of_rows = 1
+        await until(lambda: memory.is_full, "it has looked")
+        for _ in range(2):
+            bench.offer("impressions", 10, START_MS)
+            assert TPS[0] in bench.runner._paused, "little waits at a time"
+            await until(lambda: TPS[0] not in bench.runner._paused, "fetched again")
+        await until(lambda: bench.task.committed.get("impressions") == 20, "committed")
         assert bench.runner.worker_report.log_problems == []
+        assert bench.task.partition is not None
+        assert bench.task.partition.dropped_by_bounds["impressions"] == 20
 
 
 async def test_a_stale_chunk_pauses_nothing() -> None:

@@ -44,12 +44,20 @@ impl Attribution {
         let beyond = || self.pending.beyond(&feedback, most);
         if let Some(place) = (!is_final).then(beyond).flatten() {
             self.evict_pending(place, sink);
-        } else if self.pending.len() > self.rules.max_pending {
+        } else {
+            self.bound_pending(sink);
+        }
+    }
+
+    /// Beyond the bound the earliest pending feedback is final before its time.
+    pub(super) fn bound_pending(&mut self, sink: &mut impl Sink) {
+        while self.pending.len() > self.rules.max_pending {
             let clicks = self.pending.earliest(false);
             let conversions = self.pending.earliest(true);
-            if let Some((_, place)) = clicks.into_iter().chain(conversions).min() {
-                self.evict_pending(place, sink);
-            }
+            let Some((_, place)) = clicks.into_iter().chain(conversions).min() else {
+                return;
+            };
+            self.evict_pending(place, sink);
         }
     }
 
@@ -245,6 +253,7 @@ impl Attribution {
     /// Lets feedback be final whose join no later event can change, by the clocks.
     pub fn finalise(&mut self, impressions_ms: i64, clicks_ms: i64, sink: &mut impl Sink) {
         let clocks = [impressions_ms, impressions_ms.min(clicks_ms)];
+        self.pending.forget_left(clocks[1] - self.rules.lateness_ms);
         for (is_conversion, clock_ms) in [false, true].into_iter().zip(clocks) {
             while let Some((event_ms, place)) = self.pending.earliest(is_conversion) {
                 if event_ms >= clock_ms - self.rules.lateness_ms {
@@ -287,6 +296,10 @@ impl Attribution {
     /// Beyond a bound pending feedback is final before its time.
     pub(super) fn evict_pending(&mut self, place: u32, sink: &mut impl Sink) {
         self.evicted_early.feedback += 1;
+        if let Some(feedback) = self.pending.get(place).copied() {
+            let bound = self.rules.max_pending;
+            self.pending.remember_left(&feedback, bound);
+        }
         self.make_final(place, sink);
     }
 

@@ -3,7 +3,7 @@
 //! It counts at once in the windows, under its effective combination and position, and is corrected when
 //! its join changes. Once its join is final it leaves.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use crate::changes::{Combination, FeedbackChange, Kind};
 use crate::custom::Values;
@@ -79,9 +79,21 @@ struct Waiting {
     newest_ms: Option<i64>,
 }
 
+/// Feedback that left before its time: it is stored that it did.
+#[derive(Clone, Copy, Debug)]
+pub struct Left {
+    pub id: u64,
+    pub event_ms: i64,
+    pub epoch: u32,
+}
+
+/// So many of those that left are remembered even where less may be pending.
+const LEAST_LEFT: usize = 1024;
+
 /// The pending feedback of one partition.
 #[derive(Debug, Default)]
 pub struct Pending {
+    pub left: VecDeque<Left>,
     places: Vec<Option<Feedback>>,
     free: Vec<u32>,
     clicks: Waiting,
@@ -204,6 +216,26 @@ impl Pending {
     pub fn iter(&self) -> impl Iterator<Item = (u32, &Feedback)> {
         let all = self.places.iter().enumerate();
         all.filter_map(|(at, found)| found.as_ref().map(|feedback| (at as u32, feedback)))
+    }
+
+    /// Remembers that feedback left before its time, but for the oldest beyond the bound.
+    pub fn remember_left(&mut self, feedback: &Feedback, bound: usize) {
+        self.has_changed = true;
+        self.left.push_back(Left {
+            id: feedback.id,
+            event_ms: feedback.event_ms,
+            epoch: self.epoch,
+        });
+        while self.left.len() > bound.max(LEAST_LEFT) {
+            self.left.pop_front();
+        }
+    }
+
+    /// Feedback before a time is final, whether it left or not.
+    pub fn forget_left(&mut self, until_ms: i64) {
+        while self.left.front().is_some_and(|x| x.event_ms < until_ms) {
+            self.left.pop_front();
+        }
     }
 
     /// Rows were loaded; what changes from now on belongs to this epoch.

@@ -120,6 +120,8 @@ pub struct RetainedImpressions {
     pub epoch: u32,
     /// What is added to the number of a row: those that were loaded keep theirs.
     first_id: u64,
+    /// Rows with smaller numbers left, some before their time; 0 where none did.
+    pub first_kept: u64,
     /// The latest time of all rows that were added.
     latest_ms: i64,
 }
@@ -135,6 +137,7 @@ impl RetainedImpressions {
             sealed: None,
             epoch: 1,
             first_id: 0,
+            first_kept: 0,
             latest_ms: NEVER,
         }
     }
@@ -166,6 +169,11 @@ impl RetainedImpressions {
 
     pub fn get_mut(&mut self, row: u32) -> Option<&mut Retained> {
         self.rows.log.get_mut(row)
+    }
+
+    /// The first row leaves before its time.
+    pub fn leave_early(&mut self) {
+        self.first_kept = self.rows.log.first().wrapping_add(self.first_id) + 1;
     }
 
     /// What is stored of a row changes.
@@ -260,6 +268,9 @@ impl RetainedImpressions {
     /// Rows were loaded; what changes from now on belongs to this epoch.
     pub fn begin(&mut self, epoch: u32) {
         (self.epoch, self.sealed) = (epoch, None);
+        if self.rows.log.is_empty() {
+            self.first_id = self.first_kept.wrapping_sub(self.rows.log.next());
+        }
     }
 
     /// What changes from now on belongs to another epoch.

@@ -45,7 +45,7 @@ pub struct Merged<S> {
 pub struct Intervals<S> {
     gap_ms: i64,
     reach_ms: i64,
-    limit: usize,
+    pub limit: usize,
     rows: Vec<Option<Row<S>>>,
     free: Vec<u32>,
     heads: HashMap<u32>,

@@ -15,7 +15,7 @@ pub struct EventId {
 #[derive(Debug)]
 pub struct EventIds {
     horizon_ms: i64,
-    limit: usize,
+    pub limit: usize,
     pub log: Log<EventId>,
     index: HashTable<u32>,
     /// Ids forgotten before their time, because there were too many.

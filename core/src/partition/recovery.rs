@@ -5,7 +5,7 @@ use hashbrown::HashMap;
 
 use crate::attribution::impressions::Impression;
 use crate::attribution::pair_log::OfPair;
-use crate::attribution::pending::Feedback;
+use crate::attribution::pending::{Feedback, Left};
 use crate::attribution::retained::Retained;
 use crate::changes::{Combination, EventKind, NEVER};
 use crate::columns::{Columns, LoadError, StoredRow};
@@ -17,7 +17,7 @@ use crate::log::NO_ROW;
 use crate::panes::Overflow;
 use crate::partition::Partition;
 use crate::partition::event_ids::EventId;
-use crate::partition::snapshot::kind_of;
+use crate::partition::snapshot::{LEFT, kind_of};
 use crate::partition::tables::{
     EventIdRow, FeedbackRow, ImpressionRow, IntervalRow, ProbeRow, RetainedRow, Table, ViewingRow,
     VisitRow,
@@ -189,13 +189,15 @@ impl Partition {
         let open = self.open_rows();
         let horizon_ms = self.horizon_ms(Table::Retained).unwrap_or(NEVER);
         let newest = versions.newest()?;
+        let first_id = self.attribution.retained.first_kept;
         // Rows leave the oldest first: before a gap are those that had left, in a shorter time.
         let is_gap = |pair: &[usize]| row_at(pair[1]).id != row_at(pair[0]).id.wrapping_add(1);
         let gap = newest.windows(2).rposition(is_gap);
         for at in newest.into_iter().skip(gap.map_or(0, |gap| gap + 1)) {
             let stored = row_at(at);
             let attribution = &mut self.attribution;
-            if attribution.retained.rows.log.is_empty() && stored.event_ms < horizon_ms {
+            let has_left = stored.event_ms < horizon_ms || stored.id < first_id;
+            if attribution.retained.rows.log.is_empty() && has_left {
                 continue;
             }
             let age = (stored.event_ms, stored.offset, stored.index as u16);
@@ -258,6 +260,18 @@ impl Partition {
         let mut rows: Vec<_> = found.collect();
         rows.sort_by_key(|(row, ..)| (kind_of(row.kind).is_conversion(), row.id));
         for (stored, values, epoch) in rows {
+            let clock_ms = self.feedback_clock_ms(kind_of(stored.kind).is_conversion());
+            let is_pending = stored.event_ms >= clock_ms - late_ms;
+            if stored.kind == LEFT {
+                let (id, event_ms) = (stored.id, stored.event_ms);
+                let pending = &mut self.attribution.pending;
+                pending.left.push_back(Left {
+                    id,
+                    event_ms,
+                    epoch,
+                });
+                continue;
+            }
             let own_combination = stored.combination as Combination;
             let own_position = u32::from(stored.position as u16);
             let feedback = Feedback {
@@ -281,8 +295,7 @@ impl Partition {
                 epoch,
             };
             self.attribution.next_id = self.attribution.next_id.max(stored.id + 1);
-            let clock_ms = self.feedback_clock_ms(feedback.is_conversion());
-            if stored.event_ms >= clock_ms - late_ms {
+            if is_pending {
                 self.attribution
                     .take_back(feedback, &values, &mut self.counting);
             }

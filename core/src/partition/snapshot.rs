@@ -27,6 +27,8 @@ const OTHER: i16 = -1;
 const CONVERSION: i16 = -2;
 const CONVERSION_LINE: i16 = -4;
 pub(super) const GONE: i16 = -3;
+/// Of feedback that left before its time: it does not come back.
+pub(super) const LEFT: i16 = -5;
 
 impl Partition {
     /// All tables under their names, in the order in which they are loaded.
@@ -309,7 +311,16 @@ impl Partition {
             let all = pending.iter();
             all.filter(|(_, x)| (first..end).contains(&x.epoch))
         };
-        let mut columns = FeedbackRow::columns(changed().map(|(_, row)| FeedbackRow {
+        let left = pending.left.iter();
+        let left = left.filter(|x| (first..end).contains(&x.epoch));
+        let left: Vec<_> = left.collect();
+        let left_rows = left.iter().map(|x| FeedbackRow {
+            id: x.id,
+            kind: LEFT,
+            event_ms: x.event_ms,
+            ..FeedbackRow::default()
+        });
+        let rows = changed().map(|(_, row)| FeedbackRow {
             id: row.id,
             kind: match row.kind {
                 Kind::Configured(place) => i16::from(place),
@@ -330,13 +341,15 @@ impl Partition {
             position: row.own_position as i16,
             is_complete: row.is_complete,
             is_settled: row.is_settled,
-        }));
+        });
+        let mut columns = FeedbackRow::columns(rows.chain(left_rows));
         for metric in &values.metrics {
             let codes = changed().map(|(place, _)| {
                 let found = values.get(place).unwrap_or(&Values::NONE);
                 found.code(*metric)
             });
-            columns.add(&custom_column(*metric), codes.collect());
+            let of_left = left.iter().map(|_| Values::NONE.code(*metric));
+            columns.add(&custom_column(*metric), codes.chain(of_left).collect());
         }
         columns
     }

@@ -35,6 +35,7 @@ pub fn counters<'py>(partition: &Partition, py: Python<'py>) -> PyResult<Bound<'
     found.set_item("unsettled", unsettled(partition, py)?)?;
     found.set_item("settled_moved", attribution.settled_moved)?;
     found.set_item("evicted_early", evicted_early(partition, py)?)?;
+    found.set_item("first_retained", attribution.retained.first_kept)?;
     let rollups = partition.counting.panes.segments.rollups.iter();
     let overflowed: Vec<u64> = rollups.map(|rollup| rollup.overflowed).collect();
     found.set_item("segments_overflowed", overflowed)?;
@@ -84,6 +85,7 @@ pub fn restore(partition: &mut Partition, state: &Bound<'_, PyDict>) -> PyResult
         partition.attribution.unattributed[at] = unattributed.get(topic).copied().unwrap_or(0);
     }
     partition.attribution.settled_moved = item(state, "settled_moved")?;
+    partition.attribution.retained.first_kept = item(state, "first_retained")?;
     let early: BTreeMap<String, u64> = item(state, "evicted_early")?;
     let of = |name: &str| early.get(name).copied().unwrap_or(0);
     partition.attribution.evicted_early.impressions = of("impressions");

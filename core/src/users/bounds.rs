@@ -34,6 +34,11 @@ impl Users {
         self.is_stale
     }
 
+    /// Rows beyond which a sample is kept, from now on.
+    pub fn set_limit(&mut self, limit: usize) {
+        (self.limit, self.compact_at) = (limit, self.compact_at.min(limit));
+    }
+
     /// Keep half of the users.
     fn narrow(&mut self) {
         self.sample_bits += 1;

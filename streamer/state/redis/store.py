@@ -8,6 +8,7 @@ Redis Cluster too.
 | key | type | holds |
 | --- | --- | --- |
 | ``prefix:partitions`` | string | number of partitions of every topic |
+| ``prefix:group`` | string | the consumer group whose workers count, and its cluster's id |
 | ``prefix:hash_key`` | string | the secret key under which ids are hashed, 32 hexadecimal digits |
 | ``prefix:{p}:claim`` | string | the random id of the worker that may write partition p |
 | ``prefix:{p}:state`` | hash | ``position``, ``manifest``, ``seen_ms`` (Redis time of the commit) |
@@ -49,6 +50,10 @@ class Keys:
     @property
     def partitions(self) -> str:
         return f"{self.prefix}:partitions"
+
+    @property
+    def group(self) -> str:
+        return f"{self.prefix}:group"
 
     @property
     def hash_key(self) -> str:
@@ -164,6 +169,16 @@ class RedisStore:
             count = await self.redis.get(self.keys.partitions)
         return None if count is None else whole(count, self.keys.partitions, limits.MAX_PARTITIONS)
 
+    async def set_group(self, group: str, *, take_over: bool = False) -> str:
+        with self._errors("cannot store the consumer group"):
+            await self.redis.set(self.keys.group, group, nx=not take_over)
+        return await self.group() or group
+
+    async def group(self) -> str | None:
+        with self._errors("cannot read the consumer group"):
+            group = await self.redis.get(self.keys.group)
+        return None if group is None else group.decode(errors="replace")
+
     async def set_hash_key(self, key: HashKey) -> HashKey:
         with self._errors("cannot store the hash key"):
             stored = await self.redis.set(self.keys.hash_key, key_text(key), nx=True, get=True)
@@ -179,6 +194,19 @@ class RedisStore:
         with self._errors(f"cannot claim partition {partition}"):
             await self.redis.set(self.keys.claim(partition), claim)
         return claim, await self.read(partition)
+
+    async def clear(self, count: int) -> None:
+        """Delete so many partitions, and what is stored of them all; whoever has one is fenced."""
+        for partition in range(count):
+            claim, _ = await self.claim(partition)
+            with self._errors(f"cannot delete partition {partition}"):
+                await self.redis.delete(self.keys.state(partition))
+            await self.sweep(partition, claim, set())
+            await self.release(partition, claim)
+        keys = self.keys
+        with self._errors("cannot delete what is stored of all partitions"):
+            for key in (keys.annotations, keys.keyed, keys.hash_key, keys.partitions):
+                await self.redis.delete(key)
 
     async def sweep(self, partition: int, claim: str, held: set[str]) -> int:
         with self._errors(f"cannot delete old blobs of partition {partition}"):

@@ -1,4 +1,5 @@
-"""While Redis is away a worker holds a bounded part of what waits, and nothing is lost."""
+"""While Redis is away a worker holds a bounded part of what waits, and nothing is lost; beyond its
+own memory it goes on."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from streamer.errors import StoreError
 from streamer.testing import LogRecord
 from tests.support.fixtures import MakeRedis, MakeTopics
 from tests.support.lanes import long
-from tests.support.workers import Worker, bench, document_of, until
+from tests.support.workers import Worker, bench, document_of, produce, until
 from tests.system.faults.load import Load
 
 AWAY_SECONDS, EVENTS = 12, 100_000
@@ -78,3 +79,45 @@ async def test_memory_is_bounded_while_redis_is_away(
         f"{waited / 1e6:.0f} MB waited in Kafka; the worker grew by {(most - before) / 1e6:.0f} MB"
     )
     assert most - before < GROWTH_BYTES
+
+
+SHOWN, MEGABYTES = 1_000_000, 230
+
+
+def shown() -> Iterator[LogRecord]:
+    """Impressions, each a slate of its own, all within the time in which clicks may join them."""
+    for n in range(SHOWN):
+        ids = {"user_id": f"u{n}", "item_id": f"i{n % 999}", "request_id": f"r{n}"}
+        yield LogRecord(
+            "impressions", 0, n, START_MS + n, json.dumps({"ts": START_MS, **ids}).encode()
+        )
+
+
+@long
+@pytest.mark.timeout(300)
+async def test_a_worker_goes_on_beyond_its_memory(
+    kafka: str, topics: MakeTopics, redis_url: str, redis_prefix: str, tmp_path: Path
+) -> None:
+    names = topics(partitions=1)
+    more = {"limits": {"worker_memory_mb": MEGABYTES}, "metrics": {"families": ["traffic"]}}
+    document = document_of(kafka, names, redis_url, redis_prefix, more)
+    async with bench(tmp_path, document) as made:
+        await produce(kafka, names, shown())
+        worker, most = made.start_worker(), 0
+
+        async def all_counted() -> bool:
+            nonlocal most
+            await made.reader.refresh()
+            most = max(most, memory_bytes(worker))
+            return (
+                sum(m.topics["impressions"].accepted for m in made.reader.manifests.values())
+                == SHOWN
+            )
+
+        await until(all_counted, "everything is counted", made.said, 200)
+        (manifest,) = made.reader.manifests.values()
+        print(f"at most {most >> 20} MB; {manifest.evicted_early}")
+        assert manifest.dropped["impressions"] > 0
+        assert manifest.dropped["event_ids"] == 0
+        assert most < (MEGABYTES << 20) + GROWTH_BYTES  # what is fetched comes on top
+        await made.stop_workers()
