@@ -72,9 +72,7 @@ class PartitionTask:
     left_out: frozenset[str] = frozenset()
     """Topics that could not be read when it was recovered."""
     absent: frozenset[str] = frozenset()
-    """Logs that cannot be read now. None is at its end; none holds back the others while there is
-    room for what waits for it."""
-    has_room: bool = True
+    """Logs that cannot be read now. None is at its end, and none holds back the others."""
     committed: dict[str, int] = field(default_factory=dict)
     refreshed_at: float = 0.0
     refresh_seconds: float = 0.0
@@ -126,27 +124,6 @@ class PartitionTask:
                 ended.add(name)
         self.at_end, self.caught_up = frozenset(ended - absent), frozenset(caught_up - absent)
         self.absent = absent
-        self.has_room = not absent or self.partition is None or self._has_room(self.partition)
-
-    def _has_room(self, partition: Partition) -> bool:
-        """Whether what joins keep is under half of its bounds, beyond which rows leave early."""
-        bounds, sizes = self.settings.limits, partition.core.sizes()
-        kept = {
-            "impressions_rows": bounds.open_impressions,
-            "feedback_rows": bounds.open_feedback,
-            "sessions_rows": bounds.open_sessions,
-        }
-        return all(2 * sizes[name] <= bound for name, bound in kept.items())
-
-    @property
-    def problem(self) -> str | None:
-        """What keeps the partition from being counted though its records are there."""
-        if self.has_room or not self.waiting:
-            return None
-        return (
-            f"partition {self.number}: memory for joins is half full, so it waits for "
-            f"{', '.join(sorted(self.absent))}"
-        )
 
     def _received_elsewhere(self, name: str) -> float:
         """When the newest was received of what was applied of other clusters than a log's."""
@@ -189,7 +166,7 @@ class PartitionTask:
                 if is_elsewhere and self._asked_at[sibling] < received_at:
                     return None
                 continue
-            if sibling in self.absent and self.has_room:
+            if sibling in self.absent:
                 continue
             behind_ms = fronts[oldest] - log.arrival_ms
             if behind_ms > self.settings.limits.hold_back_ms:
@@ -297,7 +274,6 @@ class PartitionTask:
     def _drop_queues(self) -> None:
         """Empty the queues, and reject all chunks fetched before the next seek."""
         self.at_end = self.caught_up = self.absent = frozenset()
-        self.has_room = True
         self.unknown_schemas = None
         self.epochs = {}
         for queue in self.queues.values():

@@ -405,9 +405,8 @@ class Runner:
         """Report at once what keeps records from being fetched, and when it is over."""
         unread = {t: f"topic {t} is not read: its cluster is away" for t in self.log.away()}
         unread |= self.readable.unread
-        waiting = [task.problem for task in self.partitions.values() if task.problem]
         self.memory.look(self.partitions.keys())
-        before, now = self.worker_report.log_problems, [*self.log.problems(), *waiting]
+        before, now = self.worker_report.log_problems, self.log.problems()
         if before == now and unread == self.worker_report.unread:
             return
         for text in unread.keys() - self.worker_report.unread.keys():

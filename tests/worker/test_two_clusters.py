@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 from types import SimpleNamespace
 
-import msgspec
 from aiokafka.structs import TopicPartition
 
 from streamer.errors import BrokerError
@@ -89,7 +88,6 @@ def test_a_log_that_cannot_be_read_holds_back_nobody_and_is_not_at_its_end() -> 
     task.look(progress)
     assert task.take(1, everything=True) == []  # it is a day ahead
     task.look(progress, frozenset({TAPPED}))
-    assert task.problem is None
     task.apply(task.take(1, everything=True))
     task.look(progress, frozenset({TAPPED}))
     assert task.at_end == {SHOWN}
@@ -97,23 +95,6 @@ def test_a_log_that_cannot_be_read_holds_back_nobody_and_is_not_at_its_end() -> 
     task.apply([])
     assert task.partition.logs[TAPPED].clock_ms == before_ms
     assert task.partition.logs[SHOWN].clock_ms == late_ms
-
-
-def test_it_holds_back_the_others_where_memory_for_joins_is_half_full() -> None:
-    task = owned()
-    limits = msgspec.structs.replace(SETTINGS.limits, open_impressions=2)
-    task.settings = msgspec.structs.replace(SETTINGS, limits=limits)
-    now_ms = 1_700_000_000_000
-    task.apply([chunk(TAPPED, 0, now_ms - 86_400_000, received_at=4.0)])
-    absent = frozenset({TAPPED})
-    for offset in range(2):
-        task.offer(chunk(SHOWN, offset, now_ms, received_at=5.0))
-        task.look({}, absent)
-        task.apply(task.take(1, everything=True))
-    task.offer(chunk(SHOWN, 2, now_ms, received_at=5.0))
-    task.look({}, absent)
-    assert task.take(1, everything=True) == []
-    assert task.problem == f"partition 0: memory for joins is half full, so it waits for {TAPPED}"
 
 
 async def test_each_cluster_is_asked_for_its_own_topics() -> None:
