@@ -30,6 +30,8 @@ class Pipeline:
     refused: float | None = None
     late: float | None = None
     unattributed: float | None = None
+    left_early: int = 0
+    """Impressions and feedback that left before their time, as a bound of memory was reached."""
 
     @property
     def problems(self) -> list[str]:
@@ -45,6 +47,11 @@ class Pipeline:
         for name, (share, words) in shares.items():
             if share is not None and share > _MOST[name]:
                 found.append(f"{whole_percent(share)} {words} {self.period}")
+        if self.left_early:
+            found.append(
+                f"{self.left_early:,} impressions and feedback left memory early {self.period}: "
+                "joined rates are not exact"
+            )
         return found
 
     @property

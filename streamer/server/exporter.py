@@ -136,7 +136,9 @@ class Exporter:
         if self._read_of is None or self._read_of[0] is not result:
             read = of_counters(self.settings, result)
             self._read_of = result, read, silences(self.settings, result)
-        self.recent.note(self.now_ms, self._read_of[1])
+        dropped = (view.header.dropped for view in self.reader.views)
+        left_early = sum(of["impressions"] + of["feedback"] for of in dropped)
+        self.recent.note(self.now_ms, self._read_of[1], left_early)
         return self._read_of[1], self._read_of[2]
 
     def behind_seconds(self) -> float | None:

@@ -19,6 +19,7 @@ class _Counted(NamedTuple):
     late: int = 0
     clicks: int = 0
     unattributed: int = 0
+    left_early: int = 0
 
     def less(self, before: _Counted) -> _Counted:
         return _Counted(*(max(0, now - then) for now, then in zip(self, before, strict=True)))
@@ -31,8 +32,9 @@ class Recent:
         self._looks: deque[tuple[int, _Counted]] = deque()
         self._last: tuple[int, _Counted] = 0, _Counted()
 
-    def note(self, now_ms: int, read: WhatWasRead) -> None:
-        """Remember what was read until now, by the store's clock."""
+    def note(self, now_ms: int, read: WhatWasRead, left_early: int) -> None:
+        """Remember what was read until now, by the store's clock, and how many impressions and
+        feedback left before their time."""
         clicks = next((each for each in read.feedback if each.kind == "clicks"), None)
         counted = _Counted(
             sum(topic.records for topic in read.topics),
@@ -41,6 +43,7 @@ class Recent:
             sum(topic.late or 0 for topic in read.topics),
             clicks.events if clicks else 0,
             clicks.unattributed if clicks else 0,
+            left_early,
         )
         self._last = now_ms, counted
         if self.is_due(now_ms):
@@ -73,6 +76,7 @@ class Recent:
             _share(counted.refused, counted.records),
             _share(counted.late, counted.records),
             _share(counted.unattributed, counted.clicks),
+            counted.left_early,
         )
 
 

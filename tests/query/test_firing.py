@@ -158,3 +158,12 @@ def test_what_has_lost_most_stands_first_and_what_is_fine_not_at_all() -> None:
 def test_a_pipeline_that_read_nothing_says_so() -> None:
     assert Pipeline().words == "no records lately"
     assert Pipeline().problems == []
+
+
+def test_rows_that_left_early_are_the_first_thing_to_look_at() -> None:
+    full = replace(HEALTHY, left_early=1200)
+    (found,) = documents(verdict(GONE), pipeline=full)
+    assert found["likely"] == (
+        "look at the data first: 1,200 impressions and feedback left memory early in the past 50 "
+        "minutes: joined rates are not exact"
+    )
