@@ -14,9 +14,10 @@ import pytest
 from aiohttp import web_app
 from hypothesis import settings
 
+from tests.support.agreement import DOCUMENTS
 from tests.support.all_cases import too_many_cases
 from tests.support.components import SKIPPED
-from tests.support.lanes import IS_ALL
+from tests.support.lanes import IS_ALL, left_to_others
 from tests.support.lending import STARTS, Lender
 
 settings.register_profile("short", deadline=None, max_examples=40)  # speed is no matter of tests
@@ -52,9 +53,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.integration)
     if IS_ALL or config.option.markexpr:
         return
-    left_out = [item for item in items if item.get_closest_marker("long")]
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if not item.get_closest_marker("long")]
+    short = [item for item in items if not item.get_closest_marker("long")]
+    kept = set(short) - left_to_others(short, DOCUMENTS)
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = [item for item in items if item in kept]
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -111,6 +111,7 @@ BUGS = (
     Bug(
         *("query/since.py", "added_ms + wait_ms if wait_ms else 0", "added_ms if wait_ms else 0"),
         "tests/state/test_added_settings.py",
+        lane="long",
     ),
     Bug(
         *("query/segment_index.py", "s[i] == OTHER", "s[i] == ALL"),

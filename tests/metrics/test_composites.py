@@ -12,6 +12,7 @@ from streamer.settings.load import parse
 from streamer.stats.random_groups import GROUPS
 from tests.metrics.counted import CountedSums
 from tests.metrics.laws import read
+from tests.support.lanes import long
 
 Sums = npt.NDArray[np.int64]
 SETTINGS = parse(
@@ -63,6 +64,7 @@ def matrix_of(values: dict[str, Sums], groups: Sums) -> Sums:
     return found
 
 
+@long
 def test_an_interval_of_95_percent_holds_the_truth_in_94_to_96_of_100() -> None:
     # Users come again on the next day, so that both sides of a part vary together.
     dice = np.random.default_rng(11)

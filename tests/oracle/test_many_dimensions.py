@@ -19,7 +19,7 @@ from tests.support.agreement import (
     states,
     to_log,
 )
-from tests.support.lanes import shortened, sized
+from tests.support.lanes import long, shortened, sized
 
 NAMES = [f"d{i}" for i in range(20)]
 CROSSED = [["d0", "d7"], ["d19", "d3", "d1"]]
@@ -71,6 +71,7 @@ def overflowed(engines: Engines) -> list[int]:
     return [sum(of_rollup) for of_rollup in zip(*counters, strict=True)]
 
 
+@long
 def test_a_full_rollup_costs_no_other_its_values() -> None:
     free, bounded = settings_of(), settings_of(limits={"segments": 3})
     log = to_log(log_of(free, 5, 400, 1))

@@ -19,6 +19,7 @@ from streamer.stats.experiments.verdict import Outcome
 from streamer.testing import LogRecord
 from tests.query.test_experiments import DAY_MS, FIRST, FIRST_MS
 from tests.support.agreement import run_engines
+from tests.support.lanes import long
 
 Event = dict[str, Any]
 TOPICS = {"impression": "impressions", "click": "clicks", "conversion": "conversions"}
@@ -77,6 +78,7 @@ def test_an_end_is_in_sight_where_users_return_and_buy(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", [0, 3, 4])
+@long
 def test_a_lift_is_found_about_when_it_was_said(seed: int) -> None:
     """100 new users a day return with propensities of their own, and are shown five items each
     time, of which those of B click a quarter more. In 16 of 24 seeds the lift was open after a

@@ -22,7 +22,7 @@ from tests.oracle.shape import Readings
 from tests.support.agreement import by_key, differences, read_engines, to_log
 from tests.support.all_cases import hold_for_all
 from tests.support.journals import commit, start
-from tests.support.lanes import sized
+from tests.support.lanes import long, sized
 
 LINES, PIECES = 400, sized(5, 12)
 SEED = 3
@@ -144,6 +144,7 @@ def test_nothing_is_shown_that_is_counted_in_part() -> None:
     hold_for_all(cases, nothing_is_shown_in_part, "{0[0]}, seed {0[1]}".format, at_least=3)
 
 
+@long
 async def test_a_dimension_waits_for_feedback_on_impressions_from_before_it() -> None:
     """A click without a surface takes over that of its impression, of which nothing is known if it
     came before the dimension."""

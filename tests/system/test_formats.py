@@ -25,7 +25,7 @@ from streamer.testing import Engines, LogRecord, chunks_of
 from tests.support.encoded import AVRO, PROTOBUF, SOURCE, as_avro, as_json, as_protobuf, wire
 from tests.support.encoded import events as made_events
 from tests.support.fixtures import MakeTopics
-from tests.support.lanes import shortened
+from tests.support.lanes import long, shortened
 from tests.support.registries import register, registry
 from tests.support.workers import Bench, bench, document_of, until
 
@@ -116,6 +116,7 @@ def changed_schemas() -> tuple[Object, Object]:
 
 
 @pytest.mark.parametrize("kind", shortened(["plain", "apicurio"]))
+@long
 async def test_schemas_change_while_workers_run(
     kind: str, kafka: str, topics: MakeTopics, redis_url: str, redis_prefix: str, tmp_path: Path
 ) -> None:

@@ -14,7 +14,7 @@ from benchmarks.peers.contestant import Contestant
 from benchmarks.peers.contestants import CONTESTANTS
 from benchmarks.peers.run import costs
 from streamer.testing.embedded import delete_topics
-from tests.support.lanes import shortened
+from tests.support.lanes import long, shortened
 from tests.support.servers import own_redis
 
 EVENTS = 6_000
@@ -59,6 +59,7 @@ def test_costs_are_those_of_the_difference() -> None:
 
 
 @pytest.mark.parametrize("contestant", shortened(list(CONTESTANTS[:2])), ids=lambda some: some.name)
+@long
 def test_streamer_counts_every_window_of_the_log(
     kafka: str, contestant: Contestant, monkeypatch: pytest.MonkeyPatch
 ) -> None:

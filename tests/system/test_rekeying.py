@@ -139,6 +139,7 @@ async def storm(start: Any, kills: int, seed: int) -> list[Worker]:
 
 
 @pytest.mark.parametrize(("kills", "count"), shortened([(2, 4000), (20, 40_000)]))
+@long
 async def test_kills_lose_and_double_nothing(
     apache_kafka: str, topics: MakeTopics, tmp_path: Path, kills: int, count: int
 ) -> None:

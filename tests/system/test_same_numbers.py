@@ -125,6 +125,7 @@ def live() -> Case:
     return random_case(LIVE, sized(1_200, 8_000), 2)
 
 
+@long
 async def test_a_second_worker_joins_and_the_first_leaves_while_events_come(
     kafka: str, topics: MakeTopics, redis_url: str, redis_prefix: str, tmp_path: Path, live: Case
 ) -> None:

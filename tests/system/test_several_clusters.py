@@ -148,6 +148,7 @@ async def owned(made: Bench) -> list[list[int]]:
     return sorted(phases, key=len, reverse=True)
 
 
+@long
 async def test_a_worker_is_killed(both: Clusters, eu: KafkaServer, kafka: str) -> None:
     await both.send(400)
     made = both.made

@@ -17,7 +17,7 @@ from streamer.stats.alerting.baseline import ChangeRule, MetricChange, Status, c
 from streamer.stats.alerting.bounds import Noise
 from streamer.stats.alerting.past import Past, arrivals, is_never_silent
 from streamer.stats.random_groups import GROUPS, GroupSums
-from tests.support.lanes import shortened
+from tests.support.lanes import long, shortened
 
 RULE = ChangeRule(drop=0.1)
 WINDOW = st.tuples(
@@ -400,6 +400,7 @@ def test_values_below_0_have_an_interval() -> None:
 @pytest.mark.parametrize(
     ("users", "spread", "n"), [(200, 0.0, 7), (1000, 0.0, 7), (1000, 0.1, 7), (1000, 0.1, 14)]
 )
+@long
 def test_without_a_change_intervals_contain_none(users: int, spread: float, n: int) -> None:
     """Each end misses in at most 1 - level of all windows, and chance."""
     dice, missed, runs = np.random.default_rng(users + n), np.zeros(2), 250

@@ -17,6 +17,7 @@ from streamer.stats.experiments.anytime import (
     p_value,
     rho_squared,
 )
+from tests.support.lanes import long
 
 ALPHAS = [0.5, 0.1, 0.05, 0.01, 1e-6]
 
@@ -128,6 +129,7 @@ def test_e_of_effects_above_0_is_their_mixture(t: float, users: int) -> None:
 
 
 @pytest.mark.parametrize("drift", [0.0, -0.003, -0.03])
+@long
 def test_without_a_gain_it_is_1_at_most_wherever_walks_stop(drift: float) -> None:
     """4,000 walks, stopped at 400 lengths once they have 10, and once more than a fifth."""
     at = np.unique(np.logspace(0, 4, 400).astype(int))

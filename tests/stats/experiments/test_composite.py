@@ -16,7 +16,7 @@ from streamer.stats.experiments.plan import Plan, Rule
 from streamer.stats.experiments.ratio import ratio
 from streamer.stats.experiments.readout import MetricComparisons, compare
 from streamer.stats.experiments.sums import ArmSums
-from tests.support.lanes import shortened
+from tests.support.lanes import long, shortened
 
 Users = npt.NDArray[np.int64]
 """(users, values): numerator and denominator of each part, and the same before."""
@@ -122,6 +122,7 @@ def readouts(effect: float, has_before: bool) -> Iterator[MetricComparisons]:
 @pytest.mark.parametrize(
     ("effect", "has_before"), shortened([(1.15, True), (1.15, False), (1.0, True), (1.0, False)])
 )
+@long
 def test_intervals_hold_the_truth_as_often_as_they_say(effect: float, has_before: bool) -> None:
     """Of 300 intervals of 95 %, 272 to 297 with a probability of 99.9 %."""
     a, b = truth(1.0), truth(effect)

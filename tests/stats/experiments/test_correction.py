@@ -14,7 +14,7 @@ from streamer.stats.experiments.readout import MetricComparisons, compare, compa
 from streamer.stats.experiments.sums import ArmSums
 from streamer.stats.experiments.verdict import Outcome
 from tests.stats.experiments.arms import GUARD, HALVES, THREE, clicks
-from tests.support.lanes import sized
+from tests.support.lanes import long, sized
 
 probabilities = st.lists(st.one_of(st.floats(0, 1), st.floats(0, 0.1)), min_size=1, max_size=8)
 
@@ -84,6 +84,7 @@ def test_a_metric_without_days_before_does_not_take_them_from_others() -> None:
     assert plain.comparisons[0].deciding is plain.comparisons[0]
 
 
+@long
 def test_no_metric_without_a_difference_is_called_at_any_look() -> None:
     """Five metrics, 20 looks: Holm keeps all of them together at 5 %; alone they reach 8 %."""
     runs, looks, a_look = sized(60, 500), 20, 300

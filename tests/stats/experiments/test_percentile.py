@@ -25,7 +25,7 @@ from streamer.stats.experiments.sums import ArmSums
 from streamer.stats.experiments.verdict import Outcome
 from tests.oracle import percentiles
 from tests.support.all_cases import hold_for_all
-from tests.support.lanes import shortened
+from tests.support.lanes import long, shortened
 
 P50, P90, P99 = Fraction(1, 2), Fraction(9, 10), Fraction(99, 100)
 Draw = Callable[[np.random.Generator, int], Any]
@@ -132,6 +132,7 @@ def test_the_standard_error_is_that_of_theory(share: Fraction, sigma: float) -> 
         ]
     ),
 )
+@long
 def test_arms_without_a_difference_are_seldom_called_better(
     users: tuple[int, int], draw: Draw
 ) -> None:

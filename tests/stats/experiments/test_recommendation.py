@@ -204,6 +204,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("by", "a_day"), CASES)
+@long
 def test_what_must_not_be_shipped_rarely_ever_is(
     by: dict[str, tuple[float, float]], a_day: int
 ) -> None:

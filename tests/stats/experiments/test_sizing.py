@@ -13,7 +13,7 @@ from streamer.stats.experiments.readout import compare
 from streamer.stats.experiments.sizing import Goal, Needed, needed
 from streamer.stats.experiments.sums import ArmSums
 from tests.stats.experiments.arms import clicks
-from tests.support.lanes import sized
+from tests.support.lanes import long, sized
 
 
 def users(n: int, x: int) -> ArmSums:
@@ -41,6 +41,7 @@ def test_one_look_is_as_in_statsmodels(power: float, arms: int) -> None:
 
 
 @pytest.mark.parametrize("arms", [2, 3])
+@long
 def test_they_find_the_lift_as_often_as_was_asked(arms: int) -> None:
     """One treatment has the lift, others have none; ten looks at any time."""
     runs, share, goal = sized(250, 1500), 0.2, Goal(0.1, 0.8, 0.05, arms)
