@@ -15,7 +15,7 @@ import msgspec
 
 from streamer.cli.files import feed
 from streamer.cli.rejection_report import RejectionReport
-from streamer.cli.terminal import waiting
+from streamer.cli.terminal import console_of, note, print_document, waiting
 from streamer.errors import StreamerError, UsageError
 from streamer.ingest.read_sample import ReadSample
 from streamer.ingest.record import of_texts
@@ -56,9 +56,9 @@ def main(args: argparse.Namespace) -> int:
         result = replay.readout()
     read = of_sample(settings, sample, result)
     if args.prom:
-        sys.stdout.write(render(result.blocks))
+        print_document(render(result.blocks))
     elif args.json:
-        sys.stdout.write(json.dumps(result.as_json()) + "\n")
+        print_document(json.dumps(result.as_json()) + "\n")
     else:
         from streamer.cli.summary import summarise
 
@@ -66,7 +66,7 @@ def main(args: argparse.Namespace) -> int:
         _print_experiments(settings, replay.experiments())
     sys.stdout.flush()
     for each in read.implausible:
-        print(f"streamer: {each}", file=sys.stderr)
+        note(str(each))
     code = refused.report(replay.lines, replay.accepted, args.strict, args.files)
     return 1 if args.strict and read.implausible else code
 
@@ -77,12 +77,12 @@ def _print_experiments(settings: Settings, stored: Mapping[str, StoredExperiment
 
     every = listed(settings, stored, Readouts())
     if len(every) > _MOST_READOUTS:
-        print()
+        console_of().print()
         print_list(list_document(settings, every))
         return
     readouts = {each.stored.experiment.name: each.readout for each in every}
     for name, its in stored.items():
-        print()
+        console_of().print()
         print_readout(document(its, readouts[name]))
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from streamer.cli.finding import WARN, series_finding
 from streamer.cli.main import stopped
+from streamer.cli.terminal import note, print_line
 from streamer.errors import BrokerError, StreamerError
 from streamer.ingest.keying import require_keyed, topics_not_by_user, why_no_users
 from streamer.ingest.sampling import look_at_keys
@@ -42,7 +43,7 @@ def main(args: argparse.Namespace) -> int:
         quiet()
     settings, left_out = asyncio.run(resolve(settings))
     for why in left_out.values():
-        print(f"streamer: {why}", file=sys.stderr, flush=True)
+        note(why)
     asyncio.run(preflight(settings))
     asyncio.run(preflight_keys(settings))
     say_series(settings)
@@ -53,9 +54,9 @@ def say_series(settings: Settings) -> None:
     """Print how many series to expect, on stderr where they are too many."""
     finding = series_finding(settings, [])
     if finding.level == WARN:
-        print(f"streamer: {finding.what}: {finding.fix}", file=sys.stderr, flush=True)
+        note(f"{finding.what}: {finding.fix}")
     else:
-        print(f"streamer: {finding.what}", flush=True)
+        print_line(f"streamer: {finding.what}")
 
 
 async def preflight(settings: Settings, *, is_restart: bool = False) -> None:
@@ -64,7 +65,7 @@ async def preflight(settings: Settings, *, is_restart: bool = False) -> None:
     have changed, too: what can be read goes on."""
 
     def say(error: BrokerError) -> None:
-        print(f"streamer: {error}; it is read once it is back", file=sys.stderr, flush=True)
+        note(f"{error}; it is read once it is back")
 
     store = RedisStore(settings.redis)
     try:
@@ -100,7 +101,7 @@ async def preflight_keys(settings: Settings) -> None:
 def say_no_keys(error: Exception) -> None:
     """Print that nothing is known of the keys, on stderr."""
     said = f"cannot check how topics are keyed: {type(error).__name__}: {error}"
-    print(f"streamer: {said}; trying again", file=sys.stderr, flush=True)
+    note(f"{said}; trying again")
 
 
 async def require_same_state(
@@ -112,7 +113,7 @@ async def require_same_state(
     manifests, damaged = await manifests_of(store, count)
     for partition, damage in damaged.items():
         warning = f"partition {partition}: {damage}; a worker counts it again from Kafka"
-        print(f"streamer: {warning}", file=sys.stderr, flush=True)
+        note(f"{warning}")
     changes = {}
     for partition, manifest in manifests.items():
         names = new_names(manifest, settings.logs, cluster_ids)
@@ -121,7 +122,7 @@ async def require_same_state(
         continued = require_continuable(stored.counted_contents, ours, settings.redis.prefix)
         changes.update(dict.fromkeys(map(str, continued)))
     for change in changes:
-        print(f"streamer: the state is continued: {change}", file=sys.stderr, flush=True)
+        note(f"the state is continued: {change}")
     require_key(manifests, await store.hash_key())
 
 
@@ -148,7 +149,7 @@ async def _supervise(settings: Settings, config: str | None, workers: int) -> in
         for _ in range(workers):
             group.create_task(_keep_running(config, stop, workers))
         group.create_task(_watch_keys(settings, stop))
-        print(f"streamer: {workers} worker{'s' if workers > 1 else ''} running", flush=True)
+        print_line(f"streamer: {workers} worker{'s' if workers > 1 else ''} running")
     return 0
 
 
@@ -172,11 +173,9 @@ async def _keep_running(config: str | None, stop: asyncio.Event, workers: int) -
             seconds = loop.time() - began
             is_early = seconds < limits.EARLY_END_SECONDS
             pause_seconds = pause_seconds if is_early else _RESTART_SECONDS
-            print(
-                f"streamer: worker {process.pid} exited with {process.returncode} after "
-                f"{seconds:.0f} s; starting another in {pause_seconds:.0f} s",
-                file=sys.stderr,
-                flush=True,
+            note(
+                f"worker {process.pid} exited with {process.returncode} after {seconds:.0f} s; "
+                f"starting another in {pause_seconds:.0f} s"
             )
             await _until_it_can_run(config, stop, pause_seconds)
             pause_seconds = min(2 * pause_seconds, limits.RESTART_SECONDS_MAX)
@@ -209,7 +208,7 @@ async def _watch_keys(settings: Settings, stop: asyncio.Event) -> None:
                 decided = {name: by for name, by in by_user.items() if by is not None}
                 await store.set_keyed(decided)
                 if topics := topics_not_by_user(settings, await store.keyed()):
-                    print(f"streamer: {why_no_users(topics)}", file=sys.stderr, flush=True)
+                    note(f"{why_no_users(topics)}")
                     return
                 is_known = len(decided) == len(settings.logs)
             except StreamerError:
@@ -235,5 +234,5 @@ async def _until_it_can_run(config: str | None, stop: asyncio.Event, delay_secon
         except StreamerError as error:
             if str(error) != last_reason:
                 last_reason = str(error)
-                print(f"streamer: {last_reason}; trying again", file=sys.stderr, flush=True)
+                note(f"{last_reason}; trying again")
             delay_seconds = min(2 * delay_seconds, limits.RETRY_SECONDS_MAX)
