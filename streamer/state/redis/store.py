@@ -33,7 +33,7 @@ from streamer.ingest.hash_key import HashKey, key_text
 from streamer.settings import limits
 from streamer.settings.model import Redis as RedisSettings
 from streamer.settings.redis_url import place_of
-from streamer.state.annotations import Annotation, stored_annotations
+from streamer.state.annotations import Annotation, beyond_bound, stored_annotations
 from streamer.state.redis.client import client, failures
 from streamer.state.redis.input import decoded, hash_key, whole
 from streamer.state.store import Answer, Commit, Stored, new_claim
@@ -335,13 +335,18 @@ class RedisStore:
         with self._errors("cannot delete the report of a worker"):
             await self.redis.hdel(self.keys.workers, worker)
 
-    async def annotate(self, mark: Annotation) -> None:
+    async def annotate(self, mark: Annotation) -> str:
+        name = new_claim()
         with self._errors("cannot store a mark"):
-            await self.redis.hset(self.keys.annotations, new_claim(), msgspec.json.encode(mark))
-        marks = list(await self.annotations())
-        if gone := marks[: -limits.MAX_ANNOTATIONS]:
+            await self.redis.hset(self.keys.annotations, name, msgspec.json.encode(mark))
+        if gone := beyond_bound(await self.annotations(), await self.now_ms()):
             with self._errors("cannot delete old marks"):
                 await self.redis.hdel(self.keys.annotations, *gone)
+        return name
+
+    async def forget_annotation(self, name: str) -> bool:
+        with self._errors("cannot delete a mark"):
+            return bool(await self.redis.hdel(self.keys.annotations, name))
 
     async def annotations(self) -> dict[str, Annotation]:
         with self._errors("cannot read the marks"):
