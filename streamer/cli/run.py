@@ -29,7 +29,7 @@ from streamer.state.log_identity import new_names, renamed, resolve
 from streamer.state.manifest import require_key
 from streamer.state.reader import manifests_of
 from streamer.state.redis.store import RedisStore
-from streamer.state.worker_report import SUPERVISED
+from streamer.state.worker_report import SUPERVISED, SUPERVISOR
 
 _FIRST_LOOK_SECONDS = 5.0
 _RESTART_SECONDS = 1.0
@@ -133,9 +133,10 @@ def worker_command() -> list[str]:
 
 
 def worker_environment(config: str | None) -> dict[str, str]:
-    """The environment of a worker: ours, where the settings are, and huge pages for its tables,
-    where events look rows up at random. Only glibc knows this setting; yours goes before it."""
-    env = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", **os.environ}
+    """The environment of a worker: ours, who we are, where the settings are, and huge pages for its
+    tables, where events look rows up at random. Only glibc knows this setting; yours goes before
+    it."""
+    env = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", **os.environ, SUPERVISOR: str(os.getpid())}
     env.pop("STREAMER_CONFIG", None)
     if config is not None:
         env["STREAMER_CONFIG"] = str(Path(config).resolve())

@@ -5,8 +5,9 @@ from __future__ import annotations
 import msgspec
 
 SUPERVISED = "STREAMER_SUPERVISED"
-"""Set in the environment of a worker that ends when the process that started it is gone: to the
-number of workers that share its container."""
+"""Set in the environment of a worker to the number of workers that share its container."""
+SUPERVISOR = "STREAMER_SUPERVISOR"
+"""Set in the environment of a worker to the process that started it, with which it ends."""
 COMMIT_BUCKETS_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 """Upper bounds of the commit histogram; a last one is infinite."""
 

@@ -34,7 +34,6 @@ from streamer.settings.model import Settings
 from streamer.state.log_identity import resolve
 from streamer.state.redis.store import RedisStore
 from streamer.state.store import Store
-from streamer.state.worker_report import SUPERVISED
 from streamer.worker import interpreter
 from streamer.worker.instance_name import Slot, directory_of
 from streamer.worker.runner import Runner
@@ -330,13 +329,8 @@ def _add_tasks(app: App) -> None:
         interpreter.calm()
         await app.runner.run()
 
-    supervisor = [os.getppid()] if os.environ.get(SUPERVISED) else []
-
     @app.timer(interval=_TELEMETRY_SECONDS)  # type: ignore[untyped-decorator]  # Faust's
     async def report() -> None:
-        if supervisor and supervisor != [os.getppid()]:
-            supervisor.clear()  # once: a second signal would not let us finish
-            os.kill(os.getpid(), signal.SIGTERM)  # it was killed: nobody would stop us any more
         await app.report()
 
     @app.timer(interval=_TOPICS_SECONDS)  # type: ignore[untyped-decorator]  # Faust's
