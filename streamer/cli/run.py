@@ -129,7 +129,7 @@ async def require_same_state(
 def worker_command() -> list[str]:
     """The command of one worker process."""
     faust = [sys.executable, "-m", "faust", "-A", "streamer.app:app"]
-    return [*faust, "--quiet", "worker", "--without-web", "--loglevel", "warn"]
+    return [*faust, "--quiet", "worker", "--loglevel", "warn"]
 
 
 def worker_environment(config: str | None) -> dict[str, str]:

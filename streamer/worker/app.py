@@ -18,6 +18,7 @@ from typing import Any, cast
 
 import faust
 from aiokafka.structs import TopicPartition
+from faust.app.base import BootStrategy
 from faust.types import TP
 
 from streamer import notices
@@ -112,9 +113,16 @@ class ConsumerLog:
         self._consumer.resume_partitions({TP(*tp) for tp in tps} & assigned)
 
 
+class _Boot(BootStrategy):
+    """Without Faust's web server, whatever the command line says: it has no password."""
+
+    enable_web = False
+
+
 class App(faust.App):
     """A Faust app that knows its settings and its runner."""
 
+    BootStrategy = _Boot
     settings: Settings
     written: Settings
     """With patterns of topics, as they are in the file."""
