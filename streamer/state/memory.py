@@ -170,6 +170,9 @@ class MemoryStore:
     async def annotations(self) -> dict[str, Annotation]:
         return dict(self.marks)
 
+    async def eviction(self) -> str | None:
+        return None
+
     async def fullness(self) -> str | None:
         return None
 

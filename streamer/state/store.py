@@ -130,6 +130,10 @@ class Store(Protocol):
     async def annotations(self) -> dict[str, Annotation]:
         """The marks by their ids, the oldest first."""
 
+    async def eviction(self) -> str | None:
+        """In words that the store may drop state without an error; None where it does not, or does
+        not say."""
+
     async def fullness(self) -> str | None:
         """In words how full the store is, where it takes no more; None where it does, or does not
         say."""

@@ -21,6 +21,7 @@ class WorkerReport(msgspec.Struct):
     ``read_to``: "kind/partition" → offset before which all is stored, of logs read to their ends;
     ``owned``: partition → phase; ``problems``: partition → why it waits;
     ``log_problems``: what keeps it from fetching records;
+    ``store_problem``: why the store may lose what it is given;
     ``unread``: topic → why it is not read, or not all of it;
     ``silent_seconds``: the report's age when it was read; ``unreadable``: why it could not be.
     """
@@ -37,6 +38,7 @@ class WorkerReport(msgspec.Struct):
     applied_records: int = 0
     problems: dict[int, str] = {}
     log_problems: list[str] = []
+    store_problem: str = ""
     unread: dict[str, str] = {}
     silent_seconds: int = 0
     unreadable: str = ""

@@ -42,6 +42,7 @@ from streamer.worker.runner import Runner
 logger = logging.getLogger("streamer")
 _TELEMETRY_SECONDS = 2.0
 _STORE_SECONDS = 5.0
+"""The longest that a report waits for the store, and how often its settings are looked at."""
 _READABLE_SECONDS = 1.0
 """For so long it is not asked again what can be read: partitions are recovered together."""
 _TOPICS_SECONDS = 30.0
@@ -248,6 +249,13 @@ class App(faust.App):
         if self._runner is not None:
             self.slot.close()
 
+    async def look_at_store(self) -> None:
+        """Report whether the store may lose what it is given: its settings change while it runs."""
+        found, report = await self.store.eviction() or "", self.runner.worker_report
+        if found and found != report.store_problem:
+            logger.warning("%s", found)
+        report.store_problem = found
+
     async def report(self) -> None:
         """Report what this worker does to the store, until it has deregistered."""
         with contextlib.suppress(StoreError, TimeoutError):  # reported as soon as the store is back
@@ -340,6 +348,10 @@ def _add_tasks(app: App) -> None:
     @app.timer(interval=_TELEMETRY_SECONDS)  # type: ignore[untyped-decorator]  # Faust's
     async def report() -> None:
         await app.report()
+
+    @app.timer(interval=_STORE_SECONDS)  # type: ignore[untyped-decorator]  # Faust's
+    async def look_at_store() -> None:
+        await app.look_at_store()
 
     @app.timer(interval=_TOPICS_SECONDS)  # type: ignore[untyped-decorator]  # Faust's
     async def look_at_topics() -> None:

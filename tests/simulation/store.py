@@ -196,6 +196,9 @@ class SimStore:
     async def annotations(self) -> dict[str, Annotation]:
         return {}
 
+    async def eviction(self) -> str | None:
+        return None
+
     async def fullness(self) -> str | None:
         return None
 

@@ -94,6 +94,16 @@ def _parts(names: Sequence[str]) -> Iterator[Sequence[str]]:
         yield names[start : start + _BLOBS_PER_CALL]
 
 
+def _eviction(info: Mapping[str, Any]) -> str | None:
+    policy = str(info.get("maxmemory_policy", "noeviction"))
+    if not policy.startswith("allkeys") and (policy == "noeviction" or not info.get("maxmemory")):
+        return None
+    return (
+        f"Redis has maxmemory-policy {policy!r}: it may drop state without an error; set it to "
+        "noeviction"
+    )
+
+
 class RedisStore:
     """Partitions in Redis, under the keys above."""
 
@@ -118,6 +128,13 @@ class RedisStore:
             found = await self.redis.info(target_nodes=self.redis.PRIMARIES)
             return {"": found} if "redis_version" in found else found
 
+    async def eviction(self) -> str | None:
+        try:
+            nodes = await self.info()
+        except StoreError:  # away, or a user who may only read
+            return None
+        return next(filter(None, map(_eviction, nodes.values())), None)
+
     async def fullness(self) -> str | None:
         try:
             nodes = await self.info()
@@ -135,12 +152,8 @@ class RedisStore:
             version = str(info.get("redis_version", "0"))
             if int(version.split(".")[0]) < MIN_VERSION:
                 raise StoreError(f"Redis {version} is too old: {MIN_VERSION}.0 or newer is needed")
-            policy = str(info.get("maxmemory_policy", "noeviction"))
-            if policy.startswith("allkeys") or (policy != "noeviction" and info.get("maxmemory")):
-                raise StoreError(
-                    f"Redis has maxmemory-policy {policy!r}: it may drop state without an error; "
-                    "set it to noeviction"
-                )
+            if text := _eviction(info):
+                raise StoreError(text)
             if info.get("role", "master") != "master":
                 raise StoreError("Redis is a read-only replica: connect to its master")
             if info.get("redis_mode") == "cluster" and not self.settings.cluster:
