@@ -5,16 +5,18 @@ from __future__ import annotations
 import argparse
 import base64
 import contextlib
-import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
+from itertools import groupby
+from operator import attrgetter
 
 import msgspec
 
 from streamer.cli.files import feed
 from streamer.cli.rejection_report import RejectionReport
+from streamer.cli.summary import SUMMARISED, summarise, summarised
 from streamer.cli.terminal import console_of, note, print_document, waiting
 from streamer.errors import StreamerError, UsageError
 from streamer.ingest.read_sample import ReadSample
@@ -53,15 +55,16 @@ def main(args: argparse.Namespace) -> int:
         replay = Replay(settings, args.partitions, on_dead, args.hash_key)
         feed(replay, source, looked_at(source, sample))
     with waiting("reading the windows"):
-        result = replay.readout()
+        is_whole = args.prom or args.json
+        result = replay.readout(*(() if is_whole else (SUMMARISED, summarised(settings))))
     read = of_sample(settings, sample, result)
     if args.prom:
-        print_document(render(result.blocks))
+        for _, family in groupby(result.blocks, attrgetter("family")):
+            print_document(render(list(family)))
     elif args.json:
-        print_document(json.dumps(result.as_json()) + "\n")
+        for part in result.json_parts():
+            print_document(part)
     else:
-        from streamer.cli.summary import summarise
-
         summarise(settings, result, read)
         _print_experiments(settings, replay.experiments())
     sys.stdout.flush()
