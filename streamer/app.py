@@ -6,15 +6,21 @@ from __future__ import annotations
 import asyncio
 import os
 
+from streamer.notices import printable_logs
 from streamer.settings.load import load
 from streamer.state.log_identity import resolve
+from streamer.state.worker_report import SUPERVISOR
 from streamer.worker.app import App, create_app
+from streamer.worker.interpreter import end_with
 
 
 def __getattr__(name: str) -> App:
     """``app``, made when Faust asks for it."""
     if name != "app":
         raise AttributeError(name)
+    printable_logs()
+    if supervisor := os.environ.get(SUPERVISOR):
+        end_with(int(supervisor))
     settings = load(os.environ.get("STREAMER_CONFIG"), os.environ)
     globals()["app"] = app = create_app(settings, *asyncio.run(resolve(settings)))
     return app

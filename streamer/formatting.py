@@ -1,8 +1,10 @@
 """Numbers in one line of text: counts, values of metrics, and changes of them, with three
-significant digits. The page writes them by the same rules (``server/web/format.js``)."""
+significant digits. The page writes them by the same rules (``server/web/format.js``). And texts of
+events in one line, in which nothing controls a terminal."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from decimal import ROUND_HALF_UP, Decimal
 from math import isfinite
@@ -11,6 +13,36 @@ _SHOWN = 8
 MINUS = "\u2212"
 _TINY = 1e-6
 _LEAST_P = 0.0001
+_CONTROL = re.compile(
+    "[\0-\x1f\x7f-\xa0\xad\u061c\u2000-\u200b\u200e\u200f\u2028-\u202f\u205f-\u206f\ud800-\udfff\ufeff]"
+)
+"""Characters that control a terminal, break a line, change the direction of text, are hidden, or
+look like a blank. Those that join letters and emoji are none of them."""
+
+
+def printable(text: str, most: int | None = None) -> str:
+    """A text in one line, its control characters escaped. ``most``: characters, if bounded.
+
+    >>> printable("two\\nlines"), printable("\\x1b[2J\\u202e"), printable("x" * 9, most=5)
+    ('two\\\\nlines', '\\\\x1b[2J\\\\u202e', 'xxxx…')
+    """
+    head = text if most is None else text[: most + 1]
+    shown = _CONTROL.sub(lambda found: ascii(found[0])[1:-1], head)
+    return shown if most is None or len(shown) <= most else shown[: most - 1] + "…"
+
+
+def printable_lines(text: str) -> str:
+    """The same of each line of a text whose lines are ours."""
+    return "\n".join(map(printable, text.split("\n")))
+
+
+def printable_json(text: str) -> str:
+    """A JSON document with the same characters escaped, as JSON escapes them.
+
+    >>> printable_json('{\\n"a": "\\u202e"}')
+    '{\\n"a": "\\\\u202e"}'
+    """
+    return _CONTROL.sub(lambda c: c[0] if c[0] == "\n" else f"\\u{ord(c[0]):04x}", text)
 
 
 def counted(count: int, noun: str) -> str:

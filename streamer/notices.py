@@ -6,6 +6,8 @@ import logging
 import time
 from collections.abc import Callable
 
+from streamer.formatting import printable, printable_lines
+
 AGAIN_SECONDS = 10.0
 NOTICE_SECONDS = 60.0
 """Notices of one kind are at least so far apart."""
@@ -13,6 +15,19 @@ _LOGGERS = (
     *("aiokafka", "aiokafka.cluster", "aiokafka.conn", "aiokafka.producer.sender"),
     *("aiokafka.consumer.fetcher", "aiokafka.consumer.group_coordinator"),
 )
+
+
+class _Record(logging.LogRecord):
+    """A message of ours is one line; of others all lines, each escaped."""
+
+    def getMessage(self) -> str:  # noqa: N802
+        is_own = self.name.partition(".")[0] == "streamer"
+        return (printable if is_own else printable_lines)(super().getMessage())
+
+
+def printable_logs() -> None:
+    """Escape the control characters of everything that this process logs."""
+    logging.setLogRecordFactory(_Record)
 
 
 class RateLimited(logging.Filter):

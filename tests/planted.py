@@ -392,6 +392,12 @@ BUGS = (
         "tests/system/faults/test_unread_topics.py",
     ),
     Bug(
+        "kafka/patterns.py",
+        "if count in (None, n))",
+        "if n)",
+        "tests/kafka/test_patterns.py",
+    ),
+    Bug(
         "settings/redis_url.py",
         '.rpartition("@")[2]',
         "",

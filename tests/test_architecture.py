@@ -15,10 +15,10 @@ TESTS = Path(__file__).parent
 PACKAGE = TESTS.parent / "streamer"
 FILES = sorted(PACKAGE.rglob("*.py"))
 FLOORS = (
-    *(("_core",), ("errors", "formatting", "notices"), ("encoding",), ("settings",), ("stats",)),
-    *(("metrics",), ("kafka",), ("ingest",), ("state",), ("query",), ("worker", "server")),
-    *(("monitoring",), ("sources",), ("library",), ("testing",), ("app",), ("cli",)),
-    ("__main__",),
+    *(("_core",), ("errors", "formatting"), ("notices",), ("encoding",), ("settings",)),
+    *(("stats",), ("metrics",), ("kafka",), ("ingest",), ("state",), ("query",)),
+    *(("worker", "server"), ("monitoring",), ("sources",), ("library",), ("testing",), ("app",)),
+    *(("cli",), ("__main__",)),
 )
 """From the ground up: a room may import from itself and from lower floors. Every folder and every
 file of the package's root is named here."""
@@ -99,7 +99,7 @@ def test_no_imports_run_in_a_circle() -> None:
 
 @pytest.mark.parametrize("path", [p for p in FILES if p.parent == PACKAGE], ids=name_of)
 def test_the_root_holds_only_what_every_room_needs(path: Path) -> None:
-    ground = {*FLOORS[1], "app", "__init__", "__main__"}
+    ground = {*FLOORS[1], *FLOORS[2], "app", "__init__", "__main__"}
     assert path.stem in ground
 
 

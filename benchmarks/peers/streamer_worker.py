@@ -11,6 +11,7 @@ import redis
 
 from benchmarks.peers import job
 from streamer.cli.run import worker_command, worker_environment
+from streamer.state.worker_report import SUPERVISOR
 
 ONLY = """
 [metrics]
@@ -48,7 +49,8 @@ def main() -> None:
     path.write_text(settings, encoding="utf-8")
     redis.Redis.from_url(arguments.redis).set(f"{arguments.prefix}:settings", settings)
     command = worker_command()
-    os.execve(command[0], command, worker_environment(str(path)))
+    environment = worker_environment(str(path)) | {SUPERVISOR: str(os.getppid())}
+    os.execve(command[0], command, environment)
 
 
 if __name__ == "__main__":

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 import shtab
 
 from streamer.cli import arguments
+from streamer.cli.terminal import print_document
 
 
 def main(args: argparse.Namespace) -> int:
     """Print the script."""
-    sys.stdout.write(script(args.shell))
+    print_document(script(args.shell))
     return 0
 
 

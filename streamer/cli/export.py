@@ -10,6 +10,7 @@ from aiohttp import web
 from msgspec.structs import replace
 
 from streamer.cli.main import stopped
+from streamer.cli.terminal import print_line
 from streamer.errors import StoreAccessError, StoreError
 from streamer.kafka.log_ends import KafkaLogEnds
 from streamer.server.app import application
@@ -46,7 +47,7 @@ async def _serve(settings: Settings, host: str, port: int) -> None:
         await runner.setup()
         bound = await listen(runner, host, port, context)
         scheme = "http" if context is None else "https"
-        print(f"streamer: {scheme}://{host}:{bound}/metrics", flush=True)
+        print_line(f"streamer: {scheme}://{host}:{bound}/metrics")
         await stop.wait()
     finally:
         await runner.cleanup()

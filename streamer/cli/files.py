@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from streamer.cli.rejection_report import RejectionReport
+from streamer.cli.terminal import note
 from streamer.ingest.read_sample import ReadSample
 from streamer.query.what_was_read import missing_arms
 from streamer.settings.model import Settings
@@ -77,5 +78,5 @@ def replayed(
     own = change(source, settings) if change else looked_at(source, sample)
     feed(replay, source, own)
     for missing in () if change else missing_arms(settings, sample):
-        print(f"streamer: {missing}", file=sys.stderr)
+        note(str(missing))
     return replay, refused.report(replay.lines, replay.accepted, is_strict=False, files=names)

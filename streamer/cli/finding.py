@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.text import Text
 
-from streamer.cli.terminal import BAD, GOOD, WARNING, say, say_beside
+from streamer.cli.terminal import BAD, GOOD, WARNING, say, say_beside, shown
 from streamer.formatting import counted
 from streamer.query.series_estimate import expected_series
 from streamer.settings.model import Settings
@@ -37,7 +37,7 @@ class Finding:
     def print(self, console: Console) -> None:
         """Print it: on a terminal between its margins, elsewhere as one line."""
         if not console.is_terminal:
-            console.print(Text(str(self)), soft_wrap=True)
+            console.print(shown(str(self)), soft_wrap=True)
             return
         say_beside(console, Text(f"{self.level:<{_INDENT}}", _STYLES[self.level]), self.what)
         if self.fix:

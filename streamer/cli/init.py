@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import msgspec
 import numpy as np
 
 from streamer.cli.read_table import print_read
-from streamer.cli.terminal import console_of, waiting
+from streamer.cli.terminal import console_of, note, print_document, waiting
 from streamer.cli.wizard import Wizard, can_ask
 from streamer.errors import ProposalError, StreamerError, UsageError
 from streamer.ingest.discovery.proposal import Proposal, propose
@@ -76,13 +75,13 @@ def main(args: argparse.Namespace) -> int:
         raise ProposalError(f"{what}: {reasons}; nothing is written", ())
     _write(proposal, out)
     for line in _report(proposal, made, samples):
-        print(f"streamer: {line}", file=sys.stderr)
+        note(line)
     read = _read(args.files, proposal.settings, samples)
     if made.total:
         print_read(console_of(is_stderr=True), proposal.settings, read)
     doubts = [f"not sure: {doubt}" for doubt in (*proposal.doubts, *read.implausible)]
     for line in (*doubts, *_next(args, out)):
-        print(f"streamer: {line}", file=sys.stderr)
+        note(line)
     return 1 if not made.total or (args.strict and read.implausible) else 0
 
 
@@ -107,8 +106,7 @@ def _with_brokers(settings: Settings, brokers: str) -> Settings:
 
 def _write(proposal: Proposal, out: Path | None) -> None:
     if out is None:
-        sys.stdout.write(proposal.toml)
-        sys.stdout.flush()
+        print_document(proposal.toml)
         return
     try:
         with out.open("x", encoding="utf-8") as file:

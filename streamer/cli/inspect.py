@@ -7,7 +7,6 @@ import argparse
 import asyncio
 import json
 import os
-import sys
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -20,6 +19,8 @@ from streamer.cli.terminal import (
     TextColumn,
     console_of,
     name_column,
+    print_document,
+    print_line,
     say,
     text_column,
     waiting,
@@ -45,15 +46,14 @@ def main(args: argparse.Namespace) -> int:
     """Print what is stored, or with ``--verify`` check it: then 1 where anything is damaged."""
     settings = load(args.config, os.environ)
     if args.hash_key:
-        print(asyncio.run(_hash_key(settings)))
+        print_line(asyncio.run(_hash_key(settings)))
         return 0
     if args.verify:
         return asyncio.run(_verify(settings, args.partition, args.json))
     with waiting("reading the state in Redis"):
         partitions = asyncio.run(_read(settings, args.partition))
     if args.json:
-        json.dump(partitions, sys.stdout, indent=2)
-        print()
+        print_document(json.dumps(partitions, indent=2) + "\n")
     else:
         _print(partitions)
     return 0
@@ -95,10 +95,10 @@ async def _verify(settings: Settings, partition: int | None, is_json: bool) -> i
     finally:
         await store.close()
     if is_json:
-        json.dump([asdict(verified) for verified in checks], sys.stdout, indent=2)
-        print()
+        print_document(json.dumps([asdict(verified) for verified in checks], indent=2) + "\n")
     else:
-        print("\n".join(map(str, checks)) or "nothing is stored yet")
+        for line in [*map(str, checks)] or ["nothing is stored yet"]:
+            print_line(line)
     return int(any(verified.damage for verified in checks))
 
 

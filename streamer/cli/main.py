@@ -13,8 +13,10 @@ import traceback
 from collections.abc import Sequence
 
 from streamer.cli.arguments import parse, parser
-from streamer.cli.terminal import complain, waiting
+from streamer.cli.terminal import BAD, note, waiting
 from streamer.errors import StreamerError, UsageError
+from streamer.formatting import printable_lines
+from streamer.notices import printable_logs
 
 _SLOW = ("check", "init", "inspect", "plan", "produce", "readout", "replay", "report", "view")
 """Commands that read files or wait for others: a terminal shows at once that they are there."""
@@ -27,6 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code."""
     arguments = sys.argv[1:] if argv is None else list(argv)
     is_debug = "--debug" in arguments
+    printable_logs()
     try:
         if not arguments:  # help, but no success: a script that lost its command should notice
             parser().print_help(sys.stderr)
@@ -51,8 +54,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _failed(message: str, code: int, is_debug: bool) -> int:
     if is_debug:
-        traceback.print_exc()
-    complain(message)
+        sys.stderr.write(printable_lines(traceback.format_exc()))
+    note(" ".join(message.split()), BAD)
     return code
 
 

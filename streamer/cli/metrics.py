@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 
-import msgspec
 from rich.text import Text
 
 from streamer.cli.metric_page import BESIDE, page_of
-from streamer.cli.terminal import Grid, console_of, name_column, say, say_beside, text_column
+from streamer.cli.terminal import (
+    Grid,
+    console_of,
+    name_column,
+    print_document,
+    print_json,
+    say,
+    say_beside,
+    text_column,
+)
 from streamer.errors import UsageError
 from streamer.metrics.catalogue import PREFIX
 from streamer.server.series import Entry, entries
@@ -61,7 +68,7 @@ def _print_page(entry: Entry, others: Sequence[str]) -> None:
         text += f"{'see also':<{BESIDE}}{', '.join(others)}\n"
     console = console_of()
     if not console.is_terminal:
-        sys.stdout.write(text)
+        print_document(text)
         return
     for line in text.splitlines():
         head = BESIDE if line[:BESIDE].endswith("  ") else len(line) - len(line.lstrip())
@@ -72,8 +79,7 @@ def main(args: argparse.Namespace) -> int:
     """Print the catalogue, or what of it a name asks for."""
     chosen = entries() if args.name is None else named(args.name)
     if args.json:
-        document = msgspec.json.encode([asdict(entry) for entry in chosen])
-        sys.stdout.write(msgspec.json.format(document, indent=1).decode() + "\n")
+        print_json([asdict(entry) for entry in chosen])
         return 0
     single = _single(args.name, chosen)
     if single is not None:

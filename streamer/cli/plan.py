@@ -5,13 +5,10 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
-
-import msgspec
 
 from streamer.cli.files import replayed
 from streamer.cli.readout import experiment_of, read_sums
-from streamer.cli.terminal import console_of, say
+from streamer.cli.terminal import console_of, print_json, say
 from streamer.errors import StreamerError, UsageError
 from streamer.formatting import counted
 from streamer.ingest.record import of_texts
@@ -20,7 +17,7 @@ from streamer.query.experiment_plans import (
     basis_of,
     before_start,
     plan_document,
-    plan_text,
+    plan_lines,
     require_goal,
 )
 from streamer.query.experiments import StoredExperiment, require_user_unit
@@ -44,9 +41,10 @@ def main(args: argparse.Namespace) -> int:
         )
     plan = plan_document(args.metric, basis, whose, goal)
     if args.json:
-        sys.stdout.write(msgspec.json.format(msgspec.json.encode(plan), indent=1).decode() + "\n")
+        print_json(plan)
     else:
-        say(console_of(), plan_text(plan))
+        for line in plan_lines(plan):
+            say(console_of(), line)
     return code
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -23,7 +22,7 @@ from aiokafka.errors import KafkaError
 from streamer.cli.files import progress
 from streamer.cli.main import stopped
 from streamer.cli.rejection_report import RejectionReport
-from streamer.cli.terminal import waiting
+from streamer.cli.terminal import note, waiting
 from streamer.errors import BrokerError, UsageError
 from streamer.ingest.dead_letters import DeadLetter
 from streamer.ingest.keys import KeyReader, partition_of
@@ -67,13 +66,12 @@ def main(args: argparse.Namespace) -> int:
     sender = asyncio.run(_produce(settings, source, speed, args.create, retention_ms))
     if sender is None:
         return 0
-    print(f"streamer: {sender.lines:,} lines in Kafka", file=sys.stderr)
+    note(f"{sender.lines:,} lines in Kafka")
     if sender.buried:
         topic = settings.kafka.topics.dead_letters
-        print(
-            f"streamer: {sender.buried:,} of them have no valid `type` and are in {topic!r}: "
-            "set it to the kind of event; see docs/events.md",
-            file=sys.stderr,
+        note(
+            f"{sender.buried:,} of them have no valid `type` and are in {topic!r}: set it to the "
+            "kind of event; see docs/events.md"
         )
     accepted = sender.lines - sender.refused.total
     return sender.refused.report(sender.lines, accepted, args.strict, args.files)
@@ -222,10 +220,9 @@ async def _connected(cluster: Cluster) -> Any:
         await producer.stop()
         reason = str(error) or type(error).__name__
         raise BrokerError(f"cannot use Kafka: {reason}; at {cluster.place}") from error
-    print(
-        "streamer: this broker refuses idempotent producers: a retry may write a line twice; "
-        "events with an event_id are counted once all the same",
-        file=sys.stderr,
+    note(
+        "this broker refuses idempotent producers: a retry may write a line twice; events with an "
+        "event_id are counted once all the same"
     )
     return producer
 

@@ -6,7 +6,6 @@ import argparse
 import asyncio
 import datetime
 import os
-import sys
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -15,7 +14,7 @@ import msgspec
 
 from streamer.cli.files import replayed
 from streamer.cli.readout_text import print_exploration, print_list, print_pairs, print_readout
-from streamer.cli.terminal import waiting
+from streamer.cli.terminal import print_json, print_line, waiting
 from streamer.errors import UsageError
 from streamer.ingest.keying import require_users
 from streamer.ingest.record import of_texts
@@ -102,7 +101,7 @@ def main(args: argparse.Namespace) -> int:
     stored, readout, code = read_experiment(settings, request, args.file)
     made = document(stored, readout)
     if args.json:
-        _print_json(made | ({"history": history(stored)} if request.is_whole else {}))
+        print_json(made | ({"history": history(stored)} if request.is_whole else {}))
     else:
         print_readout(made)
     return code
@@ -120,7 +119,7 @@ def _list(settings: Settings, args: argparse.Namespace) -> int:
     every = only(listed(settings, stored, Readouts()), args.only)
     made = list_document(settings, every)
     if args.json:
-        _print_json(made)
+        print_json(made)
     else:
         print_list(made)
     return code
@@ -135,7 +134,7 @@ def _pairs(settings: Settings, args: argparse.Namespace) -> int:
         (stored, counts), code = _asked(_with_store(settings, all_pairs)), 0
         made = pairs_document(stored, counts)
     if args.json:
-        _print_json(made)
+        print_json(made)
     else:
         print_pairs(made)
     return code
@@ -166,10 +165,10 @@ def _across(settings: Settings, args: argparse.Namespace) -> int:
         stored, sums = _asked(_with_store(settings, read))
     made = interaction_document(stored[args.experiment], stored[args.across], sums)
     if args.json:
-        _print_json(made)
+        print_json(made)
     else:
         for metric in made["metrics"]:
-            print(f"{metric['treatment']}: {metric['sentence']}")
+            print_line(f"{metric['treatment']}: {metric['sentence']}")
     return code
 
 
@@ -192,7 +191,7 @@ def _explore(settings: Settings, request: ReadoutRequest, by: str, args: argpars
     stored, exploration, code = read_exploration(settings, request, by, args.file)
     made = exploration_document(stored, exploration)
     if args.json:
-        _print_json(made)
+        print_json(made)
     else:
         print_exploration(made)
     return code
@@ -206,10 +205,6 @@ def _exploring(settings: Settings, experiment: Experiment, by: str) -> Settings:
     settings = msgspec.structs.replace(settings, experiments=experiments)
     validate(settings)
     return settings
-
-
-def _print_json(made: dict[str, Any]) -> None:
-    sys.stdout.write(msgspec.json.format(msgspec.json.encode(made), indent=1).decode() + "\n")
 
 
 def experiment_of(settings: Settings, name: str) -> Experiment:

@@ -56,7 +56,8 @@ def print_readout(readout: Document) -> None:
     if readout["last"] is None:
         return
     _print_metrics(console, readout)
-    say(console, f"\n{readout['method']}", style=MUTED)
+    console.print()
+    say(console, f"{readout['method']}", style=MUTED)
 
 
 def print_list(every: Document) -> None:
@@ -102,16 +103,19 @@ def print_exploration(exploration: Document) -> None:
         say(console, test["sentence"])
     method = ""
     for value, readout in exploration["values"].items():
-        say(console, f"\n{exploration['by']} = {value}: users {users_of_arms(readout)}")
+        console.print()
+        say(console, f"{exploration['by']} = {value}: users {users_of_arms(readout)}")
         _print_metrics(console, readout)
         method = readout["method"]
     if method:
-        say(console, f"\n{method}", style=MUTED)
+        console.print()
+        say(console, f"{method}", style=MUTED)
 
 
 def _print_metrics(console: Console, readout: Document) -> None:
     for metric in readout["metrics"]:
-        say(console, f"\n{metric['rule']}", style=STRONG)
+        console.print()
+        say(console, f"{metric['rule']}", style=STRONG)
         _table(metric).print(console)
         outcomes = {c["arm"]: c["verdict"]["outcome"] for c in metric["comparisons"]}
         for line in lines_of(metric):

@@ -3,14 +3,15 @@ to do. ``replay``, ``produce`` and ``check`` say the same; none of them shows an
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from streamer.cli.terminal import note
+from streamer.formatting import printable
 from streamer.ingest.discovery.proposal import hints
 from streamer.ingest.discovery.shapes import FoundRecord, SampledTopic
-from streamer.ingest.rejections import NOTHING, Beside, Explainer, Refusal, printable
+from streamer.ingest.rejections import NOTHING, Beside, Explainer, Refusal
 from streamer.settings.model import Settings
 
 _LOOKED_AT = 100
@@ -116,12 +117,10 @@ class RejectionReport:
             if refusal.field == self._type and "type" not in nearest:
                 advice = "these are not streamer's own events: see below"
             elif nearest and self._reads_sources:
-                pairs = ", ".join(map(printable, nearest.values()))
+                pairs = ", ".join(nearest.values())
                 advice = f"correct its path in [[sources]]; there are {pairs}"
             elif nearest:
-                pairs = ", ".join(
-                    f'{ours} = "{printable(theirs)}"' for ours, theirs in nearest.items()
-                )
+                pairs = ", ".join(f'{ours} = "{theirs}"' for ours, theirs in nearest.items())
                 advice = f"map their names in [events.fields], e.g. {pairs}"
         return what, advice
 
@@ -140,23 +139,18 @@ class RejectionReport:
         exit code: 1 where no line was accepted or most are no events, or where ``is_strict`` and
         any was not."""
         for kind, what, advice in self.findings():
-            print(
-                f"streamer: not counted, {kind or 'no topic'}: {what}  — {advice}", file=sys.stderr
-            )
+            note(f"not counted, {kind or 'no topic'}: {what}  — {advice}")
         if is_most := self.are_most(lines):
             if shape := self.looks_like("lines"):
-                print(f"streamer: {shape}", file=sys.stderr)
+                note(shape)
             names = " ".join(files) or "FILE"
-            print(
-                f"streamer: settings for it: streamer init {names} -o streamer.toml",
-                file=sys.stderr,
-            )
+            note(f"settings for it: streamer init {names} -o streamer.toml")
         if lines and (is_most or not accepted):
             accepted_words = f"only {accepted:,}" if accepted else "none"
-            print(f"streamer: {accepted_words} of {lines:,} lines were accepted", file=sys.stderr)
+            note(f"{accepted_words} of {lines:,} lines were accepted")
             return 1
         if self.total and is_strict:
             not_counted = f"{self.total:,} of {lines:,} lines were late or rejected"
-            print(f"streamer: {not_counted}: --strict allows none", file=sys.stderr)
+            note(f"{not_counted}: --strict allows none")
             return 1
         return 0

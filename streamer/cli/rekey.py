@@ -7,6 +7,7 @@ import asyncio
 import os
 
 from streamer.cli.main import stopped
+from streamer.cli.terminal import print_line
 from streamer.kafka.admin import quiet
 from streamer.settings.load import load
 from streamer.worker.rekeying import plan_of, rekey
@@ -24,6 +25,6 @@ async def _main(args: argparse.Namespace) -> None:
     stop = stopped()
     plan = await plan_of(load(args.config, os.environ))
     topics = ", ".join(log.topic for log in plan.settings.logs.values())
-    print(f"streamer: rekeying {topics} to {plan.partitions} partitions", flush=True)
+    print_line(f"streamer: rekeying {topics} to {plan.partitions} partitions")
     counts = await rekey(plan, stop, until_end=args.until_end)
-    print(f"streamer: {counts}", flush=True)
+    print_line(f"streamer: {counts}")

@@ -5,17 +5,19 @@ from __future__ import annotations
 import argparse
 import base64
 import contextlib
-import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
+from itertools import groupby
+from operator import attrgetter
 
 import msgspec
 
 from streamer.cli.files import feed
 from streamer.cli.rejection_report import RejectionReport
-from streamer.cli.terminal import waiting
+from streamer.cli.summary import SUMMARISED, summarise, summarised
+from streamer.cli.terminal import console_of, note, print_document, waiting
 from streamer.errors import StreamerError, UsageError
 from streamer.ingest.read_sample import ReadSample
 from streamer.ingest.record import of_texts
@@ -53,20 +55,21 @@ def main(args: argparse.Namespace) -> int:
         replay = Replay(settings, args.partitions, on_dead, args.hash_key)
         feed(replay, source, looked_at(source, sample))
     with waiting("reading the windows"):
-        result = replay.readout()
+        is_whole = args.prom or args.json
+        result = replay.readout(*(() if is_whole else (SUMMARISED, summarised(settings))))
     read = of_sample(settings, sample, result)
     if args.prom:
-        sys.stdout.write(render(result.blocks))
+        for _, family in groupby(result.blocks, attrgetter("family")):
+            print_document(render(list(family)))
     elif args.json:
-        sys.stdout.write(json.dumps(result.as_json()) + "\n")
+        for part in result.json_parts():
+            print_document(part)
     else:
-        from streamer.cli.summary import summarise
-
         summarise(settings, result, read)
         _print_experiments(settings, replay.experiments())
     sys.stdout.flush()
     for each in read.implausible:
-        print(f"streamer: {each}", file=sys.stderr)
+        note(str(each))
     code = refused.report(replay.lines, replay.accepted, args.strict, args.files)
     return 1 if args.strict and read.implausible else code
 
@@ -77,12 +80,12 @@ def _print_experiments(settings: Settings, stored: Mapping[str, StoredExperiment
 
     every = listed(settings, stored, Readouts())
     if len(every) > _MOST_READOUTS:
-        print()
+        console_of().print()
         print_list(list_document(settings, every))
         return
     readouts = {each.stored.experiment.name: each.readout for each in every}
     for name, its in stored.items():
-        print()
+        console_of().print()
         print_readout(document(its, readouts[name]))
 
 

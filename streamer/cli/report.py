@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 from streamer.cli.readout import ReadoutRequest, read_experiment, read_exploration
+from streamer.cli.terminal import print_line
 from streamer.errors import StreamerError
 from streamer.query.experiments import minute
 from streamer.query.readout_document import document, exploration_document, history
@@ -35,5 +36,5 @@ def main(args: argparse.Namespace) -> int:
             f"cannot write the report: {error.strerror}; at {args.html}; name another file with "
             "--html"
         ) from error
-    print(f"Written: {args.html}")
+    print_line(f"Written: {args.html}")
     return code

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from streamer.cli.generated import keep_below
+from streamer.cli.terminal import note
 from streamer.errors import UsageError
 from streamer.monitoring.files import rule_files
 from streamer.server.runbooks import PATH
@@ -36,10 +36,9 @@ def _warn_of_this_machine(links: Mapping[str, str | None]) -> None:
     """Say on stderr which links in the rules lead nowhere from another machine."""
     for option, url in links.items():
         if url is not None and urlsplit(url).hostname in _THIS_MACHINE:
-            print(
-                f"streamer: alerts will link to {url}, which leads nowhere from another machine: "
-                f"give {option} with an address that those who are notified can reach",
-                file=sys.stderr,
+            note(
+                f"alerts will link to {url}, which leads nowhere from another machine: give "
+                f"{option} with an address that those who are notified can reach"
             )
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from streamer.cli.finding import WARN, series_finding
 from streamer.cli.main import stopped
+from streamer.cli.terminal import note, print_line
 from streamer.errors import BrokerError, StoreError, StreamerError
 from streamer.ingest.keying import require_keyed, topics_not_by_user, why_no_users
 from streamer.ingest.sampling import look_at_keys
@@ -36,7 +37,7 @@ from streamer.state.log_identity import (
 from streamer.state.manifest import require_key
 from streamer.state.reader import manifests_of
 from streamer.state.redis.store import RedisStore
-from streamer.state.worker_report import SUPERVISED
+from streamer.state.worker_report import SUPERVISED, SUPERVISOR
 
 _FIRST_LOOK_SECONDS = 5.0
 _RESTART_SECONDS = 1.0
@@ -50,7 +51,7 @@ def main(args: argparse.Namespace) -> int:
         quiet()
     settings, left_out = asyncio.run(resolve(settings))
     for why in left_out.values():
-        print(f"streamer: {why}", file=sys.stderr, flush=True)
+        note(why)
     asyncio.run(preflight(settings, may_take_over=args.take_over))
     asyncio.run(preflight_keys(settings))
     say_series(settings)
@@ -61,9 +62,9 @@ def say_series(settings: Settings) -> None:
     """Print how many series to expect, on stderr where they are too many."""
     finding = series_finding(settings, [])
     if finding.level == WARN:
-        print(f"streamer: {finding.what}: {finding.fix}", file=sys.stderr, flush=True)
+        note(f"{finding.what}: {finding.fix}")
     else:
-        print(f"streamer: {finding.what}", flush=True)
+        print_line(f"streamer: {finding.what}")
 
 
 async def preflight(
@@ -74,7 +75,7 @@ async def preflight(
     have changed, too: what can be read goes on."""
 
     def say(error: BrokerError) -> None:
-        print(f"streamer: {error}; it is read once it is back", file=sys.stderr, flush=True)
+        note(f"{error}; it is read once it is back")
 
     store = RedisStore(settings.redis)
     try:
@@ -115,7 +116,7 @@ async def take_over(
     except LogIdentityError:
         await store.clear(await store.partitions() or 0)
         said = "what was stored is deleted"
-    print(f"streamer: redis.prefix {prefix!r} is taken over: {said}", file=sys.stderr, flush=True)
+    note(f"redis.prefix {prefix!r} is taken over: {said}")
 
 
 async def preflight_keys(settings: Settings) -> None:
@@ -136,7 +137,7 @@ async def preflight_keys(settings: Settings) -> None:
 def say_no_keys(error: Exception) -> None:
     """Print that nothing is known of the keys, on stderr."""
     said = f"cannot check how topics are keyed: {type(error).__name__}: {error}"
-    print(f"streamer: {said}; trying again", file=sys.stderr, flush=True)
+    note(f"{said}; trying again")
 
 
 async def require_same_state(
@@ -154,7 +155,7 @@ async def require_same_state(
     manifests, damaged = await manifests_of(store, stored_count)
     for partition, damage in damaged.items():
         warning = f"partition {partition}: {damage}; a worker counts it again from Kafka"
-        print(f"streamer: {warning}", file=sys.stderr, flush=True)
+        note(f"{warning}")
     changes = {}
     for partition, manifest in manifests.items():
         names = new_names(manifest, settings.logs, cluster_ids)
@@ -164,20 +165,21 @@ async def require_same_state(
         continued = require_continuable(stored.counted_contents, ours, prefix)
         changes.update(dict.fromkeys(map(str, continued)))
     for change in changes:
-        print(f"streamer: the state is continued: {change}", file=sys.stderr, flush=True)
+        note(f"the state is continued: {change}")
     require_key(manifests, await store.hash_key())
 
 
 def worker_command() -> list[str]:
     """The command of one worker process."""
     faust = [sys.executable, "-m", "faust", "-A", "streamer.app:app"]
-    return [*faust, "--quiet", "worker", "--without-web", "--loglevel", "warn"]
+    return [*faust, "--quiet", "worker", "--loglevel", "warn"]
 
 
 def worker_environment(config: str | None) -> dict[str, str]:
-    """The environment of a worker: ours, where the settings are, and huge pages for its tables,
-    where events look rows up at random. Only glibc knows this setting; yours goes before it."""
-    env = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", **os.environ}
+    """The environment of a worker: ours, who we are, where the settings are, and huge pages for its
+    tables, where events look rows up at random. Only glibc knows this setting; yours goes before
+    it."""
+    env = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", **os.environ, SUPERVISOR: str(os.getpid())}
     env.pop("STREAMER_CONFIG", None)
     if config is not None:
         env["STREAMER_CONFIG"] = str(Path(config).resolve())
@@ -191,7 +193,7 @@ async def _supervise(settings: Settings, config: str | None, workers: int) -> in
         for _ in range(workers):
             group.create_task(_keep_running(config, stop, workers))
         group.create_task(_watch_keys(settings, stop))
-        print(f"streamer: {workers} worker{'s' if workers > 1 else ''} running", flush=True)
+        print_line(f"streamer: {workers} worker{'s' if workers > 1 else ''} running")
     return 0
 
 
@@ -215,11 +217,9 @@ async def _keep_running(config: str | None, stop: asyncio.Event, workers: int) -
             seconds = loop.time() - began
             is_early = seconds < limits.EARLY_END_SECONDS
             pause_seconds = pause_seconds if is_early else _RESTART_SECONDS
-            print(
-                f"streamer: worker {process.pid} exited with {process.returncode} after "
-                f"{seconds:.0f} s; starting another in {pause_seconds:.0f} s",
-                file=sys.stderr,
-                flush=True,
+            note(
+                f"worker {process.pid} exited with {process.returncode} after {seconds:.0f} s; "
+                f"starting another in {pause_seconds:.0f} s"
             )
             await _until_it_can_run(config, stop, pause_seconds)
             pause_seconds = min(2 * pause_seconds, limits.RESTART_SECONDS_MAX)
@@ -252,7 +252,7 @@ async def _watch_keys(settings: Settings, stop: asyncio.Event) -> None:
                 decided = {name: by for name, by in by_user.items() if by is not None}
                 await store.set_keyed(decided)
                 if topics := topics_not_by_user(settings, await store.keyed()):
-                    print(f"streamer: {why_no_users(topics)}", file=sys.stderr, flush=True)
+                    note(f"{why_no_users(topics)}")
                     return
                 is_known = len(decided) == len(settings.logs)
             except StreamerError:
@@ -278,5 +278,5 @@ async def _until_it_can_run(config: str | None, stop: asyncio.Event, delay_secon
         except StreamerError as error:
             if str(error) != last_reason:
                 last_reason = str(error)
-                print(f"streamer: {last_reason}; trying again", file=sys.stderr, flush=True)
+                note(f"{last_reason}; trying again")
             delay_seconds = min(2 * delay_seconds, limits.RETRY_SECONDS_MAX)

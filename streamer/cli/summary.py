@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from heapq import nsmallest
 
 from streamer.cli.read_table import print_read
 from streamer.cli.terminal import WARNING, Grid, TextColumn, console_of, name_column, say
 from streamer.encoding.segments import ALL
 from streamer.formatting import counted
 from streamer.metrics.catalogue import PREFIX
-from streamer.query.readings import Readout
+from streamer.query.readings import Readout, SeriesBlock
 from streamer.query.series_estimate import BESIDES
 from streamer.query.what_was_read import WhatWasRead
 from streamer.settings.file_window import FILE, widest
@@ -30,17 +31,15 @@ _COLUMNS = (
     ("user hit\nratio", "user_hit_ratio", "{:.2%}"),
 )
 """Heading, metric, and how its value is written."""
+SUMMARISED = {"impressions_total", *(metric for _, metric, _ in _COLUMNS)}
+"""Metrics that a summary, and what it says of what was read, need."""
 _MANY_OTHERS = 0.1
 """Share of impressions with values that are not kept, from which on it is said."""
-Labels = frozenset[tuple[str, str]]
 
 
 def summarise(settings: Settings, result: Readout, read: WhatWasRead) -> None:
     """Print tables to stdout."""
     console = console_of()
-    values = {
-        (r.name.removeprefix(PREFIX), frozenset(r.labels.items())): r.value for r in result.readings
-    }
     if not result.stream_ms:
         say(console, "Nothing was counted.")
         print_read(console, settings, read)
@@ -48,22 +47,34 @@ def summarise(settings: Settings, result: Readout, read: WhatWasRead) -> None:
     moment = datetime.fromtimestamp(result.stream_ms / 1000, UTC).isoformat(" ", "milliseconds")
     say(console, f"Stream time {moment.replace('+00:00', ' UTC')}")
     print_read(console, settings, read)
-    for window in _tables(settings):
-        _window(window, values, settings, _title(window, result)).print(console)
-    for line in _others(widest(settings), values, settings):
+    for window in summarised(settings):
+        _window(window, result, settings).print(console)
+    for line in _others(widest(settings), result, settings):
         say(console, line, style=WARNING)
     say(console, "--prom or --json print all series; `streamer metrics` explains them.")
 
 
-def _others(
-    window: str, values: dict[tuple[str, Labels], int | float], settings: Settings
-) -> Iterator[str]:
+def _blocks(result: Readout, name: str, window: str) -> Iterator[SeriesBlock]:
+    """The series of a metric in a window, a block for each rollup: no reading is made of them, as
+    there may be a million."""
+    for block in result.blocks:
+        is_named = block.name == PREFIX + name and block.present and not block.extra
+        if is_named and block.labels[block.present[0]].get("window") == window:
+            yield block
+
+
+def _others(window: str, result: Readout, settings: Settings) -> Iterator[str]:
     """Which dimensions have many impressions with values that are not kept, and what to do."""
-    whole = {**dict.fromkeys(settings.dimension_names, ALL), "window": window}
-    total = values.get(("window_impressions", frozenset(whole.items())), 0)
+    found: dict[tuple[str, ...], int | float] = {}
+    for block in _blocks(result, "window_impressions", window):
+        for i in block.present:
+            of = block.labels[i]
+            named = tuple(name for name in settings.dimension_names if of[name] != ALL)
+            if all(of[name] == BESIDES[0] for name in named):
+                found[named] = block.values[i]
+    total = found.get((), 0)
     for dimension in settings.dimensions:
-        labels = frozenset({**whole, dimension.name: BESIDES[0]}.items())
-        others = values.get(("window_impressions", labels), 0)
+        others = found.get((dimension.name,), 0)
         if others >= _MANY_OTHERS * total > 0:
             kept = counted(dimension.max_values, "value")
             besides = " beside those in the settings" if dimension.values else ""
@@ -74,8 +85,8 @@ def _others(
             )
 
 
-def _tables(settings: Settings) -> list[str]:
-    """All of the file, and of windows that are named the longest and the shortest."""
+def summarised(settings: Settings) -> list[str]:
+    """Windows: all of the file, and of those that are named the longest and the shortest."""
     lengths = settings.windows.named_ms
     named = sorted(lengths, key=lambda label: -lengths[label])
     first = widest(settings)
@@ -89,25 +100,30 @@ def _title(window: str, result: Readout) -> str:
     return f"{what}, {start:%Y-%m-%d %H:%M} to {end:%Y-%m-%d %H:%M}"
 
 
-def _window(
-    window: str, values: dict[tuple[str, Labels], int | float], settings: Settings, title: str
-) -> Grid:
+def _window(window: str, result: Readout, settings: Settings) -> Grid:
     names = [name_column(dimension) for dimension in settings.dimension_names]
     headings = [TextColumn(heading) for heading, _, _ in _COLUMNS]
-    table = Grid(*names, *headings, title=title)
-    shown = [
-        (value, labels)
-        for (name, labels), value in values.items()
-        if name == "window_impressions" and ("window", window) in labels
-    ]
-    shown.sort(key=lambda row: (-row[0], sorted(row[1])))
-    for _, labels in shown[:_MAX_ROWS]:
-        segment = dict(labels)
-        cells = [segment[dimension] for dimension in settings.dimension_names]
+    table = Grid(*names, *headings, title=_title(window, result))
+    blocks = {
+        (metric, id(block.labels)): block
+        for _, metric, _ in _COLUMNS
+        for block in _blocks(result, metric, window)
+    }
+    impressions = [block for (name, _), block in blocks.items() if name == _COLUMNS[0][1]]
+    places = ((block, i) for block in impressions for i in block.present)
+    shown = nsmallest(_MAX_ROWS, places, key=_by_impressions)
+    for of, i in shown:
+        cells = [of.labels[i][dimension] for dimension in settings.dimension_names]
         for _, metric, form in _COLUMNS:
-            value = values.get((metric, labels))
-            cells.append("" if value is None else form.format(value))
+            block = blocks.get((metric, id(of.labels)))
+            is_there = block is not None and i in block.present
+            cells.append(form.format(block.values[i]) if block and is_there else "")
         table.add(*cells)
-    if len(shown) > _MAX_ROWS:
-        table.caption = counted(len(shown) - _MAX_ROWS, "more segment")
+    if more := sum(len(block.present) for block in impressions) - len(shown):
+        table.caption = counted(more, "more segment")
     return table
+
+
+def _by_impressions(place: tuple[SeriesBlock, int]) -> tuple[float, list[tuple[str, str]]]:
+    block, i = place
+    return -block.values[i], sorted(block.labels[i].items())

@@ -1,4 +1,6 @@
-"""What commands print on a terminal: colours, lines that end between words, tables, waiting.
+"""Where text of commands leaves: colours, lines that end between words, tables, waiting.
+
+Control characters of all text are escaped here, as events say much of it.
 
 Rich leaves colours out where the output is no terminal, and where ``NO_COLOR`` is set. Nothing is
 cut: a table that is wider than the terminal becomes a list, and a name is never broken, so that it
@@ -11,13 +13,16 @@ import contextlib
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import msgspec
 from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+from streamer.formatting import printable, printable_json, printable_lines
 
 WIDTH = 120
 """Characters of a line, where the output is no terminal."""
@@ -34,19 +39,34 @@ def console_of(*, is_stderr: bool = False, width: int = WIDTH) -> Console:
     return console
 
 
+def shown(text: str | Text) -> Text:
+    """A text as it is printed: in one line, its control characters escaped.
+
+    >>> shown("two\\nlines").plain, shown(Text.assemble("a\\x1b", ("b", BAD))).plain
+    ('two\\\\nlines', 'a\\\\x1bb')
+    """
+    if isinstance(text, str):
+        return Text(printable(text))
+    if printable(text.plain) == text.plain:
+        return text
+    pieces = text.divide([*range(1, len(text))])
+    for piece in pieces:
+        piece.plain = printable(piece.plain)
+    return Text().join(pieces)
+
+
 def say(console: Console, text: str | Text, *, style: str = "", indent: int = 0) -> None:
-    """Print lines that end between words; a word that is longer than a line stays whole.
-    ``indent``: of all lines."""
-    words = text if isinstance(text, Text) else Text(text)
+    """Print a paragraph in lines that end between words; a word that is longer than a line stays
+    whole. ``indent``: of all lines."""
+    words = shown(text)
     words.stylize(style)
-    for paragraph in words.split("\n", allow_blank=True):
-        for line in wrapped(paragraph, console.width - indent):
-            console.print(Text(" " * indent).append_text(line), soft_wrap=True)
+    for line in wrapped(words, console.width - indent) or [Text()]:
+        console.print(Text(" " * indent).append_text(line), soft_wrap=True)
 
 
 def say_beside(console: Console, head: Text, text: str) -> None:
     """Print a head and text at its right, whose further lines begin below its first."""
-    for line in wrapped(Text(text), console.width - head.cell_len) or [Text()]:
+    for line in wrapped(shown(text), console.width - head.cell_len) or [Text()]:
         console.print(Text.assemble(head, line), soft_wrap=True)
         head = Text(" " * head.cell_len)
 
@@ -69,12 +89,28 @@ def wrapped(words: Text, width: int) -> list[Text]:
     return lines
 
 
-def complain(message: str) -> None:
-    """Print the one line of an error to stderr."""
+def print_line(text: str) -> None:
+    """Print one line, however long, to stdout."""
+    print(printable(text), flush=True)
+
+
+def print_document(text: str) -> None:
+    """Print lines for programs to stdout, which need all characters; a terminal does not."""
+    sys.stdout.write(printable_lines(text) if sys.stdout.isatty() else text)
+    sys.stdout.flush()
+
+
+def print_json(made: Any) -> None:
+    """Print a value as JSON to stdout."""
+    document = msgspec.json.format(msgspec.json.encode(made), indent=1).decode()
+    print_document(printable_json(document) + "\n")
+
+
+def note(message: str, style: str = "") -> None:
+    """Print one line to stderr, which begins with the name of the program, in a style."""
     with contextlib.suppress(BrokenPipeError):
         console = Console(stderr=True, highlight=False, soft_wrap=True)
-        line = Text.assemble(("streamer:", BAD), " ", " ".join(message.split()))
-        console.print(line)
+        console.print(Text.assemble(("streamer:", style), " ", printable(message)))
         sys.stderr.flush()
 
 
@@ -111,14 +147,14 @@ class Grid:
     with all names; where the names are too long for that, each row is a list of its values."""
 
     def __init__(self, *columns: TextColumn, title: str = "", caption: str = "") -> None:
-        self.columns, self.title, self.caption = columns, title, caption
+        self.columns, self.title, self.caption = columns, printable(title), caption
         self._rows: list[list[Text]] = []
         self._sections: set[int] = set()
 
     def add(self, *cells: str | Text) -> None:
         """Add a row; cells that are missing are empty."""
         filled = [*cells, *[""] * (len(self.columns) - len(cells))]
-        self._rows.append([cell if isinstance(cell, Text) else Text(cell) for cell in filled])
+        self._rows.append([shown(cell) for cell in filled])
 
     def add_section(self) -> None:
         """Begin a part of the table."""
@@ -167,7 +203,7 @@ class Grid:
 
     def _table(self, chosen: Sequence[int], title: str, caption: str) -> Table:
         table = Table(
-            title=title or None, caption=caption or None, title_justify="left",
+            title=title or None, caption=printable(caption) or None, title_justify="left",
             caption_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0),
         )  # fmt: skip
         for column in (self.columns[i] for i in chosen):
@@ -184,7 +220,8 @@ class Grid:
 
     def _print_list(self, console: Console, chosen: Sequence[int]) -> None:
         if self.title:
-            say(console, f"\n{self.title}", style="italic")
+            console.print()
+            say(console, self.title, style="italic")
         for row in self._rows:
             pairs = [(self.columns[i], row[i].copy()) for i in chosen if row[i]]
             names = [cell for column, cell in pairs if column.kind == "name"]

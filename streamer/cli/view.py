@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from streamer.cli.files import replayed
 from streamer.cli.main import stopped
+from streamer.cli.terminal import print_line
 from streamer.errors import StreamerError
 from streamer.ingest.record import of_texts
 from streamer.server.app import application
@@ -49,7 +50,7 @@ async def _serve(replay: Replay, names: list[str], port: int) -> None:
         await runner.setup()
         host = replay.settings.exporter.host
         bound = await listen(runner, host, port)
-        print(f"streamer: http://{host}:{bound}/ (Ctrl-C stops)", flush=True)
+        print_line(f"streamer: http://{host}:{bound}/ (Ctrl-C stops)")
         await stop.wait()
     finally:
         await runner.cleanup()

@@ -10,8 +10,8 @@ from typing import TextIO
 
 from rich.console import Console
 from rich.prompt import Confirm, Prompt
-from rich.text import Text
 
+from streamer.cli.terminal import shown
 from streamer.errors import SettingsError
 from streamer.settings.source_rules import validate_zone
 
@@ -36,9 +36,9 @@ class Wizard:
     def choose(self, question: str, choices: Sequence[str]) -> int:
         """The number of the choice, from 0."""
         if question not in self._given:
-            self._console.print(Text(question))
+            self._console.print(shown(question))
             for number, choice in enumerate(choices, 1):
-                self._console.print(Text(f"  {number}  {choice}"), soft_wrap=True)
+                self._console.print(shown(f"  {number}  {choice}"), soft_wrap=True)
             numbers = [str(number) for number in range(1, len(choices) + 1)]
             self._given[question] = int(self._ask("Number", "1", numbers)) - 1
         return int(self._given[question])
@@ -46,7 +46,7 @@ class Wizard:
     def confirm(self, question: str) -> bool:
         """Whether it is so."""
         if question not in self._given:
-            said = Text(question)
+            said = shown(question)
             try:
                 answer = Confirm.ask(
                     said, console=self._console, default=True, stream=self._answers
@@ -59,21 +59,21 @@ class Wizard:
     def zone(self, question: str) -> str:
         """The name of a time zone: UTC, or that of the machine, or another."""
         own = machine_zone()
-        shown = f'{question}: {_DEFAULT}{f", {own}" if own else ""}, or like "Europe/Berlin"'
-        while shown not in self._given:
-            name = self._ask(shown, _DEFAULT, None).strip()
+        asked = f'{question}: {_DEFAULT}{f", {own}" if own else ""}, or like "Europe/Berlin"'
+        while asked not in self._given:
+            name = self._ask(asked, _DEFAULT, None).strip()
             try:
                 validate_zone(name, "the terminal")
             except SettingsError:
-                self._console.print(Text(f"there is no time zone {name!r}"))
+                self._console.print(shown(f"there is no time zone {name!r}"))
             else:
-                self._given[shown] = name
-        return str(self._given[shown])
+                self._given[asked] = name
+        return str(self._given[asked])
 
     def _ask(self, question: str, default: str, choices: list[str] | None) -> str:
         try:
             return Prompt.ask(
-                Text(question),
+                shown(question),
                 console=self._console,
                 default=default,
                 choices=choices,

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from streamer.formatting import printable
 from streamer.ingest.discovery.names import OTHER_NAMES, alike
 from streamer.ingest.lookup import names_near, parsed, unfolded
 from streamer.ingest.mapping import how_written, path_said, place_of
@@ -114,10 +115,10 @@ class Explainer:
         near, names = self._near(log, raw, kind, field) if found == NOTHING else ("", [])
         return Refusal(
             reason,
-            printable(name),
+            printable(name, limits.MAX_FOUND_CHARS),
             found,
             self._expectation(log, reason, kind, field),
-            printable(near),
+            printable(near, limits.MAX_FOUND_CHARS),
             tuple(printable(each, 50) for each in names),
         )
 
@@ -243,16 +244,6 @@ class Explainer:
         return "a value that can be read" if known is None else known.expected
 
 
-def printable(text: str, most: int = limits.MAX_FOUND_CHARS) -> str:
-    """A text in one printable line of bounded length.
-
-    >>> printable("two\\nlines"), printable("x" * 9, most=5)
-    ('two\\\\nlines', 'xxxx…')
-    """
-    shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text[: most + 1])
-    return shown if len(shown) <= most else shown[: most - 1] + "…"
-
-
 def _of_bytes(raw: bytes, reason: str, hides_values: bool) -> tuple[str, str]:
     """What is found and expected of a record that is wrong as a whole."""
     if reason == "too_large":
@@ -261,7 +252,7 @@ def _of_bytes(raw: bytes, reason: str, hides_values: bool) -> tuple[str, str]:
     if reason == "too_deep":
         return f"nesting of {depth(raw)}", f"nesting of at most {limits.MAX_DEPTH}"
     head = raw[: 4 * limits.MAX_FOUND_CHARS].decode(errors="backslashreplace")
-    content = printable(head) if raw.strip() else NOTHING
+    content = printable(head, limits.MAX_FOUND_CHARS) if raw.strip() else NOTHING
     if hides_values and raw.strip():
         content = f"{len(raw):,} bytes"
         content += " of other JSON" if reason == "object" else " that cannot be read"

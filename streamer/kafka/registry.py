@@ -203,11 +203,12 @@ _DENIED = ": look at its credentials"
 
 
 def _proxy_of(url: str) -> str | None:
-    """That of the environment; not by aiohttp, which would also send what a .netrc has."""
+    """That of the environment, which tunnels TLS; one for plain HTTP would read the credentials.
+    Not by aiohttp, which would also send what a .netrc has."""
     parts = urlsplit(url)
-    if urllib.request.proxy_bypass(parts.hostname or ""):
+    if parts.scheme != "https" or urllib.request.proxy_bypass(parts.hostname or ""):
         return None
-    return urllib.request.getproxies().get(parts.scheme)
+    return urllib.request.getproxies().get("https")
 
 
 def _hint(status: int) -> str:

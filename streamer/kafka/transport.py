@@ -46,6 +46,8 @@ from streamer.settings.model import Settings
 logger = logging.getLogger("streamer")
 _T = TypeVar("_T")
 _JOIN_AGAIN_SECONDS = 0.5
+_STOP_SECONDS = 5.0
+"""So long a client may take to leave its group and to close: the brokers may be away."""
 
 
 class ChunkSchema(Schema):  # type: ignore[type-arg]
@@ -123,7 +125,11 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         """
         if self._consumer is not None and self._consumer._coordinator is not None:
             self._consumer._coordinator._group_instance_id = None
-        await super().on_thread_stop()
+        try:
+            async with asyncio.timeout(_STOP_SECONDS):
+                await super().on_thread_stop()
+        except (Exception, asyncio.CancelledError) as error:  # its own tasks may be cancelled
+            logger.info("Kafka's client was dropped, as it did not close: %r", error)
 
     async def getmany(
         self,

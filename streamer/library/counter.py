@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from streamer.errors import CodecError, DamagedError, SourceError, UsageError
-from streamer.formatting import percent
+from streamer.formatting import percent, printable
 from streamer.ingest.discovery.proposal import Proposal, propose
 from streamer.ingest.discovery.shapes import SampledTopic
 from streamer.ingest.discovery.trying import tried
@@ -269,7 +269,7 @@ class Counter(MetricReader):
         if len(self.rejected):
             yield f"{self.rejected!r}: see .rejected"
         if self.proposal is not None:
-            doubts = "".join(f"\n  not sure: {doubt}" for doubt in self.proposal.doubts)
+            doubts = "".join(f"\n  not sure: {printable(doubt)}" for doubt in self.proposal.doubts)
             yield f"The settings are a guess: see .proposal.toml{doubts}"
 
 

@@ -7,6 +7,7 @@ from collections import Counter as Tally
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from streamer.formatting import printable
 from streamer.ingest.read_sample import TopicRead
 from streamer.ingest.rejections import Explainer
 from streamer.library.table import Cell, Table
@@ -78,13 +79,13 @@ class EventsRead:
 
     def __repr__(self) -> str:
         kinds = [repr(self.kinds)] if self._read.kinds else []
-        return "\n\n".join([repr(self.topics), *kinds, *self.findings])
+        return "\n\n".join([repr(self.topics), *kinds, *map(printable, self.findings)])
 
     def _repr_html_(self) -> str:
         from html import escape
 
         tables = [self.topics, self.kinds] if self._read.kinds else [self.topics]
-        texts = (f"<p>{escape(text)}</p>" for text in self.findings)
+        texts = (f"<p>{escape(printable(text))}</p>" for text in self.findings)
         return "".join([*(table._repr_html_() for table in tables), *texts])
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from streamer.errors import StreamerError
+from streamer.formatting import printable
 from streamer.library.table import Table
 from streamer.query.experiments import ExperimentReadout, StoredExperiment, minute
 from streamer.query.exploration import Exploration
@@ -116,11 +117,11 @@ class ExperimentReport:
             raise StreamerError(f"cannot write the report: {error.strerror}; at {path}") from error
 
     def __repr__(self) -> str:
-        return "\n".join([*heading_of(self.document), repr(self.metrics)])
+        return "\n".join([*map(printable, heading_of(self.document)), repr(self.metrics)])
 
     def _repr_html_(self) -> str:
         # The scorecard is a page of its own: its styles must not change those of the notebook.
-        title, page = escape(self.name), escape(self._page)
+        title, page = escape(printable(self.name)), escape(self._page)
         return f'<iframe title="{title}" style="{_FRAME}" srcdoc="{page}"></iframe>'
 
     @cached_property

@@ -10,6 +10,7 @@ import numpy as np
 
 from streamer.encoding.segments import ALL
 from streamer.errors import UsageError
+from streamer.formatting import printable
 from streamer.library.selection import MetricQuery, time_of
 from streamer.library.table import Cell, Table
 from streamer.metrics.catalogue import Catalogue, form_of
@@ -279,7 +280,7 @@ class ChangeSplit(Table):
         super().__init__({new: [part[old] for part in parts] for new, old in names.items()})
 
     def __repr__(self) -> str:
-        return "\n".join([self.compared, *self.sentences, super().__repr__()])
+        return "\n".join([self.compared, *map(printable, self.sentences), super().__repr__()])
 
 
 def _span(window: Wanted) -> str:

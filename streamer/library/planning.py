@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from streamer.errors import StreamerError, UsageError
+from streamer.formatting import printable
 from streamer.ingest.record import of_texts
 from streamer.library.counter import guessed
 from streamer.library.reader import MetricReader
@@ -14,7 +15,7 @@ from streamer.query.experiment_plans import (
     PlanBasis,
     basis_of,
     plan_document,
-    plan_text,
+    plan_lines,
     require_goal,
 )
 from streamer.sources.all_users_experiment import NAME, lines_of, over_all_users
@@ -46,7 +47,7 @@ class ExperimentPlan:
         return found
 
     def __repr__(self) -> str:
-        return plan_text(self.document)
+        return "\n".join(map(printable, plan_lines(self.document)))
 
 
 def plan(

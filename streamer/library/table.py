@@ -8,6 +8,7 @@ from html import escape
 from typing import TYPE_CHECKING, TypeAlias, overload
 
 from streamer.errors import UsageError
+from streamer.formatting import printable
 
 if TYPE_CHECKING:
     import pandas
@@ -172,7 +173,7 @@ class Table(Sequence[Mapping[str, Cell]]):
 
     def _shown(self) -> Iterator[list[str]]:
         """The heading, and the rows that are shown, as texts."""
-        yield self.columns
+        yield [*map(printable, self.columns)]
         half = _SHOWN_ROWS // 2
         for at in range(self._length):
             if self._length <= _SHOWN_ROWS or at < half or at >= self._length - half:
@@ -219,7 +220,7 @@ def _text(value: Cell) -> str:
         return f"{value:,.6g}"
     if isinstance(value, datetime.datetime):
         return f"{value:%Y-%m-%d %H:%M:%S}"
-    return value
+    return printable(value)
 
 
 def _missing(method: str, package: str) -> UsageError:

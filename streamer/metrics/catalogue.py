@@ -6,6 +6,7 @@ What metrics are called, and how their values are written, where they are shown 
 from __future__ import annotations
 
 import fnmatch
+from collections.abc import Collection
 from typing import Any
 
 from streamer.errors import SettingsError
@@ -107,6 +108,12 @@ class Catalogue:
         copy = Catalogue(self.settings)
         copy.metrics = tuple(m for m in copy.metrics if m.name not in OF_USERS)
         copy.has_users = False
+        return copy
+
+    def only(self, names: Collection[str]) -> Catalogue:
+        """The same with these metrics only, for a reader that shows no others."""
+        copy = Catalogue(self.settings)
+        copy.metrics = tuple(m for m in copy.metrics if m.name in names)
         return copy
 
     def _shown(self) -> tuple[Metric, ...]:

@@ -141,7 +141,7 @@ def _forecast(duration: Duration) -> dict[str, Any]:
     }
 
 
-def plan_text(plan: dict[str, Any]) -> str:
+def plan_lines(plan: dict[str, Any]) -> list[str]:
     lines = [
         f"{plan['metric']} of {plan['of']}, {plan['first']} to {plan['last']}: "
         f"{plan['value']:.5g}, {counted(plan['users'], 'user')}",
@@ -163,7 +163,7 @@ def plan_text(plan: dict[str, Any]) -> str:
     if plan["counted_since_ms"] is not None:
         lines.append(f"{began(plan['counted_since_ms'])}.")
     lines.append("Days are at the traffic of these events. CUPED needs fewer users.")
-    return "\n".join(lines)
+    return lines
 
 
 def _said(plan: dict[str, Any], look: str) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 from streamer.ingest.keying import topics_not_by_user
 from streamer.metrics.catalogue import PREFIX, Catalogue
@@ -29,7 +30,7 @@ from streamer.query.experiment_list import Readouts
 from streamer.query.experiments import ExperimentReadout, stored_experiments
 from streamer.query.item_sums import ItemSumCache
 from streamer.query.panes import PaneReader
-from streamer.query.segment_index import SegmentIndex
+from streamer.query.segment_index import Segment, SegmentIndex
 from streamer.query.since import Times
 from streamer.query.unit_sums import UnitReadings
 from streamer.query.windows import Rolled, Window
@@ -54,6 +55,11 @@ class Reading:
     labels: dict[str, str]
     value: int | float
     counted_since_ms: int | None = None
+
+    def document(self) -> dict[str, object]:
+        """As ``/api/readings`` shows it."""
+        since = {} if self.counted_since_ms is None else {_SINCE: self.counted_since_ms}
+        return {"name": self.name, "labels": self.labels, "value": self.value, **since}
 
 
 def family_of(name: str, kind: str) -> str:
@@ -97,6 +103,25 @@ class SeriesBlock:
             )
 
 
+class _LabelRows(Sequence[Labels]):
+    """Labels of segments, made when they are asked for: those of a million series would not fit."""
+
+    def __init__(self, first: Labels, names: Sequence[str], segments: Sequence[Segment]) -> None:
+        self._first, self._names, self._segments = first, names, segments
+
+    def __len__(self) -> int:
+        return len(self._segments)
+
+    @overload
+    def __getitem__(self, at: int) -> Labels: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Labels]: ...
+    def __getitem__(self, at: int | slice) -> Labels | Sequence[Labels]:
+        if isinstance(at, slice):
+            return _LabelRows(self._first, self._names, self._segments[at])
+        return {**self._first, **dict(zip(self._names, self._segments[at], strict=True))}
+
+
 @dataclass(frozen=True)
 class Readout:
     """All readings at one stream time, in catalogue order, those of a name together; ``watched``:
@@ -125,16 +150,17 @@ class Readout:
 
     def as_json(self) -> dict[str, object]:
         """The document of ``/api/readings``."""
-        return {
-            "stream_time_ms": self.stream_ms,
-            "readings": [
-                {
-                    **{"name": r.name, "labels": r.labels, "value": r.value},
-                    **({} if r.counted_since_ms is None else {_SINCE: r.counted_since_ms}),
-                }
-                for r in self.readings
-            ],
-        }
+        readings = [reading.document() for block in self.blocks for reading in block.readings()]
+        return {"stream_time_ms": self.stream_ms, "readings": readings}
+
+    def json_parts(self) -> Iterator[str]:
+        """The text of that document, by block: of a million readings it does not fit."""
+        before = f'{{"stream_time_ms": {self.stream_ms}, "readings": ['
+        for block in self.blocks:
+            if block.present:
+                yield before + ", ".join(json.dumps(r.document()) for r in block.readings())
+                before = ", "
+        yield "]}\n" if before == ", " else f"{before}]}}\n"
 
 
 @dataclass
@@ -156,12 +182,14 @@ def readout(
     kept: ReadoutCache | None = None,
     keyed: Mapping[str, bool] = MappingProxyType({}),
     is_unread: bool = False,
+    of_windows: Collection[str] | None = None,
 ) -> Readout:
     """Read all windows at stream time (or at ``now_ms``, which only a live reader gives).
 
     ``kept``: sums of the readout before, of the same reader; ``keyed``: kind → whether its topic is
     keyed by user; where one is not, metrics of users and experiments are left out;
-    ``is_unread``: whether there are topics of which not all is read.
+    ``is_unread``: whether there are topics of which not all is read; ``of_windows``: those that are
+    shown, where that are not all.
     """
     if topics_not_by_user(settings, keyed):
         catalogue = catalogue.without_users()
@@ -185,7 +213,7 @@ def readout(
     wrong = inexact(ExactnessInputs(settings, headers, keyed, samples, is_mixed, is_unread))
     known = CounterInputs(settings, headers, stream_ms, experiments, alerts, samples, wrong)
     sampled = (b for family in SAMPLED for b in sampled_blocks(settings, family, known))
-    blocks = [*sampled, *_shown(settings, catalogue, windows)]
+    blocks = [*sampled, *_shown(settings, catalogue, windows, of_windows)]
     oldest_ms = min((h.oldest_ms for h in headers if h.oldest_ms is not None), default=0)
     spans = {
         label: (oldest_ms if label == FILE else window.start_ms, at_ms)
@@ -199,7 +227,7 @@ class _Shown:
     """What is shown of a window, or of the totals, under a rollup; ``labels``: of its segments."""
 
     sums: Rolled
-    labels: list[Labels]
+    labels: Sequence[Labels]
     dimensions: int
     is_detailed: bool
 
@@ -257,12 +285,15 @@ class _Windows:
         return Window(*made, self.kept.panes, items, since)
 
 
-def _shown(settings: Settings, catalogue: Catalogue, windows: _Windows) -> Iterator[SeriesBlock]:
+def _shown(
+    settings: Settings, catalogue: Catalogue, windows: _Windows, labels: Collection[str] | None
+) -> Iterator[SeriesBlock]:
     since_start = windows.totals()
     totals = [_under(settings, since_start, "", rollup) for rollup in settings.rollups]
     every = [
         _under(settings, window, label, rollup)
         for label, window in windows.whole.items()
+        if labels is None or label in labels
         for rollup in settings.rollups
     ]
     for scope, found in (("total", totals), ("window", every)):
@@ -275,12 +306,12 @@ def _shown(settings: Settings, catalogue: Catalogue, windows: _Windows) -> Itera
 def _under(settings: Settings, window: Window, label: str, rollup: tuple[str, ...]) -> _Shown:
     sums, first = window.rolled_up(rollup), {"window": label} if label else {}
     names = settings.dimension_names
-    labels = [{**first, **dict(zip(names, s, strict=True))} for s in sums.segments]
+    labels = _LabelRows(first, names, sums.segments)
     return _Shown(sums, labels, len(set(rollup)), settings.is_detailed(rollup))
 
 
 def _block(
-    metric: Metric, series: Series, labels: list[Labels], since_ms: int | None
+    metric: Metric, series: Series, labels: Sequence[Labels], since_ms: int | None
 ) -> SeriesBlock:
     present = series.present.nonzero()[0].tolist()
     values = series.values.tolist() if present else []

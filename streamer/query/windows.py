@@ -113,11 +113,14 @@ class Window:
             else None
         )
         """The same window a day before, if that is kept."""
-        self.sums = self._sum(now_ms // ring.pane_ms if ring else 0, "all")
-        """Flat (``SumRows``), not to be written to."""
         self._mature: dict[int, I64 | None] = {}
         self._items: dict[int | None, ItemWindow | None] = {}
         self._rolled_up: dict[tuple[str, ...], Rolled] = {}
+
+    @cached_property
+    def sums(self) -> I64:
+        """Flat (``SumRows``), not to be written to."""
+        return self._sum(self.now_ms // self._ring.pane_ms if self._ring else 0, "all")
 
     def _sum(self, newest: int, what: str) -> I64:
         """Sums of panes up to ``newest``: flat, not to be written to."""

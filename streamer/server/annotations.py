@@ -38,20 +38,35 @@ class AnnotationsApi:
         """Answer below ``/api``."""
         app.router.add_get(PATH, self.listed)
         app.router.add_post(PATH, self.added)
+        app.router.add_delete(f"{PATH}/{{id}}", self.deleted)
 
     async def listed(self, request: web.Request) -> web.Response:
         """All marks, the oldest first."""
         if refused := without_parameters(request):
             return refused
         found = await self.exporter.store.annotations() if self._token else {}
-        return json_answer({"annotations": [msgspec.to_builtins(each) for each in found.values()]})
+        return json_answer({"annotations": [_document(*each) for each in found.items()]})
 
-    async def added(self, request: web.Request) -> web.Response:
-        """Store a mark; without ``at_ms`` it is of now."""
+    def _refused(self, request: web.Request) -> web.Response | None:
+        """Why a request changes no mark."""
         if self._token is None:
             return error_answer(403, "set exporter.annotations_token_file in the settings first")
         if not is_allowed(request, self._token):
             return error_answer(401, "the header must be Authorization: Bearer TOKEN")
+        return None
+
+    async def deleted(self, request: web.Request) -> web.Response:
+        """Delete the mark of an id, which the list names."""
+        if refused := self._refused(request):
+            return refused
+        if not await self.exporter.store.forget_annotation(name := request.match_info["id"]):
+            return error_answer(404, f"no mark has the id {name!r}: GET {PATH} lists them")
+        return json_answer({"deleted": name})
+
+    async def added(self, request: web.Request) -> web.Response:
+        """Store a mark; without ``at_ms`` it is of now."""
+        if refused := self._refused(request):
+            return refused
         try:
             async with asyncio.timeout(limits.HEADER_SECONDS):
                 body = await _body(request)
@@ -60,12 +75,16 @@ class AnnotationsApi:
             return error_answer(408, "the body did not arrive in time")
         except (msgspec.MsgspecError, RecursionError, ValueError) as error:
             return error_answer(400, f"the body must be JSON with text, at_ms, until_ms: {error}")
-        at_ms = await self.exporter.store.now_ms() if posted.at_ms is None else posted.at_ms
+        now_ms = await self.exporter.store.now_ms()
+        at_ms = now_ms if posted.at_ms is None else posted.at_ms
         mark = Annotation(at_ms, posted.text, posted.until_ms)
-        if problem := mark.problem():
+        if problem := mark.problem(now_ms):
             return error_answer(400, problem)
-        await self.exporter.store.annotate(mark)
-        return json_answer(msgspec.to_builtins(mark))
+        return json_answer(_document(await self.exporter.store.annotate(mark), mark))
+
+
+def _document(name: str, mark: Annotation) -> dict[str, Any]:
+    return {"id": name, **msgspec.to_builtins(mark)}
 
 
 async def _body(request: web.Request) -> bytes:
@@ -102,4 +121,5 @@ def token_of(exporter: ExporterSettings) -> str | None:
 
 def is_annotation(request: Any) -> bool:
     """Whether a request is answered by its token, whatever password other pages ask for."""
-    return bool(request.method == "POST" and request.path == PATH)
+    of_one = request.method == "DELETE" and request.path.startswith(f"{PATH}/")
+    return bool(of_one or (request.method == "POST" and request.path == PATH))

@@ -78,11 +78,9 @@ class Api:
         for (kind, _), records in self.exporter.lags.items():
             lags[kind] = lags.get(kind, 0) + records
         single = {
-            b.name: b.values[i]
+            b.name: b.values[b.present[0]]
             for b in result.blocks
-            if not b.extra
-            for i in b.present
-            if not b.labels[i]
+            if b.present and not b.extra and not b.labels[b.present[0]]
         }
         read, silent = self.exporter.what_was_read(result)
         return json_answer(

@@ -48,6 +48,7 @@ def health(
     problems += [
         f"{report.worker}: {problem}" for report in present for problem in report.log_problems
     ]
+    problems += sorted({report.store_problem for report in present} - {""})
     problems += [
         f"the report of {report.worker} in Redis cannot be read: {report.unreadable}"
         for report in reports

@@ -18,7 +18,8 @@ class Registry(Section, frozen=True):
     address: `registry = "http://registry:8081"`."""
 
     url: str
-    """Address, `http://` or `https://`; a path before `/schemas` belongs to it."""
+    """Address, `http://` or `https://`; a path before `/schemas` belongs to it. `https_proxy` of
+    the environment is used, `http_proxy` never: it would read the credentials."""
     unknown_after: str = "5m"
     """How long a partition waits for a schema that the registry lacks. Then the schema's records
     are rejected as `schema` until the registry has it. For an hour, records of other missing

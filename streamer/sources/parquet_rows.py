@@ -6,11 +6,17 @@ from collections.abc import Iterator
 from typing import Any
 
 from streamer.errors import SourceError
+from streamer.formatting import counted
+from streamer.settings import limits
 from streamer.sources.lines import LineFile
 from streamer.sources.tables import lines_of_table
 
-_ROWS = 1000
-"""Rows decoded at once."""
+_ROWS, _DECODED_ROWS = 1000, 200
+"""Rows in a list of lines, and those that are decoded at once: a dictionary may hold one long text
+for all of them."""
+_DECODED_BYTES, _BOMB_RATIO = 32 << 20, 100
+"""What decoded rows may take, and how much smaller than its values a column is in which any of them
+may be as long as all together."""
 _READ_BYTES = 1 << 20
 """Bytes of a column read at once, instead of all that a row group holds."""
 _INSTALL = "pip install pyarrow"
@@ -45,8 +51,33 @@ class ParquetFile(LineFile):
         self.read_bytes = self.total_bytes or 0
 
     def _batches(self, file: Any) -> Iterator[list[bytes]]:
-        rows = 0
-        for batch in file.iter_batches(_ROWS):
+        rows, lines, size = 0, list[bytes](), 0
+        for batch in file.iter_batches(self._rows_at_once(file.metadata)):
             rows += batch.num_rows
             self.read_bytes = (self.total_bytes or 0) * rows // max(1, file.metadata.num_rows)
-            yield from lines_of_table(batch, self.path)
+            for some in lines_of_table(batch, self.path):
+                lines += some
+                size += sum(map(len, some))
+                if len(lines) > _ROWS - _DECODED_ROWS or size > limits.MAX_LINE_BYTES:
+                    yield lines
+                    lines, size = [], 0
+        yield lines
+
+    def _rows_at_once(self, metadata: Any) -> int:
+        """How many rows are decoded together; SourceError where a cell is longer than a record may
+        be: it is not decoded at all."""
+        rows = _DECODED_ROWS
+        groups = map(metadata.row_group, range(metadata.num_row_groups))
+        for group in (group for group in groups if group.num_rows):
+            rows = min(rows, _DECODED_BYTES * group.num_rows // max(1, group.total_byte_size))
+            for column in map(group.column, range(group.num_columns)):
+                size = column.total_uncompressed_size
+                if size > limits.MAX_RECORD_BYTES * max(1, column.num_values):
+                    raise SourceError(
+                        f"column {column.path_in_schema!r} has {size:,} bytes in "
+                        f"{counted(group.num_rows, 'row')}: a record has at most "
+                        f"{limits.MAX_RECORD_BYTES:,}; leave the column out; at {self.path}"
+                    )
+                if size > _BOMB_RATIO * max(1, column.total_compressed_size):
+                    rows = min(rows, _DECODED_BYTES // size)
+        return max(1, rows)

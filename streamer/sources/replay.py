@@ -7,7 +7,7 @@ was read to its end.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -136,12 +136,16 @@ class Replay:
     def views(self) -> list[View]:
         """What a reader sees of the partitions; made once for all that was fed."""
         if self._views is None:
-            self._views = [view_of(partition) for partition in self.partitions]
+            self._views = [view_of(partition, is_live=True) for partition in self.partitions]
         return self._views
 
-    def readout(self) -> Readout:
-        """The readings at stream time."""
-        return readout(self.settings, self.catalogue, self.views())
+    def readout(
+        self, only: Collection[str] | None = None, windows: Collection[str] | None = None
+    ) -> Readout:
+        """The readings at stream time; ``only``: metrics, and of which ``windows``, where no others
+        are shown."""
+        catalogue = self.catalogue if only is None else self.catalogue.only(only)
+        return readout(self.settings, catalogue, self.views(), of_windows=windows)
 
     async def store(self) -> MemoryStore:
         """A store that holds the partitions as workers commit them, for readers of stores: always

@@ -9,8 +9,7 @@ import msgspec
 
 from streamer.errors import CodecError, DamagedError
 from streamer.ingest.hash_key import HashKey
-from streamer.settings import limits
-from streamer.state.annotations import Annotation
+from streamer.state.annotations import Annotation, beyond_bound
 from streamer.state.codec import body_of, framed
 from streamer.state.store import Answer, Commit, Stored, new_claim
 from streamer.state.worker_report import WorkerReport
@@ -166,13 +165,21 @@ class MemoryStore:
     async def leave(self, worker: str) -> None:
         self.reported.pop(worker, None)
 
-    async def annotate(self, mark: Annotation) -> None:
-        self.marks[new_claim()] = mark
-        marks = sorted(self.marks.items(), key=lambda pair: pair[1].at_ms)
-        self.marks = dict(marks[-limits.MAX_ANNOTATIONS :])
+    async def annotate(self, mark: Annotation) -> str:
+        self.marks[name := new_claim()] = mark
+        for gone in beyond_bound(self.marks, await self.now_ms()):
+            del self.marks[gone]
+        self.marks = dict(sorted(self.marks.items(), key=lambda pair: pair[1].at_ms))
+        return name
+
+    async def forget_annotation(self, name: str) -> bool:
+        return self.marks.pop(name, None) is not None
 
     async def annotations(self) -> dict[str, Annotation]:
         return dict(self.marks)
+
+    async def eviction(self) -> str | None:
+        return None
 
     async def fullness(self) -> str | None:
         return None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from streamer._core import Core
 from streamer.encoding.arrays import I64
 from streamer.encoding.segments import OTHER, Label, segment_texts
 from streamer.state.counted_since import NEVER_CHANGED, CountedSince
@@ -14,7 +15,7 @@ from streamer.state.partition import PaneSeries, Partition
 from streamer.state.topics import TopicState
 from streamer.state.unit_rows import UnitRows
 
-Panes = dict[int, Pane]
+Panes = Mapping[int, Pane]
 UserSums = dict[int, tuple[I64, I64]]
 """ring → keys (see ``engine.user_sums``) and values."""
 
@@ -130,8 +131,28 @@ def header_of(partition: Partition, commit: int = 0) -> Header:
     )
 
 
-def view_of(partition: Partition) -> View:
-    """A partition in memory, as a reader would see it after a commit with all sums over users."""
+class _LivePanes(Mapping[int, Pane]):
+    """The panes of windows and totals, each read from memory when it is asked for."""
+
+    def __init__(self, core: Core) -> None:
+        self._core, self._numbers = core, frozenset(core.live_panes(None))
+
+    def __getitem__(self, number: int) -> Pane:
+        if number not in self._numbers:
+            raise KeyError(number)
+        _, codes, values = self._core.dump_panes([number], None)
+        return codes, values
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._numbers)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+
+def view_of(partition: Partition, *, is_live: bool = False) -> View:
+    """A partition in memory, as a reader would see it after a commit with all sums over users.
+    ``is_live``: the panes are not copied, and are those of now only until more is applied."""
     partition.refresh_user_sums()
     rings = range(len(partition.settings.windows.lengths))
     users = {ring + 1: partition.core.user_sums(ring) for ring in rings}
@@ -139,14 +160,15 @@ def view_of(partition: Partition) -> View:
     series = {s.declared.shape: _series(s, since_ms) for s, since_ms in since}
     experiments = partition.experiment_sums
     units = partition.unit_rows if partition.catalogue.experiment_measures.by_unit else None
-    return View(header_of(partition), panes_of(partition), users, experiments, series, units)
+    panes = _LivePanes(partition.core) if is_live else panes_of(partition)
+    return View(header_of(partition), panes, users, experiments, series, units)
 
 
 def _series(series: PaneSeries, since_ms: int) -> SeriesView:
     return SeriesView(since_ms, series.labels, panes_of(series))
 
 
-def panes_of(what: Partition | PaneSeries) -> Panes:
+def panes_of(what: Partition | PaneSeries) -> dict[int, Pane]:
     """The panes of windows and totals, or of a series."""
     number = what.number if isinstance(what, PaneSeries) else None
     core = what.core

@@ -127,11 +127,19 @@ class Store(Protocol):
     async def reports(self) -> list[WorkerReport]:
         """The last report of every worker, silent ones included."""
 
-    async def annotate(self, mark: Annotation) -> None:
-        """Keep a mark from outside; of more than ``limits.MAX_ANNOTATIONS`` the oldest leave."""
+    async def annotate(self, mark: Annotation) -> str:
+        """Keep a mark from outside; returns its id. Of more than ``limits.MAX_ANNOTATIONS`` those
+        of the future leave, then the oldest."""
+
+    async def forget_annotation(self, name: str) -> bool:
+        """Delete the mark of an id; False where there is none."""
 
     async def annotations(self) -> dict[str, Annotation]:
         """The marks by their ids, the oldest first."""
+
+    async def eviction(self) -> str | None:
+        """In words that the store may drop state without an error; None where it does not, or does
+        not say."""
 
     async def fullness(self) -> str | None:
         """In words how full the store is, where it takes no more; None where it does, or does not

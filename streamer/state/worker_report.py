@@ -5,8 +5,9 @@ from __future__ import annotations
 import msgspec
 
 SUPERVISED = "STREAMER_SUPERVISED"
-"""Set in the environment of a worker that ends when the process that started it is gone: to the
-number of workers that share its container."""
+"""Set in the environment of a worker to the number of workers that share its container."""
+SUPERVISOR = "STREAMER_SUPERVISOR"
+"""Set in the environment of a worker to the process that started it, with which it ends."""
 COMMIT_BUCKETS_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 """Upper bounds of the commit histogram; a last one is infinite."""
 
@@ -20,6 +21,7 @@ class WorkerReport(msgspec.Struct):
     ``read_to``: "kind/partition" → offset before which all is stored, of logs read to their ends;
     ``owned``: partition → phase; ``problems``: partition → why it waits;
     ``log_problems``: what keeps it from fetching records;
+    ``store_problem``: why the store may lose what it is given;
     ``unread``: topic → why it is not read, or not all of it;
     ``silent_seconds``: the report's age when it was read; ``unreadable``: why it could not be.
     """
@@ -36,6 +38,7 @@ class WorkerReport(msgspec.Struct):
     applied_records: int = 0
     problems: dict[int, str] = {}
     log_problems: list[str] = []
+    store_problem: str = ""
     unread: dict[str, str] = {}
     silent_seconds: int = 0
     unreadable: str = ""

@@ -18,6 +18,7 @@ from typing import Any, cast
 
 import faust
 from aiokafka.structs import TopicPartition
+from faust.app.base import BootStrategy
 from faust.types import TP
 
 from streamer import notices
@@ -34,7 +35,6 @@ from streamer.settings.model import Settings
 from streamer.state.log_identity import group_of, require_group, resolve
 from streamer.state.redis.store import RedisStore
 from streamer.state.store import Store
-from streamer.state.worker_report import SUPERVISED
 from streamer.worker import interpreter
 from streamer.worker.instance_name import Slot, directory_of
 from streamer.worker.runner import Runner
@@ -42,6 +42,7 @@ from streamer.worker.runner import Runner
 logger = logging.getLogger("streamer")
 _TELEMETRY_SECONDS = 2.0
 _STORE_SECONDS = 5.0
+"""The longest that a report waits for the store, and how often its settings are looked at."""
 _READABLE_SECONDS = 1.0
 """For so long it is not asked again what can be read: partitions are recovered together."""
 _TOPICS_SECONDS = 30.0
@@ -113,9 +114,16 @@ class ConsumerLog:
         self._consumer.resume_partitions({TP(*tp) for tp in tps} & assigned)
 
 
+class _Boot(BootStrategy):
+    """Without Faust's web server, whatever the command line says: it has no password."""
+
+    enable_web = False
+
+
 class App(faust.App):
     """A Faust app that knows its settings and its runner."""
 
+    BootStrategy = _Boot
     settings: Settings
     written: Settings
     """With patterns of topics, as they are in the file."""
@@ -243,6 +251,13 @@ class App(faust.App):
         if self._runner is not None:
             self.slot.close()
 
+    async def look_at_store(self) -> None:
+        """Report whether the store may lose what it is given: its settings change while it runs."""
+        found, report = await self.store.eviction() or "", self.runner.worker_report
+        if found and found != report.store_problem:
+            logger.warning("%s", found)
+        report.store_problem = found
+
     async def report(self) -> None:
         """Report what this worker does to the store, until it has deregistered."""
         with contextlib.suppress(StoreError, TimeoutError):  # reported as soon as the store is back
@@ -332,14 +347,13 @@ def _add_tasks(app: App) -> None:
         interpreter.calm()
         await app.runner.run()
 
-    supervisor = [os.getppid()] if os.environ.get(SUPERVISED) else []
-
     @app.timer(interval=_TELEMETRY_SECONDS)  # type: ignore[untyped-decorator]  # Faust's
     async def report() -> None:
-        if supervisor and supervisor != [os.getppid()]:
-            supervisor.clear()  # once: a second signal would not let us finish
-            os.kill(os.getpid(), signal.SIGTERM)  # it was killed: nobody would stop us any more
         await app.report()
+
+    @app.timer(interval=_STORE_SECONDS)  # type: ignore[untyped-decorator]  # Faust's
+    async def look_at_store() -> None:
+        await app.look_at_store()
 
     @app.timer(interval=_TOPICS_SECONDS)  # type: ignore[untyped-decorator]  # Faust's
     async def look_at_topics() -> None:

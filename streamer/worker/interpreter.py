@@ -1,6 +1,7 @@
 """Rarer garbage collections: a full one walks every object of a large heap.
 
-Threads for work on partitions: the core releases the GIL meanwhile.
+Threads for work on partitions: the core releases the GIL meanwhile. And the end of a process whose
+parent was killed.
 """
 
 from __future__ import annotations
@@ -8,11 +9,27 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import signal
+import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 _T = TypeVar("_T")
+_LOOK_SECONDS = 1.0
+
+
+def end_with(parent: int) -> None:
+    """Stop this process, as SIGTERM does, once another one than this is its parent: the parent was
+    killed, and nobody would stop us any more. It may have been before we came here."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(_LOOK_SECONDS)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def cores() -> int:

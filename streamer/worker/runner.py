@@ -22,6 +22,7 @@ from aiokafka.structs import TopicPartition
 
 from streamer._core import PanicException
 from streamer.errors import BrokerError, CodecError, SettingsError, StoreError, StreamerError
+from streamer.formatting import partitions_in_words
 from streamer.ingest.dead_letters import DeadLetters
 from streamer.kafka.chunk import Chunk
 from streamer.kafka.consumers import ConsumerPort, Progress
@@ -259,15 +260,24 @@ class Runner:
         next assignment: most partitions come back to where they were."""
         async with self._lock:
             self._stop_recoveries()
-            await asyncio.gather(*map(self._suspend, self.partitions.values()))
+            tasks = list(self.partitions.values())
+            errors = await asyncio.gather(*map(self._suspend, tasks))
+            self._say_lost({t.number: e for t, e in zip(tasks, errors, strict=True) if e})
 
-    async def _suspend(self, task: PartitionTask) -> None:
+    def _say_lost(self, errors: Mapping[int, BaseException]) -> None:
+        """Log which partitions could not be committed, in one line."""
+        if errors:
+            of = partitions_in_words(errors)
+            logger.warning("%s not committed, read again: %r", of, next(iter(errors.values())))
+
+    async def _suspend(self, task: PartitionTask) -> BaseException | None:
         async with task.lock:  # while others still commit, no turn of it begins
-            await self._flush(task)
+            error = await self._flush(task)
             if task.partition is None or task.is_fenced or task.is_stuck:
                 task.forget(Phase.ASSIGNED)
             else:
                 task.suspend()
+        return error
 
     async def _release(self, task: PartitionTask) -> None:
         """Give back the claim of a committed partition, and drop it from memory."""
@@ -282,16 +292,17 @@ class Runner:
         except (StoreError, TimeoutError) as error:  # its next owner claims it all the same
             logger.warning("partition %d was not released: %r", task.number, error)
 
-    async def _flush(self, task: PartitionTask) -> None:
-        """Commit what was applied. Called with the partition's lock held."""
+    async def _flush(self, task: PartitionTask) -> BaseException | None:
+        """Commit what was applied; returns why not. Called with the partition's lock held."""
         if task.phase is not Phase.OWNED or task.journal is None:
-            return
+            return None
         try:
             async with asyncio.timeout(limits.RETRY_SECONDS_MAX):
                 await self._commit_last(task)
         except (Exception, PanicException) as error:  # it is read again; the others go on
-            logger.warning("partition %d not committed, read again: %r", task.number, error)
             task.forget(Phase.ASSIGNED)
+            return error
+        return None
 
     async def _commit_last(self, task: PartitionTask) -> None:
         if task.committing is not None:  # may be cancelled meanwhile: it was fenced
@@ -438,7 +449,8 @@ class Runner:
         self._doubted.discard(number)
         if task is not None:
             async with task.lock:
-                await self._flush(task)
+                if error := await self._flush(task):
+                    self._say_lost({number: error})
             await self._release(task)
             self._start_recovery(task, 0.0)
 

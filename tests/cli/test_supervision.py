@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import uuid
 from pathlib import Path
 
@@ -24,6 +25,10 @@ def worker_of(supervisor: int) -> int:
     """Process id of its worker; 0 while there is none."""
     children = Path(f"/proc/{supervisor}/task/{supervisor}/children").read_text().split()
     return int(children[0]) if children else 0
+
+
+def is_alive(pid: str) -> bool:
+    return Path(f"/proc/{pid}").exists()
 
 
 async def test_workers_that_end_at_once_are_started_less_and_less_often(
@@ -96,6 +101,40 @@ async def test_a_worker_that_cannot_run_is_not_started_again_and_again(
     finally:
         process.terminate()
         assert await asyncio.wait_for(process.wait(), COMMAND_SECONDS) == 0
+
+
+@pytest.mark.parametrize("after_seconds", [0.0, 0.7, 2.0])
+async def test_workers_that_start_end_with_a_killed_supervisor(
+    tmp_path: Path, after_seconds: float
+) -> None:
+    """They import, and then wait for brokers that nobody has: none of their timers has begun."""
+    config, pids = tmp_path / "streamer.toml", tmp_path / "pids"
+    config.write_text('[kafka]\nbrokers = "127.0.0.1:1"\n')
+    starting = (
+        "import subprocess, sys, time\n"
+        "from streamer.cli.run import worker_command, worker_environment\n"
+        f"env = worker_environment({str(config)!r}) | {{'STREAMER_SUPERVISED': '2'}}\n"
+        "made = [subprocess.Popen(worker_command(), env=env, stdout=-3) for _ in range(2)]\n"
+        f"open({str(pids)!r}, 'w').write(' '.join(str(each.pid) for each in made) + ' ')\n"
+        "time.sleep(60)\n"
+    )
+    supervisor = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", starting), stderr=subprocess.DEVNULL
+    )
+
+    async def are_started() -> bool:
+        return pids.exists() and pids.read_text().endswith(" ")
+
+    async def are_gone() -> bool:
+        return not any(map(is_alive, pids.read_text().split()))
+
+    await until(are_started, "two workers start", lambda: "")
+    await asyncio.sleep(after_seconds)
+    supervisor.kill()
+    await supervisor.wait()
+    killed = time.monotonic()
+    await until(are_gone, "both have ended", lambda: "")
+    assert time.monotonic() - killed < 5
 
 
 @long

@@ -122,7 +122,8 @@ def test_text_wraps_between_words_and_marks_are_no_markup() -> None:
 def test_lines_end_between_words_and_long_ones_stay_whole() -> None:
     out = io.StringIO()
     console = Console(file=out, width=30, force_terminal=True, color_system=None)
-    say(console, f"a line with {LONG} inside\nand another", indent=2)
+    say(console, f"a line with {LONG} inside", indent=2)
+    say(console, "and another", indent=2)
     lines = [line.rstrip() for line in out.getvalue().splitlines()]
     assert lines == ["  a line with", f"  {LONG}", "  inside", "  and another"]
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from streamer.cli.rejection_report import RejectionReport
+from streamer.formatting import printable
 from streamer.ingest.dead_letters import DeadLetter
 from streamer.ingest.record import RecordJudge, reason_of_no_topic
 from streamer.ingest.rejections import Explainer, Refusal
@@ -200,7 +201,7 @@ def test_no_record_is_too_odd_to_be_explained(name: str) -> None:
             refused.add(kind, record.raw, why)
             refusal = explainer.explain(kind, record.raw, why)
             for text in (refusal.field, refusal.found, refusal.expected):
-                assert text.isprintable()
+                assert text == printable(text)
                 assert len(text) <= max(limits.MAX_FOUND_CHARS, 150)
             assert len(refusal.found) <= limits.MAX_FOUND_CHARS
             assert refusal.found

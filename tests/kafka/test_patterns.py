@@ -10,7 +10,7 @@ from streamer.errors import BrokerError
 from streamer.kafka.patterns import with_topics
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
-from streamer.testing.embedded import free_port
+from streamer.testing.embedded import create_topics, delete_topics, free_port
 from tests.support.fixtures import MakeTopics
 
 
@@ -23,6 +23,27 @@ def reading(brokers: str, shown: str, clicked: str) -> Settings:
     ]
     away = {"eu": {"brokers": f"127.0.0.1:{free_port()}"}}
     return parse({"kafka": {"brokers": brokers}, "clusters": away, "sources": sources})
+
+
+@pytest.mark.parametrize(
+    ("stored", "read", "others"), [(None, "ab", "c"), (2, "ab", "c"), (3, "c", "ab")]
+)
+async def test_a_topic_with_other_partitions_is_named_and_not_read(
+    kafka: str, topics: MakeTopics, stored: int | None, read: str, others: str
+) -> None:
+    base, left_out = topics(partitions=1).impressions, dict[str, str]()
+    counts = {f"{base}-{name}": n for name, n in (("a", 2), ("b", 2), ("c", 3))}
+    for topic, count in counts.items():
+        await create_topics(kafka, [topic], count)
+    fields = {"ts": "at", "item_id": "item"}
+    source = {"topics": [f"^{base}-"], "kind": {"fixed": "impression"}, "fields": fields}
+    settings = parse({"kafka": {"brokers": kafka}, "sources": [source]})
+    found = await with_topics(settings, stored, left_out.__setitem__)
+    await delete_topics(kafka, list(counts))
+    assert sorted(found.logs) == [f"{base}-{name}" for name in read]
+    assert left_out.keys() == {f"{base}-{name}" for name in others}
+    for topic, why in left_out.items():
+        assert f"topic {topic} of a pattern is not read: it has {counts[topic]} partitions" in why
 
 
 async def test_topics_that_were_counted_stand_for_those_of_a_cluster_that_is_away(

@@ -88,17 +88,22 @@ class Elsewhere(BaseHTTPRequestHandler):
                 while True:
                     self.wfile.write(b" ")
                     time.sleep(0.05)
-        if self.path.startswith("/other"):
+        if self.path.startswith(("/other", "http")):
             self.told.append(self.headers.get("Authorization"))
         self.send_response(302)
         self.send_header("Location", f"/other{self.path}")
         self.end_headers()
+
+    def do_CONNECT(self) -> None:
+        self.told.append(f"CONNECT {self.path}, {self.headers.get('Authorization')}")
+        self.send_error(502)
 
     def log_message(self, *_: Any) -> None: ...
 
 
 @pytest.fixture
 def elsewhere() -> Iterator[str]:
+    Elsewhere.told.clear()
     server = ThreadingHTTPServer(("127.0.0.1", 0), Elsewhere)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
@@ -162,6 +167,25 @@ def test_credentials_are_sent(tmp_path: Path) -> None:
         made.authorization = "Bearer s3cret"
         bearer = Registry(url=made.url, token_file=str(secret))
         assert SchemaRegistry(bearer, "avro").schema(number)
+
+
+def test_no_proxy_of_the_environment_gets_the_credentials(
+    elsewhere: str, certificates: Certificates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("http_proxy", "https_proxy", "all_proxy", "ALL_PROXY", "HTTP_PROXY"):
+        monkeypatch.setenv(name, elsewhere)
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    login = {"username": "reader", "password": "secret"}
+    with PlainRegistry() as made:
+        made.schemas[1] = {"schema": '"string"'}
+        made.authorization = "Basic cmVhZGVyOnNlY3JldA=="
+        assert SchemaRegistry(Registry(url=made.url, **login), "avro").schema(1)
+    assert Elsewhere.told == []
+    tls = Registry(url="https://registry.example:443", ssl_cafile=str(certificates.ca), **login)
+    with pytest.raises(RegistryError, match="cannot reach"):
+        SchemaRegistry(tls, "avro").schema(1)
+    assert Elsewhere.told == ["CONNECT registry.example:443, None"]
 
 
 def test_tls_and_client_certificates(certificates: Certificates) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,7 +13,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
-import aiohttp
 import aiokafka
 import faust
 import pytest
@@ -28,7 +29,7 @@ from streamer.kafka import fetching, raw_batches, transport
 from streamer.settings.event_fields import KINDS
 from streamer.settings.model import Topics
 from streamer.testing import LogRecord
-from streamer.testing.embedded import HOST, free_port
+from streamer.testing.embedded import HOST
 from tests.oracle.oracle import records_of_log
 from tests.oracle.random_log import random_log
 from tests.support.agreement import to_log
@@ -192,7 +193,7 @@ async def test_without_the_hook_the_slower_way_reads_the_same(
 ) -> None:
     made_topics = topics(partitions=PARTITIONS)
     document = document_of(kafka, made_topics, redis_url, redis_prefix, {})
-    command = [sys.executable, "-c", WITHOUT_HOOK, *FAUST[3:], "worker", "--without-web"]
+    command = [sys.executable, "-c", WITHOUT_HOOK, *FAUST[3:], "worker"]
     async with bench(tmp_path, document) as made:
         records = records_of_log(small, made.settings, partitions=PARTITIONS)
         await produce(kafka, made_topics, to_log(records))
@@ -272,31 +273,37 @@ async def test_aborted_transactions_do_not_count_and_control_records_are_no_loss
         await made.stop_workers()
 
 
+def listening(process: int) -> set[str]:
+    """Addresses at which a process accepts TCP connections, in hexadecimal."""
+    files = map(os.path.realpath, Path(f"/proc/{process}/fd").iterdir())  # some are closed by now
+    sockets = {file.partition("socket:[")[2][:-1] for file in files}
+    rows = [
+        line.split()
+        for name in ("tcp", "tcp6")
+        for line in Path(f"/proc/{process}/net/{name}").read_text().splitlines()[1:]
+    ]
+    return {row[1] for row in rows if row[3] == "0A" and row[9] in sockets}
+
+
+@pytest.mark.parametrize("web", [[], ["--with-web"]])
 @pytest.mark.usefixtures("apache_kafka")
-async def test_it_starts_as_any_faust_app_with_its_web_server(
+async def test_it_starts_as_any_faust_app_and_listens_on_no_port(
     kafka: str,
     topics: MakeTopics,
     redis_url: str,
     redis_prefix: str,
     tmp_path: Path,
     small: list[bytes],
+    web: list[str],
 ) -> None:
     made_topics = topics(partitions=PARTITIONS)
     document = document_of(kafka, made_topics, redis_url, redis_prefix, {})
-    port = free_port()
-    web = ["--web-host", HOST, "--web-port", str(port), "--loglevel", "info"]
-    async with bench(tmp_path, document) as made, aiohttp.ClientSession() as session:
-        made.start_worker([*FAUST, "worker", *web])
-
-        async def serves() -> bool:
-            try:
-                async with session.get(f"http://{HOST}:{port}/") as answer:
-                    return answer.status < 500
-            except aiohttp.ClientError:
-                return False
-
-        await until(serves, "Faust's web server answers")
+    async with bench(tmp_path, document) as made:
+        worker = made.start_worker([*FAUST, "worker", *web, "--loglevel", "info"])
         await read_all(made, made_topics, small[:300], kafka)
+        assert listening(worker.process.pid) == set()
+        with socket.create_server((HOST, 0)):
+            assert listening(os.getpid()), "the test sees none"
         await made.stop_workers()
 
 

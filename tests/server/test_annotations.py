@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from streamer.server.annotations import token_of
 from streamer.server.app import application
 from streamer.server.exporter import Exporter
 from streamer.settings import limits
+from streamer.settings.durations import DAY_MS, HOUR_MS
 from streamer.settings.load import parse
 from streamer.state.memory import MemoryStore
 
@@ -35,7 +38,42 @@ async def test_a_mark_is_listed() -> None:
         assert (await answer.json())["at_ms"] > 1_600_000_000_000
         listed = (await (await found.get("/api/annotations")).json())["annotations"]
         assert [mark["text"] for mark in listed] == ["campaign", "model 8", "now"]
+        assert listed[0].pop("id")
         assert listed[0] == {"at_ms": 1000, "text": "campaign", "until_ms": 3000}
+
+
+async def test_a_mark_may_be_of_tomorrow_but_no_later() -> None:
+    async with client(annotations_token=TOKEN) as found:
+        now_ms = time.time_ns() // 1_000_000
+        for hours, status in ((23, 200), (25, 400)):
+            body = {"text": "launch", "at_ms": now_ms + hours * HOUR_MS}
+            answer = await found.post("/api/annotations", json=body, headers=LOGIN)
+            assert answer.status == status
+        assert "more than a day after now" in (await answer.json())["error"]
+        body = {"text": "campaign", "until_ms": now_ms + 90 * DAY_MS}
+        assert (await found.post("/api/annotations", json=body, headers=LOGIN)).status == 200
+        assert len((await (await found.get("/api/annotations")).json())["annotations"]) == 2
+
+
+async def test_a_mark_can_be_deleted() -> None:
+    login = {"username": "me", "password": "secret"}
+    reading = {"Authorization": f"Basic {base64.b64encode(b'me:secret').decode()}"}
+    async with client(annotations_token=TOKEN, **login) as found:
+        names = []
+        for text in ("wrong", "right"):
+            answer = await found.post("/api/annotations", json={"text": text}, headers=LOGIN)
+            names.append((await answer.json())["id"])
+        path = f"/api/annotations/{names[0]}"
+        assert (await found.delete(path)).status == 401
+        assert (await found.delete(path, headers=reading)).status == 401
+        assert (await found.delete(path, headers=LOGIN)).status == 200
+        answer = await found.delete(path, headers=LOGIN)
+        assert answer.status == 404
+        assert "no mark has the id" in (await answer.json())["error"]
+        listed = await (await found.get("/api/annotations", headers=reading)).json()
+        assert [(m["id"], m["text"]) for m in listed["annotations"]] == [(names[1], "right")]
+    async with client() as found:
+        assert (await found.delete(path, headers=LOGIN)).status == 403
 
 
 @pytest.mark.parametrize(

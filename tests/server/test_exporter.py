@@ -8,6 +8,7 @@ import platform
 import signal
 import time
 from collections.abc import AsyncIterator
+from types import SimpleNamespace
 from typing import Any
 
 import aiohttp
@@ -32,6 +33,7 @@ from streamer.state.redis.store import RedisStore
 from streamer.state.worker_report import WorkerReport
 from streamer.testing import LogChunk, LogRecord, chunks_of
 from streamer.testing.embedded import HOST
+from streamer.worker.app import create_app
 from tests.support.agreement import log_records, to_log
 from tests.support.exporters import NAME, PARTITIONS, Site, fill, serving, settings_of
 from tests.support.fixtures import MakeRedis
@@ -280,6 +282,36 @@ async def test_a_full_redis_says_so_while_records_wait(make_redis: MakeRedis) ->
     assert "partition 0: records have waited for" in problems
     assert "of 1 MiB of maxmemory are used" in problems
     await store.close()
+
+
+async def test_a_redis_that_evicts_from_now_on_is_not_ready(make_redis: MakeRedis) -> None:
+    server = make_redis()
+    settings = settings_of(server.url, "streamer")
+    store = RedisStore(settings.redis)
+    await fill(store, settings)
+    app: Any = create_app(settings)
+    app._runner = SimpleNamespace(worker_report=WorkerReport("host:1"))
+    exporter = Exporter(settings, store)
+
+    async def problems() -> str:
+        await app.look_at_store()
+        await store.report(app.runner.worker_report)
+        await exporter.read()
+        return "; ".join(exporter.health.problems)
+
+    async with Redis.from_url(server.url) as there:
+        assert "maxmemory-policy" not in await problems()
+        for policy, limit in (("allkeys-lru", "0"), ("volatile-ttl", "100mb")):
+            await there.config_set("maxmemory", limit)
+            await there.config_set("maxmemory-policy", policy)
+            assert f"Redis has maxmemory-policy '{policy}': it may drop state" in await problems()
+        await there.config_set("maxmemory-policy", "noeviction")
+        assert "maxmemory-policy" not in await problems()
+    server.kill()
+    await app.look_at_store()
+    assert app.runner.worker_report.store_problem == ""
+    await store.close()
+    await app.store.close()
 
 
 async def test_an_exporter_may_start_before_redis_and_before_any_worker(

@@ -192,11 +192,18 @@ class SimStore:
     async def leave(self, worker: str) -> None:
         """Nobody reads it."""
 
-    async def annotate(self, mark: Annotation) -> None:
+    async def annotate(self, mark: Annotation) -> str:
         """Nobody reads it."""
+        return ""
+
+    async def forget_annotation(self, name: str) -> bool:
+        return False
 
     async def annotations(self) -> dict[str, Annotation]:
         return {}
+
+    async def eviction(self) -> str | None:
+        return None
 
     async def fullness(self) -> str | None:
         return None

@@ -7,6 +7,8 @@ import datetime
 import gzip
 import io
 import json
+import subprocess
+import sys
 import tracemalloc
 from decimal import Decimal
 from pathlib import Path
@@ -25,6 +27,7 @@ from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from streamer.sources.files import FileSource
 from streamer.sources.line_batch import NO_TOPIC
+from streamer.sources.parquet_rows import ParquetFile
 from tests.oracle.shape import Readings
 
 HEADER = "type,ts,user_id,item_id,position,variant\n"
@@ -347,6 +350,57 @@ def test_large_parquet_files_take_little_memory(tmp_path: Path) -> None:
         assert len(batch) <= 1000
         most = max(most, pyarrow.total_allocated_bytes() - before)
     assert most < 8_000_000
+
+
+def repeated(path: Path, cell: object, rows: int, **options: Any) -> Path:
+    """A Parquet file with the same cell in each row."""
+    columns = {"n": list(range(rows)), "cell": [cell] * rows, "deep": [{"a": [cell, "x"]}] * rows}
+    pyarrow.parquet.write_table(pyarrow.table(columns), path, compression="zstd", **options)
+    return path
+
+
+@pytest.mark.parametrize("cell", ["text", b"\xff\x00", "x" * 20_000])
+def test_texts_that_are_stored_as_dictionaries_are_the_same_lines(
+    tmp_path: Path, cell: object
+) -> None:
+    both = [
+        [
+            line
+            for some in ParquetFile(
+                str(repeated(tmp_path / f"{is_so}.parquet", cell, 2500, use_dictionary=is_so))
+            )
+            for line in some
+        ]
+        for is_so in (True, False)
+    ]
+    assert both[0] == both[1]
+    assert [json.loads(line)["n"] for line in both[0]] == list(range(2500))
+
+
+def test_a_small_file_takes_no_gigabyte(tmp_path: Path) -> None:
+    path, rows = tmp_path / "long.parquet", 3000
+    places = pyarrow.array([0] * rows, pyarrow.int32())
+    cells = pyarrow.DictionaryArray.from_arrays(places, pyarrow.array(["x" * 800_000]))
+    pyarrow.parquet.write_table(
+        pyarrow.table({"cell": cells}), path, compression="zstd", store_schema=False
+    )
+    assert path.stat().st_size < 10_000
+    code = (
+        "import re, sys\n"
+        "from streamer.sources.parquet_rows import ParquetFile\n"
+        "rows = sum(len(lines) for lines in ParquetFile(sys.argv[1]))\n"
+        "print(rows, re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1])\n"
+    )
+    found = subprocess.check_output([sys.executable, "-c", code, str(path)], text=True)
+    count, kilobytes = map(int, found.split())
+    assert count == rows
+    assert kilobytes < 400_000
+
+
+def test_a_cell_longer_than_a_record_is_refused_by_name(tmp_path: Path) -> None:
+    path = repeated(tmp_path / "cell.parquet", "x" * 3_000_000, 2, use_dictionary=True)
+    with pytest.raises(SourceError, match=r"column 'cell' has 3,000,\d+ bytes in 2 rows: a record"):
+        list(ParquetFile(str(path)))
 
 
 def test_broken_parquet_files_are_errors(tmp_path: Path) -> None:

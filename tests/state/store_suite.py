@@ -10,6 +10,7 @@ import asyncio
 import pytest
 
 from streamer.settings import limits
+from streamer.settings.durations import DAY_MS
 from streamer.state.annotations import Annotation
 from streamer.state.store import Answer, Commit, Store
 from streamer.state.worker_report import WorkerReport
@@ -201,3 +202,14 @@ class StoreSuite:
             most + 1, f"mark {most + 1}", most + 2 if most % 2 == 0 else None
         )
         assert Annotation(0, "mark 0") not in found
+
+    async def test_marks_of_the_future_leave_first(self, store: Store) -> None:
+        now_ms, most = await store.now_ms(), limits.MAX_ANNOTATIONS
+        for i in range(most):
+            await store.annotate(Annotation(now_ms + 2 * DAY_MS + i, "wrong"))
+        name = await store.annotate(Annotation(now_ms, "deployed"))
+        assert (await store.annotations())[name] == Annotation(now_ms, "deployed")
+        assert len(await store.annotations()) == most
+        assert await store.forget_annotation(name)
+        assert not await store.forget_annotation(name)
+        assert name not in await store.annotations()

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from streamer.formatting import printable_json
 from streamer.ingest.discovery.dimensions import Dimensions, ProposedDimension
 from streamer.ingest.discovery.drafts import Draft, Fields, tables
 from streamer.ingest.discovery.evidence import FieldEvidence
@@ -35,7 +36,7 @@ def toml_value(value: Any) -> str:
     True
     """
     if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+        return printable_json(json.dumps(value, ensure_ascii=False))
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Mapping):

@@ -3,6 +3,7 @@
 import { element } from "./dom.js";
 
 const SVG = "http://www.w3.org/2000/svg";
+const CONTROL = /[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 const PRESENTED = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-size", "font-weight"];
 
 /** A button that saves what `make()` gives: {name, type, text}. */
@@ -75,7 +76,9 @@ export function svgOf(svg) {
   });
   copy.setAttribute("font-family", "system-ui, sans-serif");
   copy.querySelectorAll(".cursor").forEach((node) => node.remove());
-  return new XMLSerializer().serializeToString(copy);
+  // XML has no control characters, not even escaped: they are shown as in other texts.
+  const shown = (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  return new XMLSerializer().serializeToString(copy).replace(CONTROL, shown);
 }
 
 /** A text as the name of a file. */

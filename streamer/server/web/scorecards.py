@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import jinja2
 
 from streamer import __version__
+from streamer.formatting import printable
 from streamer.query.lift_scale import LiftScale, course, spark
 from streamer.query.scorecard import ForestPlot, Scorecard
 from streamer.server.web import TEMPLATE, contents, source_of
@@ -82,6 +83,7 @@ def _scale_of(forest: ForestPlot) -> LiftScale:
 def _template() -> jinja2.Template:
     texts = {TEMPLATE: contents()[TEMPLATE].decode()}
     made = jinja2.Environment(
-        loader=jinja2.DictLoader(texts), autoescape=True, undefined=jinja2.StrictUndefined
-    )
+        loader=jinja2.DictLoader(texts), autoescape=True, undefined=jinja2.StrictUndefined,
+        finalize=lambda value: printable(value) if type(value) is str else value,
+    )  # fmt: skip
     return made.get_template(TEMPLATE)

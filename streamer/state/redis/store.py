@@ -34,7 +34,7 @@ from streamer.ingest.hash_key import HashKey, key_text
 from streamer.settings import limits
 from streamer.settings.model import Redis as RedisSettings
 from streamer.settings.redis_url import place_of
-from streamer.state.annotations import Annotation, stored_annotations
+from streamer.state.annotations import Annotation, beyond_bound, stored_annotations
 from streamer.state.redis.client import client, failures
 from streamer.state.redis.input import decoded, hash_key, whole
 from streamer.state.store import Answer, Commit, Stored, new_claim
@@ -99,6 +99,16 @@ def _parts(names: Sequence[str]) -> Iterator[Sequence[str]]:
         yield names[start : start + _BLOBS_PER_CALL]
 
 
+def _eviction(info: Mapping[str, Any]) -> str | None:
+    policy = str(info.get("maxmemory_policy", "noeviction"))
+    if not policy.startswith("allkeys") and (policy == "noeviction" or not info.get("maxmemory")):
+        return None
+    return (
+        f"Redis has maxmemory-policy {policy!r}: it may drop state without an error; set it to "
+        "noeviction"
+    )
+
+
 class RedisStore:
     """Partitions in Redis, under the keys above."""
 
@@ -123,6 +133,13 @@ class RedisStore:
             found = await self.redis.info(target_nodes=self.redis.PRIMARIES)
             return {"": found} if "redis_version" in found else found
 
+    async def eviction(self) -> str | None:
+        try:
+            nodes = await self.info()
+        except StoreError:  # away, or a user who may only read
+            return None
+        return next(filter(None, map(_eviction, nodes.values())), None)
+
     async def fullness(self) -> str | None:
         try:
             nodes = await self.info()
@@ -140,12 +157,8 @@ class RedisStore:
             version = str(info.get("redis_version", "0"))
             if int(version.split(".")[0]) < MIN_VERSION:
                 raise StoreError(f"Redis {version} is too old: {MIN_VERSION}.0 or newer is needed")
-            policy = str(info.get("maxmemory_policy", "noeviction"))
-            if policy.startswith("allkeys") or (policy != "noeviction" and info.get("maxmemory")):
-                raise StoreError(
-                    f"Redis has maxmemory-policy {policy!r}: it may drop state without an error; "
-                    "set it to noeviction"
-                )
+            if text := _eviction(info):
+                raise StoreError(text)
             if info.get("role", "master") != "master":
                 raise StoreError("Redis is a read-only replica: connect to its master")
             if info.get("redis_mode") == "cluster" and not self.settings.cluster:
@@ -363,13 +376,18 @@ class RedisStore:
         with self._errors("cannot delete the report of a worker"):
             await self.redis.hdel(self.keys.workers, worker)
 
-    async def annotate(self, mark: Annotation) -> None:
+    async def annotate(self, mark: Annotation) -> str:
+        name = new_claim()
         with self._errors("cannot store a mark"):
-            await self.redis.hset(self.keys.annotations, new_claim(), msgspec.json.encode(mark))
-        marks = list(await self.annotations())
-        if gone := marks[: -limits.MAX_ANNOTATIONS]:
+            await self.redis.hset(self.keys.annotations, name, msgspec.json.encode(mark))
+        if gone := beyond_bound(await self.annotations(), await self.now_ms()):
             with self._errors("cannot delete old marks"):
                 await self.redis.hdel(self.keys.annotations, *gone)
+        return name
+
+    async def forget_annotation(self, name: str) -> bool:
+        with self._errors("cannot delete a mark"):
+            return bool(await self.redis.hdel(self.keys.annotations, name))
 
     async def annotations(self) -> dict[str, Annotation]:
         with self._errors("cannot read the marks"):

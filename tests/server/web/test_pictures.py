@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from itertools import product
 from typing import Any
+from xml.dom import minidom
 
 import pytest
 
@@ -493,6 +494,13 @@ def test_tables_and_charts_can_be_saved(page: Browser, served: Documents) -> Non
     assert svg.startswith("<svg")
     assert 'stroke="rgb(' in svg
     assert "cursor" not in svg
+    drawn = "const [s, t] = ['svg', 'text'].map((n) => document.createElementNS("
+    drawn += "'http://www.w3.org/2000/svg', n)); t.textContent = given[0]; t.id = given[0]; "
+    drawn += "s.append(t); document.body.append(s); return it.svgOf(s)"
+    saved = page.run_with("download.js", drawn, "\x1b[2J<\x9b\u202e")
+    node = minidom.parseString(saved).getElementsByTagName("text")[0]
+    assert node.getAttribute("id") == "\\u001b[2J<\\u009b\\u202e"
+    assert f">{node.getAttribute('id')}<".replace("J<", "J&lt;") in saved
     quoted = "const t = document.createElement('table'); const c = t.insertRow().insertCell();"
     quoted += "c.textContent = given[0]; return it.csvOf(t)"
     for text, wanted in (("=1+1", "'=1+1"), ('a"b,c', '"a""b,c"'), ("+5.0%", "+5.0%")):

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from streamer.formatting import printable
 from streamer.query.scorecard import scorecard
 from streamer.server.web.scorecards import report
 from tests.server.web.documents import ODD
@@ -93,6 +94,7 @@ def test_whatever_is_said_is_text(page: Browser, tmp_path: Path) -> None:
     file = tmp_path / "report.html"
     file.write_text(report(scorecard(made), odd), encoding="utf-8")
     opened(page, file)
+    odd = printable(odd)
     assert odd in page.driver.title
     assert odd in page.text("h1")
     assert odd in page.text(".warning")

@@ -1,0 +1,76 @@
+"""The tables at the end of a replay: the largest segments, of however many."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from streamer.query.readings import Reading, SeriesBlock
+from streamer.settings.load import parse
+from streamer.sources.replay import Replay
+from streamer.state.snapshot import view_of
+from tests.support.commands import called
+from tests.support.workers import as_toml
+
+DIMENSIONS, VALUES, EVENTS = 5, 200, 4000
+SETTINGS = {"dimensions": [{"name": f"d{k}", "max_values": VALUES} for k in range(DIMENSIONS)]}
+
+
+def lines() -> list[dict[str, object]]:
+    dice = random.Random(5)
+    return [
+        {
+            **{"type": "impression", "ts": 1_763_000_000_000 + i * 400, "user_id": f"u{i % 99}"},
+            **{f"d{k}": f"v{dice.randrange(VALUES)}" for k in range(DIMENSIONS)},
+            "item_id": "i",
+        }
+        for i in range(EVENTS)
+    ]
+
+
+def test_a_summary_makes_no_readings_that_it_does_not_show(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, config = tmp_path / "events.ndjson", tmp_path / "streamer.toml"
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines()))
+    config.write_text(as_toml(SETTINGS))
+    made, readings = Counter[str](), SeriesBlock.readings
+
+    def counted(block: SeriesBlock) -> list[Reading]:
+        found = list(readings(block))
+        made[block.name] += len(found)
+        return found
+
+    monkeypatch.setattr(SeriesBlock, "readings", counted)
+    code, out, _ = called(capsys, ["replay", str(log), "-c", str(config)])
+    assert code == 0
+    assert made.pop("streamer_impressions_total") == DIMENSIONS * VALUES + 1
+    assert made.total() < 100
+    largest = Counter((k, line[f"d{k}"]) for line in lines() for k in range(DIMENSIONS))
+    counts = [EVENTS, *(n for _, n in largest.most_common(19))]
+    tables = out.partition("All of the file")[2]
+    shown = re.findall(r"^ *(?:all|v\d+)(?: +(?:all|v\d+)){4} +([\d,]+) ", tables, re.M)
+    assert shown == [f"{n:,}" for n in counts]
+    assert f"{len(largest) - 19:,} more segments" in tables
+
+
+def test_a_document_in_parts_is_the_same_and_so_are_panes_that_are_not_copied() -> None:
+    replay = Replay(parse(SETTINGS), partitions=2)
+    some = lines()[:500]
+    replay.feed([("impressions", int(str(e["ts"])), json.dumps(e).encode()) for e in some])
+    replay.finish()
+    result = replay.readout()
+    assert "".join(result.json_parts()) == json.dumps(result.as_json()) + "\n"
+    assert len(result.readings) > 1000
+    for partition in replay.partitions:
+        live, copied = (view_of(partition, is_live=each).panes for each in (True, False))
+        assert live.keys() >= copied.keys()
+        assert all(len(live[pane][0]) == 0 for pane in live.keys() - copied.keys())
+        for pane, rows in copied.items():
+            assert [each.tolist() for each in live[pane]] == [each.tolist() for each in rows]
+        assert len(copied) > 10
