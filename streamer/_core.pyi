@@ -12,9 +12,9 @@ _FoundRow = tuple[int, list[str], list[int], tuple[int, int], int]
 _Columns = dict[str, npt.NDArray[Any]]
 _Skipped = tuple[int, int, str]
 """A range of lost offsets (first, end), and why."""
-_Fed = tuple[int, tuple[int, int, int] | None, list[_Skipped], list[int]]
-"""Records that were read; offset, timestamp and CRC-32 of the last; what was lost; the id of the
-schema without which the next record cannot be read."""
+_Fed = tuple[int, tuple[int, int, int] | None, list[_Skipped], list[int], bool]
+"""Records that were read; offset, timestamp and CRC-32 of the last; what was lost; the ids of the
+schemas without which the next record cannot be read; whether the time was up before the end."""
 _Schema = tuple[str, Sequence[tuple[str, str]]]
 """The text of a schema; names and texts of those that it refers to."""
 
@@ -128,10 +128,15 @@ class Core:
         keys and headers, where there are any. OverflowError: a sum would pass 2**62."""
 
     def feed_batches(
-        self, log: str, blob: bytes, aborted: Sequence[tuple[int, int]], check_crcs: bool = True
+        self,
+        log: str,
+        blob: bytes,
+        aborted: Sequence[tuple[int, int]],
+        check_crcs: bool = True,
+        most_ms: int | None = None,
     ) -> _Fed:
-        """Take in record batches as Kafka sent them, from the log's next offset on. ValueError
-        where the format is not read."""
+        """Take in record batches as Kafka sent them, from the log's next offset on; after
+        ``most_ms`` the rest is left. ValueError where the format is not read."""
 
     def set_schema(self, log: str, id: int, schema: _Schema | None) -> None:
         """Make a schema of a log's registry known; None: there is none, and its records are

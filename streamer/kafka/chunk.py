@@ -13,9 +13,10 @@ from streamer._core import Core
 from streamer.encoding.arrays import I64
 from streamer.kafka.raw_batches import RawBatches
 
-Fed = tuple[int, tuple[int, int, int] | None, Sequence[tuple[int, int, str]], Sequence[int]]
-"""What the core says it was fed: how many records, the last of them, skipped ranges, and the ids of
-the schemas without which the next record, and others after it, cannot be read."""
+Fed = tuple[int, tuple[int, int, int] | None, Sequence[tuple[int, int, str]], Sequence[int], bool]
+"""What the core says it was fed: how many records, the last of them, skipped ranges, the ids of the
+schemas without which the next record, and others after it, cannot be read, and whether the time was
+up before the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class Records:
     def __len__(self) -> int:
         return len(self.offset)
 
-    def feed(self, core: Core, check_crcs: bool) -> Fed:
+    def feed(self, core: Core, check_crcs: bool, most_ms: int | None = None) -> Fed:
         """Into the core, from the log's next offset on."""
         return core.feed_records(self.log, self.offset, self.record_ms, self.values, self.beside)
 
@@ -50,9 +51,9 @@ class Batches:
     def __len__(self) -> int:
         return self.rows
 
-    def feed(self, core: Core, check_crcs: bool) -> Fed:
-        """Into the core, from the log's next offset on."""
-        return core.feed_batches(self.log, self.data, self.aborted, check_crcs)
+    def feed(self, core: Core, check_crcs: bool, most_ms: int | None = None) -> Fed:
+        """Into the core, from the log's next offset on; after so long the rest is left."""
+        return core.feed_batches(self.log, self.data, self.aborted, check_crcs, most_ms)
 
 
 @dataclass(slots=True)

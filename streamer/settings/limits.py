@@ -225,6 +225,9 @@ REJECTED_BYTES, REJECTED_BYTES_A_FETCHED_BYTE = 16 << 20, 4
 GATHER_ROWS = 5_000
 """Rows gathered before one apply: fewer than one fetch gives of a busy partition, which would wait
 for the next one otherwise; many enough that what Python does for an apply does not count."""
+APPLY_MS = 500
+"""After so long what is left of a fetched chunk is applied in the next turn: a worker that is asked
+to stop waits for a turn, and events may cost a hundred times the usual."""
 FLUSH_MS = 500
 """Longest time between an event's arrival and its commit, when nothing is slow."""
 MAX_FLUSH_MS = 10_000

@@ -81,7 +81,8 @@ class Applied:
     """Log, and ids of the schemas without which its next record, and others after it, cannot be
     read."""
     left: int = 0
-    """How many of what was given, from the end, are to be given again once they are known."""
+    """How many of what was given, from the end, are to be given again: once they are known, or in
+    the next turn where the time was up."""
 
 
 @dataclass
@@ -328,17 +329,19 @@ class Partition:
         fed: Sequence[Records | Batches],
         at_end: Sequence[str] = (),
         wall_ms: int | None = None,
+        most_ms: int | None = None,
     ) -> Applied:
         """Take in records; ``at_end``: logs read to their end; ``wall_ms``: the wall clock, beyond
-        which by more than the skew records are refused. SumOverflowError where a sum would pass
-        2**62; CoreError: the partition is not to be used any more."""
+        which by more than the skew records are refused; ``most_ms``: so long each of them may take
+        before the rest is left. SumOverflowError where a sum would pass 2**62; CoreError: the
+        partition is not to be used any more."""
         applied = Applied()
         if wall_ms is not None:
             self.core.set_wall_clock(wall_ms)
         with self.guarded():
             for i, some in enumerate(fed):
-                self._feed(some, applied)
-                if applied.unknown_schemas is not None:
+                is_late = self._feed(some, applied, most_ms)
+                if applied.unknown_schemas is not None or is_late:
                     applied.left = len(fed) - i
                     break
             self.core.end_apply(list(at_end))
@@ -346,8 +349,10 @@ class Partition:
         applied.rejected = [Rejected(*record) for record in rejected]
         return applied
 
-    def _feed(self, some: Records | Batches, applied: Applied) -> None:
-        rows, last, skipped, unknown = some.feed(self.core, self.settings.kafka.check_crcs)
+    def _feed(self, some: Records | Batches, applied: Applied, most_ms: int | None) -> bool:
+        """Returns whether the time was up before the end."""
+        check_crcs = self.settings.kafka.check_crcs
+        rows, last, skipped, unknown, is_late = some.feed(self.core, check_crcs, most_ms)
         applied.rows += rows
         applied.unknown_schemas = (some.log, unknown) if unknown else None
         if last is not None:
@@ -355,6 +360,7 @@ class Partition:
         for first, end, reason in skipped:
             applied.skipped.append(Skipped(some.log, first, end, reason))
             self.logs[some.log].lose(first, end - 1)
+        return is_late
 
     def set_schema(self, log: str, number: int, schema: SchemaText | None) -> None:
         """Make a schema known. Where there is none its records are rejected from now on; likewise,

@@ -178,7 +178,8 @@ class PartitionTask:
         assert self.partition is not None
         assert self.journal is not None
         contents, wall_ms = [chunk.content for chunk in taken], time.time_ns() // 1_000_000
-        applied = self.partition.apply(contents, sorted(self.at_end), wall_ms)
+        ended = sorted(self.at_end)
+        applied = self.partition.apply(contents, ended, wall_ms, limits.APPLY_MS)
         for chunk in reversed(taken[len(taken) - applied.left :]):
             self.queues[chunk.log].appendleft(chunk)
         for chunk in taken:

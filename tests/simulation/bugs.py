@@ -91,9 +91,12 @@ class IdleBeforeTheEnd(World):
 
 def _end_early(partition: Partition) -> None:
     def apply(
-        fed: Sequence[Records | Batches], at_end: Sequence[str] = (), wall_ms: int | None = None
+        fed: Sequence[Records | Batches],
+        at_end: Sequence[str] = (),
+        wall_ms: int | None = None,
+        most_ms: int | None = None,
     ) -> Applied:
-        return Partition.apply(partition, fed, KINDS, wall_ms)
+        return Partition.apply(partition, fed, KINDS, wall_ms, most_ms)
 
     partition.apply = apply  # type: ignore[method-assign]
 

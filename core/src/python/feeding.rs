@@ -1,5 +1,7 @@
 //! Feeding a partition: records, or record batches as Kafka sent them.
 
+use std::time::{Duration, Instant};
+
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -19,9 +21,9 @@ use crate::spec::Limits;
 type Fingerprint = (i64, i64, u32);
 /// A range of lost offsets (first, end) and why.
 type Skipped = (i64, i64, &'static str);
-/// How many records there were, the last of them, what was lost, and the ids of the schemas without
-/// which the next record, and others after it, cannot be read.
-pub(super) type Fed = (u64, Option<Fingerprint>, Vec<Skipped>, Vec<u32>);
+/// How many records there were, the last of them, what was lost, the ids of the schemas without which
+/// the next record, and others after it, cannot be read, and whether the time was up before the end.
+pub(super) type Fed = (u64, Option<Fingerprint>, Vec<Skipped>, Vec<u32>, bool);
 
 fn fingerprint(record: &kafka::Record) -> Fingerprint {
     let mut crc = flate2::Crc::new();
@@ -37,6 +39,9 @@ pub(super) struct Feeding<'a> {
     limits: &'a Limits,
     fed: u64,
     unknown: UnknownSchemas,
+    /// When to stop, and whether that was before the end.
+    until: Option<Instant>,
+    is_late: bool,
 }
 
 impl<'a> Feeding<'a> {
@@ -53,7 +58,15 @@ impl<'a> Feeding<'a> {
             limits,
             fed: 0,
             unknown: UnknownSchemas::default(),
+            until: None,
+            is_late: false,
         }
+    }
+
+    /// Feeds for so long; what is left is for another time.
+    pub fn within(mut self, ms: Option<u64>) -> Self {
+        self.until = ms.map(|ms| Instant::now() + Duration::from_millis(ms));
+        self
     }
 
     /// Decodes some records, and takes them in, up to one whose schema is not known; of all others
@@ -62,6 +75,9 @@ impl<'a> Feeding<'a> {
         &mut self,
         records: &'r [kafka::Record<'r>],
     ) -> Result<Option<&'r kafka::Record<'r>>, Overflow> {
+        if self.is_late {
+            return Ok(None);
+        }
         let source = self.log().source;
         let mut known = if self.is_stopped() { 0 } else { records.len() };
         let format = self.decoder.format(source);
@@ -76,12 +92,13 @@ impl<'a> Feeding<'a> {
         let events = self.decoder.decode_all(source, &records[..known]);
         self.partition.feed(self.log, records, &events)?;
         self.fed += known as u64;
+        self.is_late = self.until.is_some_and(|until| Instant::now() > until);
         Ok(records[..known].last())
     }
 
-    /// Whether a record was met whose schema is not known.
+    /// Whether a record was met whose schema is not known, or the time was up.
     fn is_stopped(&self) -> bool {
-        !self.unknown.ids.is_empty()
+        self.is_late || !self.unknown.ids.is_empty()
     }
 
     fn log(&mut self) -> &mut TopicLog {
@@ -96,7 +113,7 @@ impl<'a> Feeding<'a> {
             last = self.feed(block)?.or(last);
         }
         let last = last.map(fingerprint);
-        Ok((self.fed, last, Vec::new(), self.unknown.ids))
+        Ok((self.fed, last, Vec::new(), self.unknown.ids, self.is_late))
     }
 
     pub fn batches(
@@ -140,7 +157,7 @@ impl<'a> Feeding<'a> {
         found.skipped.retain(|s| s.first < s.end); // a damaged batch that was gone over before
         let skipped = found.skipped.iter();
         let skipped = skipped.map(|s| (s.first, s.end, s.reason.name())).collect();
-        Ok((self.fed, last, skipped, self.unknown.ids))
+        Ok((self.fed, last, skipped, self.unknown.ids, self.is_late))
     }
 }
 

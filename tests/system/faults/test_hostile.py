@@ -5,6 +5,7 @@ A worker stays as small as it was, counts what it leaves out, and goes on with w
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,8 @@ from tests.system.faults.test_memory import memory_bytes
 from tests.system.topics import configure
 
 START_MS = 1_700_000_000_000
+FLOOD = 400_000
+STOP_SECONDS = 5.0
 GOOD = b'{"ts": %d, "user_id": "u", "item_id": "i"}' % START_MS
 BOMB_BYTES = 150_000_000
 TINY = 1_000_000
@@ -24,8 +27,10 @@ GROWTH_BYTES = 250_000_000
 """Longest a worker may grow: what a batch may inflate to, and the letters that it holds."""
 
 
-async def produce_batch(brokers: str, topic: str, values: list[bytes], compression: str) -> int:
-    """All values in one batch; returns how many bytes it has on the way."""
+async def produce_batch(
+    brokers: str, topic: str, values: list[bytes], compression: str, at_ms: int = START_MS
+) -> int:
+    """All values in one batch of a time; returns how many bytes it has on the way."""
     producer = AIOKafkaProducer(
         bootstrap_servers=brokers,
         compression_type=None if compression == "none" else compression,
@@ -36,7 +41,7 @@ async def produce_batch(brokers: str, topic: str, values: list[bytes], compressi
     try:
         batch = producer.create_batch()
         for value in values:
-            assert batch.append(key=None, value=value, timestamp=START_MS) is not None
+            assert batch.append(key=None, value=value, timestamp=at_ms) is not None
         batch.close()
         await (await producer.send_batch(batch, topic, partition=0))
         return int(batch.size())
@@ -98,6 +103,39 @@ async def test_letters_do_not_multiply_what_was_fetched(
         assert 1000 <= manifest.dead_letters <= 1000 + (sent + len(GOOD) + 1000) // 8
         await made.stop_workers()
     print(f"{TINY} records in {sent} bytes: {manifest.dead_letters} letters")
+
+
+@long
+async def test_a_worker_ends_within_seconds_while_one_pair_floods_it(
+    kafka: str, topics: MakeTopics, redis_url: str, redis_prefix: str, tmp_path: Path
+) -> None:
+    """Clicks of one person on one item, then impressions, each of which all pending ones fit."""
+    names = topics(partitions=1)
+    document = document_of(kafka, names, redis_url, redis_prefix, {})
+    event = b'{"ts": %d, "user_id": "robot", "item_id": "i"}'
+    clicks = [event % (START_MS + 50_000 + n) for n in range(FLOOD // 100)]
+    shown = [event % (START_MS + n // 10) for n in range(FLOOD)]
+    async with bench(tmp_path, document) as made:
+        await produce_batch(kafka, names.clicks, clicks, "zstd")
+        for first in range(0, FLOOD, 20_000):
+            some = shown[first : first + 20_000]
+            await produce_batch(kafka, names.impressions, some, "zstd", START_MS + 120_000)
+        worker = made.start_worker()
+
+        async def is_busy() -> bool:
+            await made.reader.refresh()
+            manifest = made.reader.manifests.get(0)
+            return manifest is not None and manifest.topics["impressions"].next_offset > 0
+
+        await until(is_busy, "some impressions are counted", made.said)
+        stopped = time.monotonic()
+        await worker.stop()
+        took = time.monotonic() - stopped
+        await made.reader.refresh()
+        read = made.reader.manifests[0].topics["impressions"].next_offset
+        assert took < STOP_SECONDS
+        assert 0 < read < FLOOD, "it had read all before it was stopped"
+    print(f"{read} of {FLOOD} read; it ended after {took:.1f} s")
 
 
 @pytest.mark.parametrize("compression", shortened(["zstd", "gzip", "lz4", "snappy"]))
