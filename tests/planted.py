@@ -88,6 +88,43 @@ BUGS = (
         "now + patience",
         "tests/worker/test_schemas.py",
     ),
+    Bug(
+        "core/src/attribution/pending.rs",
+        "(of_pair.len() > most).then_some(*first)",
+        "(of_pair.len() > usize::MAX - 1).then_some(*first)",
+        "attribution::pending",
+    ),
+    Bug(
+        "formatting.py",
+        "shown = _CONTROL.sub(lambda found: ascii(found[0])[1:-1], head)",
+        "shown = head",
+        "streamer/formatting.py",
+    ),
+    Bug(
+        "worker/partition_task.py",
+        "ended, wall_ms, limits.APPLY_MS)",
+        "ended, wall_ms)",
+        "tests/system/faults/test_hostile.py",
+        lane="long",
+    ),
+    Bug(
+        "worker/memory_bound.py",
+        "int(min(own, level / table.row_bytes))",
+        "int(own)",
+        "tests/worker/test_memory_bound.py",
+    ),
+    Bug(
+        "state/log_identity.py",
+        "if was != name or",
+        "if was == name and",
+        "tests/state/test_log_identity.py tests/cli/test_check_faults.py",
+    ),
+    Bug(
+        "state/annotations.py",
+        "self.at_ms > now_ms + DAY_MS",
+        "self.at_ms > now_ms + 1000 * DAY_MS",
+        "tests/server/test_annotations.py streamer/state/annotations.py",
+    ),
     Bug("core/src/panes/order.rs", "std::cmp::Reverse(keepers", "(keepers", "panes::order"),
     Bug("core/src/panes/cells.rs", "old.filled >> place & 1 == 1", "true", "panes::cells"),
     Bug(

@@ -291,3 +291,41 @@ impl PendingValues {
         self.rows.capacity() * size_of::<Values>()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn feedback(event_ms: i64) -> Feedback {
+        Feedback {
+            id: 0,
+            user: 1,
+            pair: 7,
+            slate_key: NONE,
+            event_ms,
+            offset: 0,
+            number: 0,
+            kind: Kind::Configured(0),
+            value_micros: 0,
+            dwell_ms: None,
+            own_combination: 0,
+            own_position: 0,
+            is_complete: true,
+            joined: NO_ROW,
+            combination: 0,
+            position: 0,
+            is_settled: false,
+            epoch: 0,
+        }
+    }
+
+    #[test]
+    fn the_earliest_of_a_pair_is_beyond_its_bound() {
+        let mut pending = Pending::default();
+        let places = [50, 10, 30].map(|event_ms| pending.put(feedback(event_ms)));
+        assert_eq!(pending.beyond(&feedback(0), 3), None);
+        assert_eq!(pending.beyond(&feedback(0), 2), Some(places[1]));
+        pending.remove(places[1]);
+        assert_eq!(pending.beyond(&feedback(0), 1), Some(places[2]));
+    }
+}
