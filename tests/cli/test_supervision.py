@@ -107,7 +107,8 @@ async def test_a_worker_that_cannot_run_is_not_started_again_and_again(
 async def test_workers_that_start_end_with_a_killed_supervisor(
     tmp_path: Path, after_seconds: float
 ) -> None:
-    """They import, and then wait for brokers that nobody has: none of their timers has begun."""
+    """They import, and then wait for brokers that nobody has: none of their timers has begun. On a
+    quiet machine it takes them less than 5 s."""
     config, pids = tmp_path / "streamer.toml", tmp_path / "pids"
     config.write_text('[kafka]\nbrokers = "127.0.0.1:1"\n')
     starting = (
@@ -134,7 +135,7 @@ async def test_workers_that_start_end_with_a_killed_supervisor(
     await supervisor.wait()
     killed = time.monotonic()
     await until(are_gone, "both have ended", lambda: "")
-    assert time.monotonic() - killed < 5
+    assert time.monotonic() - killed < 20
 
 
 @long
