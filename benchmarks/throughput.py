@@ -26,7 +26,7 @@ from benchmarks.endless import batches
 from benchmarks.measure import TROUBLED, WATCHED, program
 from benchmarks.peers import builds
 from streamer.errors import StreamerError
-from streamer.query.readings import Readout, readout
+from streamer.query.readings import ReadingSet, readout
 from streamer.settings.event_fields import KINDS
 from streamer.settings.load import parse
 from streamer.sources.synthetic import SyntheticTraffic, generate
@@ -130,7 +130,7 @@ def rust_floor(kafka: str, redis: str, suffix: str, events: int) -> dict[str, fl
     return {"events": events, "seconds": time.perf_counter() - begun, **figures}
 
 
-def counted_here(log: Log, settings: str, events: int) -> Readout:
+def counted_here(log: Log, settings: str, events: int) -> ReadingSet:
     """The same events, counted in this process."""
     run = endless.Run(parse(tomllib.loads(settings)))
     for batch in batches(generate(SyntheticTraffic(**log.fields), events)):
@@ -140,7 +140,7 @@ def counted_here(log: Log, settings: str, events: int) -> Readout:
     return readout(run.settings, run.catalogue, [view_of(run.partition)])
 
 
-def differences(ours: Readout, expected: Readout) -> list[str]:
+def differences(ours: ReadingSet, expected: ReadingSet) -> list[str]:
     """Readings that are not the same, in words."""
     a = {(r.name, *sorted(r.labels.items())): r.value for r in ours.readings}
     b = {(r.name, *sorted(r.labels.items())): r.value for r in expected.readings}

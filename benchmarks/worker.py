@@ -27,7 +27,7 @@ from streamer.cli.run import worker_command, worker_environment
 from streamer.errors import StreamerError
 from streamer.ingest.hash_key import FIXED_KEY
 from streamer.metrics.catalogue import Catalogue
-from streamer.query.readings import Readout, readout
+from streamer.query.readings import ReadingSet, readout
 from streamer.settings.load import load
 from streamer.settings.model import Settings
 from streamer.state.reader import Reader, manifests_of
@@ -137,7 +137,7 @@ async def _watch(
     raise StreamerError(f"the worker did not read {events} events in {LIMIT_SECONDS:.0f} s")
 
 
-async def stored_readout(settings: Settings) -> Readout:
+async def stored_readout(settings: Settings) -> ReadingSet:
     """What the store holds now, read at stream time."""
     store = RedisStore(settings.redis)
     try:

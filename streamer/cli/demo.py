@@ -37,7 +37,7 @@ from streamer.encoding.segments import ALL
 from streamer.errors import StreamerError
 from streamer.kafka.log_ends import KafkaLogEnds
 from streamer.query.experiments import stored_experiments
-from streamer.query.readings import Readout
+from streamer.query.readings import ReadingSet
 from streamer.server.app import application
 from streamer.server.exporter import Exporter
 from streamer.server.listener import listen
@@ -339,7 +339,7 @@ async def _show(exporter: Exporter, stop: asyncio.Event, *running: asyncio.Task[
         console.print(note, highlight=False)
 
 
-def _value(result: Readout, name: str, **labels: str) -> float | None:
+def _value(result: ReadingSet, name: str, **labels: str) -> float | None:
     for reading in result.readings:
         if reading.name == f"streamer_{name}" and all(
             reading.labels.get(k) == v for k, v in labels.items()
@@ -356,7 +356,7 @@ def _percent(value: float | None) -> str:
     return "–" if value is None else f"{100 * value:.2f} %"
 
 
-def table_of(result: Readout) -> Table:
+def table_of(result: ReadingSet) -> Table:
     """Click-through rates of both policies in every window, and whom they reach."""
     title = "Open Bandit, live: click-through rate and users by policy (variant)"
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
@@ -387,7 +387,7 @@ def table_of(result: Readout) -> Table:
     return table
 
 
-def notes_of(result: Readout) -> Iterator[str]:
+def notes_of(result: ReadingSet) -> Iterator[str]:
     """What else the past day says: off-policy, and retrieval tests."""
     of_random = {"window": "24h", "variant": "random", "surface": "all", "maturity": "provisional"}
     estimated, low, high = (
@@ -410,7 +410,7 @@ def notes_of(result: Readout) -> Iterator[str]:
         )
 
 
-def findings_of(exporter: Exporter, result: Readout) -> Iterator[str]:
+def findings_of(exporter: Exporter, result: ReadingSet) -> Iterator[str]:
     """What the experiments recommend, and what the alert found."""
     measures = exporter.catalogue.experiment_measures
     stored = stored_experiments(exporter.settings, measures, exporter.reader.views)
@@ -423,7 +423,7 @@ def findings_of(exporter: Exporter, result: Readout) -> Iterator[str]:
             yield f"alert {entry.alert.name}, {', '.join(values)}: {entry.metric.found.reason}"
 
 
-def line_of(result: Readout) -> str:
+def line_of(result: ReadingSet) -> str:
     """One line: events so far; CTR and impressions of the last five minutes by policy."""
     events = sum(r.value for r in result.readings if r.name == "streamer_events_total")
     parts = []

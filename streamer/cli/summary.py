@@ -11,7 +11,7 @@ from streamer.cli.terminal import WARNING, Grid, TextColumn, console_of, name_co
 from streamer.encoding.segments import ALL
 from streamer.formatting import counted
 from streamer.metrics.catalogue import PREFIX
-from streamer.query.readings import Readout, SeriesBlock
+from streamer.query.readings import ReadingSet, SeriesBlock
 from streamer.query.series_estimate import BESIDES
 from streamer.query.what_was_read import WhatWasRead
 from streamer.settings.file_window import FILE, widest
@@ -37,7 +37,7 @@ _MANY_OTHERS = 0.1
 """Share of impressions with values that are not kept, from which on it is said."""
 
 
-def summarise(settings: Settings, result: Readout, read: WhatWasRead) -> None:
+def summarise(settings: Settings, result: ReadingSet, read: WhatWasRead) -> None:
     """Print tables to stdout."""
     console = console_of()
     if not result.stream_ms:
@@ -54,7 +54,7 @@ def summarise(settings: Settings, result: Readout, read: WhatWasRead) -> None:
     say(console, "--prom or --json print all series; `streamer metrics` explains them.")
 
 
-def _blocks(result: Readout, name: str, window: str) -> Iterator[SeriesBlock]:
+def _blocks(result: ReadingSet, name: str, window: str) -> Iterator[SeriesBlock]:
     """The series of a metric in a window, a block for each rollup: no reading is made of them, as
     there may be a million."""
     for block in result.blocks:
@@ -63,7 +63,7 @@ def _blocks(result: Readout, name: str, window: str) -> Iterator[SeriesBlock]:
             yield block
 
 
-def _others(window: str, result: Readout, settings: Settings) -> Iterator[str]:
+def _others(window: str, result: ReadingSet, settings: Settings) -> Iterator[str]:
     """Which dimensions have many impressions with values that are not kept, and what to do."""
     found: dict[tuple[str, ...], int | float] = {}
     for block in _blocks(result, "window_impressions", window):
@@ -94,13 +94,13 @@ def summarised(settings: Settings) -> list[str]:
     return list(dict.fromkeys((first, *((named[0], named[-1]) if is_named else ()))))
 
 
-def _title(window: str, result: Readout) -> str:
+def _title(window: str, result: ReadingSet) -> str:
     start, end = (datetime.fromtimestamp(ms / 1000, UTC) for ms in result.spans[window])
     what = "All of the file" if window == FILE else f"The last {window}"
     return f"{what}, {start:%Y-%m-%d %H:%M} to {end:%Y-%m-%d %H:%M}"
 
 
-def _window(window: str, result: Readout, settings: Settings) -> Grid:
+def _window(window: str, result: ReadingSet, settings: Settings) -> Grid:
     names = [name_column(dimension) for dimension in settings.dimension_names]
     headings = [TextColumn(heading) for heading, _, _ in _COLUMNS]
     table = Grid(*names, *headings, title=_title(window, result))

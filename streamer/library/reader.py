@@ -37,7 +37,7 @@ from streamer.metrics.rings import rings_of
 from streamer.query.experiment_list import Readouts, read_one, unknown_experiment
 from streamer.query.experiments import StoredExperiment, require_user_unit, stored_experiments
 from streamer.query.exploration import Exploration, explored, not_explored, values_joined
-from streamer.query.readings import Readout, readout
+from streamer.query.readings import ReadingSet, readout
 from streamer.settings.file_window import FILE
 from streamer.settings.model import Settings
 from streamer.state.snapshot import View
@@ -70,7 +70,7 @@ class _Read:
 
     counted: CountedEvents
     now_ms: int | None
-    readout: Readout
+    readout: ReadingSet
 
 
 class MetricReader(ABC):
@@ -221,7 +221,7 @@ class MetricReader(ABC):
             f"sums are not kept by {' and '.join(rollup)}: add [{names}] to rollups in [metrics]"
         )
 
-    def _readout(self, counted: CountedEvents, now_ms: int | None = None) -> Readout:
+    def _readout(self, counted: CountedEvents, now_ms: int | None = None) -> ReadingSet:
         last = self._last_readout
         if last is not None and last.counted is counted and last.now_ms == now_ms:
             return last.readout
@@ -230,7 +230,7 @@ class MetricReader(ABC):
         self._last_readout = _Read(counted, now_ms, made)
         return made
 
-    def _rows(self, found: Readout, query: MetricQuery) -> Iterator[dict[str, Cell]]:
+    def _rows(self, found: ReadingSet, query: MetricQuery) -> Iterator[dict[str, Cell]]:
         """The rows of a query."""
         index = {
             (reading.name.removeprefix(PREFIX), frozenset(reading.labels.items())): reading.value

@@ -123,7 +123,7 @@ class _LabelRows(Sequence[Labels]):
 
 
 @dataclass(frozen=True)
-class Readout:
+class ReadingSet:
     """All readings at one stream time, in catalogue order, those of a name together; ``watched``:
     what is said of every segment that an alert watches, of which some are readings, too;
     ``inexact``: what is not exact, and why."""
@@ -136,12 +136,12 @@ class Readout:
     """Window → when its oldest pane begins, of a file its first event; and when it ends (ms)."""
 
     @staticmethod
-    def of(stream_ms: int, readings: Sequence[Reading]) -> Readout:
-        """A readout of single readings."""
+    def of(stream_ms: int, readings: Sequence[Reading]) -> ReadingSet:
+        """Of single readings."""
         blocks = [
             SeriesBlock(r.name, r.kind, r.doc, [r.labels], {}, [r.value], [0]) for r in readings
         ]
-        return Readout(stream_ms, blocks)
+        return ReadingSet(stream_ms, blocks)
 
     @cached_property
     def readings(self) -> list[Reading]:
@@ -183,7 +183,7 @@ def readout(
     keyed: Mapping[str, bool] = MappingProxyType({}),
     is_unread: bool = False,
     of_windows: Collection[str] | None = None,
-) -> Readout:
+) -> ReadingSet:
     """Read all windows at stream time (or at ``now_ms``, which only a live reader gives).
 
     ``kept``: sums of the readout before, of the same reader; ``keyed``: kind → whether its topic is
@@ -219,7 +219,7 @@ def readout(
         label: (oldest_ms if label == FILE else window.start_ms, at_ms)
         for label, window in (windows.whole.items() if stream_ms else ())
     }
-    return Readout(stream_ms, blocks, alerts, wrong, spans)
+    return ReadingSet(stream_ms, blocks, alerts, wrong, spans)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from streamer.encoding.segments import ALL
 from streamer.metrics.catalogue import PREFIX
-from streamer.query.readings import Readout
+from streamer.query.readings import ReadingSet
 from streamer.settings.durations import DAY_MS
 from streamer.settings.labels import OTHER, UNKNOWN
 from streamer.settings.model import Settings
@@ -47,7 +47,7 @@ class Silence(NamedTuple):
         )
 
 
-def silences(settings: Settings, result: Readout) -> list[Silence]:
+def silences(settings: Settings, result: ReadingSet) -> list[Silence]:
     """Of everything together, or else of values of single dimensions; clicks only where there are
     impressions."""
     windows = dict(sorted(settings.windows.lengths_ms.items(), key=lambda pair: pair[1]))
@@ -64,7 +64,7 @@ def silences(settings: Settings, result: Readout) -> list[Silence]:
 
 
 def _segments(
-    settings: Settings, result: Readout
+    settings: Settings, result: ReadingSet
 ) -> dict[tuple[str, str], dict[str, dict[str, float]]]:
     """(dimension, value) → what was counted of it."""
     names, found = settings.dimension_names, dict[tuple[str, str], dict[str, dict[str, float]]]()

@@ -15,7 +15,7 @@ from streamer.encoding.segments import ALL
 from streamer.ingest.mapping import place_of
 from streamer.ingest.read_sample import KindRead, ReadSample, TopicRead
 from streamer.metrics.catalogue import PREFIX
-from streamer.query.readings import Reading, Readout
+from streamer.query.readings import Reading, ReadingSet
 from streamer.settings.durations import about
 from streamer.settings.experiments import USER
 from streamer.settings.file_window import widest
@@ -91,7 +91,9 @@ class WhatWasRead:
         }
 
 
-def of_sample(settings: Settings, sample: ReadSample, result: Readout | None = None) -> WhatWasRead:
+def of_sample(
+    settings: Settings, sample: ReadSample, result: ReadingSet | None = None
+) -> WhatWasRead:
     """What was read of some records; ``result``: of all since the state began, of which they are
     the first."""
     kinds = sample.kinds()
@@ -105,7 +107,7 @@ def of_sample(settings: Settings, sample: ReadSample, result: Readout | None = N
     return WhatWasRead(topics, implausible, kinds, sample.events, arms=sample.arms)
 
 
-def of_counters(settings: Settings, result: Readout) -> WhatWasRead:
+def of_counters(settings: Settings, result: ReadingSet) -> WhatWasRead:
     """What was read since the state began, where nobody can look at records."""
     topics = _topics(settings, result)
     implausible = (
@@ -118,7 +120,7 @@ def of_counters(settings: Settings, result: Readout) -> WhatWasRead:
     return WhatWasRead(topics, implausible, feedback=_feedback(result))
 
 
-def _feedback(result: Readout) -> list[FeedbackRead]:
+def _feedback(result: ReadingSet) -> list[FeedbackRead]:
     settled = dict.fromkeys(_SETTLED.values(), 0)
     for reading in _readings(result, *_SETTLED):
         segment = {name: x for name, x in reading.labels.items() if name != "feedback"}
@@ -128,11 +130,11 @@ def _feedback(result: Readout) -> list[FeedbackRead]:
     return [FeedbackRead(kind, n, unattributed[kind]) for kind, n in settled.items() if n]
 
 
-def _readings(result: Readout, *names: str) -> Iterator[Reading]:
+def _readings(result: ReadingSet, *names: str) -> Iterator[Reading]:
     return (reading for b in result.blocks if b.name in names for reading in b.readings())
 
 
-def _topics(settings: Settings, result: Readout) -> list[TopicRead]:
+def _topics(settings: Settings, result: ReadingSet) -> list[TopicRead]:
     topics = {name: TopicRead(name) for name in settings.logs}
     columns = {
         f"{PREFIX}{counter}_total": column
@@ -376,7 +378,9 @@ def unknown_arms(settings: Settings, said: Mapping[str, Mapping[str, int]]) -> d
     return found
 
 
-def _of_windows(settings: Settings, result: Readout, is_anonymous: bool) -> Iterator[Implausible]:
+def _of_windows(
+    settings: Settings, result: ReadingSet, is_anonymous: bool
+) -> Iterator[Implausible]:
     """What the longest window says where no record can be looked at."""
     window = widest(settings)
     whole = dict.fromkeys(settings.dimension_names, ALL)
@@ -407,7 +411,7 @@ def _is_anonymous(topics: Sequence[TopicRead]) -> bool:
     return accepted > 0 and accepted == sum(topic.anonymous for topic in topics)
 
 
-def _unknown(settings: Settings, result: Readout) -> Iterator[Implausible]:
+def _unknown(settings: Settings, result: ReadingSet) -> Iterator[Implausible]:
     """Dimensions that settings name and that are `unknown` in all impressions."""
     values: dict[str, set[str]] = {name: set() for name in settings.dimension_names}
     for reading in _readings(result, f"{PREFIX}impressions_total"):

@@ -18,7 +18,7 @@ from streamer.query.alerts import AlertEvaluation
 from streamer.query.checks import CHECKS
 from streamer.query.crossings import crossings_document
 from streamer.query.firing import firing_documents
-from streamer.query.readings import Readout
+from streamer.query.readings import ReadingSet
 from streamer.query.why import sentences
 from streamer.server.documents import Documents, UnknownValueError
 from streamer.server.exporter import Exporter
@@ -143,7 +143,7 @@ class Api:
             }
         )
 
-    def _firing(self, result: Readout) -> list[dict[str, Any]]:
+    def _firing(self, result: ReadingSet) -> list[dict[str, Any]]:
         _, silent = self.exporter.what_was_read(result)
         pipeline = self.exporter.recent.pipeline(self.exporter.behind_seconds() or 0.0)
         ratios = self.exporter.catalogue.alert_measures.ratios

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from streamer.metrics.catalogue import PREFIX
-from streamer.query.readings import Reading, Readout
+from streamer.query.readings import Reading, ReadingSet
 from streamer.settings import limits
 from streamer.settings.model import Settings
 
@@ -39,12 +39,12 @@ class Documents:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._readout: Readout | None = None
+        self._readout: ReadingSet | None = None
         self._made: dict[tuple[object, ...], bytes] = {}
         self._known: dict[str, frozenset[str]] = {}
         self._lock = asyncio.Lock()
 
-    async def body(self, result: Readout, query: Query, is_gzip: bool) -> bytes:
+    async def body(self, result: ReadingSet, query: Query, is_gzip: bool) -> bytes:
         """JSON, in gzip where wanted, made in a thread. UnknownValueError names what there is."""
         key = (is_gzip, *sorted((name, tuple(values)) for name, values in query.items()))
         async with self._lock:
@@ -59,16 +59,16 @@ class Documents:
                 self._made[key] = body
             return self._made[key]
 
-    def _body(self, result: Readout, query: Query, is_gzip: bool) -> bytes:
+    def _body(self, result: ReadingSet, query: Query, is_gzip: bool) -> bytes:
         self._check(result, query)
         chosen = [r for r in result.readings if _matches(r, query)]
-        body = msgspec.json.encode(Readout.of(result.stream_ms, chosen).as_json())
+        body = msgspec.json.encode(ReadingSet.of(result.stream_ms, chosen).as_json())
         if is_gzip:
             stream = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
             body = stream.compress(body) + stream.flush()
         return body
 
-    def _check(self, result: Readout, query: Query) -> None:
+    def _check(self, result: ReadingSet, query: Query) -> None:
         known = {"window": list(self._settings.windows.lengths_ms)}
         for dimension in self._settings.kept_dimensions:
             if dimension.name in query:
@@ -79,7 +79,7 @@ class Documents:
             for value in query.get(name, ()):
                 require_known(name, value, values)
 
-    def _values(self, result: Readout, dimension: str) -> frozenset[str]:
+    def _values(self, result: ReadingSet, dimension: str) -> frozenset[str]:
         """Values of a dimension that any reading has."""
         if dimension not in self._known:
             labels = {id(b.labels): b.labels for b in result.blocks}

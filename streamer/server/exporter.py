@@ -12,7 +12,7 @@ from streamer.errors import CodecError, StoreError, StreamerError
 from streamer.kafka.log_ends import LogEnds
 from streamer.metrics.catalogue import Catalogue
 from streamer.query.experiment_list import Readouts
-from streamer.query.readings import Readout, ReadoutCache, SeriesBlock, readout, sampled_blocks
+from streamer.query.readings import ReadingSet, ReadoutCache, SeriesBlock, readout, sampled_blocks
 from streamer.query.silence import Silence, silences
 from streamer.query.unit_sums import UnitReadings
 from streamer.query.what_was_read import WhatWasRead, of_counters
@@ -58,14 +58,14 @@ class Exporter:
         self.standstill = Standstill()
         self.readout_seconds = 0.0
         self._live: int | None = None
-        self._last: dict[bool, tuple[tuple[int, int | None, bool], Readout]] = {}
+        self._last: dict[bool, tuple[tuple[int, int | None, bool], ReadingSet]] = {}
         """Whether at stream time → the last readout, and what it was of."""
         self.now_ms = 0
         """Time of the store's clock, which is that of commits, when it was read last."""
         self.at_ms = 0
         """Time at which windows were read last."""
         self.recent = Recent()
-        self._read_of: tuple[Readout, WhatWasRead, list[Silence]] | None = None
+        self._read_of: tuple[ReadingSet, WhatWasRead, list[Silence]] | None = None
         self._turns = SingleFlight()
         self.units = UnitReadings(time.monotonic)
         """Sums over units of experiments that are not users."""
@@ -106,13 +106,13 @@ class Exporter:
                 f"network does; at {place_of_url(self.settings.redis.url)}"
             ) from None
 
-    async def read(self, at_stream: bool = False) -> Readout:
+    async def read(self, at_stream: bool = False) -> ReadingSet:
         """The present readings, computed again where anything but a part of a second has passed;
         StreamerError where the store cannot be read."""
         kind = "at stream time" if at_stream else "live"
         return await self._turns.share(kind, lambda: self._read(at_stream))
 
-    async def _read(self, at_stream: bool) -> Readout:
+    async def _read(self, at_stream: bool) -> ReadingSet:
         started = time.perf_counter()
         await self._refresh()
         live_ms = None if at_stream else self._live
@@ -131,7 +131,7 @@ class Exporter:
         self.readout_seconds = time.perf_counter() - started
         return result
 
-    def what_was_read(self, result: Readout) -> tuple[WhatWasRead, list[Silence]]:
+    def what_was_read(self, result: ReadingSet) -> tuple[WhatWasRead, list[Silence]]:
         """What was read of the topics by the last readout, and of what nothing comes any more."""
         if self._read_of is None or self._read_of[0] is not result:
             read = of_counters(self.settings, result)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from aiohttp import web
 
-from streamer.query.readings import Readout
+from streamer.query.readings import ReadingSet
 from streamer.server import prometheus_text
 from streamer.settings import limits
 
@@ -82,11 +82,11 @@ class Bodies:
     """The bytes of the last readout in each form that was asked for."""
 
     def __init__(self) -> None:
-        self._readout: Readout | None = None
+        self._readout: ReadingSet | None = None
         self._made: dict[Form, tuple[bytes, Any]] = {}
         self._lock = asyncio.Lock()
 
-    async def body(self, result: Readout, form: Form, tail: bytes) -> tuple[bytes, bytes]:
+    async def body(self, result: ReadingSet, form: Form, tail: bytes) -> tuple[bytes, bytes]:
         """The readout's text, which all requests for it share, and the tail; only what is not there
         yet is made, in a thread."""
         async with self._lock:
@@ -100,7 +100,7 @@ class Bodies:
         rest = stream.copy()  # goes on where the text ended: one gzip stream, one checksum
         return head, rest.compress(tail) + rest.flush()
 
-    def _make(self, result: Readout, form: Form) -> None:
+    def _make(self, result: ReadingSet, form: Form) -> None:
         plain = Form(form.is_openmetrics, is_gzip=False)
         if plain not in self._made:
             text = prometheus_text.render(result.blocks, form.is_openmetrics)

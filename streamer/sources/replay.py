@@ -20,7 +20,7 @@ from streamer.ingest.rejections import Beside
 from streamer.kafka.chunk import Records
 from streamer.metrics.catalogue import Catalogue
 from streamer.query.experiments import StoredExperiment, stored_experiments
-from streamer.query.readings import Readout, readout
+from streamer.query.readings import ReadingSet, readout
 from streamer.settings.model import Settings
 from streamer.sources.line_batch import NO_LOG, NO_TOPIC, Line, LineBatch
 from streamer.state.journal import Journal
@@ -141,7 +141,7 @@ class Replay:
 
     def readout(
         self, only: Collection[str] | None = None, windows: Collection[str] | None = None
-    ) -> Readout:
+    ) -> ReadingSet:
         """The readings at stream time; ``only``: metrics, and of which ``windows``, where no others
         are shown."""
         catalogue = self.catalogue if only is None else self.catalogue.only(only)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from streamer.query.readings import Readout, readout
+from streamer.query.readings import ReadingSet, readout
 from streamer.settings import limits
 from streamer.settings.load import parse
 from streamer.state.snapshot import view_of
@@ -30,12 +30,12 @@ def fed(engines: Engines, kind: str, times: list[int], **of: Any) -> None:
     engines.feed(LogChunk(kind, 0, records))
 
 
-def read(engines: Engines) -> Readout:
+def read(engines: Engines) -> ReadingSet:
     engines.finish()
     return readout(SETTINGS, engines.catalogue, [view_of(engines.partitions[0])])
 
 
-def value(result: Readout, name: str, **labels: str) -> Any:
+def value(result: ReadingSet, name: str, **labels: str) -> Any:
     wanted = {"window": "1h", "variant": "all", "surface": "all", **labels}
     found = [
         r.value

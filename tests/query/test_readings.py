@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from streamer.query.readings import Readout, readout
+from streamer.query.readings import ReadingSet, readout
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from streamer.state.snapshot import view_of
@@ -41,7 +41,7 @@ class Timeline:
     def click(self, at_ms: int, **fields: Any) -> Timeline:
         return self.event("clicks", at_ms, **fields)
 
-    def read(self, now_ms: int | None = None) -> Readout:
+    def read(self, now_ms: int | None = None) -> ReadingSet:
         engines = Engines(self.settings, self.partitions)
         for chunk in chunks_of(self.log, 1000):
             engines.feed(chunk)
@@ -51,7 +51,7 @@ class Timeline:
         return readout(self.settings, engines.catalogue, views, at_ms)
 
 
-def value(result: Readout, name: str, **labels: str) -> float | None:
+def value(result: ReadingSet, name: str, **labels: str) -> float | None:
     """The reading of exactly these labels; dimensions that are not named are ``all``."""
     found = [
         r.value
@@ -63,7 +63,7 @@ def value(result: Readout, name: str, **labels: str) -> float | None:
     return found[0] if found else None
 
 
-def names(result: Readout) -> set[str]:
+def names(result: ReadingSet) -> set[str]:
     return {r.name.removeprefix("streamer_") for r in result.readings}
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from streamer.query.readings import Reading, Readout
+from streamer.query.readings import Reading, ReadingSet
 from streamer.query.silence import silences
 from streamer.settings.load import parse
 
 SETTINGS = parse({"windows": {"lengths": ["5m", "1h", "24h", "7d"]}})
 
 
-def readout(**counts: dict[str, tuple[int, int]]) -> Readout:
+def readout(**counts: dict[str, tuple[int, int]]) -> ReadingSet:
     """surface → window → (impressions, clicks)."""
     found = []
     for surface, windows in counts.items():
@@ -17,7 +17,7 @@ def readout(**counts: dict[str, tuple[int, int]]) -> Readout:
             labels = {"window": window, "variant": "all", "surface": surface}
             for name, value in zip(("impressions", "clicks"), pair, strict=True):
                 found.append(Reading(f"streamer_window_{name}", "gauge", "", labels, float(value)))
-    return Readout.of(1, found)
+    return ReadingSet.of(1, found)
 
 
 WELL = {"5m": (0, 0), "1h": (50, 5), "24h": (1000, 100), "7d": (7000, 700)}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from streamer.query.readings import Readout
+from streamer.query.readings import ReadingSet
 from streamer.server.documents import Documents
 from tests.support.exporters import Site
 
@@ -19,7 +19,7 @@ def as_set(readings: list[dict[str, Any]]) -> set[tuple[str, frozenset[tuple[str
     return {(r["name"], frozenset(r["labels"].items()), r["value"]) for r in readings}
 
 
-def expected_of(readout: Readout, **labels: str) -> set[Any]:
+def expected_of(readout: ReadingSet, **labels: str) -> set[Any]:
     document: Any = readout.as_json()
     return as_set([r for r in document["readings"] if labels.items() <= r["labels"].items()])
 

@@ -21,7 +21,7 @@ from redis.asyncio import Redis
 
 from streamer import __version__
 from streamer.kafka.log_ends import Bounds, LogEnds
-from streamer.query.readings import Readout
+from streamer.query.readings import ReadingSet
 from streamer.server.app import application
 from streamer.server.exporter import Exporter
 from streamer.server.listener import listen
@@ -403,7 +403,7 @@ async def test_a_slow_readout_is_shared_by_all_who_wait(
         await refresh(reader)
         reader.updates += 1
 
-    def slow(*_: Any) -> Readout:
+    def slow(*_: Any) -> ReadingSet:
         runs.append(time.monotonic())
         time.sleep(took)
         return site.expected

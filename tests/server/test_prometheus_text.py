@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from streamer.query.readings import Reading, Readout
+from streamer.query.readings import Reading, ReadingSet
 from streamer.server.prometheus_text import places_of, render
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
@@ -24,7 +24,7 @@ from tests.support.all_cases import hold_for_all
 from tests.support.promtool import promtool_finds_nothing
 
 
-def families(result: Readout) -> Iterator[Metric]:
+def families(result: ReadingSet) -> Iterator[Metric]:
     """The same readings for a custom collector of ``prometheus_client``."""
     shown = (b for b in result.blocks if b.present)
     for family, group in groupby(shown, attrgetter("family")):
@@ -39,14 +39,14 @@ def families(result: Readout) -> Iterator[Metric]:
 
 
 class Collector:
-    def __init__(self, result: Readout) -> None:
+    def __init__(self, result: ReadingSet) -> None:
         self.result = result
 
     def collect(self) -> Iterator[Metric]:
         return families(self.result)
 
 
-def reference(result: Readout) -> str:
+def reference(result: ReadingSet) -> str:
     registry = CollectorRegistry(auto_describe=False)
     registry.register(Collector(result))
     return generate_latest(registry).decode()
@@ -65,7 +65,7 @@ NUMBERS: list[float] = [
 
 
 def is_written_as_by_the_reference(value: float) -> None:
-    result = Readout.of(0, [gauge(value)])
+    result = ReadingSet.of(0, [gauge(value)])
     assert render(result.blocks) == reference(result)
 
 
@@ -77,12 +77,12 @@ def test_random_numbers() -> None:
     dice = random.Random(5)
     values = [dice.uniform(-10, 10) * 10 ** dice.randint(-20, 20) for _ in range(5000)]
     values += [dice.randint(-(10**9), 10 ** dice.randint(1, 18)) for _ in range(5000)]
-    result = Readout.of(0, [gauge(value, n=str(i)) for i, value in enumerate(values)])
+    result = ReadingSet.of(0, [gauge(value, n=str(i)) for i, value in enumerate(values)])
     assert render(result.blocks) == reference(result)
 
 
 def test_escapes_and_order_of_labels() -> None:
-    result = Readout.of(
+    result = ReadingSet.of(
         0,
         [
             Reading(

@@ -10,7 +10,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as classic
 
-from streamer.query.readings import Readout, SeriesBlock
+from streamer.query.readings import ReadingSet, SeriesBlock
 from streamer.server import prometheus_text
 from streamer.server.scrape import OPENMETRICS, TEXT, Bodies, Form, form_of
 from streamer.settings.model import Settings
@@ -52,7 +52,7 @@ def test_headers_say_what_it_is() -> None:
 
 
 @pytest.fixture(scope="module")
-def result() -> Readout:
+def result() -> ReadingSet:
     """A readout with all kinds of series, histograms among them."""
     replay = Replay(Settings())
     found = [(kind, 1_700_000_600_000, line) for kind, line in generate(SyntheticTraffic(), 5_000)]
@@ -75,7 +75,7 @@ def samples(families: Iterable[Any]) -> dict[tuple[str, frozenset[tuple[str, str
 
 
 @pytest.mark.parametrize("form", FORMS)
-async def test_each_form_says_the_readings(form: Form, result: Readout) -> None:
+async def test_each_form_says_the_readings(form: Form, result: ReadingSet) -> None:
     tail = b"# HELP a A.\n# TYPE a gauge\na 1.0\n" + b"# EOF\n" * form.is_openmetrics
     text = decoded(form, b"".join(await Bodies().body(result, form, tail)))
     found = samples((openmetrics if form.is_openmetrics else classic)(text))
@@ -85,7 +85,7 @@ async def test_each_form_says_the_readings(form: Form, result: Readout) -> None:
 
 
 async def test_a_readout_is_written_once_for_each_form(
-    result: Readout, monkeypatch: pytest.MonkeyPatch
+    result: ReadingSet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written: list[bool] = []
     render = prometheus_text.render
@@ -101,5 +101,5 @@ async def test_a_readout_is_written_once_for_each_form(
             body = b"".join(await bodies.body(result, form, tail))
             assert decoded(form, body).endswith(tail.decode())
     assert sorted(written) == [False, True]
-    await bodies.body(Readout(result.stream_ms, result.blocks), FORMS[0], b"")
+    await bodies.body(ReadingSet(result.stream_ms, result.blocks), FORMS[0], b"")
     assert len(written) == 3

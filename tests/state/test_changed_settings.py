@@ -14,7 +14,7 @@ import pytest
 from streamer.metrics.catalogue import Catalogue
 from streamer.metrics.item_counts import item_counts
 from streamer.metrics.rings import Ring, rings_of
-from streamer.query.readings import Readout, readout
+from streamer.query.readings import ReadingSet, readout
 from streamer.settings.durations import pane_length_ms
 from streamer.settings.model import Redis, Settings
 from streamer.state.contents import contents_of
@@ -294,7 +294,7 @@ def log_of(seed: int, settings: Settings) -> list[LogRecord]:
     return sorted(to_log(records), key=lambda record: record.record_ms)
 
 
-def read_of_store(reader: Reader, settings: Settings) -> Readout:
+def read_of_store(reader: Reader, settings: Settings) -> ReadingSet:
     return readout(settings, Catalogue(settings), reader.views)
 
 

@@ -8,7 +8,7 @@ from datetime import date
 from typing import Any
 
 from streamer.ingest.hash_key import FIXED_KEY, HashKey
-from streamer.query.readings import Readout, readout
+from streamer.query.readings import ReadingSet, readout
 from streamer.settings.load import parse
 from streamer.settings.model import Metrics, Settings
 from streamer.state.snapshot import view_of
@@ -289,7 +289,7 @@ def random_records(
     return records, run(records, SETTINGS[settings_name]).readings
 
 
-def by_key(result: Readout) -> Readings:
+def by_key(result: ReadingSet) -> Readings:
     """Readings by name and labels; a series that comes twice is a failure."""
     readings = {(r.name, frozenset(r.labels.items())): r.value for r in result.readings}
     assert len(readings) == len(result.readings)

@@ -11,7 +11,7 @@ import aiohttp
 from aiohttp import web
 
 from streamer.kafka.log_ends import LogEnds
-from streamer.query.readings import Readout, readout
+from streamer.query.readings import ReadingSet, readout
 from streamer.server.app import application
 from streamer.server.exporter import Exporter
 from streamer.server.listener import listen
@@ -57,7 +57,7 @@ class Site(NamedTuple):
 
     url: str
     settings: Settings
-    expected: Readout
+    expected: ReadingSet
     session: aiohttp.ClientSession
 
     async def get(self, path: str) -> tuple[int, str]:
