@@ -93,8 +93,7 @@ class World:
             here = [(value == each) & (is_treated == is_b) for is_b in (False, True)]
             arms = {n: one_arm(clicked[h], shown[h]) for n, h in zip("AB", here, strict=True)}
             (comparison,) = compare(plan, Rule(), arms).comparisons
-            deciding = comparison.deciding
-            found[str(each)] = Lifts(deciding.absolute, deciding.relative)
+            found[str(each)] = Lifts(comparison.absolute, comparison.relative)
         return heterogeneity(found, plan.alpha)
 
 

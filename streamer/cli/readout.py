@@ -21,14 +21,14 @@ from streamer.ingest.record import of_texts
 from streamer.metrics.catalogue import Catalogue
 from streamer.query.experiment_list import (
     Readouts,
-    list_document,
+    list_of,
     listed,
     only,
     unknown_experiment,
 )
-from streamer.query.experiment_pairs import interaction_document, pairs_document
+from streamer.query.experiment_pairs import interaction_list, pair_list
 from streamer.query.experiments import (
-    ExperimentReadout,
+    JudgedExperiment,
     StoredExperiment,
     require_user_unit,
     stored_experiments,
@@ -39,7 +39,7 @@ from streamer.query.exploration import (
     not_explored,
     values_joined,
 )
-from streamer.query.readout_document import document, exploration_document, history
+from streamer.query.readout import exploration_of, readout_of
 from streamer.settings.durations import date_of, day_of
 from streamer.settings.experiments import Experiment
 from streamer.settings.load import load
@@ -99,9 +99,9 @@ def main(args: argparse.Namespace) -> int:
     if request.by is not None:
         return _explore(settings, request, request.by, args)
     stored, readout, code = read_experiment(settings, request, args.file)
-    made = document(stored, readout)
+    made = readout_of(stored, readout, with_history=args.json and request.is_whole)
     if args.json:
-        print_json(made | ({"history": history(stored)} if request.is_whole else {}))
+        print_json(made)
     else:
         print_readout(made)
     return code
@@ -117,7 +117,7 @@ def _list(settings: Settings, args: argparse.Namespace) -> int:
         return _pairs(settings, args)
     stored, code = read_all(settings, args.file)
     every = only(listed(settings, stored, Readouts()), args.only)
-    made = list_document(settings, every)
+    made = list_of(settings, every)
     if args.json:
         print_json(made)
     else:
@@ -129,10 +129,10 @@ def _pairs(settings: Settings, args: argparse.Namespace) -> int:
     """Print the pairs of experiments that share users, those with a problem first."""
     if args.file:
         replay, code = replayed(of_texts(settings), args.file)
-        made = pairs_document(replay.experiments(), replay.pairs())
+        made = pair_list(replay.experiments(), replay.pairs())
     else:
         (stored, counts), code = _asked(_with_store(settings, all_pairs)), 0
-        made = pairs_document(stored, counts)
+        made = pair_list(stored, counts)
     if args.json:
         print_json(made)
     else:
@@ -163,12 +163,12 @@ def _across(settings: Settings, args: argparse.Namespace) -> int:
             return await sums_of_days(store, settings, catalogue, rows)
 
         stored, sums = _asked(_with_store(settings, read))
-    made = interaction_document(stored[args.experiment], stored[args.across], sums)
+    made = interaction_list(stored[args.experiment], stored[args.across], sums)
     if args.json:
         print_json(made)
     else:
-        for metric in made["metrics"]:
-            print_line(f"{metric['treatment']}: {metric['sentence']}")
+        for metric in made.metrics:
+            print_line(f"{metric.treatment}: {metric.sentence}")
     return code
 
 
@@ -189,7 +189,7 @@ def read_exploration(
 
 def _explore(settings: Settings, request: ReadoutRequest, by: str, args: argparse.Namespace) -> int:
     stored, exploration, code = read_exploration(settings, request, by, args.file)
-    made = exploration_document(stored, exploration)
+    made = exploration_of(stored, exploration)
     if args.json:
         print_json(made)
     else:
@@ -236,7 +236,7 @@ def _named(stored: Mapping[str, StoredExperiment], name: str) -> StoredExperimen
 
 def read_experiment(
     settings: Settings, request: ReadoutRequest, files: Sequence[str] | None
-) -> tuple[StoredExperiment, ExperimentReadout, int]:
+) -> tuple[StoredExperiment, JudgedExperiment, int]:
     """What is known of an experiment, its readout, and an exit code: from files, or without any
     from the state in Redis."""
     stored, parts, code = read_sums(settings, request.name, request.days_of, files)

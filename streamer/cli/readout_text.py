@@ -1,11 +1,10 @@
-"""The document of a readout in words and tables."""
+"""A readout in words and tables."""
 
 from __future__ import annotations
 
 from rich.console import Console
 from rich.text import Text
 
-from streamer import formatting
 from streamer.cli.terminal import (
     BAD,
     GOOD,
@@ -19,153 +18,127 @@ from streamer.cli.terminal import (
     say,
     text_column,
 )
-from streamer.formatting import counted
-from streamer.query.experiment_list import interval_words
-from streamer.query.readout_document import Document, heading_of, lines_of, users_of_arms
-from streamer.stats.experiments.recommendation import DISTRUST, Action
-from streamer.stats.experiments.verdict import Outcome
+from streamer.formatting import counted, p_value, share
+from streamer.query.experiment_list import ReadoutList
+from streamer.query.experiment_pairs import PairList
+from streamer.query.notes import Severity
+from streamer.query.readout import (
+    ComparisonReading,
+    ExplorationReading,
+    MetricReading,
+    Readout,
+)
+from streamer.query.shown_lift import lift_of
 
-_ADVICE = {
-    Action.SHIP: GOOD,
-    Action.STOP_HARM: BAD,
-    **dict.fromkeys(DISTRUST, BAD),
-    Action.STOP_NO_EFFECT: WARNING,
-    Action.UNDECIDED: WARNING,
-}
-_OUTCOMES = {
-    Outcome.BETTER: GOOD,
-    Outcome.NO_HARM: GOOD,
-    Outcome.WORSE: BAD,
-    Outcome.HARM: BAD,
-    Outcome.INVALID: BAD,
-    Outcome.WORSE_WITHIN: WARNING,
-}
+_PILLS = {"good": GOOD, "bad": BAD, "warn": WARNING}
+_NOTES = {Severity.WARNING: WARNING, Severity.BAD: BAD}
 
 
-def print_readout(readout: Document) -> None:
+def print_readout(readout: Readout) -> None:
     """Print it to stdout, what to do first."""
     console = console_of()
-    lines = heading_of(readout)
-    if (advice := readout["recommendation"]) is not None:
-        style = _ADVICE.get(advice["action"], STRONG)
-        first = Text.assemble(f"{readout['name']}: ", (advice["words"], style))
-        say(console, first.append(f". {advice['reason']}"))
-        lines = lines[:-1]
-    for line in lines:
-        say(console, line, style=WARNING if line.startswith("Warning: ") else "")
-    if readout["last"] is None:
+    if (advice := readout.recommendation) is not None:
+        style = _PILLS.get(advice.pill.kind, STRONG)
+        first = Text.assemble(f"{readout.name}: ", (advice.sentence, style))
+        say(console, first.append(f". {advice.reason}"))
+    say(console, f"{readout.name}: {readout.who}, {readout.when}")
+    if readout.last is None:
         return
+    say(console, f"Users: {readout.users_words}")
+    for note in readout.notes:
+        say(console, note.line, style=_NOTES.get(note.severity, ""))
     _print_metrics(console, readout)
     console.print()
-    say(console, f"{readout['method']}", style=MUTED)
+    say(console, readout.method, style=MUTED)
 
 
-def print_list(every: Document) -> None:
+def print_list(every: ReadoutList) -> None:
     """Print the list of experiments to stdout."""
     console = console_of()
-    needs = ", ".join(f"{n} {word}" for word, n in every["needs"].items() if n)
-    say(console, f"{counted(len(every['experiments']), 'experiment')}: {needs or 'none'}")
-    if (rate := every["false_discovery_rate"]) is not None:
-        at = formatting.share(rate)
+    needs = ", ".join(f"{n} {word}" for word, n in every.needs.items() if n)
+    say(console, f"{counted(len(every.experiments), 'experiment')}: {needs or 'none'}")
+    if every.false_discovery_rate is not None:
+        at = share(every.false_discovery_rate)
         say(console, f"Shipped are discoveries among all, at a rate of {at}.")
-    headings = ("lift", "interval at any time", "users", "days", "split")
     table = Grid(
         *(name_column("experiment"), text_column("advice"), name_column("metric")),
-        *map(TextColumn, headings),
+        *map(TextColumn, ("lift", "range", "users", "days", "split")),
     )
-    for row in every["experiments"]:
-        name = f"{row['name']}{' (found)' if row['is_found'] else ''}"
-        if "advice" not in row:
-            table.add(name, f"starts on {row['start']}")
+    for row in every.experiments:
+        name = f"{row.name}{' (found)' if row.is_found else ''}"
+        if row.advice is None or row.lift is None or row.split is None:
+            table.add(name, f"starts on {row.start}")
             continue
-        split = Text("wrong", BAD) if row["is_split_wrong"] else "as planned"
+        split = Text("broken", BAD) if row.split.is_wrong else "as planned"
+        days = "0" if row.days is None else row.days.text
         table.add(
-            *(name, row["advice"], f"{row['metric']}, {row['treatment']}", *interval_words(row)),
-            *(f"{row['users']:,}", str(row["days"] or 0), split),
+            *(name, row.advice.sentence, f"{row.metric}, {row.treatment}"),
+            *(row.lift.text, row.lift.range, f"{row.users:,}", days, split),
         )
     table.print(console)
 
 
-def print_pairs(every: Document) -> None:
+def print_pairs(every: PairList) -> None:
     """Print what is wrong between experiments to stdout."""
     console = console_of()
-    say(console, every["words"])
-    for pair in every["pairs"]:
-        if pair["problem"]:
-            say(console, pair["problem"], style=WARNING)
+    say(console, every.words)
+    for pair in every.pairs:
+        if pair.problem:
+            say(console, pair.problem, style=WARNING)
 
 
-def print_exploration(exploration: Document) -> None:
+def print_exploration(exploration: ExplorationReading) -> None:
     """Print whether the lift differs between the values, and the readout of each, to stdout."""
     console = console_of()
-    say(console, f"{exploration['name']}: {exploration['words']}")
-    for test in exploration["heterogeneity"]:
-        say(console, test["sentence"])
+    say(console, f"{exploration.name}: {exploration.words}")
+    for test in exploration.heterogeneity:
+        say(console, test.sentence)
     method = ""
-    for value, readout in exploration["values"].items():
+    for value, readout in exploration.values.items():
         console.print()
-        say(console, f"{exploration['by']} = {value}: users {users_of_arms(readout)}")
+        say(console, f"{exploration.by} = {value}: users {readout.users_words}")
         _print_metrics(console, readout)
-        method = readout["method"]
+        method = readout.method
     if method:
         console.print()
         say(console, f"{method}", style=MUTED)
 
 
-def _print_metrics(console: Console, readout: Document) -> None:
-    for metric in readout["metrics"]:
+def _print_metrics(console: Console, readout: Readout) -> None:
+    for metric in readout.metrics:
+        role = f" ({metric.role})" if metric.role else ""
         console.print()
-        say(console, f"{metric['rule']}", style=STRONG)
+        say(console, f"{metric.name}{role}: {metric.rule}", style=STRONG)
         _table(metric).print(console)
-        outcomes = {c["arm"]: c["verdict"]["outcome"] for c in metric["comparisons"]}
-        for line in lines_of(metric):
-            arm, _, sentence = line.partition(": ")
-            outcome = outcomes.get(arm, "")
-            is_verdict = bool(outcome) and sentence.startswith(outcome)
-            style = _OUTCOMES.get(outcome, "") if is_verdict else ""
-            words = Text(line)
-            words.stylize(style, len(arm) + 2, len(arm) + 2 + len(outcome))
+        for comparison in metric.comparisons:
+            style = _PILLS.get(comparison.pill.kind, "")
+            verdict = (comparison.pill.words, style)
+            words = Text.assemble(f"{comparison.arm}: ", verdict, f". {comparison.verdict.reason}")
             say(console, words)
+            for each in comparison.statistics:
+                say(console, f"{comparison.arm}: {each.title}: {each.text}")
 
 
-def _table(metric: Document) -> Grid:
-    has_raw = any(its["unadjusted"] is not None for its in metric["comparisons"])
+def _table(metric: MetricReading) -> Grid:
+    has_raw = any(its.lift.unadjusted is not None for its in metric.comparisons)
     headings = ["value", *(["unadjusted"] if has_raw else [])]
-    headings += ["adjusted lift" if has_raw else "lift", "interval at any time", "p"]
-    table = Grid(name_column("arm"), *map(TextColumn, (*headings, "single look", "p")))
-    lifts = {comparison["arm"]: comparison for comparison in metric["comparisons"]}
-    for arm in metric["arms"]:
-        value = _value(arm["value"], metric["form"])
-        table.add(arm["name"], value, *_lift(lifts.get(arm["name"]), has_raw))
+    headings += ["adjusted lift" if has_raw else "lift", "safe to check daily", "p"]
+    table = Grid(name_column("arm"), *map(TextColumn, (*headings, "one look", "p")))
+    lifts = {comparison.arm: comparison for comparison in metric.comparisons}
+    for arm in metric.arms:
+        cells = ["control"]
+        if arm.name in lifts:
+            cells = _lift(metric, lifts[arm.name], has_raw)
+        table.add(arm.name, arm.text, *cells)
     return table
 
 
-def _value(value: float | None, form: str) -> str:
-    """A value in the unit of its metric.
-
-    >>> _value(0.0040432, "percent"), _value(12.5, "seconds"), _value(None, "number")
-    ('0.4043%', '12.5 s', 'no data')
-    """
-    if value is None:
-        return "no data"
-    if form == "percent":
-        return f"{100 * value:.4g}%"
-    return f"{value:.5g} s" if form == "seconds" else f"{value:.5g}"
-
-
-def _lift(comparison: Document | None, has_raw: bool) -> list[str]:
-    if comparison is None:
-        return ["control"]
-    scale = comparison["verdict"]["scale"]
-    lift = (comparison["adjusted"] or comparison)[scale]
-    write = formatting.lift if scale == "relative" else formatting.signed
-    raw = comparison[scale]["value"]
-    cells = ["not defined" if raw is None else write(raw)] if has_raw else []
-    cells.append("not defined" if lift["value"] is None else write(lift["value"]))
-    for inference in (lift["anytime"], lift["fixed"]):
-        if inference is None:
-            cells += ["not defined", ""]
-        else:
-            interval = f"{write(inference['low'])} to {write(inference['high'])}"
-            cells += [interval, formatting.p_value(inference["p_adjusted"])]
+def _lift(metric: MetricReading, comparison: ComparisonReading, has_raw: bool) -> list[str]:
+    lift, cells = comparison.lift, list[str]()
+    if has_raw:
+        cells.append("" if lift.unadjusted is None else lift.unadjusted.text)
+    cells.append(lift.text)
+    for inference in (comparison.shown.anytime, comparison.shown.fixed):
+        cells.append(lift_of(comparison.shown, inference, lift.scale, metric.form).range)
+        cells.append("" if inference is None else p_value(inference.p_adjusted))
     return cells

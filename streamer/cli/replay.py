@@ -22,9 +22,9 @@ from streamer.errors import StreamerError, UsageError
 from streamer.ingest.read_sample import ReadSample
 from streamer.ingest.record import of_texts
 from streamer.ingest.rejections import Explainer
-from streamer.query.experiment_list import Readouts, list_document, listed
+from streamer.query.experiment_list import Readouts, list_of, listed
 from streamer.query.experiments import StoredExperiment
-from streamer.query.readout_document import document
+from streamer.query.readout import readout_of
 from streamer.query.what_was_read import of_sample
 from streamer.server.prometheus_text import render
 from streamer.settings import limits
@@ -81,12 +81,12 @@ def _print_experiments(settings: Settings, stored: Mapping[str, StoredExperiment
     every = listed(settings, stored, Readouts())
     if len(every) > _MOST_READOUTS:
         console_of().print()
-        print_list(list_document(settings, every))
+        print_list(list_of(settings, every))
         return
     readouts = {each.stored.experiment.name: each.readout for each in every}
     for name, its in stored.items():
         console_of().print()
-        print_readout(document(its, readouts[name]))
+        print_readout(readout_of(its, readouts[name]))
 
 
 @contextlib.contextmanager

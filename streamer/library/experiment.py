@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from html import escape
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from streamer.errors import StreamerError
 from streamer.formatting import printable
-from streamer.library.table import Table
-from streamer.query.experiments import ExperimentReadout, StoredExperiment, minute
+from streamer.library.table import Cell, Table
+from streamer.query.experiments import JudgedExperiment, StoredExperiment, minute
 from streamer.query.exploration import Exploration
-from streamer.query.readout_document import (
-    document,
-    exploration_document,
-    heading_of,
-    history,
-)
+from streamer.query.notes import Severity
+from streamer.query.readout import ComparisonReading, MetricReading, exploration_of, readout_of
 from streamer.query.scorecard import scorecard
 
-_COLUMNS = (
-    *("metric", "role", "arm", "control", "treatment", "change", "low", "high", "scale"),
-    *("verdict", "unadjusted"),
-)
 _FRAME = "width:100%;height:48rem;border:0"
 
 
@@ -36,77 +30,83 @@ class ExperimentReport:
     def __init__(
         self,
         stored: StoredExperiment,
-        found: ExperimentReadout,
+        found: JudgedExperiment,
         explorations: Sequence[Exploration] = (),
     ) -> None:
-        self._stored = stored
-        self.document: dict[str, Any] = document(stored, found)
+        self._stored, self._found = stored, found
+        self._readout = readout_of(stored, found)
+        self._explorations = [exploration_of(stored, each) for each in explorations]
+        self.document: dict[str, Any] = msgspec.to_builtins(self._readout)
         """All of it, as ``streamer readout --json`` prints it."""
-        self.explorations: list[dict[str, Any]] = [
-            exploration_document(stored, each) for each in explorations
-        ]
+        self.explorations: list[dict[str, Any]] = msgspec.to_builtins(self._explorations)
         """The comparisons by segment, a document for each dimension that was asked for."""
 
     @property
     def name(self) -> str:
         """The experiment's name."""
-        return str(self.document["name"])
+        return self._readout.name
 
     @property
     def advice(self) -> str | None:
         """What to do, in words, such as "ship B" or "keep running"; None before the first day."""
-        found = self.document["recommendation"]
-        return None if found is None else str(found["words"])
+        advice = self._readout.recommendation
+        return None if advice is None else advice.sentence
 
     @property
     def reason(self) -> str | None:
         """Why, in sentences; None before the first day."""
-        found = self.document["recommendation"]
-        return None if found is None else str(found["reason"])
+        advice = self._readout.recommendation
+        return None if advice is None else advice.reason
 
     @property
     def users(self) -> dict[str, int]:
         """Users by arm."""
-        return dict(self.document["users"])
+        return dict(self._readout.users)
 
     @property
     def metrics(self) -> Table:
         """Every comparison, a row each: ``metric``, ``role``, ``arm``, the values in ``control``
-        and ``treatment``, ``change`` with ``low`` and ``high`` (the interval that decides),
-        ``scale`` (relative: a share of the control's value; else absolute) and ``verdict``. Where
-        a ``change`` is adjusted, a column ``unadjusted`` has that from ``control`` to
-        ``treatment``."""
+        and ``treatment``, ``change`` with ``low`` and ``high`` (the range that decides), ``scale``
+        (relative: a share of the control's value; else absolute) and ``verdict``. Where it is
+        known, there is ``unadjusted``, the change from ``control`` to ``treatment`` where
+        ``change`` is adjusted; ``adjustment``, the share of the variance that the days before
+        explain; and ``detectable``, the least change that is found reliably."""
         rows = [
-            _row(metric, comparison, self.document["control"])
-            for metric in self.document["metrics"]
-            for comparison in metric["comparisons"]
+            _row(metric, comparison, self._readout.control)
+            for metric in self._readout.metrics
+            for comparison in metric.comparisons
         ]
-        is_plain = all(row["unadjusted"] is None for row in rows)
-        return Table.of_rows(rows, _COLUMNS[:-1] if is_plain else _COLUMNS)
+        return Table.of_rows(rows, list(dict.fromkeys(name for row in rows for name in row)))
 
     @property
     def split(self) -> Table:
         """Users by arm against their planned shares: ``arm``, ``users``, ``share``, ``planned``;
         and, the same on each row, ``p_value`` (at any number of looks) and ``is_broken``."""
-        found = self.document["metrics"][0]["split_test"]
-        total = sum(found["users"].values())
+        found = self._readout.split
+        total = sum(found.users.values())
         rows = [
             {
                 "arm": arm,
                 "users": users,
                 "share": users / total if total else None,
-                "planned": found["expected"][arm],
-                "p_value": found["p_value"],
-                "is_broken": found["is_wrong"],
+                "planned": found.expected[arm],
+                "p_value": found.p_value,
+                "is_broken": found.is_wrong,
             }
-            for arm, users in found["users"].items()
+            for arm, users in found.users.items()
         ]
         return Table.of_rows(rows, ["arm", "users", "share", "planned", "p_value", "is_broken"])
 
     @property
+    def notes(self) -> list[str]:
+        """What is said of all of it and of its metrics, a sentence or two each."""
+        return [note.line for note in self._readout.notes]
+
+    @property
     def warnings(self) -> list[str]:
-        """What must be looked into before anything is believed."""
-        return list(self.document["warnings"])
+        """Those of the notes that must be looked into before anything is believed."""
+        notes = self._readout.notes
+        return [note.text for note in notes if note.severity is Severity.WARNING]
 
     def save(self, path: str | Path) -> None:
         """Write the scorecard as one HTML file, which it replaces; StreamerError where that cannot
@@ -117,7 +117,13 @@ class ExperimentReport:
             raise StreamerError(f"cannot write the report: {error.strerror}; at {path}") from error
 
     def __repr__(self) -> str:
-        return "\n".join([*map(printable, heading_of(self.document)), repr(self.metrics)])
+        found, advice = self._readout, self._readout.recommendation
+        lines = [f"{found.name}: {found.who}, {found.when}"]
+        if found.last is not None:
+            lines += [f"Users: {found.users_words}", *(note.line for note in found.notes)]
+        if advice is not None:
+            lines.append(f"Recommendation: {advice.sentence}. {advice.reason}")
+        return "\n".join([*map(printable, lines), repr(self.metrics)])
 
     def _repr_html_(self) -> str:
         # The scorecard is a page of its own: its styles must not change those of the notebook.
@@ -129,27 +135,28 @@ class ExperimentReport:
         """The scorecard as a page that needs nothing else."""
         from streamer.server.web.scorecards import report
 
-        of = self.document | {"history": history(self._stored)}
-        return report(scorecard(of, self.explorations), f"{minute(_now_ms())} UTC")
+        found = readout_of(self._stored, self._found, with_history=True)
+        return report(scorecard(found, self._explorations), f"{minute(_now_ms())} UTC")
 
 
-def _row(metric: Mapping[str, Any], comparison: Mapping[str, Any], control: str) -> dict[str, Any]:
+def _row(metric: MetricReading, comparison: ComparisonReading, control: str) -> dict[str, Cell]:
     """A comparison as a row."""
-    values = {arm["name"]: arm["value"] for arm in metric["arms"]}
-    interval: Mapping[str, Any] = comparison["interval"] or {}
-    return {
-        "metric": metric["name"],
-        "role": metric["role"],
-        "arm": comparison["arm"],
-        "control": values[control],
-        "treatment": values[comparison["arm"]],
-        "change": comparison["lift"],
-        "low": interval.get("low"),
-        "high": interval.get("high"),
-        "scale": comparison["verdict"]["scale"],
-        "verdict": comparison["verdict"]["outcome"],
-        "unadjusted": comparison["unadjusted"],
+    lift = comparison.lift
+    row: dict[str, Cell] = {
+        "metric": metric.name,
+        "role": metric.role,
+        "arm": comparison.arm,
+        "control": metric.value(control).value,
+        "treatment": metric.value(comparison.arm).value,
+        "change": lift.value,
+        "low": lift.low,
+        "high": lift.high,
+        "scale": str(lift.scale),
+        "verdict": str(comparison.verdict.outcome),
     }
+    if lift.unadjusted is not None:
+        row["unadjusted"] = lift.unadjusted.value
+    return row | {s.name: s.value for s in comparison.statistics if s.value is not None}
 
 
 def _now_ms() -> int:

@@ -12,7 +12,7 @@ from streamer.metrics.definition import Family, Sample, SeriesDeclarations
 from streamer.metrics.rollups import key_of
 from streamer.query.checks import AlertVerdict
 from streamer.query.exactness import Inexact
-from streamer.query.experiments import ExperimentReadout
+from streamer.query.experiments import JudgedExperiment
 from streamer.settings.clusters import MAIN
 from streamer.settings.model import Settings
 from streamer.state.snapshot import Header
@@ -29,7 +29,7 @@ class CounterInputs:
     settings: Settings
     headers: Sequence[Header]
     stream_ms: int
-    experiments: Sequence[ExperimentReadout] = ()
+    experiments: Sequence[JudgedExperiment] = ()
     watched: Sequence[AlertVerdict] = ()
     item_samples: Mapping[str, float] = field(default_factory=dict)
     """Window → the share of the items that is counted, where items are counted."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 from streamer.metrics.definition import Family, Sample, SeriesDeclarations
 from streamer.query.counters import CounterInputs, Samples
-from streamer.query.experiments import ExperimentReadout
+from streamer.query.experiments import JudgedExperiment
 from streamer.stats.experiments.estimate import Estimate, Inference
 from streamer.stats.experiments.readout import Comparison
 from streamer.stats.experiments.verdict import Scale
@@ -22,7 +22,7 @@ _UNDEFINED = "absent where it is not defined, and before the first day"
 _NO_RELATIVE = "absent where too few users count for a relative interval, and before the first day"
 
 
-def _running(known: CounterInputs) -> Iterator[ExperimentReadout]:
+def _running(known: CounterInputs) -> Iterator[JudgedExperiment]:
     return (found for found in known.experiments if found.last is not None)
 
 
@@ -39,8 +39,7 @@ def _inferences(
 ) -> Iterator[tuple[tuple[str, ...], Estimate, Inference]]:
     """Labels, the lift in that scale, and each kind of its interval."""
     for labels, comparison in _comparisons(known):
-        lifts = comparison.deciding
-        lift = lifts.relative if scale is Scale.RELATIVE else lifts.absolute
+        lift = comparison.relative if scale is Scale.RELATIVE else comparison.absolute
         for interval, inference in (("fixed", lift.fixed), ("anytime", lift.anytime)):
             if inference is not None:
                 yield (*labels, interval), lift, inference

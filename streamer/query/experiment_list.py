@@ -3,35 +3,36 @@ decision."""
 
 from __future__ import annotations
 
+import dataclasses
+import datetime
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import chain
-from typing import Any
+from dataclasses import dataclass
 
 import msgspec
+from msgspec.structs import replace
 
-from streamer import formatting
 from streamer.encoding.limbs import Columns
 from streamer.errors import UsageError
-from streamer.query.experiment_metrics import MetricReadout, focus_of, plan_of, rule_of
-from streamer.query.experiments import ExperimentReadout, StoredExperiment
-from streamer.query.lift_scale import LiftScale
-from streamer.query.readout_document import shown
-from streamer.query.scorecard import (
-    ShownLift,
-    advice_pill,
-    days_in_all,
+from streamer.query.experiment_metrics import plan_of, rule_of
+from streamer.query.experiments import JudgedExperiment, StoredExperiment
+from streamer.query.lift_scale import LiftBar, LiftScale, ScaleTick
+from streamer.query.readout import (
+    Advice,
+    DayProgress,
+    GuardrailsHeld,
+    advice_of,
     guardrails_held,
-    lift_of,
-    side,
+    progress,
 )
+from streamer.query.shown_lift import ShownLift, shown_lift
 from streamer.query.sparing import Sparing
 from streamer.settings.model import Settings
 from streamer.settings.names import nearest
 from streamer.stats.experiments.discoveries import Candidate, Discovery, candidate, discoveries
 from streamer.stats.experiments.readout import Comparison
 from streamer.stats.experiments.recommendation import DISTRUST, Action
-from streamer.stats.experiments.verdict import Scale
+from streamer.stats.experiments.srm import Split
+from streamer.stats.experiments.verdict import Outcome
 
 NEEDS: Mapping[str, Sequence[Action]] = {
     "harm": (Action.STOP_HARM,),
@@ -52,7 +53,7 @@ class ListedExperiment:
     set."""
 
     stored: StoredExperiment
-    readout: ExperimentReadout
+    readout: JudgedExperiment
     discoveries: Mapping[str, Discovery]
 
     @property
@@ -64,19 +65,10 @@ class ListedExperiment:
         return next(word for word, actions in NEEDS.items() if found.action in actions)
 
     @property
-    def primary(self) -> MetricReadout:
-        """The primary metric."""
-        name = self.readout.experiment.primary.name
-        return next(metric for metric in self.readout.metrics if metric.name == name)
-
-    @property
     def comparison(self) -> Comparison:
         """The treatment that the recommendation is about, or else the one that is best so far."""
-        advice = self.readout.recommendation
-        by_arm = {each.arm: each for each in self.primary.found.comparisons}
-        lifts = {arm: each.deciding.absolute.value for arm, each in by_arm.items()}
-        advised = None if advice is None else advice.arm
-        return by_arm[focus_of(advised, lifts, self.primary.direction)]
+        found = self.readout
+        return next(c for c in found.primary.found.comparisons if c.arm == found.focus)
 
 
 def listed(
@@ -103,7 +95,7 @@ class _Kept:
 
     of: tuple[object, ...]
     parts: Sequence[Columns]
-    readout: ExperimentReadout
+    readout: JudgedExperiment
 
 
 class Readouts:
@@ -113,13 +105,13 @@ class Readouts:
         """``clock``: seconds; without one they are made whenever sums changed."""
         self._sparing = Sparing(clock)
         self._kept: dict[str, _Kept] = {}
-        self._found: dict[str, ExperimentReadout] = {}
+        self._found: dict[str, JudgedExperiment] = {}
         self.discoveries: Sequence[Discovery] = ()
         """Of all treatments, where a false discovery rate is set."""
 
     def of(
         self, settings: Settings, stored: Mapping[str, StoredExperiment]
-    ) -> Mapping[str, ExperimentReadout]:
+    ) -> Mapping[str, JudgedExperiment]:
         """Name → readout."""
         if self._found and not self._sparing.may_begin:
             return self._found
@@ -131,7 +123,7 @@ class Readouts:
             self._found = dict(_with_discoveries(found, self.discoveries))
         return self._found
 
-    def _read(self, name: str, stored: StoredExperiment) -> ExperimentReadout:
+    def _read(self, name: str, stored: StoredExperiment) -> JudgedExperiment:
         parts = stored.parts
         minute = stored.stream_ms // 60_000
         of = (stored.trial.shape, stored.experiment, minute, *map(id, parts))
@@ -143,7 +135,7 @@ class Readouts:
 
 def read_one(
     settings: Settings, stored: Mapping[str, StoredExperiment], name: str, readouts: Readouts
-) -> ExperimentReadout:
+) -> JudgedExperiment:
     """The readout of one experiment: by itself, or as one of all, where a false discovery rate is
     set."""
     if settings.experiments_defaults.false_discovery_rate is None:
@@ -159,21 +151,21 @@ def unknown_experiment(name: str, stored: Mapping[str, StoredExperiment]) -> str
 
 
 def discovered(
-    stored: Mapping[str, StoredExperiment], found: Mapping[str, ExperimentReadout], rate: float
+    stored: Mapping[str, StoredExperiment], found: Mapping[str, JudgedExperiment], rate: float
 ) -> list[Discovery]:
     """Every treatment of every experiment that has begun, among all of them."""
     return discoveries(list(_candidates(stored, found)), rate)
 
 
 def _candidates(
-    stored: Mapping[str, StoredExperiment], found: Mapping[str, ExperimentReadout]
+    stored: Mapping[str, StoredExperiment], found: Mapping[str, JudgedExperiment]
 ) -> Iterator[Candidate]:
     for name, readout in found.items():
         advice, experiment = readout.recommendation, readout.experiment
         if advice is None or experiment.holdout:
             continue
         plan = plan_of(experiment, is_over=stored[name].is_over)
-        primary = next(m for m in readout.metrics if m.name == experiment.primary.name)
+        primary = readout.primary
         rule = rule_of(experiment, experiment.primary, stored[name].ratios[primary.name])
         for comparison in primary.found.comparisons:
             may_ship = advice.action is Action.SHIP and advice.arm == comparison.arm
@@ -181,8 +173,8 @@ def _candidates(
 
 
 def _with_discoveries(
-    found: Mapping[str, ExperimentReadout], made: Sequence[Discovery]
-) -> Iterator[tuple[str, ExperimentReadout]]:
+    found: Mapping[str, JudgedExperiment], made: Sequence[Discovery]
+) -> Iterator[tuple[str, JudgedExperiment]]:
     """A treatment that is better by itself, and no discovery among all, is not shipped."""
     by_arm = {(each.candidate.experiment, each.candidate.arm): each for each in made}
     for name, readout in found.items():
@@ -197,8 +189,10 @@ def _with_discoveries(
             f"{advice.reason} By itself, {advice.arm} would be shipped. Among the {len(made)} "
             f"treatments of all experiments it is not a discovery yet: it {discovery.words}."
         )
-        held = replace(advice, action=Action.KEEP_RUNNING, reason=reason, days=None, since=None)
-        yield name, replace(readout, recommendation=held)
+        held = dataclasses.replace(
+            advice, action=Action.KEEP_RUNNING, reason=reason, days=None, since=None
+        )
+        yield name, dataclasses.replace(readout, recommendation=held)
 
 
 # Documents -------------------------------------------------------------------------------------
@@ -211,107 +205,100 @@ def only(every: Sequence[ListedExperiment], word: str | None) -> list[ListedExpe
     return [each for each in every if word in (None, each.needs)]
 
 
-def list_document(settings: Settings, every: Sequence[ListedExperiment]) -> dict[str, Any]:
-    """The JSON of the list."""
-    counts = {word: sum(each.needs == word for each in every) for word in WORDS}
-    lifts = {each.stored.experiment.name: _lift(each) for each in every}
-    scale = LiftScale.of([lift for lift in lifts.values() if lift is not None])
-    return {
-        "false_discovery_rate": settings.experiments_defaults.false_discovery_rate,
-        "needs": counts,
-        "scale": msgspec.to_builtins(scale.ticks()),
-        "experiments": [
-            _row(settings, each) | _drawn(scale, lifts[each.stored.experiment.name])
-            for each in every
-        ],
-    }
+class ListedReadout(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A row of the list. Before the first day it has what is declared alone. ``bar``: the lift on
+    the scale of all rows."""
+
+    name: str
+    title: str
+    owner: str
+    key: str
+    is_found: bool
+    dimension: str | None
+    arm: Sequence[str]
+    control: str
+    arms: Sequence[str]
+    start: datetime.date
+    end: datetime.date | None
+    explore: Sequence[str]
+    needs: str
+    advice: Advice | None = None
+    users: int | None = None
+    users_in_several_arms_ratio: float | None = None
+    days: DayProgress | None = None
+    metric: str | None = None
+    metric_title: str | None = None
+    treatment: str | None = None
+    lift: ShownLift | None = None
+    bar: LiftBar | None = None
+    verdict: Outcome | None = None
+    guardrails: GuardrailsHeld | None = None
+    split: Split | None = None
+    discovery: ListedDiscovery | None = None
 
 
-def _lift(each: ListedExperiment) -> ShownLift | None:
-    """The lift of the primary metric, as it is drawn."""
-    if each.readout.recommendation is None:
-        return None
-    experiment, primary = each.stored.experiment, each.primary
-    form = each.stored.ratios[primary.name].form
-    plan = plan_of(experiment, is_over=each.stored.is_over)
-    comparison = shown(plan, each.comparison, primary.found.arms)
-    metric = {"form": form, "direction": primary.direction, "margin": None}
-    return lift_of(comparison, metric, side(comparison, metric))
+class ListedDiscovery(msgspec.Struct, frozen=True):
+    """Whether a treatment is a discovery among all, and that in words."""
+
+    is_made: bool
+    words: str
 
 
-def _drawn(scale: LiftScale, lift: ShownLift | None) -> dict[str, Any]:
-    if lift is None:
-        return {}
-    bar = scale.bar(lift)
-    return {
-        "change": {"text": lift.text, "range": lift.range, "kind": lift.kind},
-        "bar": None if bar is None else msgspec.to_builtins(bar),
-    }
+class ReadoutList(msgspec.Struct, frozen=True):
+    """All experiments, what needs a decision first. ``needs``: how many of each; ``scale``: marks
+    of the scale of all lifts."""
+
+    false_discovery_rate: float | None
+    needs: Mapping[str, int]
+    scale: Sequence[ScaleTick]
+    experiments: Sequence[ListedReadout]
 
 
-def _row(settings: Settings, each: ListedExperiment) -> dict[str, Any]:
-    experiment, readout = each.stored.experiment, each.readout
-    row: dict[str, Any] = {
-        "name": experiment.name,
-        "title": experiment.title or experiment.name,
-        "owner": experiment.owner,
-        "key": experiment.called,
-        "is_found": each.stored.is_found,
-        "dimension": experiment.dimension or None,
-        "arm": settings.arm_paths_of(experiment) or None,
-        "control": experiment.control,
-        "arms": experiment.arms,
-        "start": experiment.start,
-        "end": experiment.end,
-        "explore": experiment.explore,
-        "needs": each.needs,
-    }
-    if (advice := readout.recommendation) is None:
+def list_of(settings: Settings, every: Sequence[ListedExperiment]) -> ReadoutList:
+    """The list as every face shows it."""
+    rows = [_row(settings, each) for each in every]
+    scale = LiftScale.of([row.lift for row in rows if row.lift is not None])
+    return ReadoutList(
+        settings.experiments_defaults.false_discovery_rate,
+        {word: sum(each.needs == word for each in every) for word in WORDS},
+        scale.ticks(),
+        [replace(row, bar=None if row.lift is None else scale.bar(row.lift)) for row in rows],
+    )
+
+
+def _row(settings: Settings, each: ListedExperiment) -> ListedReadout:
+    experiment, found = each.stored.experiment, each.readout
+    row = ListedReadout(
+        name=experiment.name,
+        title=experiment.title or experiment.name,
+        owner=experiment.owner,
+        key=experiment.called,
+        is_found=each.stored.is_found,
+        dimension=experiment.dimension or None,
+        arm=settings.arm_paths_of(experiment),
+        control=experiment.control,
+        arms=experiment.arms,
+        start=experiment.start,
+        end=experiment.end,
+        explore=experiment.explore,
+        needs=each.needs,
+    )
+    if found.recommendation is None:
         return row
-    comparison, primary = each.comparison, each.primary
+    comparison, primary = each.comparison, found.primary
     discovery = each.discoveries.get(comparison.arm)
-    guardrails = {
-        metric.name: [c.verdict.outcome for c in metric.found.comparisons]
-        for metric in readout.metrics
-        if metric.role == "guardrail"
-    }
-    return row | {
-        "pill": msgspec.to_builtins(advice_pill(msgspec.to_builtins(advice))),
-        "advice": advice.words,
-        "reason": advice.reason,
-        "since": advice.since,
-        "users": sum(readout.users.values()),
-        "users_in_several_arms_ratio": readout.several_arms_ratio,
-        "days": None if readout.data is None else readout.data.days,
-        "days_in_all": None
-        if readout.data is None
-        else days_in_all(
-            *(readout.data.days, experiment.start, experiment.end),
-            *(advice.action, advice.days),
-        ),
-        "metric": primary.name,
-        "metric_title": each.stored.ratios[primary.name].title,
-        "treatment": comparison.arm,
-        "scale": comparison.verdict.scale,
-        "lift": msgspec.to_builtins(comparison.shown),
-        "verdict": comparison.verdict.outcome,
-        "guardrails": guardrails,
-        "guardrails_held": msgspec.to_builtins(guardrails_held(list(chain(*guardrails.values())))),
-        "is_split_wrong": primary.found.split.is_wrong,
-        "split_pvalue": primary.found.split.p_value,
-        "discovery": None
-        if discovery is None
-        else {"is_made": discovery.is_made, "words": discovery.words},
-    }
-
-
-def interval_words(row: Mapping[str, Any]) -> tuple[str, str]:
-    """The lift of a row, and its interval at any time."""
-    lift = row["lift"]
-    write = formatting.lift if row["scale"] == Scale.RELATIVE else formatting.signed
-    if lift["value"] is None:
-        return "", ""
-    interval = lift["anytime"]
-    if interval is None:
-        return write(lift["value"]), "not yet"
-    return write(lift["value"]), f"{write(interval['low'])} to {write(interval['high'])}"
+    return replace(
+        row,
+        advice=advice_of(found.recommendation),
+        users=sum(found.users.values()),
+        users_in_several_arms_ratio=found.several_arms_ratio,
+        days=progress(found),
+        metric=primary.name,
+        metric_title=each.stored.ratios[primary.name].title,
+        treatment=comparison.arm,
+        lift=shown_lift(primary.found, comparison, primary.form),
+        verdict=comparison.verdict.outcome,
+        guardrails=guardrails_held(found),
+        split=primary.found.split,
+        discovery=discovery and ListedDiscovery(discovery.is_made, discovery.words),
+    )

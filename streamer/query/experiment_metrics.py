@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from streamer import formatting
 from streamer.metrics.compared_metrics import ComparedRatio
 from streamer.settings.experiments import Experiment, ExperimentMetric
 from streamer.stats.experiments import readout, sizing
@@ -17,10 +16,7 @@ from streamer.stats.experiments.plan import Plan, Rule
 from streamer.stats.experiments.recommendation import Decision, Judged, Recommendation, recommend
 from streamer.stats.experiments.sums import ArmSums, BeforeSums
 from streamer.stats.experiments.trials import AGES, CompiledExperiment, CumulatedSums, Measure
-from streamer.stats.experiments.verdict import Scale
 
-HEAVY = 0.1
-"""Share of a denominator from which on it is said that a few users have it."""
 EFFECTS = (0.01, 0.02, 0.05, 0.1)
 """Relative lifts for which the days until they would be found are forecast."""
 
@@ -44,7 +40,7 @@ class MidpointSums:
 
 
 @dataclass(frozen=True, slots=True)
-class MetricReadout:
+class JudgedMetric:
     """One metric of an experiment; ``role``: primary, guardrail or secondary; ``waits`` has an
     entry for each comparison. ``capped_at``: what a user counts for at most, in the metric's unit,
     or of a ratio in that of its denominator (``counted``); None where nobody counts for less than
@@ -64,65 +60,10 @@ class MetricReadout:
     counted: str = "users"
     largest: Mapping[str, Largest] = field(default_factory=dict)
     ages: Mapping[str, readout.MetricComparisons] = field(default_factory=dict)
+    form: str = "number"
+    """How its values are written."""
     denominator: int | None = None
     """Of a ratio or a mean over users: of all arms, users who are capped with their weight."""
-
-    @property
-    def notes(self) -> list[str]:
-        """Who counts for less than all, who has most, and the lifts by age, in words."""
-        return [*self.heavy_users, *self._by_age()]
-
-    @property
-    def heavy_users(self) -> list[str]:
-        """Who counts for less than all, and who has most, in words."""
-        found = []
-        if self.capped_at is not None and self.counted != "users":
-            found.append(
-                f"A user counts for at most {self.capped_at:,.6g} {self.counted}, the heavier ones "
-                "with less weight (cap)."
-            )
-        elif self.capped_at is not None:
-            found.append(f"A user counts for at most {self.capped_at:,.6g} (cap).")
-        heavy = {arm: its for arm, its in self.largest.items() if its.share >= HEAVY}
-        for arm, its in heavy.items():
-            who = "user has" if its.users == 1 else f"{its.users} users have"
-            found.append(
-                f"The largest {who} {formatting.percent(its.share)} of the {self.counted} of {arm}."
-            )
-        return found
-
-    def _by_age(self) -> Iterator[str]:
-        """The lift of each treatment by days since a user's first."""
-        for place, comparison in enumerate(self.found.comparisons):
-            lifts = {age: its.comparisons[place] for age, its in self.ages.items()}
-            if len(lifts) > 1:
-                said = "; ".join(f"{age} {lift_words(its)}" for age, its in lifts.items())
-                yield f"Lift of {comparison.arm} by days since a user's exposure: {said}."
-
-
-def focus_of(advised: str | None, lifts: Mapping[str, float | None], direction: str) -> str:
-    """The treatment to look at: the one that is advised, or else the one that is best so far.
-    ``lifts``: the absolute ones, by treatment.
-
-    >>> lifts = {"B": 0.1, "C": None}
-    >>> focus_of(None, lifts, "higher"), focus_of("C", lifts, "higher")
-    ('B', 'C')
-    """
-    if advised in lifts:
-        return str(advised)
-    sign = 1 if direction == "higher" else -1
-    return max(lifts, key=lambda arm: sign * (lifts[arm] or 0.0))
-
-
-def lift_words(comparison: readout.Comparison) -> str:
-    """A lift and its interval at any time."""
-    lift = comparison.shown
-    write = formatting.lift if comparison.verdict.scale is Scale.RELATIVE else formatting.signed
-    if lift.value is None:
-        return "not known"
-    if lift.anytime is None:
-        return f"{write(lift.value)} (no interval yet)"
-    return f"{write(lift.value)} ({write(lift.anytime.low)} to {write(lift.anytime.high)})"
 
 
 def compared(
@@ -133,7 +74,7 @@ def compared(
     past: MidpointSums | None,
     *,
     is_over: bool = False,
-) -> list[MetricReadout]:
+) -> list[JudgedMetric]:
     """Every metric: the primary one and each guardrail have alpha for themselves, the others share
     it. ``past``: what forecasts need, where it is known."""
     plan, found = plan_of(experiment, is_over=is_over), {}
@@ -155,7 +96,7 @@ def compared(
             forecasts = {}
             if past is not None:
                 forecasts = _forecasts(past.growth, earlier[metric.name], its)
-            found[metric.name] = MetricReadout(
+            found[metric.name] = JudgedMetric(
                 name=metric.name,
                 role=experiment.role_of(metric),
                 direction=metric.direction,
@@ -169,6 +110,7 @@ def compared(
                 ],
                 forecasts=forecasts,
                 counted=ratios[metric.name].counted,
+                form=ratios[metric.name].form,
                 largest=_largest(trial, metric.name, sums),
                 ages=_ages(experiment, plan, trial, ratios[metric.name], sums),
                 denominator=_denominator(ratios[metric.name], arms),
@@ -189,7 +131,7 @@ class Course:
 def recommended(
     experiment: Experiment,
     ratios: Mapping[str, ComparedRatio],
-    metrics: Sequence[MetricReadout],
+    metrics: Sequence[JudgedMetric],
     course: Course,
 ) -> Recommendation:
     """What to do, by these metrics from the first day on."""
@@ -323,7 +265,7 @@ def _forecasts(
     """By arm, where the lift has a standard error at both times."""
     found = {}
     for earlier, comparison in zip(then.comparisons, now.comparisons, strict=True):
-        first, last = earlier.deciding.absolute.stderr, comparison.deciding.absolute.stderr
+        first, last = earlier.absolute.stderr, comparison.absolute.stderr
         if first and last:
             both = Precision(first, then.arms[0].value), Precision(last, now.arms[0].value)
             found[comparison.arm] = Forecast(growth, *both)
@@ -334,7 +276,7 @@ def _waits(
     plan: Plan, control: float | None, comparison: readout.Comparison, forecast: Forecast | None
 ) -> list[Wait]:
     """``control``: the value of the control."""
-    lift = comparison.deciding.absolute
+    lift = comparison.absolute
     if lift.anytime is None or forecast is None or not control or control < 0:
         return []
     by, users = sizing.anytime(lift.anytime.alpha, plan.rho2), comparison.users

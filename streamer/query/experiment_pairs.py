@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import combinations
 from typing import Any
 
@@ -23,15 +23,38 @@ from streamer.stats.experiments.trials import cumulated
 Stored = Mapping[str, StoredExperiment]
 
 
-@dataclass(frozen=True, slots=True)
-class ExperimentPair:
-    """Two experiments that share users. ``problem``: what is wrong with it, a sentence; else
-    empty."""
+@dataclass(frozen=True)
+class ExperimentPair(Independence):
+    """Two experiments that share users. ``problem``: what is wrong with it, a sentence."""
 
     first: str
     second: str
-    independence: Independence
-    problem: str
+    problem: str | None
+
+
+class PairList(msgspec.Struct, frozen=True):
+    """All pairs, those with a problem first, and how many there are in words."""
+
+    words: str
+    pairs: Sequence[ExperimentPair]
+
+
+class InteractionReading(msgspec.Struct, frozen=True):
+    """Whether the lift of a treatment by one metric depends on the arm of another experiment."""
+
+    name: str
+    treatment: str
+    differs: bool
+    p_adjusted: float | None
+    sentence: str
+
+
+class InteractionList(msgspec.Struct, frozen=True):
+    """The lifts of an experiment by the arms of another one."""
+
+    name: str
+    across: str
+    metrics: Sequence[InteractionReading]
 
 
 def pairs(stored: Stored, counts: Counter[tuple[Arm, Arm]]) -> list[ExperimentPair]:
@@ -43,9 +66,10 @@ def pairs(stored: Stored, counts: Counter[tuple[Arm, Arm]]) -> list[ExperimentPa
     for (first, second), table in tables.items():
         its = found[first, second]
         overlap = _overlap(stored[first], stored[second], table)
-        problem = overlap or (its.sentence(first, second) if its.is_dependent else "")
-        every.append(ExperimentPair(first, second, its, problem))
-    return sorted(every, key=lambda p: (not p.problem, p.independence.p_value, p.first, p.second))
+        problem = overlap or (its.sentence(first, second) if its.is_dependent else None)
+        own = {field.name: getattr(its, field.name) for field in fields(its)}
+        every.append(ExperimentPair(**own, first=first, second=second, problem=problem))
+    return sorted(every, key=lambda p: (not p.problem, p.p_value, p.first, p.second))
 
 
 def _tables(stored: Stored, counts: Counter[tuple[Arm, Arm]]) -> dict[tuple[str, str], CrossTable]:
@@ -81,34 +105,23 @@ def _overlap(first: StoredExperiment, second: StoredExperiment, table: CrossTabl
     return ""
 
 
-def pairs_document(stored: Stored, counts: Counter[tuple[Arm, Arm]]) -> dict[str, Any]:
-    """The JSON of all pairs."""
+def pair_list(stored: Stored, counts: Counter[tuple[Arm, Arm]]) -> PairList:
+    """All pairs as every face shows them."""
     every = pairs(stored, counts)
     wrong = sum(bool(pair.problem) for pair in every)
     shared = counted(len(every), "pair")
     words = f"{shared} of experiments {'shares' if len(every) == 1 else 'share'} users"
-    return {
-        "words": f"{words}; {counted(wrong, 'problem')}.",
-        "pairs": [
-            {
-                "first": pair.first,
-                "second": pair.second,
-                "problem": pair.problem or None,
-                **msgspec.to_builtins(pair.independence),
-            }
-            for pair in every
-        ],
-    }
+    return PairList(f"{words}; {counted(wrong, 'problem')}.", every)
 
 
 # Interactions ------------------------------------------------------------------------------------
 
 
-def interaction_document(
+def interaction_list(
     stored: StoredExperiment, other: StoredExperiment, sums: Mapping[str, Sequence[Columns]]
-) -> dict[str, Any]:
-    """The JSON of whether the lifts of an experiment depend on the arm of another one. ``sums``:
-    arm of the other one → sums in every partition."""
+) -> InteractionList:
+    """Whether the lifts of an experiment depend on the arm of another one. ``sums``: arm of the
+    other one → sums in every partition."""
     plan = plan_of(stored.experiment, is_over=False)
     crossings = {
         name: Crossing(plan, dict(_cells(stored, name, sums)))
@@ -116,22 +129,16 @@ def interaction_document(
         if not stored.ratios[name].parts
     }
     found = interactions(crossings, stored.experiment.alpha)
-    second = other.experiment.name
-    return {
-        "name": stored.experiment.name,
-        "across": second,
-        "metrics": [
-            {
-                "name": metric,
-                "treatment": each.treatment,
-                "differs": each.differs,
-                "p_adjusted": each.p_adjusted,
-                "sentence": each.sentence(metric, second),
-            }
-            for metric, tests in found.items()
-            for each in tests
-        ],
-    }
+    first, second = stored.experiment.name, other.experiment.name
+    metrics = [
+        InteractionReading(
+            *(metric, each.treatment, each.differs, each.p_adjusted),
+            each.sentence(metric, second),
+        )
+        for metric, tests in found.items()
+        for each in tests
+    ]
+    return InteractionList(first, second, metrics)
 
 
 def _cells(

@@ -19,7 +19,7 @@ import numpy as np
 
 from streamer.encoding.limbs import Columns
 from streamer.errors import UsageError
-from streamer.formatting import counted, percent, share
+from streamer.formatting import counted, share
 from streamer.metrics.compared_metrics import (
     ComparedRatio,
     ExperimentMeasures,
@@ -27,18 +27,17 @@ from streamer.metrics.compared_metrics import (
 )
 from streamer.query.experiment_metrics import (
     Course,
-    MetricReadout,
+    JudgedMetric,
     MidpointSums,
     compared,
-    lift_words,
     recommended,
 )
+from streamer.query.shown_lift import shown_lift
 from streamer.query.unit_sums import UnitReading, UnitReadings
 from streamer.settings import limits
 from streamer.settings.durations import DAY_MS, date_of, short
 from streamer.settings.experiments import Experiment
 from streamer.settings.model import Settings
-from streamer.settings.schedules import tied_to_hours
 from streamer.state.experiment_sums import ExperimentSlot
 from streamer.state.snapshot import View
 from streamer.stats.experiments.forecast import Growth
@@ -55,9 +54,6 @@ from streamer.stats.experiments.trials import (
     cumulated,
     of_arms,
 )
-
-MANY_IN_SEVERAL_ARMS = 0.01
-"""Share of users seen in several arms from which on that is a warning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +90,7 @@ class Data:
 
 
 @dataclass(frozen=True, slots=True)
-class ExperimentReadout:
+class JudgedExperiment:
     """An experiment from ``first`` to ``last``, both days included; ``last`` is None before the
     first day has begun. ``data``: what there is of these days. ``counted_since_ms``: where
     something is counted only since then. ``recommendation`` is None before the first day, and of
@@ -109,97 +105,29 @@ class ExperimentReadout:
     data: Data | None
     user_sample_ratio: float
     counted_since_ms: int | None
-    metrics: Sequence[MetricReadout]
+    metrics: Sequence[JudgedMetric]
     recommendation: Recommendation | None
+
+    @property
+    def primary(self) -> JudgedMetric:
+        """The metric that decides."""
+        name = self.experiment.primary.name
+        return next(metric for metric in self.metrics if metric.name == name)
+
+    @property
+    def focus(self) -> str:
+        """The treatment to look at: the one that is advised, or else the best so far."""
+        advice, primary = self.recommendation, self.primary
+        sign = 1 if primary.direction == "higher" else -1
+        lifts = {c.arm: sign * (c.absolute.value or 0.0) for c in primary.found.comparisons}
+        advised = None if advice is None else advice.arm
+        return advised if advised in lifts else max(lifts, key=lambda arm: lifts[arm])
 
     @property
     def several_arms_ratio(self) -> float:
         """Share of the users exposed to an arm who were exposed to another one, too."""
         exposed = self.users_in_several_arms + sum(self.users.values())
         return self.users_in_several_arms / exposed if exposed else 0.0
-
-    @property
-    def notes(self) -> list[str]:
-        """What there is, and what it leaves out, a sentence each."""
-        if self.last is None:
-            return []
-        return [
-            self._data_note(),
-            *self._unit_note(),
-            *self._plan_note(),
-            *self._left_out(),
-            *(f"{metric.name}: {note}" for metric in self.metrics for note in metric.notes),
-            *([] if self.user_sample_ratio >= 1 else [f"{sampled(self.user_sample_ratio)}."]),
-            *self._late_start(),
-        ]
-
-    @property
-    def remarks(self) -> list[str]:
-        """Those notes whose numbers stand nowhere else."""
-        return [
-            *self._unit_note(),
-            *self._plan_note(),
-            *(f"{metric.name}: {note}" for metric in self.metrics for note in metric.heavy_users),
-            *self._late_start(),
-        ]
-
-    def _late_start(self) -> Iterator[str]:
-        if self.counted_since_ms is not None:
-            yield f"{began(self.counted_since_ms)}, after the start of the experiment."
-
-    def _data_note(self) -> str:
-        if self.data is None:
-            return "No user was exposed yet."
-        first = minute(self.data.from_ms)
-        declared = self.experiment.start
-        is_late = first[:10] != declared.isoformat()
-        late = f"; its declared start is {declared}" if is_late else ""
-        return f"{self.data.words}, since {first} UTC{late}."
-
-    def _unit_note(self) -> Iterator[str]:
-        unit = unit_words(self.experiment)
-        if unit:
-            yield f"The unit is {unit}: 'user' means this here, also in names of metrics."
-
-    def _plan_note(self) -> Iterator[str]:
-        if self.experiment.decide != "at_end":
-            return
-        users, planned = sum(self.users.values()), self.experiment.planned_users
-        size = "" if planned is None else f" ({users:,} of {planned:,} planned users so far)"
-        yield (
-            f"One look after the last day, {self.experiment.end}, decides{size}; before that only "
-            "harm is reported."
-        )
-
-    def _left_out(self) -> Iterator[str]:
-        if (several := self.users_in_several_arms) and not self._in_several_arms():
-            are = "is" if several == 1 else "are"
-            yield f"{counted(several, 'user')} seen in several arms {are} excluded."
-        if self.outside is None or not (self.outside.before_exposure or self.outside.unexposed):
-            return
-        is_own = self.experiment.outcomes == "attributed"
-        early = "without their user's arm" if is_own else "before their user's exposure"
-        yield (
-            f"Outcomes ignored: {self.outside.before_exposure:,} {early}, "
-            f"{self.outside.unexposed:,} of users who never saw an arm."
-        )
-
-    @property
-    def warnings(self) -> list[str]:
-        """What must be looked into before anything is believed."""
-        of = self.experiment.switchback
-        tied = None if of is None else tied_to_hours(of.by_value, of.slot_ms)
-        return [*self._in_several_arms(), *([] if tied is None else [tied.sentence])]
-
-    def _in_several_arms(self) -> list[str]:
-        if self.several_arms_ratio < MANY_IN_SEVERAL_ARMS:
-            return []
-        return [
-            f"{counted(self.users_in_several_arms, 'user')} "
-            f"({percent(self.several_arms_ratio)} of all who were in an arm) were seen in several "
-            "arms and are excluded. If one arm makes users switch, or loses their identity, the "
-            "remaining users cannot be compared: check that users keep their arm."
-        ]
 
 
 def unit_words(experiment: Experiment) -> str:
@@ -224,14 +152,13 @@ def require_user_unit(stored: StoredExperiment, asked: str) -> None:
         )
 
 
-def _of_holdout(found: ExperimentReadout) -> str:
+def _of_holdout(found: JudgedExperiment) -> str:
     """What everything shipped since its start has brought, by the primary metric."""
-    experiment = found.experiment
-    metric = next(m for m in found.metrics if m.name == experiment.primary.name)
-    its = metric.found.comparisons[0]
+    experiment, metric = found.experiment, found.primary
+    lift = shown_lift(metric.found, metric.found.comparisons[0], metric.form)
     return (
         f"{metric.name} of users who get everything shipped since {experiment.start}, compared "
-        f"with the held-out users ({experiment.control}): {lift_words(its)}."
+        f"with the held-out users ({experiment.control}): {lift.words}."
     )
 
 
@@ -331,7 +258,7 @@ class StoredExperiment:
         """Since when; None where everything is counted from the start."""
         return self.since_ms if self.is_partial else None
 
-    def read(self, day: int | None = None) -> ExperimentReadout:
+    def read(self, day: int | None = None) -> JudgedExperiment:
         """The readout as of the end of a day, or as of now with the decision that counts."""
         last = self.last_day if day is None else day
         found = self.of_parts(self.parts, self.trial.days.start, last)
@@ -340,7 +267,7 @@ class StoredExperiment:
         counts = first_decision(self._looks(), found.recommendation)
         return replace(found, recommendation=counts)
 
-    def of_parts(self, parts: Sequence[Columns], first: int, last: int | None) -> ExperimentReadout:
+    def of_parts(self, parts: Sequence[Columns], first: int, last: int | None) -> JudgedExperiment:
         """The readout of sums over the days from ``first`` to ``last`` (None: of none)."""
         past = None if last is None else self._past(parts, first, last)
         sums = cumulated(self.trial, parts, first - 1 if last is None else last)
@@ -350,7 +277,7 @@ class StoredExperiment:
         if not is_whole:  # of a range, users are as old as its first day
             metrics = [replace(metric, ages={}) for metric in metrics]
         none, *arms = sums.counts
-        found = ExperimentReadout(
+        found = JudgedExperiment(
             experiment=self.experiment,
             first=date_of(first),
             last=None if last is None else date_of(last),
@@ -367,7 +294,7 @@ class StoredExperiment:
             return found
         return replace(found, recommendation=self._recommended(found, last))
 
-    def _recommended(self, found: ExperimentReadout, last: int) -> Recommendation:
+    def _recommended(self, found: JudgedExperiment, last: int) -> Recommendation:
         """What counts from the start holds at any look, that of a range does not."""
         is_over = self._is_over(last)
         course = Course(self.whole_days(last), is_over, found.several_arms_ratio)

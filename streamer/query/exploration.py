@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from streamer.encoding.limbs import Columns
-from streamer.query.experiments import ExperimentReadout, StoredExperiment
+from streamer.query.experiments import JudgedExperiment, StoredExperiment
 from streamer.query.segment_index import values_shown
 from streamer.settings.experiments import Experiment
 from streamer.settings.labels import OTHER
@@ -34,14 +34,14 @@ class Exploration:
 
     by: str
     alpha: float
-    values: Mapping[str, ExperimentReadout]
+    values: Mapping[str, JudgedExperiment]
     metric: str
     heterogeneity: Mapping[str, Heterogeneity]
 
     @property
     def sentences(self) -> dict[str, str]:
         """Treatment → what its test has found; each begins with its arm where there are several."""
-        found = {arm: t.sentence(self.metric, self.by) for arm, t in self.heterogeneity.items()}
+        found = {arm: t.describe(self.metric, self.by) for arm, t in self.heterogeneity.items()}
         if len(found) < 2:
             return found
         return {arm: f"{arm}: {sentence}" for arm, sentence in found.items()}
@@ -100,18 +100,17 @@ def explored(
 
 
 def _tests(
-    experiment: Experiment, values: Mapping[str, ExperimentReadout]
+    experiment: Experiment, values: Mapping[str, JudgedExperiment]
 ) -> dict[str, Heterogeneity]:
     """Of the primary metric: treatment → the test of its lifts, which has alpha for itself."""
     lifts: dict[str, dict[str, Lifts]] = {}
     for value, its in values.items():
         for comparison in _primary(experiment, its):
-            deciding = comparison.deciding
             by_value = lifts.setdefault(comparison.arm, {})
-            by_value[value] = Lifts(deciding.absolute, deciding.relative)
+            by_value[value] = Lifts(comparison.absolute, comparison.relative)
     return {arm: heterogeneity(by_value, experiment.alpha) for arm, by_value in lifts.items()}
 
 
-def _primary(experiment: Experiment, its: ExperimentReadout) -> Sequence[Comparison]:
+def _primary(experiment: Experiment, its: JudgedExperiment) -> Sequence[Comparison]:
     (metric,) = (each for each in its.metrics if each.name == experiment.primary.name)
     return metric.found.comparisons

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from math import ceil, floor, log10
 
 from streamer.formatting import MINUS, difference
-from streamer.query.scorecard import DailyLift, ShownLift
+from streamer.query.scorecard import DailyLift
+from streamer.query.shown_lift import ShownLift
 
 _STEPS = (1, 2, 2.5, 5, 10)
 _ROOM = 0.04
@@ -49,17 +50,19 @@ class LiftScale:
 
     @staticmethod
     def of(lifts: Sequence[ShownLift], whole: Sequence[ShownLift] = ()) -> LiftScale:
-        """Holds every lift, each tolerated change, and ``whole`` with all of its intervals. Of
-        others it holds as much as does not flatten the rest.
+        """Holds every relative lift with a range, each tolerated change, and ``whole`` with all of
+        its ranges. Of others it holds as much as does not flatten the rest.
 
-        >>> wide, narrow = ShownLift("", "", "", 0.5, -4, 5), ShownLift("", "", "", 0.1, 0, 0.2)
-        >>> LiftScale.of([wide, narrow]).high < 2
+        >>> from streamer.stats.experiments.verdict import Scale
+        >>> ends = ((0.5, -4, 5), (0.1, 0, 0.2))
+        >>> lifts = [ShownLift(Scale.RELATIVE, "", "", "", *its) for its in ends]
+        >>> LiftScale.of(lifts).high < 2
         True
         """
-        drawn = [lift for lift in lifts if lift.value is not None]
+        drawn = [lift for lift in lifts if lift.is_drawn]
         points = [0.0, *(lift.value or 0.0 for lift in drawn)]
         points += [lift.limit for lift in drawn if lift.limit is not None]
-        points += [end for lift in whole for end in _ends(lift)]
+        points += [end for lift in whole if lift.is_drawn for end in _ends(lift)]
         low, high = min(points), max(points)
         more = _FURTHER * max(high - low, 0.01)
         ends = [end for lift in drawn for end in _ends(lift)]
@@ -85,8 +88,8 @@ class LiftScale:
         ]
 
     def bar(self, lift: ShownLift) -> LiftBar | None:
-        """The picture of a lift; None where it has no interval."""
-        if lift.value is None or lift.low is None or lift.high is None:
+        """The picture of a lift; None where it has no range, or is no relative one."""
+        if not lift.is_drawn or lift.value is None or lift.low is None or lift.high is None:
             return None
         left, right = self.at(lift.low), self.at(lift.high)
         return LiftBar(

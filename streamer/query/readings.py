@@ -27,7 +27,7 @@ from streamer.query.checks import AlertVerdict, watched
 from streamer.query.counters import CounterInputs
 from streamer.query.exactness import ExactnessInputs, Inexact, inexact
 from streamer.query.experiment_list import Readouts
-from streamer.query.experiments import ExperimentReadout, stored_experiments
+from streamer.query.experiments import JudgedExperiment, stored_experiments
 from streamer.query.item_sums import ItemSumCache
 from streamer.query.panes import PaneReader
 from streamer.query.segment_index import Segment, SegmentIndex
@@ -196,7 +196,7 @@ def readout(
     stream_ms = max((v.header.stream_ms for v in views), default=0)
     at_ms = stream_ms if now_ms is None else max(now_ms, stream_ms)
     sums = ReadoutCache() if kept is None else kept
-    experiments: list[ExperimentReadout] = []
+    experiments: list[JudgedExperiment] = []
     if catalogue.has_users:
         measures = catalogue.experiment_measures
         stored = stored_experiments(settings, measures, views, sums.units)

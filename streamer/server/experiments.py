@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import quote
 
 import msgspec
@@ -16,13 +16,13 @@ from streamer.errors import UsageError
 from streamer.ingest.keying import require_users
 from streamer.query.experiment_list import (
     Readouts,
-    list_document,
+    list_of,
     listed,
     only,
     read_one,
     unknown_experiment,
 )
-from streamer.query.experiment_pairs import interaction_document, pairs_document
+from streamer.query.experiment_pairs import interaction_list, pair_list
 from streamer.query.experiments import (
     StoredExperiment,
     minute,
@@ -34,7 +34,7 @@ from streamer.query.exploration import (
     not_explored,
     values_joined,
 )
-from streamer.query.readout_document import document, exploration_document, history
+from streamer.query.readout import ExplorationReading, Readout, exploration_of, readout_of
 from streamer.query.scorecard import Scorecard, scorecard
 from streamer.server.api import error_answer, json_answer, without_parameters
 from streamer.server.exporter import Exporter
@@ -60,8 +60,8 @@ class ExperimentsApi:
         self.exporter, self.settings = exporter, exporter.settings
         self._lock, self._exploring = asyncio.Lock(), asyncio.Lock()
         self._readouts = Readouts(time.monotonic)
-        self._made: dict[str, tuple[int, dict[str, Any]]] = {}
-        """Experiment → its document, and the updates of the reader when it was made."""
+        self._made: dict[str, tuple[int, Readout]] = {}
+        """Experiment → the updates of the reader when its readout was made, and that."""
         self._explored: dict[tuple[str, str], _Explored] = {}
         """By experiment and dimension, or what else is made of the rows of all users."""
 
@@ -86,7 +86,7 @@ class ExperimentsApi:
             chosen = only(made, request.query.get("only"))
         except UsageError as error:
             return error_answer(400, str(error))
-        return json_answer(list_document(self.settings, chosen))
+        return json_answer(list_of(self.settings, chosen))
 
     async def experiment(self, request: web.Request) -> web.Response:
         """The readout of one experiment, and how its lifts stood at the end of each day; ``by`` a
@@ -112,14 +112,15 @@ class ExperimentsApi:
         if wrong := _not_asked(stored, name, request.query):
             return failure(request, 404 if name not in stored else 400, wrong)
         experiment, by, busy = stored[name].experiment, request.query.get("by"), ""
-        explorations: list[dict[str, Any]] = []
+        explorations: list[ExplorationReading] = []
         if by is not None:
             if wrong := not_explored(experiment, by, self.settings.dimension_names):
                 return failure(request, 400, f"by = {by[: limits.MAX_FOUND_CHARS]!r}: {wrong}")
             is_begun = not stored[name].starts_later
             found = await self._by(stored[name], by, updates) if is_begun else None
             busy = "" if found is not None else _BUSY
-            explorations = [] if found is None else [msgspec.json.decode(found)]
+            if found is not None:
+                explorations = [msgspec.json.decode(found, type=ExplorationReading)]
         card = scorecard(await self._whole(name), explorations, request.query.get("arm"))
         text = scorecards.page(card, experiment.explore, busy)
         return web.Response(text=text, content_type="text/html", headers=HEADERS)
@@ -147,19 +148,18 @@ class ExperimentsApi:
         headers = {"Content-Disposition": file}
         return web.Response(text=made(card), content_type=kind, headers=headers)
 
-    async def _whole(self, name: str) -> dict[str, Any]:
-        """The document of an experiment, as of the last commit."""
+    async def _whole(self, name: str) -> Readout:
+        """The readout of an experiment, as of the last commit."""
         async with self._lock:
             stored, updates = await self._stored()
-            of, made = self._made.get(name, (-1, {}))
-            if of != updates:
-                made = await asyncio.to_thread(self._document, stored, name)
+            if self._made.get(name, (-1,))[0] != updates:
+                made = await asyncio.to_thread(self._readout, stored, name)
                 self._made[name] = updates, made
-            return made
+            return self._made[name][1]
 
-    def _document(self, stored: Mapping[str, StoredExperiment], name: str) -> dict[str, Any]:
+    def _readout(self, stored: Mapping[str, StoredExperiment], name: str) -> Readout:
         found = read_one(self.settings, stored, name, self._readouts)
-        return document(stored[name], found) | {"history": history(stored[name])}
+        return readout_of(stored[name], found, with_history=True)
 
     async def _stored(self) -> tuple[dict[str, StoredExperiment], int]:
         """What is known of all experiments now, and the updates of the reader."""
@@ -196,7 +196,7 @@ class ExperimentsApi:
         async def make() -> msgspec.Raw:
             exporter = self.exporter
             counts = await all_pairs(exporter.store, self.settings, exporter.catalogue)
-            made = await asyncio.to_thread(pairs_document, stored, counts)
+            made = await asyncio.to_thread(pair_list, stored, counts)
             return msgspec.Raw(msgspec.json.encode(made))
 
         return _answer(await self._of_rows(("", "pairs"), updates, make))
@@ -221,7 +221,7 @@ class ExperimentsApi:
         async def make() -> msgspec.Raw:
             exporter, rows = self.exporter, Across(one.trial, two.trial, one.so_far)
             sums = await sums_of_days(exporter.store, self.settings, exporter.catalogue, rows)
-            made = await asyncio.to_thread(interaction_document, one, two, sums)
+            made = await asyncio.to_thread(interaction_list, one, two, sums)
             return msgspec.Raw(msgspec.json.encode(made))
 
         return _answer(await self._of_rows((name, f"across {across}"), updates, make))
@@ -247,7 +247,7 @@ class ExperimentsApi:
 
         def read() -> msgspec.Raw:
             parts = values_joined(sums, self.settings, exporter.reader.views, by)
-            made = exploration_document(stored, explored(stored, by, parts, within))
+            made = exploration_of(stored, explored(stored, by, parts, within))
             return msgspec.Raw(msgspec.json.encode(made))
 
         return await asyncio.to_thread(read)

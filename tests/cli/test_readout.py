@@ -43,11 +43,11 @@ def test_files_have_a_readout(site: tuple[str, str], capsys: pytest.CaptureFixtu
     assert words.startswith("ranker: keep running. ctr_ratio: ")
     assert " ranker: B against A (variant), 2025-06-02 to 2025-06-05, " in words
     assert "ctr_ratio (primary): higher is better" in words
-    assert "ndcg_ratio@10 (guardrail): higher is better, harm up to 50% is tolerated" in words
+    assert "ndcg_ratio@10 (guardrail): higher is better, may fall by up to 50%" in words
     assert "clicks_per_user (secondary): higher is better" in words
     code, out, _ = called(capsys, readout(site, "ranker", "--json"))
     document = json.loads(out)
-    assert words.startswith(f"ranker: {document['recommendation']['words']}. ")
+    assert words.startswith(f"ranker: {document['recommendation']['sentence']}. ")
     assert len(document["history"]) == 4
     assert sum(document["users"].values()) > 200
 

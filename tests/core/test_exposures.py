@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from streamer.errors import SettingsError
-from streamer.query.experiment_metrics import MetricReadout
+from streamer.query.experiment_metrics import JudgedMetric
 from streamer.query.experiments import stored_experiments
 from streamer.settings.durations import DAY_MS, date_of, day_of
 from streamer.settings.load import parse
@@ -58,7 +58,7 @@ def log_of(users: int) -> list[LogRecord]:
     return [record for records in found.values() for record in records]
 
 
-def read(settings: Settings, log: list[LogRecord]) -> MetricReadout:
+def read(settings: Settings, log: list[LogRecord]) -> JudgedMetric:
     engines = run_engines(settings, 1, log, 200)
     engines.partitions[0].refresh_user_sums()
     views = [view_of(engines.partitions[0])]

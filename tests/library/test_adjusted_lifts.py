@@ -11,10 +11,12 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import msgspec
 import pytest
 
 import streamer
-from streamer.formatting import change, lift
+from streamer.formatting import change
+from streamer.query.readout import Readout
 from streamer.query.scorecard import scorecard
 from streamer.server.web.scorecards import report, table
 from streamer.settings.load import parse
@@ -56,20 +58,21 @@ def log() -> streamer.Counter:
 def comparison(log: streamer.Counter) -> dict[str, Any]:
     """One whose lifts differ."""
     (found,) = log.experiment("ranker").document["metrics"][0]["comparisons"]
-    raw, judged = found["relative"]["value"], found["adjusted"]["relative"]["value"]
+    raw = found["adjustment"]["unadjusted"]["relative"]["value"]
+    judged = found["relative"]["value"]
     assert (found["verdict"]["scale"], found["verdict"]["outcome"]) == ("relative", "better")
     assert raw - judged > 0.1
-    assert dict(found)["lift"] == judged
-    assert found["unadjusted"] == raw
-    return dict(found)
+    assert found["lift"]["value"] == judged
+    assert found["lift"]["unadjusted"]["value"] == raw
+    return dict(found["lift"])
 
 
 def check_table(found: streamer.ExperimentReport, comparison: dict[str, Any]) -> None:
     row: dict[str, Any] = found.metrics.to_dicts()[0]
-    interval = comparison["adjusted"]["relative"]["anytime"]
-    assert row["change"] == comparison["adjusted"]["relative"]["value"]
-    assert (row["low"], row["high"]) == (interval["low"], interval["high"])
-    assert row["unadjusted"] == comparison["relative"]["value"]
+    assert [row[name] for name in ("change", "low", "high")] == [
+        comparison[name] for name in ("value", "low", "high")
+    ]
+    assert row["unadjusted"] == comparison["unadjusted"]["value"]
     assert row["unadjusted"] == pytest.approx(row["treatment"] / row["control"] - 1)
 
 
@@ -88,15 +91,16 @@ def test_of_workers_in_python(
 
 
 def test_of_page_and_report(log: streamer.Counter, comparison: dict[str, Any]) -> None:
-    card = scorecard(log.experiment("ranker").document)
+    card = scorecard(msgspec.convert(log.experiment("ranker").document, Readout))
     (row,) = card.rows
-    judged, plain = change(comparison["lift"]), change(comparison["unadjusted"])
-    least, (then, now) = change(comparison["interval"]["low"]), row.values
+    judged, plain = change(comparison["value"]), change(comparison["unadjusted"]["value"])
+    least, (then, now) = change(comparison["low"]), row.values
     assert card.sentence == (
         f"B raises the click-through rate: {judged}, at least {least}, adjusted for what users did "
         f"before (unadjusted from {then} to {now}: {plain})."
     )
-    assert (row.lift.text, row.lift.unadjusted) == (judged, plain)
+    assert row.comparison.lift.unadjusted is not None
+    assert (row.comparison.lift.text, row.comparison.lift.unadjusted.text) == (judged, plain)
     page = report(card, "today")
     assert f"<b>{judged}</b>" in page
     assert f">raw {plain}<" in page
@@ -118,14 +122,15 @@ def test_of_the_terminal(
     shown = next(line for line in out.splitlines() if line.strip().startswith("B "))
     assert code == 0
     assert heading.index(" unadjusted ") < heading.index("adjusted lift")
-    assert [lift(comparison[name]) in shown for name in ("unadjusted", "lift")] == [True, True]
+    assert comparison["text"] in shown
+    assert comparison["unadjusted"]["text"] in shown
 
 
 def test_without_days_before_there_is_one_lift() -> None:
     settings = {"experiments": [{**DECLARED, "covariate_days": 0}]}
     found = streamer.read(EVENTS, settings).experiment("ranker")
     row: dict[str, Any] = found.metrics.to_dicts()[0]
-    card = scorecard(found.document)
+    card = scorecard(msgspec.convert(found.document, Readout))
     assert "unadjusted" not in row
     assert row["change"] == pytest.approx(row["treatment"] / row["control"] - 1)
     then, now = card.rows[0].values

@@ -163,12 +163,12 @@ def test_an_experiment_is_its_readout(tmp_path: Path, capsys: pytest.CaptureFixt
     expected.pop("history")
     assert json.loads(json.dumps(found.document)) == expected
     assert log.experiments == ["ranker"]
-    assert found.advice == expected["recommendation"]["words"]
+    assert found.advice == expected["recommendation"]["sentence"]
     assert {row["arm"]: row["users"] for row in found.split} == expected["users"]
     primary = found.metrics[0]
     lift = expected["metrics"][0]["comparisons"][0]
-    assert primary["change"] == lift[str(primary["scale"])]["value"]
-    assert (primary["low"], primary["high"]) == (lift["interval"]["low"], lift["interval"]["high"])
+    assert primary["change"] == lift[str(primary["scale"])]["value"] == lift["lift"]["value"]
+    assert (primary["low"], primary["high"]) == (lift["lift"]["low"], lift["lift"]["high"])
     assert repr(found).startswith("ranker: B against A")
 
 

@@ -292,8 +292,7 @@ def read_metric(out: Sink, labels: dict[str, str], found: MetricComparisons) -> 
 def read_comparison(out: Sink, labels: dict[str, str], comparison: Comparison) -> None:
     outcome = str(comparison.verdict.outcome)
     out.put("experiment_verdict", {**labels, "verdict": outcome}, 1)
-    lifts = comparison.adjusted or comparison
-    for names, lift in ((RELATIVE, lifts.relative), (DIFFERENCE, lifts.absolute)):
+    for names, lift in ((RELATIVE, comparison.relative), (DIFFERENCE, comparison.absolute)):
         for interval, inference in (("fixed", lift.fixed), ("anytime", lift.anytime)):
             if inference is not None and lift.value is not None:
                 of = {**labels, "interval": interval}

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from streamer.query.experiments import StoredExperiment, stored_experiments
-from streamer.query.readout_document import document
+from streamer.query.notes import notes_of
+from streamer.query.readout import readout_of
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from streamer.state.snapshot import view_of
@@ -78,8 +79,8 @@ def test_crawlers_ship_nothing(crawlers: int, each: int) -> None:
     assert found.recommendation.action is Action.KEEP_RUNNING
     (metric,) = found.metrics
     assert metric.capped_at is not None
-    assert any("A user counts for at most" in note for note in found.notes)
-    assert any("of the impressions of A." in note for note in found.notes)
+    assert any("A user counts for at most" in note.text for note in notes_of(found))
+    assert any("of the impressions of A." in note.text for note in notes_of(found))
     value = metric.found.arms[0].value
     assert value is not None
     assert value > 0.2  # whole it would be below 0.2: the crawlers weigh as other users
@@ -110,7 +111,9 @@ def test_novelty_is_not_shipped() -> None:
     assert ages["days 4-7"] == "worse"
     assert found.recommendation is not None
     assert found.recommendation.action is not Action.SHIP
-    assert any(note.startswith("ctr_ratio: Lift of B by days since") for note in found.notes)
+    assert any(
+        note.line.startswith("ctr_ratio: Lift of B by days since") for note in notes_of(found)
+    )
 
 
 def test_a_decision_is_kept_with_its_day() -> None:
@@ -135,8 +138,9 @@ def test_a_decision_is_kept_with_its_day() -> None:
     assert (advice.since - FIRST).days == 3  # the end of the fourth day
     assert "Today's look says: keep running" in advice.reason
     assert stored_of(events, settings).read().recommendation == advice
-    made = document(stored, stored.read())["recommendation"]
-    assert made["words"] == f"ship B, since {advice.since}"
+    made = readout_of(stored, stored.read()).recommendation
+    assert made is not None
+    assert made.words == f"ship B, since {advice.since}"
     early = stored.read(stored.trial.days.start + 2).recommendation
     assert early is not None
     assert early.words == "wait: 1 more day"
@@ -176,7 +180,7 @@ def test_minutes_of_data_are_minutes() -> None:
     found = stored_of(events, settings_of("ctr_ratio")).read()
     assert found.data is not None
     assert (found.data.words, found.data.days) == ("14 minutes of data", 0)
-    assert found.notes[0] == (
+    assert next(notes_of(found)).line == (
         "14 minutes of data, since 2025-06-24 12:00 UTC; its declared start is 2025-06-02."
     )
     assert found.recommendation is not None
@@ -198,7 +202,7 @@ def test_attributed_outcomes_that_count_nowhere_are_told() -> None:
     found = stored_of(events, settings).read()
     assert found.outside is not None
     assert (found.outside.before_exposure, found.outside.unexposed) == (50, 0)
-    assert any("50 without their user's arm" in note for note in found.notes)
+    assert any("50 without their user's arm" in note.text for note in notes_of(found))
 
 
 def test_many_users_in_several_arms_stop_the_readout() -> None:
@@ -231,7 +235,7 @@ def test_one_look_at_the_end_decides_where_that_was_planned() -> None:
     assert before.recommendation is not None
     assert before.recommendation.action is Action.KEEP_RUNNING
     assert "The one look at the end decides." in before.recommendation.reason
-    assert at_end.notes[1] == (
+    assert [note.text for note in notes_of(at_end)][1] == (
         f"One look after the last day, {end}, decides (700 of 800 planned users so far); before "
         "that only harm is reported."
     )

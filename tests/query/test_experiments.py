@@ -16,7 +16,8 @@ from streamer import formatting
 from streamer.query.counters import CounterInputs
 from streamer.query.experiment_gauges import FAMILY
 from streamer.query.experiments import StoredExperiment, stored_experiments, users_of
-from streamer.query.readout_document import document
+from streamer.query.notes import Severity
+from streamer.query.readout import readout_of
 from streamer.settings.load import parse
 from streamer.state.snapshot import view_of
 from streamer.stats.experiments.forecast import Growth
@@ -90,12 +91,13 @@ def test_many_users_of_several_arms_are_a_warning(mixed: int, is_warning: bool) 
     shown = [(0, u, "AB"[u % 2]) for u in range(200)]
     shown += [(0, u, "AB"[1 - u % 2]) for u in range(mixed)]
     stored = book_of(shown)
-    found = document(stored, stored.read())
-    assert found["users_in_several_arms"] == mixed
-    assert found["users_in_several_arms_ratio"] == mixed / 200
+    found = readout_of(stored, stored.read())
+    assert found.users_in_several_arms == mixed
+    assert found.users_in_several_arms_ratio == mixed / 200
     assert [
-        f"{mixed} users ({formatting.percent(mixed / 200)} of all" in text
-        for text in found["warnings"]
+        f"{mixed} users ({formatting.percent(mixed / 200)} of all" in note.text
+        for note in found.notes
+        if note.severity is Severity.WARNING
     ] == ([True] if is_warning else [])
 
 
@@ -110,14 +112,15 @@ def test_the_document_recommends_from_the_start_on_only() -> None:
     shown = [(d, 200 * d + u, "AB"[u % 2]) for d in range(4) for u in range(200)]
     stored = book_of(shown)
     start = stored.trial.days.start
-    advice = document(stored, stored.read())["recommendation"]
-    assert (advice["action"], advice["arm"]) == ("keep running", None)
-    assert advice["reason"].startswith("ctr_ratio: There is no interval yet")
-    assert advice["words"] == "keep running"
+    advice = readout_of(stored, stored.read()).recommendation
+    assert advice is not None
+    assert (advice.action, advice.arm) == ("keep running", None)
+    assert advice.reason.startswith("ctr_ratio: There is no interval yet")
+    assert advice.words == "keep running"
     later = stored.of_parts(stored.parts, start + 1, start + 3)
-    assert document(stored, later)["recommendation"] is None
-    assert document(stored, stored.of_parts([], start, None))["recommendation"] is None
-    assert [m["role"] for m in document(stored, later)["metrics"]] == ["primary"]
+    assert readout_of(stored, later).recommendation is None
+    assert readout_of(stored, stored.of_parts([], start, None)).recommendation is None
+    assert [m.role for m in readout_of(stored, later).metrics] == ["primary"]
 
 
 @pytest.mark.parametrize("action", Action)

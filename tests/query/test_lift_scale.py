@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamer.query.lift_scale import LiftScale, course
-from streamer.query.scorecard import DailyLift, ShownLift
+from streamer.query.scorecard import DailyLift
+from streamer.query.shown_lift import ShownLift
+from streamer.stats.experiments.verdict import Scale
 
 numbers = st.floats(-50, 50, allow_nan=False).map(lambda x: round(x, 6))
 ROUND = re.compile(r"[+−][\d,]+(\.\d+)?%|0%")
@@ -19,10 +21,10 @@ ROUND = re.compile(r"[+−][\d,]+(\.\d+)?%|0%")
 def lifts(draw: st.DrawFn) -> ShownLift:
     value = draw(numbers)
     if draw(st.booleans()):
-        return ShownLift("", "", "", value)
+        return ShownLift(Scale.RELATIVE, "", "", "", value)
     low, high = sorted((draw(numbers), draw(numbers)))
     limit = draw(st.none() | st.sampled_from((-0.5, 0.02)))
-    return ShownLift("", "", "", min(max(value, low), high), low, high, limit)
+    return ShownLift(Scale.RELATIVE, "", "", "", min(max(value, low), high), low, high, limit)
 
 
 @given(st.lists(lifts(), max_size=8), st.lists(lifts(), max_size=2))
@@ -30,7 +32,7 @@ def test_a_scale_holds_what_it_has_to(some: list[ShownLift], whole: list[ShownLi
     scale = LiftScale.of([*some, *whole], whole)
     assert scale.low < 0 < scale.high or (not some and not whole)
     for lift in (*some, *whole):
-        assert scale.low <= (lift.value or 0) <= scale.high
+        assert not lift.is_drawn or scale.low <= (lift.value or 0) <= scale.high
     for lift in whole:
         bar = scale.bar(lift)
         assert bar is None or not (bar.is_cut_low or bar.is_cut_high)
@@ -55,7 +57,9 @@ def test_marks_of_a_scale_are_round_distinct_and_have_0(some: list[ShownLift]) -
 def daily(*values: tuple[float, float | None, float | None]) -> list[DailyLift]:
     first = datetime.date(2026, 11, 2)
     return [
-        DailyLift(first + datetime.timedelta(days=i), {}, ShownLift("", "", "", *of))
+        DailyLift(
+            first + datetime.timedelta(days=i), {}, ShownLift(Scale.RELATIVE, "", "", "", *of)
+        )
         for i, of in enumerate(values)
     ]
 

@@ -14,9 +14,9 @@ import pytest
 
 from streamer.errors import SettingsError, UsageError
 from streamer.query.exactness import ExactnessInputs, inexact
-from streamer.query.experiment_list import Readouts, list_document, listed, only, read_one
+from streamer.query.experiment_list import Readouts, list_of, listed, only, read_one
 from streamer.query.experiment_metrics import by_arm
-from streamer.query.experiment_pairs import interaction_document, pairs, pairs_document
+from streamer.query.experiment_pairs import interaction_list, pair_list, pairs
 from streamer.settings import limits
 from streamer.settings.durations import DAY_MS
 from streamer.settings.load import parse
@@ -200,14 +200,14 @@ def test_the_list_has_what_needs_a_decision_first(many: tuple[Settings, Replay])
     assert [each.stored.experiment.name for each in only(every, "ship")] == ["ranker"]
     with pytest.raises(UsageError, match="only 'shipped': one of harm, broken, ship"):
         only(every, "shipped")
-    made = msgspec.json.decode(msgspec.json.encode(list_document(settings, every)))
+    made = msgspec.json.decode(msgspec.json.encode(list_of(settings, every)))
     needs = {word: n for word, n in made["needs"].items() if n}
     assert needs == {"harm": 1, "broken": 1, "ship": 1, "not-started": 1}
     harm, broken, ship, later = made["experiments"]
-    assert harm["advice"].startswith("stop: harm")
+    assert harm["advice"]["sentence"].startswith("stop: harm")
     assert harm["lift"]["value"] < 0 < ship["lift"]["value"]
-    assert (broken["is_split_wrong"], ship["is_split_wrong"]) == (True, False)
-    assert (ship["treatment"], ship["users"], ship["days"]) == ("new", 1500, 2)
+    assert (broken["split"]["is_wrong"], ship["split"]["is_wrong"]) == (True, False)
+    assert (ship["treatment"], ship["users"], ship["days"]["days"]) == ("new", 1500, 2)
     assert "advice" not in later
 
 
@@ -267,9 +267,9 @@ def test_splits_that_depend_on_each_other_are_named() -> None:
         *[(p.first, p.second, False) for p in found[1:]],
     ]
     assert len(found) == 3
-    assert found[0].independence.users == 400
-    made = pairs_document(replay.experiments(), replay.pairs())
-    assert made["words"] == "3 pairs of experiments share users; 1 problem."
+    assert found[0].users == 400
+    made = pair_list(replay.experiments(), replay.pairs())
+    assert made.words == "3 pairs of experiments share users; 1 problem."
 
 
 @pytest.mark.parametrize("is_found", [False, True])
@@ -360,9 +360,9 @@ def test_an_interaction_of_two_experiments_is_found(is_found: bool) -> None:
     one, two = stored["ranker"], stored["layout"]
     sums = replay.sums_of_days(Across(one.trial, two.trial, one.so_far))
     assert sums.keys() == {"old", "new"}
-    made = interaction_document(one, two, sums)
-    assert [m["differs"] for m in made["metrics"]] == [True] * len(one.experiment.metrics)
-    assert "differs by layout's arm" in made["metrics"][0]["sentence"]
+    made = interaction_list(one, two, sums)
+    assert [m.differs for m in made.metrics] == [True] * len(one.experiment.metrics)
+    assert "differs by layout's arm" in made.metrics[0].sentence
 
 
 # Settings ----------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from streamer.query.readout_document import document
+from streamer.query.readout import readout_of
 from streamer.query.scorecard import scorecard
 from streamer.settings.model import Settings
 from streamer.stats.experiments.recommendation import Action
@@ -49,8 +49,8 @@ def test_longer_stays_of_the_longest_are_a_gain_of_their_percentile(settings: Se
     assert top.found.arms[0].value == pytest.approx(np.quantile(stays, 0.9), rel=0.05)
     assert found.recommendation is not None
     assert found.recommendation.action == Action.SHIP
-    shown = document(stored, found)["metrics"][0]
-    assert (shown["name"], shown["capped_at"]) == (P90, None)
+    shown = readout_of(stored, found).metrics[0]
+    assert (shown.name, shown.capped_at) == (P90, None)
     assert top.ages["first day"].comparisons[0].verdict.outcome == Outcome.BETTER
 
 
@@ -76,16 +76,20 @@ def test_a_percentile_of_counts_is_a_count() -> None:
     name = "clicks_per_user@p90"
     settings = settings_of(name, metrics=[{"name": name}])
     stored = stored_of(clicks(np.random.default_rng(1), 1.3), settings)
-    found = document(stored, stored.read())
-    (metric,) = found["metrics"]
+    found = readout_of(stored, stored.read())
+    (metric,) = found.metrics
     rate = np.where(np.arange(USERS) % 2 == 1, 4 * 1.3, 4)
     numbers = np.random.default_rng(1).poisson(rate)
     exact = [int(np.quantile(numbers[i::2], 0.9, method="inverted_cdf")) for i in range(2)]
-    assert [arm["value"] for arm in metric["arms"]] == exact
-    (comparison,) = metric["comparisons"]
-    assert comparison["verdict"]["outcome"] == Outcome.BETTER
-    assert comparison["unadjusted"] == pytest.approx(exact[1] / exact[0] - 1)
-    assert comparison["interval"]["low"] < comparison["lift"] < comparison["interval"]["high"]
+    assert [arm.value for arm in metric.arms] == exact
+    (comparison,) = metric.comparisons
+    assert comparison.verdict.outcome == Outcome.BETTER
+    lift = comparison.lift
+    assert lift.unadjusted is not None
+    assert lift.unadjusted.value == pytest.approx(exact[1] / exact[0] - 1)
+    assert lift.low is not None
+    assert lift.high is not None
+    assert lift.low < (lift.value or 0) < lift.high
     card = scorecard(found)
     assert f"(unadjusted from {exact[0]}.00 to {exact[1]}.00: " in card.sentence
     assert "adjusted for steps between whole numbers" in card.sentence

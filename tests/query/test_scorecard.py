@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from streamer.query.exploration import explored, values_joined
-from streamer.query.readout_document import document, exploration_document, history
+from streamer.query.readout import exploration_of
+from streamer.query.readout import readout_of as readout
 from streamer.query.scorecard import Scorecard, scorecard
 from streamer.settings.load import parse
 from streamer.state.user_days import Days
@@ -22,14 +23,15 @@ def card(**more: Any) -> Scorecard:
 def test_a_gain_is_said_with_what_it_comes_to() -> None:
     found = readout_of(new=0.3)
     its = scorecard(found)
-    (pair,) = found["metrics"][0]["comparisons"]
+    (pair,) = found.metrics[0].comparisons
     assert its.pill is not None
     assert (its.pill.kind, its.pill.words) == ("good", "Ship new")
     assert its.sentence.startswith("New raises the click-through rate from 19.5% to 3")
     assert ", at least +" in its.sentence
     assert "That is 110 more clicks per 1,000 impressions: about " in its.impact
-    days = (found["data"]["to_ms"] - found["data"]["from_ms"]) / 86_400_000
-    daily = pair["absolute"]["value"] * found["metrics"][0]["denominator"] / days
+    assert found.data is not None
+    days = (found.data.to_ms - found.data.from_ms) / 86_400_000
+    daily = (pair.absolute.value or 0) * (found.metrics[0].denominator or 0) / days
     assert float(its.impact.split("about ")[1].split()[0]) == pytest.approx(daily, rel=0.05)
     assert its.decided.startswith("Decided at the end of 8 Nov 2026")
     assert [point.day.day for point in its.course] == list(range(2, 10))
@@ -55,7 +57,7 @@ def test_what_is_not_known_is_not_said() -> None:
     assert its.impact == ""
     few = card(users=60)
     assert few.sentence.startswith("Too early to tell whether new changes the click-through rate: ")
-    assert few.rows[0].lift.value is None or few.rows[0].lift.low is None
+    assert few.rows[0].comparison.lift.low is None
 
 
 def test_a_broken_split_is_all_that_is_said() -> None:
@@ -79,10 +81,10 @@ def test_a_broken_split_is_all_that_is_said() -> None:
 def test_guardrails(margin: float, new: float, held: str, said: str) -> None:
     metrics = [{"name": "ctr_ratio"}, {"name": "clicks_per_user", "margin": margin}]
     its = card(new=new, metrics=metrics)
-    assert its.guardrails is not None
-    assert (its.guardrails.text, its.sentence.endswith(said)) == (held, True)
-    assert its.rows[-1].note == f"may fall by up to {100 * margin:.0f}%"
-    assert its.rows[-1].lift.limit == -margin
+    assert its.readout.guardrails is not None
+    assert (its.readout.guardrails.text, its.sentence.endswith(said)) == (held, True)
+    assert its.rows[-1].metric.rule == f"higher is better, may fall by up to {100 * margin:.0f}%"
+    assert its.rows[-1].comparison.lift.limit == -margin
 
 
 def test_the_best_of_several_treatments_is_looked_at() -> None:
@@ -92,8 +94,8 @@ def test_the_best_of_several_treatments_is_looked_at() -> None:
         new=0.3,
         split={"old": 1, "new": 1, "third": 1},
     )
-    assert (its.focus, its.treatments) == ("new", ["new", "third"])
-    assert [row.arm for row in its.rows] == ["new", "third"]
+    assert (its.focus, its.readout.treatments) == ("new", ["new", "third"])
+    assert [row.comparison.arm for row in its.rows] == ["new", "third"]
     other = scorecard(
         readout_of(
             arms=lambda user: {"prices": ("old", "new", "third")[user % 3]},
@@ -112,8 +114,9 @@ def test_before_the_start_there_is_no_row() -> None:
 
 def test_who_is_asked_and_why_is_said() -> None:
     its = card(users=60, title="Prices", hypothesis="Cheap sells.", owner="shop", url="https://x.y")
-    assert (its.name, its.title, its.owner, its.url) == ("prices", "Prices", "shop", "https://x.y")
-    assert its.hypothesis == "Cheap sells."
+    of = its.readout
+    assert (of.name, of.title, of.owner, of.url) == ("prices", "Prices", "shop", "https://x.y")
+    assert of.hypothesis == "Cheap sells."
 
 
 def test_segments_are_those_of_an_exploration() -> None:
@@ -127,8 +130,8 @@ def test_segments_are_those_of_an_exploration() -> None:
     stored = replay.experiments()["prices"]
     days = Days(stored.trial, stored.so_far, "surface")
     sums = values_joined(replay.sums_of_days(days), settings, replay.views(), "surface")
-    made = exploration_document(stored, explored(stored, "surface", sums, stored.so_far))
-    found = document(stored, stored.read()) | {"history": history(stored)}
+    made = exploration_of(stored, explored(stored, "surface", sums, stored.so_far))
+    found = readout(stored, stored.read(), with_history=True)
     (forest,) = scorecard(found, [made]).segments
     assert forest.title == "By surface"
     assert {row.title: row.users for row in forest.rows} == {"home": 200, "search": 200}

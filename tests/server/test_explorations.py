@@ -190,7 +190,7 @@ def test_a_switchback_says_its_unit_and_has_no_users(site: Site) -> None:
     assert sum(made["users"].values()) == len(
         {(event["surface"], event["ts"] // SLOT_MS) for event in VISITS if "surface" in event}
     )
-    assert any(note.startswith("The unit is a slot of 6h") for note in made["notes"])
+    assert any(note["text"].startswith("The unit is a slot of 6h") for note in made["notes"])
     why = "and the unit of experiment 'surge' is a slot of 6h of a value of surface"
     assert get(site, "ranker?across=surge") == (
         400,

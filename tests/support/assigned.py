@@ -9,7 +9,8 @@ from typing import Any
 
 import msgspec
 
-from streamer.query.readout_document import document, history
+from streamer.query.readout import Readout
+from streamer.query.readout import readout_of as readout
 from streamer.settings.durations import DAY_MS, day_of
 from streamer.settings.event_fields import LINE_TYPES
 from streamer.settings.load import parse
@@ -59,7 +60,7 @@ def halves(user: int) -> Mapping[str, str]:
 
 def readout_of(
     arms: Arms = halves, users: int = 600, days: int = 8, new: float = 0.2, **more: Any
-) -> dict[str, Any]:
+) -> Readout:
     """The readout of the experiment `prices`, with its history: clicks follow 20 % of impressions,
     and a share of ``new`` in the arm `new`."""
     own = experiment("prices", arm="experiments", **more)
@@ -69,7 +70,7 @@ def readout_of(
         return new if of.get("prices") == "new" else 0.2
 
     stored = replayed(settings, list(events(users, arms, days, rate))).experiments()["prices"]
-    return document(stored, stored.read()) | {"history": history(stored)}
+    return readout(stored, stored.read(), with_history=True)
 
 
 def replayed(settings: Settings, log: Sequence[Mapping[str, Any]], partitions: int = 1) -> Replay:

@@ -14,7 +14,6 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from streamer import formatting
 from streamer.cli.main import main
 from streamer.server.app import application
 from streamer.server.exporter import Exporter
@@ -120,7 +119,7 @@ async def test_command_api_and_gauges_say_the_same(
         assert gauges["streamer_experiment_users", ("arm", arm)] == users
     for metric in document["metrics"]:
         (comparison,) = metric["comparisons"]
-        lift = comparison["adjusted"]["relative"]
+        lift = comparison["relative"]
         for interval in ("fixed", "anytime"):
             at = (("arm", "B"), ("interval", interval), ("metric", metric["name"]))
             of = {"lift": lift["value"], "lower": lift[interval]["low"]}
@@ -156,18 +155,17 @@ async def test_the_table_has_a_verdict_for_each_metric(
     assert ", planned 50.0%; p = " in words
     assert "at any time, " in words
     assert "at a single look)." in words
-    assert "B: The lift and its intervals are adjusted (CUPED): behaviour in the" in words
-    assert "B: days until a lift is found: 1%: " in words
+    assert "B: Days before: The lift and its ranges are adjusted (CUPED): behaviour in the" in words
+    assert "B: Days until a change would be found: 1%: " in words
     _, document = await site.get("/api/experiments/ranker")
     advice = document["recommendation"]
-    assert f"ranker: {advice['words']}. {advice['reason']}" in words
+    assert f"ranker: {advice['sentence']}. {advice['reason']}" in words
     for metric in document["metrics"]:
         assert metric["name"] in out
-        verdict = metric["comparisons"][0]["verdict"]
-        assert f"B: {verdict['outcome']}." in out
-        comparison = metric["comparisons"][0]
-        for lifts in (comparison, comparison["adjusted"]):
-            assert formatting.lift(lifts["relative"]["value"]) in out
+        (comparison,) = metric["comparisons"]
+        assert f"B: {comparison['pill']['words']}." in out
+        for lift in (comparison["lift"], comparison["lift"]["unadjusted"]):
+            assert lift["text"] in out
     code, out, _ = await said(site, capsys, "later")
     assert (code, "starts on 2025-07-12" in out) == (0, True)
 

@@ -124,25 +124,18 @@ function rowView() {
       setText(link, item.title);
       name.classList.toggle("long", isLong(item.title));
       setNote(owner, item.owner);
-      setText(pill, item.pill ? `${item.pill.sign} ${item.pill.words}` : `Starts on ${format.day(item.start)}`);
-      setAttribute(pill, "data-kind", item.pill?.kind ?? "open");
-      setText(value, item.change?.text ?? "–");
-      setNote(range, item.change ? `${item.metric_title}, ${item.change.range}` : "");
+      const pillOf = item.advice?.pill;
+      setText(pill, pillOf ? `${pillOf.sign} ${pillOf.words}` : `Starts on ${format.day(item.start)}`);
+      setAttribute(pill, "data-kind", pillOf?.kind ?? "open");
+      setText(value, item.lift?.text ?? "–");
+      setNote(range, item.lift ? `${item.metric_title}, ${item.lift.range}` : "");
       bar.update(item);
-      setText(guardrails, item.guardrails_held?.text ?? "–");
+      setText(guardrails, item.guardrails?.text ?? "–");
       setText(users, item.users === undefined ? "–" : format.count(item.users));
-      setText(days, daysText(item));
-      setText(split, item.is_split_wrong === undefined ? "–" : item.is_split_wrong ? "✕ broken" : "✓ as planned");
+      setText(days, item.days?.text ?? "–");
+      setText(split, item.split ? (item.split.is_wrong ? "✕ broken" : "✓ as planned") : "–");
     },
   };
-}
-
-/** "15 of about 21", or how many there were. */
-function daysText({ days, days_in_all: all, end }) {
-  if (days === undefined || days === null) {
-    return "–";
-  }
-  return all && all > days ? `${days} of ${end ? "" : "about "}${all}` : String(days);
 }
 
 /** The interval of a lift on the scale of all rows. */
@@ -154,13 +147,13 @@ function barView() {
   const root = shape("svg", { class: "lift-bar", height: 24, "aria-hidden": "true" }, zero, rect, dot, ...marks);
   return {
     root,
-    update({ bar, change, scale }) {
+    update({ bar, lift, scale }) {
       const origin = scale.find((tick) => tick.is_zero);
       setAttribute(zero, "x1", `${origin?.at ?? 0}%`);
       setAttribute(zero, "x2", `${origin?.at ?? 0}%`);
       for (const part of [rect, dot]) {
         setAttribute(part, "visibility", bar ? "visible" : "hidden");
-        setAttribute(part, "data-kind", change?.kind ?? "open");
+        setAttribute(part, "data-kind", lift?.kind ?? "open");
       }
       setAttribute(rect, "x", `${bar?.left ?? 0}%`);
       setAttribute(rect, "width", `${bar?.width ?? 0}%`);

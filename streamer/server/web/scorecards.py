@@ -38,17 +38,14 @@ def table(card: Scorecard) -> str:
     """Every comparison, a line each, with a heading."""
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
-    control = _unformed(card.control)
+    control = _unformed(card.readout.control)
     changes = ("change", "range", "verdict", "unadjusted")
     rows.writerow(("metric", "role", "arm", control, "treatment", *changes))
     for row in card.rows:
-        pill = row.pill.words if row.pill else ""
-        rows.writerow(
-            (
-                *(row.title, row.role, _unformed(row.arm)),
-                *(*row.values, row.lift.text, row.lift.range, pill, row.lift.unadjusted),
-            )
-        )
+        lift, arm = row.comparison.lift, _unformed(row.comparison.arm)
+        unadjusted = "" if lift.unadjusted is None else lift.unadjusted.text
+        named = (row.metric.title, row.metric.role, arm, *row.values)
+        rows.writerow((*named, lift.text, lift.range, row.comparison.pill.words, unadjusted))
     return text.getvalue()
 
 
@@ -62,12 +59,12 @@ def _unformed(arm: str) -> str:
 
 
 def _shown(card: Scorecard) -> dict[str, object]:
-    whole = [row.lift for row in card.rows if row.role == "primary"]
+    whole = [row.comparison.lift for row in card.rows if row.metric.role == "primary"]
     return {
         "card": card,
         "units": card.units,
         "primary": card.primary,
-        "scale": LiftScale.of([row.lift for row in card.rows], whole),
+        "scale": LiftScale.of([row.comparison.lift for row in card.rows], whole),
         "scale_of": _scale_of,
         "spark": spark,
         "course": course(card.course, card.form),

@@ -143,7 +143,7 @@ def evidence(plan: Plan, rule: Rule, comparison: Comparison) -> float:
     is_early = plan.at_end and not plan.is_over
     if is_early or comparison.verdict.outcome is Outcome.INVALID:
         return 0.0
-    who, lift = comparison.converters, comparison.deciding.absolute
+    who, lift = comparison.converters, comparison.absolute
     weight = 0.0 if who is None else EXACT_WEIGHT
     if (interval := lift.deciding(plan)) is not None:
         return (1 - weight) * _of_lift(plan, rule, comparison.users, lift, interval)
@@ -173,7 +173,7 @@ def _of_converters(plan: Plan, rule: Rule, comparison: Comparison, who: Converte
     """
     own, control = plan.shares[comparison.arm], plan.shares[plan.control]
     apart = who.treatment * control - who.control * own
-    value = comparison.deciding.absolute.value
+    value = comparison.absolute.value
     if rule.is_amount and (value is None or (value > 0) != (apart > 0)):
         return 0.0
     is_gain = apart > 0 if rule.higher_is_better else apart < 0

@@ -19,7 +19,7 @@ t makes the interval.
 >>> found = heterogeneity(devices, 0.05)
 >>> round(found.q, 2), found.df, round(found.p_value, 4)
 (11.22, 2, 0.0037)
->>> print(found.sentence("ctr_ratio", "device"))  # doctest: +NORMALIZE_WHITESPACE
+>>> print(found.describe("ctr_ratio", "device"))  # doctest: +NORMALIZE_WHITESPACE
 The lift of ctr_ratio differs by device (p = 0.0037 at one look): mobile stands apart (+1.00%
 against +4.80% elsewhere).
 """
@@ -72,7 +72,7 @@ class Heterogeneity:
         """Whether the lifts differ more than chance."""
         return self.p_value is not None and self.p_value <= self.alpha
 
-    def sentence(self, metric: str, by: str) -> str:
+    def describe(self, metric: str, by: str) -> str:
         """What is found, in words."""
         if self.p_value is None:
             return TOO_FEW

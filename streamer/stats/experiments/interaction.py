@@ -73,7 +73,7 @@ class Interaction:
 
     def sentence(self, metric: str, second: str) -> str:
         """What is found, in words; ``second``: the name of the second experiment."""
-        text = self.test.sentence(metric, f"{second}'s arm")
+        text = self.test.describe(metric, f"{second}'s arm")
         if self.p_adjusted is None or self.tests == 1:
             return text
         return f"{text} Corrected over {self.tests:,} tests: {p_words(self.p_adjusted)}."
@@ -105,8 +105,7 @@ def _lifts(crossing: Crossing, level: float) -> dict[str, dict[str, Lifts]]:
     for arm, its in crossing.cells.items():
         sums = {name: _with_users(its.get(name, ArmSums())) for name in plan.split}
         for comparison in compare(plan, Rule(), sums).comparisons:
-            deciding = comparison.deciding
-            found[comparison.arm][arm] = Lifts(deciding.absolute, deciding.relative)
+            found[comparison.arm][arm] = Lifts(comparison.absolute, comparison.relative)
     return found
 
 

@@ -43,21 +43,21 @@ class Arm:
 
 
 @dataclass(frozen=True, slots=True)
-class AdjustedLifts:
-    """Both lifts less what the time before explains (CUPED), and the share of the variance that it
-    explains of the absolute one; None where nothing was adjusted, and ``reason`` says why."""
+class Adjustment:
+    """What the time before explains of the lifts (CUPED), as a share of the variance of the
+    absolute one; None where nothing was adjusted, and ``reason`` says why. ``unadjusted``: the
+    lifts with it."""
 
-    absolute: Estimate
-    relative: Estimate
     explained: float | None
-    reason: str = ""
+    reason: str
+    unadjusted: Lifts
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One treatment against the control. ``adjusted`` is None without sums of the time before;
-    otherwise it is what ``guardrail``, ``detectable`` and ``verdict``
-    speak of.
+    """One treatment against the control. The lifts are those that are judged: less what the time
+    before explains, where there are sums of it (``adjustment``). ``interval``: the one that
+    decides, of the lift that is shown.
 
     ``guardrail``, with a margin: R_t - (1 - margin) R_c, or R_t - R_c + margin of an absolute one,
     at any time, in the unit of the metric; above 0 a loss as large as the margin is excluded. Where
@@ -69,22 +69,17 @@ class Comparison:
     users: int
     absolute: Estimate
     relative: Estimate
-    adjusted: AdjustedLifts | None
+    interval: Inference | None
+    adjustment: Adjustment | None
     guardrail: Inference | None
     converters: Converters | None
     detectable: Detectable
     verdict: Verdict
 
     @property
-    def deciding(self) -> Comparison | AdjustedLifts:
-        """The lifts that the verdict is about: adjusted by the days before, if there are."""
-        return self.adjusted or self
-
-    @property
     def shown(self) -> Estimate:
-        """The one of them that is shown beside the verdict."""
-        is_relative = self.verdict.scale is Scale.RELATIVE
-        return self.deciding.relative if is_relative else self.deciding.absolute
+        """The one that is shown beside the verdict."""
+        return self.relative if self.verdict.scale is Scale.RELATIVE else self.absolute
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,13 +160,22 @@ def _readout(
         evidence = _evidence(plan, both, decides[i], limits[i], who)
         least, its_verdict = evidence.least, verdict(plan, its.rule, split, evidence)
         users = sum(arm.users for arm in both)
-        shown = None
+        judged, adjustment = decides[i], None
         if its.adjusted:
-            lifts, made = decides[i], its.adjusted[i]
-            shown = AdjustedLifts(lifts.absolute, lifts.relative, made.explained, made.reason)
-        plain = raw[i].absolute, raw[i].relative
+            adjustment = Adjustment(its.adjusted[i].explained, its.adjusted[i].reason, raw[i])
         comparisons.append(
-            Comparison(name, users, *plain, shown, limits[i], who, least, its_verdict)
+            Comparison(
+                arm=name,
+                users=users,
+                absolute=judged.absolute,
+                relative=judged.relative,
+                interval=evidence.interval,
+                adjustment=adjustment,
+                guardrail=limits[i],
+                converters=who,
+                detectable=least,
+                verdict=its_verdict,
+            )
         )
     return MetricComparisons(plan.control, split, list(arms.values()), comparisons)
 

@@ -216,14 +216,14 @@ def _faded(decision: Decision, arm: _Arm) -> tuple[str, Comparison] | None:
     """The last age with an interval, where users are worse off at it."""
     for age in reversed(decision.ages):
         comparison = next(c for c in age.found.comparisons if c.arm == arm.name)
-        if comparison.shown.deciding(decision.plan) is not None:
+        if comparison.interval is not None:
             is_worse = comparison.verdict.outcome is Outcome.WORSE
             return (age.name, comparison) if is_worse else None
     return None
 
 
 def _is_idle(decision: Decision, arm: _Arm) -> bool:
-    interval = arm.primary.deciding.relative.deciding(decision.plan)
+    interval = arm.primary.relative.deciding(decision.plan)
     is_judged = min(each.users for each in decision.primary.found.arms) >= (
         decision.primary.rule.min_users
     )
@@ -236,7 +236,7 @@ def _is_idle(decision: Decision, arm: _Arm) -> bool:
 
 def _gain(rule: Rule, comparison: Comparison) -> float:
     """The lift as a gain, in the metric's own unit: the control is the same for all arms."""
-    value = comparison.deciding.absolute.value or 0.0
+    value = comparison.absolute.value or 0.0
     return value if rule.higher_is_better else -value
 
 
@@ -297,7 +297,7 @@ def _hoped(decision: Decision, arm: _Arm) -> tuple[float, float, str]:
 def _until(
     decision: Decision, judged: Judged, comparison: Comparison, effect: float, so_far: float
 ) -> int | None:
-    lift, forecast = comparison.deciding.absolute, judged.forecasts.get(comparison.arm)
+    lift, forecast = comparison.absolute, judged.forecasts.get(comparison.arm)
     if lift.anytime is None or forecast is None or effect <= 0:
         return None
     by, power = anytime(lift.anytime.alpha, decision.plan.rho2), decision.plan.power
@@ -340,7 +340,7 @@ def _harm(decision: Decision, arm: _Arm) -> str:
 
 
 def _idle(decision: Decision, arm: _Arm) -> str:
-    interval, least = arm.primary.deciding.relative.deciding(decision.plan), decision.min_lift
+    interval, least = arm.primary.relative.deciding(decision.plan), decision.min_lift
     assert interval is not None
     assert least is not None
     return (

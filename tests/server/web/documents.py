@@ -35,10 +35,11 @@ HISTORY: dict[str, Any] = {
 }
 LISTED: dict[str, Any] = {
     **{"name": ODD, "title": ODD, "owner": "shop", "needs": "ship", "start": "2025-06-02"},
-    **{"pill": {"kind": "good", "sign": "✓", "words": "Ship B"}, "metric_title": "CTR"},
-    "change": {"text": "+10%", "range": "+5.0% to +15%", "kind": "good"},
+    "advice": {"pill": {"kind": "good", "sign": "✓", "words": "Ship B"}},
+    "metric_title": "CTR",
+    "lift": {"text": "+10%", "range": "+5.0% to +15%", "kind": "good"},
     **{"bar": {"dot": 60.0, "left": 40.0, "width": 50.0, "is_cut_low": False, "is_cut_high": True}},
-    **{"guardrails_held": None, "users": 1000, "days": 2, "is_split_wrong": False},
+    **{"users": 1000, "days": {"text": "2"}, "split": {"is_wrong": False}},
 }
 """An entry of /api/experiments."""
 

@@ -252,12 +252,12 @@ def test_a_row_is_an_experiment(shown: Browser, site: Site) -> None:
     (row,) = shown.run(_EXPERIMENTS)
     assert row == [
         "ranker",
-        f"{found['pill']['sign']} {found['pill']['words']}",
-        f"{found['change']['text']} Click-through rate, {found['change']['range']}",
+        f"{found['advice']['pill']['sign']} {found['advice']['pill']['words']}",
+        f"{found['lift']['text']} Click-through rate, {found['lift']['range']}",
         "",
-        found["guardrails_held"]["text"],
+        found["guardrails"]["text"],
         count(found["users"]),
-        f"{found['days']} of about {found['days_in_all']}",
+        found["days"]["text"],
         "✓ as planned",
     ]
     dot = shown.run("return document.querySelector('#experiments-table circle').getAttribute('cx')")

@@ -8,9 +8,11 @@ import re
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from streamer.formatting import printable
+from streamer.query.readout import Readout
 from streamer.query.scorecard import scorecard
 from streamer.server.web.scorecards import report
 from tests.server.web.documents import ODD
@@ -66,16 +68,23 @@ def test_it_says_what_the_readout_says(
     words = ["report", "ranker", "-c", config, "--file", log, "--html", str(file)]
     assert called(capsys, [*words, "--by", "surface"]) == (0, f"Written: {file}\n", "")
     made, seen = document_of(site, capsys), opened(page, file).text("main")
-    card = scorecard(made)
+    card = scorecard(msgspec.convert(made, Readout))
     assert card.pill is not None
-    for text in (card.pill.words, card.sentence, card.impact, *card.sure, card.method):
+    for text in (card.pill.words, card.sentence, card.impact, *card.sure, card.readout.method):
         assert text in seen
     assert "B against A (variant)" in seen
     assert made["when"] in seen
     rows = page.texts("#scorecard tbody tr:first-child")
     assert len(rows) == len(made["metrics"]) == 4
     for row, shown in zip(card.rows, rows, strict=True):
-        for text in (row.title, row.role, row.note, *row.values, row.lift.text, row.lift.range):
+        for text in (
+            row.metric.title,
+            row.metric.role,
+            row.metric.rule,
+            *row.values,
+            row.comparison.lift.text,
+            row.comparison.lift.range,
+        ):
             assert text in shown
     for item in (*card.health, *card.settings):
         assert item.text in seen
@@ -89,10 +98,11 @@ def test_it_says_what_the_readout_says(
 
 def test_whatever_is_said_is_text(page: Browser, tmp_path: Path) -> None:
     odd = f"</style><script>document.title = 'taken'</script>{ODD}"
-    text = json.dumps(readout_of(new=0.3)).replace('"new"', json.dumps(odd))
-    made = json.loads(text) | {"title": odd, "hypothesis": odd, "owner": odd, "warnings": [odd]}
+    text = msgspec.json.encode(readout_of(new=0.3)).decode().replace('"new"', json.dumps(odd))
+    made = json.loads(text) | {"title": odd, "hypothesis": odd, "owner": odd}
+    made["notes"] = [{"kind": odd, "text": odd, "severity": "warning"}]
     file = tmp_path / "report.html"
-    file.write_text(report(scorecard(made), odd), encoding="utf-8")
+    file.write_text(report(scorecard(msgspec.convert(made, Readout)), odd), encoding="utf-8")
     opened(page, file)
     odd = printable(odd)
     assert odd in page.driver.title

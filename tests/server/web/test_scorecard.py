@@ -7,8 +7,10 @@ import io
 import urllib.error
 import urllib.request
 
+import msgspec
 import pytest
 
+from streamer.query.readout import Readout
 from streamer.query.scorecard import scorecard
 from tests.server.web.test_access import WIDTHS, fits
 from tests.support.browser import Browser
@@ -31,13 +33,18 @@ def fetch(url: str) -> tuple[int, str, str]:
 
 def test_it_shows_what_the_document_has(page: Browser, site: Site) -> None:
     page.open(f"{site.url}/experiments/ranker")
-    card = scorecard(site.get("/api/experiments/ranker"))
+    card = scorecard(msgspec.convert(site.get("/api/experiments/ranker"), Readout))
     assert card.pill is not None
     assert page.driver.title == f"{card.pill.sign} {card.pill.words}: ranker – streamer"
     assert page.text(".lead") == card.sentence
     rows = page.texts("#scorecard tbody tr:first-child")
     for row, shown in zip(card.rows, rows, strict=True):
-        for text in (row.title, *row.values, row.lift.text, row.lift.range):
+        for text in (
+            row.metric.title,
+            *row.values,
+            row.comparison.lift.text,
+            row.comparison.lift.range,
+        ):
             assert text in shown
     assert len(page.texts("#days table tbody tr")) == len(card.course) == 3
     points = page.run("return document.querySelector('#days .band').getAttribute('points')")
@@ -68,12 +75,12 @@ def test_a_dimension_is_explored_where_it_is_asked_for(page: Browser, site: Site
 
 def test_its_files(site: Site) -> None:
     base = f"{site.url}/experiments/ranker"
-    card = scorecard(site.get("/api/experiments/ranker"))
+    card = scorecard(msgspec.convert(site.get("/api/experiments/ranker"), Readout))
     status, text, name = fetch(f"{base}/scorecard.csv")
     rows = list(csv.DictReader(io.StringIO(text)))
     assert (status, name) == (200, "attachment; filename*=UTF-8''ranker.csv")
-    assert [row["metric"] for row in rows] == [row.title for row in card.rows]
-    assert [row["change"] for row in rows] == [row.lift.text for row in card.rows]
+    assert [row["metric"] for row in rows] == [row.metric.title for row in card.rows]
+    assert [row["change"] for row in rows] == [row.comparison.lift.text for row in card.rows]
     status, text, name = fetch(f"{base}/report.html")
     assert (status, name) == (200, "attachment; filename*=UTF-8''ranker.html")
     assert card.sentence in text

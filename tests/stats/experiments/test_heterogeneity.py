@@ -34,7 +34,7 @@ def judged(lifts: dict[str, Lifts]) -> Heterogeneity:
 
 
 def words(lifts: dict[str, Lifts]) -> str:
-    return judged(lifts).sentence("ctr_ratio", "device")
+    return judged(lifts).describe("ctr_ratio", "device")
 
 
 @pytest.mark.parametrize("k", [2, 3, 7, 40])

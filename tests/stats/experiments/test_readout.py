@@ -189,17 +189,18 @@ def test_the_time_before_sharpens_and_decides() -> None:
     with_it = only(compare(HALVES, Rule(), sums))
     alone = {arm: replace(its, before=None) for arm, its in sums.items()}
     without = only(compare(HALVES, Rule(), alone))
-    its = with_it.adjusted
+    its = with_it.adjustment
     assert its is not None
     assert its.explained is not None
     assert 0.6 < its.explained < 0.9
-    for raw, sharper in ((with_it.absolute, its.absolute), (with_it.relative, its.relative)):
+    plain = its.unadjusted
+    for raw, sharper in ((plain.absolute, with_it.absolute), (plain.relative, with_it.relative)):
         assert raw.stderr is not None
         assert sharper.stderr is not None
         assert sharper.stderr < 0.65 * raw.stderr
     assert with_it.verdict.outcome is Outcome.BETTER
     assert without.verdict.outcome is Outcome.KEEP_RUNNING
-    assert (without.absolute, without.adjusted) == (with_it.absolute, None)
+    assert (without.absolute, without.adjustment) == (plain.absolute, None)
     least = with_it.detectable.relative_anytime, without.detectable.relative_anytime
     assert None not in least
     assert (least[0] or 0) < (least[1] or 0)
@@ -208,9 +209,9 @@ def test_the_time_before_sharpens_and_decides() -> None:
 def test_without_a_difference_before_the_raw_lift_decides() -> None:
     same = ArmSums.of([(1, 10, 1, 2), (0, 10, 1, 2), (0, 10, 1, 2)] * 200)
     found = only(compare(HALVES, Rule(), {"A": same, "B": same}))
-    assert found.adjusted is not None
-    assert found.adjusted.reason == "users did not differ before the start"
-    assert found.adjusted.absolute == found.absolute
+    assert found.adjustment is not None
+    assert found.adjustment.reason == "users did not differ before the start"
+    assert found.adjustment.unadjusted.absolute == found.absolute
 
 
 SHAPES: list[Mapping[str, ArmSums]] = [

@@ -31,7 +31,7 @@ def forecasts(found: MetricComparisons, growth: Growth) -> dict[str, Forecast]:
     """As if nobody came twice: what a user tells is always the same."""
     made, more = {}, sqrt(growth.users / growth.earlier_users)
     for comparison in found.comparisons:
-        stderr = comparison.deciding.absolute.stderr
+        stderr = comparison.absolute.stderr
         if stderr is not None:
             made[comparison.arm] = Forecast(growth, Precision(stderr * more), Precision(stderr))
     return made

@@ -49,8 +49,7 @@ def test_verdict_interval_and_sentence_agree(
         for i, (arm, share) in enumerate(plan.split.items())
     }
     for found in compare(plan, rule, made).comparisons:
-        decides = found.adjusted or found
-        shown = decides.relative if found.verdict.scale is Scale.RELATIVE else decides.absolute
+        shown = found.relative if found.verdict.scale is Scale.RELATIVE else found.absolute
         outcome, reason = found.verdict.outcome, found.verdict.reason
         if shown.anytime is None:
             assert outcome is Outcome.KEEP_RUNNING
@@ -78,8 +77,8 @@ def test_verdict_interval_and_sentence_agree(
         if outcome is Outcome.NO_HARM and found.verdict.scale is Scale.RELATIVE:
             assert rule.margin is not None
             assert (low > -rule.margin) if rule.higher_is_better else (high < rule.margin)
-        assert decides.absolute.anytime is not None
-        ends = decides.absolute.anytime.low, decides.absolute.anytime.high
+        assert found.absolute.anytime is not None
+        ends = found.absolute.anytime.low, found.absolute.anytime.high
         assert (ends[0] > 0, ends[1] < 0) == (low > 0, high < 0)
 
 

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from streamer.query.experiments import Data
-from streamer.query.readout_document import document
+from streamer.query.readout import readout_of
 from streamer.stats.experiments.srm import Split
 from tests.query.test_experiments import book_of
 
@@ -40,9 +40,9 @@ def of_experiment(**changes: Any) -> Any:
     ],
 )
 def test_who_is_compared_when(readout: Any, when: str) -> None:
-    found = document(STORED, readout)
-    assert found["who"] == "B against A (variant)"
-    assert found["when"] == when
+    found = readout_of(STORED, readout)
+    assert found.who == "B against A (variant)"
+    assert found.when == when
 
 
 @pytest.mark.parametrize(
@@ -67,27 +67,27 @@ def test_the_split(users: dict[str, int], is_wrong: bool, words: str) -> None:
     split = replace(split, is_wrong=is_wrong)
     assert isinstance(split, Split)
     changed = replace(metric, found=replace(metric.found, split=split))
-    found = document(STORED, replace(READOUT, metrics=[changed]))
-    assert found["metrics"][0]["split_test"]["words"] == words
+    found = readout_of(STORED, replace(READOUT, metrics=[changed]))
+    assert [note.text for note in found.notes if note.kind == "split"] == [words]
 
 
 @pytest.mark.parametrize(
     ("changes", "rule"),
     [
-        ({}, "ctr_ratio (primary): higher is better"),
+        ({}, "higher is better"),
         (
-            {"role": "guardrail", "margin": 0.05, "direction": "lower"},
-            "ctr_ratio (guardrail): lower is better, harm up to 5% is tolerated",
+            {"margin": 0.05, "direction": "lower"},
+            "lower is better, may rise by up to 5%",
         ),
         (
             {"role": "guardrail", "margin_absolute": 0.25},
-            "ctr_ratio (guardrail): higher is better, harm up to 0.25 is tolerated",
+            "higher is better, may fall by up to 25.0 points",
         ),
     ],
 )
 def test_the_rule_of_a_metric(changes: dict[str, Any], rule: str) -> None:
     metrics = [replace(metric, **changes) for metric in READOUT.metrics]
-    assert document(STORED, replace(READOUT, metrics=metrics))["metrics"][0]["rule"] == rule
+    assert readout_of(STORED, replace(READOUT, metrics=metrics)).metrics[0].rule == rule
 
 
 @pytest.mark.parametrize(
@@ -99,6 +99,6 @@ def test_the_rule_of_a_metric(changes: dict[str, Any], rule: str) -> None:
     ],
 )
 def test_the_method(days: int, words: str) -> None:
-    method = document(STORED, of_experiment(covariate_days=days))["method"]
+    method = readout_of(STORED, of_experiment(covariate_days=days)).method
     assert words in method
     assert "at level 95%" in method

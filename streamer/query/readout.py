@@ -1,0 +1,527 @@
+"""The readout of an experiment: the values, lifts and sentences that the terminal, the page, the
+report, the API and Python lay out. Its JSON is that of the API."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from msgspec import UNSET, Struct, UnsetType
+
+from streamer.encoding import limbs
+from streamer.formatting import counted, difference, percent, share, value_text
+from streamer.metrics.compared_metrics import ComparedRatio
+from streamer.query.experiment_metrics import JudgedMetric, Wait
+from streamer.query.experiments import (
+    Data,
+    JudgedExperiment,
+    Outside,
+    StoredExperiment,
+    unit_words,
+)
+from streamer.query.exploration import Exploration
+from streamer.query.notes import Note, notes_of
+from streamer.query.pills import BAD, GOOD, OPEN, Pill, advice_pill, verdict_pill
+from streamer.query.shown_lift import ShownLift, shown_lift
+from streamer.settings import limits
+from streamer.settings.durations import date_of
+from streamer.settings.experiments import Experiment
+from streamer.stats.experiments.caps import Largest
+from streamer.stats.experiments.estimate import Estimate
+from streamer.stats.experiments.heterogeneity import Heterogeneity
+from streamer.stats.experiments.readout import (
+    Adjustment,
+    Arm,
+    Comparison,
+    MetricComparisons,
+)
+from streamer.stats.experiments.recommendation import Action, Recommendation
+from streamer.stats.experiments.srm import Split
+from streamer.stats.experiments.verdict import Outcome, Scale
+
+
+class ComparisonStatistic(Struct, frozen=True):
+    """Something else that is known of a comparison. ``value``: its number, where it is one."""
+
+    name: str
+    title: str
+    text: str
+    value: float | None = None
+
+
+class ArmReading(Struct, frozen=True):
+    """A metric in one arm; ``text``: its value as it is shown."""
+
+    name: str
+    users: int
+    value: float | None
+    stderr: float | None
+    reason: str
+    text: str
+
+
+@dataclass(frozen=True)
+class ComparisonReading(Comparison):
+    """A treatment against the control by one metric. ``lift`` is what a face shows."""
+
+    lift: ShownLift
+    pill: Pill
+    statistics: Sequence[ComparisonStatistic]
+    waits: Sequence[Wait]
+
+
+class AgeReading(Struct, frozen=True):
+    """The primary metric of users as long after their exposure."""
+
+    age: str
+    arms: Sequence[ArmReading]
+    comparisons: Sequence[ComparisonReading]
+
+
+class MetricReading(Struct, frozen=True, kw_only=True):
+    """One metric of an experiment. ``counts``: what its numerator counts, a noun; ``rule``: what
+    is better and what is tolerated. Of the others: ``JudgedMetric``."""
+
+    name: str
+    title: str
+    counts: str
+    counted: str
+    denominator: int | None
+    form: str
+    role: str
+    direction: str
+    margin: float | None
+    margin_absolute: float | None
+    rule: str
+    capped_at: float | None
+    largest: Mapping[str, Largest]
+    arms: Sequence[ArmReading]
+    comparisons: Sequence[ComparisonReading]
+    ages: Sequence[AgeReading]
+
+    def of(self, arm: str) -> ComparisonReading:
+        """The comparison of a treatment."""
+        return next(each for each in self.comparisons if each.arm == arm)
+
+    def value(self, arm: str) -> ArmReading:
+        """An arm."""
+        return next(each for each in self.arms if each.name == arm)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Advice(Recommendation):
+    """What to do, in a few words (``sentence``) and as a pill."""
+
+    sentence: str
+    pill: Pill
+
+
+class GuardrailsHeld(Struct, frozen=True):
+    """How many guardrails hold, of how many; ``kind``: that of a pill."""
+
+    held: int
+    count: int
+    kind: str
+    text: str
+
+
+class DayProgress(Struct, frozen=True):
+    """Days with users that are over, of how many it may take (None: not known), and the least."""
+
+    days: int
+    of: int | None
+    least: int
+    text: str
+    words: str
+
+    @property
+    def share(self) -> float:
+        """How far it is.
+
+        >>> DayProgress(15, 20, 7, "", "").share
+        0.75
+        """
+        return min(1.0, self.days / max(self.of or self.least, 1))
+
+
+class DayReading(Struct, frozen=True):
+    """The lifts by metric and treatment as they stood at the end of a day, in the scale of the last
+    day's."""
+
+    day: datetime.date
+    users: Mapping[str, int]
+    metrics: Mapping[str, Mapping[str, Estimate]]
+
+
+class Readout(Struct, frozen=True, kw_only=True):
+    """An experiment from ``first`` to ``last``, both days included; ``last`` is None before the
+    first. ``focus``: the treatment that is advised, or else the best so far. ``history`` is read
+    where it is asked for."""
+
+    name: str
+    title: str
+    hypothesis: str
+    owner: str
+    url: str
+    who: str
+    when: str
+    dimension: str | None
+    arm: Sequence[str]
+    unit: str
+    control: str
+    treatments: Sequence[str]
+    focus: str
+    start: datetime.date
+    end: datetime.date | None
+    alpha: float
+    covariate_days: int
+    min_days: int
+    decide: str
+    planned_users: int | None
+    first: datetime.date
+    last: datetime.date | None
+    users: Mapping[str, int]
+    users_in_several_arms: int
+    users_in_several_arms_ratio: float
+    outcomes: str
+    outside: Outside | None
+    data: Data | None
+    days: DayProgress | None
+    split: Split
+    guardrails: GuardrailsHeld | None
+    recommendation: Advice | None
+    notes: Sequence[Note]
+    user_sample_ratio: float
+    counted_since_ms: int | None
+    metrics: Sequence[MetricReading]
+    method: str
+    history: Sequence[DayReading] | UnsetType = UNSET
+
+    @property
+    def primary(self) -> MetricReading:
+        """The metric that decides."""
+        return next(metric for metric in self.metrics if metric.role == "primary")
+
+    @property
+    def users_words(self) -> str:
+        """How many users each arm has."""
+        return ", ".join(f"{arm} {users:,}" for arm, users in self.users.items())
+
+
+@dataclass(frozen=True)
+class SegmentTest(Heterogeneity):
+    """Whether the lift of a treatment differs between values, and that in words."""
+
+    arm: str
+    metric: str
+    sentence: str
+
+
+class ExplorationReading(Struct, frozen=True, kw_only=True):
+    """An experiment by a dimension: for each value a readout, for each treatment a test."""
+
+    name: str
+    exploration: bool
+    by: str
+    alpha: float
+    words: str
+    heterogeneity: Sequence[SegmentTest]
+    values: Mapping[str, Readout]
+
+
+def readout_of(
+    stored: StoredExperiment, found: JudgedExperiment, *, with_history: bool = False
+) -> Readout:
+    """That of an experiment; ``with_history``: and of each day."""
+    experiment = found.experiment
+    advice = found.recommendation
+    return Readout(
+        name=experiment.name,
+        title=experiment.title or experiment.name,
+        hypothesis=experiment.hypothesis,
+        owner=experiment.owner,
+        url=experiment.url,
+        who=_who(experiment),
+        when=_when(found),
+        dimension=experiment.dimension or None,
+        arm=list(stored.trial.exposure.paths),
+        unit=unit_words(experiment) or "user",
+        control=experiment.control,
+        treatments=[arm for arm in experiment.arms if arm != experiment.control],
+        focus=found.focus,
+        start=experiment.start,
+        end=experiment.end,
+        alpha=experiment.alpha,
+        covariate_days=experiment.covariate_days,
+        min_days=experiment.min_days,
+        decide=experiment.decide,
+        planned_users=experiment.planned_users,
+        first=found.first,
+        last=found.last,
+        users=dict(found.users),
+        users_in_several_arms=found.users_in_several_arms,
+        users_in_several_arms_ratio=found.several_arms_ratio,
+        outcomes=experiment.outcomes,
+        outside=found.outside,
+        data=found.data,
+        days=progress(found),
+        split=found.metrics[0].found.split,
+        guardrails=guardrails_held(found),
+        recommendation=None if advice is None else advice_of(advice),
+        notes=list(notes_of(found)),
+        user_sample_ratio=found.user_sample_ratio,
+        counted_since_ms=found.counted_since_ms,
+        metrics=[_metric(experiment, m, stored.ratios[m.name]) for m in found.metrics],
+        method=_method(experiment),
+        history=list(_history(stored)) if with_history else UNSET,
+    )
+
+
+def advice_of(advice: Recommendation) -> Advice:
+    """What to do."""
+    return Advice(**_fields(advice), sentence=advice.words, pill=advice_pill(advice))
+
+
+def guardrails_held(found: JudgedExperiment) -> GuardrailsHeld | None:
+    """How many guardrails hold; None without any."""
+    guards = [metric for metric in found.metrics if metric.role == "guardrail"]
+    outcomes = [c.verdict.outcome for metric in guards for c in metric.found.comparisons]
+    if not outcomes:
+        return None
+    held = sum(outcome in (Outcome.NO_HARM, Outcome.BETTER) for outcome in outcomes)
+    is_harmed = any(outcome in (Outcome.HARM, Outcome.WORSE) for outcome in outcomes)
+    kind = BAD if is_harmed else GOOD if held == len(outcomes) else OPEN
+    return GuardrailsHeld(held, len(outcomes), kind, f"{held} of {len(outcomes)} hold")
+
+
+def progress(found: JudgedExperiment) -> DayProgress | None:
+    """How far an experiment is; None without a user."""
+    experiment = found.experiment
+    if found.data is None:
+        return None
+    days, of = found.data.days, _days_in_all(found, found.data.days)
+    if of is None or of <= days:
+        words = found.data.words
+        return DayProgress(days, of, experiment.min_days, str(days), words[0].upper() + words[1:])
+    text = f"{days} of {'about ' * (experiment.end is None)}{of}"
+    return DayProgress(days, of, experiment.min_days, text, f"Day {text}")
+
+
+def _days_in_all(found: JudgedExperiment, days: int) -> int | None:
+    """Until its end, or as long as its advice waits."""
+    experiment, advice = found.experiment, found.recommendation
+    if experiment.end is not None:
+        return max(days, (experiment.end - experiment.start).days + 1)
+    is_waiting = advice is not None and advice.action in (Action.WAIT, Action.KEEP_RUNNING)
+    if not is_waiting or advice is None or advice.days is None:
+        return None
+    return days + advice.days
+
+
+# Metrics ---------------------------------------------------------------------------------------
+
+
+def _metric(experiment: Experiment, metric: JudgedMetric, of: ComparedRatio) -> MetricReading:
+    return MetricReading(
+        name=metric.name,
+        title=of.title,
+        counts=of.noun,
+        counted=metric.counted,
+        denominator=metric.denominator,
+        form=metric.form,
+        role=metric.role,
+        direction=metric.direction,
+        margin=metric.margin,
+        margin_absolute=metric.margin_absolute,
+        rule=_rule(metric),
+        capped_at=metric.capped_at,
+        largest=dict(metric.largest),
+        arms=[_arm(metric, arm) for arm in metric.found.arms],
+        comparisons=[
+            _comparison(experiment, metric, metric.found, comparison, waits)
+            for comparison, waits in zip(metric.found.comparisons, metric.waits, strict=True)
+        ],
+        ages=[
+            AgeReading(
+                age,
+                [_arm(metric, arm) for arm in its.arms],
+                [_comparison(experiment, metric, its, each) for each in its.comparisons],
+            )
+            for age, its in metric.ages.items()
+        ],
+    )
+
+
+def _arm(metric: JudgedMetric, arm: Arm) -> ArmReading:
+    text = "–" if arm.shown is None else value_text(metric.form, arm.shown)
+    return ArmReading(arm.name, arm.users, arm.shown, arm.stderr, arm.reason, text)
+
+
+def _comparison(
+    experiment: Experiment,
+    metric: JudgedMetric,
+    its: MetricComparisons,
+    comparison: Comparison,
+    waits: Sequence[Wait] = (),
+) -> ComparisonReading:
+    """``its``: of all users or of an age."""
+    return ComparisonReading(
+        **_fields(comparison),
+        lift=shown_lift(its, comparison, metric.form, _limit(metric)),
+        pill=verdict_pill(comparison.verdict.outcome),
+        statistics=list(_statistics(experiment, comparison, waits)),
+        waits=waits,
+    )
+
+
+def _fields(of: Comparison | Recommendation | Heterogeneity) -> dict[str, Any]:
+    return {field.name: getattr(of, field.name) for field in fields(of)}
+
+
+def _limit(metric: JudgedMetric) -> float | None:
+    if metric.margin is None:
+        return None
+    return metric.margin if metric.direction == "lower" else -metric.margin
+
+
+def _statistics(
+    experiment: Experiment, comparison: Comparison, waits: Sequence[Wait]
+) -> Iterator[ComparisonStatistic]:
+    """What is known of a comparison besides its lift; each face shows all of it."""
+    if (made := comparison.adjustment) is not None:
+        yield ComparisonStatistic(
+            "adjustment", "Days before", _adjustment(experiment, made), made.explained
+        )
+    least = comparison.detectable.relative_anytime
+    if least is not None:
+        users = counted(comparison.users, "user")
+        text = f"With {users} changes above {share(least)} are found reliably."
+        yield ComparisonStatistic("detectable", "Could be found", text, least)
+    if waits:
+        text = "; ".join(f"{share(w.effect)}: {_days(w.days)}" for w in waits)
+        yield ComparisonStatistic("waits", "Days until a change would be found", f"{text}.")
+
+
+def _history(stored: StoredExperiment) -> Iterator[DayReading]:
+    last = stored.last_day
+    if last is None:
+        return
+    stored = replace(stored, parts=[limbs.merged(stored.parts)])
+    scales = {
+        (metric.name, c.arm): c.verdict.scale
+        for metric in stored.read().metrics
+        for c in metric.found.comparisons
+    }
+    first = max(stored.trial.days.start, last + 1 - limits.MAX_HISTORY_DAYS)
+    for day in range(first, last + 1):
+        as_of = stored.read(day)
+        metrics = {
+            metric.name: {
+                c.arm: c.relative if scales[metric.name, c.arm] is Scale.RELATIVE else c.absolute
+                for c in metric.found.comparisons
+            }
+            for metric in as_of.metrics
+        }
+        yield DayReading(date_of(day), dict(as_of.users), metrics)
+
+
+def exploration_of(stored: StoredExperiment, found: Exploration) -> ExplorationReading:
+    """That of an experiment by a dimension."""
+    return ExplorationReading(
+        name=stored.experiment.name,
+        exploration=True,
+        by=found.by,
+        alpha=found.alpha,
+        words=_explored(stored.experiment, found),
+        heterogeneity=[
+            SegmentTest(
+                **_fields(test),
+                arm=arm,
+                metric=found.metric,
+                sentence=found.sentences[arm],
+            )
+            for arm, test in found.heterogeneity.items()
+        ],
+        values={value: readout_of(stored, each) for value, each in found.values.items()},
+    )
+
+
+# Sentences -------------------------------------------------------------------------------------
+
+
+def _who(experiment: Experiment) -> str:
+    treatments = ", ".join(arm for arm in experiment.arms if arm != experiment.control)
+    where = f" ({experiment.dimension})" if experiment.dimension else ""
+    return f"{treatments} against {experiment.control}{where}"
+
+
+def _when(found: JudgedExperiment) -> str:
+    experiment = found.experiment
+    if found.last is None:
+        return f"starts on {found.first}"
+    much = "no user yet" if found.data is None else found.data.words
+    is_over = experiment.end is not None and found.last >= experiment.end
+    until = "" if experiment.end is None or is_over else f", planned until {experiment.end}"
+    return f"{found.first} to {found.last}, {much}{until}"
+
+
+def _rule(metric: JudgedMetric) -> str:
+    tolerated = []
+    if metric.margin is not None:
+        tolerated.append(share(metric.margin))
+    if metric.margin_absolute is not None:
+        tolerated.append(difference(metric.form, metric.margin_absolute).lstrip("+"))
+    rule = f"{metric.direction} is better"
+    if not tolerated:
+        return rule
+    verb = "fall" if metric.direction == "higher" else "rise"
+    return f"{rule}, may {verb} by up to {' and '.join(tolerated)}"
+
+
+def _adjustment(experiment: Experiment, made: Adjustment) -> str:
+    """What was taken out of a lift."""
+    if made.explained is None:
+        return f"The lift is not adjusted (CUPED): {made.reason}."
+    before = counted(experiment.covariate_days, "day")
+    return (
+        f"The lift and its ranges are adjusted (CUPED): behaviour in the {before} before the "
+        f"start explains {percent(made.explained)} of the variance."
+    )
+
+
+def _days(days: int | None) -> str:
+    if days is None:
+        return "not in sight"
+    return f"{days:,} more" if days else "already"
+
+
+def _method(experiment: Experiment) -> str:
+    return (
+        "Users are the unit of analysis. An arm's value is the total of its users' numerators "
+        "divided by the total of their denominators (for CTR, clicks by impressions). The delta "
+        f"method gives variances{_before(experiment.covariate_days)}. Percentages are relative to "
+        "the control. An interval at any time holds at level "
+        f"{share(1 - experiment.alpha)} however often you look; an interval for a single look "
+        "holds once, at an end date set in advance. "
+        "Several arms share alpha (Holm), and so do the secondary metrics. An arm is shipped if "
+        "the primary metric is better and no guardrail is worse than tolerated."
+    )
+
+
+def _before(days: int) -> str:
+    """What CUPED adds to the method, of so many days before the start."""
+    if not days:
+        return ""
+    what = "day" if days == 1 else f"{days} days"
+    return f", and the {what} before the start reduce{'s' if days == 1 else ''} them (CUPED)"
+
+
+def _explored(experiment: Experiment, found: Exploration) -> str:
+    return (
+        f"By {found.by}, for ideas and not for decisions: "
+        f"{counted(len(found.values), 'value')} share alpha = {experiment.alpha:g}, which widens "
+        "ranges, and get no recommendation. Each user belongs to the value of most of their "
+        "impressions on their first day. Test an idea in an experiment of its own."
+    )
