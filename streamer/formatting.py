@@ -13,6 +13,10 @@ _SHOWN = 8
 MINUS = "\u2212"
 _TINY = 1e-6
 _LEAST_P = 0.0001
+_UNITS = {"percent": " points", "seconds": " s"}
+"""Of differences, by the form of a metric."""
+_HUNDREDTH = 0.00995
+"""What is written as a percent with one decimal, from here on."""
 _CONTROL = re.compile(
     "[\0-\x1f\x7f-\xa0\xad\u061c\u2000-\u200b\u200e\u200f\u2028-\u202f\u205f-\u206f\ud800-\udfff\ufeff]"
 )
@@ -86,7 +90,7 @@ def two_digits(value: float) -> str:
     if abs(value) < _TINY:
         return "0"
     exponent = int(f"{value:.1e}".partition("e")[2])
-    return _fixed(round(value, 1 - exponent), max(0, 1 - exponent))
+    return _fixed(round(value, 1 - exponent) if exponent > 1 else value, max(0, 1 - exponent))
 
 
 def share(value: float) -> str:
@@ -95,8 +99,21 @@ def share(value: float) -> str:
     >>> share(0.2), share(1 / 3)
     ('20%', '33.3%')
     """
-    text = number(100 * value)
-    return f"{text.rstrip('0').rstrip('.') if '.' in text else text}%"
+    return f"{_short(100 * value)}%"
+
+
+def margin(form: str, value: float) -> str:
+    """A difference of the settings, likewise, in the unit of the metric.
+
+    >>> margin("percent", 0.005), margin("number", 0.02)
+    ('0.5 points', '0.02')
+    """
+    return f"{_short(100 * value if form == 'percent' else value)}{_UNITS.get(form, '')}"
+
+
+def _short(value: float) -> str:
+    text = number(value)
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def value_text(form: str, value: float) -> str:
@@ -108,29 +125,6 @@ def value_text(form: str, value: float) -> str:
     if form == "percent":
         return percent(value)
     return f"{number(value)} s" if form == "seconds" else number(value)
-
-
-def lift(value: float) -> str:
-    """A relative lift of an experiment, with three digits.
-
-    >>> [lift(value) for value in (0.0124, -0.3585, 1.5, 0, 0.000001)]
-    ['+1.24%', '−35.9%', '+150%', '0%', '0%']
-    """
-    size = abs(100 * value)
-    text = _fixed(100 * value, 0 if size >= 99.95 else 1 if size >= 9.995 else 2)
-    if not text.strip(f"{MINUS}0."):
-        return "0%"
-    return f"{'+' * (value > 0)}{text}%"
-
-
-def signed(value: float) -> str:
-    """An absolute lift, in the unit of its metric.
-
-    >>> signed(0.0251), signed(-2), signed(0)
-    ('+0.0251', '−2.00', '0')
-    """
-    text = number(value)
-    return f"{'+' * (value > 0 and text != '0')}{text}"
 
 
 def p_words(value: float) -> str:
@@ -154,19 +148,16 @@ def p_value(value: float) -> str:
 
 
 def change(value: float) -> str:
-    """A relative change, in whole percent from a tenth on; from twice as much more on as a factor.
+    """A relative change, with two digits.
 
-    >>> [change(value) for value in (-1, -0.293, 0.042, 0, 2)]
-    ['−100%', '−29%', '+4.2%', '0%', '3.0 times']
+    >>> [change(value) for value in (-1, -0.293, 0.042, 0.00042, 0, 2)]
+    ['−100%', '−29%', '+4.2%', '+0.042%', '0%', '+200%']
     """
     if not isfinite(value):
         return "no bound"
-    if value >= 1.995:
-        return f"{_fixed(1 + value, 1)} times"
-    size = whole_percent(abs(value))
-    if size == "0%":
-        return size
-    return f"{'+' if value > 0 else MINUS}{size}"
+    size = abs(value)
+    text = whole_percent(size) if size >= _HUNDREDTH else f"{two_digits(100 * size)}%"
+    return text if text == "0%" else f"{'+' if value > 0 else MINUS}{text}"
 
 
 def whole_percent(value: float) -> str:
@@ -187,9 +178,8 @@ def difference(form: str, value: float) -> str:
     >>> difference("percent", -0.00196), difference("seconds", 1.25), difference("number", 0)
     ('−0.196 points', '+1.25 s', '0')
     """
-    scaled = 100 * value if form == "percent" else value
-    unit = {"percent": " points", "seconds": " s"}.get(form, "")
-    return f"{signed(scaled)}{unit}"
+    text = number(100 * value if form == "percent" else value)
+    return f"{'+' * (value > 0 and text != '0')}{text}{_UNITS.get(form, '')}"
 
 
 def _fixed(value: float, decimals: int) -> str:

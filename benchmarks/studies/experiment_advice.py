@@ -111,11 +111,11 @@ def shipped(runs: int) -> None:
         for _ in range(runs):
             seen.update({action for action, _ in ever(dice, truth)})
         hold(f"shipped, {truth.name}", seen[Action.SHIP], runs, truth.plan.alpha)
-        row = (Action.SHIP, Action.STOP_HARM, Action.DO_NOT_TRUST)
+        row = (Action.SHIP, Action.STOP_HARM, Action.DO_NOT_USE)
         rows.append((truth.name, *(rate(seen[action], runs) for action in row)))
     table(
         f"Ever advised at 28 daily looks, {runs} experiments each",
-        ("truth", "ship", "stop: harm", "do not trust: split"),
+        ("truth", "ship", "stop: harm", "do not use: broken split"),
         rows,
     )
 

@@ -187,7 +187,7 @@ def agrees(plan: Plan, t: Arm, c: Arm, found: Said) -> None:
         sums = {"A": c.sums(experiment, look), "B": t.sums(experiment, look)}
         (theirs,) = compare(plan, RULE, sums).comparisons
         at = experiment, look
-        if theirs.verdict.outcome is Outcome.INVALID:
+        if theirs.verdict.outcome is Outcome.BROKEN_SPLIT:
             continue
         claims = (
             ((Outcome.BETTER,), found.is_better),

@@ -101,7 +101,7 @@ def print_exploration(exploration: ExplorationReading) -> None:
         method = readout.method
     if method:
         console.print()
-        say(console, f"{method}", style=MUTED)
+        say(console, method, style=MUTED)
 
 
 def _print_metrics(console: Console, readout: Readout) -> None:

@@ -32,32 +32,21 @@ from streamer.monitoring.panels import (
     tiles,
 )
 from streamer.monitoring.series import NUMBER, PERCENT, PanelSeries
+from streamer.query.experiment_list import NEEDS
+from streamer.query.pills import advice_pill, verdict_pill
 from streamer.settings.model import Settings
-from streamer.stats.experiments.recommendation import Action
+from streamer.stats.experiments.recommendation import Recommendation
 from streamer.stats.experiments.srm import ALPHA, ALPHA_FIXED
 from streamer.stats.experiments.verdict import Outcome
 
 _CHOSEN = f'{JOB}, experiment="$experiment"'
 _OF_METRIC = f'{_CHOSEN}, metric="$metric"'
-_COLORS: Mapping[str, str] = {
-    Outcome.BETTER: GREEN,
-    Outcome.WORSE: RED,
-    Outcome.HARM: RED,
-    Outcome.WORSE_WITHIN: ORANGE,
-    Outcome.NO_HARM: GREEN,
-    Outcome.KEEP_RUNNING: "text",
-    Outcome.INVALID: RED,
-}
-_ADVICE: Mapping[str, str] = {
-    Action.DO_NOT_TRUST: RED,
-    Action.DO_NOT_TRUST_ARMS: RED,
-    Action.STOP_HARM: RED,
-    Action.SHIP: GREEN,
-    Action.STOP_NO_EFFECT: ORANGE,
-    Action.UNDECIDED: ORANGE,
-    Action.WAIT: "text",
-    Action.KEEP_RUNNING: "text",
-    Action.MEASURE: "text",
+_OF_PILLS = {"good": GREEN, "bad": RED, "warn": ORANGE, "open": "text"}
+_COLORS = {str(outcome): _OF_PILLS[verdict_pill(outcome).kind] for outcome in Outcome}
+_ADVICE = {
+    str(action): _OF_PILLS[advice_pill(Recommendation(action, None, "")).kind]
+    for actions in NEEDS.values()
+    for action in actions
 }
 """Recommendations and their colours, what needs a decision first."""
 _COLUMNS = {"lift": "lift", "lower": "from", "upper": "to"}
@@ -205,7 +194,7 @@ class Experiments:
             queries.append(Query(self._of("srm_pvalue", where), column))
             overrides.append(bad_from(f"^{column}$", [Step(None, RED), Step(least, GREEN)]))
         queries.insert(0, Query(queries[0].expr, "as planned"))
-        overrides.append(in_words("as planned", "No: do not trust", ALPHA, "Yes"))
+        overrides.append(in_words("as planned", "No: broken split", ALPHA, "Yes"))
         queries.append(Query(self._of("user_sample_ratio", _CHOSEN), "users looked at"))
         sampled = [Step(None, ORANGE), Step(1, GREEN)]
         overrides.append(bad_from("^users looked at$", sampled, unit=PERCENT))

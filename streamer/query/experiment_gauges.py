@@ -229,7 +229,7 @@ def _verdict(known: CounterInputs) -> Iterator[Sample]:
 )
 def _recommendation(known: CounterInputs) -> Iterator[Sample]:
     """The recommended action: `ship`, `wait`, `stop: harm`, `stop: no effect worth shipping`, `keep
-    running`, `ended without a decision`, `do not trust: split`, `do not trust: users in several
+    running`, `ended without a decision`, `do not use: broken split`, `do not use: users in several
     arms` or, for a holdout, `holdout`. `arm` is the arm to ship or the harmful one, else empty."""
     for found in known.experiments:
         if (advice := found.recommendation) is not None:

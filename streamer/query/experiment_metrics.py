@@ -234,6 +234,7 @@ def rule_of(experiment: Experiment, metric: ExperimentMetric, ratio: ComparedRat
         can_be_negative=ratio.is_signed,
         is_amount=not ratio.is_share,
         is_percentile=ratio.percentile is not None,
+        form=ratio.form,
     )
 
 

@@ -133,7 +133,7 @@ def interaction_list(
     metrics = [
         InteractionReading(
             *(metric, each.treatment, each.differs, each.p_adjusted),
-            each.sentence(metric, second),
+            each.sentence(metric, second, stored.ratios[metric].form),
         )
         for metric, tests in found.items()
         for each in tests

@@ -36,12 +36,14 @@ class Exploration:
     alpha: float
     values: Mapping[str, JudgedExperiment]
     metric: str
+    form: str
     heterogeneity: Mapping[str, Heterogeneity]
 
     @property
     def sentences(self) -> dict[str, str]:
         """Treatment → what its test has found; each begins with its arm where there are several."""
-        found = {arm: t.describe(self.metric, self.by) for arm, t in self.heterogeneity.items()}
+        of = self.metric, self.by, self.form
+        found = {arm: test.describe(*of) for arm, test in self.heterogeneity.items()}
         if len(found) < 2:
             return found
         return {arm: f"{arm}: {sentence}" for arm, sentence in found.items()}
@@ -96,7 +98,8 @@ def explored(
     by_users = sorted(found, key=lambda value: (-sum(found[value].users.values()), value))
     values = {value: found[value] for value in by_users}
     metric = stored.experiment.primary.name
-    return Exploration(by, alpha, values, metric, _tests(stored.experiment, values))
+    form = stored.ratios[metric].form
+    return Exploration(by, alpha, values, metric, form, _tests(stored.experiment, values))
 
 
 def _tests(

@@ -11,25 +11,25 @@ from streamer.stats.experiments.recommendation import Action, Recommendation
 from streamer.stats.experiments.verdict import Outcome
 
 GOOD, BAD, WARN, OPEN = "good", "bad", "warn", "open"
-_ADVICE: Mapping[Action, tuple[str, str, str]] = {
-    Action.SHIP: (GOOD, "✓", "Ship {arm}"),
-    Action.WAIT: (OPEN, "…", "Wait"),
-    Action.STOP_HARM: (BAD, "▼", "Stop: harm"),
-    Action.STOP_NO_EFFECT: (WARN, "■", "Stop: no effect worth shipping"),
-    Action.KEEP_RUNNING: (OPEN, "→", "Keep running"),
-    Action.UNDECIDED: (WARN, "?", "Ended without a decision"),
-    Action.DO_NOT_TRUST: (BAD, "✕", "Do not use: broken split"),
-    Action.DO_NOT_TRUST_ARMS: (BAD, "✕", "Do not use: users in several arms"),
-    Action.MEASURE: (OPEN, "→", "Holdout"),
+_ADVICE: Mapping[Action, tuple[str, str]] = {
+    Action.SHIP: (GOOD, "✓"),
+    Action.WAIT: (OPEN, "…"),
+    Action.STOP_HARM: (BAD, "▼"),
+    Action.STOP_NO_EFFECT: (WARN, "■"),
+    Action.KEEP_RUNNING: (OPEN, "→"),
+    Action.UNDECIDED: (WARN, "?"),
+    Action.DO_NOT_USE: (BAD, "✕"),
+    Action.DO_NOT_USE_ARMS: (BAD, "✕"),
+    Action.MEASURE: (OPEN, "→"),
 }
-_VERDICTS: Mapping[Outcome, tuple[str, str, str]] = {
-    Outcome.BETTER: (GOOD, "✓", "Better"),
-    Outcome.WORSE: (BAD, "▼", "Worse"),
-    Outcome.HARM: (BAD, "▼", "Harmed"),
-    Outcome.WORSE_WITHIN: (WARN, "▽", "Worse, perhaps tolerated"),
-    Outcome.NO_HARM: (GOOD, "✓", "Not harmed"),
-    Outcome.KEEP_RUNNING: (OPEN, "?", "Too early"),
-    Outcome.INVALID: (BAD, "✕", "Broken split"),
+_VERDICTS: Mapping[Outcome, tuple[str, str]] = {
+    Outcome.BETTER: (GOOD, "✓"),
+    Outcome.WORSE: (BAD, "▼"),
+    Outcome.HARM: (BAD, "▼"),
+    Outcome.WORSE_WITHIN: (WARN, "▽"),
+    Outcome.NO_HARM: (GOOD, "✓"),
+    Outcome.TOO_EARLY: (OPEN, "?"),
+    Outcome.BROKEN_SPLIT: (BAD, "✕"),
 }
 
 
@@ -43,12 +43,14 @@ class Pill(msgspec.Struct, frozen=True):
 
 def verdict_pill(outcome: Outcome) -> Pill:
     """What is found of an arm."""
-    return Pill(*_VERDICTS[outcome])
+    return Pill(*_VERDICTS[outcome], outcome.capitalize())
 
 
 def advice_pill(advice: Recommendation) -> Pill:
     """What to do."""
-    kind, sign, words = _ADVICE[advice.action]
-    if advice.action is Action.WAIT and advice.days is not None:
-        words = f"Wait {counted(advice.days, 'more day')}"
-    return Pill(kind, sign, words.format(arm=advice.arm))
+    words = advice.action.capitalize()
+    if advice.action is Action.SHIP:
+        words = f"{words} {advice.arm}"
+    elif advice.action is Action.WAIT and advice.days is not None:
+        words = f"{words} {counted(advice.days, 'more day')}"
+    return Pill(*_ADVICE[advice.action], words)

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import UNSET, Struct, UnsetType
 
 from streamer.encoding import limbs
-from streamer.formatting import counted, difference, percent, share, value_text
+from streamer.formatting import counted, margin, percent, share, value_text
 from streamer.metrics.compared_metrics import ComparedRatio
 from streamer.query.experiment_metrics import JudgedMetric, Wait
 from streamer.query.experiments import (
@@ -472,7 +472,7 @@ def _rule(metric: JudgedMetric) -> str:
     if metric.margin is not None:
         tolerated.append(share(metric.margin))
     if metric.margin_absolute is not None:
-        tolerated.append(difference(metric.form, metric.margin_absolute).lstrip("+"))
+        tolerated.append(margin(metric.form, metric.margin_absolute))
     rule = f"{metric.direction} is better"
     if not tolerated:
         return rule

@@ -18,7 +18,7 @@ from streamer.query.readout import (
     MetricReading,
     Readout,
 )
-from streamer.query.shown_lift import ShownLift, lift_of, writer
+from streamer.query.shown_lift import ShownLift, lift_of
 from streamer.stats.experiments.estimate import Estimate
 from streamer.stats.experiments.recommendation import DISTRUST, Action
 from streamer.stats.experiments.verdict import Outcome, Scale
@@ -154,12 +154,12 @@ def _decided(advice: Advice | None) -> str:
 def _sentence(found: Readout, primary: MetricReading, arm: str) -> str:
     """What happened, in a sentence or two."""
     advice = found.recommendation
-    if advice is not None and advice.action is Action.DO_NOT_TRUST:
+    if advice is not None and advice.action is Action.DO_NOT_USE:
         return (
             "The users are not divided as planned. Assignment or logging is broken for an arm: do "
             "not use these numbers."
         )
-    if advice is not None and advice.action is Action.DO_NOT_TRUST_ARMS:
+    if advice is not None and advice.action is Action.DO_NOT_USE_ARMS:
         several = share(found.users_in_several_arms_ratio)
         return f"{several} of the users were seen in more than one arm: do not use these numbers."
     held = _guardrail_sentence(found, arm)
@@ -174,7 +174,7 @@ def _moved(found: Readout, primary: MetricReading, arm: str) -> str:
     if lift.low is None or lift.high is None:
         both = f"{then.text} without it, {now.text} with it"
         return f"Too early to tell whether {arm} changes the {title}: {both} so far."
-    write = writer(lift.scale, primary.form)
+    write = lift.scale.writer(primary.form)
     if lift.low <= 0 <= lift.high:
         return f"Too early to tell: {arm} may change the {title} by anything from {lift.range}."
     verb, nearest = ("raises", lift.low) if lift.low > 0 else ("lowers", lift.high)
@@ -194,7 +194,7 @@ def _guardrail_sentence(found: Readout, arm: str) -> str:
     open_ = [
         title
         for title, outcome in outcomes.items()
-        if outcome in (Outcome.KEEP_RUNNING, Outcome.WORSE_WITHIN)
+        if outcome in (Outcome.TOO_EARLY, Outcome.WORSE_WITHIN)
     ]
     if harmed:
         return (
@@ -284,7 +284,7 @@ def _changes(
     for scale, estimate in lifts.items():
         if estimate.value is None:
             continue
-        texts = [writer(scale, metric.form)(estimate.value)]
+        texts = [scale.writer(metric.form)(estimate.value)]
         each = ((estimate.anytime, "safe to check daily"), (estimate.fixed, "one look"))
         for interval, title in each:
             if interval is not None:

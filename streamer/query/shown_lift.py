@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import isclose
 
 import msgspec
 
-from streamer.formatting import change, difference
 from streamer.query.pills import OPEN, verdict_pill
 from streamer.stats.experiments.estimate import Estimate, Inference
 from streamer.stats.experiments.readout import Comparison, MetricComparisons
@@ -49,18 +47,13 @@ class ShownLift(msgspec.Struct, frozen=True):
         return self.text if self.value is None else f"{self.text} ({self.range})"
 
 
-def writer(scale: Scale, form: str) -> Callable[[float], str]:
-    """How a lift is written; ``form``: that of the metric's values."""
-    return change if scale is Scale.RELATIVE else lambda value: difference(form, value)
-
-
 def lift_of(
     lift: Estimate, interval: Inference | None, scale: Scale, form: str, kind: str = OPEN
 ) -> ShownLift:
     """A lift with one of its intervals."""
     if lift.value is None:
         return ShownLift(scale, "–", "not defined", kind)
-    write = writer(scale, form)
+    write = scale.writer(form)
     text = write(lift.value)
     if interval is None:
         return ShownLift(scale, text, "no range yet", kind, lift.value)
@@ -73,7 +66,7 @@ def shown_lift(
 ) -> ShownLift:
     """The one of a comparison that is judged."""
     scale, outcome = comparison.verdict.scale, comparison.verdict.outcome
-    kind = OPEN if outcome is Outcome.INVALID else verdict_pill(outcome).kind
+    kind = OPEN if outcome is Outcome.BROKEN_SPLIT else verdict_pill(outcome).kind
     return msgspec.structs.replace(
         lift_of(comparison.shown, comparison.interval, scale, form, kind),
         limit=limit if scale is Scale.RELATIVE else None,
@@ -98,4 +91,4 @@ def _unadjusted(
         why = "steps between whole numbers"
     else:
         return None
-    return UnadjustedLift(value, "–" if value is None else writer(scale, form)(value), why)
+    return UnadjustedLift(value, "–" if value is None else scale.writer(form)(value), why)

@@ -70,12 +70,12 @@ def test_the_story_is_told_at_every_hour(hour: int) -> None:
     }
     assert outcomes["ranker", "ctr_ratio"] == Outcome.BETTER
     assert outcomes["ranker", "dwell_mean_seconds"] == Outcome.NO_HARM
-    assert outcomes["policies", "ctr_ratio"] == Outcome.KEEP_RUNNING
-    assert outcomes["layout", "ctr_ratio"] == Outcome.INVALID
+    assert outcomes["policies", "ctr_ratio"] == Outcome.TOO_EARLY
+    assert outcomes["layout", "ctr_ratio"] == Outcome.BROKEN_SPLIT
     advice = {name: experiment.read().recommendation for name, experiment in stored.items()}
     said_of = {name: each.words for name, each in advice.items() if each is not None}
     assert said_of["ranker"].startswith("ship new")
-    assert said_of["layout"] == "do not trust: split"
+    assert said_of["layout"] == "do not use: broken split"
     assert said_of["policies"].startswith("keep running")
     shown = readout(settings, catalogue, views).readings
     labels = [r.labels for r in shown if r.name == "streamer_experiment_recommendation"]

@@ -71,7 +71,7 @@ def test_equal_revenue_is_no_lift_however_users_buy() -> None:
     log = log_of(2000)
     by_user = read(settings_of(), log).found
     assert by_user.arms[0].value == by_user.arms[1].value
-    assert by_user.comparisons[0].verdict.outcome == "keep running"
+    assert by_user.comparisons[0].verdict.outcome == "too early"
     attributed = read(settings_of(outcomes="attributed"), log).found
     assert attributed.arms[0].value == 0
     assert attributed.comparisons[0].verdict.outcome == "better"

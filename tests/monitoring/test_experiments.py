@@ -79,7 +79,7 @@ def test_the_lift_is_of_the_arm_that_is_recommended(tmp_path: Path) -> None:
 def test_the_split_is_said_in_words() -> None:
     panel = titled(PAGES["experiments"], "Split of users: is it as planned?")
     (low, high) = properties(panel, "as planned")["mappings"]
-    assert low["options"]["result"]["text"] == "No: do not trust"
+    assert low["options"]["result"]["text"] == "No: broken split"
     assert high["options"]["result"]["text"] == "Yes"
     assert low["options"]["to"] == high["options"]["from"]
 
@@ -89,7 +89,7 @@ def test_a_verdict_is_marked_when_it_changes(tmp_path: Path) -> None:
     labels = 'experiment="ranker", metric="ctr_ratio", arm="B", job="streamer"'
     given = [
         {"series": f'{PREFIX}experiment_verdict{{{labels}, verdict="{verdict}"}}', "values": values}
-        for verdict, values in (("keep running", "1x4 stale"), ("better", "_x5 1x10"))
+        for verdict, values in (("too early", "1x4 stale"), ("better", "_x5 1x10"))
     ]
     expr = filled_in(mark["expr"], filled(PAGES["experiments"]))
     found = {"labels": '{arm="B", metric="ctr_ratio", verdict="better"}', "value": 1}

@@ -213,7 +213,7 @@ def test_many_users_in_several_arms_stop_the_readout() -> None:
             events.append({"type": "impression", "ts": FIRST_MS + user * 1000 + i, **who})
     found = stored_of(events, settings_of("ctr_ratio")).read()
     assert found.recommendation is not None
-    assert found.recommendation.action in (Action.DO_NOT_TRUST_ARMS, Action.DO_NOT_TRUST)
+    assert found.recommendation.action in (Action.DO_NOT_USE_ARMS, Action.DO_NOT_USE)
 
 
 def test_one_look_at_the_end_decides_where_that_was_planned() -> None:

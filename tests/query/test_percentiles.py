@@ -44,7 +44,7 @@ def test_longer_stays_of_the_longest_are_a_gain_of_their_percentile(settings: Se
     (lift,), (at_middle,) = top.found.comparisons, middle.found.comparisons
     assert lift.verdict.outcome == Outcome.BETTER
     assert lift.relative.value == pytest.approx(0.35, abs=0.12)
-    assert at_middle.verdict.outcome == Outcome.KEEP_RUNNING
+    assert at_middle.verdict.outcome == Outcome.TOO_EARLY
     stays = np.random.default_rng(1).lognormal(9, 0.8, USERS)[::2] / 1000
     assert top.found.arms[0].value == pytest.approx(np.quantile(stays, 0.9), rel=0.05)
     assert found.recommendation is not None
@@ -56,7 +56,7 @@ def test_longer_stays_of_the_longest_are_a_gain_of_their_percentile(settings: Se
 
 def test_the_same_stays_are_no_gain(settings: Settings) -> None:
     found = stored_of(dwells(np.random.default_rng(2), 1.0), settings).read()
-    assert [m.found.comparisons[0].verdict.outcome for m in found.metrics] == ["keep running"] * 2
+    assert [m.found.comparisons[0].verdict.outcome for m in found.metrics] == ["too early"] * 2
 
 
 def clicks(dice: np.random.Generator, more: float) -> Iterator[Event]:

@@ -81,7 +81,7 @@ def test_the_split(users: dict[str, int], is_wrong: bool, words: str) -> None:
         ),
         (
             {"role": "guardrail", "margin_absolute": 0.25},
-            "higher is better, may fall by up to 25.0 points",
+            "higher is better, may fall by up to 25 points",
         ),
     ],
 )

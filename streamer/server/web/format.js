@@ -10,6 +10,7 @@ const DIGITS = new Intl.NumberFormat("en", {
   maximumSignificantDigits: 3,
   useGrouping: false,
 });
+const TWO_DIGITS = new Intl.NumberFormat("en", { minimumSignificantDigits: 2, maximumSignificantDigits: 2 });
 const LONG = new Intl.NumberFormat("en", { maximumSignificantDigits: 6 });
 const DECIMALS = [0, 1, 2].map(
   (digits) =>
@@ -91,12 +92,11 @@ export function share(value) {
   return `${text.includes(".") ? text.replace(/\.?0+$/, "") : text}%`;
 }
 
-/** A relative change: −29%, +4.2%, 0%; from twice as much more on 3.0 times. */
+/** A relative change, with two digits: −29%, +4.2%, +0.042%, 0%. */
 export function change(value) {
-  if (value >= 1.995) {
-    return `${DECIMALS[1].format(1 + value)} times`;
-  }
-  const size = wholePercent(Math.abs(value));
+  const percents = Math.abs(value * 100);
+  const small = percents < 1e-6 ? "0" : TWO_DIGITS.format(percents);
+  const size = percents < 0.995 ? `${small}%` : wholePercent(Math.abs(value));
   return size === "0%" ? size : `${value > 0 ? "+" : MINUS}${size}`;
 }
 

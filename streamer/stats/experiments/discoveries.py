@@ -141,7 +141,7 @@ def evidence(plan: Plan, rule: Rule, comparison: Comparison) -> float:
     With a wrong split, and before the one look at the end, there is no evidence.
     """
     is_early = plan.at_end and not plan.is_over
-    if is_early or comparison.verdict.outcome is Outcome.INVALID:
+    if is_early or comparison.verdict.outcome is Outcome.BROKEN_SPLIT:
         return 0.0
     who, lift = comparison.converters, comparison.absolute
     weight = 0.0 if who is None else EXACT_WEIGHT

@@ -20,17 +20,17 @@ t makes the interval.
 >>> round(found.q, 2), found.df, round(found.p_value, 4)
 (11.22, 2, 0.0037)
 >>> print(found.describe("ctr_ratio", "device"))  # doctest: +NORMALIZE_WHITESPACE
-The lift of ctr_ratio differs by device (p = 0.0037 at one look): mobile stands apart (+1.00%
-against +4.80% elsewhere).
+The lift of ctr_ratio differs by device (p = 0.0037 at one look): mobile stands apart (+1.0%
+against +4.8% elsewhere).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import sqrt
 
-from streamer import formatting
+from streamer.formatting import p_words
 from streamer.stats.distributions import chi2_upper, normal_quantile, normal_two_sided
 from streamer.stats.experiments.estimate import Estimate, Lifts, holm
 from streamer.stats.experiments.verdict import Scale
@@ -72,35 +72,32 @@ class Heterogeneity:
         """Whether the lifts differ more than chance."""
         return self.p_value is not None and self.p_value <= self.alpha
 
-    def describe(self, metric: str, by: str) -> str:
-        """What is found, in words."""
+    def describe(self, metric: str, by: str, form: str = "number") -> str:
+        """What is found, in words; ``form``: how the values of the metric are written."""
         if self.p_value is None:
             return TOO_FEW
         count = len(self.values)
         of = "" if count == self.asked else f"; {count} of {self.asked} values compared"
-        look = f"({formatting.p_words(self.p_value)} at one look{of})"
+        look = f"({p_words(self.p_value)} at one look{of})"
         lift = f"The {'' if self.scale is Scale.RELATIVE else 'absolute '}lift of {metric}"
         if not self.differs:
             return f"{lift} does not differ by {by} more than chance {look}."
-        return f"{lift} differs by {by} {look}: {self._where()}."
+        return f"{lift} differs by {by} {look}: {self._where(self.scale.writer(form))}."
 
-    def _where(self) -> str:
+    def _where(self, write: Callable[[float], str]) -> str:
         """Of two values each is the other's elsewhere."""
         if len(self.values) == 2:
-            return ", ".join(f"{v} {self._lift(its.lift)}" for v, its in self.values.items())
-        apart = [(value, self._against(its)) for value, its in self.apart.items()]
+            return ", ".join(f"{v} {write(its.lift)}" for v, its in self.values.items())
+        apart = [
+            (value, f"{write(its.lift)} against {write(its.elsewhere)} elsewhere")
+            for value, its in self.apart.items()
+        ]
         if not apart:
             return "no value stands apart by itself"
         *most, last = (f"{value} ({against})" for value, against in apart)
         if not most:
             return f"{apart[0][0]} stands apart ({apart[0][1]})"
         return f"{', '.join(most)} and {last} stand apart"
-
-    def _against(self, its: Contrast) -> str:
-        return f"{self._lift(its.lift)} against {self._lift(its.elsewhere)} elsewhere"
-
-    def _lift(self, lift: float) -> str:
-        return formatting.lift(lift) if self.scale is Scale.RELATIVE else formatting.signed(lift)
 
 
 def heterogeneity(lifts: Mapping[str, Lifts], alpha: float) -> Heterogeneity:

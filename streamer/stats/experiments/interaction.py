@@ -24,7 +24,7 @@ users, they differ from it in all cells alike.
 >>> its.treatment, its.differs
 ('B', True)
 >>> print(its.sentence("user_hit_ratio", "ranker"))
-The lift of user_hit_ratio differs by ranker's arm (p < 0.0001 at one look): old +20.0%, new −10.0%.
+The lift of user_hit_ratio differs by ranker's arm (p < 0.0001 at one look): old +20%, new −10%.
 """
 
 from __future__ import annotations
@@ -71,9 +71,10 @@ class Interaction:
         """Whether the lifts differ more than chance."""
         return self.test.differs
 
-    def sentence(self, metric: str, second: str) -> str:
-        """What is found, in words; ``second``: the name of the second experiment."""
-        text = self.test.describe(metric, f"{second}'s arm")
+    def sentence(self, metric: str, second: str, form: str = "number") -> str:
+        """What is found, in words; ``second``: the name of the second experiment; ``form``: how
+        the values of the metric are written."""
+        text = self.test.describe(metric, f"{second}'s arm", form)
         if self.p_adjusted is None or self.tests == 1:
             return text
         return f"{text} Corrected over {self.tests:,} tests: {p_words(self.p_adjusted)}."

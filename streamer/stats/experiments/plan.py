@@ -60,11 +60,11 @@ class Rule:
     A margin makes it a guardrail: a loss up to it is no harm; ``margin`` is relative (0.01: one in
     a hundred), ``margin_absolute`` in the unit of the metric, and at most one is set.
     Below ``min_users`` in an arm there is no interval at any time. ``can_be_negative``: the metric;
-    without it no relative interval goes below -1. ``is_amount``: a value above 0 says how much, not
-    only that there is one, so that who has any decides only with the lift. ``is_percentile``: who
-    has any says nothing of it. Where there are sums of
-    the time before, the lift adjusted by them decides: the better looking one of the two would be
-    found too often.
+    without it no relative interval goes below -1. ``form``: how its values are written (percent,
+    seconds or number). ``is_amount``: a value above 0 says how much, not only that there is one, so
+    that who has any decides only with the lift. ``is_percentile``: who has any says nothing of it.
+    Where there are sums of the time before, the lift adjusted by them decides: the better looking
+    one of the two would be found too often.
     """
 
     higher_is_better: bool = True
@@ -74,6 +74,7 @@ class Rule:
     can_be_negative: bool = True
     is_amount: bool = False
     is_percentile: bool = False
+    form: str = "number"
 
     @property
     def is_guardrail(self) -> bool:

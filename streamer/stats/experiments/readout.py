@@ -157,7 +157,7 @@ def _readout(
     for i, name in enumerate(plan.treatments):
         both = arms[name], arms[plan.control]
         who = its.converters[i]
-        evidence = _evidence(plan, both, decides[i], limits[i], who)
+        evidence = _evidence(plan, its.rule, both, decides[i], limits[i], who)
         least, its_verdict = evidence.least, verdict(plan, its.rule, split, evidence)
         users = sum(arm.users for arm in both)
         judged, adjustment = decides[i], None
@@ -207,6 +207,7 @@ def _guardrails(plan: Plan, rule: Rule, pairs: Sequence[Pair]) -> Sequence[Infer
 
 def _evidence(
     plan: Plan,
+    rule: Rule,
     arms: tuple[Arm, Arm],
     lifts: Lifts,
     guardrail: Inference | None,
@@ -215,7 +216,8 @@ def _evidence(
     treatment, control = arms
     both = (control.users, treatment.users)
     least = _detectable(plan, lifts.absolute, sum(both), control.value)
-    return Evidence(treatment.name, both, lifts, guardrail, least, plan, who, control.value)
+    of = treatment.name, both, lifts, guardrail, least, plan, who, control.value
+    return Evidence(*of, rule.form)
 
 
 def _detectable(plan: Plan, found: Estimate, users: int, control: float | None) -> Detectable:

@@ -30,12 +30,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from streamer.formatting import counted, lift, percent, share, signed
+from streamer.formatting import change, counted, percent, share
 from streamer.stats.experiments.forecast import Forecast, Sought
 from streamer.stats.experiments.plan import Plan, Rule
 from streamer.stats.experiments.readout import Comparison, MetricComparisons
 from streamer.stats.experiments.sizing import anytime
-from streamer.stats.experiments.verdict import Outcome, Scale
+from streamer.stats.experiments.verdict import Outcome
 
 
 class Action(StrEnum):
@@ -47,14 +47,14 @@ class Action(StrEnum):
     STOP_NO_EFFECT = "stop: no effect worth shipping"
     KEEP_RUNNING = "keep running"
     UNDECIDED = "ended without a decision"
-    DO_NOT_TRUST = "do not trust: split"
-    DO_NOT_TRUST_ARMS = "do not trust: users in several arms"
+    DO_NOT_USE = "do not use: broken split"
+    DO_NOT_USE_ARMS = "do not use: users in several arms"
     MEASURE = "holdout"
 
 
 DECISIONS = (Action.SHIP, Action.STOP_HARM, Action.STOP_NO_EFFECT)
 """What ends an experiment. The first one counts: later looks may fall back behind it by chance."""
-DISTRUST = (Action.DO_NOT_TRUST, Action.DO_NOT_TRUST_ARMS)
+DISTRUST = (Action.DO_NOT_USE, Action.DO_NOT_USE_ARMS)
 """What says that nothing is to be believed."""
 MAX_IN_SEVERAL_ARMS = 0.05
 """Share of users seen in several arms above which nothing is trusted."""
@@ -144,9 +144,9 @@ def recommend(decision: Decision) -> Recommendation:
     primary = decision.primary
     if primary.found.split.is_wrong:
         reason = primary.found.comparisons[0].verdict.reason
-        return Recommendation(Action.DO_NOT_TRUST, None, reason)
+        return Recommendation(Action.DO_NOT_USE, None, reason)
     if decision.several_arms > MAX_IN_SEVERAL_ARMS:
-        return Recommendation(Action.DO_NOT_TRUST_ARMS, None, _several(decision))
+        return Recommendation(Action.DO_NOT_USE_ARMS, None, _several(decision))
     sorted_in: dict[Action, list[_Arm]] = {action: [] for action in Action}
     for i, comparison in enumerate(primary.found.comparisons):
         others = [(each, each.found.comparisons[i]) for each in decision.guardrails]
@@ -187,7 +187,7 @@ def first_decision(
         if found.action not in DECISIONS:
             continue
         is_same = (today.action, today.arm) == (found.action, found.arm)
-        if today.action in (Action.DO_NOT_TRUST, Action.DO_NOT_TRUST_ARMS):
+        if today.action in (Action.DO_NOT_USE, Action.DO_NOT_USE_ARMS):
             return today
         if today.action is Action.STOP_HARM and not is_same:
             why = f"{today.reason} The decision on {date} was: {found.words}."
@@ -345,8 +345,8 @@ def _idle(decision: Decision, arm: _Arm) -> str:
     assert least is not None
     return (
         f"{decision.primary.name}: {arm.name} differs from {decision.plan.control} by "
-        f"{lift(interval.low)} to {lift(interval.high)}, so a gain of {share(least)} (min_lift) is "
-        "ruled out."
+        f"{change(interval.low)} to {change(interval.high)}, so a gain of {share(least)} "
+        "(min_lift) is ruled out."
     )
 
 
@@ -358,14 +358,13 @@ def _undecided(decision: Decision, arm: _Arm) -> str:
         age, comparison = faded
         value = comparison.shown.value
         assert value is not None
-        is_relative = comparison.verdict.scale is Scale.RELATIVE
-        how = lift(value) if is_relative else signed(value)
+        how = comparison.verdict.scale.writer(decision.primary.rule.form)(value)
         return (
             f"{arm.name} has a better {decision.primary.name} so far, but not for users who are "
             f"used to it ({age} since their exposure: {how}): the novelty wears off."
         )
     names = [
-        f"{judged.name} ({c.verdict.outcome.removeprefix('keep running: ')})"
+        f"{judged.name} ({c.verdict.outcome})"
         if c.verdict.outcome is Outcome.WORSE_WITHIN
         else judged.name
         for judged, c in arm.open_guardrails

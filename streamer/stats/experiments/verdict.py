@@ -12,7 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from streamer.formatting import lift, number, percent, share, signed
+from streamer import formatting
+from streamer.formatting import change, difference, percent, share
 from streamer.stats.experiments.converters import SHARE_OF_ALPHA, Converters
 from streamer.stats.experiments.estimate import Estimate, Inference, Lifts
 from streamer.stats.experiments.plan import Plan, Rule
@@ -24,11 +25,11 @@ class Outcome(StrEnum):
 
     BETTER = "better"
     WORSE = "worse"
-    HARM = "harm beyond the margin"
-    WORSE_WITHIN = "keep running: worse, perhaps within the margin"
-    NO_HARM = "no harm beyond the margin"
-    KEEP_RUNNING = "keep running"
-    INVALID = "invalid: traffic split"
+    HARM = "harmed"
+    WORSE_WITHIN = "worse, perhaps tolerated"
+    NO_HARM = "not harmed"
+    TOO_EARLY = "too early"
+    BROKEN_SPLIT = "broken split"
 
 
 class Scale(StrEnum):
@@ -36,6 +37,10 @@ class Scale(StrEnum):
 
     RELATIVE = "relative"
     ABSOLUTE = "absolute"
+
+    def writer(self, form: str) -> Callable[[float], str]:
+        """How lifts are written in it; ``form``: that of the metric's values."""
+        return change if self is Scale.RELATIVE else lambda value: difference(form, value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +67,8 @@ class Detectable:
 class Evidence:
     """What is known of one treatment: users of control and treatment, the lifts that decide, the
     interval at any time of the contrast with the margin (``Rule.limit``; None without a margin),
-    the least lifts that these users could show, who has any value, and the control's value."""
+    the least lifts that these users could show, who has any value, the control's value, and how
+    values are written."""
 
     arm: str
     users: tuple[int, int]
@@ -72,6 +78,7 @@ class Evidence:
     plan: Plan
     converters: Converters | None = None
     control: float | None = None
+    form: str = "number"
 
     @property
     def scale(self) -> Scale:
@@ -102,7 +109,7 @@ def verdict(plan: Plan, rule: Rule, split: Split, evidence: Evidence) -> Verdict
 
 def _judged(plan: Plan, rule: Rule, split: Split, evidence: Evidence) -> tuple[Outcome, str]:
     if split.is_wrong:
-        return Outcome.INVALID, _split(split)
+        return Outcome.BROKEN_SPLIT, _split(split)
     is_early = plan.at_end and not plan.is_over
     is_small = min(evidence.users) < rule.min_users
     shown = None if is_small else evidence.interval
@@ -111,17 +118,17 @@ def _judged(plan: Plan, rule: Rule, split: Split, evidence: Evidence) -> tuple[O
         outcome = _by_converters(rule, evidence)
         if outcome is not None and not (is_early and outcome is Outcome.BETTER):
             return outcome, f"{_who(plan, evidence)} {waits}"
-        return Outcome.KEEP_RUNNING, waits
+        return Outcome.TOO_EARLY, waits
     best, worst = _sided(rule, shown)
     if is_early and (best >= 0 or _is_harmless(rule, evidence)):
         text = _open(plan, evidence)
-        return Outcome.KEEP_RUNNING, f"{text} The one look at the end decides."
+        return Outcome.TOO_EARLY, f"{text} The one look at the end decides."
     if worst > 0:
         return Outcome.BETTER, _clear(plan, rule, evidence)
     if _is_harmless(rule, evidence):
         return Outcome.NO_HARM, _harmless(plan, rule, evidence)
     if best >= 0:
-        return Outcome.KEEP_RUNNING, _open(plan, evidence)
+        return Outcome.TOO_EARLY, _open(plan, evidence)
     if not rule.is_guardrail:
         return Outcome.WORSE, _clear(plan, rule, evidence)
     outcome = Outcome.HARM if _is_harmful(rule, evidence) else Outcome.WORSE_WITHIN
@@ -223,11 +230,11 @@ def _who(plan: Plan, evidence: Evidence) -> str:
     assert who is not None
     fewer = "More" if who.low > 0 else "Fewer"
     control, treatment = evidence.users
-    high = "no bound" if who.high is None else lift(who.high)
+    high = "no bound" if who.high is None else change(who.high)
     return (
         f"{fewer} users of {evidence.arm} have a value other than 0: {who.treatment:,} of "
         f"{treatment:,}, compared with {who.control:,} of {control:,} in {plan.control}; their "
-        f"share changed by {lift(who.low)} to {high}. {_by_chance(SHARE_OF_ALPHA * plan.alpha)}"
+        f"share changed by {change(who.low)} to {high}. {_by_chance(SHARE_OF_ALPHA * plan.alpha)}"
         ", however often you look (exact test)."
     )
 
@@ -241,7 +248,7 @@ def _clear(plan: Plan, rule: Rule, evidence: Evidence) -> str:
     value, interval = evidence.shown.value, evidence.interval
     assert value is not None
     assert interval is not None
-    write = _writer(evidence)
+    write = evidence.scale.writer(evidence.form)
     return (
         f"{evidence.arm} is {_side(evidence, value)} than {plan.control} (range: "
         f"{write(interval.low)} to {write(interval.high)}{wanted}). {_by_chance(plan.alpha)}"
@@ -263,10 +270,10 @@ def _harmless(plan: Plan, rule: Rule, evidence: Evidence) -> str:
             f"{evidence.arm} has {side} of the value of {plan.control}, so a loss of "
             f"{share(margin)} is ruled out.{_why_absolute(evidence)}"
         )
-    write = percent if is_relative else number
     loss = -_sided(rule, shown)[1]
-    worst = f"at worst {write(loss)} worse than" if loss > 0 else "not worse than"
-    tolerated = share(margin) if is_relative else f"{margin:.6g}"
+    size = percent(loss) if is_relative else difference(rule.form, loss).lstrip("+")
+    worst = f"at worst {size} worse than" if loss > 0 else "not worse than"
+    tolerated = share(margin) if is_relative else formatting.margin(rule.form, margin)
     return f"{evidence.arm} is {worst} {plan.control}; {tolerated} is tolerated."
 
 
@@ -277,7 +284,7 @@ def _open(plan: Plan, evidence: Evidence) -> str:
     low, high = _side(evidence, interval.low), _side(evidence, interval.high)
     text = f"{evidence.arm} could be anything from {low} to {high} than {plan.control}."
     if least is not None:
-        size = _writer(evidence)(least).lstrip("+")
+        size = evidence.scale.writer(evidence.form)(least).lstrip("+")
         text += (
             f" With {sum(evidence.users):,} users, a difference of {size} is found with a "
             f"probability of {share(plan.power)}."
@@ -285,14 +292,9 @@ def _open(plan: Plan, evidence: Evidence) -> str:
     return text + _why_absolute(evidence)
 
 
-def _writer(evidence: Evidence) -> Callable[[float], str]:
-    """How the lift that is shown is written."""
-    return lift if evidence.scale is Scale.RELATIVE else signed
-
-
 def _side(evidence: Evidence, value: float) -> str:
     """How much lower or higher than the control, in the scale that is shown."""
-    size = _writer(evidence)(abs(value)).lstrip("+")
+    size = evidence.scale.writer(evidence.form)(abs(value)).lstrip("+")
     return f"{size} {'lower' if value < 0 else 'higher'}"
 
 

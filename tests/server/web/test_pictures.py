@@ -545,7 +545,23 @@ def test_a_past_range_is_asked_for(page: Browser, served: Documents) -> None:
 def test_the_page_and_the_server_write_numbers_alike(
     page: Browser, served: Documents, form: str
 ) -> None:
-    values = [0, 1, -1, 0.5, 0.0059, 0.03125, -0.293, 0.042, 12.3456, 1234.5, 999.49, 1e-7, 2, 3.14]
+    values = [
+        0,
+        1,
+        -1,
+        0.5,
+        0.0059,
+        0.03125,
+        -0.293,
+        0.042,
+        0.00042,
+        12.3456,
+        1234.5,
+        999.49,
+        1e-7,
+        2,
+        3.14,
+    ]
     if not page.driver.current_url.startswith(served.url):
         shown(page, served, "zero")
     body = """const write = it.writer(given[0]);

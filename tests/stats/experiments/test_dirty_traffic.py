@@ -51,7 +51,7 @@ def test_crawlers_decide_nothing(crawlers: dict[int, int]) -> None:
     dirty, clean = random_arm(dice, 1000, crawlers), random_arm(dice, 1000, {})
     for a, b in ((dirty, clean), (clean, dirty)):
         found = ab(a, b, RATE)
-        assert found.verdict.outcome is Outcome.KEEP_RUNNING
+        assert found.verdict.outcome is Outcome.TOO_EARLY
         assert found.absolute.fixed is None
         assert found.absolute.anytime is None
         assert "equal users, and an interval needs 100" in found.absolute.reason
@@ -115,8 +115,8 @@ def test_no_relative_interval_of_what_cannot_be_negative_goes_below_all() -> Non
         ((95, 5), (47_500, 950), (2_500, 0), Outcome.WORSE),
         ((9, 1), (31_500, 630), (3_500, 35), Outcome.WORSE),
         ((1, 1), (60, 40), (60, 2), Outcome.WORSE),  # below the users that an interval needs
-        ((1, 1), (5_000, 60), (5_000, 52), Outcome.KEEP_RUNNING),
-        ((99, 1), (99_000, 99), (1_000, 0), Outcome.KEEP_RUNNING),
+        ((1, 1), (5_000, 60), (5_000, 52), Outcome.TOO_EARLY),
+        ((99, 1), (99_000, 99), (1_000, 0), Outcome.TOO_EARLY),
     ],
 )
 def test_rare_outcomes_are_seen(
@@ -127,7 +127,7 @@ def test_rare_outcomes_are_seen(
     found = compare(plan, RATE, arms).comparisons[0]
     assert found.absolute.anytime is None
     assert found.verdict.outcome is outcome
-    if outcome is not Outcome.KEEP_RUNNING:
+    if outcome is not Outcome.TOO_EARLY:
         assert "(exact test). " in found.verdict.reason
         assert re.search("no interval yet|an interval at any time needs", found.verdict.reason)
     guard = Rule(margin=0.2, can_be_negative=False)
@@ -146,7 +146,7 @@ def test_an_amount_is_judged_by_its_own_lift_too() -> None:
     many, few = ArmSums(9000, 300, 300, 9000, 9000, 300, 120), per_user(9000, 60)
     richer = ArmSums(9000, 900, 90_000, 9000, 9000, 900, 60)
     assert ab(many, few, rule).verdict.outcome is Outcome.WORSE
-    assert ab(many, richer, rule).verdict.outcome is Outcome.KEEP_RUNNING
+    assert ab(many, richer, rule).verdict.outcome is Outcome.TOO_EARLY
 
 
 def test_the_exact_test_holds_at_every_look() -> None:
@@ -191,14 +191,14 @@ def test_ship_waits_for_whole_days() -> None:
     early = recommend(decision(days=4, min_days=7))
     assert (early.action, early.days, early.words) == (Action.WAIT, 3, "wait: 3 more days")
     assert "4 whole days had users, and 7 (min_days) are needed" in early.reason
-    assert "B is 40.0% higher than A" in early.reason
+    assert "B is 40% higher than A" in early.reason
     assert recommend(decision(days=7, min_days=7)).words == "ship B"
     assert recommend(decision(days=4, min_days=7, is_over=True)).words == "ship B"
 
 
 def test_many_users_in_several_arms_are_not_trusted() -> None:
     found = recommend(decision(several_arms=0.184))
-    assert found.words == "do not trust: users in several arms"
+    assert found.words == "do not use: users in several arms"
     assert "18.4% of the users were seen in several arms" in found.reason
     assert recommend(decision(several_arms=0.04)).words == "ship B"
 
@@ -208,7 +208,7 @@ def test_what_wears_off_is_not_shipped() -> None:
     ages = [Judged("first day", Rule(), BETTER), Judged("later", Rule(), worse)]
     found = recommend(decision(ages=ages))
     assert found.action is Action.KEEP_RUNNING
-    assert "(later since their exposure: \u221228.6%): the novelty wears off" in found.reason
+    assert "(later since their exposure: \u221229%): the novelty wears off" in found.reason
     assert recommend(decision(ages=ages[:1])).words == "ship B"
 
 
@@ -232,7 +232,7 @@ def test_a_loss_within_the_margin_does_not_stop() -> None:
         found = recommend(Decision(HALVES, Judged("primary", Rule(), BETTER), [guardrail]))
         assert found.action is action
         if action is Action.KEEP_RUNNING:
-            assert "guard (worse, perhaps within the margin)" in found.reason
+            assert "guard (worse, perhaps tolerated)" in found.reason
 
 
 def test_the_first_decision_counts() -> None:
@@ -252,5 +252,5 @@ def test_the_first_decision_counts() -> None:
     later = first_decision(past, harm)
     assert later.action is Action.STOP_HARM
     assert "The decision on 2026-11-12 was: ship B" in later.reason
-    doubt = look(Action.DO_NOT_TRUST)
+    doubt = look(Action.DO_NOT_USE)
     assert first_decision(past, doubt) == doubt

@@ -244,7 +244,7 @@ def test_the_split_counts_as_planned() -> None:
 
 def test_of_a_wrong_split_nothing_is_known() -> None:
     found = ab(clicks(5000, 100), clicks(6000, 130))
-    assert found.verdict.outcome is Outcome.INVALID
+    assert found.verdict.outcome is Outcome.BROKEN_SPLIT
     assert evidence(HALVES, Rule(), found) == 0.0
 
 

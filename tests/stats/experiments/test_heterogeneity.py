@@ -140,12 +140,12 @@ def test_less_than_two_values_cannot_be_compared(count: int) -> None:
         ),
         (
             [(0.012, 0.01), (0.08, 0.02), (0.08, 0.02)],
-            "differs by device (p = 0.00045 at one look): v0 stands apart (+1.20% against +8.00% "
+            "differs by device (p = 0.00045 at one look): v0 stands apart (+1.2% against +8.0% "
             "elsewhere).",
         ),
         (
             [(0.012, 0.01), (-0.08, 0.01)],
-            "differs by device (p < 0.0001 at one look): v0 +1.20%, v1 \u22128.00%.",
+            "differs by device (p < 0.0001 at one look): v0 +1.2%, v1 \u22128.0%.",
         ),
         (
             [(0.0, 0.01), (0.0, 0.01), (0.024, 0.01), (0.032, 0.01)],

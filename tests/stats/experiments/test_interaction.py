@@ -188,8 +188,8 @@ def test_several_tests_say_what_they_are_corrected_over() -> None:
     (its,) = found[0]
     assert its.differs
     assert its.sentence("ctr_ratio", "ranker") == (
-        "The lift of ctr_ratio differs by ranker's arm (p < 0.0001 at one look): old +10.0%, new "
-        "\u221220.0%. Corrected over 3 tests: p < 0.0001."
+        "The lift of ctr_ratio differs by ranker's arm (p < 0.0001 at one look): old +10%, new "
+        "\u221220%. Corrected over 3 tests: p < 0.0001."
     )
 
 

@@ -157,7 +157,7 @@ def test_a_gain_of_the_heaviest_users_is_seen_by_their_percentile_alone() -> Non
     dice = np.random.default_rng(2)
     a, b = heavy(dice, 8000), heavy(dice, 8000)
     b = np.where(b > np.quantile(b, 0.8), 1.5 * b, b)
-    for share, outcome in ((P50, Outcome.KEEP_RUNNING), (P90, Outcome.BETTER)):
+    for share, outcome in ((P50, Outcome.TOO_EARLY), (P90, Outcome.BETTER)):
         (found,) = compare(PLAN, RULE, {"A": of(a, share), "B": of(b, share)}).comparisons
         assert found.verdict.outcome == outcome
         assert found.converters is None, "who has any says nothing of a percentile"

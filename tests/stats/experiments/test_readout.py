@@ -40,9 +40,9 @@ from tests.support.lanes import sized
         (clicks(5000, 100), clicks(5000, 140), LOWER, Outcome.WORSE),
         (clicks(5000, 140), clicks(5000, 100), Rule(), Outcome.WORSE),
         (clicks(5000, 140), clicks(5000, 100), LOWER, Outcome.BETTER),
-        (clicks(5000, 100), clicks(5000, 104), Rule(), Outcome.KEEP_RUNNING),
-        (clicks(5000, 100), clicks(5000, 104), GUARD, Outcome.KEEP_RUNNING),
-        (clicks(MANY, 100), clicks(MANY, 100), Rule(), Outcome.KEEP_RUNNING),
+        (clicks(5000, 100), clicks(5000, 104), Rule(), Outcome.TOO_EARLY),
+        (clicks(5000, 100), clicks(5000, 104), GUARD, Outcome.TOO_EARLY),
+        (clicks(MANY, 100), clicks(MANY, 100), Rule(), Outcome.TOO_EARLY),
         (clicks(MANY, 100), clicks(MANY, 100), GUARD, Outcome.NO_HARM),
         (clicks(MANY, 100), clicks(MANY, 100), LOWER_GUARD, Outcome.NO_HARM),
         (clicks(MANY, 100), clicks(MANY, 98), GUARD, Outcome.NO_HARM),
@@ -50,18 +50,18 @@ from tests.support.lanes import sized
         (clicks(MANY, 100), clicks(MANY, 98), LOWER_GUARD, Outcome.BETTER),
         (clicks(MANY, 100), clicks(MANY, 90), GUARD, Outcome.HARM),
         (clicks(MANY, 100), clicks(MANY, 110), GUARD, Outcome.BETTER),
-        (clicks(5200, 100), clicks(4600, 140), Rule(), Outcome.INVALID),
-        (clicks(99, 100), clicks(99, 900), Rule(), Outcome.KEEP_RUNNING),
-        (clicks(99, 100), clicks(99, 900), Rule(min_users=99), Outcome.KEEP_RUNNING),
+        (clicks(5200, 100), clicks(4600, 140), Rule(), Outcome.BROKEN_SPLIT),
+        (clicks(99, 100), clicks(99, 900), Rule(), Outcome.TOO_EARLY),
+        (clicks(99, 100), clicks(99, 900), Rule(min_users=99), Outcome.TOO_EARLY),
         (clicks(199, 300), clicks(199, 900), Rule(min_users=199), Outcome.BETTER),
-        (clicks(500, 0), clicks(500, 0), Rule(), Outcome.KEEP_RUNNING),
-        (clicks(500, 0), clicks(500, 398), Rule(), Outcome.KEEP_RUNNING),
+        (clicks(500, 0), clicks(500, 0), Rule(), Outcome.TOO_EARLY),
+        (clicks(500, 0), clicks(500, 398), Rule(), Outcome.TOO_EARLY),
         (clicks(500, 0), clicks(500, 400), Rule(), Outcome.BETTER),
-        (clicks(500, 398), clicks(500, 0), Rule(), Outcome.KEEP_RUNNING),
+        (clicks(500, 398), clicks(500, 0), Rule(), Outcome.TOO_EARLY),
         (clicks(500, 400), clicks(500, 0), Rule(), Outcome.WORSE),
         (clicks(500, 400), clicks(500, 0), GUARD, Outcome.HARM),
-        (clicks(500, 0), clicks(500, 4), GUARD, Outcome.KEEP_RUNNING),
-        (ArmSums(), ArmSums(), Rule(), Outcome.KEEP_RUNNING),
+        (clicks(500, 0), clicks(500, 4), GUARD, Outcome.TOO_EARLY),
+        (ArmSums(), ArmSums(), Rule(), Outcome.TOO_EARLY),
     ],
 )
 def test_verdicts(a: ArmSums, b: ArmSums, rule: Rule, outcome: Outcome) -> None:
@@ -69,9 +69,9 @@ def test_verdicts(a: ArmSums, b: ArmSums, rule: Rule, outcome: Outcome) -> None:
 
 
 SENTENCES = {
-    "better": "B is 40.0% higher than A (range: +18.5% to +66.3%). Chance alone would show this "
+    "better": "B is 40% higher than A (range: +18% to +66%). Chance alone would show this "
     "in at most 5% of experiments, however often you look.",
-    "lower": "B is 40.0% higher than A (range: +18.5% to +66.3%; lower is better). Chance alone "
+    "lower": "B is 40% higher than A (range: +18% to +66%; lower is better). Chance alone "
     "would show this in at most 5% of experiments, however often you look.",
     "guard": "B is at worst 3.56% worse than A; 5% is tolerated.",
     "few": "Too early: A has 99 users and B has 50; an interval at any time needs 100 in each arm.",
@@ -82,8 +82,8 @@ SENTENCES = {
     "split": "Users are not split as planned: A has 53.1% of the users (planned 50.0%), B has "
     "46.9% of the users (planned 50.0%). Assignment or logging is broken for one arm. Do not use "
     "these results.",
-    "open": "B could be anything from 13.4% lower to 24.9% higher than A. With 10,000 users, a "
-    "difference of 23.6% is found with a probability of 80%.",
+    "open": "B could be anything from 13% lower to 25% higher than A. With 10,000 users, a "
+    "difference of 24% is found with a probability of 80%.",
     "absolute": "B could be anything from 0.0531 lower to 0.0731 higher than A. With 2,000 "
     "users, a difference of 0.0802 is found with a probability of 80%. No percentage is shown: "
     "the control's value is not above 0.",
@@ -169,7 +169,7 @@ def test_an_arm_without_users_counts_among_those_that_are_compared() -> None:
     found = compare(THREE, Rule(), sums)
     assert [c.arm for c in found.comparisons] == ["B", "C"]
     assert found.split.users == {"A": 4000, "B": 2000, "C": 0}
-    assert found.comparisons[1].verdict.outcome is Outcome.INVALID
+    assert found.comparisons[1].verdict.outcome is Outcome.BROKEN_SPLIT
     few = compare(THREE, Rule(), sums | {"A": clicks(400, 500), "B": clicks(200, 500)})
     assert few.comparisons[0].absolute.anytime is not None
     assert few.comparisons[0].absolute.anytime.alpha == 0.025
@@ -199,7 +199,7 @@ def test_the_time_before_sharpens_and_decides() -> None:
         assert sharper.stderr is not None
         assert sharper.stderr < 0.65 * raw.stderr
     assert with_it.verdict.outcome is Outcome.BETTER
-    assert without.verdict.outcome is Outcome.KEEP_RUNNING
+    assert without.verdict.outcome is Outcome.TOO_EARLY
     assert (without.absolute, without.adjustment) == (plain.absolute, None)
     least = with_it.detectable.relative_anytime, without.detectable.relative_anytime
     assert None not in least
@@ -240,12 +240,12 @@ LOSS, RISE = Rule(margin_absolute=0.02), Rule(higher_is_better=False, margin_abs
 @pytest.mark.parametrize(
     ("a", "b", "rule", "outcome", "said"),
     [
-        (changes(300, 300), changes(300, 300), LOSS, Outcome.KEEP_RUNNING, "could be anything"),
+        (changes(300, 300), changes(300, 300), LOSS, Outcome.TOO_EARLY, "could be anything"),
         (*[(clicks(MANY, 100, 1))] * 2, LOSS, Outcome.NO_HARM, "at worst 0.00"),
         (clicks(MANY, 100, 1), clicks(MANY, 95, 1), LOSS, Outcome.NO_HARM, "; 0.02 is tolerated."),
         (clicks(MANY, 100, 1), clicks(MANY, 105, 1), RISE, Outcome.NO_HARM, "; 0.02 is tolerated."),
-        (clicks(MANY, 100, 1), clicks(MANY, 60, 1), LOSS, Outcome.HARM, "is 40.0% lower"),
-        (clicks(MANY, 100, 1), clicks(MANY, 110, 1), LOSS, Outcome.BETTER, "is 10.0% higher"),
+        (clicks(MANY, 100, 1), clicks(MANY, 60, 1), LOSS, Outcome.HARM, "is 40% lower"),
+        (clicks(MANY, 100, 1), clicks(MANY, 110, 1), LOSS, Outcome.BETTER, "is 10% higher"),
     ],
 )
 def test_absolute_margins(a: ArmSums, b: ArmSums, rule: Rule, outcome: Outcome, said: str) -> None:

@@ -64,10 +64,10 @@ def advice(
 @pytest.mark.parametrize(
     ("found", "words", "said"),
     [
-        (advice((100, 110)), "ship B", "primary: B is 10.0% higher than A (range: "),
+        (advice((100, 110)), "ship B", "primary: B is 10% higher than A (range: "),
         (advice((100, 110), (100, 100)), "ship B", "worse than tolerated (first)."),
         (advice((100, 110), (100, 98), (100, 103)), "ship B", "tolerated (first, second)."),
-        (advice((100, 110), (100, 90)), "stop: harm", "B harms first. first: B is 10.0% lower"),
+        (advice((100, 110), (100, 90)), "stop: harm", "B harms first. first: B is 10% lower"),
         (advice((100, 90)), "stop: harm", "B harms primary. primary: B is"),
         (advice((100, 90), (100, 90)), "stop: harm", "B harms primary and first. "),
         (advice((110, 100), rule=Rule(higher_is_better=False)), "ship B", "; lower is better)"),
@@ -113,7 +113,7 @@ def advice(
             "keep running",
             "an interval at any time needs 100",
         ),
-        (advice((100, 105, 110)), "ship C", "C is 10.0% higher than A"),
+        (advice((100, 105, 110)), "ship C", "C is 10% higher than A"),
         (advice((100, 110, 105), (100, 90, 100)), "ship C", ""),
         (advice((100, 110, 100)), "ship B", "Still open: C."),
         (advice((100, 90, 100)), "keep running", "B harms primary."),
@@ -134,7 +134,7 @@ def test_a_wrong_split_comes_first() -> None:
     sums = {"A": clicks(5200, 100), "B": clicks(4600, 200)}
     primary = Judged("primary", Rule(), compare(HALVES, Rule(), sums))
     found = recommend(Decision(HALVES, primary, []))
-    assert (found.words, found.arm) == ("do not trust: split", None)
+    assert (found.words, found.arm) == ("do not use: broken split", None)
     assert found.reason.startswith("Users are not split as planned: A has 53.1% of the users")
 
 
