@@ -265,6 +265,59 @@ print(json.dumps({
     "rules": [rule["expr"] for rule in rules if rule["alert"] == "StreamerMetricEmpty"],
 }))
 """
+STATISTIC: Changes = {
+    "query/readout.py": (
+        (
+            "    if waits:",
+            """    users = comparison.users
+    yield ComparisonStatistic("compared", "Compared", f"{users} users were compared.", users)
+""",
+        ),
+    ),
+}
+NOTE: Changes = {
+    "query/notes.py": (
+        (
+            "    if found.user_sample_ratio < 1:",
+            '    yield Note("weather", "It was sunny.", Severity.WARNING)\n',
+        ),
+    ),
+}
+USE_OF_A_READOUT = """
+import contextlib, io, json
+import msgspec
+import streamer
+from streamer.cli.readout_text import print_readout
+from streamer.query.readout import readout_of
+from streamer.query.scorecard import scorecard
+from streamer.server.web import scorecards
+
+T0 = 1_700_000_000_000
+events = [
+    {"type": "impression", "ts": T0 + i, "user_id": f"u{i}", "item_id": "x", "variant": "AB"[i % 2]}
+    for i in range(40)
+]
+one = {"name": "e", "dimension": "variant", "control": "A", "split": {"A": 1, "B": 1}}
+log = streamer.read(events, {"experiments": [{**one, "start": "2023-11-14"}]})
+report, stored = log.experiment("e"), log.stored_experiment("e")
+found, printed = readout_of(stored, stored.read()), io.StringIO()
+with contextlib.redirect_stdout(printed):
+    print_readout(found)
+faces = {
+    "terminal": " ".join(printed.getvalue().split()),
+    "page": scorecards.page(scorecard(found)),
+    "report": scorecards.report(scorecard(found), ""),
+    "api": msgspec.json.encode(found).decode(),
+    "notebook": report._repr_html_(),
+    "python": f"{report!r} {report.notes}",
+}
+print(json.dumps({
+    "statistic": [name for name, text in faces.items() if "40 users were compared." in text],
+    "note": [name for name, text in faces.items() if "It was sunny." in text],
+    "columns": [name for name in report.metrics.columns if name == "compared"],
+    "warnings": report.warnings,
+}))
+"""
 COLUMN: Changes = {
     "server/web/columns.js": (
         (
@@ -279,6 +332,8 @@ LISTED: dict[str, Changes] = {
     "A metric of slates": SLATE_METRIC,
     "A field of events": FIELD,
     "A check of alerts": CHECK,
+    "A number of a readout": STATISTIC,
+    "A sentence of a readout": NOTE,
     "A column of the page": COLUMN,
 }
 """What stands before the steps, and the change that a copy gets."""
@@ -355,6 +410,18 @@ def test_a_check_is_a_gauge_a_rule_and_a_verdict(tmp_path: Path) -> None:
     assert found["entries"] == ["streamer_alert_empty_support", "streamer_alert_empty_status"]
     (rule,) = found["rules"]
     assert 'streamer_alert_empty_status{alert="a", status="no baseline"}' in rule
+
+
+def test_every_face_shows_a_number_and_a_sentence_of_a_readout(tmp_path: Path) -> None:
+    nothing: dict[str, list[str]] = {"statistic": [], "note": [], "columns": [], "warnings": []}
+    assert used(USE_OF_A_READOUT, ROOT) == nothing
+    changed(tmp_path, ("streamer",), STATISTIC, NOTE)
+    found = used(USE_OF_A_READOUT, tmp_path)
+    faces = ["terminal", "page", "report", "api", "notebook", "python"]
+    assert found["note"] == faces
+    assert found["statistic"] == faces[:-1]
+    assert found["columns"] == ["compared"]
+    assert found["warnings"] == ["It was sunny."]
 
 
 @long
