@@ -39,7 +39,7 @@ from streamer.query.exploration import (
     not_explored,
     values_joined,
 )
-from streamer.query.readout import exploration_of, readout_of
+from streamer.query.readout import readout_of
 from streamer.settings.durations import date_of, day_of
 from streamer.settings.experiments import Experiment
 from streamer.settings.load import load
@@ -188,12 +188,11 @@ def read_exploration(
 
 
 def _explore(settings: Settings, request: ReadoutRequest, by: str, args: argparse.Namespace) -> int:
-    stored, exploration, code = read_exploration(settings, request, by, args.file)
-    made = exploration_of(stored, exploration)
+    _, exploration, code = read_exploration(settings, request, by, args.file)
     if args.json:
-        print_json(made)
+        print_json(exploration)
     else:
-        print_exploration(made)
+        print_exploration(exploration)
     return code
 
 

@@ -21,10 +21,10 @@ from streamer.cli.terminal import (
 from streamer.formatting import counted, p_value, share
 from streamer.query.experiment_list import ReadoutList
 from streamer.query.experiment_pairs import PairList
+from streamer.query.exploration import Exploration
 from streamer.query.notes import Severity
 from streamer.query.readout import (
     ComparisonReading,
-    ExplorationReading,
     MetricReading,
     Readout,
 )
@@ -87,7 +87,7 @@ def print_pairs(every: PairList) -> None:
             say(console, pair.problem, style=WARNING)
 
 
-def print_exploration(exploration: ExplorationReading) -> None:
+def print_exploration(exploration: Exploration) -> None:
     """Print whether the lift differs between the values, and the readout of each, to stdout."""
     console = console_of()
     say(console, f"{exploration.name}: {exploration.words}")

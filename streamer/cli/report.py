@@ -11,7 +11,7 @@ from streamer.cli.readout import ReadoutRequest, read_experiment, read_explorati
 from streamer.cli.terminal import print_line
 from streamer.errors import StreamerError
 from streamer.query.experiments import minute
-from streamer.query.readout import exploration_of, readout_of
+from streamer.query.readout import readout_of
 from streamer.query.scorecard import scorecard
 from streamer.server.web.scorecards import report
 from streamer.settings.load import load
@@ -25,7 +25,7 @@ def main(args: argparse.Namespace) -> int:
         stored, readout, code = read_experiment(settings, request, args.file)
     else:
         stored, exploration, code = read_exploration(settings, request, args.by, args.file)
-        readout, explorations = stored.read(), [exploration_of(stored, exploration)]
+        readout, explorations = stored.read(), [exploration]
     found = readout_of(stored, readout, with_history=True)
     written = f"{minute(round(1000 * time.time()))} UTC"
     html = report(scorecard(found, explorations), written)

@@ -17,7 +17,7 @@ from streamer.library.table import Cell, Table
 from streamer.query.experiments import JudgedExperiment, StoredExperiment, minute
 from streamer.query.exploration import Exploration
 from streamer.query.notes import Severity
-from streamer.query.readout import ComparisonReading, MetricReading, exploration_of, readout_of
+from streamer.query.readout import ComparisonReading, MetricReading, readout_of
 from streamer.query.scorecard import scorecard
 
 _FRAME = "width:100%;height:48rem;border:0"
@@ -35,7 +35,7 @@ class ExperimentReport:
     ) -> None:
         self._stored, self._found = stored, found
         self._readout = readout_of(stored, found)
-        self._explorations = [exploration_of(stored, each) for each in explorations]
+        self._explorations = explorations
         self.document: dict[str, Any] = msgspec.to_builtins(self._readout)
         """All of it, as ``streamer readout --json`` prints it."""
         self.explorations: list[dict[str, Any]] = msgspec.to_builtins(self._explorations)

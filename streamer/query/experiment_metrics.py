@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from streamer.metrics.compared_metrics import ComparedRatio
 from streamer.settings.experiments import Experiment, ExperimentMetric
@@ -39,13 +39,13 @@ class MidpointSums:
     sums: CumulatedSums
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedMetric:
-    """One metric of an experiment; ``role``: primary, guardrail or secondary; ``waits`` has an
-    entry for each comparison. ``capped_at``: what a user counts for at most, in the metric's unit,
-    or of a ratio in that of its denominator (``counted``); None where nobody counts for less than
-    all. ``largest``: by arm the users with most of a ratio's denominator. ``ages``: of the primary
-    metric the same by days since a user's first (``AGES``)."""
+@dataclass(frozen=True, kw_only=True)
+class MetricSums:
+    """One metric of an experiment; ``role``: primary, guardrail or secondary. ``capped_at``: what a
+    user counts for at most, in the metric's unit, or of a ratio in that of its denominator
+    (``counted``); None where nobody counts for less than all. ``largest``: by arm the users with
+    most of a ratio's denominator. ``form``: how its values are written. ``denominator``: of a ratio
+    or a mean over users, of all arms, users who are capped with their weight."""
 
     name: str
     role: str
@@ -53,17 +53,22 @@ class JudgedMetric:
     margin: float | None
     margin_absolute: float | None
     capped_at: float | None
+    counted: str
+    largest: Mapping[str, Largest]
+    form: str
+    denominator: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgedMetric(MetricSums):
+    """The same compared; ``waits`` has an entry for each comparison; ``forecasts``: by arm, where
+    they are known; ``ages``: of the primary metric the same by days since a user's first
+    (``AGES``)."""
+
     found: readout.MetricComparisons
     waits: Sequence[Sequence[Wait]]
-    forecasts: Mapping[str, Forecast] = field(default_factory=dict)
-    """By arm, where they are known."""
-    counted: str = "users"
-    largest: Mapping[str, Largest] = field(default_factory=dict)
-    ages: Mapping[str, readout.MetricComparisons] = field(default_factory=dict)
-    form: str = "number"
-    """How its values are written."""
-    denominator: int | None = None
-    """Of a ratio or a mean over users: of all arms, users who are capped with their weight."""
+    forecasts: Mapping[str, Forecast]
+    ages: Mapping[str, readout.MetricComparisons]
 
 
 def compared(

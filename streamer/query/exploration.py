@@ -7,13 +7,15 @@ any. So values add up to the whole. The values share the experiment's ``alpha``
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
 
 from streamer.encoding.limbs import Columns
+from streamer.formatting import counted
 from streamer.query.experiments import JudgedExperiment, StoredExperiment
+from streamer.query.readout import Readout, fields_of, readout_of
 from streamer.query.segment_index import values_shown
 from streamer.settings.experiments import Experiment
 from streamer.settings.labels import OTHER
@@ -22,31 +24,30 @@ from streamer.settings.model import Settings
 from streamer.state.snapshot import View
 from streamer.stats.experiments.estimate import Lifts
 from streamer.stats.experiments.heterogeneity import Heterogeneity, heterogeneity
-from streamer.stats.experiments.readout import Comparison
 
 
-@dataclass(frozen=True, slots=True)
-class Exploration:
+@dataclass(frozen=True)
+class SegmentTest(Heterogeneity):
+    """Whether the lift of a treatment differs between values, and that in words, which begin with
+    the arm where there are several."""
+
+    arm: str
+    metric: str
+    sentence: str
+
+
+class Exploration(msgspec.Struct, frozen=True, kw_only=True):
     """``by``: the dimension; ``alpha``: what each value has of the experiment's; ``values``: value
-    → its readout, which recommends nothing and has
-    no outcomes outside of arms; those with most users first. ``heterogeneity``: treatment → whether
-    the lift of the primary metric, ``metric``, differs between the values; nothing without them."""
+    → its readout, which recommends nothing and has no outcomes outside of arms; those with most
+    users first. ``heterogeneity``: of the primary metric, a test for each treatment."""
 
+    name: str
+    exploration: bool = True
     by: str
     alpha: float
-    values: Mapping[str, JudgedExperiment]
-    metric: str
-    form: str
-    heterogeneity: Mapping[str, Heterogeneity]
-
-    @property
-    def sentences(self) -> dict[str, str]:
-        """Treatment → what its test has found; each begins with its arm where there are several."""
-        of = self.metric, self.by, self.form
-        found = {arm: test.describe(*of) for arm, test in self.heterogeneity.items()}
-        if len(found) < 2:
-            return found
-        return {arm: f"{arm}: {sentence}" for arm, sentence in found.items()}
+    words: str
+    heterogeneity: Sequence[SegmentTest]
+    values: Mapping[str, Readout]
 
 
 def not_explored(
@@ -96,24 +97,32 @@ def explored(
         for value, its in parts.items()
     }
     by_users = sorted(found, key=lambda value: (-sum(found[value].users.values()), value))
-    values = {value: found[value] for value in by_users}
-    metric = stored.experiment.primary.name
-    form = stored.ratios[metric].form
-    return Exploration(by, alpha, values, metric, form, _tests(stored.experiment, values))
+    return Exploration(
+        name=experiment.name,
+        by=by,
+        alpha=alpha,
+        words=(
+            f"By {by}, for ideas and not for decisions: {counted(len(found), 'value')} share alpha "
+            f"= {stored.experiment.alpha:g}, which widens ranges, and get no recommendation. Each "
+            "user belongs to the value of most of their impressions on their first day. Test an "
+            "idea in an experiment of its own."
+        ),
+        heterogeneity=list(_tests(stored, by, {value: found[value] for value in by_users})),
+        values={value: readout_of(stored, found[value]) for value in by_users},
+    )
 
 
 def _tests(
-    experiment: Experiment, values: Mapping[str, JudgedExperiment]
-) -> dict[str, Heterogeneity]:
-    """Of the primary metric: treatment → the test of its lifts, which has alpha for itself."""
-    lifts: dict[str, dict[str, Lifts]] = {}
+    stored: StoredExperiment, by: str, values: Mapping[str, JudgedExperiment]
+) -> Iterator[SegmentTest]:
+    """Each has alpha for itself."""
+    metric, lifts = stored.experiment.primary.name, dict[str, dict[str, Lifts]]()
     for value, its in values.items():
-        for comparison in _primary(experiment, its):
+        for comparison in its.primary.found.comparisons:
             by_value = lifts.setdefault(comparison.arm, {})
             by_value[value] = Lifts(comparison.absolute, comparison.relative)
-    return {arm: heterogeneity(by_value, experiment.alpha) for arm, by_value in lifts.items()}
-
-
-def _primary(experiment: Experiment, its: JudgedExperiment) -> Sequence[Comparison]:
-    (metric,) = (each for each in its.metrics if each.name == experiment.primary.name)
-    return metric.found.comparisons
+    for arm, by_value in lifts.items():
+        test = heterogeneity(by_value, stored.experiment.alpha)
+        sentence = test.describe(metric, by, stored.ratios[metric].form)
+        said = sentence if len(lifts) == 1 else f"{arm}: {sentence}"
+        yield SegmentTest(**fields_of(test), arm=arm, metric=metric, sentence=said)

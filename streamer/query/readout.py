@@ -13,7 +13,7 @@ from msgspec import UNSET, Struct, UnsetType
 from streamer.encoding import limbs
 from streamer.formatting import counted, margin, percent, share, value_text
 from streamer.metrics.compared_metrics import ComparedRatio
-from streamer.query.experiment_metrics import JudgedMetric, Wait
+from streamer.query.experiment_metrics import JudgedMetric, MetricSums, Wait
 from streamer.query.experiments import (
     Data,
     JudgedExperiment,
@@ -21,16 +21,13 @@ from streamer.query.experiments import (
     StoredExperiment,
     unit_words,
 )
-from streamer.query.exploration import Exploration
 from streamer.query.notes import Note, notes_of
 from streamer.query.pills import BAD, GOOD, OPEN, Pill, advice_pill, verdict_pill
 from streamer.query.shown_lift import ShownLift, shown_lift
 from streamer.settings import limits
 from streamer.settings.durations import date_of
 from streamer.settings.experiments import Experiment
-from streamer.stats.experiments.caps import Largest
 from streamer.stats.experiments.estimate import Estimate
-from streamer.stats.experiments.heterogeneity import Heterogeneity
 from streamer.stats.experiments.readout import (
     Adjustment,
     Arm,
@@ -80,23 +77,14 @@ class AgeReading(Struct, frozen=True):
     comparisons: Sequence[ComparisonReading]
 
 
-class MetricReading(Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class MetricReading(MetricSums):
     """One metric of an experiment. ``counts``: what its numerator counts, a noun; ``rule``: what
-    is better and what is tolerated. Of the others: ``JudgedMetric``."""
+    is better and what is tolerated."""
 
-    name: str
     title: str
     counts: str
-    counted: str
-    denominator: int | None
-    form: str
-    role: str
-    direction: str
-    margin: float | None
-    margin_absolute: float | None
     rule: str
-    capped_at: float | None
-    largest: Mapping[str, Largest]
     arms: Sequence[ArmReading]
     comparisons: Sequence[ComparisonReading]
     ages: Sequence[AgeReading]
@@ -210,27 +198,6 @@ class Readout(Struct, frozen=True, kw_only=True):
         return ", ".join(f"{arm} {users:,}" for arm, users in self.users.items())
 
 
-@dataclass(frozen=True)
-class SegmentTest(Heterogeneity):
-    """Whether the lift of a treatment differs between values, and that in words."""
-
-    arm: str
-    metric: str
-    sentence: str
-
-
-class ExplorationReading(Struct, frozen=True, kw_only=True):
-    """An experiment by a dimension: for each value a readout, for each treatment a test."""
-
-    name: str
-    exploration: bool
-    by: str
-    alpha: float
-    words: str
-    heterogeneity: Sequence[SegmentTest]
-    values: Mapping[str, Readout]
-
-
 def readout_of(
     stored: StoredExperiment, found: JudgedExperiment, *, with_history: bool = False
 ) -> Readout:
@@ -281,7 +248,7 @@ def readout_of(
 
 def advice_of(advice: Recommendation) -> Advice:
     """What to do."""
-    return Advice(**_fields(advice), sentence=advice.words, pill=advice_pill(advice))
+    return Advice(**fields_of(advice), sentence=advice.words, pill=advice_pill(advice))
 
 
 def guardrails_held(found: JudgedExperiment) -> GuardrailsHeld | None:
@@ -325,19 +292,10 @@ def _days_in_all(found: JudgedExperiment, days: int) -> int | None:
 
 def _metric(experiment: Experiment, metric: JudgedMetric, of: ComparedRatio) -> MetricReading:
     return MetricReading(
-        name=metric.name,
+        **{field.name: getattr(metric, field.name) for field in fields(MetricSums)},
         title=of.title,
         counts=of.noun,
-        counted=metric.counted,
-        denominator=metric.denominator,
-        form=metric.form,
-        role=metric.role,
-        direction=metric.direction,
-        margin=metric.margin,
-        margin_absolute=metric.margin_absolute,
         rule=_rule(metric),
-        capped_at=metric.capped_at,
-        largest=dict(metric.largest),
         arms=[_arm(metric, arm) for arm in metric.found.arms],
         comparisons=[
             _comparison(experiment, metric, metric.found, comparison, waits)
@@ -367,23 +325,21 @@ def _comparison(
     waits: Sequence[Wait] = (),
 ) -> ComparisonReading:
     """``its``: of all users or of an age."""
+    limit = metric.margin
+    if limit is not None and metric.direction == "higher":
+        limit = -limit
     return ComparisonReading(
-        **_fields(comparison),
-        lift=shown_lift(its, comparison, metric.form, _limit(metric)),
+        **fields_of(comparison),
+        lift=shown_lift(its, comparison, metric.form, limit),
         pill=verdict_pill(comparison.verdict.outcome),
         statistics=list(_statistics(experiment, comparison, waits)),
         waits=waits,
     )
 
 
-def _fields(of: Comparison | Recommendation | Heterogeneity) -> dict[str, Any]:
+def fields_of(of: Any) -> dict[str, Any]:
+    """The fields of a dataclass, for one that has more."""
     return {field.name: getattr(of, field.name) for field in fields(of)}
-
-
-def _limit(metric: JudgedMetric) -> float | None:
-    if metric.margin is None:
-        return None
-    return metric.margin if metric.direction == "lower" else -metric.margin
 
 
 def _statistics(
@@ -425,27 +381,6 @@ def _history(stored: StoredExperiment) -> Iterator[DayReading]:
             for metric in as_of.metrics
         }
         yield DayReading(date_of(day), dict(as_of.users), metrics)
-
-
-def exploration_of(stored: StoredExperiment, found: Exploration) -> ExplorationReading:
-    """That of an experiment by a dimension."""
-    return ExplorationReading(
-        name=stored.experiment.name,
-        exploration=True,
-        by=found.by,
-        alpha=found.alpha,
-        words=_explored(stored.experiment, found),
-        heterogeneity=[
-            SegmentTest(
-                **_fields(test),
-                arm=arm,
-                metric=found.metric,
-                sentence=found.sentences[arm],
-            )
-            for arm, test in found.heterogeneity.items()
-        ],
-        values={value: readout_of(stored, each) for value, each in found.values.items()},
-    )
 
 
 # Sentences -------------------------------------------------------------------------------------
@@ -502,11 +437,11 @@ def _method(experiment: Experiment) -> str:
         "Users are the unit of analysis. An arm's value is the total of its users' numerators "
         "divided by the total of their denominators (for CTR, clicks by impressions). The delta "
         f"method gives variances{_before(experiment.covariate_days)}. Percentages are relative to "
-        "the control. An interval at any time holds at level "
-        f"{share(1 - experiment.alpha)} however often you look; an interval for a single look "
-        "holds once, at an end date set in advance. "
-        "Several arms share alpha (Holm), and so do the secondary metrics. An arm is shipped if "
-        "the primary metric is better and no guardrail is worse than tolerated."
+        "the control. A range that is safe to check daily holds at level "
+        f"{share(1 - experiment.alpha)} however often you look; one for one look holds once, at an "
+        "end date set in advance. Several arms share alpha (Holm), and so do the secondary "
+        "metrics. An arm is shipped if the primary metric is better and no guardrail is worse than "
+        "tolerated."
     )
 
 
@@ -516,12 +451,3 @@ def _before(days: int) -> str:
         return ""
     what = "day" if days == 1 else f"{days} days"
     return f", and the {what} before the start reduce{'s' if days == 1 else ''} them (CUPED)"
-
-
-def _explored(experiment: Experiment, found: Exploration) -> str:
-    return (
-        f"By {found.by}, for ideas and not for decisions: "
-        f"{counted(len(found.values), 'value')} share alpha = {experiment.alpha:g}, which widens "
-        "ranges, and get no recommendation. Each user belongs to the value of most of their "
-        "impressions on their first day. Test an idea in an experiment of its own."
-    )

@@ -8,13 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from streamer.formatting import counted, p_words, share, two_digits
-from streamer.query.notes import Note, Severity
+from streamer.query.exploration import Exploration
+from streamer.query.notes import Severity
 from streamer.query.pills import BAD, GOOD, OPEN, WARN, Pill
 from streamer.query.readout import (
-    Advice,
     AgeReading,
     ComparisonReading,
-    ExplorationReading,
     MetricReading,
     Readout,
 )
@@ -92,7 +91,6 @@ class Scorecard:
     sentence: str
     sure: Sequence[str]
     impact: str
-    decided: str
     split: Fact | None
     rows: Sequence[CardRow]
     course: Sequence[DailyLift]
@@ -100,7 +98,6 @@ class Scorecard:
     segments: Sequence[ForestPlot]
     health: Sequence[Fact]
     settings: Sequence[Fact]
-    warnings: Sequence[Note]
 
     @property
     def pill(self) -> Pill | None:
@@ -110,7 +107,7 @@ class Scorecard:
 
 
 def scorecard(
-    found: Readout, explorations: Sequence[ExplorationReading] = (), focus: str | None = None
+    found: Readout, explorations: Sequence[Exploration] = (), focus: str | None = None
 ) -> Scorecard:
     """That of a readout. ``explorations``: by other dimensions; ``focus``: the treatment to look
     at, where it is not the readout's."""
@@ -127,7 +124,6 @@ def scorecard(
         sentence=_sentence(found, primary, arm) if has_begun else f"It {found.when}.",
         sure=list(_sure(found, arm)) if has_begun else [],
         impact=_impact(found, primary, arm) if has_begun else "",
-        decided=_decided(found.recommendation),
         split=_split(found) if has_begun else None,
         rows=list(_rows(found)) if has_begun else [],
         course=list(_course(found, primary, arm)),
@@ -135,20 +131,10 @@ def scorecard(
         segments=[_segments(each, arm) for each in explorations],
         health=list(_health(found)),
         settings=list(_settings(found)),
-        warnings=[note for note in found.notes if note.severity is Severity.WARNING],
     )
 
 
 # What to do ------------------------------------------------------------------------------------
-
-
-def _decided(advice: Advice | None) -> str:
-    if advice is None or advice.since is None:
-        return ""
-    return (
-        f"Decided at the end of {_date(advice.since)}. The first decision counts; later looks "
-        "may fall back behind it by chance."
-    )
 
 
 def _sentence(found: Readout, primary: MetricReading, arm: str) -> str:
@@ -310,22 +296,20 @@ def _course(found: Readout, primary: MetricReading, arm: str) -> Iterator[DailyL
 
 # Groups of users -------------------------------------------------------------------------------
 
-_AGES = {"first day": "First day", "days 2-3": "Days 2 to 3", "days 4-7": "Days 4 to 7"}
-
 
 def _ages(ages: Sequence[AgeReading], arm: str) -> ForestPlot | None:
     rows = []
     for entry in ages:
         comparison = next(each for each in entry.comparisons if each.arm == arm)
-        title, users = _AGES.get(entry.age, "After a week"), sum(its.users for its in entry.arms)
-        rows.append(ForestRow(title, users, comparison.lift))
+        users = sum(its.users for its in entry.arms)
+        rows.append(ForestRow(entry.age.capitalize(), users, comparison.lift))
     if len(rows) < 2:
         return None
     words = "A change that shrinks from row to row is a novelty effect."
     return ForestPlot("By days since exposure", "Does the effect fade?", rows, [words])
 
 
-def _segments(found: ExplorationReading, arm: str) -> ForestPlot:
+def _segments(found: Exploration, arm: str) -> ForestPlot:
     rows = [
         ForestRow(value, sum(its.users.values()), its.primary.of(arm).lift)
         for value, its in found.values.items()
@@ -368,8 +352,8 @@ def _settings(found: Readout) -> Iterator[Fact]:
     if found.covariate_days:
         before = counted(found.covariate_days, "day")
         yield Fact("Less noise", f"what users did in the {before} before is taken into account")
-    end = f" to {_date(found.end)}" if found.end else ""
-    yield Fact("Declared", f"{_date(found.start)}{end}")
+    end = f" to {found.end}" if found.end else ""
+    yield Fact("Declared", f"{found.start}{end}")
 
 
 # Words -----------------------------------------------------------------------------------------
@@ -395,7 +379,3 @@ def _lower(title: str) -> str:
 
 def _joined(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def _date(day: datetime.date) -> str:
-    return f"{day.day} {day:%b %Y}"

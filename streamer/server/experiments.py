@@ -30,11 +30,12 @@ from streamer.query.experiments import (
     stored_experiments,
 )
 from streamer.query.exploration import (
+    Exploration,
     explored,
     not_explored,
     values_joined,
 )
-from streamer.query.readout import ExplorationReading, Readout, exploration_of, readout_of
+from streamer.query.readout import Readout, readout_of
 from streamer.query.scorecard import Scorecard, scorecard
 from streamer.server.api import error_answer, json_answer, without_parameters
 from streamer.server.exporter import Exporter
@@ -112,7 +113,7 @@ class ExperimentsApi:
         if wrong := _not_asked(stored, name, request.query):
             return failure(request, 404 if name not in stored else 400, wrong)
         experiment, by, busy = stored[name].experiment, request.query.get("by"), ""
-        explorations: list[ExplorationReading] = []
+        explorations: list[Exploration] = []
         if by is not None:
             if wrong := not_explored(experiment, by, self.settings.dimension_names):
                 return failure(request, 400, f"by = {by[: limits.MAX_FOUND_CHARS]!r}: {wrong}")
@@ -120,7 +121,7 @@ class ExperimentsApi:
             found = await self._by(stored[name], by, updates) if is_begun else None
             busy = "" if found is not None else _BUSY
             if found is not None:
-                explorations = [msgspec.json.decode(found, type=ExplorationReading)]
+                explorations = [msgspec.json.decode(found, type=Exploration)]
         card = scorecard(await self._whole(name), explorations, request.query.get("arm"))
         text = scorecards.page(card, experiment.explore, busy)
         return web.Response(text=text, content_type="text/html", headers=HEADERS)
@@ -247,7 +248,7 @@ class ExperimentsApi:
 
         def read() -> msgspec.Raw:
             parts = values_joined(sums, self.settings, exporter.reader.views, by)
-            made = exploration_of(stored, explored(stored, by, parts, within))
+            made = explored(stored, by, parts, within)
             return msgspec.Raw(msgspec.json.encode(made))
 
         return await asyncio.to_thread(read)

@@ -115,7 +115,7 @@ def test_the_document_recommends_from_the_start_on_only() -> None:
     advice = readout_of(stored, stored.read()).recommendation
     assert advice is not None
     assert (advice.action, advice.arm) == ("keep running", None)
-    assert advice.reason.startswith("ctr_ratio: There is no interval yet")
+    assert advice.reason.startswith("ctr_ratio: There is no range yet")
     assert advice.words == "keep running"
     later = stored.of_parts(stored.parts, start + 1, start + 3)
     assert readout_of(stored, later).recommendation is None

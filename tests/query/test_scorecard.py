@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import datetime
 from typing import Any
 
 import pytest
 
 from streamer.query.exploration import explored, values_joined
-from streamer.query.readout import exploration_of
 from streamer.query.readout import readout_of as readout
 from streamer.query.scorecard import Scorecard, scorecard
 from streamer.settings.load import parse
@@ -33,12 +33,13 @@ def test_a_gain_is_said_with_what_it_comes_to() -> None:
     days = (found.data.to_ms - found.data.from_ms) / 86_400_000
     daily = (pair.absolute.value or 0) * (found.metrics[0].denominator or 0) / days
     assert float(its.impact.split("about ")[1].split()[0]) == pytest.approx(daily, rel=0.05)
-    assert its.decided.startswith("Decided at the end of 8 Nov 2026")
+    assert found.recommendation is not None
+    assert found.recommendation.since == datetime.date(2026, 11, 8)
     assert [point.day.day for point in its.course] == list(range(2, 10))
     assert its.split is not None
     assert (its.split.kind, its.split.text) == ("good", "50.0 : 50.0, planned 50 : 50")
     assert its.ages is not None
-    assert [row.title for row in its.ages.rows][:2] == ["First day", "Days 2 to 3"]
+    assert [row.title for row in its.ages.rows][:2] == ["First day", "Days 2-3"]
 
 
 def test_a_loss_stops() -> None:
@@ -130,7 +131,7 @@ def test_segments_are_those_of_an_exploration() -> None:
     stored = replay.experiments()["prices"]
     days = Days(stored.trial, stored.so_far, "surface")
     sums = values_joined(replay.sums_of_days(days), settings, replay.views(), "surface")
-    made = exploration_of(stored, explored(stored, "surface", sums, stored.so_far))
+    made = explored(stored, "surface", sums, stored.so_far)
     found = readout(stored, stored.read(), with_history=True)
     (forest,) = scorecard(found, [made]).segments
     assert forest.title == "By surface"

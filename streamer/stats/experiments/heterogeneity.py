@@ -35,7 +35,7 @@ from streamer.stats.distributions import chi2_upper, normal_quantile, normal_two
 from streamer.stats.experiments.estimate import Estimate, Lifts, holm
 from streamer.stats.experiments.verdict import Scale
 
-TOO_FEW = "Too few values have an interval to compare their lifts."
+TOO_FEW = "Too few values have a range to compare their lifts."
 _Pairs = Mapping[str, tuple[float, float]]
 """Value → its lift, and the weight of it."""
 

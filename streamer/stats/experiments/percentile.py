@@ -103,4 +103,4 @@ def _few(n: int, rank: Fraction, zeros: int) -> str:
     if beyond >= LEAST_USERS or rank - zeros < beyond:
         return f"the percentile is too near to the {zeros:,} users who have nothing"
     users = int(beyond)
-    return f"only {users:,} users are beyond the percentile, and an interval needs {LEAST_USERS}"
+    return f"only {users:,} users are beyond the percentile, and a range needs {LEAST_USERS}"

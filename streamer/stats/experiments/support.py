@@ -96,7 +96,7 @@ def _unfit(treatment: ArmSums, control: ArmSums, needed: float) -> str:
 
 def _few(what: str, users_and_needed: tuple[float, float], arm: ArmSums) -> str:
     users, needed = users_and_needed
-    text = f"{what} is spread as over {users:.3g} equal users, and an interval needs {needed:.3g}"
+    text = f"{what} is spread as over {users:.3g} equal users, and a range needs {needed:.3g}"
     if arm.largest is None:
         return text
     who = "user has" if arm.largest.users == 1 else f"{arm.largest.users} users have"
@@ -163,7 +163,7 @@ def no_relative(treatment: ArmSums, control: ArmSums) -> str:
             users = {0: "no user", 1: "only 1 user"}.get(sums.nonzero, f"only {sums.nonzero} users")
             have = "has" if sums.nonzero < 2 else "have"
             return (
-                f"{users} of the {name} {have} a value other than 0, and a relative interval "
+                f"{users} of the {name} {have} a value other than 0, and a relative range "
                 f"needs {MIN_NONZERO} in each arm"
             )
     return ""

@@ -216,12 +216,12 @@ def _too_few(plan: Plan, rule: Rule, evidence: Evidence) -> str:
     noun = "user" if control == 1 else "users"
     return (
         f"Too early: {plan.control} has {control:,} {noun} and {evidence.arm} has {treatment:,}; "
-        f"an interval at any time needs {rule.min_users:,} in each arm."
+        f"a range needs {rule.min_users:,} in each arm."
     )
 
 
 def _no_interval(evidence: Evidence) -> str:
-    return f"There is no interval yet: {evidence.lifts.absolute.reason}."
+    return f"There is no range yet: {evidence.lifts.absolute.reason}."
 
 
 def _who(plan: Plan, evidence: Evidence) -> str:

@@ -54,7 +54,7 @@ def test_crawlers_decide_nothing(crawlers: dict[int, int]) -> None:
         assert found.verdict.outcome is Outcome.TOO_EARLY
         assert found.absolute.fixed is None
         assert found.absolute.anytime is None
-        assert "equal users, and an interval needs 100" in found.absolute.reason
+        assert "equal users, and a range needs 100" in found.absolute.reason
     assert ab(clean, random_arm(dice, 1000, {}), RATE).absolute.anytime is not None
 
 
@@ -129,7 +129,7 @@ def test_rare_outcomes_are_seen(
     assert found.verdict.outcome is outcome
     if outcome is not Outcome.TOO_EARLY:
         assert "(exact test). " in found.verdict.reason
-        assert re.search("no interval yet|an interval at any time needs", found.verdict.reason)
+        assert re.search("no range yet|a range needs", found.verdict.reason)
     guard = Rule(margin=0.2, can_be_negative=False)
     guarded = compare(plan, guard, arms).comparisons[0].verdict.outcome
     harmed = outcome is Outcome.WORSE and b[1] * a[0] < 0.3 * a[1] * b[0]

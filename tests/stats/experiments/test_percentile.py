@@ -170,7 +170,7 @@ def test_a_gain_of_the_heaviest_users_is_seen_by_their_percentile_alone() -> Non
         (9500, 500, P90, "9,500 users have nothing, so that the percentile is 0"),
         (8920, 1080, P90, "too near to the 8,920 users who have nothing"),
         (850, 151, P90, "the percentile is too near to the 850 users who have nothing"),
-        (0, 5000, P99, "only 50 users are beyond the percentile, and an interval needs 100"),
+        (0, 5000, P99, "only 50 users are beyond the percentile, and a range needs 100"),
     ],
 )
 def test_there_is_no_interval_where_few_users_tell(

@@ -74,10 +74,10 @@ SENTENCES = {
     "lower": "B is 40% higher than A (range: +18% to +66%; lower is better). Chance alone "
     "would show this in at most 5% of experiments, however often you look.",
     "guard": "B is at worst 3.56% worse than A; 5% is tolerated.",
-    "few": "Too early: A has 99 users and B has 50; an interval at any time needs 100 in each arm.",
-    "one": "Too early: A has 1 user and B has 2; an interval at any time needs 100 in each arm.",
-    "none": "There is no interval yet: the standard error is 0.",
-    "rare": "There is no interval yet: 24 users have a value other than 0, which is about 12 per "
+    "few": "Too early: A has 99 users and B has 50; a range needs 100 in each arm.",
+    "one": "Too early: A has 1 user and B has 2; a range needs 100 in each arm.",
+    "none": "There is no range yet: the standard error is 0.",
+    "rare": "There is no range yet: 24 users have a value other than 0, which is about 12 per "
     "arm; 100 are needed.",
     "split": "Users are not split as planned: A has 53.1% of the users (planned 50.0%), B has "
     "46.9% of the users (planned 50.0%). Assignment or logging is broken for one arm. Do not use "
@@ -89,7 +89,7 @@ SENTENCES = {
     "the control's value is not above 0.",
     "nonzero": "B is 0.0388 higher than A (range: +0.0339 to +0.0437). Chance alone would show "
     "this in at most 5% of experiments, however often you look. No percentage is shown: only 12 "
-    "users of the control have a value other than 0, and a relative interval needs 30 in each arm.",
+    "users of the control have a value other than 0, and a relative range needs 30 in each arm.",
 }
 
 

@@ -111,7 +111,7 @@ def advice(
         (
             advice((10, 10), users=99, min_lift=0.02),
             "keep running",
-            "an interval at any time needs 100",
+            "a range needs 100",
         ),
         (advice((100, 105, 110)), "ship C", "C is 10% higher than A"),
         (advice((100, 110, 105), (100, 90, 100)), "ship C", ""),
