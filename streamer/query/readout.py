@@ -438,7 +438,7 @@ def _method(experiment: Experiment) -> str:
         "divided by the total of their denominators (for CTR, clicks by impressions). The delta "
         f"method gives variances{_before(experiment.covariate_days)}. Percentages are relative to "
         "the control. A range that is safe to check daily holds at level "
-        f"{share(1 - experiment.alpha)} however often you look; one for one look holds once, at an "
+        f"{share(1 - experiment.alpha)} however often you look; that of one look holds once, at an "
         "end date set in advance. Several arms share alpha (Holm), and so do the secondary "
         "metrics. An arm is shipped if the primary metric is better and no guardrail is worse than "
         "tolerated."
