@@ -77,7 +77,7 @@ class Experiments:
                 ),
                 self._difference(),
                 self._values(),
-                self._lift("fixed", "Lift of $metric, at a single look: is it chance?", _FIXED),
+                self._lift("fixed", "Lift of $metric, at one look: is it chance?", _FIXED),
                 self._p_values(),
                 self._outside(),
             ],

@@ -76,7 +76,7 @@ def _split(split: Split) -> Note:
         f"{arm} {percent(users / total)}, planned {percent(split.expected[arm])}"
         for arm, users in split.users.items()
     )
-    p = f"{p_words(split.p_value)} at any time, {p_words(split.p_value_fixed)} at a single look"
+    p = f"{p_words(split.p_value)} at any look, {p_words(split.p_value_fixed)} at one look"
     if not split.is_wrong:
         return Note("split", f"Users are split as planned ({shares}; {p}).", Severity.GOOD)
     return Note(

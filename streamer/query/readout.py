@@ -333,7 +333,7 @@ def _comparison(
         lift=shown_lift(its, comparison, metric.form, limit),
         pill=verdict_pill(comparison.verdict.outcome),
         statistics=list(_statistics(experiment, comparison, waits)),
-        waits=waits,
+        waits=list(waits),
     )
 
 

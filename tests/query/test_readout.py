@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import ast
 import datetime
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+import streamer
 from streamer.query.experiments import Data
-from streamer.query.readout import readout_of
+from streamer.query.readout import Readout, readout_of
 from streamer.stats.experiments.srm import Split
 from tests.query.test_experiments import book_of
+from tests.support import assigned
 
 STORED = book_of([(day, 10 * day + u, "AB"[u % 2]) for day in range(2) for u in range(10)])
 READOUT = STORED.read()
@@ -52,7 +56,7 @@ def test_who_is_compared_when(readout: Any, when: str) -> None:
             {"A": 30, "B": 10},
             True,
             "Users are not split as planned (A 75.0%, planned 50.0%; B 25.0%, planned 50.0%;"
-            " p = 0.25 at any time, p = 0.13 at a single look). The arms cannot be compared.",
+            " p = 0.25 at any look, p = 0.13 at one look). The arms cannot be compared.",
         ),
         (
             {"A": 0, "B": 0},
@@ -102,3 +106,33 @@ def test_the_method(days: int, words: str) -> None:
     method = readout_of(STORED, of_experiment(covariate_days=days)).method
     assert words in method
     assert "at level 95%" in method
+
+
+FACES = ("cli/readout_text.py", "library/experiment.py", "query/scorecard.py")
+_PARSES = {"partition", "rpartition", "split", "startswith", "endswith", "removeprefix"}
+
+
+def offences(code: str) -> list[str]:
+    """Where a face parses a sentence, or reads a document by names."""
+    found = []
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            found += [node.func.attr] if node.func.attr in _PARSES else []
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+            is_read = isinstance(node.ctx, ast.Load) and isinstance(node.slice.value, str)
+            found += [str(node.slice.value)] if is_read else []
+    return found
+
+
+def test_a_face_lays_out() -> None:
+    package = Path(streamer.__file__).parent
+    for face in FACES:
+        assert offences((package / face).read_text(encoding="utf-8")) == [], face
+    assert offences('name, _, rest = remark.partition(": ")') == ["partition"]
+    assert offences('lift = (comparison["adjusted"] or comparison)[scale]') == ["adjusted"]
+
+
+def test_its_json_is_all_of_it() -> None:
+    found = assigned.readout_of(users=60)
+    assert msgspec.json.decode(msgspec.json.encode(found), type=Readout) == found
+    assert msgspec.convert(msgspec.to_builtins(found), Readout) == found

@@ -153,8 +153,8 @@ async def test_the_table_has_a_verdict_for_each_metric(
     assert "ranker: B against A (variant)" in out
     words = " ".join(out.split())
     assert ", planned 50.0%; p = " in words
-    assert "at any time, " in words
-    assert "at a single look)." in words
+    assert " at any look, " in words
+    assert " at one look)." in words
     assert "B: Days before: The lift and its ranges are adjusted (CUPED): behaviour in the" in words
     assert "B: Days until a change would be found: 1%: " in words
     _, document = await site.get("/api/experiments/ranker")

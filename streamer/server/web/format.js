@@ -44,7 +44,6 @@ const SINCE = new Intl.DateTimeFormat("en-GB", {
   minute: "2-digit",
   timeZone: "UTC",
 });
-const DAY = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeZone: "UTC" });
 const SHORT_DAY = new Intl.DateTimeFormat("en-GB", {
   day: "numeric",
   month: "short",
@@ -187,11 +186,6 @@ export function windowMs(label) {
     return Infinity;
   }
   return Number(label.slice(0, -1)) * (UNITS_MS[label.at(-1)] ?? NaN);
-}
-
-/** A day of UTC, 2026-11-02: 2 Nov 2026. */
-export function day(text) {
-  return DAY.format(Date.parse(text));
 }
 
 /** 3 hours, in the largest unit that fits. */

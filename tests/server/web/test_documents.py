@@ -83,7 +83,7 @@ def test_what_is_not_known_is_not_drawn(page: Browser, documents: Documents) -> 
     )
     assert shown == ["visible", "hidden", "hidden"]
     *_, row = page.texts("#experiments-table tbody tr")
-    assert row.split()[:5] == ["late", "Starts", "on", "2", "Jan"]
+    assert row.split()[:4] == ["late", "Starts", "on", "2030-01-02"]
     assert page.text("#experiments-badge") == "1 to ship"
     assert page.complaints() == []
 
@@ -213,7 +213,6 @@ def test_a_link_to_what_the_settings_do_not_have(page: Browser, documents: Docum
         ("span(59)", "59 seconds"),
         ("span(3600)", "1 hour"),
         ("span(200000)", "2 days"),
-        ("day('2026-11-02')", "2 Nov 2026"),
     ],
 )
 def test_how_numbers_are_written(shown: Browser, call: str, wanted: str) -> None:
