@@ -32,7 +32,7 @@ def main() -> None:
     page.start()
     console = Console(record=True, file=io.StringIO(), width=DEMO_COLUMNS)
     with patch.object(demo, "Console", lambda: console):
-        demo.main(argparse.Namespace(rate=200.0, port=port, seconds=DEMO_SECONDS))
+        demo.main(argparse.Namespace(kafka=None, rate=200.0, port=port, seconds=DEMO_SECONDS))
     text = console.export_svg(title="streamer demo")
     (DOCS / "demo.svg").write_text(text, encoding="utf-8")
     page.join()

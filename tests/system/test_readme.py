@@ -194,7 +194,7 @@ def test_the_demo_tells_its_story() -> None:
 
         until(live, 55, "the past two weeks and live traffic are on /metrics")
         until(story, 20, "the winner and the outage are found")
-        assert verdict("layout").startswith("invalid")
+        assert verdict("layout") == "broken split"
         process.send_signal(signal.SIGINT)
         output, _ = process.communicate(timeout=90)
     assert process.returncode == 0, output
