@@ -107,6 +107,7 @@ class JudgedExperiment:
     counted_since_ms: int | None
     metrics: Sequence[JudgedMetric]
     recommendation: Recommendation | None
+    left_early: int = 0
 
     @property
     def primary(self) -> JudgedMetric:
@@ -191,6 +192,8 @@ class StoredExperiment:
     exposed_since_ms: int | None = None
     is_found: bool = False
     """Whether events name it and settings do not."""
+    left_early: int = 0
+    """Impressions and feedback that left before their time, as a bound of memory was reached."""
 
     @property
     def last_day(self) -> int | None:
@@ -289,6 +292,7 @@ class StoredExperiment:
             counted_since_ms=self.counted_since_ms,
             metrics=metrics,
             recommendation=None,
+            left_early=self.left_early,
         )
         if last is None or not is_whole:
             return found
@@ -353,6 +357,8 @@ def stored_experiments(
     that are not users, as the same reader had them before."""
     stream_ms = max((view.header.stream_ms for view in views), default=0)
     bits = max((view.header.day_sample_bits for view in views), default=0)
+    dropped = [view.header.dropped for view in views]
+    left_early = sum(of.get(name, 0) for of in dropped for name in ("impressions", "feedback"))
     of_units = (units or UnitReadings()).of(settings, measures, views)
     stored = {}
     for experiment, trial in zip(settings.experiments, measures.trials, strict=True):
@@ -366,6 +372,7 @@ def stored_experiments(
         stored[experiment.name] = StoredExperiment(
             *(experiment, trial, measures.ratios, parts, stream_ms, its_bits),
             *(max(since, default=0), exposed_ms),
+            left_early=left_early,
         )
     for experiment in found_experiments(settings, views):
         trial = measures.compiled(experiment)
@@ -383,6 +390,7 @@ def stored_experiments(
             *(experiment, trial, measures.ratios, parts, stream_ms, bits, 0),
             min(exposed, default=None),
             is_found=True,
+            left_early=left_early,
         )
     return stored
 

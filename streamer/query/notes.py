@@ -55,6 +55,7 @@ def notes_of(found: JudgedExperiment) -> Iterator[Note]:
     yield from _plan(found)
     yield _split(found.metrics[0].found.split)
     yield from _slots(found)
+    yield from _left_early(found)
     yield from _several_arms(found)
     yield from _outside(found)
     for metric in found.metrics:
@@ -91,6 +92,17 @@ def _slots(found: JudgedExperiment) -> Iterator[Note]:
     tied = None if of is None else tied_to_hours(of.by_value, of.slot_ms)
     if tied is not None:
         yield Note("slots", tied.sentence, Severity.WARNING)
+
+
+def _left_early(found: JudgedExperiment) -> Iterator[Note]:
+    if found.left_early:
+        yield Note(
+            "joins",
+            f"{found.left_early:,} impressions and feedback left memory early since the state "
+            "began: metrics of joined feedback are not exact. Raise limits.worker_memory_mb, or "
+            "the bound that streamer_inexact names.",
+            Severity.WARNING,
+        )
 
 
 def _data(found: JudgedExperiment) -> Note:

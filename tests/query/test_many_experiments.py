@@ -17,6 +17,7 @@ from streamer.query.exactness import ExactnessInputs, inexact
 from streamer.query.experiment_list import Readouts, list_of, listed, only, read_one
 from streamer.query.experiment_metrics import by_arm
 from streamer.query.experiment_pairs import interaction_list, pair_list, pairs
+from streamer.query.notes import Severity, notes_of
 from streamer.settings import limits
 from streamer.settings.durations import DAY_MS
 from streamer.settings.load import parse
@@ -141,6 +142,16 @@ def test_a_robot_that_invents_names_puts_out_no_true_one(is_first: bool) -> None
     headers = [view.header for view in flooded.views()]
     causes = [one.cause for one in inexact(ExactnessInputs(few, headers))]
     assert "found_experiments" in causes
+
+
+def test_rows_that_left_early_are_a_note_of_every_readout() -> None:
+    log = list(events(400, halves))
+    for bound, is_said in ((150, True), (100_000, False)):
+        small = settings_of(defaults=DEFAULTS, limits={"open_impressions": bound})
+        found = replayed(small, log).experiments()["ranker"].read()
+        said = [note for note in notes_of(found) if note.kind == "joins"]
+        assert [note.severity for note in said] == ([Severity.WARNING] if is_said else [])
+        assert all(f"{found.left_early:,} impressions" in note.text for note in said)
 
 
 def test_what_is_silent_is_retired_and_its_rows_leave() -> None:
