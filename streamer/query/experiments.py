@@ -38,6 +38,7 @@ from streamer.settings import limits
 from streamer.settings.durations import DAY_MS, date_of, short
 from streamer.settings.experiments import Experiment
 from streamer.settings.model import Settings
+from streamer.state.counters import added
 from streamer.state.experiment_sums import ExperimentSlot
 from streamer.state.snapshot import View
 from streamer.stats.experiments.forecast import Growth
@@ -352,7 +353,7 @@ def stored_experiments(
     name besides. Sums that were made under other settings are not read. ``units``: sums over units
     that are not users, as the same reader had them before."""
     stream_ms = max((view.header.stream_ms for view in views), default=0)
-    bits = max((view.header.day_sample_bits for view in views), default=0)
+    bits = added("day_sample_bits", (view.header.counters for view in views))
     of_units = (units or UnitReadings()).of(settings, measures, views)
     stored = {}
     for experiment, trial in zip(settings.experiments, measures.trials, strict=True):

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from streamer.errors import CodecError, StoreError, StreamerError
 from streamer.kafka.log_ends import LogEnds
 from streamer.metrics.catalogue import Catalogue
+from streamer.query.exactness import IMPRESSIONS_LEFT
 from streamer.query.experiment_list import Readouts
 from streamer.query.readings import ReadingSet, ReadoutCache, SeriesBlock, readout, sampled_blocks
 from streamer.query.silence import Silence, silences
@@ -25,6 +26,7 @@ from streamer.settings import limits
 from streamer.settings.model import Settings
 from streamer.settings.redis_url import place_of as place_of_url
 from streamer.state.contents import contents_of
+from streamer.state.counters import added
 from streamer.state.reader import Reader
 from streamer.state.store import Store
 from streamer.state.worker_report import WorkerReport
@@ -136,8 +138,9 @@ class Exporter:
         if self._read_of is None or self._read_of[0] is not result:
             read = of_counters(self.settings, result)
             self._read_of = result, read, silences(self.settings, result)
-        dropped = (view.header.dropped for view in self.reader.views)
-        left_early = sum(of["impressions"] + of["feedback"] for of in dropped)
+        counters = [view.header.counters for view in self.reader.views]
+        names = (*IMPRESSIONS_LEFT, "evicted_early.feedback")
+        left_early = sum(added(name, counters) for name in names)
         self.recent.note(self.now_ms, self._read_of[1], left_early)
         return self._read_of[1], self._read_of[2]
 
