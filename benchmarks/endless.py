@@ -127,7 +127,7 @@ def held_bytes(partition: Partition) -> int:
 
 def accepted(partition: Partition) -> int:
     """Records that count."""
-    return sum(log["accepted"] for log in partition.core.counters()["logs"].values())
+    return sum(log["counters"]["accepted"] for log in partition.core.state()["logs"].values())
 
 
 def batches(lines: Iterator[KindLine]) -> Iterator[list[KindLine]]:

@@ -125,7 +125,7 @@ def feed(records: list[Records]) -> Fed:
             rest = limits.USER_REFRESH_PARTS * (time.process_time_ns() - began)
     partition.apply((), at_end=KINDS)
     spent = time.process_time_ns() - started
-    logs = partition.core.counters()["logs"].values()
+    logs = [log["counters"] for log in partition.core.state()["logs"].values()]
     counted = sum(t["accepted"] + t["late"] + t["duplicates"] for t in logs)
     assert counted == rows, f"{counted} of {rows} events were counted"
     return Fed(rows, spent / rows)

@@ -38,6 +38,9 @@ FIELD_BOUNDS: list[str]
 """Names of the bounds of numbers in fields."""
 SUMS: list[tuple[str, int]]
 """Sums over events: the name, and how many of its integers are 1."""
+COUNTERS: list[tuple[str, str, str, str, str, str]]
+LOG_COUNTERS: list[tuple[str, str, str, str, str, str]]
+"""Counters of a partition and of its logs: see ``state.counters.CounterRow``."""
 USER_GROUPS: int
 """Groups of users by hash."""
 PANE_BITS: int
@@ -184,11 +187,14 @@ class Core:
     def log(self, name: str) -> tuple[int, int, int]:
         """Next offset, arrival clock and clock of joins of a log."""
 
-    def counters(self) -> dict[str, Any]:
-        """Everything that is counted besides tables and panes, by name."""
+    def counters(self) -> dict[str, int]:
+        """The counters of the partition, by name: see ``COUNTERS``."""
+
+    def state(self) -> dict[str, Any]:
+        """What is stored besides counters, tables and panes, by name."""
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Set what ``counters`` gave, before tables are loaded."""
+        """Set what ``state`` and ``counters`` gave, before tables are loaded."""
 
     def seek(self, name: str, next_offset: int) -> None:
         """Go on at another offset of a log."""
@@ -269,16 +275,13 @@ class Core:
         their numbers; for each of these the smallest hash of a person of whom an event named it;
         first and last day on which one did; and the code of its stored rows."""
 
-    def restore_found_experiments(self, rows: Sequence[_FoundRow], left_out: int) -> None:
-        """Set what was found, before tables are loaded, and the events for which there was no
-        room."""
+    def restore_found_experiments(self, rows: Sequence[_FoundRow]) -> None:
+        """Set what was found, before tables are loaded."""
 
     def experiment_labels(self) -> list[list[str]]:
         """Labels of users' days: values of the dimensions that experiments look at."""
 
-    def restore_experiments(
-        self, labels: Sequence[Sequence[str]], final_ms: int, sample_bits: int
-    ) -> None:
+    def restore_experiments(self, labels: Sequence[Sequence[str]], final_ms: int) -> None:
         """Set what is stored of experiments beside rows, before they are loaded."""
 
     def unit_bits(self) -> list[tuple[int, int]]:

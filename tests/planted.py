@@ -248,12 +248,13 @@ BUGS = (
         "ingest/rejections.py", "<= limits.MAX_SECONDS", "<= limits.MIN_SECONDS", "streamer/ingest"
     ),
     Bug("state/codec.py", "if at != len(body)", "if at > len(body)", "tests/state/test_codec.py"),
-    Bug("state/topics.py", '"lost", "gaps"', '"gaps"', "tests/state/test_memory_store.py"),
+    Bug("state/topics.py", '"lost", "gaps"', '"gaps"', "tests/state/test_partition.py"),
+    Bug("state/counters.py", 'row.over == "max"', "False", "streamer/state/counters.py"),
     Bug(
         "state/journal.py",
         "ref.latest_event_ms < horizon_ms",
         "ref.latest_event_ms > horizon_ms",
-        "tests/state/test_memory_store.py",
+        "tests/core/test_leaving_early.py",
     ),
     Bug(
         "query/experiments.py",

@@ -97,7 +97,8 @@ pub struct Experiments {
     trials_of: Vec<Vec<usize>>,
     by_dimension: ArmsByDimension,
     by_field: ArmsByField,
-    found: FoundExperiments,
+    /// Those that are not declared, by slot.
+    pub found: FoundExperiments,
     /// Of those that settings name since: by code the declared arms that each arm is.
     known_since: HashMap<i64, Vec<Vec<ArmOf>>>,
     /// The day on which experiments that were found were last retired.
@@ -216,15 +217,9 @@ impl Experiments {
         }
     }
 
-    /// What was found that is not declared, by slot.
-    pub fn found(&self) -> &FoundExperiments {
-        &self.found
-    }
-
     /// Takes over what was found, before rows are loaded.
-    pub fn restore_found(&mut self, stored: Vec<(usize, FoundExperiment)>, left_out: u64) {
+    pub fn restore_found(&mut self, stored: Vec<(usize, FoundExperiment)>) {
         let declared = self.found.restore(stored);
-        self.found.left_out = left_out;
         for found in declared {
             let arms = found.arms.iter().map(|arm| {
                 let mut all = Vec::new();
@@ -698,6 +693,11 @@ impl Experiments {
     /// Amounts that were not kept because their user had too many rows.
     pub fn dropped_rows(&self) -> u64 {
         self.tables.days.dropped_rows + self.tables.pending.dropped_rows
+    }
+
+    /// Sets them, as they were stored.
+    pub fn set_dropped_rows(&mut self, rows: u64) {
+        self.tables.days.dropped_rows = rows;
     }
 
     /// Number of rows that the limit bounds: by slot, by time, or of exposures, whichever are most.

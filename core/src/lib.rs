@@ -42,6 +42,7 @@ mod _core {
     use crate::decode::{Action, fields};
     use crate::experiments;
     use crate::panes::{self, item_rows, rings};
+    use crate::partition::counters;
     use crate::partition::tables::Table;
     #[pymodule_export]
     use crate::python::evaluator::Evaluator;
@@ -82,6 +83,8 @@ mod _core {
         module.add("TOTAL_RING", rings::TOTALS)?;
         let units = sums::TABLE.iter().map(|(name, unit, _)| (*name, *unit));
         module.add("SUMS", units.collect::<Vec<_>>())?;
+        module.add("COUNTERS", counters::declared(counters::OF_PARTITION))?;
+        module.add("LOG_COUNTERS", counters::declared(counters::OF_LOG))?;
         module.add("USER_GROUPS", statistics::GROUPS)?;
         module.add("USER_STAT_BITS", user_sums::STAT_BITS)?;
         module.add("USER_SEGMENT_BITS", user_sums::SEGMENT_BITS)?;

@@ -4,6 +4,7 @@
 //! fed at a time, and restarts change nothing of what is stored in the end.
 
 pub mod admission;
+pub mod counters;
 pub mod event_ids;
 mod events;
 pub mod migration;

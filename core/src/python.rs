@@ -13,7 +13,7 @@ mod state;
 pub mod table_rows;
 pub mod unit_sums;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
@@ -29,6 +29,7 @@ use crate::formats::SchemaText;
 use crate::kafka;
 use crate::panes;
 use crate::partition::Partition;
+use crate::partition::counters;
 use crate::partition::migration::TableMigration;
 use crate::spec::{Limits, Spec};
 use arrays::{ByValue, as_arrays, each_as_arrays, from_arrays};
@@ -190,12 +191,17 @@ impl Core {
         users.map_or(0, |users| users.refreshed_ms())
     }
 
-    /// Everything that is counted besides tables and panes, by name.
-    fn counters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        state::counters(&self.partition, py)
+    /// The counters of the partition, by name: see `COUNTERS`.
+    fn counters(&self) -> BTreeMap<&'static str, u64> {
+        counters::values(counters::OF_PARTITION, &self.partition)
     }
 
-    /// Sets what `counters` gave, before tables are loaded.
+    /// What is stored besides counters, tables and panes, by name.
+    fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        state::state(&self.partition, py)
+    }
+
+    /// Sets what `state` and `counters` gave, before tables are loaded.
     fn restore(&mut self, state: &Bound<'_, PyDict>) -> PyResult<()> {
         state::restore(&mut self.partition, state)
     }
@@ -339,7 +345,7 @@ impl Core {
         experiment: usize,
         other: usize,
         days: (i64, i64),
-    ) -> PyResult<std::collections::BTreeMap<u32, Bound<'py, PyDict>>> {
+    ) -> PyResult<BTreeMap<u32, Bound<'py, PyDict>>> {
         let experiments = &mut self.partition.counting.experiments;
         let found = experiments.across((experiment, other), days);
         let found = found.unwrap_or_default().into_iter();
@@ -368,7 +374,7 @@ impl Core {
     /// Experiments that were found: slot, key and arms, the smallest hash of a person who named each,
     /// first and last day, code.
     fn found_experiments(&self) -> Vec<FoundRow> {
-        let slots = self.partition.counting.experiments.found().slots();
+        let slots = self.partition.counting.experiments.found.slots();
         let found = slots.iter().enumerate();
         let found = found.filter_map(|(slot, found)| Some((slot, found.as_ref()?)));
         let row = |(slot, found): (usize, &FoundExperiment)| {
@@ -380,8 +386,8 @@ impl Core {
         found.map(row).collect()
     }
 
-    /// Sets what was found, before rows are loaded; `left_out`: names without room.
-    fn restore_found_experiments(&mut self, rows: Vec<FoundRow>, left_out: u64) {
+    /// Sets what was found, before rows are loaded.
+    fn restore_found_experiments(&mut self, rows: Vec<FoundRow>) {
         let found = rows
             .into_iter()
             .filter_map(|(slot, texts, by, days, code)| {
@@ -398,7 +404,7 @@ impl Core {
                 Some((slot, found))
             });
         let experiments = &mut self.partition.counting.experiments;
-        experiments.restore_found(found.collect(), left_out);
+        experiments.restore_found(found.collect());
     }
 
     /// Labels of users' days: values of the dimensions that experiments look at.
@@ -407,9 +413,9 @@ impl Core {
     }
 
     /// Sets what is stored of experiments beside rows, before they are loaded.
-    fn restore_experiments(&mut self, labels: Vec<Vec<String>>, final_ms: i64, sample_bits: u32) {
+    fn restore_experiments(&mut self, labels: Vec<Vec<String>>, final_ms: i64) {
         let experiments = &mut self.partition.counting.experiments;
-        experiments.restore(labels, final_ms, sample_bits);
+        experiments.restore(labels, final_ms);
     }
 
     /// Of each unit that is not the user how many bits of the hashes of its values are 0, and of its rows.

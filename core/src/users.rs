@@ -67,7 +67,7 @@ pub struct Users {
     kinds: usize,
     limit: usize,
     windows: Vec<Ring>,
-    items: UserItems,
+    pub items: UserItems,
     held: Held,
     rollups: Vec<usize>,
     rings: Vec<RingSums>,

@@ -123,7 +123,7 @@ async def _partition(settings: Settings, store: RedisStore, partition: int) -> d
             name: {"blobs": len(refs), "rows": sum(r.rows for r in refs)}
             for name, refs in manifest.tables.items()
         },
-        "combinations": manifest.combinations,
+        "combinations": manifest.counters["combinations"],
         "dead_letters": manifest.dead_letters,
         "dead_letters_omitted": manifest.dead_letters_omitted,
     }
@@ -134,9 +134,7 @@ def _topic(manifest: Manifest, kind: str) -> dict[str, Any]:
     return {
         "next_offset": topic.next_offset,
         "arrival": _moment(topic.arrival_ms),
-        "accepted": topic.accepted,
-        "duplicates": topic.duplicates,
-        "late": topic.late,
+        **{name: topic.counters[name] for name in ("accepted", "duplicates", "late")},
         "rejected": topic.rejected,
         "lost": topic.lost,
         "lost_ranges": topic.gaps,

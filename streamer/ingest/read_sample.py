@@ -195,10 +195,11 @@ class ReadSample:
 
     def topics(self) -> list[TopicRead]:
         """What became of the records of each log."""
-        names = ("accepted", "duplicates", "ignored", "anonymous", "rejected")
+        names = ("accepted", "duplicates", "ignored", "anonymous")
         topics = list[TopicRead]()
-        for log, counted in self._core.counters()["logs"].items():
-            of_log = TopicRead(log, **{name: counted[name] for name in names})
+        for log, counted in self._core.state()["logs"].items():
+            counters = {name: counted["counters"][name] for name in names}
+            of_log = TopicRead(log, rejected=counted["rejected"], **counters)
             refused = sum(of_log.rejected.values())
             of_log.records = of_log.accepted + of_log.duplicates + of_log.ignored + refused
             topics.append(of_log)

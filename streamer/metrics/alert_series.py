@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
 
 from streamer.metrics.rings import Ring
 from streamer.settings import limits
@@ -44,7 +43,6 @@ class AlertSeries:
     dimensions: tuple[str, ...]
     lag_ms: int
     is_by_time: bool = False
-    max_labels: ClassVar[int] = limits.MAX_ALERT_LABELS
 
     @property
     def pane_ms(self) -> int:

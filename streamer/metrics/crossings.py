@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
 
 from streamer.metrics.rings import Ring
 from streamer.settings import limits
@@ -28,8 +27,6 @@ class Crossings:
     window_ms: int
     dimensions: tuple[str, ...]
     lag_ms: int
-    is_by_time: ClassVar[bool] = False
-    max_labels: ClassVar[int] = 0
 
     @property
     def pane_ms(self) -> int:

@@ -9,7 +9,7 @@ values takes two rows of an item, not three.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -37,7 +37,6 @@ class ItemCounts:
     rollups: tuple[tuple[str, ...], ...]
     cutoffs: tuple[int, ...]
     rings: tuple[Ring, ...]
-    is_by_time: ClassVar[bool] = False
 
     @property
     def shape(self) -> str:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import groupby
 
 from streamer.metrics.definition import Family, Sample, SeriesDeclarations
 from streamer.metrics.rollups import key_of
@@ -15,11 +17,9 @@ from streamer.query.exactness import Inexact
 from streamer.query.experiments import JudgedExperiment
 from streamer.settings.clusters import MAIN
 from streamer.settings.model import Settings
+from streamer.state.counters import OF_LOG, OF_PARTITION, CounterRow, added
 from streamer.state.snapshot import Header
 from streamer.state.topics import TopicState
-
-FEEDBACK = ("clicks", "conversions")
-"""Topics whose events join impressions."""
 
 
 @dataclass(frozen=True)
@@ -40,11 +40,6 @@ class CounterInputs:
         """What partitions say of a log, those that know it."""
         return [header.topics[log] for header in self.headers if log in header.topics]
 
-    def by_log(self, of: Callable[[TopicState], int]) -> Iterator[Sample]:
-        """The sum over partitions, for each log."""
-        for name in self.settings.logs:
-            yield (name,), sum(map(of, self.topics(name)))
-
 
 Samples = Callable[[CounterInputs], Iterator[Sample]]
 series = SeriesDeclarations[Samples]("total")
@@ -62,40 +57,40 @@ def _events(known: CounterInputs) -> Iterator[Sample]:
     """Records seen: accepted, duplicates, late, rejected and ignored."""
 
     def seen(topic: TopicState) -> int:
-        counted = topic.accepted + topic.duplicates + topic.late + topic.ignored
-        return counted + sum(topic.rejected.values())
+        counted = (topic.counters[name] for name in ("accepted", "duplicates", "late", "ignored"))
+        return sum(counted) + sum(topic.rejected.values())
 
-    return known.by_log(seen)
-
-
-@series("accepted_total", labels=("topic",), formula="accepted events", unit="events", empty=_AT_0)
-def _accepted(known: CounterInputs) -> Iterator[Sample]:
-    """Events that were accepted and counted."""
-    return known.by_log(lambda topic: topic.accepted)
+    for name in known.settings.logs:
+        yield (name,), sum(map(seen, known.topics(name)))
 
 
-@series(
-    "duplicates_total",
-    labels=("topic",),
-    formula="events whose event_id was accepted within dedup_horizon",
-    unit="events",
-    empty=_AT_0,
-)
-def _duplicates(known: CounterInputs) -> Iterator[Sample]:
-    """Copies of an accepted event_id within the horizon."""
-    return known.by_log(lambda topic: topic.duplicates)
+def _samples(rows: Sequence[CounterRow], known: CounterInputs) -> Iterator[Sample]:
+    """Of each counter the partitions together, or those of each log."""
+    for row in rows:
+        if row in OF_LOG:
+            for log in known.settings.logs:
+                yield (log,), added(row.name, (topic.counters for topic in known.topics(log)))
+        else:
+            labels = (row.label,) if row.label else ()
+            yield labels, added(row.name, (header.counters for header in known.headers))
 
 
-@series(
-    "late_total",
-    labels=("topic",),
-    formula="events with arrival clock - ts > max_lateness",
-    unit="events",
-    empty=_AT_0,
-)
-def _late(known: CounterInputs) -> Iterator[Sample]:
-    """Events later than max_lateness; dead-lettered."""
-    return known.by_log(lambda topic: topic.late)
+def _declare(counters: Sequence[CounterRow]) -> None:
+    """The series of counters of the core, but of those that are hidden."""
+    shown = (row for row in counters if row.kind != "hidden")
+    for name, group in groupby(shown, lambda row: row.series):
+        rows = list(group)
+        series(
+            name,
+            labels=("topic",) if rows[0] in OF_LOG or rows[0].label else (),
+            formula=rows[0].formula,
+            unit=rows[0].unit,
+            empty=_AT_0,
+            doc=rows[0].about,
+        )(partial(_samples, rows))
+
+
+_declare(OF_LOG)
 
 
 @series(
@@ -113,66 +108,7 @@ def _rejected(known: CounterInputs) -> Iterator[Sample]:
             yield (name, reason), sum(count.get(reason, 0) for count in counts)
 
 
-@series(
-    "ignored_total",
-    labels=("topic",),
-    formula="records of a kind in kind.ignored",
-    unit="records",
-    empty=_AT_0,
-)
-def _ignored(known: CounterInputs) -> Iterator[Sample]:
-    """Records that a source excludes from counting."""
-    return known.by_log(lambda topic: topic.ignored)
-
-
-@series(
-    "anonymous_total",
-    labels=("topic",),
-    formula="accepted events without a user",
-    unit="events",
-    empty=_AT_0,
-)
-def _anonymous(known: CounterInputs) -> Iterator[Sample]:
-    """Accepted events without a user. They count in no metric of users."""
-    return known.by_log(lambda topic: topic.anonymous)
-
-
-@series(
-    "cut_values_total",
-    labels=("topic",),
-    formula="values of dimensions of more than 128 characters, in accepted events",
-    unit="values",
-    empty=_AT_0,
-)
-def _cut_values(known: CounterInputs) -> Iterator[Sample]:
-    """Values of dimensions that were cut because they are too long."""
-    return known.by_log(lambda topic: topic.cut_values)
-
-
-@series(
-    "unattributed_total",
-    labels=("topic",),
-    formula="final and joined to nothing",
-    unit="events",
-    empty=_AT_0,
-)
-def _unattributed(known: CounterInputs) -> Iterator[Sample]:
-    """Feedback that joined no impression and can no longer join one."""
-    for kind in FEEDBACK:
-        yield (kind,), sum(h.unattributed[kind] for h in known.headers)
-
-
-@series(
-    "unsettled",
-    labels=("topic",),
-    formula="accepted feedback - settled feedback",
-    unit="events",
-    empty=_AT_0,
-)
-def _unsettled(known: CounterInputs) -> Iterator[Sample]:
-    """Feedback whose dimensions may still change; not in the totals yet."""
-    for kind in FEEDBACK:
-        yield (kind,), sum(h.unsettled[kind] for h in known.headers)
+_declare(OF_PARTITION)
 
 
 @series(
@@ -206,35 +142,11 @@ def _segments_capped(known: CounterInputs) -> Iterator[Sample]:
             yield (key,), sum(h.overflowed.get(key, 0) for h in known.headers)
 
 
-@series(
-    "join_gap_total",
-    formula="records below the watermark of an idle topic",
-    unit="records",
-    empty=_AT_0,
-)
-def _join_gap(known: CounterInputs) -> Iterator[Sample]:
-    """Records older than the watermark of their topic while it was idle. Joins may have missed
-    them."""
-    yield (), sum(h.join_gap for h in known.headers)
-
-
-@series(
-    "settled_moved_total",
-    formula="settled feedback that joined another impression later",
-    unit="events",
-    empty=_AT_0,
-)
-def _settled_moved(known: CounterInputs) -> Iterator[Sample]:
-    """Feedback whose segment changed after it was settled, because its request id came back for
-    another slate. Windows follow the change, totals do not."""
-    yield (), sum(h.settled_moved for h in known.headers)
-
-
 @series("user_sample_ratio", formula="share of the users, by hash", unit="ratio", empty=_AT_0)
 def _user_sample(known: CounterInputs) -> Iterator[Sample]:
     """Share of the users in metrics of users, in the partition with the smallest share; 1: all
     users."""
-    yield (), 2.0 ** -max((h.sample_bits for h in known.headers), default=0)
+    yield (), 2.0 ** -added("sample_bits", (header.counters for header in known.headers))
 
 
 @series(

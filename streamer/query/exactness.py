@@ -12,12 +12,15 @@ from dataclasses import dataclass, field
 from streamer.ingest.keying import topics_not_by_user
 from streamer.settings import limits
 from streamer.settings.model import Settings
+from streamer.state.counters import Counts, added
 from streamer.state.snapshot import Header
 
 COUNTS = "counts"
 """Counts, and so all that is made of them."""
 JOINS = "joins"
 """Attributed feedback, and metrics of slates."""
+_IMPRESSIONS_LEFT = tuple(f"evicted_early.{of}" for of in ("impressions", "retained", "probes"))
+"""Counters of impressions that left memory before their time."""
 _OR_MEMORY = " or limits.worker_memory_mb"
 
 
@@ -34,6 +37,11 @@ class ExactnessInputs:
     item_samples: Mapping[str, float] = field(default_factory=dict)
     has_mixed_users: bool = False
     is_unread: bool = False
+
+
+def rows_left_early(counters: Sequence[Counts]) -> int:
+    """Impressions and feedback of all partitions that left memory before their time."""
+    return sum(added(name, counters) for name in (*_IMPRESSIONS_LEFT, "evicted_early.feedback"))
 
 
 _Holds = Callable[[ExactnessInputs], bool]
@@ -72,14 +80,14 @@ def inexact(inputs: ExactnessInputs) -> list[Inexact]:
     return [Inexact(c.metrics, c.name, c.text) for c in _CAUSES if c.holds(inputs)]
 
 
-def _dropped(name: str) -> _Holds:
-    """Whether rows left before their time, as there were too many."""
-    return lambda inputs: any(header.dropped.get(name) for header in inputs.headers)
+def _counted(*names: str) -> _Holds:
+    """Whether a partition counted any of it."""
+    return lambda inputs: any(h.counters.get(name) for h in inputs.headers for name in names)
 
 
-def _bound(metrics: str, name: str, what: str, setting: str) -> _Cause:
+def _bound(metrics: str, name: str, what: str, setting: str, *counters: str) -> _Cause:
     text = f"{what}: limits.{setting} was reached; raise it, and start anew to be exact again"
-    return _Cause(metrics, name, text, _dropped(name))
+    return _Cause(metrics, name, text, _counted(*counters or (f"evicted_early.{name}",)))
 
 
 def _any_topic(
@@ -110,6 +118,7 @@ _CAUSES = (
     _bound(
         *(COUNTS, "segments", "a rollup of several dimensions has `other` for some segments"),
         "segments",
+        "segments_overflowed",
     ),
     _Cause(
         *(JOINS, "topics_not_by_user"),
@@ -120,37 +129,38 @@ _CAUSES = (
     _Cause(
         *(JOINS, "join_gap"),
         "records of an idle topic were behind its clock, which other topics had advanced",
-        lambda inputs: any(h.join_gap for h in inputs.headers),
+        _counted("join_gap"),
     ),
     _Cause(
         *(JOINS, "settled_moved"),
         "request ids came back for other slates: settled feedback moved to another segment, and"
         " totals do not follow",
-        lambda inputs: any(h.settled_moved for h in inputs.headers),
+        _counted("settled_moved"),
     ),
     _bound(
         JOINS,
         "impressions",
         "feedback may have missed its impression",
         f"open_impressions{_OR_MEMORY}",
+        *_IMPRESSIONS_LEFT,
     ),
     _Cause(
         *(JOINS, "feedback"),
         "feedback may have missed its impression, or conversions their feedback: there was more of "
         f"it than limits.open_feedback{_OR_MEMORY} let stay, or than "
         f"{limits.PAIR_FEEDBACK} of one person on one item",
-        _dropped("feedback"),
+        _counted("evicted_early.feedback"),
     ),
     _bound(
         "sessions", "sessions", "some sessions are counted in parts", f"open_sessions{_OR_MEMORY}"
     ),
     _bound("dwell", "viewings", "some viewings are counted in parts", f"open_sessions{_OR_MEMORY}"),
-    _bound("users", "user_items", "some users are left out", "user_items"),
+    _bound("users", "user_items", "some users are left out", "user_items", "dropped_user_rows"),
     _Cause(
         *("users", "user_sample"),
         "they are computed from a sample of the users (streamer_user_sample_ratio): "
         f"limits.user_items{_OR_MEMORY} was reached",
-        lambda inputs: any(h.sample_bits for h in inputs.headers),
+        _counted("sample_bits"),
     ),
     _Cause(
         *("users", "kept_values"),
@@ -168,23 +178,23 @@ _CAUSES = (
         *("items", "item_labels"),
         "some values of dimensions are counted as `other`: a rollup in metrics.detailed has too"
         " many combinations of values for counts of items; remove it",
-        _dropped("item_labels"),
+        _counted("full_item_counts"),
     ),
-    _bound("experiments", "user_days", "some users are left out", "user_days"),
+    _bound("experiments", "user_days", "some users are left out", "user_days", "dropped_day_rows"),
     _Cause(
         *("experiments", "user_day_sample"),
         f"they are computed from a sample of the users: limits.user_days{_OR_MEMORY} was reached",
-        lambda inputs: any(h.day_sample_bits for h in inputs.headers),
+        _counted("day_sample_bits"),
     ),
     _Cause(
         *("experiments", "found_experiments"),
         "events name more experiments or arms, which settings do not name, than there is room for: "
         "declare the true ones, or raise experiments_defaults.max_found",
-        lambda inputs: any(h.left_out_experiments for h in inputs.headers),
+        _counted("left_out_experiments"),
     ),
     _Cause(
         *("alerts", "alert_segments"),
         "some segments are not watched: there are too many for one alert; watch fewer dimensions",
-        _dropped("alert_segments"),
+        _counted("full_alert_series"),
     ),
 )

@@ -25,6 +25,7 @@ from streamer.metrics.compared_metrics import (
     ExperimentMeasures,
     found_experiment,
 )
+from streamer.query.exactness import rows_left_early
 from streamer.query.experiment_metrics import (
     Course,
     JudgedMetric,
@@ -38,6 +39,7 @@ from streamer.settings import limits
 from streamer.settings.durations import DAY_MS, date_of, short
 from streamer.settings.experiments import Experiment
 from streamer.settings.model import Settings
+from streamer.state.counters import added
 from streamer.state.experiment_sums import ExperimentSlot
 from streamer.state.snapshot import View
 from streamer.stats.experiments.forecast import Growth
@@ -356,9 +358,8 @@ def stored_experiments(
     name besides. Sums that were made under other settings are not read. ``units``: sums over units
     that are not users, as the same reader had them before."""
     stream_ms = max((view.header.stream_ms for view in views), default=0)
-    bits = max((view.header.day_sample_bits for view in views), default=0)
-    dropped = [view.header.dropped for view in views]
-    left_early = sum(of.get(name, 0) for of in dropped for name in ("impressions", "feedback"))
+    counters = [view.header.counters for view in views]
+    bits, left_early = added("day_sample_bits", counters), rows_left_early(counters)
     of_units = (units or UnitReadings()).of(settings, measures, views)
     stored = {}
     for experiment, trial in zip(settings.experiments, measures.trials, strict=True):

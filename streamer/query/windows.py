@@ -29,6 +29,7 @@ from streamer.query.segment_index import Segment, SegmentIndex
 from streamer.query.since import Since
 from streamer.settings.labels import OTHER, UNKNOWN
 from streamer.settings.model import Settings
+from streamer.state.counters import added
 from streamer.state.snapshot import View
 
 
@@ -78,7 +79,7 @@ def sum_users(
             start = np.searchsorted(key, first_user_key(oldest))
             _, segment, stat = parts_of_user_key(key[start:])
             place = stat * segments + numbers[segment]
-            np.add.at(flat, place, value[start:] << view.header.sample_bits)
+            np.add.at(flat, place, value[start:] << view.header.counters["sample_bits"])
     return flat.reshape(stats, segments)
 
 
@@ -155,7 +156,7 @@ class Window:
     @cached_property
     def user_sample_ratio(self) -> float:
         """Share of the users in the sums over users, in the partition with the smallest."""
-        return float(2.0 ** -max((v.header.sample_bits for v in self._views), default=0))
+        return float(2.0 ** -added("sample_bits", (view.header.counters for view in self._views)))
 
     @cached_property
     def overall(self) -> I64:

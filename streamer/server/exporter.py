@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from streamer.errors import CodecError, StoreError, StreamerError
 from streamer.kafka.log_ends import LogEnds
 from streamer.metrics.catalogue import Catalogue
+from streamer.query.exactness import rows_left_early
 from streamer.query.experiment_list import Readouts
 from streamer.query.readings import ReadingSet, ReadoutCache, SeriesBlock, readout, sampled_blocks
 from streamer.query.silence import Silence, silences
@@ -136,9 +137,8 @@ class Exporter:
         if self._read_of is None or self._read_of[0] is not result:
             read = of_counters(self.settings, result)
             self._read_of = result, read, silences(self.settings, result)
-        dropped = (view.header.dropped for view in self.reader.views)
-        left_early = sum(of["impressions"] + of["feedback"] for of in dropped)
-        self.recent.note(self.now_ms, self._read_of[1], left_early)
+        counters = [view.header.counters for view in self.reader.views]
+        self.recent.note(self.now_ms, self._read_of[1], rows_left_early(counters))
         return self._read_of[1], self._read_of[2]
 
     def behind_seconds(self) -> float | None:

@@ -23,6 +23,7 @@ from streamer.query.experiments import StoredExperiment, stored_experiments
 from streamer.query.readings import ReadingSet, readout
 from streamer.settings.model import Settings
 from streamer.sources.line_batch import NO_LOG, NO_TOPIC, Line, LineBatch
+from streamer.state.counters import added
 from streamer.state.journal import Journal
 from streamer.state.memory import MemoryStore
 from streamer.state.partition import Partition
@@ -130,8 +131,8 @@ class Replay:
     @property
     def accepted(self) -> int:
         """Lines that count."""
-        counted = [p.core.counters()["logs"] for p in self.partitions]
-        return sum(log["accepted"] for logs in counted for log in logs.values())
+        logs = [log for p in self.partitions for log in p.core.state()["logs"].values()]
+        return added("accepted", (log["counters"] for log in logs))
 
     def views(self) -> list[View]:
         """What a reader sees of the partitions; made once for all that was fed."""

@@ -116,9 +116,8 @@ class Manifest(msgspec.Struct):
     """Everything of a commit that is not a blob, and the names of its blobs.
 
     ``texts``: the blob of values, segments and labels; ``events``: of each dimension those that
-    carried each of its values, by code; ``combinations``: how many numbers of combinations of
-    values were given out; ``overflowed``: by rollup, how often a segment beyond its bound was asked
-    for.
+    carried each of its values, by code; ``counters``: by name (``state.counters``);
+    ``overflowed``: ``Rollup.key`` → how often a segment beyond its bound was asked for.
     ``contents``: what the rows and sums are of (``Contents``), ``beside``: what those of readers by
     shape are of; ``unit_ms``: the unit of users' times, ``oldest_ms`` and
     ``newest_ms``: times of accepted events.
@@ -139,21 +138,14 @@ class Manifest(msgspec.Struct):
     topics: dict[str, TopicState]
     texts: str
     events: list[list[int]]
-    combinations: int
-    overflowed: list[int]
-    unattributed: dict[str, int]
-    unsettled: dict[str, int]
-    settled_moved: int
-    join_gap: int
-    dropped: dict[str, int]
-    evicted_early: dict[str, int]
+    counters: dict[str, int]
+    overflowed: dict[str, int]
     first_retained: int
     dead_letters: int
     dead_letters_omitted: int
     tables: dict[str, list[BlobRef]]
     panes: dict[str, list[int]]
     users: dict[int, str]
-    sample_bits: int
     users_behind_ms: int
     experiments: dict[str, int]
     """``CompiledExperiment.shape`` → the first of its keys on each day."""
@@ -162,7 +154,6 @@ class Manifest(msgspec.Struct):
     counted_since_ms: dict[str, int]
     scopes: dict[str, tuple[int, int, int, int]]
     exposures_final_ms: int
-    day_sample_bits: int
     series: dict[str, StoredSeries]
     """The shape of alert series, and of counts of items → what is stored of them."""
     day_before_since_ms: dict[str, int] = {}
@@ -173,8 +164,6 @@ class Manifest(msgspec.Struct):
     """Name of an ``Exposure`` → when it exposed a user first."""
     found_experiments: list[FoundExperiment] = []
     """Experiments that events name and settings do not."""
-    left_out_experiments: int = 0
-    """Events that named one for which there was no room, or that put another out."""
     unit_bits: dict[str, tuple[int, int]] = {}
     """``Unit.name`` → how many bits are 0 of the hashes of its values, and of its rows."""
     other_fields: dict[str, dict[str, str]] = {}
@@ -205,26 +194,19 @@ class Manifest(msgspec.Struct):
             stream_ms=self.stream_ms,
             oldest_ms=self.oldest_ms,
             topics=self.topics,
-            unattributed=self.unattributed,
-            unsettled=self.unsettled,
-            join_gap=self.join_gap,
-            dropped=self.dropped,
+            counters=self.counters,
             capped=tuple(counts[OTHER] for counts in self.events[: len(shown.values)]),
             kept=shown.kept,
             values=shown.values,
             segments=shown.segments,
             rollups=shown.rollups,
-            overflowed=dict(zip(contents.rollups, self.overflowed, strict=True)),
-            sample_bits=self.sample_bits,
+            overflowed=self.overflowed,
             users_behind_ms=self.users_behind_ms,
             counted_since_ms=all_since(self.counted_since_ms, self.scopes),
-            settled_moved=self.settled_moved,
-            day_sample_bits=self.day_sample_bits,
             day_before_since_ms=self.day_before_since_ms,
             began=self.began,
             exposed_since_ms=self.exposed_since_ms,
             found_experiments=tuple(self.found_experiments),
-            left_out_experiments=self.left_out_experiments,
         )
 
     def shown_blobs(self) -> list[str]:

@@ -80,11 +80,6 @@ class PaneMigration:
             "segments": kept,
         }
 
-    def overflowed(self, stored: Sequence[int]) -> list[int]:
-        """By rollup, as ours are."""
-        places = _places([*self.old.contents.rollups], [*self.new.contents.rollups])
-        return [0 if at is None else stored[at] for at in places]
-
     def pane(self, number: int, pane: Pane) -> tuple[int, Pane] | None:
         """A pane of windows, totals or the day before, with its number; None where none of it is
         wanted any more."""

@@ -7,7 +7,6 @@ The core is fed by one thread at a time; while it works the interpreter is free.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
 from streamer._core import UNIT_TABLES, Core, PanicException
-from streamer.encoding.segments import ALL, Label, rollup_of, segment_texts
+from streamer.encoding.segments import Label, segment_texts
 from streamer.errors import CoreError, SumOverflowError
 from streamer.ingest.hash_key import HashKey
 from streamer.ingest.spec import Counted, core_spec, ranks_after
@@ -150,22 +149,6 @@ class PaneSeries:
         known = self.core.series_labels(self.number)
         return [dict(zip(self.names, label, strict=True)) for label in known]
 
-    @property
-    def is_full(self) -> bool:
-        """Whether labels beyond the bound of a rollup became ``other``; that label may be known
-        otherwise, and then it may be that none did."""
-        most, of_rollup = self.declared.max_labels, defaultdict[tuple[str, ...], list[Label]](list)
-        for label in self.labels:
-            of_rollup[rollup_of(label)].append(label)
-        return any(
-            len(labels) + any(_is_other(label) for label in labels) > most
-            for labels in of_rollup.values()
-        )
-
-
-def _is_other(label: Label) -> bool:
-    return {*label.values()} - {ALL} == {"other"}
-
 
 class Partition:
     """State of one partition number, over all topics. ``key``: ids are hashed under it; that
@@ -193,8 +176,6 @@ class Partition:
         """Log → its rank: see ``ranks_after``."""
         self.began = NEVER_CHANGED
         """Since when what the panes hold is counted, where settings were changed."""
-        self.left_out_before = {"user_items": 0, "user_days": 0}
-        """Of ``dropped_by_bounds``, before it was loaded, what the core does not load."""
         self._begin(0)
 
     def _begin(self, stream_ms: int) -> None:
@@ -261,6 +242,11 @@ class Partition:
             FoundExperiment(slot, key, tuple(arms), *days, code, first_ms[slot], tuple(named_by))
             for slot, (key, *arms), named_by, days, code in self.core.found_experiments()
         ]
+
+    def overflowed(self, state: Mapping[str, Any]) -> dict[str, int]:
+        """``Rollup.key`` → how often a segment beyond its bound was asked for."""
+        keys = (rollup.key for rollup in self.catalogue.rollups)
+        return dict(zip(keys, state["segments_overflowed"], strict=True))
 
     @property
     def counted_since_ms(self) -> dict[str, int]:
@@ -406,26 +392,5 @@ class Partition:
         return max(1, behind_ms) if self.is_dirty else 0
 
     def state(self) -> dict[str, Any]:
-        """Counters, clocks and segments: all that is stored besides tables and panes."""
-        return {**self.core.counters(), "dimensions": self.core.dimensions()}
-
-    @property
-    def dropped_by_bounds(self) -> dict[str, int]:
-        """What a bound of memory was hit by → how much of it was left out, or left early."""
-        counters = self.core.counters()
-        early = counters["evicted_early"]
-        full = [series.declared for series in self.series if series.is_full]
-        alerts = [of for of in full if isinstance(of, AlertSeries) and not of.is_by_time]
-        items = [of for of in full if isinstance(of, ItemCounts)]
-        return {
-            "event_ids": sum(topic["evicted_early"] for topic in counters["logs"].values()),
-            "segments": sum(counters["segments_overflowed"]),
-            "impressions": early["impressions"] + early["retained"] + early["probes"],
-            "feedback": early["feedback"],
-            "sessions": early["sessions"],
-            "viewings": early["viewings"],
-            "user_items": counters["dropped_user_rows"] + self.left_out_before["user_items"],
-            "user_days": counters["dropped_day_rows"] + self.left_out_before["user_days"],
-            "alert_segments": len(alerts),
-            "item_labels": len(items),
-        }
+        """Clocks, logs and segments: what is stored besides counters, tables and panes."""
+        return {**self.core.state(), "dimensions": self.core.dimensions()}

@@ -103,7 +103,7 @@ def _continued(
     ours = replace(ours, unit_ms=partition.core.unit_ms)
     if not is_other and old.unit_ms == ours.unit_ms:
         return journal, None
-    accepted = sum(topic.accepted for topic in manifest.topics.values())
+    accepted = sum(topic.counters["accepted"] for topic in manifest.topics.values())
     return journal, PaneMigration(old, ours, texts.with_events(manifest.events), accepted)
 
 
@@ -153,10 +153,7 @@ def _restore_counters(
 ) -> None:
     segments = carried.segments if carried else texts.with_events(manifest.events)
     restore_segments(partition, segments)
-    overflowed = carried.overflowed(manifest.overflowed) if carried else manifest.overflowed
-    partition.left_out_before = {
-        name: manifest.dropped.get(name, 0) for name in partition.left_out_before
-    }
+    overflowed = [manifest.overflowed.get(of.key, 0) for of in partition.catalogue.rollups]
     partition.core.restore(
         {
             "stream_ms": manifest.stream_ms,
@@ -167,13 +164,9 @@ def _restore_counters(
                 for name, topic in manifest.topics.items()
                 if name in partition.logs
             },
-            "unattributed": manifest.unattributed,
-            "settled_moved": manifest.settled_moved,
-            "evicted_early": manifest.evicted_early,
+            "counters": manifest.counters,
             "first_retained": manifest.first_retained,
             "segments_overflowed": overflowed,
-            "combinations": manifest.combinations,
-            "sample_bits": manifest.sample_bits,
         }
     )
     restore_labels(partition, manifest, texts)
@@ -197,7 +190,6 @@ def restore_labels(partition: Partition, manifest: Manifest, texts: Texts) -> No
     """Take over what is stored of experiments beside rows."""
     names = partition.label_names
     labels = [[label.get(name, "") for name in names] for label in texts.labels]
-    final_ms, bits = manifest.exposures_final_ms, manifest.day_sample_bits
     found = [
         (
             *(one.slot, [one.key, *one.arms], list(one.named_by)),
@@ -205,8 +197,8 @@ def restore_labels(partition: Partition, manifest: Manifest, texts: Texts) -> No
         )
         for one in manifest.found_experiments
     ]
-    partition.core.restore_found_experiments(found, manifest.left_out_experiments)
-    partition.core.restore_experiments(labels, final_ms, bits)
+    partition.core.restore_found_experiments(found)
+    partition.core.restore_experiments(labels, manifest.exposures_final_ms)
     partition.restore_unit_bits(manifest.unit_bits)
 
 
@@ -286,6 +278,7 @@ async def _load_items(
 ) -> int:
     """Take over counts of items that other settings stored; returns since when they are counted."""
     assert journal.beside.items is not None
+    assert isinstance(series.declared, ItemCounts)
     stored = manifest.series[old.shape]
     labels, most = _series_labels(journal, old.shape), series.declared.max_labels
     carried = ItemMigration(old, journal.beside.items, labels, most)

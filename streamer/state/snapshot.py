@@ -9,6 +9,7 @@ from streamer._core import Core
 from streamer.encoding.arrays import I64
 from streamer.encoding.segments import OTHER, Label, segment_texts
 from streamer.state.counted_since import NEVER_CHANGED, CountedSince
+from streamer.state.counters import Counts
 from streamer.state.experiment_sums import ExperimentSums, FoundExperiment
 from streamer.state.panes import Pane, split
 from streamer.state.partition import PaneSeries, Partition
@@ -28,11 +29,7 @@ class Header:
     commit: int
     stream_ms: int
     topics: Mapping[str, TopicState]
-    unattributed: Mapping[str, int]
-    unsettled: Mapping[str, int]
-    join_gap: int
-    dropped: Mapping[str, int]
-    """``Partition.dropped_by_bounds``."""
+    counters: Counts
     capped: tuple[int, ...]
     kept: tuple[tuple[tuple[str, int], ...], ...]
     segments: tuple[tuple[str, ...], ...]
@@ -41,16 +38,10 @@ class Header:
     """The rollup of each, by its place."""
     overflowed: Mapping[str, int] = field(default_factory=dict)
     """``Rollup.key`` → how often a segment beyond its bound was asked for."""
-    sample_bits: int = 0
-    """Users in the sums are one in 2**sample_bits."""
     users_behind_ms: int = 0
     """How far the sums over users are behind in stream time."""
     counted_since_ms: Mapping[str, int] = field(default_factory=dict)
     """From which stream time on what experiments need is counted; 0: always."""
-    settled_moved: int = 0
-    """Settled feedback that moved to another segment since."""
-    day_sample_bits: int = 0
-    """Users in the sums of experiments are one in 2**day_sample_bits."""
     began: CountedSince = NEVER_CHANGED
     """Since when what panes hold is counted, where settings were changed."""
     day_before_since_ms: Mapping[str, int] = field(default_factory=dict)
@@ -60,8 +51,6 @@ class Header:
     values: tuple[tuple[str, ...], ...] = ()
     """For each dimension, the text of each code."""
     found_experiments: tuple[FoundExperiment, ...] = ()
-    left_out_experiments: int = 0
-    """Events that named an experiment for which there was no room."""
     oldest_ms: int | None = None
     """The time of the oldest accepted event; None without any."""
 
@@ -99,10 +88,7 @@ def header_of(partition: Partition, commit: int = 0) -> Header:
         commit=commit,
         stream_ms=state["stream_ms"],
         topics={name: TopicState.of(log, counted[name]) for name, log in partition.logs.items()},
-        unattributed=state["unattributed"],
-        unsettled=state["unsettled"],
-        join_gap=sum(topic["join_gap"] for topic in counted.values()),
-        dropped=partition.dropped_by_bounds,
+        counters=partition.core.counters(),
         capped=tuple(v["events"][OTHER] for v in values),
         kept=tuple(tuple(v["unnamed"]) for v in values),
         values=tuple(tuple(v["texts"]) for v in values),
@@ -110,23 +96,13 @@ def header_of(partition: Partition, commit: int = 0) -> Header:
             segment_texts(segments, partition.rollup_places, [v["texts"] for v in values])
         ),
         rollups=tuple(rollup for rollup, _ in segments),
-        overflowed=dict(
-            zip(
-                (rollup.key for rollup in partition.catalogue.rollups),
-                state["segments_overflowed"],
-                strict=True,
-            )
-        ),
-        sample_bits=state["sample_bits"],
+        overflowed=partition.overflowed(state),
         users_behind_ms=partition.users_behind_ms,
         counted_since_ms=partition.counted_since_ms,
-        settled_moved=state["settled_moved"],
-        day_sample_bits=state["day_sample_bits"],
         day_before_since_ms=partition.day_before_since_ms,
         began=partition.began,
         exposed_since_ms=partition.exposed_since_ms(state),
         found_experiments=tuple(partition.found_experiments(state)),
-        left_out_experiments=state["left_out_experiments"],
         oldest_ms=state["oldest_ms"],
     )
 

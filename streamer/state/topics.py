@@ -15,8 +15,8 @@ class TopicState(msgspec.Struct):
     """As it is stored and as readers see it.
 
     ``cluster_id``: Kafka's own id of its cluster, "" where that is unknown; ``topic``: its name
-    there; ``rank``: its place among topics with events of one kind; ``rejected``: by reason;
-    ``gaps``: the last ranges of lost offsets.
+    there; ``rank``: its place among topics with events of one kind; ``counters``: by name
+    (``state.counters``); ``rejected``: by reason; ``gaps``: the last ranges of lost offsets.
     """
 
     cluster_id: str
@@ -26,15 +26,8 @@ class TopicState(msgspec.Struct):
     next_offset: int
     arrival_ms: int
     idle_ms: int
-    accepted: int
-    duplicates: int
-    late: int
-    ignored: int
-    anonymous: int
-    cut_values: int
+    counters: dict[str, int]
     rejected: dict[str, int]
-    join_gap: int
-    evicted_early: int
     lost: int
     gaps: list[tuple[int, int]]
     restarts: int
@@ -44,9 +37,9 @@ class TopicState(msgspec.Struct):
     def of(
         cls, log: TopicLog, counted: Mapping[str, Any], fingerprints: Sequence[Fingerprint] = ()
     ) -> TopicState:
-        """A topic in memory; ``counted``: the core's counters of it."""
+        """A topic in memory; ``counted``: what the core says of it."""
         return cls(
-            **{name: counted[name] for name in OF_CORE},
+            **counted,
             **{name: getattr(log, name) for name in (*IDENTITY, *OF_LOG)},
             fingerprints=list(fingerprints),
         )
@@ -63,8 +56,3 @@ IDENTITY = ("cluster_id", "topic")
 """What tells logs apart."""
 OF_LOG = ("rank", "first_offset", "lost", "gaps", "restarts")
 """What Python counts; everything else is the core's."""
-OF_CORE = tuple(
-    name
-    for name in TopicState.__struct_fields__
-    if name not in (*IDENTITY, *OF_LOG, "fingerprints")
-)

@@ -37,8 +37,8 @@ class Feed:
 
     @property
     def counters(self) -> dict[str, Any]:
-        found: dict[str, Any] = self.partition.core.counters()["logs"]["clicks"]
-        return found
+        found = self.partition.core.state()["logs"]["clicks"]
+        return {**found["counters"], "rejected": found["rejected"]}
 
     def give(self, *records: Given) -> list[bool]:
         """Which events are accepted, one by one."""

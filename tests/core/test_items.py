@@ -314,7 +314,7 @@ def test_more_combinations_of_values_than_are_told_apart_are_said_of_items(value
     lines = [record for record, *_ in lines_of_two(values, values)]
     for chunk in chunks_of(lines[:500], 100):
         engines.feed(chunk)
-    assert not engines.partitions[0].series[-1].is_full
+    assert engines.partitions[0].core.counters()["full_item_counts"] == 0
     for chunk in chunks_of(lines[500:], 100):
         engines.feed(chunk)
     labels = engines.partitions[0].series[-1].labels

@@ -185,7 +185,7 @@ def test_members_beyond_the_bound_are_not_retained_for_conversions() -> None:
     (partition,) = (engines := run_engines(settings, 1, to_log(log.records), 1, 3)).partitions
     readings = read_engines(engines)
     assert readings["streamer_identity_exact", frozenset()] == 0
-    assert partition.core.counters()["evicted_early"]["retained"] > 0
+    assert partition.core.counters()["evicted_early.retained"] > 0
     assert value(readings, "window_slates", over="engaged") == 2
     assert all(v >= 0 for (name, _), v in readings.items() if "slates" in name)
 
@@ -198,6 +198,6 @@ def test_brute_force_lists_beyond_the_bound_are_counted() -> None:
     (partition,) = (engines := run_engines(settings, 1, to_log(log.records), 10)).partitions
     readings = read_engines(engines)
     assert readings["streamer_identity_exact", frozenset()] == 0
-    assert partition.core.counters()["evicted_early"]["probes"] == 2
+    assert partition.core.counters()["evicted_early.probes"] == 2
     slates = {v for (name, _), v in readings.items() if name == "streamer_window_reference_slates"}
     assert slates == {2}

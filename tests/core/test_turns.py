@@ -38,6 +38,7 @@ def test_turns_change_nothing() -> None:
     assert many > LINES / 100
     assert last == last_of_parts
     assert whole.core.counters() == parted.core.counters()
+    assert whole.core.state() == parted.core.state()
     ours, theirs = (readout(SETTINGS, CATALOGUE, [view_of(each)]) for each in (whole, parted))
     assert ours.readings == theirs.readings
     assert len(ours.readings) > 100

@@ -318,6 +318,44 @@ print(json.dumps({
     "warnings": report.warnings,
 }))
 """
+COUNTER: Changes = {
+    "core/src/partition/admission.rs": (
+        ("    pub duplicates: u64,", "    pub stamped_early: u64,\n"),
+        ("            duplicates: 0,", "            stamped_early: 0,\n"),
+        ("        self.accepted += 1;", "        self.stamped_early += u64::from(lag_ms > 0);\n"),
+    ),
+    "core/src/partition/counters.rs": (
+        (
+            "    /// Records below the watermark that it took",
+            "    /// Events before their record.\n"
+            '    "stamped_early" = "events", counter("ts < arrival clock"), sum,'
+            " at(log.stamped_early);\n",
+        ),
+    ),
+}
+USE_OF_A_COUNTER = """
+import asyncio
+import json
+from streamer.server.series import entries
+from streamer.settings.load import parse
+from streamer.sources.replay import Replay
+
+T0 = 1_700_000_000_000
+settings = parse({})
+before = Replay(settings)
+event = json.dumps({"ts": T0, "user_id": "u", "item_id": "x"}).encode()
+before.feed([("clicks", T0 + ms, event) for ms in (0, 1000, 2000)])
+before.finish()
+replay = asyncio.run(Replay.of_store(settings, asyncio.run(before.store())))
+replay.feed([("clicks", T0 + 3000, event)])
+replay.finish()
+name = "streamer_stamped_early_total"
+found = [reading for reading in replay.readout().readings if reading.name == name]
+print(json.dumps({
+    "values": {reading.labels["topic"]: reading.value for reading in found},
+    "help": [entry.doc for entry in entries() if entry.name == name],
+}))
+"""
 COLUMN: Changes = {
     "server/web/columns.js": (
         (
@@ -334,6 +372,7 @@ LISTED: dict[str, Changes] = {
     "A check of alerts": CHECK,
     "A number of a readout": STATISTIC,
     "A sentence of a readout": NOTE,
+    "A counter": COUNTER,
     "A column of the page": COLUMN,
 }
 """What stands before the steps, and the change that a copy gets."""
@@ -426,16 +465,20 @@ def test_every_face_shows_a_number_and_a_sentence_of_a_readout(tmp_path: Path) -
 
 @long
 def test_what_the_core_counts_and_decodes_follows_from_its_tables(tmp_path: Path) -> None:
-    """A sum, a metric of slates and a field, in one build."""
+    """A sum, a metric of slates, a field and a counter, in one build."""
     if shutil.which("cargo") is None:
         pytest.skip("there is no cargo")
-    changed(tmp_path, ("core", "streamer", "docs"), SUM, SLATE_METRIC, FIELD)
+    changed(tmp_path, ("core", "streamer", "docs"), SUM, SLATE_METRIC, FIELD, COUNTER)
     target = os.environ.get("CARGO_TARGET_DIR", str(TARGET))
     run("cargo", "build", "--locked", "--manifest-path", "core/Cargo.toml",
         cwd=tmp_path, CARGO_TARGET_DIR=target)  # fmt: skip
     shutil.copy(Path(target) / "debug" / "lib_core.so", tmp_path / "streamer" / "_core.abi3.so")
     found = used(USE_OF_SUMS, tmp_path)
     assert found == {"long": 0.5, "relevant": 2.0}
+    found = used(USE_OF_A_COUNTER, tmp_path)
+    assert found["values"]["clicks"] == 3
+    assert found["values"]["impressions"] == 0
+    assert found["help"] == ["Events before their record."]
     found = used(USE_OF_A_FIELD, tmp_path)
     assert found["mae"] == 0.5
     assert "discount" in found["elements"]

@@ -84,7 +84,9 @@ async def read_all(made: Bench) -> None:
 
     await until(counted, "all records are read", made.said)
     assert sum(m.dead_letters for m in made.reader.manifests.values()) == 1
-    accepted = [t.accepted for m in made.reader.manifests.values() for t in m.topics.values()]
+    accepted = [
+        t.counters["accepted"] for m in made.reader.manifests.values() for t in m.topics.values()
+    ]
     assert sum(accepted) == len(LINES) - 1
 
 

@@ -65,9 +65,7 @@ def of_rollup(readings: Any, dimensions: list[str]) -> Iterator[Any]:
 
 def overflowed(engines: Engines) -> list[int]:
     """By rollup, how often a segment beyond the bound was asked for."""
-    counters = [
-        partition.core.counters()["segments_overflowed"] for partition in engines.partitions
-    ]
+    counters = [partition.core.state()["segments_overflowed"] for partition in engines.partitions]
     return [sum(of_rollup) for of_rollup in zip(*counters, strict=True)]
 
 

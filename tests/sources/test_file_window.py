@@ -84,8 +84,8 @@ def shown(replay: Replay) -> dict[str, float]:
 def accepted(replay: Replay) -> dict[str, int]:
     found: Counter[str] = Counter()
     for partition in replay.partitions:
-        for name, log in partition.core.counters()["logs"].items():
-            found[name] += log["accepted"]
+        for name, log in partition.core.state()["logs"].items():
+            found[name] += log["counters"]["accepted"]
     return {kind: n for kind, n in found.items() if n and kind != "sessions"}
 
 

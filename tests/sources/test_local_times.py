@@ -101,7 +101,7 @@ def test_the_second_hour_counts_live() -> None:
     ]
     engines = Engines(settings, 1)
     engines.feed(LogChunk("clicks", 0, records))
-    (counted,) = (p.core.counters()["logs"]["clicks"] for p in engines.partitions)
+    (counted,) = (p.core.state()["logs"]["clicks"]["counters"] for p in engines.partitions)
     assert (counted["accepted"], counted["late"]) == (MINUTES, 0)
 
 

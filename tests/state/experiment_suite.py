@@ -473,7 +473,8 @@ class ExperimentSuite:
         assert bits > 0
         assert partition.core.sizes()["user_days_rows"] <= 60
         whole = run_engines(settings, 1, to_log(records), 100).partitions[0]
-        whole.core.restore_experiments([], 0, bits)
+        whole.core.restore_experiments([], 0)
+        whole.core.restore(whole.core.state() | {"counters": {"day_sample_bits": bits}})
         whole.refresh_user_sums()
         found, kept = partition.experiment_sums, whole.experiment_sums
         assert found.first_keys == kept.first_keys

@@ -101,10 +101,10 @@ class JournalSuite:
         run = await start(store, settings, 1)
         await feed_with_restarts(store, run, log, seed)
         await finish(store, run)
-        full = run.engines.partitions[0].core.counters()["segments_overflowed"]
+        full = run.engines.partitions[0].core.state()["segments_overflowed"]
         assert any(full)
         await take_over(store, run, 0)
-        assert run.engines.partitions[0].core.counters()["segments_overflowed"] == full
+        assert run.engines.partitions[0].core.state()["segments_overflowed"] == full
         assert states(run.engines) == states(whole)
 
     async def test_work_that_was_not_committed_is_done_again(self, store: Store) -> None:

@@ -94,7 +94,7 @@ async def test_a_log_goes_on_where_it_stood(name: str) -> None:
     await feed(store, journal, log, 5)
     topics = decode(store.states[0].manifest).topics
     assert len(topics) == len(TOPICS), "a log is there twice"
-    assert (topics[log].accepted, topics[log].next_offset) == (15, 15)
+    assert (topics[log].counters["accepted"], topics[log].next_offset) == (15, 15)
     assert topics[log].cluster_id == "kafka-1"
 
 
@@ -222,7 +222,10 @@ async def test_another_topic_under_the_name_of_one_that_was_counted_begins_anew(
     assert journal.partition.logs["impressions"].is_new
     await feed(store, journal, "impressions", 5)
     topics = decode(store.states[0].manifest).topics
-    assert (topics["impressions"].accepted, topics["impressions@kafka-1"].accepted) == (5, 10)
+    assert (
+        topics["impressions"].counters["accepted"],
+        topics["impressions@kafka-1"].counters["accepted"],
+    ) == (5, 10)
     back = await load(store, {}, OURS)
     assert back.partition.logs["impressions"].next_offset == 10
 

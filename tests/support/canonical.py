@@ -31,6 +31,7 @@ Canonical = dict[str, Any]
 Texts = Mapping[int, tuple[str, ...]] | Sequence[tuple[str, ...]]
 _ANONYMOUS = (1 << 32) - 1
 """How the hashes of anonymous users end."""
+_UNATTRIBUTED = ("unattributed.clicks", "unattributed.conversions")
 _EVERY = 1 << 31
 """An epoch after all others."""
 
@@ -38,11 +39,11 @@ _EVERY = 1 << 31
 def canonical(partition: Partition) -> Canonical:
     """Everything that is stored, decoded, once the sums over users are up to date."""
     partition.refresh_user_sums()
-    state = partition.state()
+    state, counters = partition.state(), partition.core.counters()
     texts = combinations_of(partition)
     return {
         "stream_ms": state["stream_ms"],
-        "unattributed": state["unattributed"],
+        "unattributed": {name: counters[name] for name in _UNATTRIBUTED},
         "logs": {name: _log(partition, name, state["logs"][name]) for name in partition.logs},
         "values": [
             {"kept": v["kept"], "capped": v["events"][OTHER]} for v in state["dimensions"]["values"]
@@ -89,9 +90,9 @@ def combinations_of(partition: Partition) -> dict[int, tuple[str, ...]]:
 def _log(partition: Partition, kind: str, counted: dict[str, Any]) -> Canonical:
     ids, _ = partition.core.rows(f"ids_{kind}", *partition.core.serials(f"ids_{kind}"))
     held = ids["arrival_ms"] >= counted["arrival_ms"] - partition.settings.time.dedup_horizon_ms
-    names = ("next_offset", "arrival_ms", "accepted", "duplicates", "late")
     return {
-        **{name: counted[name] for name in names},
+        **{name: counted[name] for name in ("next_offset", "arrival_ms")},
+        **{name: counted["counters"][name] for name in ("accepted", "duplicates", "late")},
         "rejected": dict(sorted(counted["rejected"].items())),
         "ids": sorted(
             zip(ids["key"][held].tolist(), ids["arrival_ms"][held].tolist(), strict=True)

@@ -135,7 +135,7 @@ class Bench:
         copy = MemoryStore()
         copy.states, copy.held = dict(self.store.states), dict(self.store.held)
         await load_partition(copy, 0, partition, "reader", stored)
-        return int(partition.core.counters()["logs"]["impressions"]["accepted"])
+        return int(partition.core.state()["logs"]["impressions"]["counters"]["accepted"])
 
 
 async def until(true: Callable[[], Any], what: str) -> None:

@@ -42,7 +42,9 @@ async def count(made: Bench, expected: int) -> None:
     await made.settle(ends_of(impressions(expected)))
     await worker.stop()
     await made.reader.refresh()
-    accepted = [m.topics["impressions"].accepted for m in made.reader.manifests.values()]
+    accepted = [
+        m.topics["impressions"].counters["accepted"] for m in made.reader.manifests.values()
+    ]
     assert sum(accepted) == expected
 
 
@@ -146,7 +148,7 @@ async def test_a_renamed_topic_among_others_begins_beside_them(
         await until(is_read, "the new one is read", worker.said)
         for manifest in made.reader.manifests.values():
             assert all(topic.restarts == 0 for topic in manifest.topics.values())
-            accepted = sum(topic.accepted for topic in manifest.topics.values())
+            accepted = sum(topic.counters["accepted"] for topic in manifest.topics.values())
             assert accepted == (PRODUCTION + STAGING) // PARTITIONS
         assert "truncated or recreated" not in worker.said()
         await worker.stop()

@@ -246,7 +246,7 @@ async def goes_on(both: Clusters, exporter: Exporter, *, is_known: bool = True) 
         AWAY in str(exporter.health.problems if is_known else exporter.health.warnings)
         and f"{both.names.clicks}@eu" in str(exporter.health.warnings)
         and by_labels(result.readings)["streamer_identity_exact",] == 0
-        and sum(m.topics[both.names.impressions].accepted for m in stored) == shown
+        and sum(m.topics[both.names.impressions].counters["accepted"] for m in stored) == shown
     )
 
 

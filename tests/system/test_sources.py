@@ -171,11 +171,14 @@ async def test_topics_that_become_sources_go_on_where_they_stood(
             async def is_counted(made: Bench = made, log: str = log, wanted: int = wanted) -> bool:
                 await made.reader.refresh()
                 states = [m.topics.get(log) for m in made.reader.manifests.values()]
-                return sum(0 if state is None else state.accepted for state in states) >= wanted
+                return (
+                    sum(0 if state is None else state.counters["accepted"] for state in states)
+                    >= wanted
+                )
 
             await until(is_counted, f"{wanted} clicks are counted", made.said)
             manifests = made.reader.manifests.values()
-            assert sum(m.topics[log].accepted for m in manifests) == wanted
+            assert sum(m.topics[log].counters["accepted"] for m in manifests) == wanted
             expected = {*made.settings.logs, "exposures"}  # which stays in the state, never read
             assert [set(m.topics) for m in manifests] == [expected] * PARTITIONS, "twice"
             assert not any(t.restarts for m in manifests for t in m.topics.values())

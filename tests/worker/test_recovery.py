@@ -100,8 +100,8 @@ async def test_damage_that_is_gone_at_the_second_look_loses_nothing(
         assert second.log.starts == [dict.fromkeys(TPS, 0) | {TPS[0]: COUNTED}]
         async with second.task.lock:
             assert second.task.partition is not None
-            topics = second.task.partition.core.counters()["logs"]
-        assert topics["impressions"]["accepted"] == COUNTED
+            topics = second.task.partition.core.state()["logs"]
+        assert topics["impressions"]["counters"]["accepted"] == COUNTED
     assert "counted again" not in caplog.text
 
 

@@ -344,7 +344,8 @@ async def test_a_worker_without_memory_goes_on() -> None:
         assert bench.runner.worker_report.log_problems == []
         partition = bench.task.partition
         assert partition is not None
-        await until(lambda: partition.dropped_by_bounds["impressions"] == 20, "all have left")
+        counters = partition.core.counters
+        await until(lambda: counters()["evicted_early.impressions"] == 20, "all have left")
 
 
 async def test_a_stale_chunk_pauses_nothing() -> None:

@@ -70,7 +70,7 @@ def counters(task: PartitionTask) -> Any:
     assert task.partition is not None
     task.partition.refresh_user_sums()
     log = task.partition.logs["web"]
-    return task.partition.core.counters(), task.partition.core.dimensions(), log.lost, log.gaps
+    return task.partition.state(), task.partition.core.counters(), log.lost, log.gaps
 
 
 def finder_of(task: PartitionTask, report: WorkerReport, found: asyncio.Event) -> SchemaFinder:
@@ -169,7 +169,7 @@ async def test_ids_that_nobody_knows_are_refused_together(
         took = time.monotonic() - begun
         assert len(registry.asked) <= strange + strange // limits.MAX_REFUSED_SCHEMAS + 1
     assert took < 20, "each id took a turn of its own"
-    assert counters(task)[0]["logs"]["web"]["accepted"] == EACH
+    assert counters(task)[0]["logs"]["web"]["counters"]["accepted"] == EACH
     assert len(task.dead) == strange
     assert len(finder.lookup.refused) == limits.MAX_REFUSED_SCHEMAS
     assert "records of schemas 10000, 10001, 10002 and 997 more are rejected" in caplog.text
@@ -202,7 +202,7 @@ async def test_one_wait_is_enough_and_what_comes_later_counts(
         task.offer(as_records([wire(1, as_avro(event)) for event in made], 5 * EACH))
         await counted(task, finder, found)
     assert len(task.dead) == 5 * EACH
-    assert counters(task)[0]["logs"]["web"]["accepted"] == 5 * EACH
+    assert counters(task)[0]["logs"]["web"]["counters"]["accepted"] == 5 * EACH
 
 
 async def test_a_log_waits_in_vain_once_an_hour(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,4 +241,4 @@ async def test_a_registry_that_does_not_answer_is_waited_for_without_an_end(
         registry.status = None
         await asyncio.wait_for(found.wait(), 5)
         await counted(task, finder, found)
-    assert counters(task)[0]["logs"]["web"]["accepted"] == EACH
+    assert counters(task)[0]["logs"]["web"]["counters"]["accepted"] == EACH

@@ -149,13 +149,17 @@ impl Experiments {
 
     /// Before rows are loaded: what is stored beside them. Labels have a text for each dimension
     /// that any experiment looks at, in the order of the dimensions; empty where they lack it.
-    pub fn restore(&mut self, labels: Vec<Vec<String>>, final_ms: i64, sample_bits: u32) {
+    pub fn restore(&mut self, labels: Vec<Vec<String>>, final_ms: i64) {
         self.labels.load(labels);
         for arms in &mut self.of_labels {
             arms.learn(&self.labels);
         }
         self.final_ms = final_ms;
-        self.keep_sample(if self.is_empty() { 0 } else { sample_bits });
+    }
+
+    /// Keep the sample that was stored, before rows are loaded.
+    pub fn restore_sample(&mut self, bits: u32) {
+        self.keep_sample(if self.is_empty() { 0 } else { bits });
     }
 
     /// Take over stored rows, as an epoch of their own. Those that are not wanted, out of the

@@ -363,7 +363,8 @@ fn with_clicks(clicks: &[i64], label: i32) -> Columns {
 fn rows_that_are_not_wanted_are_left_out() {
     let mut run = Run::new(1 << 30, 1 << 18);
     run.experiments
-        .restore(vec![vec!["A".to_owned(), "home".to_owned()]], T0, 1);
+        .restore(vec![vec!["A".to_owned(), "home".to_owned()]], T0);
+    run.experiments.restore_sample(1);
     let mut load = |table, blob: Columns| {
         run.experiments.load(table, &blob).unwrap();
         run.experiments.rows()
@@ -394,7 +395,7 @@ fn rows_that_are_not_wanted_are_left_out() {
 fn blobs_that_do_not_fit_are_refused() {
     let mut run = Run::new(1 << 30, 1 << 18);
     run.experiments
-        .restore(vec![vec!["A".to_owned(), "home".to_owned()]], T0, 0);
+        .restore(vec![vec!["A".to_owned(), "home".to_owned()]], T0);
     let mut error = |blob| {
         run.experiments
             .load(ExperimentTable::Days, &blob)

@@ -134,7 +134,7 @@ impl UnitKind {
             return Err("a slot of time is not longer than its beginning".to_owned());
         }
         let mut experiments = Experiments::bounded(&spec.experiments, dimensions, limit)?;
-        experiments.restore(vec![Vec::new()], i64::MAX, 0);
+        experiments.restore(vec![Vec::new()], i64::MAX);
         Ok(Self {
             dimension: spec.dimension,
             slots: spec.slots.as_ref().map(|slots| Slots::new(slots, key)),

@@ -27,6 +27,12 @@ impl Rollup {
         let mut both = self.has.iter().zip(label);
         both.all(|(has, text)| *has == (text != ALL))
     }
+
+    /// What stands for all labels beyond the bound.
+    fn other(&self) -> Vec<String> {
+        let text = |has: &bool| if *has { "other" } else { ALL };
+        self.has.iter().map(|has| text(has).to_owned()).collect()
+    }
 }
 
 /// The labels of one partition; beyond `limit` all further ones of a rollup are `other`.
@@ -67,6 +73,15 @@ impl Labels {
             of_combination: Vec::new(),
             changes: 0,
         }
+    }
+
+    /// Whether labels beyond the bound of a rollup became `other`; that label may be known
+    /// otherwise, and then it may be that none did.
+    pub fn is_full(&self) -> bool {
+        self.rollups.iter().any(|of| {
+            let has_other = of.has.contains(&true) && self.numbers.contains_key(&of.other());
+            of.count + usize::from(has_other) > self.limit
+        })
     }
 
     /// How many rollups they are of.
@@ -110,10 +125,9 @@ impl Labels {
             false => ALL,
         };
         let own = self.places.iter().zip(&of.has);
-        let mut label: Vec<String> = own.clone().map(|x| text(x).to_owned()).collect();
+        let mut label: Vec<String> = own.map(|x| text(x).to_owned()).collect();
         if of.count >= self.limit && !self.numbers.contains_key(&label) {
-            let other = |(_, has): (_, &bool)| if *has { "other" } else { ALL };
-            label = own.map(|x| other(x).to_owned()).collect();
+            label = of.other();
         }
         let next = self.known.len() as u32;
         let number = *self.numbers.entry_ref(&label).or_insert(next);

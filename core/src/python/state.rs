@@ -1,4 +1,4 @@
-//! Counters, dimensions, panes and sizes of a partition as dictionaries, and back.
+//! State, dimensions, panes and sizes of a partition as dictionaries, and back.
 
 use std::collections::BTreeMap;
 
@@ -7,17 +7,16 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use super::names::log_of;
-use crate::changes::Kind;
 use crate::counting::Counting;
 use crate::panes::PaneStore;
 use crate::panes::labels::Labels;
 use crate::partition::Partition;
 use crate::partition::admission::TopicLog;
+use crate::partition::counters;
 use crate::partition::event_ids::EventIds;
 
-/// Everything that is counted besides tables and panes, by name.
-pub fn counters<'py>(partition: &Partition, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-    let attribution = &partition.attribution;
+/// What is stored besides counters, tables and panes, by name.
+pub fn state<'py>(partition: &Partition, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
     let found = PyDict::new(py);
     found.set_item("stream_ms", partition.stream_ms)?;
     found.set_item("oldest_ms", partition.oldest_ms)?;
@@ -27,34 +26,18 @@ pub fn counters<'py>(partition: &Partition, py: Python<'py>) -> PyResult<Bound<'
         logs.set_item(&log.name, of_log(log, py)?)?;
     }
     found.set_item("logs", logs)?;
-    let [clicks, conversions] = attribution.unattributed;
-    found.set_item(
-        "unattributed",
-        dict(py, &[("clicks", clicks), ("conversions", conversions)])?,
-    )?;
-    found.set_item("unsettled", unsettled(partition, py)?)?;
-    found.set_item("settled_moved", attribution.settled_moved)?;
-    found.set_item("evicted_early", evicted_early(partition, py)?)?;
-    found.set_item("first_retained", attribution.retained.first_kept)?;
+    let retained = &partition.attribution.retained;
+    found.set_item("first_retained", retained.first_kept)?;
     let rollups = partition.counting.panes.segments.rollups.iter();
     let overflowed: Vec<u64> = rollups.map(|rollup| rollup.overflowed).collect();
     found.set_item("segments_overflowed", overflowed)?;
-    found.set_item("combinations", partition.counting.dimensions.len())?;
-    let users = partition.counting.users.as_ref();
-    found.set_item("sample_bits", users.map_or(0, |x| x.sample_bits()))?;
-    found.set_item("dropped_user_rows", users.map_or(0, |x| x.dropped_rows()))?;
     let experiments = &partition.counting.experiments;
     found.set_item("exposures_final_ms", experiments.final_ms())?;
-    found.set_item("day_sample_bits", experiments.sample_bits())?;
     found.set_item("first_exposures_ms", experiments.first_exposures_ms())?;
-    let dropped = experiments.dropped_rows() + partition.counting.units.dropped_rows();
-    found.set_item("dropped_day_rows", dropped)?;
-    found.set_item("left_out_experiments", experiments.found().left_out)?;
-    found.set_item("users_refreshed_ms", users.map_or(0, |x| x.refreshed_ms()))?;
     Ok(found)
 }
 
-/// Sets what `counters` and `dimensions` gave, before tables are loaded.
+/// Sets what `state` and `counters` gave, once dimensions are restored and before tables are loaded.
 pub fn restore(partition: &mut Partition, state: &Bound<'_, PyDict>) -> PyResult<()> {
     partition.stream_ms = item(state, "stream_ms")?;
     partition.oldest_ms = item(state, "oldest_ms")?;
@@ -67,45 +50,19 @@ pub fn restore(partition: &mut Partition, state: &Bound<'_, PyDict>) -> PyResult
         log.next_offset = item(stored, "next_offset")?;
         log.arrival_ms = item(stored, "arrival_ms")?;
         log.idle_ms = item(stored, "idle_ms")?;
-        log.accepted = item(stored, "accepted")?;
-        log.duplicates = item(stored, "duplicates")?;
-        log.late = item(stored, "late")?;
-        log.ignored = item(stored, "ignored")?;
-        log.anonymous = item(stored, "anonymous")?;
-        log.cut_values = item(stored, "cut_values")?;
-        log.join_gap = item(stored, "join_gap")?;
-        log.ids[0].evicted_early = item(stored, "evicted_early")?;
+        counters::restore(counters::OF_LOG, log, &item(stored, "counters")?);
         let rejected: BTreeMap<String, u64> = item(stored, "rejected")?;
         for (reason, count) in rejected {
             log.restore_rejected(&reason, count);
         }
     }
-    let unattributed: BTreeMap<String, u64> = item(state, "unattributed")?;
-    for (at, topic) in ["clicks", "conversions"].into_iter().enumerate() {
-        partition.attribution.unattributed[at] = unattributed.get(topic).copied().unwrap_or(0);
-    }
-    partition.attribution.settled_moved = item(state, "settled_moved")?;
     partition.attribution.retained.first_kept = item(state, "first_retained")?;
-    let early: BTreeMap<String, u64> = item(state, "evicted_early")?;
-    let of = |name: &str| early.get(name).copied().unwrap_or(0);
-    partition.attribution.evicted_early.impressions = of("impressions");
-    partition.attribution.evicted_early.retained = of("retained");
-    partition.attribution.evicted_early.feedback = of("feedback");
-    partition.attribution.evicted_early.probes = of("probes");
-    partition.sessions.rows.evicted_early = of("sessions");
-    partition.counting.viewings.rows.evicted_early = of("viewings");
     let overflowed: Vec<u64> = item(state, "segments_overflowed")?;
     let rollups = partition.counting.panes.segments.rollups.iter_mut();
     for (rollup, overflowed) in rollups.zip(overflowed) {
         rollup.overflowed = overflowed;
     }
-    partition
-        .counting
-        .dimensions
-        .resize(item(state, "combinations")?);
-    if let Some(users) = &mut partition.counting.users {
-        users.set_sample_bits(item(state, "sample_bits")?);
-    }
+    counters::restore(counters::OF_PARTITION, partition, &item(state, "counters")?);
     Ok(())
 }
 
@@ -180,52 +137,14 @@ pub fn sizes<'py>(partition: &Partition, py: Python<'py>) -> PyResult<Bound<'py,
     }
     Ok(found)
 }
+
 fn of_log<'py>(log: &TopicLog, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
     let found = PyDict::new(py);
     found.set_item("next_offset", log.next_offset)?;
     found.set_item("arrival_ms", log.arrival_ms)?;
     found.set_item("idle_ms", log.idle_ms)?;
-    found.set_item("clock_ms", log.clock_ms())?;
-    found.set_item("accepted", log.accepted)?;
-    found.set_item("duplicates", log.duplicates)?;
-    found.set_item("late", log.late)?;
-    found.set_item("ignored", log.ignored)?;
-    found.set_item("anonymous", log.anonymous)?;
-    found.set_item("cut_values", log.cut_values)?;
     found.set_item("rejected", &log.rejected)?;
-    found.set_item("join_gap", log.join_gap)?;
-    let early: u64 = log.ids.iter().map(|ids| ids.evicted_early).sum();
-    found.set_item("evicted_early", early)?;
-    Ok(found)
-}
-
-fn unsettled<'py>(partition: &Partition, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-    let mut counts = [0u64; 2];
-    for (_, feedback) in partition.attribution.pending.iter() {
-        counts[usize::from(feedback.is_conversion())] +=
-            u64::from(!feedback.is_settled && feedback.kind != Kind::ConversionLine);
-    }
-    dict(py, &[("clicks", counts[0]), ("conversions", counts[1])])
-}
-
-fn evicted_early<'py>(partition: &Partition, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-    let early = &partition.attribution.evicted_early;
-    let counts = [
-        ("impressions", early.impressions),
-        ("retained", early.retained),
-        ("feedback", early.feedback),
-        ("probes", early.probes),
-        ("sessions", partition.sessions.rows.evicted_early),
-        ("viewings", partition.counting.viewings.rows.evicted_early),
-    ];
-    dict(py, &counts)
-}
-
-fn dict<'py>(py: Python<'py>, entries: &[(&str, u64)]) -> PyResult<Bound<'py, PyDict>> {
-    let found = PyDict::new(py);
-    for (name, value) in entries {
-        found.set_item(name, value)?;
-    }
+    found.set_item("counters", counters::values(counters::OF_LOG, log))?;
     Ok(found)
 }
 

@@ -66,11 +66,6 @@ impl Users {
         self.sample_bits = bits.min(MAX_SAMPLE_BITS);
     }
 
-    /// Rows that were not kept because their user had too many.
-    pub fn dropped_rows(&self) -> u64 {
-        self.items.dropped_rows
-    }
-
     /// Number of rows.
     pub fn rows(&self) -> usize {
         self.items.len()

@@ -223,7 +223,7 @@ impl Crowd {
     fn check(&mut self) -> usize {
         self.refresh();
         assert!(!self.users.is_dirty());
-        assert_eq!(self.users.dropped_rows(), 0);
+        assert_eq!(self.users.items.dropped_rows, 0);
         let mut whole = users(1 << 30);
         whole.set_sample_bits(self.users.sample_bits());
         for touch in &self.touched {
@@ -384,7 +384,7 @@ fn a_user_has_so_many_rows_and_no_more() {
     let known = impression(7, 5, 0, T0 + 1000);
     touch(&Touch { column: 1, ..known });
     touch(&impression(8, 5, 0, T0 + 1000));
-    assert_eq!((users.rows(), users.dropped_rows()), (1001, 10));
+    assert_eq!((users.rows(), users.items.dropped_rows), (1001, 10));
     users.refresh(T0, &codes, &mut segments);
     let of = |stat: usize| {
         let found = sums_of(&users, &segments, T0);

@@ -292,8 +292,8 @@ async def test_a_dead_letter_topic_that_refuses_large_ones(
         assert "waits" not in made.said()
         await made.stop_workers()
         manifest = made.reader.manifests[0]
-        assert manifest.topics["impressions"].accepted == 1
-        assert manifest.topics["impressions"].ignored == 1, "the one without a value"
+        assert manifest.topics["impressions"].counters["accepted"] == 1
+        assert manifest.topics["impressions"].counters["ignored"] == 1, "the one without a value"
         assert manifest.dead_letters == len(log) - 1
     found = await read_topic(kafka, names.dead_letters, 1)
     assert len(found) == len(log) - 1, "each once: nothing had to be tried again"

@@ -73,7 +73,7 @@ async def test_a_batch_that_inflates_without_end_is_skipped(
         await until_counted(made, 3)
         assert memory_bytes(worker) - before < GROWTH_BYTES
         topic = made.reader.manifests[0].topics["impressions"]
-        assert (topic.accepted, topic.lost, topic.gaps) == (2, 1, [(1, 1)])
+        assert (topic.counters["accepted"], topic.lost, topic.gaps) == (2, 1, [(1, 1)])
         assert "offsets 1 to 1 cannot be read (too_large): they are lost" in made.said()
         await made.stop_workers()
     print(f"a batch of {sent} bytes for {BOMB_BYTES}")
@@ -97,7 +97,7 @@ async def test_letters_do_not_multiply_what_was_fetched(
         assert memory_bytes(worker) - before < GROWTH_BYTES
         manifest = made.reader.manifests[0]
         topic = manifest.topics["impressions"]
-        assert (topic.accepted, topic.lost) == (2, 0)
+        assert (topic.counters["accepted"], topic.lost) == (2, 0)
         assert sum(topic.rejected.values()) == TINY
         assert manifest.dead_letters + manifest.dead_letters_omitted == TINY
         assert 1000 <= manifest.dead_letters <= 1000 + (sent + len(GOOD) + 1000) // 8

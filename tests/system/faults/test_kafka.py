@@ -208,7 +208,7 @@ async def test_a_log_cut_past_our_offset_is_declared_with_its_range(
         await until(lambda: _read_to(made, 1500), "the rest is read", made.said)
         state = await _state(made)
         assert (state.lost, state.gaps, state.restarts) == (200, [(1000, 1199)], 0)
-        assert state.accepted == 1300
+        assert state.counters["accepted"] == 1300
         assert _reading(made, "identity_exact") == 0
         await made.stop_workers()
         assert f"{names.impressions}/0: records 1000 to 1199 were lost" in worker.said()
@@ -265,7 +265,7 @@ async def test_a_recreated_topic_is_read_from_its_start_and_declared(
         await until(lambda: _read_to(made, count), "the new one is read", made.said, 90)
         state = await _state(made)
         assert (state.restarts, state.lost) == (1, 0)
-        assert state.accepted == 1000 + count
+        assert state.counters["accepted"] == 1000 + count
         assert _reading(made, "identity_exact") == 0
         assert "truncated or recreated since it was read up to 1000" in made.said()
         await made.stop_workers()

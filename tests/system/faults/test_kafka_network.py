@@ -97,7 +97,7 @@ async def test_a_batch_that_a_connection_damages_is_fetched_again(
         await until(lambda: has_read(made, 300), "all are read", made.said)
         state = await state_of(made)
         assert state is not None
-        assert (state.accepted, state.lost, len(flipped)) == (300, 0, 4), made.said()
+        assert (state.counters["accepted"], state.lost, len(flipped)) == (300, 0, 4), made.said()
 
         async def is_over() -> bool:
             return await problems_of(made) == "[[]]"
@@ -135,7 +135,7 @@ async def test_a_batch_that_is_damaged_in_its_log_is_lost_once(
         await until(lambda: has_read(made, 300), "it goes on behind it", made.said)
         state = await state_of(made)
         assert state is not None
-        assert (state.accepted, state.lost) == (
+        assert (state.counters["accepted"], state.lost) == (
             300 - state.lost,
             state.gaps[0][1] - state.gaps[0][0] + 1,
         )

@@ -55,7 +55,9 @@ async def test_memory_is_bounded_while_redis_is_away(
         async def counted() -> int:
             with contextlib.suppress(StoreError):  # a restarted server has closed our connection
                 await made.reader.refresh()
-            return sum(m.topics["impressions"].accepted for m in made.reader.manifests.values())
+            return sum(
+                m.topics["impressions"].counters["accepted"] for m in made.reader.manifests.values()
+            )
 
         async with Load(kafka, names, records[:1000], 1.0):
             await until(counted, "the first events are counted", made.said)
@@ -110,14 +112,17 @@ async def test_a_worker_goes_on_beyond_its_memory(
             await made.reader.refresh()
             most = max(most, memory_bytes(worker))
             return (
-                sum(m.topics["impressions"].accepted for m in made.reader.manifests.values())
+                sum(
+                    m.topics["impressions"].counters["accepted"]
+                    for m in made.reader.manifests.values()
+                )
                 == SHOWN
             )
 
         await until(all_counted, "everything is counted", made.said, 200)
         (manifest,) = made.reader.manifests.values()
-        print(f"at most {most >> 20} MB; {manifest.evicted_early}")
-        assert manifest.dropped["impressions"] > 0
-        assert manifest.dropped["event_ids"] == 0
+        print(f"at most {most >> 20} MB; {manifest.counters}")
+        assert manifest.counters["evicted_early.impressions"] > 0
+        assert manifest.counters["evicted_early.event_ids"] == 0
         assert most < (MEGABYTES << 20) + GROWTH_BYTES  # what is fetched comes on top
         await made.stop_workers()

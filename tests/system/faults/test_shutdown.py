@@ -36,7 +36,7 @@ async def test_a_worker_stops_soon_without_kafka_and_redis(
             async def has_counted() -> bool:
                 await made.reader.refresh()
                 found = made.reader.manifests.values()
-                return sum(m.topics["impressions"].accepted for m in found) == 100
+                return sum(m.topics["impressions"].counters["accepted"] for m in found) == 100
 
             await until(has_counted, "all are counted", made.said)
             await produce(kafka.brokers, names, impressions(100, 200))

@@ -31,7 +31,7 @@ def spread(first: int, end: int) -> list[LogRecord]:
 
 async def has_counted(made: Bench, count: int, topic: str = "impressions") -> bool:
     await made.reader.refresh()
-    found = [m.topics[topic].accepted for m in made.reader.manifests.values()]
+    found = [m.topics[topic].counters["accepted"] for m in made.reader.manifests.values()]
     return sum(found) == count
 
 
