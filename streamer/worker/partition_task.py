@@ -173,12 +173,13 @@ class PartitionTask:
                 return None
         return oldest
 
-    def apply(self, taken: list[Chunk]) -> int:
-        """Apply chunks; returns the number of records."""
+    def apply(self, taken: list[Chunk], ahead_ms: int = 0) -> int:
+        """Apply chunks; returns the number of records. ``ahead_ms``: how far the wall clock is
+        ahead of this host's."""
         assert self.partition is not None
         assert self.journal is not None
-        contents, wall_ms = [chunk.content for chunk in taken], time.time_ns() // 1_000_000
-        ended = sorted(self.at_end)
+        contents, ended = [chunk.content for chunk in taken], sorted(self.at_end)
+        wall_ms = time.time_ns() // 1_000_000 + ahead_ms
         applied = self.partition.apply(contents, ended, wall_ms, limits.APPLY_MS)
         for chunk in reversed(taken[len(taken) - applied.left :]):
             self.queues[chunk.log].appendleft(chunk)

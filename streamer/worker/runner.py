@@ -135,6 +135,8 @@ class Runner:
         self._doubted: set[int] = set()
         self._recovering = asyncio.Semaphore(limits.RECOVERIES_AT_ONCE)
         self._progress: dict[TopicPartition, Progress] = {}
+        self.ahead_ms = 0
+        """How far the store's clock, the wall clock of all workers, is ahead of this host's."""
 
     # Assignment ----------------------------------------------------------------------------------
 
@@ -474,7 +476,7 @@ class Runner:
         core = task.partition.core if task.partition is not None and is_tick else None
         is_over = core is not None and self.memory.bound(task.number, core)
         if taken or is_over or (is_tick and task.may_settle):
-            rows = await self._pool.run(task.apply, taken)
+            rows = await self._pool.run(task.apply, taken, self.ahead_ms)
             self.worker_report.applied_records += rows
             self._applied_at = _now()
             if task.unknown_schemas is not None and taken:
