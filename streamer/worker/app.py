@@ -173,8 +173,7 @@ class App(faust.App):
             look_at_topics=self.look_at_topics,
             when_changed=self.report,  # readiness need not wait for the timer
         )
-        with contextlib.suppress(StoreError):  # asked again
-            await self.look_at_store()
+        await self.look_at_store()
         for other in self.others.values():
             other.start()
 
@@ -256,8 +255,9 @@ class App(faust.App):
     async def look_at_store(self) -> None:
         """Compare its clock with this host's, and report whether it may lose what it is given: its
         settings change while it runs."""
-        now_ms = await self.store.now_ms()
-        self.runner.ahead_ms = now_ms - time.time_ns() // 1_000_000
+        with contextlib.suppress(StoreError):  # asked again
+            now_ms = await self.store.now_ms()
+            self.runner.ahead_ms = now_ms - time.time_ns() // 1_000_000
         found, report = await self.store.eviction() or "", self.runner.worker_report
         if found and found != report.store_problem:
             logger.warning("%s", found)
