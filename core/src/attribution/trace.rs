@@ -17,7 +17,9 @@ const FOR_EVER: i64 = i64::MAX / 2;
 pub fn traced(of: &mut Attribution) -> Vec<Traced> {
     let people: HashSet = of.impressions.log.iter().map(|(_, row)| row.user).collect();
     let items: HashSet = of.items.open.iter().map(|(_, row)| row.item).collect();
-    let traced = of.traced.take().unwrap_or_default();
+    let Some(traced) = of.traced.take() else {
+        return Vec::new();
+    };
     let mut row = |(feedback, item): &(Feedback, u64)| {
         let (offset, ms) = (
             feedback.offset & ((1 << OFFSET_BITS) - 1),
