@@ -24,6 +24,7 @@ from typing import Any
 import msgspec
 
 from benchmarks.instructions import ROOT, feed, fork, sums_of, valgrind
+from benchmarks.measure import WATCHED
 from benchmarks.raw_log import RawLog
 from streamer._core import Core
 from streamer.ingest.spec import core_spec
@@ -32,15 +33,6 @@ from streamer.sources.synthetic import KindLine
 
 SIZES = (250, 500, 1000, 2000, 4000)
 T0 = 1_700_000_000_000
-EXPERIMENT = """
-[[experiments]]
-name = "a"
-dimension = "variant"
-control = "x"
-split = { x = 1, y = 1 }
-start = 2023-11-14
-metrics = [{ name = "ctr_ratio" }]
-"""
 GRADED = "[metrics.feedback]\nclick = 1\nconversion = 2"
 
 
@@ -156,7 +148,7 @@ def values_of_a_dimension(n: int) -> Iterator[KindLine]:
 
 def earlier_exposures(n: int) -> Iterator[KindLine]:
     yield bought(60_000)
-    yield from (shown(20_000 - i, item_id=f"i{i}", variant="x") for i in range(n))
+    yield from (shown(20_000 - i, item_id=f"i{i}", variant="A") for i in range(n))
 
 
 def lines_of_an_order(n: int) -> Iterator[KindLine]:
@@ -183,7 +175,7 @@ SHAPES: Mapping[str, Shape] = {
     "session: those of a person": Shape(visits_of_a_person),
     "viewing: falling dwells": Shape(viewings),
     "dimension: values": Shape(values_of_a_dimension),
-    "experiment: earlier and earlier exposures": Shape(earlier_exposures, EXPERIMENT),
+    "experiment: earlier and earlier exposures": Shape(earlier_exposures, WATCHED),
     "order: lines": Shape(lines_of_an_order),
     "item: people": Shape(one_item_of_many),
 }

@@ -26,7 +26,7 @@ pub mod trace;
 
 use crate::attribution::emitted::{Emitted, ShownItem, Sink};
 use crate::attribution::impressions::{Impression, Impressions, SideLog};
-use crate::attribution::pair_log::{OfPair, Wanted};
+use crate::attribution::pair_log::{OfPair, PairSearch};
 use crate::attribution::pending::{Feedback, Pending, PendingValues};
 use crate::attribution::retained::{Retained, RetainedImpressions};
 use crate::changes::{Combination, ItemOf, Kind, SlateChange};
@@ -315,7 +315,7 @@ impl Attribution {
     fn shown_before(&mut self, feedback: &Feedback, at_ms: i64, horizon_ms: i64) -> Option<u32> {
         let (pair, rows) = (feedback.pair, &mut self.impressions);
         let mut newest = |group| {
-            let wanted = Wanted {
+            let wanted = PairSearch {
                 group,
                 has_feedback: false,
             };
@@ -357,7 +357,7 @@ impl Attribution {
         horizon_ms: i64,
         has_feedback: bool,
     ) -> u32 {
-        let wanted = Wanted {
+        let wanted = PairSearch {
             group: feedback.has_request().then_some(feedback.slate_key),
             has_feedback,
         };

@@ -1,10 +1,6 @@
-"""The bound of memory of a worker, shared out to the tables of its partitions.
-
-Beyond it the largest tables let their oldest rows leave early; of users a sample stays.
-
-The most memory that the rows of a partition take: by their bounds, at the bytes of a row.
-
-Panes come on top: they take what is counted in them, not what is open.
+"""The bound of memory of a worker, shared out to the tables of its partitions by the bytes of their
+rows. Beyond it the largest tables let their oldest rows leave early; of users a sample stays. Panes
+are not bounded so: they take what is counted in them, not what is open.
 """
 
 from __future__ import annotations

@@ -55,22 +55,22 @@ pub const NOT_YET: i64 = 1 << 62;
 /// Which rows of a pair a search is for: those of one group or of any, and all of them or only those
 /// with feedback at or before its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Wanted {
+pub struct PairSearch {
     pub group: Option<u64>,
     pub has_feedback: bool,
 }
 
 /// The rows of a crowded pair by age, for each search that wants them.
-type Crowd = BTreeSet<(Wanted, Age, u32)>;
+type Crowd = BTreeSet<(PairSearch, Age, u32)>;
 
 /// Where a row stands among those of its pair.
-fn entries<T: OfPair>(row: &T, at: u32) -> impl Iterator<Item = (Wanted, Age, u32)> {
+fn entries<T: OfPair>(row: &T, at: u32) -> impl Iterator<Item = (PairSearch, Age, u32)> {
     let with_feedback = (row.first_ms() != NOT_YET).then_some(true);
     let (age, group) = (row.age(), row.group());
     let of = move |has_feedback| {
         [None, Some(group)].map(|group| {
             (
-                Wanted {
+                PairSearch {
                     group,
                     has_feedback,
                 },
@@ -162,7 +162,7 @@ impl<T: OfPair> PairLog<T> {
     pub fn newest_before(
         &mut self,
         pair: u64,
-        wanted: Wanted,
+        wanted: PairSearch,
         event_ms: i64,
         horizon_ms: i64,
     ) -> Option<u32> {
@@ -193,7 +193,7 @@ impl<T: OfPair> PairLog<T> {
     fn newest_of_crowd(
         &mut self,
         pair: u64,
-        wanted: Wanted,
+        wanted: PairSearch,
         event_ms: i64,
         horizon_ms: i64,
     ) -> Option<u32> {
@@ -215,7 +215,7 @@ impl<T: OfPair> PairLog<T> {
     /// Whether a pair has a row of a group, the first of which is `first`.
     pub fn has_group(&mut self, pair: u64, group: u64, first: u32) -> bool {
         if let Some(rows) = self.crowded.get(&pair) {
-            let wanted = Wanted {
+            let wanted = PairSearch {
                 group: Some(group),
                 has_feedback: false,
             };
@@ -312,7 +312,7 @@ impl<T: OfPair> PairLog<T> {
         let crowded: usize = self.crowded.values().map(BTreeSet::len).sum();
         self.log.bytes()
             + self.by_pair.allocation_size()
-            + crowded * size_of::<(Wanted, Age, u32)>()
+            + crowded * size_of::<(PairSearch, Age, u32)>()
     }
 }
 
@@ -353,7 +353,7 @@ mod tests {
         )
     }
 
-    const ANY: Wanted = Wanted {
+    const ANY: PairSearch = PairSearch {
         group: None,
         has_feedback: false,
     };
@@ -403,7 +403,7 @@ mod tests {
             (Some(2), false),
             (Some(3), true),
         ] {
-            let wanted = Wanted {
+            let wanted = PairSearch {
                 group,
                 has_feedback,
             };
@@ -439,7 +439,7 @@ mod tests {
             let added = rows.push(row(1, i, i));
             rows.change_first(added, |x| x.4 = if i == 0 { 0 } else { 5_000 });
         }
-        let wanted = Wanted {
+        let wanted = PairSearch {
             group: None,
             has_feedback: true,
         };
