@@ -7,8 +7,7 @@ The core is fed by one thread at a time; while it works the interpreter is free.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -316,20 +315,18 @@ class Partition:
         fed: Sequence[Records | Batches],
         at_end: Sequence[str] = (),
         wall_ms: int | None = None,
-        most_ms: int | None = None,
+        left_ms: Callable[[], int] | None = None,
     ) -> Applied:
         """Take in records; ``at_end``: logs read to their end; ``wall_ms``: the wall clock, beyond
-        which by more than the skew records are refused; ``most_ms``: so long they may take
-        before the rest is left. SumOverflowError where a sum would pass 2**62; CoreError: the
+        which by more than the skew records are refused; ``left_ms``: how long they may
+        still take before the rest is left. SumOverflowError where a sum would pass 2**62; CoreError: the
         partition is not to be used any more."""
         applied = Applied()
-        until = None if most_ms is None else time.monotonic() + most_ms / 1000
         if wall_ms is not None:
             self.core.set_wall_clock(wall_ms)
         with self.guarded():
             for i, some in enumerate(fed):
-                left_ms = None if until is None else max(0, int(1000 * (until - time.monotonic())))
-                is_late = self._feed(some, applied, left_ms)
+                is_late = self._feed(some, applied, None if left_ms is None else left_ms())
                 if applied.unknown_schemas is not None or is_late:
                     applied.left = len(fed) - i
                     break

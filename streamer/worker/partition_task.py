@@ -180,7 +180,12 @@ class PartitionTask:
         assert self.journal is not None
         contents, ended = [chunk.content for chunk in taken], sorted(self.at_end)
         wall_ms = time.time_ns() // 1_000_000 + ahead_ms
-        applied = self.partition.apply(contents, ended, wall_ms, limits.APPLY_MS)
+        until = time.monotonic() + limits.APPLY_MS / 1000
+
+        def left_ms() -> int:
+            return max(0, int(1000 * (until - time.monotonic())))
+
+        applied = self.partition.apply(contents, ended, wall_ms, left_ms)
         for chunk in reversed(taken[len(taken) - applied.left :]):
             self.queues[chunk.log].appendleft(chunk)
         for chunk in taken:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from benchmarks.raw_log import RawLog
 from streamer.ingest.hash_key import FIXED_KEY
 from streamer.kafka.chunk import Batches
@@ -17,14 +19,16 @@ CATALOGUE = Catalogue(SETTINGS)
 LINES = 2_000
 
 
-def applied(turn_ms: int | None) -> tuple[Partition, int, dict[str, tuple[int, int, int]]]:
+def applied(
+    left_ms: Callable[[], int] | None,
+) -> tuple[Partition, int, dict[str, tuple[int, int, int]]]:
     """The partition, its turns, and the last record of each log."""
     partition = Partition(SETTINGS, CATALOGUE, FIXED_KEY)
     lines = list(generate(SyntheticTraffic(users=50, broken_share=0.02), LINES))
     left: list[Batches] = RawLog().batches(lines)
     turns, last = 0, dict[str, tuple[int, int, int]]()
     while left:
-        found = partition.apply(left, most_ms=turn_ms)
+        found = partition.apply(left, left_ms=left_ms)
         left = left[len(left) - found.left :] if found.left else []
         turns += 1
         last |= found.last
@@ -33,7 +37,7 @@ def applied(turn_ms: int | None) -> tuple[Partition, int, dict[str, tuple[int, i
 
 
 def test_turns_change_nothing() -> None:
-    (whole, one, last), (parted, many, last_of_parts) = applied(None), applied(0)
+    (whole, one, last), (parted, many, last_of_parts) = applied(None), applied(lambda: 0)
     assert one == 1
     assert many > LINES / 100
     assert last == last_of_parts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from streamer.ingest.hash_key import HashKey
@@ -94,9 +94,9 @@ def _end_early(partition: Partition) -> None:
         fed: Sequence[Records | Batches],
         at_end: Sequence[str] = (),
         wall_ms: int | None = None,
-        most_ms: int | None = None,
+        left_ms: Callable[[], int] | None = None,
     ) -> Applied:
-        return Partition.apply(partition, fed, KINDS, wall_ms, most_ms)
+        return Partition.apply(partition, fed, KINDS, wall_ms, left_ms)
 
     partition.apply = apply  # type: ignore[method-assign]
 
