@@ -230,6 +230,14 @@ def _add_live(add: _Add) -> None:
         "this system's: counts of topics that are read on stay, else all that is stored under it "
         "is deleted (its workers have to be stopped before)",
     )
+    run.add_argument(
+        "--accept-drop",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="delete what was counted of a dimension, window, family, experiment or the like that "
+        "the settings do not have any more; without it workers do not start (may be repeated)",
+    )
 
     rekey = add("rekey", "write the events of [[sources]] to the four topics, keyed by user")
     _settings(rekey)

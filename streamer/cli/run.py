@@ -8,6 +8,7 @@ import contextlib
 import os
 import sys
 from asyncio.subprocess import DEVNULL
+from collections.abc import Collection
 from pathlib import Path
 
 from streamer.cli.finding import WARN, series_finding
@@ -23,7 +24,12 @@ from streamer.settings import limits
 from streamer.settings.load import load
 from streamer.settings.logs import ClusterIds
 from streamer.settings.model import Settings
-from streamer.state.changes import require_continuable
+from streamer.state.changes import (
+    SettingChange,
+    dropped_experiments,
+    require_accepted,
+    require_continuable,
+)
 from streamer.state.contents import contents_of
 from streamer.state.log_identity import (
     LogIdentityError,
@@ -52,7 +58,8 @@ def main(args: argparse.Namespace) -> int:
     settings, left_out = asyncio.run(resolve(settings))
     for why in left_out.values():
         note(why)
-    asyncio.run(preflight(settings, may_take_over=args.take_over))
+    accepted = frozenset(args.accept_drop)
+    asyncio.run(preflight(settings, may_take_over=args.take_over, accepted=accepted))
     asyncio.run(preflight_keys(settings))
     say_series(settings)
     return asyncio.run(_supervise(settings, args.config, max(1, args.workers)))
@@ -68,7 +75,11 @@ def say_series(settings: Settings) -> None:
 
 
 async def preflight(
-    settings: Settings, *, is_restart: bool = False, may_take_over: bool = False
+    settings: Settings,
+    *,
+    is_restart: bool = False,
+    may_take_over: bool = False,
+    accepted: Collection[str] = (),
 ) -> None:
     """What would make every worker fail is said once, in one line. Another cluster than that of
     ``[kafka]`` may be away: it is read once it is back. When a worker is started again, topics may
@@ -88,18 +99,22 @@ async def preflight(
         count, cluster_ids = await partitions_and_ids(settings, when_away=say)
         require_distinct(settings.logs, cluster_ids)
         try:
-            await require_same_state(settings, store, count, cluster_ids)
+            await require_same_state(settings, store, count, cluster_ids, accepted)
         except LogIdentityError:
             is_away = any(log.cluster not in cluster_ids for log in settings.logs.values())
             if is_away or not may_take_over:
                 raise
-            await take_over(settings, store, count, cluster_ids)
+            await take_over(settings, store, count, cluster_ids, accepted)
     finally:
         await store.close()
 
 
 async def take_over(
-    settings: Settings, store: RedisStore, count: int, cluster_ids: ClusterIds
+    settings: Settings,
+    store: RedisStore,
+    count: int,
+    cluster_ids: ClusterIds,
+    accepted: Collection[str] = (),
 ) -> None:
     """Make the prefix that of this system. What is stored is deleted unless its topics are read on;
     StoreError while workers report under it."""
@@ -112,7 +127,7 @@ async def take_over(
     await store.set_group(group_of(settings, cluster_ids), take_over=True)
     said = "its counts go on"
     try:
-        await require_same_state(settings, store, count, cluster_ids)
+        await require_same_state(settings, store, count, cluster_ids, accepted)
     except LogIdentityError:
         await store.clear(await store.partitions() or 0)
         said = "what was stored is deleted"
@@ -141,30 +156,40 @@ def say_no_keys(error: Exception) -> None:
 
 
 async def require_same_state(
-    settings: Settings, store: RedisStore, count: int, cluster_ids: ClusterIds
+    settings: Settings,
+    store: RedisStore,
+    count: int,
+    cluster_ids: ClusterIds,
+    accepted: Collection[str] = (),
 ) -> None:
     """LogIdentityError where the state is another system's, SettingsError where a partition was
-    written with settings that cannot be changed in place, StoreError where it was counted under
+    written with settings that cannot be changed in place, or that hold what these do not, unless
+    its name is ``accepted``; StoreError where it was counted under
     another hash key, or the topics do not have its ``count`` of partitions."""
     stored_count = await store.partitions()
     if stored_count is None:
         return
     prefix, group = settings.redis.prefix, group_of(settings, cluster_ids)
     require_group(prefix, await store.group(), group)
-    ours = contents_of(settings, Catalogue(settings))
+    catalogue = Catalogue(settings)
+    ours = contents_of(settings, catalogue)
     manifests, damaged = await manifests_of(store, stored_count)
     for partition, damage in damaged.items():
         warning = f"partition {partition}: {damage}; a worker counts it again from Kafka"
         note(f"{warning}")
-    changes = {}
+    changes = dict[SettingChange, None]()
     for partition, manifest in manifests.items():
         names = new_names(manifest, settings.logs, cluster_ids)
         manifests[partition] = renamed(manifest, names)
     require_count(stored_count, count)
     for stored in {m.contents: m for m in manifests.values()}.values():
         continued = require_continuable(stored.counted_contents, ours, prefix)
-        changes.update(dict.fromkeys(map(str, continued)))
-    for change in changes:
+        changes.update(dict.fromkeys(continued))
+    scopes = {name for manifest in manifests.values() for name in manifest.scopes}
+    trials = catalogue.experiment_measures.trials
+    changes.update(dict.fromkeys(dropped_experiments(scopes, trials)))
+    require_accepted(changes, accepted)
+    for change in dict.fromkeys(map(str, changes)):
         note(f"the state is continued: {change}")
     require_key(manifests, await store.hash_key())
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from shlex import quote
 
 from streamer.errors import SettingsError
 from streamer.state.contents import Contents, Listed
+from streamer.stats.experiments.trials import CompiledExperiment, all_wanted
 
 _WHY = {
     "attribution.click": "impressions that a longer time would join have left, and what was joined "
@@ -24,6 +27,8 @@ TWO_WAYS = (
     "again what Kafka still holds"
 )
 _ROLLUPS = "metrics.rollups"
+_EXPOSED = re.compile(r"(?:exposed|attributed) (.*) by .* from -?\d+.*")
+"""The name of what exposes users, and in it that of the experiment (``trials.Exposure.name``)."""
 _BEGINS = "counted from the restart on"
 _GAINS = "metrics of slates are counted again from the restart on"
 _REDEFINED = {
@@ -36,13 +41,15 @@ _REDEFINED = {
 @dataclass(frozen=True)
 class SettingChange:
     """Something that a setting lists, and what becomes of it. ``begins``: it is counted from the
-    restart on; ``is_refused``: state is not continued."""
+    restart on; ``drops``: what was counted of it is deleted; ``is_refused``: state is not
+    continued."""
 
     setting: str
     key: str
     value: str
     effect: str
     begins: bool = False
+    drops: bool = False
     is_refused: bool = False
 
     def __str__(self) -> str:
@@ -68,6 +75,30 @@ def require_continuable(stored: Contents, ours: Contents, prefix: str) -> list[S
     if refused := [str(change) for change in found if change.is_refused]:
         raise SettingsError(f"the state under {prefix!r}: {'; '.join(refused)}; {TWO_WAYS}")
     return found
+
+
+def dropped_experiments(
+    stored: Iterable[str], trials: Sequence[CompiledExperiment]
+) -> Iterator[SettingChange]:
+    """Those of which no user is counted under these settings. ``stored``: ``Manifest.scopes``."""
+    wanted = {what.name for what, _ in all_wanted(trials)}
+    for name in sorted({*stored} - wanted):
+        if found := _EXPOSED.fullmatch(name):
+            effect = f"{found[1]} (users {name}) is dropped, with what was counted of it"
+            yield SettingChange("experiments", name, found[1], effect, drops=True)
+
+
+def require_accepted(found: Iterable[SettingChange], accepted: Collection[str]) -> None:
+    """SettingsError naming all that is dropped, if it is not to be; ``accepted``: names."""
+    dropped = [each for each in found if each.drops and each.value not in accepted]
+    if dropped:
+        names = " ".join(
+            f"--accept-drop {quote(x)}" for x in dict.fromkeys(d.value for d in dropped)
+        )
+        raise SettingsError(
+            f"{'; '.join(dict.fromkeys(map(str, dropped)))}; set it back, or drop it: "
+            f"streamer run {names}"
+        )
 
 
 def _refused(stored: Contents, ours: Contents) -> Iterator[SettingChange]:
@@ -105,5 +136,5 @@ def _listed(setting: str, stored: Listed, ours: Listed) -> Iterator[SettingChang
     for key, (value, _) in stored.items():
         if key and key not in ours:
             yield SettingChange(
-                setting, key, value, f"{value} is dropped, with what was counted of it"
+                setting, key, value, f"{value} is dropped, with what was counted of it", drops=True
             )

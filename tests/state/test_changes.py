@@ -14,11 +14,17 @@ from streamer.metrics.catalogue import Catalogue
 from streamer.query.readings import readout
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
-from streamer.state.changes import changes, require_continuable
+from streamer.state.changes import (
+    changes,
+    dropped_experiments,
+    require_accepted,
+    require_continuable,
+)
 from streamer.state.contents import Contents, contents_of, decode_contents
 from streamer.state.manifest import decode
 from streamer.state.memory import MemoryStore
 from streamer.state.reader import Reader
+from streamer.stats.experiments.trials import all_wanted
 from streamer.testing import LogChunk, LogRecord
 from tests.support.journals import Run, commit, start
 from tests.support.own_names import own_names
@@ -98,6 +104,47 @@ def test_a_change_is_said_in_words(
 ) -> None:
     assert said(made(**before), made(**now)) == words
     assert said(made(**now), made(**now)) == []
+
+
+def test_what_is_dropped_is_refused_until_it_is_named() -> None:
+    before = made(dimensions=named("country", "variant"), windows={"lengths": ["5m", "1h"]})
+    now = made(dimensions=named("variant"), windows={"lengths": ["5m"]}, metrics={"k": [5, 10]})
+    found = changes(before, now)
+    with pytest.raises(SettingsError) as refused:
+        require_accepted(found, ["country"])
+    assert "windows.lengths: 1h is dropped" in str(refused.value)
+    assert str(refused.value).endswith("streamer run --accept-drop 1h")
+    assert "country" not in str(refused.value)
+    require_accepted(found, ["country", "1h"])
+    require_accepted(changes(now, now), ())
+
+
+def test_experiments_that_are_dropped_have_their_names() -> None:
+    one = {"name": "ranker:x", "dimension": "variant", "control": "A", "split": {"A": 1, "B": 1}}
+    two = {**one, "name": "other", "dimension": "country"}
+    stored, fewer, changed = (
+        Catalogue(
+            parse(
+                {
+                    "dimensions": named("country", "variant"),
+                    "experiments": [
+                        {"metrics": [{"name": "ctr_ratio"}], "start": "2025-06-02", **each}
+                        for each in experiments
+                    ],
+                }
+            )
+        ).experiment_measures.trials
+        for experiments in ([one, two], [one], [one, {**two, "split": {"A": 1, "C": 1}}])
+    )
+    scopes = [what.name for what, _ in all_wanted(stored)]
+    assert list(dropped_experiments(scopes, stored)) == []
+    for now in (fewer, changed):
+        (found,) = dropped_experiments(scopes, now)
+        assert found.drops
+        assert found.setting == "experiments"
+        assert found.value in str(found)
+        with pytest.raises(SettingsError, match="--accept-drop"):
+            require_accepted([found], ())
 
 
 def test_contents_are_read_as_they_were_written() -> None:

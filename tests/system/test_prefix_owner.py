@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from streamer.cli import run
-from streamer.errors import StoreError
+from streamer.errors import SettingsError, StoreError
 from streamer.settings.load import parse
 from streamer.state.log_identity import LogIdentityError
 from streamer.state.redis.store import RedisStore
@@ -94,6 +94,26 @@ async def test_other_topics_are_refused_before_anything_is_touched(
         assert list(await everything(store)) == [f"{redis_prefix}:group".encode()]
     async with bench(tmp_path / "staging", staging) as made:
         await count(made, STAGING)
+
+
+async def test_what_settings_do_not_have_any_more_is_kept_until_its_name_is_given(
+    kafka: str, topics: MakeTopics, redis_url: str, redis_prefix: str, tmp_path: Path
+) -> None:
+    names = topics(partitions=PARTITIONS)
+    await produce(kafka, names, impressions(PRODUCTION))
+    more = {"dimensions": [{"name": "device"}, {"name": "surface"}]}
+    fewer = {"dimensions": [{"name": "surface"}]}
+    document = document_of(kafka, names, redis_url, redis_prefix, more)
+    async with bench(tmp_path / "more", document) as made:
+        await count(made, PRODUCTION)
+        assert isinstance(made.store, RedisStore)
+        before = await everything(made.store)
+        now = parse(document_of(kafka, names, redis_url, redis_prefix, fewer))
+        with pytest.raises(SettingsError, match=r"device is dropped, .*run --accept-drop device$"):
+            await run.preflight(now)
+        assert await everything(made.store) == before
+        await run.preflight(now, accepted=["device"])
+        await run.preflight(made.settings)
 
 
 async def test_a_second_group_is_refused_at_the_claim(
