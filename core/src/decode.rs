@@ -17,7 +17,7 @@ pub use arms::ArmTexts;
 pub use draft::NativeEvent;
 use draft::{CustomFields, Form, Reading};
 use drafts::{Drafts, End, Native, Said};
-pub use event::{Action, Body, Event, Item, Line};
+pub use event::{Body, Event, Line};
 use fields::{Field, Ranges};
 use mapping::{Mapping, Opened};
 use names::Names;
@@ -25,11 +25,11 @@ pub use reason::Reason;
 
 use smallvec::SmallVec;
 
-use crate::changes::EventKind;
 use crate::formats::{FormatReader, Payload};
 use crate::hash::HashKey;
 use crate::json::{self, Reader};
 use crate::kafka::{BLOCK, Record};
+use crate::kinds::EventKind;
 use crate::spec::Spec;
 use crate::spec::records::{
     FlatSpec, Format, LayoutSpec, Policies, RecordLimits, RecordSettings, ValueSettings,

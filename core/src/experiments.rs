@@ -137,11 +137,12 @@ impl Experiments {
     // Events ----------------------------------------------------------------------------------------
 
     /// An impression exposes its user to the arms that its dimensions say.
-    pub fn expose(&mut self, dimensions: &Dimensions, (user, event_ms, combination): UserAt) {
+    pub fn expose(&mut self, dimensions: &Dimensions, at: UserAt) {
+        let (user, event_ms) = (at.user, at.event_ms);
         if self.by_dimension.is_empty() || !self.is_wanted(user, event_ms) {
             return;
         }
-        let said = self.by_dimension.of(dimensions, combination);
+        let said = self.by_dimension.of(dimensions, at.combination);
         if said.arms.is_empty() {
             return;
         }
@@ -298,23 +299,23 @@ impl Experiments {
         &mut self,
         dimensions: &Dimensions,
         sum: usize,
-        (user, event_ms, combination): UserAt,
+        at: UserAt,
         amount: i64,
     ) -> Result<(), Overflow> {
         let is_known = amount != 0 && sum < self.columns.len();
-        if !is_known || !self.is_wanted(user, event_ms) {
+        if !is_known || !self.is_wanted(at.user, at.event_ms) {
             return Ok(());
         }
         let key = UserDayKey {
-            user,
-            at: event_ms,
-            label: self.label(dimensions, combination),
+            user: at.user,
+            at: at.event_ms,
+            label: self.label(dimensions, at.combination),
         };
-        let day = event_ms.div_euclid(DAY_MS);
-        self.mark_dirty(user, day);
+        let day = at.event_ms.div_euclid(DAY_MS);
+        self.mark_dirty(at.user, day);
         let (span, exposures) = (self.spans.of(day), &mut self.tables.exposures);
-        let is_settled = event_ms < self.final_ms
-            || exposures.is_whole(user, (span.number, &span.open), event_ms);
+        let is_settled = at.event_ms < self.final_ms
+            || exposures.is_whole(at.user, (span.number, &span.open), at.event_ms);
         if is_settled {
             let slotted = self.tables.slotted(&key);
             self.tables.days.add(&slotted, sum, amount)

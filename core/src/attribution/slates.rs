@@ -9,12 +9,12 @@ use crate::attribution::emitted::{Emitted, Sink};
 use crate::attribution::impressions::Impression;
 use crate::attribution::pair_log::OfPair;
 use crate::attribution::retained::{Outcome, Retained};
-use crate::changes::Age;
-use crate::changes::{ItemOf, Listed, Member, Probed, SlateChange};
+use crate::changes::{Age, ItemOf};
 use crate::log::NO_ROW;
-use crate::slates::EmittedLosses;
+use crate::slates::members::{Member, Probed};
 use crate::slates::pairs::PairLosses;
 use crate::slates::probes::Lookup;
+use crate::slates::{EmittedLosses, Slate};
 
 /// Where members without a position stand.
 const LAST: u32 = u32::MAX;
@@ -75,10 +75,7 @@ impl Attribution {
     }
 
     fn emit(&self, slate: u32, sign: i64, losses: Option<PairLosses>, sink: &mut impl Sink) {
-        let Some(found) = self.slates.get(slate) else {
-            return;
-        };
-        let Some((event_ms, _, _)) = found.earliest() else {
+        let Some(at) = self.slates.get(slate).and_then(Slate::at) else {
             return;
         };
         let lookup = self.lookup(slate);
@@ -87,19 +84,13 @@ impl Attribution {
             .iter()
             .map(|graded| graded.member)
             .collect();
-        let combination = found.earliest_combination;
-        let slate = SlateChange {
-            event_ms,
-            combination,
-            user: found.user,
-            sign,
-        };
         let probed = Probed {
             reference_size: lookup.reference_size(),
             has_held_out: lookup.has_held_out(),
         };
         sink.emit(Emitted::Ranked {
-            slate,
+            at,
+            sign,
             members: &members,
             probed,
             losses,
@@ -197,10 +188,7 @@ impl Attribution {
     }
 
     fn emit_list(&self, slate: u32, sign: i64, sink: &mut impl Sink) {
-        let Some(found) = self.slates.get(slate) else {
-            return;
-        };
-        let Some((event_ms, _, _)) = found.earliest() else {
+        let Some(at) = self.slates.get(slate).and_then(Slate::at) else {
             return;
         };
         let items: Vec<ItemOf> = self.ordered_members(
@@ -208,16 +196,8 @@ impl Attribution {
             |row, _| self.items.open.get(row).copied().unwrap_or_default(),
             |row, _| self.items.retained.get(row).copied().unwrap_or_default(),
         );
-        let slate = SlateChange {
-            event_ms,
-            combination: found.earliest_combination,
-            user: found.user,
-            sign,
-        };
-        sink.emit(Emitted::Listed(Listed {
-            slate,
-            items: &items,
-        }));
+        let items = &items;
+        sink.emit(Emitted::List { at, sign, items });
     }
 }
 

@@ -88,19 +88,13 @@ impl Crossings {
     }
 
     /// Adds an amount of one sum.
-    pub fn add(
-        &mut self,
-        dimensions: &Dimensions,
-        sum: usize,
-        (user, event_ms, combination): UserAt,
-        amount: i64,
-    ) {
+    pub fn add(&mut self, dimensions: &Dimensions, sum: usize, at: UserAt, amount: i64) {
         let mut parts = self.spec.ratio.parts(sum).peekable();
-        let pane = event_ms.div_euclid(self.spec.ring.pane_ms);
+        let pane = at.event_ms.div_euclid(self.spec.ring.pane_ms);
         if parts.peek().is_none() || self.rings.is_gone(1, pane) {
             return;
         }
-        let who = who_of(user);
+        let who = who_of(at.user);
         let (bits, width) = (self.bits, self.width);
         let found = self.panes.find_or(number_of(1, pane), || Pane {
             rows: Rows::new(width),
@@ -109,7 +103,7 @@ impl Crossings {
         if !is_in_sample(&[who], found.pane().bits) {
             return;
         }
-        let codes = dimensions.codes(combination)[..width - CODES]
+        let codes = dimensions.codes(at.combination)[..width - CODES]
             .iter()
             .copied();
         let row = found.change().rows.row(Key::of(who, codes.clone()));
@@ -278,7 +272,7 @@ mod tests {
             (7, 0, 1_500, 1),
             (7, 0, 1_500, -1),
         ] {
-            let at = (u64::MAX, event_ms, places[place]);
+            let at = UserAt::new(u64::MAX, event_ms, places[place]);
             crossings.add(&dimensions, sum, at, amount);
         }
         crossings.fold(1_500).unwrap();
@@ -288,14 +282,14 @@ mod tests {
         loaded
             .load(number_of(1, 0), &stored.code, &stored.value)
             .unwrap();
-        loaded.add(&dimensions, 4, (u64::MAX, 500, places[0]), 1);
-        crossings.add(&dimensions, 4, (u64::MAX, 500, places[0]), 1);
+        loaded.add(&dimensions, 4, UserAt::new(u64::MAX, 500, places[0]), 1);
+        crossings.add(&dimensions, 4, UserAt::new(u64::MAX, 500, places[0]), 1);
         assert_eq!(
             loaded.dump(&loaded.live()),
             crossings.dump(&[number_of(1, 0)])
         );
         crossings.fold(3_000).unwrap();
-        crossings.add(&dimensions, 7, (1, 500, places[0]), 1);
+        crossings.add(&dimensions, 7, UserAt::new(1, 500, places[0]), 1);
         assert_eq!(total(&crossings, 2), 0);
     }
 
@@ -308,14 +302,14 @@ mod tests {
         for (i, user) in users.iter().enumerate() {
             let text = (i % 50).to_string();
             let at = dimensions.combination_of(["a", &text].into_iter(), |_, _| ());
-            crossings.add(&dimensions, 7, (*user, 500, at), 1);
+            crossings.add(&dimensions, 7, UserAt::new(*user, 500, at), 1);
             crossings.fold(500).unwrap();
         }
         assert!(crossings.len() <= 400 && crossings.bits > 0);
         let bits = crossings.bits;
         let sampled = users.iter().filter(|user| user.leading_zeros() >= bits);
         assert_eq!(total(&crossings, 2), sampled.count() as i64);
-        crossings.add(&dimensions, 7, (u64::MAX, 500, place), 5);
+        crossings.add(&dimensions, 7, UserAt::new(u64::MAX, 500, place), 5);
         assert_eq!(total(&crossings, 127), i64::from(bits));
         crossings.fold(9_000).unwrap();
         assert_eq!(crossings.bits, bits - 1);

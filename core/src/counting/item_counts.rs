@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 
-use crate::changes::{ItemShown, Listed, OutcomeChange, SlateChange};
+use crate::changes::{ItemOf, UserAt};
 use crate::hash::NONE;
 use crate::panes::dimensions::Dimensions;
 use crate::panes::item_rows::{ItemKey, ItemPane, PLACE_BITS, Rows, SAMPLE_PLACE};
@@ -156,58 +156,59 @@ impl ItemCounts {
     }
 
     /// An item is shown.
-    pub fn shown(&mut self, dimensions: &Dimensions, change: &ItemShown) {
+    pub fn shown(&mut self, dimensions: &Dimensions, at: UserAt, position: u32, item: ItemOf) {
         let places = self.places;
-        let reached = match change.position {
+        let reached = match position {
             0 => self.spec.cutoffs.len(),
             position => self.spec.cutoffs.partition_point(|k| *k < position),
         };
         for rollup in 0..self.labels.rollups() {
-            let combination = change.combination;
-            let label = self.labels.of_rollup(dimensions, combination, rollup);
-            let row = self.gather(change.event_ms, ItemKey::new(change.item.item, label));
+            let label = self.labels.of_rollup(dimensions, at.combination, rollup);
+            let row = self.gather(at.event_ms, ItemKey::new(item.item, label));
             row[Places::SHOWN] += 1;
             for at in reached..places.cutoffs {
                 row[places.top(at)] += 1;
             }
-            if change.item.category != NONE {
-                let key = ItemKey::of_category(change.item.category, label);
-                let row = self.gather(change.event_ms, key);
+            if item.category != NONE {
+                let key = ItemKey::of_category(item.category, label);
+                let row = self.gather(at.event_ms, key);
                 row[Places::CATEGORY] += 1;
             }
-            let every = self.gather_every(change.event_ms, rollup, label);
+            let every = self.gather_every(at.event_ms, rollup, label);
             every[Places::SHOWN] += 1;
-            every[Places::CATEGORY] += i64::from(change.item.category != NONE);
+            every[Places::CATEGORY] += i64::from(item.category != NONE);
         }
     }
 
     /// An impression of an item is clicked, or is not any more.
-    pub fn outcome(&mut self, dimensions: &Dimensions, item: u64, change: &OutcomeChange) {
+    pub fn clicked(&mut self, dimensions: &Dimensions, at: UserAt, sign: i64, item: u64) {
         for rollup in 0..self.labels.rollups() {
-            let combination = change.combination;
-            let label = self.labels.of_rollup(dimensions, combination, rollup);
-            let row = self.gather(change.event_ms, ItemKey::new(item, label));
-            row[Places::CLICKED] += change.clicked;
+            let label = self.labels.of_rollup(dimensions, at.combination, rollup);
+            let row = self.gather(at.event_ms, ItemKey::new(item, label));
+            row[Places::CLICKED] += sign;
         }
     }
 
     /// A list is shown as it is now, or is not any more.
-    pub fn listed(&mut self, dimensions: &Dimensions, change: &Listed) {
-        let combination = change.slate.combination;
+    pub fn listed(&mut self, dimensions: &Dimensions, at: UserAt, sign: i64, items: &[ItemOf]) {
         for rollup in 0..self.labels.rollups() {
-            let label = self.labels.of_rollup(dimensions, combination, rollup);
-            self.listed_under(change, rollup, label);
+            let label = self.labels.of_rollup(dimensions, at.combination, rollup);
+            self.listed_under((at.event_ms, rollup, label), sign, items);
         }
     }
 
-    fn listed_under(&mut self, change: &Listed, rollup: usize, label: u32) {
-        let SlateChange { event_ms, sign, .. } = change.slate;
+    fn listed_under(
+        &mut self,
+        (event_ms, rollup, label): (i64, usize, u32),
+        sign: i64,
+        items: &[ItemOf],
+    ) {
         let places = self.places;
         let cutoffs = if places.has_lists { places.cutoffs } else { 0 };
         for at in 0..cutoffs {
-            let shown = change.items.len().min(self.spec.cutoffs[at] as usize);
+            let shown = items.len().min(self.spec.cutoffs[at] as usize);
             let (weight, excess) = list_weight(shown);
-            for item in &change.items[..shown] {
+            for item in &items[..shown] {
                 let row = self.gather(event_ms, ItemKey::new(item.item, label));
                 row[places.weight(at)] += sign * weight;
             }

@@ -2,12 +2,13 @@
 
 use super::arms::{ArmTexts, ArmValue};
 use super::drafts::Said;
-use super::event::{Action, Body, DimensionTexts, Event, Item, Line};
+use super::event::{Body, DimensionTexts, Event, Item, Line};
 use super::{Field, Names, Reason, Rules, times};
-use crate::changes::{EventKind, Kind};
+use crate::changes::Amounts;
 use crate::custom::Values;
 use crate::hash::NONE;
 use crate::json::{Reader, Text};
+use crate::kinds::{Action, EventKind, FeedbackKind};
 use crate::spec::records::ValueSettings;
 
 mod form;
@@ -136,7 +137,7 @@ struct Head {
     has_reference: bool,
     /// Values of dimensions that were cut.
     cut: u32,
-    feedback_kind: Option<Kind>,
+    feedback_kind: Option<FeedbackKind>,
     experiment: Text,
     arm: Text,
 }
@@ -166,7 +167,10 @@ impl Shown {
         Line {
             item: self.item,
             position: self.position,
-            value_micros: (self.value.unwrap_or(0.0) * 1e6).round_ties_even() as i64,
+            amounts: Amounts {
+                value_micros: (self.value.unwrap_or(0.0) * 1e6).round_ties_even() as i64,
+                dwell_ms: None, // the event's
+            },
         }
     }
 }
@@ -218,8 +222,7 @@ impl Draft {
             },
             EventKind::Clicks => Body::Click {
                 lines: &self.lines,
-                kind: self.head.feedback_kind.unwrap_or(Kind::Other),
-                dwell_ms: self.head.dwell_ms,
+                kind: self.head.feedback_kind.unwrap_or(FeedbackKind::Other),
             },
             EventKind::Conversions => Body::Conversion {
                 lines: &self.lines,
@@ -437,6 +440,9 @@ impl Draft {
             }
             (_, Some(end)) => return self.refuse_moment(Field::EndTs, end),
         }
+        if let (EventKind::Clicks, Some(line)) = (reading.kind, self.lines.first_mut()) {
+            line.amounts.dwell_ms = self.head.dwell_ms; // of the record, not of each line
+        }
         self.check_dimensions(reading);
         self.fill_custom(reading.kind, &reading.rules.custom);
         Ok(())
@@ -513,7 +519,7 @@ impl Draft {
         if let (Some(line), Some(value)) = (self.lines.first_mut(), self.values.first_mut()) {
             if !has_value {
                 *value = self.head.shown.value;
-                line.value_micros = of_event.value_micros;
+                line.amounts.value_micros = of_event.amounts.value_micros;
             }
             if !has_position {
                 line.position = of_event.position;
@@ -522,15 +528,15 @@ impl Draft {
     }
 
     /// The kind of a feedback event.
-    fn kind(&self, reading: &Reading) -> Kind {
+    fn kind(&self, reading: &Reading) -> FeedbackKind {
         let Some(feedback) = self.head.feedback else {
-            return Kind::Configured(0);
+            return FeedbackKind::Configured(0);
         };
         let text = feedback.of(reading.record, &self.unescaped);
         let mut kinds = (0..).zip(&reading.rules.feedback);
         kinds
             .find(|(_, kind)| *kind == text)
-            .map_or(Kind::Other, |(i, _)| Kind::Configured(i))
+            .map_or(FeedbackKind::Other, |(i, _)| FeedbackKind::Configured(i))
     }
 
     /// No value of a dimension is wrong: a long one is cut, and one that is called like our own

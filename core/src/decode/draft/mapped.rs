@@ -8,7 +8,7 @@
 use std::fmt::Write;
 
 use super::values::whole;
-use super::{Action, Draft, EventKind, Kind, Place, Reading, Shown};
+use super::{Draft, Place, Reading, Shown};
 use crate::decode::arms;
 use crate::decode::event::OF_RECORD;
 use crate::decode::fields::Holds;
@@ -16,6 +16,7 @@ use crate::decode::mapping::{Fields, Levels, MappedList, Scope, Wanted, push_jso
 use crate::decode::{Field, Reason};
 use crate::hash::NONE;
 use crate::json::Reader;
+use crate::kinds::{Action, EventKind, FeedbackKind};
 use crate::rows::times::moment;
 
 /// An event in our shape.
@@ -83,7 +84,7 @@ impl NativeEvent {
 
 impl Draft {
     /// What follows from the kind of the event.
-    pub fn set_by_kind(&mut self, feedback: Option<Kind>, action: Option<Action>) {
+    pub fn set_by_kind(&mut self, feedback: Option<FeedbackKind>, action: Option<Action>) {
         (self.head.feedback_kind, self.head.action) = (feedback, action);
     }
 
@@ -289,11 +290,13 @@ impl Draft {
             false => write!(json, "{ts_ms}"),
         };
         match (kind, self.head.feedback_kind) {
-            (EventKind::Clicks, Some(Kind::Configured(i))) if i > 0 => {
+            (EventKind::Clicks, Some(FeedbackKind::Configured(i))) if i > 0 => {
                 json.push_str(",\"feedback\":");
                 push_json(&reading.rules.feedback[usize::from(i)], json);
             }
-            (EventKind::Clicks, Some(Kind::Other)) => json.push_str(",\"feedback\":\"other\""),
+            (EventKind::Clicks, Some(FeedbackKind::Other)) => {
+                json.push_str(",\"feedback\":\"other\"")
+            }
             _ => {}
         }
         if let (EventKind::Sessions, Some(action)) = (kind, self.head.action) {

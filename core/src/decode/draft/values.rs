@@ -1,11 +1,12 @@
 //! The types of values.
 
 use super::times::{self, Zone};
-use super::{Action, Draft, EventKind, Place, Reading, Shown};
+use super::{Draft, Place, Reading, Shown};
 use crate::decode::names::Last;
 use crate::decode::{Field, Names, Reason};
 use crate::hash::NONE;
 use crate::json::{Reader, Text};
+use crate::kinds::{Action, EventKind};
 use crate::spec::records::Unit;
 
 /// A time, and whether it is written as a number of milliseconds.

@@ -2,16 +2,16 @@
 
 use super::kind_named;
 use super::levels::Scope;
-use crate::changes::{EventKind, KINDS, Kind};
 use crate::decode::draft::Place;
 use crate::decode::names::Names;
-use crate::decode::{Action, Field, Reason};
+use crate::decode::{Field, Reason};
+use crate::kinds::{Action, EventKind, FeedbackKind, KINDS};
 use crate::spec::records::{ConditionSpec, KindRuleSpec, KindSpec, TestSpec};
 
 /// What follows from a rule that is met.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::decode) struct KindRule {
-    pub feedback: Option<Kind>,
+    pub feedback: Option<FeedbackKind>,
     pub action: Option<Action>,
 }
 
@@ -128,7 +128,8 @@ fn said_by(spec: &KindRuleSpec, feedback: &[String]) -> Result<Rule, String> {
         return Ok(None);
     };
     let place = |name: &String| feedback.iter().position(|other| other == name);
-    let kind_of = |name| place(name).map_or(Kind::Other, |i| Kind::Configured(i as u8));
+    let kind_of =
+        |name| place(name).map_or(FeedbackKind::Other, |i| FeedbackKind::Configured(i as u8));
     let rule = KindRule {
         feedback: spec.feedback.as_ref().map(kind_of),
         action: spec.action.as_deref().and_then(Action::of),
