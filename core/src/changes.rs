@@ -48,6 +48,7 @@ impl<'a> Change<'a> {
 
 /// What counts.
 #[derive(Clone, Copy, Debug)]
+#[repr(u8)] // its kind is looked at for every change: no field's spare bits hold it
 pub enum Fact<'a> {
     /// An item is shown (repeats within a slate, too). `position`: from 1; 0: missing. `score`: what
     /// the model predicted; NaN: nothing.

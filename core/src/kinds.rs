@@ -49,6 +49,11 @@ impl EventKind {
     pub fn of(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
+
+    /// The kind of a name, or an error that names it.
+    pub fn named(name: &str) -> Result<Self, String> {
+        Self::of(name).ok_or_else(|| format!("there are no {name:?}"))
+    }
 }
 
 /// What a feedback event is.

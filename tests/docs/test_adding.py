@@ -80,9 +80,8 @@ SUM: Changes = {
             "            Self::LongViewings => &[Of::Viewing],\n",
         ),
         (
-            "            (Self::DwellMs, Fact::Viewing { dwell_ms })",
-            "            (Self::LongViewings, Fact::Viewing { dwell_ms }) => {\n"
-            "                i64::from(dwell_ms > 30_000)\n            }\n",
+            "                Self::DwellMs => dwell_ms",
+            "                Self::LongViewings => i64::from(dwell_ms > 30_000),\n",
         ),
     ),
     "metrics/ratios.py": (

@@ -11,7 +11,7 @@ use crate::changes::UserAt;
 use crate::counting::statistics::{GROUPS, group_of};
 use crate::hash::mix;
 use crate::panes::dimensions::Dimensions;
-use crate::panes::item_rows::{PLACE_BITS, Rows, SAMPLE_PLACE};
+use crate::panes::item_rows::{KeyedCounts, PLACE_BITS, SAMPLE_PLACE};
 use crate::panes::pane_map::PaneMap;
 use crate::panes::rings::{Rings, number_of};
 use crate::panes::{MAX_SUM, Overflow, PaneColumns, PaneStore};
@@ -58,7 +58,7 @@ fn counts(row: &[i64]) -> bool {
 /// One pane: of its users those in the sample of so many bits.
 #[derive(Debug)]
 struct Pane {
-    rows: Rows<Key>,
+    rows: KeyedCounts<Key>,
     bits: u32,
 }
 
@@ -97,7 +97,7 @@ impl Crossings {
         let who = who_of(at.user);
         let (bits, width) = (self.bits, self.width);
         let found = self.panes.find_or(number_of(1, pane), || Pane {
-            rows: Rows::new(width),
+            rows: KeyedCounts::new(width),
             bits,
         });
         if !is_in_sample(&[who], found.pane().bits) {
@@ -190,7 +190,7 @@ impl PaneStore for Crossings {
 
     fn load(&mut self, number: u64, codes: &[i64], values: &[i64]) -> Result<(), Overflow> {
         let mut pane = Pane {
-            rows: Rows::new(self.width),
+            rows: KeyedCounts::new(self.width),
             bits: 0,
         };
         let stored: Vec<(u64, u64, i64)> = codes

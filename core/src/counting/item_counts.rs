@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use crate::changes::{ItemOf, UserAt};
 use crate::hash::NONE;
 use crate::panes::dimensions::Dimensions;
-use crate::panes::item_rows::{ItemKey, ItemPane, PLACE_BITS, Rows, SAMPLE_PLACE};
+use crate::panes::item_rows::{ItemKey, ItemPane, KeyedCounts, PLACE_BITS, SAMPLE_PLACE};
 use crate::panes::labels::Labels;
 use crate::panes::pane_map::PaneMap;
 use crate::panes::rings::{Rings, gcd, number_of, ring_and_pane};
@@ -67,7 +67,7 @@ impl Places {
 /// are of no item.
 #[derive(Debug)]
 struct Pane {
-    rows: Rows<ItemKey>,
+    rows: KeyedCounts<ItemKey>,
     without_item: usize,
     bits: u32,
 }
@@ -75,7 +75,7 @@ struct Pane {
 impl Pane {
     fn new(width: usize, bits: u32) -> Self {
         Self {
-            rows: Rows::new(width),
+            rows: KeyedCounts::new(width),
             without_item: 0,
             bits,
         }
@@ -104,7 +104,7 @@ pub struct ItemCounts {
     pub labels: Labels,
     rings: Rings,
     unit_ms: i64,
-    gathered: Rows<ItemPane>,
+    gathered: KeyedCounts<ItemPane>,
     /// By rollup, counts of no item at the time and under the label that came last.
     last: Vec<Option<(ItemPane, usize)>>,
     panes: PaneMap<Pane>,
@@ -124,7 +124,7 @@ impl ItemCounts {
         Self {
             labels: Labels::of_rollups(&spec.rollups, spec.labels),
             unit_ms: since.times().fold(rings.unit_ms(), gcd),
-            gathered: Rows::new(places.width()),
+            gathered: KeyedCounts::new(places.width()),
             last: vec![None; spec.rollups.len()],
             panes: PaneMap::default(),
             bits: vec![0; rings.len()],
@@ -221,7 +221,7 @@ impl ItemCounts {
     /// Brings what was gathered into the panes; forgets old panes, and items beyond the bound.
     pub fn fold(&mut self, stream_ms: i64) -> Result<(), Overflow> {
         self.last.fill(None);
-        let mut gathered = std::mem::replace(&mut self.gathered, Rows::new(0));
+        let mut gathered = std::mem::replace(&mut self.gathered, KeyedCounts::new(0));
         for (ItemPane(unit, key), counts) in gathered.iter() {
             let counts = &*self.due(unit * self.unit_ms, counts);
             let mut place = 0;

@@ -62,26 +62,26 @@ impl Classes {
     /// The class of a change; none where it is in no class.
     #[inline]
     fn of(&self, change: &Change<'_>) -> Option<u32> {
-        match (self, change.what) {
+        match (self, &change.what) {
             (Self::Whole, _) => Some(0),
             (Self::UserGroups, _) => Some(group_of(change.at.user)),
             (
                 Self::Positions(deepest),
                 Fact::Impression { position, .. } | Fact::Feedback { position, .. },
-            ) => Some(position.min(*deepest)),
+            ) => Some(*position.min(deepest)),
             (
                 Self::Times(upper),
                 Fact::Viewing { dwell_ms: ms } | Fact::Session { length_ms: ms, .. },
-            ) => Some(class_of(upper, ms)),
+            ) => Some(class_of(upper, *ms)),
             (Self::Scores(bins), Fact::Impression { score, .. } | Fact::Outcome { score, .. }) => {
-                bins.of(score).map(|bin| bin as u32)
+                bins.of(*score).map(|bin| bin as u32)
             }
             (
                 Self::Probabilities(bins),
                 Fact::Impression { score, .. } | Fact::Outcome { score, .. },
-            ) => bin_of(score, *bins),
+            ) => bin_of(*score, *bins),
             (Self::Magnitudes(upper), Fact::CustomValue { value, .. }) => {
-                Some(bucket_of(upper, value))
+                Some(bucket_of(upper, *value))
             }
             _ => None,
         }

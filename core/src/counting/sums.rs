@@ -202,39 +202,59 @@ impl Sum {
     }
 
     fn of_fact(&self, fact: &Fact<'_>, user: u64) -> i64 {
-        match (self, *fact) {
-            (Self::Impressions, Fact::Impression { .. }) => 1,
-            (Self::Score(amount), Fact::Impression { score, .. }) => amount.amount(score, false),
-            (Self::Score(amount), Fact::Outcome { score, clicked, .. }) => {
-                amount.of_clicks(score, clicked)
-            }
-            (Self::Clicked, Fact::Outcome { clicked, .. }) => clicked,
-            (Self::Converted, Fact::Outcome { converted, .. }) => converted,
-            (_, Fact::Feedback { kind, amounts, .. }) => self.of_feedback(kind, &amounts, user),
-            (Self::DwellMs, Fact::Viewing { dwell_ms }) => dwell_ms,
-            (Self::Viewings | Self::Outcomes, Fact::Viewing { .. }) => 1,
-            (Self::Sessions, Fact::Session { .. }) => 1,
-            (Self::Bounces, Fact::Session { views, .. }) => i64::from(views == 1),
-            (Self::Views, Fact::Session { views, .. }) => views,
-            (Self::SessionMs, Fact::Session { length_ms, .. }) => length_ms,
-            (Self::Slates(Population::All), Fact::Slate) => 1,
-            (Self::List(k, amount), Fact::List(items)) => amount.amount(*k, items),
-            (Self::Slates(population), Fact::RankedSlate(context)) => {
-                i64::from(population.contains(context))
-            }
-            (Self::SlateValue(value), Fact::RankedSlate(context)) => value.millionths(context),
-            (
-                Self::Policy(of, amount),
-                Fact::PolicyWeight {
-                    policy,
-                    weight,
-                    outcome,
-                },
-            ) if *of == policy => amount.of(weight, outcome),
-            (Self::Custom(of, amount), Fact::CustomValue { metric, value }) if *of == metric => {
-                amount.of(user, value)
-            }
-            _ => 0,
+        match *fact {
+            Fact::Impression { score, .. } => match self {
+                Self::Impressions => 1,
+                Self::Score(amount) => amount.amount(score, false),
+                _ => 0,
+            },
+            Fact::Feedback {
+                kind, ref amounts, ..
+            } => self.of_feedback(kind, amounts, user),
+            Fact::Outcome {
+                score,
+                clicked,
+                converted,
+            } => match self {
+                Self::Clicked => clicked,
+                Self::Converted => converted,
+                Self::Score(amount) => amount.of_clicks(score, clicked),
+                _ => 0,
+            },
+            Fact::Viewing { dwell_ms } => match self {
+                Self::DwellMs => dwell_ms,
+                Self::Viewings | Self::Outcomes => 1,
+                _ => 0,
+            },
+            Fact::Session { length_ms, views } => match self {
+                Self::Sessions => 1,
+                Self::Bounces => i64::from(views == 1),
+                Self::Views => views,
+                Self::SessionMs => length_ms,
+                _ => 0,
+            },
+            Fact::Slate => i64::from(matches!(self, Self::Slates(Population::All))),
+            Fact::List(items) => match self {
+                Self::List(k, amount) => amount.amount(*k, items),
+                _ => 0,
+            },
+            Fact::RankedSlate(context) => match self {
+                Self::Slates(population) => i64::from(population.contains(context)),
+                Self::SlateValue(value) => value.millionths(context),
+                _ => 0,
+            },
+            Fact::PolicyWeight {
+                policy,
+                weight,
+                outcome,
+            } => match self {
+                Self::Policy(of, amount) if *of == policy => amount.of(weight, outcome),
+                _ => 0,
+            },
+            Fact::CustomValue { metric, value } => match self {
+                Self::Custom(of, amount) if *of == metric => amount.of(user, value),
+                _ => 0,
+            },
         }
     }
 

@@ -6,7 +6,7 @@ use pyo3::types::{PyBytes, PyDict};
 
 use super::names::LogDecoder;
 use crate::decode::{Body, Decoded, Decoder, Event, Reason};
-use crate::experiments::assignments::{self, Said};
+use crate::experiments::assignments::{self, ArmAssignment};
 use crate::formats::SchemaText;
 use crate::hash::{HashKey, NONE};
 use crate::kafka;
@@ -310,8 +310,8 @@ pub fn arms_said(json: &str) -> Vec<(Option<String>, String)> {
     let mut found = Vec::new();
     assignments::each(json, |said| {
         found.push(match said {
-            Said::Arm(arm) => (None, arm.to_owned()),
-            Said::Assignment(key, arm) => (Some(key.to_owned()), arm.to_owned()),
+            ArmAssignment::Arm(arm) => (None, arm.to_owned()),
+            ArmAssignment::Assignment(key, arm) => (Some(key.to_owned()), arm.to_owned()),
         });
     });
     found

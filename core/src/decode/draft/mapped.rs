@@ -7,15 +7,16 @@
 
 use std::fmt::Write;
 
-use super::values::whole;
-use super::{Draft, Place, Reading, Shown};
+use super::scalars::whole;
+use super::{Draft, Shown};
 use crate::decode::arms;
 use crate::decode::event::OF_RECORD;
-use crate::decode::fields::Holds;
-use crate::decode::mapping::{Fields, Levels, MappedList, Scope, Wanted, push_json};
-use crate::decode::{Field, Reason};
+use crate::decode::fields::{Field, Holds};
+use crate::decode::mapping::{Fields, Levels, MappedField, MappedList, Scope};
+use crate::decode::reading::{Place, Reading};
+use crate::decode::reason::Reason;
 use crate::hash::NONE;
-use crate::json::Reader;
+use crate::json::{Reader, push_json};
 use crate::kinds::{Action, EventKind, FeedbackKind};
 use crate::rows::times::moment;
 
@@ -45,7 +46,7 @@ impl NativeEvent {
     }
 
     /// Copies a value that begins at a place: one of ids as it is read, a number as it is scaled.
-    fn copy(&mut self, wanted: &Wanted, (i, at): (usize, usize), reading: &Reading) {
+    fn copy(&mut self, wanted: &MappedField, (i, at): (usize, usize), reading: &Reading) {
         let mut reader = reader_at(number_at(wanted.field, at, reading), reading);
         let start = reader.at();
         if let Some(scale) = wanted.form(i).scale {
@@ -120,7 +121,7 @@ impl Draft {
     /// Reads a field from the first of its places that has a value.
     fn read_wanted(
         &mut self,
-        wanted: &Wanted,
+        wanted: &MappedField,
         scope: &Scope,
         reading: &Reading,
     ) -> Result<(), Reason> {
@@ -135,7 +136,7 @@ impl Draft {
     /// A price times a number of pieces, in the bounds of a value; None where either is missing.
     fn product(
         &mut self,
-        wanted: &Wanted,
+        wanted: &MappedField,
         scope: &Scope,
         reading: &Reading,
     ) -> Result<Option<f64>, Reason> {
@@ -193,7 +194,7 @@ impl Draft {
 
     fn read_mapped_element(
         &mut self,
-        fields: &[Wanted],
+        fields: &[MappedField],
         scope: &Scope,
         reading: &Reading,
     ) -> Result<Shown, Reason> {
@@ -315,7 +316,7 @@ impl Draft {
 
     fn write_field(
         &self,
-        wanted: &Wanted,
+        wanted: &MappedField,
         (i, at): (usize, usize),
         reading: &Reading,
         to: &mut NativeEvent,
@@ -364,7 +365,7 @@ impl Draft {
 
     fn write_element(
         &self,
-        fields: &[Wanted],
+        fields: &[MappedField],
         (scope, i): (&Scope, usize),
         reading: &Reading,
         to: &mut NativeEvent,

@@ -1,10 +1,10 @@
 //! What a record is: which kinds of events, by its values.
 
-use super::kind_named;
-use super::levels::Scope;
-use crate::decode::draft::Place;
+use super::scope::Scope;
+use crate::decode::fields::Field;
 use crate::decode::names::Names;
-use crate::decode::{Field, Reason};
+use crate::decode::reading::Place;
+use crate::decode::reason::Reason;
 use crate::kinds::{Action, EventKind, FeedbackKind, KINDS};
 use crate::spec::records::{ConditionSpec, KindRuleSpec, KindSpec, TestSpec};
 
@@ -134,5 +134,5 @@ fn said_by(spec: &KindRuleSpec, feedback: &[String]) -> Result<Rule, String> {
         feedback: spec.feedback.as_ref().map(kind_of),
         action: spec.action.as_deref().and_then(Action::of),
     };
-    Ok(Some((kind_named(kind)?, rule)))
+    Ok(Some((EventKind::named(kind)?, rule)))
 }
