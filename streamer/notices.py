@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import time
+import traceback
 from collections.abc import Callable
+from typing import Any
 
 from streamer.formatting import printable, printable_lines
 
@@ -18,11 +20,23 @@ _LOGGERS = (
 
 
 class _Record(logging.LogRecord):
-    """A message of ours is one line; of others all lines, each escaped."""
+    """A message of ours, and what an exception says, is one line; of others all lines. All are
+    escaped."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.exc_info:
+            parts = traceback.format_exception(*self.exc_info)
+            self.exc_text = "\n".join(_part(part.strip("\n")) for part in parts)
 
     def getMessage(self) -> str:  # noqa: N802
         is_own = self.name.partition(".")[0] == "streamer"
         return (printable if is_own else printable_lines)(super().getMessage())
+
+
+def _part(text: str) -> str:
+    """A frame of a traceback, which has several lines, or what an exception says."""
+    return (printable_lines if text.startswith("  File ") else printable)(text)
 
 
 def printable_logs() -> None:

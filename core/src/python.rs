@@ -55,12 +55,16 @@ pub struct Core {
 #[pymethods]
 impl Core {
     /// An empty partition. `spec`: JSON of settings and statistics; ValueError where it asks for
-    /// what there is not. `is_traced`: it is fed a sample, of which `joins` is asked.
+    /// what there is not. `is_traced`: it is fed a sample, of which `joins` is asked,
+    /// and counts it by no dimension.
     #[new]
     #[pyo3(signature = (spec, is_traced=false))]
     fn new(spec: &[u8], is_traced: bool) -> PyResult<Self> {
-        let spec: Spec = serde_json::from_slice(spec)
+        let mut spec: Spec = serde_json::from_slice(spec)
             .map_err(|error| PyValueError::new_err(format!("spec of the core: {error}")))?;
+        if is_traced {
+            spec.rollups.truncate(1);
+        }
         let mut partition = Partition::new(&spec).map_err(PyValueError::new_err)?;
         if is_traced {
             partition.trace();

@@ -420,7 +420,7 @@ def findings_of(exporter: Exporter, result: ReadingSet) -> Iterator[str]:
     for entry in result.watched:
         if entry.metric.status == Status.DROPPED:
             values = [value for value in entry.segment if value != ALL]
-            yield f"alert {entry.alert.name}, {', '.join(values)}: {entry.metric.found.reason}"
+            yield f"alert {entry.alert.name}, {', '.join(values)}: {entry.metric.reason}"
 
 
 def line_of(result: ReadingSet) -> str:

@@ -16,8 +16,8 @@ from streamer.query.experiment_plans import (
     PlanBasis,
     basis_of,
     before_start,
-    plan_document,
     plan_lines,
+    plan_of,
     require_goal,
 )
 from streamer.query.experiments import StoredExperiment, require_user_unit
@@ -39,7 +39,7 @@ def main(args: argparse.Namespace) -> int:
             f"nothing is known of {whose}: no impression was counted; give files with impressions, "
             "or start the workers with these settings and wait"
         )
-    plan = plan_document(args.metric, basis, whose, goal)
+    plan = plan_of(args.metric, basis, whose, goal)
     if args.json:
         print_json(plan)
     else:

@@ -42,10 +42,12 @@ from streamer.query.exploration import (
 from streamer.query.readout import readout_of
 from streamer.settings.durations import date_of, day_of
 from streamer.settings.experiments import Experiment
+from streamer.settings.file_window import with_windows
 from streamer.settings.load import load
 from streamer.settings.model import Settings
 from streamer.settings.names import nearest
 from streamer.settings.validation import validate
+from streamer.sources.replay import Replay
 from streamer.state.contents import contents_of
 from streamer.state.reader import Reader
 from streamer.state.redis.store import RedisStore
@@ -128,7 +130,7 @@ def _list(settings: Settings, args: argparse.Namespace) -> int:
 def _pairs(settings: Settings, args: argparse.Namespace) -> int:
     """Print the pairs of experiments that share users, those with a problem first."""
     if args.file:
-        replay, code = replayed(of_texts(settings), args.file)
+        replay, code = _replayed(settings, args.file)
         made = pair_list(replay.experiments(), replay.pairs())
     else:
         (stored, counts), code = _asked(_with_store(settings, all_pairs)), 0
@@ -152,7 +154,7 @@ def _across(settings: Settings, args: argparse.Namespace) -> int:
         return Across(one.trial, two.trial, one.so_far)
 
     if args.file:
-        replay, code = replayed(of_texts(settings), args.file)
+        replay, code = _replayed(settings, args.file)
         stored = replay.experiments()
         sums = replay.sums_of_days(rows_of(stored))
     else:
@@ -216,6 +218,12 @@ def experiment_of(settings: Settings, name: str) -> Experiment:
     return known[name]
 
 
+def _replayed(settings: Settings, files: Sequence[str]) -> tuple[Replay, int]:
+    """The engine after these files, for readouts: a window of the settings is enough."""
+    own = of_texts(settings)
+    return replayed(with_windows(own, own.windows.lengths[:1]), files)
+
+
 def read_all(
     settings: Settings, files: Sequence[str] | None
 ) -> tuple[dict[str, StoredExperiment], int]:
@@ -223,7 +231,7 @@ def read_all(
     in Redis."""
     if not files:
         return _asked(_with_store(settings, _nothing))[0], 0
-    replay, code = replayed(of_texts(settings), files)
+    replay, code = _replayed(settings, files)
     return replay.experiments(), code
 
 
@@ -254,7 +262,7 @@ def read_sums(
         experiment_of(settings, name)  # before anything is read
     if not files:
         return *_asked(_of_state(settings, name, days_of)), 0
-    replay, code = replayed(of_texts(settings), files)
+    replay, code = _replayed(settings, files)
     stored = _named(replay.experiments(), name)
     days = days_of(stored)
     if days is None:

@@ -28,6 +28,7 @@ from streamer.query.readout import readout_of
 from streamer.query.what_was_read import of_sample
 from streamer.server.prometheus_text import render
 from streamer.settings import limits
+from streamer.settings.file_window import with_windows
 from streamer.settings.load import load
 from streamer.settings.model import Settings
 from streamer.sources.file_span import spanned
@@ -43,6 +44,9 @@ def main(args: argparse.Namespace) -> int:
     """Read the files to their end, then print what was asked for."""
     with waiting("reading the times"):
         files, settings = spanned(args.files, of_texts(load(args.config, os.environ)))
+    is_whole = args.prom or args.json
+    windows = summarised(settings)
+    settings = settings if is_whole else with_windows(settings, windows)
     source = FileSource(files, settings)
     refused, sample = RejectionReport(settings), ReadSample(settings)
     with _dead_letters(args.dead_letters, settings) as write:
@@ -55,8 +59,7 @@ def main(args: argparse.Namespace) -> int:
         replay = Replay(settings, args.partitions, on_dead, args.hash_key)
         feed(replay, source, looked_at(source, sample))
     with waiting("reading the windows"):
-        is_whole = args.prom or args.json
-        result = replay.readout(*(() if is_whole else (SUMMARISED, summarised(settings))))
+        result = replay.readout(None if is_whole else SUMMARISED)
     read = of_sample(settings, sample, result)
     if args.prom:
         for _, family in groupby(result.blocks, attrgetter("family")):
@@ -65,7 +68,7 @@ def main(args: argparse.Namespace) -> int:
         for part in result.json_parts():
             print_document(part)
     else:
-        summarise(settings, result, read)
+        summarise(settings, windows, result, read)
         _print_experiments(settings, replay.experiments())
     sys.stdout.flush()
     for each in read.implausible:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from heapq import nsmallest
 
@@ -37,8 +37,10 @@ _MANY_OTHERS = 0.1
 """Share of impressions with values that are not kept, from which on it is said."""
 
 
-def summarise(settings: Settings, result: ReadingSet, read: WhatWasRead) -> None:
-    """Print tables to stdout."""
+def summarise(
+    settings: Settings, windows: Sequence[str], result: ReadingSet, read: WhatWasRead
+) -> None:
+    """Print tables to stdout, one for each of some windows."""
     console = console_of()
     if not result.stream_ms:
         say(console, "Nothing was counted.")
@@ -47,7 +49,7 @@ def summarise(settings: Settings, result: ReadingSet, read: WhatWasRead) -> None
     moment = datetime.fromtimestamp(result.stream_ms / 1000, UTC).isoformat(" ", "milliseconds")
     say(console, f"Stream time {moment.replace('+00:00', ' UTC')}")
     print_read(console, settings, read)
-    for window in summarised(settings):
+    for window in windows:
         _window(window, result, settings).print(console)
     for line in _others(widest(settings), result, settings):
         say(console, line, style=WARNING)

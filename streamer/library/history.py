@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -27,7 +26,7 @@ from streamer.query.pane_history import (
     Wanted,
 )
 from streamer.query.panes import PaneReader
-from streamer.query.why import sentences
+from streamer.query.why import change_parts, sentences
 from streamer.settings import limits
 from streamer.settings.durations import short
 from streamer.settings.model import Settings
@@ -247,7 +246,7 @@ _MOVED = {
     "mix": "mix",
     "rate": "rate",
 }
-"""Column → what the document of an explanation calls it."""
+"""Column → what a part of a change calls it."""
 
 
 class ChangeSplit(Table):
@@ -267,17 +266,17 @@ class ChangeSplit(Table):
         unit: float,
     ) -> None:
         """``windows``: the present one, and the one before."""
-        document: dict[str, Any] = explanation.document(unit)
+        parts = change_parts(explanation, unit)
         self.metric, self.explanation = metric.name, explanation
         now, before = windows
         self.compared = f"{_span(now)} compared with {_span(before)}"
         """The times of both windows, in words."""
-        self.before, self.now = document["then"], document["now"]
+        self.before, self.now = parts.then, parts.now
         self.sentences = list(sentences(explanation, form_of(metric), unit, "", None))
         """Where the change comes from, in words."""
         names = {by: "segment", **_MOVED}
-        parts = document["segments"]
-        super().__init__({new: [part[old] for part in parts] for new, old in names.items()})
+        columns = {new: [getattr(part, at) for part in parts.segments] for new, at in names.items()}
+        super().__init__(columns)
 
     def __repr__(self) -> str:
         return "\n".join([self.compared, *map(printable, self.sentences), super().__repr__()])

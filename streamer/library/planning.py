@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from streamer.errors import StreamerError, UsageError
 from streamer.formatting import printable
 from streamer.ingest.record import of_texts
@@ -12,10 +14,11 @@ from streamer.library.reader import MetricReader
 from streamer.library.selection import compared_names
 from streamer.library.settings import Events, SettingsLike, settings_of, sources_of
 from streamer.query.experiment_plans import (
+    Plan,
     PlanBasis,
     basis_of,
-    plan_document,
     plan_lines,
+    plan_of,
     require_goal,
 )
 from streamer.sources.all_users_experiment import NAME, lines_of, over_all_users
@@ -27,27 +30,23 @@ from streamer.stats.experiments.sizing import Goal
 class ExperimentPlan:
     """Users and days that find a lift. ``print`` shows it in sentences."""
 
-    def __init__(self, document: dict[str, Any]) -> None:
-        self.document = document
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self.document: dict[str, Any] = msgspec.to_builtins(plan)
         """All figures, as ``streamer plan --json`` prints them."""
 
     @property
     def users(self) -> int | None:
         """Users of all arms that looks at any time need; None: no number of users is enough."""
-        return self._anytime["users"]  # type: ignore[no-any-return]
+        return self._plan.needed.anytime.users
 
     @property
     def days(self) -> int | None:
         """Days at the traffic of these events, likewise; None: not known, or not in sight."""
-        return self._anytime["days"]  # type: ignore[no-any-return]
-
-    @property
-    def _anytime(self) -> dict[str, Any]:
-        found: dict[str, Any] = self.document["needed"]["anytime"]
-        return found
+        return self._plan.needed.anytime.days
 
     def __repr__(self) -> str:
-        return "\n".join(map(printable, plan_lines(self.document)))
+        return "\n".join(map(printable, plan_lines(self._plan)))
 
 
 def plan(
@@ -90,7 +89,7 @@ def plan(
         basis, whose = _of_everybody(events, settings, metric), "all users of these events"
     if basis is None:
         raise StreamerError(f"nothing is known of {whose}: no impression was counted")
-    return ExperimentPlan(plan_document(metric, basis, whose, goal))
+    return ExperimentPlan(plan_of(metric, basis, whose, goal))
 
 
 def _of_everybody(events: Events, settings: SettingsLike, metric: str) -> PlanBasis | None:

@@ -18,7 +18,7 @@ def _values(check: Check, of: Gauge) -> Samples:
     def samples(known: CounterInputs) -> Iterator[Sample]:
         for watched in known.watched:
             verdict = watched.checks.get(check.name)
-            value = None if verdict is None else verdict.read(of.value)
+            value = None if verdict is None else getattr(verdict, of.value)
             if value is not None and isfinite(value):
                 yield (watched.alert.name, *watched.segment), value
 

@@ -4,10 +4,7 @@ rules that fire; the API, the page, Grafana and the rules of Prometheus go throu
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
-
-import msgspec
+from dataclasses import dataclass, replace
 
 from streamer.metrics.compared_metrics import AlertMeasures
 from streamer.query.alerts import AlertEvaluation, NothingSince
@@ -26,53 +23,34 @@ _TOO_LITTLE_FOR = "2h"
 
 
 @dataclass(frozen=True)
-class CheckVerdict:
-    """What a check says of a segment; ``more``: what is shown beside it."""
-
-    found: MetricChange | Traffic
-    more: Mapping[str, float | str | None] = field(default_factory=dict)
-
-    @property
-    def status(self) -> Status:
-        return self.found.status
-
-    def read(self, name: str) -> Any:
-        """A value by its name in the document."""
-        return self.more[name] if name in self.more else getattr(self.found, name)
-
-    def document(self) -> dict[str, Any]:
-        """As ``/api/alerts`` shows it."""
-        return {**msgspec.to_builtins(self.found), **self.more}
-
-
-@dataclass(frozen=True)
 class AlertVerdict:
     """One segment of an alert (``all`` outside of what it is watched by), and what each check says
     of it, by name; a check that is switched off says nothing."""
 
     alert: Alert
     segment: Segment
-    checks: Mapping[str, CheckVerdict]
+    checks: Mapping[str, MetricChange | Traffic]
     nothing: NothingSince | None = None
     """Where the metric is bad, and nothing of its numerator comes any more."""
 
     @property
-    def metric(self) -> CheckVerdict:
+    def metric(self) -> MetricChange:
         """What is said of the metric itself."""
-        return self.checks[CHECKS[0].name]
+        found = self.checks[CHECKS[0].name]
+        assert isinstance(found, MetricChange)
+        return found
 
-    def document(self) -> dict[str, Any]:
-        """As ``/api/alerts`` shows it; null for a check that is switched off."""
-        return {
-            check.name: verdict.document() if (verdict := self.checks.get(check.name)) else None
-            for check in CHECKS
-        }
+    @property
+    def traffic(self) -> Traffic | None:
+        """What is said of its traffic."""
+        found = self.checks.get(TrafficCheck.name)
+        return found if isinstance(found, Traffic) else None
 
 
 @dataclass(frozen=True)
 class Gauge:
-    """A value of a check as a series ``streamer_alert_NAME``; ``value``: its name in the verdict;
-    ``column``: its heading in tables of Grafana, where it has one."""
+    """A value of a check as a series ``streamer_alert_NAME``; ``value``: its name in the change or
+    the traffic; ``column``: its heading in tables of Grafana, where it has one."""
 
     name: str
     value: str
@@ -119,7 +97,7 @@ class Check:
     is_of_present_pane: bool = True
     """Whether a window that ends now is judged; else the last complete pane is the end."""
 
-    def judge(self, windows: AlertEvaluation, segment: Segment) -> CheckVerdict | None:
+    def judge(self, windows: AlertEvaluation, segment: Segment) -> MetricChange | Traffic | None:
         """What is to be said now; None where the alert has no such check."""
         raise NotImplementedError
 
@@ -248,12 +226,12 @@ class MetricCheck(Check):
         ),
     )
 
-    def judge(self, windows: AlertEvaluation, segment: Segment) -> CheckVerdict | None:
-        more = {
-            "same_time": windows.pooled(windows.days_of(segment)),
-            "before": windows.pooled([windows.before_of(segment)]),
-        }
-        return CheckVerdict(windows.change(segment), more)
+    def judge(self, windows: AlertEvaluation, segment: Segment) -> MetricChange | Traffic | None:
+        return replace(
+            windows.change(segment),
+            same_time=windows.pooled(windows.days_of(segment)),
+            before=windows.pooled([windows.before_of(segment)]),
+        )
 
     def status_at(self, windows: Verdicts, segment: Segment) -> Status | None:
         return windows.change(segment).status
@@ -330,9 +308,8 @@ class TrafficCheck(Check):
         ),
     )
 
-    def judge(self, windows: AlertEvaluation, segment: Segment) -> CheckVerdict | None:
-        found = windows.traffic(segment)
-        return None if found is None else CheckVerdict(found)
+    def judge(self, windows: AlertEvaluation, segment: Segment) -> MetricChange | Traffic | None:
+        return windows.traffic(segment)
 
     def status_at(self, windows: Verdicts, segment: Segment) -> Status | None:
         found = windows.traffic(segment)
@@ -388,9 +365,9 @@ class ReferenceCheck(Check):
         ),
     )
 
-    def judge(self, windows: AlertEvaluation, segment: Segment) -> CheckVerdict | None:
+    def judge(self, windows: AlertEvaluation, segment: Segment) -> MetricChange | Traffic | None:
         found = windows.against_reference(segment)
-        return None if found is None else CheckVerdict(found, {"from": windows.reference_from})
+        return None if found is None else replace(found, reference_from=windows.reference_from)
 
     def status_at(self, windows: Verdicts, segment: Segment) -> Status | None:
         return None

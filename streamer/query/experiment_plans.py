@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import inf
-from typing import Any
 
-import msgspec
+from msgspec import Struct
 
 from streamer.encoding.limbs import Columns
 from streamer.errors import StreamerError, UsageError
@@ -94,7 +93,53 @@ def require_goal(goal: Goal, prefix: str = "") -> None:
         raise UsageError(f"{prefix}lift {goal.lift:g}: above 0; 0.02 is a lift of 2%")
 
 
-def plan_document(metric: str, basis: PlanBasis, whose: str, goal: Goal) -> dict[str, Any]:
+class LookForecast(Struct, frozen=True):
+    """Who there is by then, in all arms, and of whom what is known then comes."""
+
+    users: int
+    new_users: int
+    new_information_ratio: float
+    information_by_user: float
+    returning_information_ratio: float
+
+
+class NeededUsers(Struct, frozen=True):
+    """Users of all arms as they are today, and days; None: not with any number, or not known."""
+
+    users: int | None
+    days: int | None
+    forecast: LookForecast | None
+
+
+class NeededByLook(Struct, frozen=True):
+    """At a single look, and with looks at any time."""
+
+    fixed: NeededUsers
+    anytime: NeededUsers
+
+
+class Plan(Struct, frozen=True, kw_only=True):
+    """What finds a lift, by the ``users`` of ``of`` from ``first`` to ``last``; ``value``: their
+    metric. Its JSON is that of ``streamer plan --json``."""
+
+    metric: str
+    lift: float
+    power: float
+    alpha: float
+    arms: int
+    of: str
+    first: datetime.date
+    last: datetime.date
+    users: int
+    value: float
+    needed: NeededByLook
+    expected_users: int | None
+    days_known: bool
+    user_sample_ratio: float
+    counted_since_ms: int | None
+
+
+def plan_of(metric: str, basis: PlanBasis, whose: str, goal: Goal) -> Plan:
     """All figures; StreamerError where these users do not allow any."""
     need = needed(basis.users, goal)
     if isinstance(need, str):
@@ -104,103 +149,99 @@ def plan_document(metric: str, basis: PlanBasis, whose: str, goal: Goal) -> dict
     shown = value if percentile_of(metric) is None else nearest(value)
     if basis.half is not None:
         days = durations(users, basis.half, goal)
-    looks, expected = {}, need.anytime
-    for look, compared in (("fixed", need.fixed), ("anytime", need.anytime)):
-        duration = None if days is None else getattr(days, look)
-        looks[look] = {
-            "users": None if compared is None else -(-compared * goal.arms // 2),
-            "days": None if duration is None else duration.days,
-            "forecast": None if duration is None else _forecast(duration),
-        }
-    if days is not None and days.anytime is not None:
-        expected = round(days.anytime.users * 2 / goal.arms)
-    return {
-        "metric": metric,
-        **msgspec.to_builtins(goal),
-        "of": whose,
-        "first": basis.first.isoformat(),
-        "last": basis.last.isoformat(),
-        "users": users.n,
-        "value": float(shown) * users.x_scale,
-        "needed": looks,
-        "expected_users": expected,
-        "days_known": days is not None,
-        "user_sample_ratio": basis.user_sample_ratio,
-        "counted_since_ms": basis.counted_since_ms,
-    }
+    fixed, anytime = (None, None) if days is None else (days.fixed, days.anytime)
+    expected = need.anytime if anytime is None else round(anytime.users * 2 / goal.arms)
+    return Plan(
+        metric=metric,
+        lift=goal.lift,
+        power=goal.power,
+        alpha=goal.alpha,
+        arms=goal.arms,
+        of=whose,
+        first=basis.first,
+        last=basis.last,
+        users=users.n,
+        value=float(shown) * users.x_scale,
+        needed=NeededByLook(
+            _needed(need.fixed, fixed, goal.arms), _needed(need.anytime, anytime, goal.arms)
+        ),
+        expected_users=expected,
+        days_known=days is not None,
+        user_sample_ratio=basis.user_sample_ratio,
+        counted_since_ms=basis.counted_since_ms,
+    )
 
 
-def _forecast(duration: Duration) -> dict[str, Any]:
-    """Who there is by then, in all arms, and of whom what is known then comes."""
-    return {
-        "users": duration.users,
-        "new_users": duration.new_users,
-        "new_information_ratio": duration.new_ratio,
-        "information_by_user": duration.information,
-        "returning_information_ratio": duration.returning_ratio,
-    }
+def _needed(compared: int | None, duration: Duration | None, arms: int) -> NeededUsers:
+    """``compared``: users of two arms."""
+    users = None if compared is None else -(-compared * arms // 2)
+    if duration is None:
+        return NeededUsers(users, None, None)
+    forecast = LookForecast(
+        duration.users,
+        duration.new_users,
+        duration.new_ratio,
+        duration.information,
+        duration.returning_ratio,
+    )
+    return NeededUsers(users, duration.days, forecast)
 
 
-def plan_lines(plan: dict[str, Any]) -> list[str]:
+def plan_lines(plan: Plan) -> list[str]:
+    """The plan in sentences."""
     lines = [
-        f"{plan['metric']} of {plan['of']}, {plan['first']} to {plan['last']}: "
-        f"{plan['value']:.5g}, {counted(plan['users'], 'user')}",
-        f"A lift of {share(plan['lift'])} is found with a probability of {share(plan['power'])} "
-        f"(alpha {plan['alpha']:g}, {plan['arms']} arms of equal size):",
-        f"  at a single look  {_said(plan, 'fixed')}",
-        f"  at any time       {_said(plan, 'anytime')}",
+        f"{plan.metric} of {plan.of}, {plan.first} to {plan.last}: {plan.value:.5g}, "
+        f"{counted(plan.users, 'user')}",
+        f"A lift of {share(plan.lift)} is found with a probability of {share(plan.power)} "
+        f"(alpha {plan.alpha:g}, {plan.arms} arms of equal size):",
+        f"  at a single look  {_said(plan, plan.needed.fixed)}",
+        f"  at any time       {_said(plan, plan.needed.anytime)}",
     ]
     lines += _of_whom(plan)
-    if plan["expected_users"] is not None:
-        lines.append(f"For looks at any time set expected_users = {plan['expected_users']}.")
-    if not plan["days_known"]:
+    if plan.expected_users is not None:
+        lines.append(f"For looks at any time set expected_users = {plan.expected_users}.")
+    if not plan.days_known:
         lines.append(
             "A forecast of days needs events of two days, with some of what the metric counts in "
             "the first half."
         )
-    if plan["user_sample_ratio"] < 1:
-        lines.append(f"{sampled(plan['user_sample_ratio'])}, and so are the needed ones.")
-    if plan["counted_since_ms"] is not None:
-        lines.append(f"{began(plan['counted_since_ms'])}.")
+    if plan.user_sample_ratio < 1:
+        lines.append(f"{sampled(plan.user_sample_ratio)}, and so are the needed ones.")
+    if plan.counted_since_ms is not None:
+        lines.append(f"{began(plan.counted_since_ms)}.")
     lines.append("Days are at the traffic of these events. CUPED needs fewer users.")
     return lines
 
 
-def _said(plan: dict[str, Any], look: str) -> str:
-    duration = plan["needed"][look]
-    if duration["days"] is not None:
-        today = "more" if duration["users"] is None else f"{duration['users']:,}"
-        days = counted(duration["days"], "day")
-        users = counted(duration["forecast"]["users"], "user")
-        return f"{days}, {users} ({today} if each brought no more than today)"
-    if duration["users"] is None:
+def _said(plan: Plan, look: NeededUsers) -> str:
+    if look.forecast is not None and look.days is not None:
+        today = "more" if look.users is None else f"{look.users:,}"
+        users = counted(look.forecast.users, "user")
+        return f"{counted(look.days, 'day')}, {users} ({today} if each brought no more than today)"
+    if look.users is None:
         return "not with any number of users"
-    return counted(duration["users"], "user") + (", not in sight" if plan["days_known"] else "")
+    return counted(look.users, "user") + (", not in sight" if plan.days_known else "")
 
 
-def _of_whom(plan: dict[str, Any]) -> list[str]:
+def _of_whom(plan: Plan) -> list[str]:
     """How many users of the forecast are new, and how much those tell who return."""
-    needed = plan["needed"]
-    look = needed["anytime"] if needed["anytime"]["days"] is not None else needed["fixed"]
-    if look["days"] is None:
+    both = (plan.needed.anytime, plan.needed.fixed)
+    look = next((each for each in both if each.forecast is not None), None)
+    if look is None or look.forecast is None or look.days is None:
         return []
-    forecast = look["forecast"]
-    users, new, information = (
-        forecast["users"],
-        forecast["new_users"],
-        forecast["information_by_user"],
-    )
-    who = f"On day {look['days']} there are {counted(users, 'user')}"
-    if new:
-        most = f"{forecast['new_information_ratio']:.0%}"
-        who += f": {users - new:,} of now and {new:,} new, who bring {most} of the information"
+    of, information = look.forecast, look.forecast.information_by_user
+    who = f"On day {look.days} there are {counted(of.users, 'user')}"
+    if of.new_users:
+        most = f"{of.new_information_ratio:.0%}"
+        who += f": {of.users - of.new_users:,} of now and {of.new_users:,} new, "
+        who += f"who bring {most} of the information"
     else:
         who += ", none of them new"
     if f"{information:.1f}" == "1.0":
         return [f"{who}. Users who return add nothing."]
     if information < 1:
         return [f"{who}. Each brings {information:.1f} times as much as in these events."]
-    returning = f"{forecast['returning_information_ratio']:.0%}"
+    returning = f"{of.returning_information_ratio:.0%}"
     return [
         f"{who}. Each brings {information:.1f} times as much as now by returning: {returning} of "
         "it."

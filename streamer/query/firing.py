@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+
+from msgspec import Struct
 
 from streamer.encoding.segments import ALL
 from streamer.formatting import change, counted, value_text, whole_percent
@@ -70,15 +71,33 @@ class Pipeline:
         return f"{', '.join(known)} {self.period}" if known else "no records lately"
 
 
-def firing_documents(
+class FiringAlert(Struct, frozen=True):
+    """A segment of which a check is bad, in words. ``size``: how much it changed, and at least how
+    much; ``likely``: what it looks like; ``nothing_since_ms``: since when nothing came."""
+
+    alert: str
+    segment: Mapping[str, str]
+    name: str
+    where: str
+    check: str
+    status: Status
+    sign: str
+    headline: str
+    size: str
+    evidence: Sequence[str]
+    likely: str
+    nothing_since_ms: int | None
+
+
+def firing_alerts(
     watched: Sequence[AlertVerdict],
     ratios: Mapping[str, ComparedRatio],
     names: Sequence[str],
     pipeline: Pipeline,
     silent: Sequence[Silence] = (),
-) -> list[dict[str, Any]]:
-    """A document for each segment of which a check is bad: the one first that has lost most beside
-    what narrower ones explain. ``names``: of the dimensions."""
+) -> list[FiringAlert]:
+    """Each segment of which a check is bad: the one first that has lost most beside what narrower
+    ones explain. ``names``: of the dimensions."""
     found: dict[tuple[str, str, tuple[str, ...]], tuple[float, _Firing]] = {}
     for verdict in watched:
         bad = [
@@ -104,7 +123,7 @@ def firing_documents(
         return most if most and 2 * losses[id(most)] >= losses[id(of)] else None
 
     ordered = sorted(every, key=lambda of: -unexplained(of))
-    return [of.document(pipeline, silent, lost_beside(of)) for of in ordered]
+    return [of.shown(pipeline, silent, lost_beside(of)) for of in ordered]
 
 
 @dataclass(frozen=True)
@@ -130,7 +149,7 @@ class _Firing:
     @property
     def change(self) -> MetricChange | Traffic:
         """What the check says."""
-        return self.verdict.checks[self.check].found
+        return self.verdict.checks[self.check]
 
     def is_like(self, other: _Firing) -> bool:
         """Whether it is about the same metric, and what the same check says of it."""
@@ -150,8 +169,8 @@ class _Firing:
     def _missing(self) -> tuple[float, int | None]:
         """How many of the numerator are usual where none came, and since when: in the newest panes,
         or else in the window."""
-        found, nothing = self.verdict.metric.found, self.verdict.nothing
-        if not isinstance(found, MetricChange) or self.ratio.form != "percent":
+        found, nothing = self.verdict.metric, self.verdict.nothing
+        if self.ratio.form != "percent":
             return 0.0, None
         usual = found.baseline or 0.0
         if nothing is not None and usual * nothing.support >= LEAST_EXPECTED:
@@ -163,25 +182,24 @@ class _Firing:
         """Whether its events look lost: none came of as many as cannot be missing by chance."""
         return self.check == CHECKS[0].name and self._missing[0] >= LEAST_EVENTS
 
-    def document(
+    def shown(
         self, pipeline: Pipeline, silent: Sequence[Silence], beside: _Firing | None = None
-    ) -> dict[str, Any]:
-        """As ``/api/alerts`` shows it. ``beside``: a segment whose events look lost."""
-        what, where = self._what(), ", ".join(f"{n} {v}" for n, v in self.own.items())
-        return {
-            "alert": self.verdict.alert.name,
-            "segment": dict(zip(self.dimensions, self.verdict.segment, strict=True)),
-            "name": self.name,
-            "where": where or "all together",
-            "check": self.check,
-            "status": self.change.status,
-            "sign": "▲" if (self.change.change or -1.0) > 0 else "▼",
-            "headline": what,
-            "size": self._size(),
-            "evidence": self._evidence(pipeline, silent),
-            "likely": self._likely(pipeline, beside),
-            "nothing_since_ms": self._missing[1],
-        }
+    ) -> FiringAlert:
+        """As faces show it. ``beside``: a segment whose events look lost."""
+        return FiringAlert(
+            alert=self.verdict.alert.name,
+            segment=dict(zip(self.dimensions, self.verdict.segment, strict=True)),
+            name=self.name,
+            where=", ".join(f"{n} {v}" for n, v in self.own.items()) or "all together",
+            check=self.check,
+            status=self.change.status,
+            sign="▲" if (self.change.change or -1.0) > 0 else "▼",
+            headline=self._what(),
+            size=self._size(),
+            evidence=self._evidence(pipeline, silent),
+            likely=self._likely(pipeline, beside),
+            nothing_since_ms=self._missing[1],
+        )
 
     def _what(self) -> str:
         of = f" of {', '.join(self.own.values())}" if self.own else ""
@@ -210,11 +228,10 @@ class _Firing:
     def _evidence(self, pipeline: Pipeline, silent: Sequence[Silence]) -> list[str]:
         """What tells data from reality, a line each."""
         lines = []
-        traffic = self.verdict.checks.get("traffic")
-        if self.check != "traffic" and traffic is not None and isinstance(traffic.found, Traffic):
-            of, usual = traffic.found, traffic.found.usual
-            beside = "" if usual is None else f", usually {usual:,.0f}"
-            lines.append(f"traffic {of.events:,}{beside}")
+        traffic = self.verdict.traffic
+        if self.change is not traffic and traffic is not None:
+            beside = "" if traffic.usual is None else f", usually {traffic.usual:,.0f}"
+            lines.append(f"traffic {traffic.events:,}{beside}")
         lines += [
             each.text[0].lower() + each.text[1:]
             for each in silent
@@ -226,7 +243,7 @@ class _Firing:
         """What it looks like, as far as numbers show."""
         if problems := pipeline.problems:
             return f"look at the data first: {'; '.join(problems)}"
-        traffic, found = self.verdict.checks.get("traffic"), self.verdict.metric.found
+        traffic, found = self.verdict.traffic, self.verdict.metric
         if traffic is not None and traffic.status.is_bad:
             return "traffic has moved, too: look for lost impressions, or for fewer visitors"
         if found.status is Status.NO_TRAFFIC:
@@ -245,14 +262,14 @@ class _Firing:
         found = self.change
         if isinstance(found, Traffic):
             own, whole = abs((found.usual or 0) - found.events), 1.0
-            every = [v.checks.get("traffic") for v in watched if v.alert is self.verdict.alert]
-            sizes = [v.found.usual or 0 for v in every if v and isinstance(v.found, Traffic)]
+            every = [v.traffic for v in watched if v.alert is self.verdict.alert]
+            sizes = [traffic.usual or 0 for traffic in every if traffic is not None]
             return own / max(whole, *sizes)
         expected = (found.baseline or 0) * found.expected_support
         lost = abs(found.change if found.change is not None else -1) * expected
         sizes = [
-            (v.metric.found.baseline or 0) * v.metric.found.expected_support
+            (v.metric.baseline or 0) * v.metric.expected_support
             for v in watched
-            if v.alert is self.verdict.alert and isinstance(v.metric.found, MetricChange)
+            if v.alert is self.verdict.alert
         ]
         return lost / max(1e-12, *sizes)

@@ -270,7 +270,8 @@ class _Windows:
         for label in named:  # to that of a file nothing is compared but itself
             window = self.whole[label]
             window.longest = self.whole[max(named, key=lambda each: named[each])]
-            window.longest_of_items = self.whole[max(of_items, key=lambda each: named[each])]
+            longest = max(of_items, key=lambda each: named[each], default=label)
+            window.longest_of_items = self.whole[longest]
 
     def totals(self) -> Window:
         """What was counted since the state began."""

@@ -1,9 +1,11 @@
-"""Why a metric moved, in sentences that are computed from the split of its change by segment."""
+"""Why a metric moved: the split of its change by segment, in numbers and in sentences."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
+
+from msgspec import Struct
 
 from streamer.formatting import difference, value_text, whole_percent
 from streamer.stats.alerting.explain import Contribution, Explanation
@@ -11,6 +13,51 @@ from streamer.stats.alerting.traffic import Traffic
 
 _MOST = Fraction(1, 2)
 """A segment that gave so much of the change is named as where it comes from."""
+
+
+class SegmentPart(Struct, frozen=True):
+    """What a segment gave to a change: as ``explain.Contribution``, in units of the metric."""
+
+    segment: str
+    share_then: float
+    share_now: float
+    rate_then: float | None
+    rate_now: float | None
+    mix: float
+    rate: float
+
+
+class ChangeParts(Struct, frozen=True):
+    """A change and its parts: as ``explain.Explanation``, in units of the metric."""
+
+    then: float | None
+    now: float | None
+    change: float | None
+    mix: float
+    rate: float
+    segments: Sequence[SegmentPart]
+
+
+def change_parts(of: Explanation, unit: float) -> ChangeParts:
+    """``unit``: what one of the numerator is worth."""
+
+    def known(value: Fraction | None) -> float | None:
+        return None if value is None else float(value) * unit
+
+    segments = [
+        SegmentPart(
+            part.segment,
+            float(part.share_then),
+            float(part.share_now),
+            known(part.rate_then),
+            known(part.rate_now),
+            float(part.mix) * unit,
+            float(part.rate) * unit,
+        )
+        for part in of.parts
+    ]
+    then, now, change = map(known, (of.value_then, of.value_now, of.change))
+    return ChangeParts(then, now, change, float(of.mix) * unit, float(of.rate) * unit, segments)
 
 
 def sentences(

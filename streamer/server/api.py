@@ -14,12 +14,13 @@ from aiohttp import web
 from streamer.encoding.segments import ALL
 from streamer.metrics.catalogue import PREFIX
 from streamer.metrics.compared_metrics import ComparedRatio
+from streamer.query.alert_status import alert_status
 from streamer.query.alerts import AlertEvaluation
 from streamer.query.checks import CHECKS
 from streamer.query.crossings import crossings_document
-from streamer.query.firing import firing_documents
+from streamer.query.firing import FiringAlert, firing_alerts
 from streamer.query.readings import ReadingSet
-from streamer.query.why import sentences
+from streamer.query.why import change_parts, sentences
 from streamer.server.documents import Documents, UnknownValueError
 from streamer.server.exporter import Exporter
 from streamer.server.scrape import accepts_gzip
@@ -120,22 +121,9 @@ class Api:
         result = await self.exporter.read()
         ratios = self.exporter.catalogue.alert_measures.ratios
         names = self.settings.dimension_names
-        listed = [
-            {
-                "alert": w.alert.name,
-                "metric": w.alert.metric,
-                **named(ratios[w.alert.metric]),
-                "window": w.alert.window,
-                "drop": w.alert.drop,
-                "direction": w.alert.direction,
-                "segment": dict(zip(names, w.segment, strict=True)),
-                "checks": w.document(),
-            }
-            for w in result.watched
-        ]
         return json_answer(
             {
-                "alerts": listed,
+                "alerts": [alert_status(each, ratios, names) for each in result.watched],
                 "declared": [alert.name for alert in self.settings.alerts],
                 "firing": self._firing(result),
                 "checks": [{"name": check.name, "title": check.title} for check in CHECKS],
@@ -143,12 +131,12 @@ class Api:
             }
         )
 
-    def _firing(self, result: ReadingSet) -> list[dict[str, Any]]:
+    def _firing(self, result: ReadingSet) -> list[FiringAlert]:
         _, silent = self.exporter.what_was_read(result)
         pipeline = self.exporter.recent.pipeline(self.exporter.behind_seconds() or 0.0)
         ratios = self.exporter.catalogue.alert_measures.ratios
         names = self.settings.dimension_names
-        return firing_documents(result.watched, ratios, names, pipeline, silent)
+        return firing_alerts(result.watched, ratios, names, pipeline, silent)
 
     async def explain(self, request: web.Request) -> web.Response:
         """Why a metric that an alert watches moved: the change from its baseline by segment."""
@@ -168,8 +156,7 @@ class Api:
             return error_answer(404, f"{alert.name} has no segment {segment!r}; there are {known}")
         chosen = [value for value in segments.get(segment, ()) if value != ALL]
         whole = watched.get((ALL,) * len(names))
-        check = whole.checks.get("traffic") if whole else None
-        traffic = check.found if check is not None and isinstance(check.found, Traffic) else None
+        traffic = whole.traffic if whole else None
         document = await asyncio.to_thread(self._explanation, alert, " · ".join(chosen), traffic)
         return json_answer({**document, "crossings": await self._crossings_of(alert)})
 
@@ -192,7 +179,7 @@ class Api:
             "segments_by": alert.segments,
             "chosen": chosen,
             "sentences": list(sentences(explained, of.form, windows.unit, chosen, traffic)),
-            **explained.document(windows.unit),
+            **msgspec.structs.asdict(change_parts(explained, windows.unit)),
         }
 
     def _explained_alert(self, query: Mapping[str, str]) -> Alert:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import cached_property
 
 from msgspec.structs import replace
@@ -62,6 +63,19 @@ def without_file_window(settings: Settings) -> Settings:
     return replace(
         settings, windows=WindowSettings(lengths=of.lengths[1:], day_before=of.day_before)
     )
+
+
+def with_windows(settings: Settings, labels: Collection[str]) -> Settings:
+    """Settings that count in these windows alone, and watch nothing."""
+
+    def those(windows: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(label for label in windows if label in labels)
+
+    of, items = settings.windows, settings.items
+    windows = replace(of, lengths=those(of.lengths), day_before=those(of.day_before))
+    if items.windows is not None:
+        items = replace(items, windows=those(items.windows))
+    return replace(settings, windows=windows, items=items, alerts=())
 
 
 def widest(settings: Settings) -> str:

@@ -431,7 +431,7 @@ class Settings(Section, frozen=True):
     def item_windows(self) -> tuple[str, ...]:
         """The windows for which items are counted."""
         lengths_ms, named = self.windows.lengths_ms, self.windows.named_ms
-        least_ms = min(HOUR_MS, max(named.values()))
+        least_ms = min(HOUR_MS, max(named.values(), default=0))
         longer = (label for label, ms in named.items() if ms >= least_ms)
         chosen = longer if self.items.windows is None else self.items.windows
         return (*(label for label in lengths_ms if label not in named), *chosen)

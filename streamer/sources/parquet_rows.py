@@ -14,9 +14,9 @@ from streamer.sources.tables import lines_of_table
 _ROWS, _DECODED_ROWS = 1000, 200
 """Rows in a list of lines, and those that are decoded at once: a dictionary may hold one long text
 for all of them."""
-_DECODED_BYTES, _BOMB_RATIO = 32 << 20, 100
-"""What decoded rows may take, and how much smaller than its values a column is in which any of them
-may be as long as all together."""
+_DECODED_BYTES, _BOMB_RATIO, _BOMB_BYTES = 32 << 20, 100, 256 << 20
+"""What decoded rows may take; how much smaller than its values a column is in which any of them
+may be as long as all together; and the values of such a column of a row group."""
 _READ_BYTES = 1 << 20
 """Bytes of a column read at once, instead of all that a row group holds."""
 _INSTALL = "pip install pyarrow"
@@ -65,19 +65,24 @@ class ParquetFile(LineFile):
 
     def _rows_at_once(self, metadata: Any) -> int:
         """How many rows are decoded together; SourceError where a cell is longer than a record may
-        be: it is not decoded at all."""
+        be, or a small column becomes a large one: nothing is decoded then."""
         rows = _DECODED_ROWS
         groups = map(metadata.row_group, range(metadata.num_row_groups))
         for group in (group for group in groups if group.num_rows):
             rows = min(rows, _DECODED_BYTES * group.num_rows // max(1, group.total_byte_size))
             for column in map(group.column, range(group.num_columns)):
-                size = column.total_uncompressed_size
-                if size > limits.MAX_RECORD_BYTES * max(1, column.num_values):
+                size, values = column.total_uncompressed_size, max(1, column.num_values)
+                is_bomb = size > _BOMB_RATIO * max(1, column.total_compressed_size)
+                # Its pages may be as long as all of it, and a page is inflated whole.
+                most = limits.MAX_RECORD_BYTES * values
+                most = min(most, _BOMB_BYTES) if is_bomb else most
+                if size > most:
                     raise SourceError(
                         f"column {column.path_in_schema!r} has {size:,} bytes in "
-                        f"{counted(group.num_rows, 'row')}: a record has at most "
-                        f"{limits.MAX_RECORD_BYTES:,}; leave the column out; at {self.path}"
+                        f"{counted(group.num_rows, 'row')}, of which the file has "
+                        f"{column.total_compressed_size:,}: at most {most:,} are read; leave the "
+                        f"column out; at {self.path}"
                     )
-                if size > _BOMB_RATIO * max(1, column.total_compressed_size):
+                if is_bomb:
                     rows = min(rows, _DECODED_BYTES // size)
         return max(1, rows)

@@ -319,8 +319,8 @@ class Partition:
     ) -> Applied:
         """Take in records; ``at_end``: logs read to their end; ``wall_ms``: the wall clock, beyond
         which by more than the skew records are refused; ``left_ms``: how long they may
-        still take before the rest is left. SumOverflowError where a sum would pass 2**62; CoreError: the
-        partition is not to be used any more."""
+        still take before the rest is left. SumOverflowError where a sum would pass 2**62;
+        CoreError: the partition is not to be used any more."""
         applied = Applied()
         if wall_ms is not None:
             self.core.set_wall_clock(wall_ms)

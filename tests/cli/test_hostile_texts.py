@@ -155,9 +155,17 @@ def test_logs_escape_what_they_say(caplog: pytest.LogCaptureFixture) -> None:
         for name in ("streamer", "streamer.exporter"):
             logging.getLogger(name).warning("topic %s", HOSTILE)
         logging.getLogger("faust").warning("a table\n%s", "\x1b[2J")
+        try:
+            raise ValueError(HOSTILE) from KeyError(HOSTILE)
+        except ValueError:
+            logging.getLogger("streamer").exception("raised")
     finally:
         logging.setLogRecordFactory(own)
-    *ours, theirs = (record.getMessage() for record in caplog.records)
+    traceback = logging.Formatter().format(caplog.records[-1])
+    assert_harmless(traceback)
+    assert "\nValueError: \\x1b[2J" in traceback
+    assert "\n    raise ValueError(HOSTILE) from KeyError(HOSTILE)\n" in traceback
+    *ours, theirs = (record.getMessage() for record in caplog.records[:-1])
     assert [len(text.splitlines()) for text in ours] == [1, 1]
     assert_harmless(*ours)
     assert theirs == "a table\n\\x1b[2J"

@@ -7,11 +7,14 @@ import random
 import re
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from streamer.query.readings import Reading, SeriesBlock
+from streamer.settings.file_window import with_windows
 from streamer.settings.load import parse
+from streamer.settings.model import Settings
 from streamer.sources.replay import Replay
 from streamer.state.snapshot import view_of
 from tests.support.commands import called
@@ -57,6 +60,42 @@ def test_a_summary_makes_no_readings_that_it_does_not_show(
     shown = re.findall(r"^ *(?:all|v\d+)(?: +(?:all|v\d+)){4} +([\d,]+) ", tables, re.M)
     assert shown == [f"{n:,}" for n in counts]
     assert f"{len(largest) - 19:,} more segments" in tables
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"windows": {"lengths": ["5m", "1h", "2h", "6h"], "day_before": ["1h", "2h"]}},
+        {
+            "windows": {"lengths": ["1h", "2h", "6h"]},
+            "items": {"windows": ["2h"]},
+            "alerts": [{"name": "ctr", "metric": "ctr_ratio", "window": "2h"}],
+        },
+    ],
+)
+def test_a_summary_counts_in_no_windows_that_it_does_not_show(
+    settings: dict[str, object],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    log, config = tmp_path / "events.ndjson", tmp_path / "streamer.toml"
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines()[:600]))
+    config.write_text(as_toml(SETTINGS | settings))
+    counted = list[tuple[str, ...]]()
+
+    def kept(*args: Any) -> Settings:
+        found = with_windows(*args) if len(counted) == 0 else args[0]
+        counted.append(found.windows.lengths)
+        return found
+
+    monkeypatch.setattr("streamer.cli.replay.with_windows", kept)
+    few, all_of_them = (called(capsys, ["replay", str(log), "-c", str(config)]) for _ in range(2))
+    assert few == all_of_them
+    assert few[0] == 0
+    assert "All of the file" in few[1]
+    assert 0 < len(counted[0]) <= 3 < len(counted[1])
 
 
 def test_a_document_in_parts_is_the_same_and_so_are_panes_that_are_not_copied() -> None:

@@ -285,8 +285,8 @@ CHECK: Changes = {
         Gauge("empty_support", "support", "What was counted.", "denominator", _EVENTS, _AT_0),
     )
 
-    def judge(self, windows: AlertEvaluation, segment: Segment) -> CheckVerdict | None:
-        return CheckVerdict(windows.change(segment))
+    def judge(self, windows: AlertEvaluation, segment: Segment) -> MetricChange | None:
+        return windows.change(segment)
 
     def status_at(self, windows: Verdicts, segment: Segment) -> Status | None:
         return windows.change(segment).status
@@ -307,6 +307,7 @@ CHECK: Changes = {
 USE_OF_A_CHECK = """
 import json
 from streamer.monitoring import metric_rules
+from streamer.query.alert_status import alert_status
 from streamer.query.checks import watched
 from streamer.query.readings import readout
 from streamer.server.series import entries
@@ -321,10 +322,11 @@ event = json.dumps({"ts": T0, "user_id": "u", "item_id": "x"}).encode()
 engines.feed(LogChunk("impressions", 0, [LogRecord("impressions", 0, 0, T0, event)]))
 views = [view_of(partition) for partition in engines.partitions]
 (verdict,) = watched(settings, engines.catalogue.alert_measures, views, T0)
+ratios = engines.catalogue.alert_measures.ratios
 found = readout(settings, engines.catalogue, views).readings
 rules = metric_rules.document(settings, "page", "runbook")["groups"][0]["rules"]
 print(json.dumps({
-    "document": verdict.document()["empty"]["status"],
+    "document": alert_status(verdict, ratios, settings.dimension_names).checks["empty"].status,
     "series": [r.value for r in found if r.name == "streamer_alert_empty_support"],
     "entries": [entry.name for entry in entries() if "alert_empty" in entry.name],
     "rules": [rule["expr"] for rule in rules if rule["alert"] == "StreamerMetricEmpty"],

@@ -121,7 +121,7 @@ def test_weekdays_are_compared_once_four_weeks_are_known() -> None:
         measures = engines.catalogue.alert_measures
         windows = AlertEvaluation(SETTINGS, SETTINGS.alerts[0], measures, views, at_ms)
         everything, *_ = judged(windows)
-        metric, traffic = (everything.checks[name].found for name in ("metric", "traffic"))
+        metric, traffic = (everything.checks[name] for name in ("metric", "traffic"))
         assert isinstance(metric, MetricChange)
         assert isinstance(traffic, Traffic)
         assert metric.compared == windows.compared == compared
@@ -142,7 +142,7 @@ def test_the_change_of_a_composite_is_the_sum_of_what_segments_gave() -> None:
     (alert,) = (alert for alert in SETTINGS.alerts if alert.name == "mixed")
     windows = AlertEvaluation(SETTINGS, alert, engines.catalogue.alert_measures, views, at_ms)
     everything, *_ = judged(windows)
-    metric = everything.metric.found
+    metric = everything.metric
     assert isinstance(metric, MetricChange)
     found = windows.explained()
     assert found.change == found.mix + found.rate != 0
@@ -185,7 +185,7 @@ def test_a_first_week_that_is_not_stored_any_more_is_said() -> None:
             AlertEvaluation(SETTINGS, SETTINGS.alerts[0], measures, views, late_ms)
         )
         assert everything.checks["reference"].status == "no baseline"
-        reasons.append(everything.checks["reference"].found.reason)
+        reasons.append(everything.checks["reference"].reason)
     assert reasons == [
         "the first week has left, or will soon leave, the 400 days that are kept: set a date",
         "nothing was counted in the reference week",

@@ -9,8 +9,8 @@ import pytest
 
 from streamer.metrics.catalogue import Catalogue
 from streamer.query.alerts import NothingSince
-from streamer.query.checks import AlertVerdict, CheckVerdict
-from streamer.query.firing import Pipeline, firing_documents
+from streamer.query.checks import AlertVerdict
+from streamer.query.firing import FiringAlert, Pipeline, firing_alerts
 from streamer.query.silence import Silence
 from streamer.settings.load import parse
 from streamer.stats.alerting.baseline import MetricChange, Status
@@ -37,29 +37,29 @@ USUAL = Traffic(2603, 2836.0, 7, "days", -0.08, -0.2, 0.06, Status.WITHIN)
 
 
 def verdict(found: MetricChange, traffic: Traffic = USUAL, segment: Any = WOMEN) -> AlertVerdict:
-    checks = {"metric": CheckVerdict(found), "traffic": CheckVerdict(traffic)}
+    checks: dict[str, MetricChange | Traffic] = {"metric": found, "traffic": traffic}
     return AlertVerdict(SETTINGS.alerts[0], segment, checks)
 
 
-def documents(
+def firing(
     *watched: AlertVerdict, pipeline: Pipeline = HEALTHY, silent: Any = ()
-) -> list[dict[str, Any]]:
-    return firing_documents(watched, RATIOS, SETTINGS.dimension_names, pipeline, silent)
+) -> list[FiringAlert]:
+    return firing_alerts(watched, RATIOS, SETTINGS.dimension_names, pipeline, silent)
 
 
 def test_a_line_says_what_and_at_least_how_much() -> None:
     silence = Silence("clicks", "surface", "women", "24h", 15)
     other = Silence("clicks", "surface", "men", "24h", 15)
-    (found,) = documents(verdict(GONE), silent=[silence, other])
-    assert found["headline"] == "Click-through rate of women is 0% instead of 0.590%"
-    assert found["size"] == "\u2212100%, at least \u221278%"
-    assert (found["sign"], found["where"], found["name"]) == ("▼", "surface women", "women")
-    assert found["evidence"] == [
+    (found,) = firing(verdict(GONE), silent=[silence, other])
+    assert found.headline == "Click-through rate of women is 0% instead of 0.590%"
+    assert found.size == "\u2212100%, at least \u221278%"
+    assert (found.sign, found.where, found.name) == ("▼", "surface women", "women")
+    assert found.evidence == [
         "traffic 2,603, usually 2,836",
         "no clicks of surface women for at least 24h, in which about 15 are usual",
         HEALTHY.words,
     ]
-    assert found["likely"].startswith("looks like lost events: not one of about 15 ")
+    assert found.likely.startswith("looks like lost events: not one of about 15 ")
 
 
 def part(segment: Any, share: float, change: float, value: float = 0.003) -> AlertVerdict:
@@ -75,9 +75,9 @@ def test_what_a_narrower_segment_explains_stands_below_it() -> None:
     whole = part(("all", "all"), 1.0, -0.4)
     women = part(WOMEN, 0.38, -1.0, value=0.0)
     men = part(("all", "men"), 0.3, -0.1)
-    found = documents(whole, men, women, whole)
-    assert [each["name"] for each in found] == ["women", "men", "all together"]
-    lost, healthy, beside = (each["likely"] for each in found)
+    found = firing(whole, men, women, whole)
+    assert [each.name for each in found] == ["women", "men", "all together"]
+    lost, healthy, beside = (each.likely for each in found)
     assert lost.startswith("looks like lost events: not one of about 64 usual ones came")
     assert healthy == "the pipeline is healthy: looks like a real change"  # other people
     assert beside == "events of women look lost, which explains most of it"
@@ -86,13 +86,13 @@ def test_what_a_narrower_segment_explains_stands_below_it() -> None:
 def test_clicks_that_stopped_within_the_window_look_lost_since_then() -> None:
     half = replace(GONE, value=0.003, change=-0.5)
     stopped = replace(verdict(half), nothing=NothingSince(1_000, 2000))
-    (found,) = documents(stopped)
-    assert found["likely"].startswith("looks like lost events: not one of about 12 usual ones")
-    assert found["nothing_since_ms"] == 1_000
+    (found,) = firing(stopped)
+    assert found.likely.startswith("looks like lost events: not one of about 12 usual ones")
+    assert found.nothing_since_ms == 1_000
     few = replace(verdict(half), nothing=NothingSince(1_000, 1000))
-    (found,) = documents(few)
-    assert found["likely"] == "the pipeline is healthy: looks like a real change"
-    assert found["nothing_since_ms"] is None
+    (found,) = firing(few)
+    assert found.likely == "the pipeline is healthy: looks like a real change"
+    assert found.nothing_since_ms is None
 
 
 @pytest.mark.parametrize(
@@ -128,8 +128,8 @@ def test_clicks_that_stopped_within_the_window_look_lost_since_then() -> None:
 def test_data_or_reality(
     change: MetricChange, traffic: Traffic, pipeline: Pipeline, likely: str
 ) -> None:
-    (found,) = documents(verdict(change, traffic), pipeline=pipeline)
-    assert found["likely"] == likely
+    (found,) = firing(verdict(change, traffic), pipeline=pipeline)
+    assert found.likely == likely
 
 
 def test_a_check_beside_the_metric_speaks_where_that_is_fine() -> None:
@@ -137,9 +137,9 @@ def test_a_check_beside_the_metric_speaks_where_that_is_fine() -> None:
     fallen = replace(
         USUAL, events=100, change=-0.96, change_low=-0.99, change_high=-0.9, status=Status.DROPPED
     )
-    (found,) = documents(verdict(fine, fallen))
-    assert found["headline"] == "Traffic of women is 100 events instead of 2,836"
-    assert (found["check"], found["size"]) == ("traffic", "\u221296%, at least \u221290%")
+    (found,) = firing(verdict(fine, fallen))
+    assert found.headline == "Traffic of women is 100 events instead of 2,836"
+    assert (found.check, found.size) == ("traffic", "\u221296%, at least \u221290%")
 
 
 def test_what_has_lost_most_stands_first_and_what_is_fine_not_at_all() -> None:
@@ -152,7 +152,7 @@ def test_what_has_lost_most_stands_first_and_what_is_fine_not_at_all() -> None:
         verdict(whole, segment=("all", "all")),
         verdict(fine, segment=("all", "men")),
     ]
-    assert [each["name"] for each in documents(*watched)] == ["women", "all together", "kids"]
+    assert [each.name for each in firing(*watched)] == ["women", "all together", "kids"]
 
 
 def test_a_pipeline_that_read_nothing_says_so() -> None:
@@ -162,8 +162,8 @@ def test_a_pipeline_that_read_nothing_says_so() -> None:
 
 def test_rows_that_left_early_are_the_first_thing_to_look_at() -> None:
     full = replace(HEALTHY, left_early=1200)
-    (found,) = documents(verdict(GONE), pipeline=full)
-    assert found["likely"] == (
+    (found,) = firing(verdict(GONE), pipeline=full)
+    assert found.likely == (
         "look at the data first: 1,200 impressions and feedback left memory early in the past 50 "
         "minutes: joined rates are not exact"
     )

@@ -541,3 +541,15 @@ def test_the_last_records_of_sparse_conversions_are_no_finding(events_per_second
     assert conversions.compared == conversions.joined
     assert not joins_in_words(conversions, found.kinds[0])[0].startswith("0 of")
     assert clicks.joined >= 0.9 * clicks.compared
+
+
+def test_a_sample_is_counted_by_no_dimension() -> None:
+    some = list(generate(SyntheticTraffic(), 4000))
+    sizes = list[int]()
+    for dimensions in ([], [{"name": "surface"}, {"name": "locale"}]):
+        sample = ReadSample(parse({"dimensions": dimensions}))
+        for log, raw in some:
+            sample.add(log, FoundRecord(raw), sample.decoder.decode_all(log, raw))
+        sizes.append(sample._core.sizes()["panes"])
+        assert sum(kind.joined for kind in sample.kinds()) > 0
+    assert sizes[0] == sizes[1] > 0

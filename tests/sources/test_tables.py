@@ -399,7 +399,15 @@ def test_a_small_file_takes_no_gigabyte(tmp_path: Path) -> None:
 
 def test_a_cell_longer_than_a_record_is_refused_by_name(tmp_path: Path) -> None:
     path = repeated(tmp_path / "cell.parquet", "x" * 3_000_000, 2, use_dictionary=True)
-    with pytest.raises(SourceError, match=r"column 'cell' has 3,000,\d+ bytes in 2 rows: a record"):
+    message = r"column 'cell' has 3,000,\d+ bytes in 2 rows, .*: at most 2,000,000 are read; leave"
+    with pytest.raises(SourceError, match=message):
+        list(ParquetFile(str(path)))
+
+
+def test_a_small_column_that_becomes_a_large_one_is_refused_by_name(tmp_path: Path) -> None:
+    path = repeated(tmp_path / "page.parquet", "x" * 900_000, 400, use_dictionary=False)
+    assert path.stat().st_size < 200_000
+    with pytest.raises(SourceError, match=r"'cell' has 360,\d+,\d+ bytes in 400 rows, of which"):
         list(ParquetFile(str(path)))
 
 

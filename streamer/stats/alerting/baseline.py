@@ -125,7 +125,9 @@ class MetricChange:
     had any; ``compared`` says what they are: `days`, `weekdays` or `weekends` of one week, `weeks`
     (the same weekday), `before` or `reference`, and ``kept`` which of them the baseline is of.
     ``low`` and ``high`` are about the window alone; the interval of the change also knows that days
-    differ and that the baseline is an estimate.
+    differ and that the baseline is an estimate. Whatever the baseline is, ``same_time`` is the
+    metric at the same time on all past days together and ``before`` in the window before;
+    ``reference_from`` is the first day of the reference week, in ISO 8601.
     """
 
     value: float | None
@@ -142,6 +144,9 @@ class MetricChange:
     reason: str = ""
     compared: str = "days"
     kept: tuple[int, ...] = ()
+    same_time: float | None = None
+    before: float | None = None
+    reference_from: str | None = None
 
 
 def compare(

@@ -71,26 +71,6 @@ class Explanation:
         """What the segments' own rates did."""
         return sum((part.rate for part in self.parts), _ZERO)
 
-    def document(self, unit: float = 1.0) -> dict[str, object]:
-        """For JSON: floats, in units of the metric; shares as they are."""
-        shown = {"then": self.value_then, "now": self.value_now, "change": self.change}
-        whole = shown | {"mix": self.mix, "rate": self.rate}
-        return {
-            **{name: _shown(value, unit) for name, value in whole.items()},
-            "segments": [
-                {
-                    "segment": part.segment,
-                    "share_then": float(part.share_then),
-                    "share_now": float(part.share_now),
-                    "rate_then": _shown(part.rate_then, unit),
-                    "rate_now": _shown(part.rate_now, unit),
-                    "mix": _shown(part.mix, unit),
-                    "rate": _shown(part.rate, unit),
-                }
-                for part in self.parts
-            ],
-        }
-
 
 def explain(now: Sums, then: Sums) -> Explanation:
     """The change from ``then`` to ``now``, (clicks, impressions) by segment.
@@ -192,7 +172,3 @@ def _part(
     mix = (w1 - w0) * ((before + after) / 2 - middle)
     rate = (w0 + w1) / 2 * (after - before) + unpaired
     return Contribution(segment, w0, w1, r0, r1, mix, rate)
-
-
-def _shown(value: Fraction | None, unit: float) -> float | None:
-    return None if value is None else float(value) * unit

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from fractions import Fraction
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamer.query.why import change_parts
 from streamer.stats.alerting.explain import explain
 
 Side = dict[str, tuple[int, int]]
@@ -94,16 +94,16 @@ def test_what_is_counted_without_traffic_is_rate() -> None:
     assert found.mix == 0
 
 
-def test_the_document_is_json() -> None:
+def test_its_parts_are_in_units_of_the_metric() -> None:
     then, now = {"home": (800, 10_000)}, {"home": (90, 1_000), "feed": (0, 1_000)}
-    found = json.loads(json.dumps(explain(now, then).document(unit=10.0), allow_nan=False))
-    assert found["change"] == pytest.approx(10 * (90 / 2000 - 0.08))
-    assert found["mix"] + found["rate"] == pytest.approx(found["change"])
-    (home,) = (part for part in found["segments"] if part["segment"] == "home")
-    assert (home["share_then"], home["share_now"]) == (1.0, 0.5)
-    assert home["rate_then"] == pytest.approx(0.8)
-    nothing = explain({}, then).document()
-    assert (nothing["now"], nothing["change"], nothing["segments"]) == (None, None, [])
+    found = change_parts(explain(now, then), 10.0)
+    assert found.change == pytest.approx(10 * (90 / 2000 - 0.08))
+    assert found.mix + found.rate == pytest.approx(found.change)
+    (home,) = (part for part in found.segments if part.segment == "home")
+    assert (home.share_then, home.share_now) == (1.0, 0.5)
+    assert home.rate_then == pytest.approx(0.8)
+    nothing = change_parts(explain({}, then), 1.0)
+    assert (nothing.now, nothing.change, nothing.segments) == (None, None, [])
 
 
 def test_traffic_below_0_is_refused() -> None:
