@@ -201,7 +201,7 @@ from streamer.settings.load import parse
 from streamer.sources.replay import Replay
 
 T0 = 1_700_000_000_000
-settings = parse({"metrics": {"dimensions": [{"name": "surface"}]}})
+settings = parse({"dimensions": [{"name": "surface"}]})
 
 def record(topic, at_ms, **fields):
     event = {"ts": T0 + at_ms, "user_id": "u", "item_id": "x", **fields}
@@ -222,7 +222,7 @@ before.finish()
 after = asyncio.run(Replay.of_store(settings, asyncio.run(before.store())))
 after.feed([record("impressions", 1000, surface="feed")])
 after.finish()
-print(json.dumps([lines(before), lines(after)]))
+print(json.dumps({"joined": lines(before), "moved": lines(after)}))
 """
 USE_OF_A_FIELD = """
 import json
@@ -555,6 +555,6 @@ def test_what_the_core_counts_and_decodes_follows_from_its_tables(tmp_path: Path
     assert (found["refused"], found["in_lists"]) == ("discount", "items")
     assert found["refusal"] == ["discount", "0.75", "a number from 0 to 0.5"]
     assert found["row"].endswith("| a number from 0 to 0.5 | What is taken off its score. |")
-    joined, moved = used(USE_OF_A_KEPT_FIELD, tmp_path)
-    assert joined == {}
-    assert moved == {}
+    found = used(USE_OF_A_KEPT_FIELD, tmp_path)
+    assert found["joined"] == {"all": 3, "home": 3}
+    assert found["moved"] == {"all": 3, "feed": 3}
