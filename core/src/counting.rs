@@ -370,7 +370,8 @@ impl Counting {
     /// The values of a slate with feedback or probes, whose members stand in the order shown.
     fn ranked(
         &mut self,
-        (at, sign): (UserAt, i64),
+        at: UserAt,
+        sign: i64,
         members: &[Member],
         probed: Probed,
         losses: Option<PairLosses>,
@@ -473,7 +474,7 @@ impl Sink for Counting {
                 members,
                 probed,
                 losses,
-            } => self.ranked((at, sign), members, probed, losses),
+            } => self.ranked(at, sign, members, probed, losses),
             Emitted::List { at, sign, items } => self.list(at, sign, items),
             Emitted::Feedback(feedback, values) => {
                 self.change(&feedback.change(1, feedback.position));

@@ -231,7 +231,7 @@ impl Partition {
             sessions,
             ..
         } = self;
-        events::count((attribution, counting, sessions), event, arrival);
+        events::count(attribution, counting, sessions, event, arrival);
         self.counting.fold_if_full(self.stream_ms)
     }
 

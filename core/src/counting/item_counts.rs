@@ -193,13 +193,15 @@ impl ItemCounts {
     pub fn listed(&mut self, dimensions: &Dimensions, at: UserAt, sign: i64, items: &[ItemOf]) {
         for rollup in 0..self.labels.rollups() {
             let label = self.labels.of_rollup(dimensions, at.combination, rollup);
-            self.listed_under((at.event_ms, rollup, label), sign, items);
+            self.listed_under(at.event_ms, rollup, label, sign, items);
         }
     }
 
     fn listed_under(
         &mut self,
-        (event_ms, rollup, label): (i64, usize, u32),
+        event_ms: i64,
+        rollup: usize,
+        label: u32,
         sign: i64,
         items: &[ItemOf],
     ) {

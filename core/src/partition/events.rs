@@ -97,7 +97,9 @@ impl Identity {
 
 /// Counts an accepted event.
 pub(super) fn count(
-    (attribution, counting, sessions): (&mut Attribution, &mut Counting, &mut Sessions),
+    attribution: &mut Attribution,
+    counting: &mut Counting,
+    sessions: &mut Sessions,
     event: &Event,
     arrival: Arrival,
 ) {
