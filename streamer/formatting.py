@@ -35,6 +35,15 @@ def printable(text: str, most: int | None = None) -> str:
     return shown if most is None or len(shown) <= most else shown[: most - 1] + "…"
 
 
+def no_formula(text: str) -> str:
+    """A text, such as the name of an arm, that spreadsheets take for no formula.
+
+    >>> no_formula("=1+1"), no_formula("new")
+    ("'=1+1", 'new')
+    """
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
+
+
 def printable_lines(text: str) -> str:
     """The same of each line of a text whose lines are ours."""
     return "\n".join(map(printable, text.split("\n")))

@@ -179,8 +179,8 @@ def read_findings(read: WhatWasRead) -> Iterator[Finding]:
         if kind.kind == "conversions":
             what += f"; {kind.valued:,} of {kind.counted:,} with a value"
         yield Finding(OK, what)
-    for what, fix in read.implausible:
-        yield Finding(WARN, what, fix)
+    for each in read.implausible:
+        yield Finding(WARN, each.what, each.fix)
 
 
 def unread_findings(

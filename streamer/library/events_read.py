@@ -53,15 +53,13 @@ class EventsRead:
     def topics(self) -> Table:
         """A row for each topic."""
         names = ("topic", "events", "accepted", "duplicates", "late", "ignored", "rejected")
+        n = self._no_topic
+        others = [TopicRead("(of no topic)", n, late=0, rejected={"no topic": n})] if n else []
         rows: list[dict[str, Cell]] = [
             {name: getattr(topic, name, 0) for name in names}
             | {"events": topic.records, "rejected": sum(topic.rejected.values())}
-            for topic in self._read.topics
+            for topic in (*self._read.topics, *others)
         ]
-        if self._no_topic:
-            none = dict.fromkeys(("accepted", "duplicates", "late", "ignored"), 0)
-            counts = {"events": self._no_topic, **none, "rejected": self._no_topic}
-            rows.append({"topic": "(of no topic)", **counts})
         return Table.of_rows(rows, names)
 
     @property

@@ -14,8 +14,8 @@ from streamer.library.reader import MetricReader
 from streamer.library.selection import compared_names
 from streamer.library.settings import Events, SettingsLike, settings_of, sources_of
 from streamer.query.experiment_plans import (
-    Plan,
     PlanBasis,
+    SizePlan,
     basis_of,
     plan_lines,
     plan_of,
@@ -30,7 +30,7 @@ from streamer.stats.experiments.sizing import Goal
 class ExperimentPlan:
     """Users and days that find a lift. ``print`` shows it in sentences."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: SizePlan) -> None:
         self._plan = plan
         self.document: dict[str, Any] = msgspec.to_builtins(plan)
         """All figures, as ``streamer plan --json`` prints them."""

@@ -28,6 +28,7 @@ from streamer.monitoring.panels import (
     tiles,
 )
 from streamer.monitoring.series import NUMBER, PERCENT, SECONDS, YES_NO, PanelSeries
+from streamer.query.counters import SOURCE_LABELS
 from streamer.settings.model import Settings
 
 _DAY_SECONDS = 86_400
@@ -336,12 +337,11 @@ class Processor:
         )  # fmt: skip
 
     def _sources(self) -> Panel:
-        labels = ("source", "topic", "cluster", "format")
-        query = Query(self._gauge("source_info", *labels))
+        query = Query(self._gauge("source_info", *SOURCE_LABELS))
         text = self._text("source_info")
         title = "Sources: where do events come from?"
         empty = "no exporter"
-        return table(title, text, [query], labels=labels, empty=empty, width=12, height=9)
+        return table(title, text, [query], labels=SOURCE_LABELS, empty=empty, width=12, height=9)
 
     # Can it be read? ------------------------------------------------------------------------------
 

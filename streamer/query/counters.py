@@ -41,6 +41,7 @@ class CounterInputs:
         return [header.topics[log] for header in self.headers if log in header.topics]
 
 
+SOURCE_LABELS = ("source", "topic", "cluster", "format")
 Samples = Callable[[CounterInputs], Iterator[Sample]]
 series = SeriesDeclarations[Samples]("total")
 _AT_0 = "shown at 0"
@@ -232,7 +233,7 @@ def _stream_time(known: CounterInputs) -> Iterator[Sample]:
 
 @series(
     "source_info",
-    labels=("source", "topic", "cluster", "format"),
+    labels=SOURCE_LABELS,
     formula="1 for each topic that is read",
     unit="1",
     empty="never absent",

@@ -15,7 +15,7 @@ from streamer.encoding.limbs import Columns
 from streamer.formatting import counted
 from streamer.query.experiment_metrics import by_arm, plan_of
 from streamer.query.experiments import StoredExperiment
-from streamer.query.readout import fields_of
+from streamer.query.readout import with_more
 from streamer.state.user_days import Arm
 from streamer.stats.experiments.interaction import Crossing, interactions
 from streamer.stats.experiments.pairs import CrossTable, Independence, Overlap, independence
@@ -68,7 +68,7 @@ def pairs(stored: Stored, counts: Counter[tuple[Arm, Arm]]) -> list[ExperimentPa
         its = found[first, second]
         overlap = _overlap(stored[first], stored[second], table)
         problem = overlap or (its.sentence(first, second) if its.is_dependent else None)
-        pair = ExperimentPair(**fields_of(its), first=first, second=second, problem=problem)
+        pair = with_more(ExperimentPair, its, first=first, second=second, problem=problem)
         every.append(pair)
     return sorted(every, key=lambda p: (not p.problem, p.p_value, p.first, p.second))
 

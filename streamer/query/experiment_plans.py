@@ -118,7 +118,7 @@ class NeededByLook(Struct, frozen=True):
     anytime: NeededUsers
 
 
-class Plan(Struct, frozen=True, kw_only=True):
+class SizePlan(Struct, frozen=True, kw_only=True):
     """What finds a lift, by the ``users`` of ``of`` from ``first`` to ``last``; ``value``: their
     metric. Its JSON is that of ``streamer plan --json``."""
 
@@ -139,7 +139,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     counted_since_ms: int | None
 
 
-def plan_of(metric: str, basis: PlanBasis, whose: str, goal: Goal) -> Plan:
+def plan_of(metric: str, basis: PlanBasis, whose: str, goal: Goal) -> SizePlan:
     """All figures; StreamerError where these users do not allow any."""
     need = needed(basis.users, goal)
     if isinstance(need, str):
@@ -151,7 +151,7 @@ def plan_of(metric: str, basis: PlanBasis, whose: str, goal: Goal) -> Plan:
         days = durations(users, basis.half, goal)
     fixed, anytime = (None, None) if days is None else (days.fixed, days.anytime)
     expected = need.anytime if anytime is None else round(anytime.users * 2 / goal.arms)
-    return Plan(
+    return SizePlan(
         metric=metric,
         lift=goal.lift,
         power=goal.power,
@@ -187,7 +187,7 @@ def _needed(compared: int | None, duration: Duration | None, arms: int) -> Neede
     return NeededUsers(users, duration.days, forecast)
 
 
-def plan_lines(plan: Plan) -> list[str]:
+def plan_lines(plan: SizePlan) -> list[str]:
     """The plan in sentences."""
     lines = [
         f"{plan.metric} of {plan.of}, {plan.first} to {plan.last}: {plan.value:.5g}, "
@@ -213,7 +213,7 @@ def plan_lines(plan: Plan) -> list[str]:
     return lines
 
 
-def _said(plan: Plan, look: NeededUsers) -> str:
+def _said(plan: SizePlan, look: NeededUsers) -> str:
     if look.forecast is not None and look.days is not None:
         today = "more" if look.users is None else f"{look.users:,}"
         users = counted(look.forecast.users, "user")
@@ -223,7 +223,7 @@ def _said(plan: Plan, look: NeededUsers) -> str:
     return counted(look.users, "user") + (", not in sight" if plan.days_known else "")
 
 
-def _of_whom(plan: Plan) -> list[str]:
+def _of_whom(plan: SizePlan) -> list[str]:
     """How many users of the forecast are new, and how much those tell who return."""
     both = (plan.needed.anytime, plan.needed.fixed)
     look = next((each for each in both if each.forecast is not None), None)

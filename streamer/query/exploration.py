@@ -15,7 +15,7 @@ import msgspec
 from streamer.encoding.limbs import Columns
 from streamer.formatting import counted
 from streamer.query.experiments import JudgedExperiment, StoredExperiment
-from streamer.query.readout import Readout, fields_of, readout_of
+from streamer.query.readout import Readout, readout_of, with_more
 from streamer.query.segment_index import values_shown
 from streamer.settings.experiments import Experiment
 from streamer.settings.labels import OTHER
@@ -125,4 +125,4 @@ def _tests(
         test = heterogeneity(by_value, stored.experiment.alpha)
         sentence = test.describe(metric, by, stored.ratios[metric].form)
         said = sentence if len(lifts) == 1 else f"{arm}: {sentence}"
-        yield SegmentTest(**fields_of(test), arm=arm, metric=metric, sentence=said)
+        yield with_more(SegmentTest, test, arm=arm, metric=metric, sentence=said)

@@ -1,5 +1,5 @@
 """What fires now, in sentences for whoever is on call: what, how much and at least how much, where,
-and whether it looks like lost data or like a change of what users do."""
+and what speaks for lost data."""
 
 from __future__ import annotations
 
@@ -255,7 +255,10 @@ class _Firing:
             )
         if beside is not None:
             return f"events of {beside.name} look lost, which explains most of it"
-        return "the pipeline is healthy: looks like a real change"
+        return (
+            "cannot tell lost data from a real change: the pipeline shows no fault. Compare orders "
+            "and sessions of the same users"
+        )
 
     def loss(self, watched: Sequence[AlertVerdict]) -> float:
         """How much of its alert's whole is gone, to put the worst first."""

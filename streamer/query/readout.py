@@ -6,7 +6,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -37,6 +37,8 @@ from streamer.stats.experiments.readout import (
 from streamer.stats.experiments.recommendation import Action, Recommendation
 from streamer.stats.experiments.srm import Split
 from streamer.stats.experiments.verdict import Outcome, Scale
+
+T = TypeVar("T")
 
 
 class ComparisonStatistic(Struct, frozen=True):
@@ -248,7 +250,7 @@ def readout_of(
 
 def advice_of(advice: Recommendation) -> Advice:
     """What to do."""
-    return Advice(**fields_of(advice), sentence=advice.words, pill=advice_pill(advice))
+    return with_more(Advice, advice, sentence=advice.words, pill=advice_pill(advice))
 
 
 def guardrails_held(found: JudgedExperiment) -> GuardrailsHeld | None:
@@ -328,8 +330,9 @@ def _comparison(
     limit = metric.margin
     if limit is not None and metric.direction == "higher":
         limit = -limit
-    return ComparisonReading(
-        **fields_of(comparison),
+    return with_more(
+        ComparisonReading,
+        comparison,
         lift=shown_lift(its, comparison, metric.form, limit),
         pill=verdict_pill(comparison.verdict.outcome),
         statistics=list(_statistics(experiment, comparison, waits)),
@@ -337,9 +340,9 @@ def _comparison(
     )
 
 
-def fields_of(of: Any) -> dict[str, Any]:
-    """The fields of a dataclass, for one that has more."""
-    return {field.name: getattr(of, field.name) for field in fields(of)}
+def with_more(made: type[T], of: Any, **more: Any) -> T:
+    """A dataclass, with the fields that another one has more."""
+    return made(**{field.name: getattr(of, field.name) for field in fields(of)}, **more)
 
 
 def _statistics(

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from statistics import median
-from typing import Any, NamedTuple
 
-import msgspec
+from msgspec import Struct
 
 from streamer.encoding.segments import ALL
 from streamer.ingest.mapping import place_of
@@ -48,7 +47,7 @@ _ALONE = {
 }
 
 
-class Implausible(NamedTuple):
+class Implausible(Struct, frozen=True):
     """Something about what was read that is most likely a wrong mapping."""
 
     what: str
@@ -58,7 +57,7 @@ class Implausible(NamedTuple):
         return f"{self.what}: {self.fix}"
 
 
-class FeedbackRead(NamedTuple):
+class FeedbackRead(Struct, frozen=True):
     """What became of clicks, or of conversions, since the state began."""
 
     kind: str
@@ -82,13 +81,18 @@ class WhatWasRead:
     arms: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """``ReadSample.arms``."""
 
-    def as_json(self) -> dict[str, Any]:
-        """Topics, feedback and findings, as part of ``/api/health``."""
-        return {
-            "topics": [msgspec.to_builtins(topic) for topic in self.topics],
-            "feedback": [each._asdict() for each in self.feedback],
-            "findings": [{"what": what, "fix": fix} for what, fix in self.implausible],
-        }
+    @property
+    def counted(self) -> CountedRead:
+        """As part of ``/api/health``."""
+        return CountedRead(self.topics, self.feedback, self.implausible)
+
+
+class CountedRead(Struct, frozen=True):
+    """What of it is known without records."""
+
+    topics: Sequence[TopicRead]
+    feedback: Sequence[FeedbackRead]
+    findings: Sequence[Implausible]
 
 
 def of_sample(
@@ -280,9 +284,9 @@ def _of_joins(
         is_most = why != "pair" and count > _HALF * missed
         is_wrong = kind.joined < _FEW * n or (kind.joined < _HALF * n and is_most)
     if is_wrong:
-        what, fix = _of_miss(settings, why, kind, shown)
+        miss = _of_miss(settings, why, kind, shown)
         joined = f"{kind.joined:,} of {n:,} {kind.kind} joined an impression"
-        yield Implausible(f"{joined}; {what}", fix)
+        yield Implausible(f"{joined}; {miss.what}", miss.fix)
 
 
 def _of_miss(settings: Settings, why: str, kind: KindRead, shown: KindRead) -> Implausible:

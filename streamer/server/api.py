@@ -107,7 +107,7 @@ class Api:
                     {"worker": r.worker, "is_present": r.is_present, "partitions": sorted(r.owned)}
                     for r in reports
                 ],
-                "read": read.as_json(),
+                "read": read.counted,
                 "dimensions": self.settings.dimension_names,
                 "windows": sorted(self.settings.windows.lengths_ms, key=FILE.__eq__),
                 "window_spans": dict(result.spans) if self.exporter.files else {},

@@ -376,7 +376,7 @@ def _validate_fields(s: Settings, source: Source, at: str) -> None:
         _validate_kind_of_events(s, source, kind, at)
 
 
-_NEEDED = {"sessions": ("ts",), EXPOSURES: ("ts", "user_id", "experiment", "arm")}
+NEEDED = {"sessions": ("ts",), EXPOSURES: ("ts", "user_id", "experiment", "arm")}
 """Kind of events → fields that it needs, where that is not a time and an item."""
 
 
@@ -384,7 +384,7 @@ def _validate_kind_of_events(s: Settings, source: Source, kind: str, at: str) ->
     """What is needed is there, and what passes through a list belongs to its items."""
     key = TYPE_OF_KIND[kind]
     said = source.fields_of(kind)
-    needed = _NEEDED.get(kind, ("ts", "item_id"))
+    needed = NEEDED.get(kind, ("ts", "item_id"))
     for name in needed:
         if said.get(name, False) is False:
             raise SettingsError(

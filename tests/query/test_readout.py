@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import datetime
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-import streamer
 from streamer.query.experiments import Data
 from streamer.query.readout import Readout, readout_of
 from streamer.stats.experiments.srm import Split
@@ -106,30 +103,6 @@ def test_the_method(days: int, words: str) -> None:
     method = readout_of(STORED, of_experiment(covariate_days=days)).method
     assert words in method
     assert "at level 95%" in method
-
-
-FACES = ("cli/readout_text.py", "library/experiment.py", "query/scorecard.py")
-_PARSES = {"partition", "rpartition", "split", "startswith", "endswith", "removeprefix"}
-
-
-def offences(code: str) -> list[str]:
-    """Where a face parses a sentence, or reads a document by names."""
-    found = []
-    for node in ast.walk(ast.parse(code)):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            found += [node.func.attr] if node.func.attr in _PARSES else []
-        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
-            is_read = isinstance(node.ctx, ast.Load) and isinstance(node.slice.value, str)
-            found += [str(node.slice.value)] if is_read else []
-    return found
-
-
-def test_a_face_lays_out() -> None:
-    package = Path(streamer.__file__).parent
-    for face in FACES:
-        assert offences((package / face).read_text(encoding="utf-8")) == [], face
-    assert offences('name, _, rest = remark.partition(": ")') == ["partition"]
-    assert offences('lift = (comparison["adjusted"] or comparison)[scale]') == ["adjusted"]
 
 
 def test_its_json_is_all_of_it() -> None:

@@ -249,7 +249,7 @@ def test_arms_are_others() -> None:
 def test_most_is_refused() -> None:
     events = changed(lambda e: {**e, "what": "x"} if e["what"] == "shown" else e)
     found = read(events, SOURCE, is_live=True).implausible
-    assert any("records of web were refused (6" in what for what, _ in found)
+    assert any("records of web were refused (6" in each.what for each in found)
 
 
 def test_feedback_of_no_kind_that_counts() -> None:
@@ -310,10 +310,10 @@ def test_counters_alone_show_the_worst(fields: Object, parts: list[str]) -> None
 
 
 def test_the_document_has_topics_and_findings() -> None:
-    found = read(world(), source(fields={"value": "cost"}), is_live=True).as_json()
-    assert found["topics"][0]["topic"] == "web"
-    assert found["topics"][0]["accepted"] == 900
-    assert any(each["what"].startswith("value: none of 1") for each in found["findings"])
+    found = read(world(), source(fields={"value": "cost"}), is_live=True).counted
+    assert found.topics[0].topic == "web"
+    assert found.topics[0].accepted == 900
+    assert any(each.what.startswith("value: none of 1") for each in found.findings)
 
 
 def test_counters_say_how_much_feedback_joined_nothing() -> None:

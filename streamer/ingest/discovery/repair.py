@@ -18,18 +18,17 @@ from streamer.ingest.discovery.read_records import events_of, kinds_said, read_a
 from streamer.ingest.discovery.shapes import FoundRecord, SampledTopic
 from streamer.ingest.discovery.trying import Tried, tried
 from streamer.ingest.lookup import parsed, unfolded
-from streamer.settings.event_fields import ELEMENT_FIELDS, FIELDS, LINE_TYPES
+from streamer.settings.event_fields import ELEMENT_FIELDS, EXPOSURES, FIELDS, LINE_TYPES
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from streamer.settings.paths import Each, path_of, text_of
-from streamer.settings.source_rules import paths_of
+from streamer.settings.source_rules import NEEDED, paths_of
 from streamer.settings.sources import KindFields, Source
 
 _MOST = 10
 """Corrections of one proposal."""
 _HALF = 0.5
 _REQUIRED = ("ts", "item_id")
-_OF_EXPOSURES = ("ts", "user_id", "experiment", "arm")
 _USEFUL = frozenset({"impression", "click", "conversion"})
 _OF_ITEMS = "items"
 """The reason why events are refused of which an item is."""
@@ -74,7 +73,7 @@ def corrected(
 
 def _required(kind: str) -> Sequence[str]:
     """The fields that events of a kind need; sessions need the time alone."""
-    return _OF_EXPOSURES if kind == "exposure" else _REQUIRED
+    return NEEDED[EXPOSURES] if kind == "exposure" else _REQUIRED
 
 
 # What cannot be read at all -----------------------------------------------------------------------

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import jinja2
 
 from streamer import __version__
-from streamer.formatting import printable
+from streamer.formatting import no_formula, printable
 from streamer.query.lift_scale import LiftScale, course, spark
 from streamer.query.scorecard import ForestPlot, Scorecard
 from streamer.server.web import TEMPLATE, contents, source_of
@@ -38,24 +38,15 @@ def table(card: Scorecard) -> str:
     """Every comparison, a line each, with a heading."""
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
-    control = _unformed(card.readout.control)
+    control = no_formula(card.readout.control)
     changes = ("change", "range", "verdict", "unadjusted")
     rows.writerow(("metric", "role", "arm", control, "treatment", *changes))
     for row in card.rows:
-        lift, arm = row.comparison.lift, _unformed(row.comparison.arm)
+        lift, arm = row.comparison.lift, no_formula(row.comparison.arm)
         unadjusted = "" if lift.unadjusted is None else lift.unadjusted.text
         named = (row.metric.title, row.metric.role, arm, *row.values)
         rows.writerow((*named, lift.text, lift.range, row.comparison.pill.words, unadjusted))
     return text.getvalue()
-
-
-def _unformed(arm: str) -> str:
-    """The name of an arm, which events may say, so that spreadsheets take it for no formula.
-
-    >>> _unformed("=1+1"), _unformed("new")
-    ("'=1+1", 'new')
-    """
-    return f"'{arm}" if arm.startswith(("=", "+", "-", "@", "\t", "\r")) else arm
 
 
 def _shown(card: Scorecard) -> dict[str, object]:
