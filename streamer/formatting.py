@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from datetime import UTC, datetime
 from decimal import ROUND_HALF_UP, Decimal
 from math import isfinite
 
@@ -195,6 +196,34 @@ def _fixed(value: float, decimals: int) -> str:
     """With so many decimals, halves away from 0, as browsers round."""
     rounded = Decimal(value).quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP)
     return f"{rounded:,}".replace("-", MINUS)
+
+
+def minute(at_ms: int) -> str:
+    """A time of UTC, from epoch milliseconds.
+
+    >>> minute(1_763_000_000_000)
+    '2025-11-13 02:13'
+    """
+    return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d %H:%M}"
+
+
+def span(from_ms: int, to_ms: int) -> str:
+    """From when to when.
+
+    >>> span(0, 60_000)
+    '1970-01-01 00:00 to 1970-01-01 00:01 UTC'
+    """
+    return f"{minute(from_ms)} to {minute(to_ms)} UTC"
+
+
+def moment(at_ms: int) -> str:
+    """The same to the millisecond, as RFC 3339 writes it.
+
+    >>> moment(1_763_000_000_400)
+    '2025-11-13T02:13:20.400Z'
+    """
+    at = datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    return at.replace("+00:00", "Z")
 
 
 def partitions_in_words(numbers: Collection[int]) -> str:

@@ -10,7 +10,6 @@ import os
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 from streamer._core import TOTAL_RING
@@ -27,7 +26,7 @@ from streamer.cli.terminal import (
 )
 from streamer.encoding.packed import ring_and_pane
 from streamer.errors import CodecError, StoreError, UsageError
-from streamer.formatting import counted
+from streamer.formatting import counted, moment
 from streamer.ingest.hash_key import key_text
 from streamer.metrics.rings import Ring, rings_of
 from streamer.settings import limits
@@ -165,9 +164,7 @@ def _ring(panes: list[int], ring: Ring) -> dict[str, Any]:
 
 
 def _moment(epoch_ms: int) -> str | None:
-    if epoch_ms <= 0:
-        return None
-    return datetime.fromtimestamp(epoch_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    return moment(epoch_ms) if epoch_ms > 0 else None
 
 
 def _print(partitions: list[dict[str, Any]]) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from streamer.cli.readout import ReadoutRequest, read_experiment, read_exploration
 from streamer.cli.terminal import print_line
 from streamer.errors import StreamerError
-from streamer.query.experiments import minute
+from streamer.formatting import minute
 from streamer.query.readout import readout_of
 from streamer.query.scorecard import scorecard
 from streamer.server.web.scorecards import report

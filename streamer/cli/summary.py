@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from heapq import nsmallest
 
 from streamer.cli.read_table import print_read
 from streamer.cli.terminal import WARNING, Grid, TextColumn, console_of, name_column, say
 from streamer.encoding.segments import ALL
-from streamer.formatting import counted
+from streamer.formatting import counted, moment, span
 from streamer.metrics.catalogue import PREFIX
 from streamer.query.readings import ReadingSet, SeriesBlock
 from streamer.query.series_estimate import BESIDES
@@ -46,8 +45,7 @@ def summarise(
         say(console, "Nothing was counted.")
         print_read(console, settings, read)
         return
-    moment = datetime.fromtimestamp(result.stream_ms / 1000, UTC).isoformat(" ", "milliseconds")
-    say(console, f"Stream time {moment.replace('+00:00', ' UTC')}")
+    say(console, f"Stream time {moment(result.stream_ms)}")
     print_read(console, settings, read)
     for window in windows:
         _window(window, result, settings).print(console)
@@ -97,9 +95,8 @@ def summarised(settings: Settings) -> list[str]:
 
 
 def _title(window: str, result: ReadingSet) -> str:
-    start, end = (datetime.fromtimestamp(ms / 1000, UTC) for ms in result.spans[window])
     what = "All of the file" if window == FILE else f"The last {window}"
-    return f"{what}, {start:%Y-%m-%d %H:%M} to {end:%Y-%m-%d %H:%M}"
+    return f"{what}, {span(*result.spans[window])}"
 
 
 def _window(window: str, result: ReadingSet, settings: Settings) -> Grid:

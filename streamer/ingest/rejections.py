@@ -8,14 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from time import time_ns
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from streamer.formatting import printable
+from streamer.formatting import moment, printable
 from streamer.ingest.discovery.names import OTHER_NAMES, alike
 from streamer.ingest.lookup import names_near, parsed, unfolded
 from streamer.ingest.mapping import how_written, path_said, place_of
@@ -187,8 +186,7 @@ class Explainer:
         if events:
             worst = min if reason == "late" else max
             event = worst(events, key=lambda each: each["event_ms"])
-            moment = datetime.fromtimestamp(event["event_ms"] / 1000, UTC)
-            event_time = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+            event_time = moment(event["event_ms"])
         if reason == "late":
             expected = f"a time at most {time.max_lateness} before the newest record"
             expected += " (time.max_lateness)"

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from streamer.errors import CodecError, DamagedError, SourceError, UsageError
-from streamer.formatting import percent, printable
+from streamer.formatting import percent, printable, span
 from streamer.ingest.discovery.proposal import Proposal, propose
 from streamer.ingest.discovery.shapes import SampledTopic
 from streamer.ingest.discovery.trying import tried
@@ -23,7 +23,7 @@ from streamer.library.events_read import EventsRead, RejectedEvents
 from streamer.library.experiment import ExperimentReport
 from streamer.library.history import first_event_ms
 from streamer.library.reader import CountedEvents, MetricReader
-from streamer.library.selection import compared_names, time_of
+from streamer.library.selection import compared_names
 from streamer.library.settings import Events, SettingsLike, is_whole, settings_of, sources_of
 from streamer.query.what_was_read import of_sample
 from streamer.settings.durations import DAY_MS, date_of
@@ -254,9 +254,8 @@ class Counter(MetricReader):
         """From when to when events are, and the windows."""
         counted = self._counted()
         if counted.stream_ms:
-            first, last = time_of(first_event_ms(counted.views)), time_of(counted.stream_ms)
-            windows = ", ".join(self.settings.windows.lengths)
-            yield f"{first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M} UTC; windows {windows}"
+            times = span(first_event_ms(counted.views), counted.stream_ms)
+            yield f"{times}; windows {', '.join(self.settings.windows.lengths)}"
 
     def _repr_html_(self) -> str:
         from html import escape

@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 
 from streamer.errors import StreamerError
-from streamer.formatting import printable
+from streamer.formatting import minute, printable
 from streamer.library.table import Cell, Table
-from streamer.query.experiments import JudgedExperiment, StoredExperiment, minute
+from streamer.query.experiments import JudgedExperiment, StoredExperiment
 from streamer.query.exploration import Exploration
 from streamer.query.notes import Severity
 from streamer.query.readout import ComparisonReading, MetricReading, readout_of

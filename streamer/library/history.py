@@ -9,7 +9,7 @@ import numpy as np
 
 from streamer.encoding.segments import ALL
 from streamer.errors import UsageError
-from streamer.formatting import printable
+from streamer.formatting import printable, span
 from streamer.library.selection import MetricQuery, time_of
 from streamer.library.table import Cell, Table
 from streamer.metrics.catalogue import Catalogue, form_of
@@ -283,8 +283,7 @@ class ChangeSplit(Table):
 
 
 def _span(window: Wanted) -> str:
-    start, end = (time_of(ms or 0) for ms in (window.from_ms, window.until_ms))
-    return f"{start:%Y-%m-%d %H:%M} to {end:%Y-%m-%d %H:%M} UTC"
+    return span(window.from_ms or 0, window.until_ms or 0)
 
 
 def read_moved(

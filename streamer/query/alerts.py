@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import cached_property
 from operator import add
 from typing import NamedTuple
@@ -18,7 +17,7 @@ from streamer.query.segment_index import Segment
 from streamer.query.verdicts import Verdicts
 from streamer.settings import limits
 from streamer.settings.alerts import Alert
-from streamer.settings.durations import DAY_MS
+from streamer.settings.durations import DAY_MS, date_of
 from streamer.settings.model import Settings
 from streamer.state.snapshot import View
 from streamer.stats.alerting.baseline import MetricChange
@@ -85,7 +84,7 @@ class AlertEvaluation(Verdicts):
             return (
                 [],
                 [],
-                f"the drift check starts on {_date(begin + 2 * _WEEK)}, after two full weeks",
+                f"the drift check starts on {date_of(begin + 2 * _WEEK)}, after two full weeks",
             )
         past = [self.panes.day(begin + i) for i in range(_WEEK)]
         shift = (end - begin) // _WEEK * _WEEK
@@ -118,7 +117,7 @@ class AlertEvaluation(Verdicts):
     def reference_from(self) -> str | None:
         """When the reference week begins, where that is known."""
         begin, _ = self._reference_day
-        return None if begin is None else _date(begin)
+        return None if begin is None else date_of(begin).isoformat()
 
     def pooled(self, windows: Sequence[GroupSums]) -> float | None:
         """The metric in several windows together."""
@@ -179,8 +178,3 @@ def _by_name(window: Mapping[Segment, RawTotals]) -> dict[str, RawTotals]:
         " · ".join(value for value in segment if value != ALL) or ALL: totals
         for segment, totals in window.items()
     }
-
-
-def _date(day: int) -> str:
-    """The date of a day from 1970."""
-    return datetime.fromtimestamp(day * DAY_MS / 1000, UTC).date().isoformat()

@@ -19,7 +19,7 @@ import numpy as np
 
 from streamer.encoding.limbs import Columns
 from streamer.errors import UsageError
-from streamer.formatting import counted, share
+from streamer.formatting import counted, minute, share
 from streamer.metrics.compared_metrics import (
     ComparedRatio,
     ExperimentMeasures,
@@ -168,11 +168,6 @@ def _of_holdout(found: JudgedExperiment) -> str:
 def sampled(ratio: float) -> str:
     """That only a share of the users is counted."""
     return f"All figures come from a sample of {share(ratio)} of the users"
-
-
-def minute(at_ms: int) -> str:
-    """A time of UTC."""
-    return f"{datetime.datetime.fromtimestamp(at_ms / 1000, datetime.UTC):%Y-%m-%d %H:%M}"
 
 
 def began(since_ms: int) -> str:

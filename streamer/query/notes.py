@@ -7,9 +7,9 @@ from enum import StrEnum
 
 import msgspec
 
-from streamer.formatting import counted, p_words, percent
+from streamer.formatting import counted, minute, p_words, percent
 from streamer.query.experiment_metrics import JudgedMetric
-from streamer.query.experiments import JudgedExperiment, began, minute, sampled, unit_words
+from streamer.query.experiments import JudgedExperiment, began, sampled, unit_words
 from streamer.query.shown_lift import shown_lift
 from streamer.settings.schedules import tied_to_hours
 from streamer.stats.experiments.srm import Split

@@ -13,6 +13,7 @@ import msgspec
 from aiohttp import web
 
 from streamer.errors import UsageError
+from streamer.formatting import minute
 from streamer.ingest.keying import require_users
 from streamer.query.experiment_list import (
     Readouts,
@@ -25,7 +26,6 @@ from streamer.query.experiment_list import (
 from streamer.query.experiment_pairs import interaction_list, pair_list
 from streamer.query.experiments import (
     StoredExperiment,
-    minute,
     require_user_unit,
     stored_experiments,
 )
