@@ -29,9 +29,10 @@ use crate::attribution::impressions::{Impression, Impressions, SideLog};
 use crate::attribution::pair_log::{OfPair, PairSearch};
 use crate::attribution::pending::{Feedback, Pending, PendingValues};
 use crate::attribution::retained::{Retained, RetainedImpressions};
-use crate::changes::{Combination, ItemOf, Kind, SlateChange};
+use crate::changes::{Combination, ItemOf};
 use crate::custom::Values;
 use crate::hash::NONE;
+use crate::kinds::FeedbackKind;
 use crate::log::NO_ROW;
 use crate::slates::{NO_SLATE, Slates};
 use crate::spec::Spec;
@@ -170,9 +171,9 @@ impl Attribution {
         let mut slate = NO_SLATE;
         if item.slate_key != NONE {
             let window_ms = self.rules.window_ms;
-            slate = self
-                .slates
-                .of_arrival(item.slate_key, item.user, item.arrival_ms, window_ms);
+            slate =
+                self.slates
+                    .of_arrival(item.slate_key, item.at.user, item.arrival_ms, window_ms);
             if self.is_repeat(item.pair, slate) {
                 return;
             }
@@ -191,12 +192,8 @@ impl Attribution {
 
     /// Adds an impression, to its slate if it has one.
     fn place(&mut self, item: &ShownItem, slate: u32, sink: &mut impl Sink) -> u32 {
-        let mut row = Impression::new(
-            item.pair,
-            item.user,
-            (item.event_ms, item.offset, item.index),
-        );
-        (row.position, row.combination) = (item.position, item.combination);
+        let mut row = Impression::new(item.pair, item.at.user, item.age());
+        (row.position, row.combination) = (item.position, item.at.combination);
         (row.score, row.slate) = (item.score, slate);
         let weights = item.weights.map(|of| of.map(|weighed| weighed.weight));
         self.weights.load_open(weights.unwrap_or_default());
@@ -207,7 +204,7 @@ impl Attribution {
         };
         let is_member = found.takes(self.rules.slate_items);
         found.placed += 1;
-        found.latest_event_ms = found.latest_event_ms.max(item.event_ms);
+        found.latest_event_ms = found.latest_event_ms.max(item.at.event_ms);
         row.set_member(is_member);
         if is_member {
             row.prev_in_slate = found.last_member;
@@ -227,8 +224,7 @@ impl Attribution {
         }
         if is_member {
             if !item.probes.is_empty() {
-                let age = (item.event_ms, item.offset, item.index);
-                let most = self.rules.max_open;
+                let (age, most) = (item.age(), self.rules.max_open);
                 let is_taken = self.slates.take_probes(slate, age, item.probes, most);
                 self.evicted_early.probes += u64::from(!is_taken);
             }
@@ -249,38 +245,28 @@ impl Attribution {
         let Some(found) = self.slates.get_mut(slate) else {
             return;
         };
-        let age = (item.event_ms, item.offset, item.index);
-        if found.earliest().is_some_and(|earliest| earliest <= age) {
+        if found
+            .earliest()
+            .is_some_and(|earliest| earliest <= item.age())
+        {
             return;
         }
-        if let Some((event_ms, _, _)) = found.earliest() {
-            let combination = found.earliest_combination;
-            sink.emit(Emitted::Slate(SlateChange {
-                event_ms,
-                combination,
-                user: found.user,
-                sign: -1,
-            }));
+        if let Some(at) = found.at() {
+            sink.emit(Emitted::Slate(at, -1));
         }
-        found.learn_earliest(age, item.combination, item.user);
-        let (event_ms, combination) = (item.event_ms, item.combination);
-        sink.emit(Emitted::Slate(SlateChange {
-            event_ms,
-            combination,
-            user: found.user,
-            sign: 1,
-        }));
+        found.learn_earliest(item.age(), item.at.combination, item.at.user);
+        sink.emit(Emitted::Slate(item.at, 1));
     }
 
     /// Pending feedback that fits a new impression better than what it joins moves to it.
     fn attract(&mut self, row: u32, item: &ShownItem, sink: &mut impl Sink) {
-        let to_ms = item.event_ms + self.rules.click_ms;
-        let age = (item.event_ms, item.offset, item.index);
+        let (from_ms, age) = (item.at.event_ms, item.age());
+        let to_ms = from_ms + self.rules.click_ms;
         // The latest first: what an impression loses is then not the first feedback that it has, but
         // in the end.
         let places = self
             .pending
-            .of_pair(false, item.pair, item.event_ms, to_ms)
+            .of_pair(false, item.pair, from_ms, to_ms)
             .collect::<Vec<u32>>();
         for place in places.into_iter().rev() {
             let Some(feedback) = self.pending.get(place) else {
@@ -295,17 +281,20 @@ impl Attribution {
         }
     }
 
-    // 2. Feedback of the clicks topic
+    // 2. Feedback
 
-    /// Takes in feedback of any kind but conversions; it has no id yet and joins nothing.
+    /// Takes in feedback, which has no id yet and joins nothing.
     pub fn give(&mut self, mut feedback: Feedback, values: Option<&Values>, sink: &mut impl Sink) {
-        if feedback.kind == Kind::Other {
+        if feedback.kind == FeedbackKind::Other {
             sink.emit(Emitted::Feedback(&feedback, values));
             sink.emit(Emitted::Settled(&feedback));
             return;
         }
-        let row = self.shown_before(&feedback, feedback.event_ms, self.rules.click_ms);
-        if let Some(row) = row {
+        if feedback.is_conversion() {
+            feedback.joined = self.converted(&feedback, self.rules.conversion_ms);
+        } else if let Some(row) =
+            self.shown_before(&feedback, feedback.event_ms, self.rules.click_ms)
+        {
             feedback.joined = self.retain(row);
         }
         self.take_in(feedback, values, sink);
@@ -333,17 +322,6 @@ impl Attribution {
     }
 
     // 3. Conversions
-
-    /// Takes in a conversion, which has no id yet and joins nothing.
-    pub fn convert(
-        &mut self,
-        mut feedback: Feedback,
-        values: Option<&Values>,
-        sink: &mut impl Sink,
-    ) {
-        feedback.joined = self.converted(&feedback, self.rules.conversion_ms);
-        self.take_in(feedback, values, sink);
-    }
 
     /// The impression that a conversion joins within a horizon.
     pub(crate) fn converted(&mut self, feedback: &Feedback, horizon_ms: i64) -> u32 {

@@ -60,6 +60,48 @@ macro_rules! value_types {
 
 value_types!(U64(u64), I64(i64), I32(i32), I16(i16), F64(f64), Bool(bool));
 
+/// A type that fields of stored rows can have, and how it stands in a column.
+pub trait Stored: Copy {
+    type Value: Value;
+
+    fn stored(self) -> Self::Value;
+    fn loaded(value: Self::Value) -> Self;
+}
+
+macro_rules! stored_types {
+    ($($type:ident as $value:ident),*) => {
+        $(impl Stored for $type {
+            type Value = $value;
+
+            fn stored(self) -> $value {
+                self as $value
+            }
+
+            fn loaded(value: $value) -> Self {
+                value as Self
+            }
+        })*
+    };
+}
+
+stored_types!(
+    u64 as u64, i64 as i64, u32 as i32, i32 as i32, u16 as i16, i16 as i16, f64 as f64
+);
+stored_types!(bool as bool);
+
+/// A number that is not below 0, or that is missing: -1.
+impl Stored for Option<i64> {
+    type Value = i64;
+
+    fn stored(self) -> i64 {
+        self.unwrap_or(-1)
+    }
+
+    fn loaded(value: i64) -> Self {
+        (value >= 0).then_some(value)
+    }
+}
+
 /// Columns of equal length, by name.
 #[derive(Clone, Debug, Default)]
 pub struct Columns(pub Vec<(String, ColumnValues)>);
@@ -143,48 +185,61 @@ fn wrong_type(name: &str) -> LoadError {
 
 /// A row of a stored table, whose fields are its columns: see `stored_row!`.
 pub trait StoredRow: Sized {
-    /// Adds a column for each field.
-    fn store(rows: impl Iterator<Item = Self>, columns: &mut Columns);
+    /// Adds a column for each field, whose names begin with a prefix.
+    fn store(prefix: &str, rows: impl Iterator<Item = Self>, columns: &mut Columns);
 
     /// The row at a place. An error where a column is missing, or has another type.
-    fn reader(columns: &Columns) -> Result<impl Fn(usize) -> Self, LoadError>;
+    fn reader(prefix: &str, columns: &Columns) -> Result<impl Fn(usize) -> Self, LoadError>;
 
     /// The columns of rows.
     fn columns(rows: impl Iterator<Item = Self>) -> Columns {
         let mut columns = Columns::default();
-        Self::store(rows, &mut columns);
+        Self::store("", rows, &mut columns);
         columns
     }
 
     /// All rows, in order.
     fn rows(columns: &Columns) -> Result<impl Iterator<Item = Self>, LoadError> {
-        Ok((0..columns.rows()?).map(Self::reader(columns)?))
+        Ok((0..columns.rows()?).map(Self::reader("", columns)?))
     }
 }
 
 /// Declares a row of a stored table: names and types of its columns, for storing and for loading.
 macro_rules! stored_row {
-    ($(#[$doc:meta])* $visibility:vis struct $name:ident { $($field:ident: $type:ty),* $(,)? }) => {
+    ($(#[$doc:meta])* $visibility:vis struct $name:ident {
+        $($(#[$about:meta])* $field:ident: $type:ty),* $(,)?
+    }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, Default, PartialEq)]
         $visibility struct $name {
-            $(pub $field: $type),*
+            $($(#[$about])* pub $field: $type),*
         }
 
         impl $crate::columns::StoredRow for $name {
-            fn store(rows: impl Iterator<Item = Self>, columns: &mut $crate::columns::Columns) {
+            fn store(
+                prefix: &str,
+                rows: impl Iterator<Item = Self>,
+                columns: &mut $crate::columns::Columns,
+            ) {
                 $(let mut $field = Vec::with_capacity(rows.size_hint().0);)*
                 for row in rows {
-                    $($field.push(row.$field);)*
+                    $($field.push($crate::columns::Stored::stored(row.$field));)*
                 }
-                $(columns.add(stringify!($field), $field);)*
+                $(columns.add(&format!("{prefix}{}", stringify!($field)), $field);)*
             }
 
             fn reader(
+                prefix: &str,
                 columns: &$crate::columns::Columns,
             ) -> Result<impl Fn(usize) -> Self, $crate::columns::LoadError> {
-                $(let $field: &[$type] = columns.get(stringify!($field))?;)*
-                Ok(move |at: usize| Self { $($field: $field[at]),* })
+                $(
+                    let name = format!("{prefix}{}", stringify!($field));
+                    let $field: &[<$type as $crate::columns::Stored>::Value] =
+                        columns.get(&name)?;
+                )*
+                Ok(move |at: usize| Self {
+                    $($field: $crate::columns::Stored::loaded($field[at])),*
+                })
             }
         }
     };

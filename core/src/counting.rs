@@ -18,21 +18,19 @@ use std::sync::Arc;
 
 use crate::attribution::emitted::{Emitted, ShownItem, Sink};
 use crate::attribution::pending::Feedback;
-use crate::changes::{
-    Combination, CustomChange, Dwell, FeedbackChange, ImpressionChange, ItemShown, Kind, Listed,
-    Member, OutcomeChange, PolicyChange, PolicyOutcome, Probed, Session, SlateChange,
-};
+use crate::changes::{Change, Combination, Fact, ItemOf, PolicyOutcome, UserAt};
 use crate::counting::alert_series::Series;
 use crate::counting::crossings::Crossings;
 use crate::counting::custom::Filters;
 use crate::counting::listing::Listing;
 use crate::counting::statistics::Statistics;
-use crate::counting::sums::{Change, Sum, Sums};
+use crate::counting::sums::{Sum, SumsByFact};
 use crate::counting::viewings::Viewings;
 use crate::custom::Values;
 use crate::experiments::Experiments;
 use crate::experiments::units::Units;
 use crate::hash::{NONE, is_anonymous};
+use crate::kinds::FeedbackKind;
 use crate::panes::Overflow;
 use crate::panes::dimensions::Dimensions;
 use crate::panes::order::Order;
@@ -40,13 +38,13 @@ use crate::panes::rings::Rings;
 use crate::panes::rolled_up::RolledUpPanes;
 use crate::panes::segments::{Placement, Segments};
 use crate::slates::family::SlateFamily;
+use crate::slates::members::{Member, Probed};
 use crate::slates::pairs::PairLosses;
 use crate::slates::values::{SlateContext, Tables};
 use crate::spec::Spec;
 use crate::spec::sums::SumSpec;
 use crate::users::{Touch, Users, UsersSpec};
-use crate::weights::Weights;
-use time_spent::dwell_of;
+use crate::weights::{Weight, Weights};
 
 /// Everything that is counted in one partition.
 pub struct Counting {
@@ -70,8 +68,8 @@ pub struct Counting {
     context: Option<SlateContext>,
     amounts: Vec<i64>,
     /// The sums of experiments, and of alerts, with their places.
-    of_experiments: Sums<usize>,
-    of_series: Sums<usize>,
+    of_experiments: SumsByFact<usize>,
+    of_series: SumsByFact<usize>,
     has_overflowed: bool,
     /// Stream time, as far as it is known.
     pub stream_ms: i64,
@@ -145,15 +143,15 @@ impl Counting {
     }
 
     /// Adds a change to all that is made of sums.
-    fn change(&mut self, change: &Change<'_>) {
+    pub fn change(&mut self, change: &Change<'_>) {
         self.statistics.add(&mut self.panes, change);
         self.add_to_experiments(change, false);
         for (sum, amount) in self.of_series.of(change) {
             for series in &mut self.series {
-                series.add(&self.dimensions, *sum, change.at(), amount);
+                series.add(&self.dimensions, *sum, change.at, amount);
             }
             for crossings in &mut self.crossings {
-                crossings.add(&self.dimensions, *sum, change.at(), amount);
+                crossings.add(&self.dimensions, *sum, change.at, amount);
             }
         }
     }
@@ -164,20 +162,18 @@ impl Counting {
             if !(is_load && self.experiments.is_stored(*sum)) {
                 let added = self
                     .experiments
-                    .add(&self.dimensions, *sum, change.at(), amount);
+                    .add(&self.dimensions, *sum, change.at, amount);
                 self.has_overflowed |= added.is_err();
             }
-            let (_, event_ms, combination) = change.at();
-            let place = (event_ms, combination);
             let added = self
                 .units
-                .add(&self.dimensions, (*sum, is_load), place, amount);
+                .add(&self.dimensions, (*sum, is_load), change.at, amount);
             self.has_overflowed |= added.is_err();
         }
     }
 
     /// Nothing takes a change back any more: it counts since the start.
-    fn settle(&mut self, change: &Change<'_>) {
+    pub fn settle(&mut self, change: &Change<'_>) {
         self.statistics.settle(&mut self.panes, change);
     }
 
@@ -186,56 +182,23 @@ impl Counting {
         self.users.as_ref().map_or(0, |users| users.warm_up(user))
     }
 
-    /// An item is shown: what is said of it, of lists, custom metrics and policies.
-    fn shown_item(&mut self, item: &ShownItem) {
-        let (event_ms, combination, user) = (item.event_ms, item.combination, item.user);
-        let position = u32::from(item.position);
-        self.shown(&ImpressionChange {
-            event_ms,
-            combination,
-            position,
-            user,
-            pair: item.pair,
-            score: item.score,
-        });
-        self.item_shown(&ItemShown {
-            event_ms,
-            combination,
-            position,
-            item: item.item,
-        });
-        self.valued(item.custom, (event_ms, combination, user), 1);
-        for (policy, weighed) in item.weights.into_iter().flatten().enumerate() {
-            self.weighed(&PolicyChange {
-                event_ms,
-                combination,
-                user,
-                policy,
-                weight: weighed.weight,
-                of: PolicyOutcome::Shown {
-                    is_clipped: weighed.is_clipped,
-                    unclicked: weighed.unclicked,
-                },
-            });
-        }
-    }
-
-    fn shown(&mut self, change: &ImpressionChange) {
-        let place = (change.user, change.event_ms, change.combination);
-        self.experiments.expose(&self.dimensions, place);
-        self.units.expose(&self.dimensions, (place.1, place.2));
-        self.settle(&Change::Shown(*change));
+    /// An item is shown: what is said of it, of items, custom metrics and policies.
+    fn shown(&mut self, item: &ShownItem) {
+        let (at, position) = (item.at, u32::from(item.position));
+        self.experiments.expose(&self.dimensions, at);
+        self.units.expose(&self.dimensions, at);
+        let score = item.score;
+        let change = Change::new(at, 1, Fact::Impression { position, score });
+        self.settle(&change);
         if let Some(users) = &mut self.users
-            && !is_anonymous(change.user)
+            && !is_anonymous(at.user)
         {
-            let (user, pair, combination) = (change.user, change.pair, change.combination);
-            let event_ms = change.event_ms;
             users.touch(
                 &Touch {
-                    user,
-                    pair,
-                    combination,
-                    event_ms,
+                    user: at.user,
+                    pair: item.pair,
+                    combination: at.combination,
+                    event_ms: at.event_ms,
                     column: 0,
                 },
                 Placement {
@@ -245,64 +208,64 @@ impl Counting {
                 self.stream_ms,
             );
         }
-        self.change(&Change::Shown(*change));
-    }
-
-    /// Feedback counts, or what it counted as is retracted.
-    fn given(&mut self, change: &FeedbackChange) {
-        self.change(&Change::Given(*change));
-    }
-
-    fn outcome(&mut self, change: &OutcomeChange) {
-        self.change(&Change::Outcome(*change));
-    }
-
-    /// A weighed impression is clicked now, or is not any more.
-    fn outcome_of_policies(&mut self, change: &OutcomeChange, weights: Option<&Weights>) {
-        let weights = weights.filter(|_| change.clicked != 0);
-        for (policy, weight) in weights.into_iter().flatten().enumerate() {
-            self.weighed(&PolicyChange {
-                event_ms: change.event_ms,
-                combination: change.combination,
-                user: change.user,
-                policy,
-                weight: *weight,
-                of: PolicyOutcome::Clicked(change.clicked),
-            });
+        self.change(&change);
+        if let Some(counts) = &mut self.listing.counts {
+            counts.shown(&self.dimensions, at, position, item.item);
+        }
+        self.add_values(item.custom, at, 1);
+        for (policy, weighed) in item.weights.into_iter().flatten().enumerate() {
+            let outcome = PolicyOutcome::Shown {
+                is_clipped: weighed.is_clipped,
+                unclicked: weighed.unclicked,
+            };
+            self.add_weight(at, 1, policy, weighed.weight, outcome);
         }
     }
 
     /// An impression says something of a policy; nothing without a weight.
-    fn weighed(&mut self, change: &PolicyChange) {
-        if change.weight.units().is_some() {
-            self.change(&Change::Weighing(*change));
+    fn add_weight(
+        &mut self,
+        at: UserAt,
+        sign: i64,
+        policy: usize,
+        weight: Weight,
+        outcome: PolicyOutcome,
+    ) {
+        if weight.units().is_some() {
+            let what = Fact::PolicyWeight {
+                policy,
+                weight,
+                outcome,
+            };
+            self.change(&Change::new(at, sign, what));
         }
     }
 
-    pub fn dwell(&mut self, change: &Dwell) {
-        self.change(&Change::Dwell(*change));
-    }
-
-    pub fn session(&mut self, change: &Session) {
-        self.change(&Change::Session(*change));
+    /// The outcome of an impression changed: so do those of its item and its weights where it is
+    /// clicked now, or is not any more.
+    fn outcome(&mut self, change: &Change<'_>, item: Option<u64>, weights: Option<&Weights>) {
+        self.change(change);
+        let clicked = match change.what {
+            Fact::Outcome { clicked, .. } if clicked != 0 => clicked,
+            _ => return,
+        };
+        for (policy, weight) in weights.into_iter().flatten().enumerate() {
+            self.add_weight(change.at, clicked, policy, *weight, PolicyOutcome::Clicked);
+        }
+        if let (Some(counts), Some(item)) = (&mut self.listing.counts, item) {
+            counts.clicked(&self.dimensions, change.at, clicked, item);
+        }
     }
 
     /// All tables are loaded: sessions may count under a time that lies ahead, so that what is new
     /// has those which `emit` gives, too.
-    pub fn load_sessions(&mut self, emit: impl Fn(&mut dyn FnMut(&Session))) {
+    pub fn load_sessions(&mut self, emit: impl Fn(&mut dyn FnMut(&Change))) {
         if self.panes.has_new() {
-            emit(&mut |change| {
-                self.statistics
-                    .add(&mut self.panes, &Change::Session(*change));
-            });
+            emit(&mut |change| self.statistics.add(&mut self.panes, change));
         }
         if !self.experiments.is_all_stored() || !self.units.is_all_stored() {
-            emit(&mut |change| self.add_to_experiments(&Change::Session(*change), true));
+            emit(&mut |change| self.add_to_experiments(change, true));
         }
-    }
-
-    pub fn settled_session(&mut self, change: &Session) {
-        self.settle(&Change::Session(*change));
     }
 
     // Users
@@ -387,32 +350,28 @@ impl Counting {
 
     /// Feedback counts since the start from now on.
     fn settled(&mut self, feedback: &Feedback) {
-        let given = FeedbackChange {
-            position: 0, // may still be filled in
-            ..feedback.given(1)
-        };
-        self.settle(&Change::Given(given));
-        if let (Some(dwell_ms), false) = (feedback.dwell_ms, feedback.has_request()) {
-            let dwell = dwell_of(feedback, dwell_ms, 1);
-            self.settle(&Change::Dwell(dwell));
+        self.settle(&feedback.change(1, 0)); // its position may still be filled in
+        if let (Some(dwell_ms), false) = (feedback.amounts.dwell_ms, feedback.has_request()) {
+            self.settle(&Change::new(feedback.at(), 1, Fact::Viewing { dwell_ms }));
         }
     }
 
-    fn slate(&mut self, change: &SlateChange) {
-        for (at, family) in &self.families {
+    /// A slate is shown, or is not any more.
+    fn slate(&mut self, at: UserAt, sign: i64) {
+        for (first, family) in &self.families {
             for place in family.of_every_slate() {
-                let stat = at + place as u32;
-                self.panes
-                    .add(change.event_ms, change.combination, stat, change.sign);
+                let stat = first + place as u32;
+                self.panes.add(at.event_ms, at.combination, stat, sign);
             }
         }
-        self.change(&Change::Slate(*change));
+        self.change(&Change::new(at, sign, Fact::Slate));
     }
 
     /// The values of a slate with feedback or probes, whose members stand in the order shown.
     fn ranked(
         &mut self,
-        slate: &SlateChange,
+        at: UserAt,
+        sign: i64,
         members: &[Member],
         probed: Probed,
         losses: Option<PairLosses>,
@@ -421,13 +380,13 @@ impl Counting {
             return;
         };
         context.read(members, probed, losses);
-        for (at, family) in &self.families {
+        for (first, family) in &self.families {
             let amounts = &mut self.amounts[..family.width];
             family.amounts(&context, amounts);
             self.panes
-                .add_wide(slate.event_ms, slate.combination, *at, amounts, slate.sign);
+                .add_wide(at.event_ms, at.combination, *first, amounts, sign);
         }
-        self.change(&Change::Ranked(*slate, &context));
+        self.change(&Change::new(at, sign, Fact::RankedSlate(&context)));
         self.context = Some(context);
     }
 
@@ -463,30 +422,17 @@ impl Counting {
 
     // Custom metrics
 
-    /// The values of an event count, or are retracted; `place`: time, combination and user.
-    pub fn valued(
-        &mut self,
-        values: Option<&Values>,
-        (event_ms, combination, user): (i64, Combination, u64),
-        sign: i64,
-    ) {
+    /// The values of an event count, or are retracted.
+    pub fn add_values(&mut self, values: Option<&Values>, at: UserAt, sign: i64) {
         let Some(values) = values else {
             return;
         };
-        let counts = self.filters.of(combination, &self.dimensions);
+        let counts = self.filters.of(at.combination, &self.dimensions);
         for (metric, value) in values
             .iter()
             .filter(|(metric, _)| counts >> metric & 1 == 1)
         {
-            let change = CustomChange {
-                event_ms,
-                combination,
-                user,
-                metric,
-                value,
-                sign,
-            };
-            self.change(&Change::Valued(change));
+            self.change(&Change::new(at, sign, Fact::CustomValue { metric, value }));
         }
     }
 
@@ -498,26 +444,12 @@ impl Counting {
         Some(value.map_or(NONE, |text| self.dimensions.hash_of(text)))
     }
 
-    /// An item is shown.
-    pub fn item_shown(&mut self, change: &ItemShown) {
-        if let Some(counts) = &mut self.listing.counts {
-            counts.shown(&self.dimensions, change);
-        }
-    }
-
-    /// An impression of an item is clicked, or is not any more.
-    pub fn item_outcome(&mut self, item: u64, change: &OutcomeChange) {
-        if let Some(counts) = self.listing.counts.as_mut().filter(|_| change.clicked != 0) {
-            counts.outcome(&self.dimensions, item, change);
-        }
-    }
-
     /// A list is shown as it is now, or is not any more.
-    pub fn listed(&mut self, change: &Listed) {
+    fn list(&mut self, at: UserAt, sign: i64, items: &[ItemOf]) {
         if let Some(counts) = &mut self.listing.counts {
-            counts.listed(&self.dimensions, change);
+            counts.listed(&self.dimensions, at, sign, items);
         }
-        self.change(&Change::Listed(*change));
+        self.change(&Change::new(at, sign, Fact::List(items)));
     }
 
     /// Brings counts of items into their panes.
@@ -534,18 +466,19 @@ impl Sink for Counting {
 
     fn emit(&mut self, emitted: Emitted) {
         match emitted {
-            Emitted::Shown(item) => self.shown_item(item),
-            Emitted::Slate(change) => self.slate(&change),
+            Emitted::Shown(item) => self.shown(item),
+            Emitted::Slate(at, sign) => self.slate(at, sign),
             Emitted::Ranked {
-                slate,
+                at,
+                sign,
                 members,
                 probed,
                 losses,
-            } => self.ranked(&slate, members, probed, losses),
-            Emitted::Listed(change) => self.listed(&change),
+            } => self.ranked(at, sign, members, probed, losses),
+            Emitted::List { at, sign, items } => self.list(at, sign, items),
             Emitted::Feedback(feedback, values) => {
-                self.given(&feedback.given(1));
-                self.valued(values, place_of(feedback), 1);
+                self.change(&feedback.change(1, feedback.position));
+                self.add_values(values, feedback.at(), 1);
                 self.dwell_of_feedback(feedback);
             }
             Emitted::Moved {
@@ -553,12 +486,12 @@ impl Sink for Counting {
                 now,
                 values,
             } => {
-                self.given(&before.given(-1));
-                self.given(&now.given(1));
+                self.change(&before.change(-1, before.position));
+                self.change(&now.change(1, now.position));
                 if now.combination != before.combination {
-                    self.dwell_moved(now, before.combination);
-                    self.valued(values, place_of(before), -1);
-                    self.valued(values, place_of(now), 1);
+                    self.dwell_moved(before, now);
+                    self.add_values(values, before.at(), -1);
+                    self.add_values(values, now.at(), 1);
                 }
             }
             Emitted::Settled(feedback) => self.settled(feedback),
@@ -567,29 +500,20 @@ impl Sink for Counting {
                 change,
                 item,
                 weights,
-            } => {
-                self.outcome(&change);
-                self.outcome_of_policies(&change, weights);
-                if let Some(item) = item {
-                    self.item_outcome(item, &change);
-                }
-            }
+            } => self.outcome(&change, item, weights),
         }
     }
 }
 
-/// Time, combination and user under which the values of feedback count.
-fn place_of(feedback: &Feedback) -> (i64, Combination, u64) {
-    (feedback.event_ms, feedback.combination, feedback.user)
-}
-
 /// The column of times of users that feedback is of: 0 is that of impressions; none for kinds that
 /// do not count.
-pub fn column_of(kind: Kind, conversions: Option<usize>) -> Option<usize> {
+pub fn column_of(kind: FeedbackKind, conversions: Option<usize>) -> Option<usize> {
     match kind {
-        Kind::Configured(place) => Some(1 + usize::from(place)),
-        Kind::Conversion | Kind::ConversionLine => conversions.map(|place| 1 + place),
-        Kind::Other | Kind::Gone => None,
+        FeedbackKind::Configured(place) => Some(1 + usize::from(place)),
+        FeedbackKind::Conversion | FeedbackKind::ConversionLine => {
+            conversions.map(|place| 1 + place)
+        }
+        FeedbackKind::Other | FeedbackKind::Gone => None,
     }
 }
 
@@ -616,7 +540,7 @@ fn slate_families(spec: &Spec) -> Result<Vec<(u32, SlateFamily)>, String> {
     families.collect()
 }
 
-fn with_places(sums: &[SumSpec]) -> Result<Sums<usize>, String> {
+fn with_places(sums: &[SumSpec]) -> Result<SumsByFact<usize>, String> {
     let made = sums.iter().map(Sum::new).collect::<Result<Vec<_>, _>>()?;
-    Ok(Sums::new(made.into_iter().zip(0..)))
+    Ok(SumsByFact::new(made.into_iter().zip(0..)))
 }

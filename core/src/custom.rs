@@ -3,7 +3,7 @@
 
 use crate::spec::records::CustomField;
 
-use crate::changes::EventKind;
+use crate::kinds::EventKind;
 
 /// Custom metrics at most.
 pub const MAX_CUSTOM: usize = 8;

@@ -8,6 +8,7 @@ mod event;
 pub mod fields;
 mod mapping;
 mod names;
+mod reading;
 pub mod reason;
 pub mod rejected;
 mod times;
@@ -15,25 +16,24 @@ mod times;
 use arms::ArmFields;
 pub use arms::ArmTexts;
 pub use draft::NativeEvent;
-use draft::{CustomFields, Form, Reading};
-use drafts::{Drafts, End, Native, Said};
-pub use event::{Action, Body, Event, Item, Line};
+use draft::{CustomFields, Form};
+use drafts::{Drafts, End, Native};
+pub use event::{Body, Event, Line};
 use fields::{Field, Ranges};
 use mapping::{Mapping, Opened};
 use names::Names;
+use reading::{ElementKind, Reading, Rules};
 pub use reason::Reason;
 
 use smallvec::SmallVec;
 
-use crate::changes::EventKind;
 use crate::formats::{FormatReader, Payload};
 use crate::hash::HashKey;
 use crate::json::{self, Reader};
 use crate::kafka::{BLOCK, Record};
+use crate::kinds::EventKind;
 use crate::spec::Spec;
-use crate::spec::records::{
-    FlatSpec, Format, LayoutSpec, Policies, RecordLimits, RecordSettings, ValueSettings,
-};
+use crate::spec::records::{FlatSpec, Format, LayoutSpec, RecordSettings, ValueSettings};
 
 /// Ranks in a brute-force list are 16-bit integers times three.
 const MAX_RANK: usize = 10_000;
@@ -78,22 +78,6 @@ struct Flat {
     fields: Names<Field>,
     /// Fields of an element of `items`.
     items: Names<Field>,
-}
-
-/// What settings say, besides names.
-#[derive(Debug)]
-struct Rules {
-    key: HashKey,
-    feedback: Vec<String>,
-    limits: RecordLimits,
-    ranges: Ranges,
-    policies: Policies,
-    custom: CustomFields,
-    arms: ArmFields,
-    no_names: Names<Field>,
-    /// Of the dimension that holds the user: the unit of experiments where people are told apart by
-    /// another id.
-    user_place: Option<usize>,
 }
 
 /// A dimension of this name is not read: it is the user.
@@ -189,7 +173,7 @@ impl Decoder {
         let (drafts, opened) = (&self.drafts, &self.opened);
         let events = drafts.ends.iter().map(|end| {
             let text = opened[end.record].text_of(texts[end.record]);
-            let event = end.read.map(|said| drafts.get(end.draft).event(said, text));
+            let event = end.read.map(|of| drafts.get(end.draft).event(of, text));
             (end.record, event)
         });
         events.collect()
@@ -372,7 +356,7 @@ impl Source {
                     form: &Form::PLAIN,
                 };
                 let read = draft.fill(&reading, &flat.fields);
-                drafts.end(read.map(|()| Said { kind, shared }));
+                drafts.end(read.map(|()| ElementKind { kind, shared }));
             }
             Layout::Mapped(mapping) => {
                 let schema = mapping.reads_schema_names();

@@ -18,7 +18,7 @@ use serde::Deserialize;
 
 use crate::evaluation::exposure::Exposure;
 use crate::evaluation::list_reader::ListReader;
-use crate::evaluation::mean_sums::{MeanSums, UserSums};
+use crate::evaluation::mean_sums::{MeanSums, UserMeanSums};
 use crate::evaluation::relevant_items::RelevantItems;
 use crate::evaluation::shown_lists::{Groups, ShownLists};
 use crate::slates::family::{Population, SlateValue};
@@ -131,7 +131,7 @@ pub fn evaluate(
                 by_user,
                 reader: ListReader::new(lists, relevant, rows, context),
                 totals: Vec::new(),
-                user: UserSums::new(means.means.len()),
+                user: UserMeanSums::new(means.means.len()),
             };
             let part = first as u32..(first + part).min(users) as u32;
             scope.spawn(move || of_part.run(part))
@@ -163,7 +163,7 @@ struct PartOfUsers<'a> {
     reader: ListReader<'a>,
     /// Of all lists, and of each segment that came up.
     totals: Vec<SegmentTotals>,
-    user: UserSums,
+    user: UserMeanSums,
 }
 
 impl PartOfUsers<'_> {

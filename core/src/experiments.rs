@@ -41,8 +41,8 @@ use crate::experiments::arms::{ArmsByDimension, ArmsByField, ArmsOfLabels};
 use crate::experiments::exposures::{ArmOf, SaidBy};
 use crate::experiments::found::{FoundExperiment, FoundExperiments, Placed};
 use crate::experiments::spans::{DAY_MS, Spans};
-use crate::experiments::sums::Sums;
-use crate::experiments::trial::{History, Seen, Trial, Wanted, Work};
+use crate::experiments::sums::ExperimentSums;
+use crate::experiments::trial::{DayRanges, History, Seen, Trial, Work};
 use crate::experiments::user_days::UserDayKey;
 use crate::hash::{in_sample, is_anonymous, mix};
 use crate::panes::Overflow;
@@ -113,9 +113,9 @@ pub struct Experiments {
     final_ms: i64,
     sample_bits: u32,
     /// As of the last refresh.
-    sums: Sums,
+    sums: ExperimentSums,
     /// What is different since then.
-    delta: Sums,
+    delta: ExperimentSums,
     /// The days whose sums changed since they were taken.
     changed: BTreeSet<i64>,
     /// Users, and the day from which on their contribution is not in the sums.
@@ -137,11 +137,12 @@ impl Experiments {
     // Events ----------------------------------------------------------------------------------------
 
     /// An impression exposes its user to the arms that its dimensions say.
-    pub fn expose(&mut self, dimensions: &Dimensions, (user, event_ms, combination): UserAt) {
+    pub fn expose(&mut self, dimensions: &Dimensions, at: UserAt) {
+        let (user, event_ms) = (at.user, at.event_ms);
         if self.by_dimension.is_empty() || !self.is_wanted(user, event_ms) {
             return;
         }
-        let said = self.by_dimension.of(dimensions, combination);
+        let said = self.by_dimension.of(dimensions, at.combination);
         if said.arms.is_empty() {
             return;
         }
@@ -298,23 +299,23 @@ impl Experiments {
         &mut self,
         dimensions: &Dimensions,
         sum: usize,
-        (user, event_ms, combination): UserAt,
+        at: UserAt,
         amount: i64,
     ) -> Result<(), Overflow> {
         let is_known = amount != 0 && sum < self.columns.len();
-        if !is_known || !self.is_wanted(user, event_ms) {
+        if !is_known || !self.is_wanted(at.user, at.event_ms) {
             return Ok(());
         }
         let key = UserDayKey {
-            user,
-            at: event_ms,
-            label: self.label(dimensions, combination),
+            user: at.user,
+            at: at.event_ms,
+            label: self.label(dimensions, at.combination),
         };
-        let day = event_ms.div_euclid(DAY_MS);
-        self.mark_dirty(user, day);
+        let day = at.event_ms.div_euclid(DAY_MS);
+        self.mark_dirty(at.user, day);
         let (span, exposures) = (self.spans.of(day), &mut self.tables.exposures);
-        let is_settled = event_ms < self.final_ms
-            || exposures.is_whole(user, (span.number, &span.open), event_ms);
+        let is_settled = at.event_ms < self.final_ms
+            || exposures.is_whole(at.user, (span.number, &span.open), at.event_ms);
         if is_settled {
             let slotted = self.tables.slotted(&key);
             self.tables.days.add(&slotted, sum, amount)
@@ -431,7 +432,7 @@ impl Experiments {
         entered.sort_unstable_by_key(|entered| entered.same);
         for same in entered.chunk_by(|a, b| a.same == b.same) {
             let (trial, seen) = (&self.trials[same[0].trial], same[0].seen);
-            let wanted = Wanted {
+            let wanted = DayRanges {
                 within: trial.days.clone(),
                 added: added.clone(),
             };
@@ -544,8 +545,8 @@ impl Experiments {
         let trial = self.trials.get(trial)?;
         let arms = trial.attributed.map(|place| &self.of_labels[place]);
         let days = from.max(trial.days.start)..to.min(trial.days.end);
-        let mut found: BTreeMap<&str, Sums> = BTreeMap::new();
-        let wanted = Wanted::all_of(days.clone());
+        let mut found: BTreeMap<&str, ExperimentSums> = BTreeMap::new();
+        let wanted = DayRanges::all_of(days.clone());
         for user in self.tables.users().filter(|_| !days.is_empty()) {
             self.person.read(&self.tables, user);
             let history = self.person.history();
@@ -569,8 +570,9 @@ impl Experiments {
             let sums = found.entry(value).or_default();
             trial.add(work, arm.unwrap_or(0), (sums, 1));
         }
-        let columns =
-            |(value, sums): (&&str, &Sums)| ((*value).to_owned(), trial.columns(sums, 0..0));
+        let columns = |(value, sums): (&&str, &ExperimentSums)| {
+            ((*value).to_owned(), trial.columns(sums, 0..0))
+        };
         Some(found.iter().map(columns).collect())
     }
 
@@ -614,8 +616,8 @@ impl Experiments {
         let trial = self.trials.get(trial)?;
         let days = from.max(trial.days.start)..to.min(trial.days.end);
         let arms = trial.attributed.map(|place| &self.of_labels[place]);
-        let wanted = Wanted::all_of(days.clone());
-        let mut found: BTreeMap<u32, Sums> = BTreeMap::new();
+        let wanted = DayRanges::all_of(days.clone());
+        let mut found: BTreeMap<u32, ExperimentSums> = BTreeMap::new();
         for user in self.tables.exposures.users().filter(|_| !days.is_empty()) {
             self.person.read(&self.tables, user);
             let seen = trial.seen(self.person.saw_of(trial.exposure));
@@ -634,7 +636,7 @@ impl Experiments {
             trial.find((&self.person.history(), seen), arms, &wanted, work);
             trial.add(work, own, (found.entry(arm).or_default(), 1));
         }
-        let columns = |(arm, sums): (&u32, &Sums)| (*arm, trial.columns(sums, 0..0));
+        let columns = |(arm, sums): (&u32, &ExperimentSums)| (*arm, trial.columns(sums, 0..0));
         Some(found.iter().map(columns).collect())
     }
 
@@ -642,7 +644,7 @@ impl Experiments {
     /// from the rows (see `Trial::contribute_whatever_arm`). None where there are no such days.
     pub fn before_start(&mut self, trial: usize) -> Option<Columns> {
         let before = self.trials.get(trial)?.before()?;
-        let mut sums = Sums::default();
+        let mut sums = ExperimentSums::default();
         for user in self.tables.users() {
             self.person.read(&self.tables, user);
             self.work.contribution.clear();

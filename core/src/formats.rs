@@ -4,9 +4,9 @@
 //! <https://docs.confluent.io/platform/current/schema-registry/fundamentals/serdes-develop/index.html#wire-format>
 
 mod avro;
+mod bytes;
 mod protobuf;
 
-use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::io;
 
@@ -172,39 +172,12 @@ impl FormatReader {
     }
 }
 
-/// Bytes as the text that they hold, or where that is none, or has control characters, as
-/// hexadecimal digits: ids are often 16 bytes.
-fn bytes_as_text(value: &[u8]) -> Cow<'_, str> {
-    match std::str::from_utf8(value) {
-        Ok(text) if !text.contains(char::is_control) => Cow::Borrowed(text),
-        _ => Cow::Owned(value.iter().map(|byte| format!("{byte:02x}")).collect()),
-    }
-}
-
 /// The id of its schema, and what follows; None where a value has not this form.
 fn split(value: &[u8]) -> Option<(u32, &[u8])> {
     let (head, payload) = value.split_at_checked(HEAD_BYTES)?;
     let (magic, id) = head.split_first()?;
     let id = u32::from_be_bytes(id.try_into().ok()?);
     (*magic == MAGIC).then_some((id, payload))
-}
-
-/// The next integer: seven bits a byte, the least first, the sign in the lowest.
-fn zigzag(rest: &mut &[u8]) -> Option<i64> {
-    let (mut value, mut shift) = (0_u64, 0);
-    loop {
-        let (byte, more) = rest.split_first()?;
-        *rest = more;
-        value |= u64::from(byte & 127) << shift;
-        if byte & 128 == 0 {
-            let fits = shift < 63 || *byte < 2;
-            return fits.then_some((value >> 1) as i64 ^ -((value & 1) as i64));
-        }
-        shift += 7;
-        if shift > 63 {
-            return None;
-        }
-    }
 }
 
 /// Bytes that grow up to a bound.

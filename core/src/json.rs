@@ -7,7 +7,7 @@
 mod number;
 mod text;
 
-pub use text::Text;
+pub use text::{Text, push_json};
 
 use crate::decode::reason::Reason;
 

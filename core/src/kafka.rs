@@ -2,6 +2,7 @@
 //! another, the last of which may be cut short. What is read, and which offset comes next, are
 //! those of aiokafka's fetcher; damage is a skipped range of offsets instead of an exception.
 
+mod errors;
 mod header;
 mod inflate;
 mod partitioner;
@@ -10,14 +11,14 @@ mod verify;
 
 use std::collections::HashSet;
 
+pub use errors::{ReadError, SkipReason};
 use header::{Frame, Header};
 pub use inflate::Scratch;
 pub use partitioner::partition_of;
 use records::Cursor;
+pub use records::{BLOCK, ReadSummary, Record};
 pub use verify::verify;
 
-/// Records that are handed over together, at most.
-pub const BLOCK: usize = 16;
 /// Bytes that one batch may inflate to in tests.
 pub const MAX_INFLATED_BYTES: usize = 64 << 20;
 
@@ -35,108 +36,6 @@ pub struct ReadOptions<'a> {
     /// Bytes that one batch may inflate to.
     pub max_inflated_bytes: usize,
 }
-
-/// One record.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Record<'a> {
-    pub offset: i64,
-    /// The producer's time, or the broker's where the topic is set to that; epoch milliseconds.
-    pub timestamp_ms: i64,
-    /// None for a tombstone. It lives as long as the batch.
-    pub value: Option<&'a [u8]>,
-    pub key: Option<&'a [u8]>,
-    /// Its headers as Kafka sends them, behind their number.
-    pub headers: &'a [u8],
-    /// Whether it is the last of its batch.
-    pub is_last: bool,
-}
-
-impl<'a> Record<'a> {
-    /// The value of a header; of several of that name the last.
-    pub fn header(&self, name: &[u8]) -> Option<&'a [u8]> {
-        let mut found = None;
-        let mut cursor = records::Cursor::new(self.headers);
-        while let Some((other, value)) = cursor.header() {
-            if other == name {
-                found = value;
-            }
-        }
-        found
-    }
-}
-
-/// What was read.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ReadSummary {
-    /// The offset to fetch next: after control batches and compaction gaps, too.
-    pub next_offset: i64,
-    /// Records that were handed over.
-    pub records: u64,
-    /// What could not be read, in offset order.
-    pub skipped: Vec<Skipped>,
-    /// Bytes at the end that are no whole batch. If they are all there is, and not none, then the
-    /// next batch is larger than what was fetched.
-    pub leftover_bytes: usize,
-}
-
-/// Offsets that could not be read; none (`first == end`) where all records of a damaged batch were.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Skipped {
-    pub first: i64,
-    /// The first offset after them.
-    pub end: i64,
-    pub reason: SkipReason,
-}
-
-/// Why offsets were skipped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SkipReason {
-    /// The checksum is another one.
-    Crc,
-    /// The header contradicts the records, or they cannot be read.
-    Damaged,
-    /// The batch inflates beyond the bound.
-    TooLarge,
-    /// A compression that is not known.
-    Codec,
-}
-
-impl SkipReason {
-    /// One word for counters and logs.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Crc => "crc",
-            Self::Damaged => "damaged",
-            Self::TooLarge => "too_large",
-            Self::Codec => "codec",
-        }
-    }
-}
-
-/// Why nothing could be read: the caller has to read this blob another way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReadError {
-    /// A message set of Kafka before 0.11 (0 or 1), or a format of the future.
-    Format { magic: u8 },
-    /// A length that no batch can have: where the next one begins is not known.
-    Length { at: usize },
-}
-
-impl std::fmt::Display for ReadError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Format { magic } => {
-                write!(
-                    f,
-                    "records have format {magic}; only format 2 (Kafka 0.11 on) is read"
-                )
-            }
-            Self::Length { at } => write!(f, "the record batch at byte {at} has no valid length"),
-        }
-    }
-}
-
-impl std::error::Error for ReadError {}
 
 /// Hands over the records of all whole batches, in order, at most `BLOCK` at a time.
 ///
@@ -205,32 +104,6 @@ fn read_batch(
         }
     }
     summary.next_offset = summary.next_offset.max(next_offset);
-}
-
-impl ReadSummary {
-    /// The rest of a batch cannot be read.
-    fn skip(&mut self, frame: &Frame, header: &Header, reason: SkipReason) {
-        let (first, end) = self.offsets_left(frame, header);
-        self.next_offset = end;
-        match self.skipped.last_mut() {
-            Some(last) if last.reason == reason && last.end == first => last.end = end,
-            _ => self.skipped.push(Skipped { first, end, reason }),
-        }
-    }
-
-    /// The offsets of a batch that were not read yet. A header that contradicts itself stands for
-    /// one offset; none claims those of the batch behind it.
-    fn offsets_left(&self, frame: &Frame, header: &Header) -> (i64, i64) {
-        let first = self.next_offset.max(header.base_offset);
-        let end = header
-            .next_offset()
-            .unwrap_or_else(|| first.saturating_add(1));
-        let end = frame
-            .following_offset
-            .map_or(end, |following| end.min(following))
-            .max(first);
-        (first, end)
-    }
 }
 
 /// The producers that are within an aborted transaction.

@@ -17,6 +17,7 @@ mod formats;
 mod hash;
 mod json;
 mod kafka;
+mod kinds;
 mod limbs;
 mod lines;
 mod log;
@@ -37,10 +38,10 @@ mod weights;
 #[cfg(feature = "python")]
 #[pyo3::pymodule]
 mod _core {
-    use crate::changes::EventKind;
     use crate::counting::{statistics, sums};
-    use crate::decode::{Action, fields};
+    use crate::decode::fields;
     use crate::experiments;
+    use crate::kinds::{Action, EventKind};
     use crate::panes::{self, item_rows, rings};
     use crate::partition::counters;
     use crate::partition::tables::Table;

@@ -4,6 +4,7 @@
 //! segment, block); only blocks that something was added to exist. What is added is gathered first
 //! at the resolution of the greatest common divisor of all pane lengths, then folded into the rings.
 
+pub mod addition;
 pub mod cells;
 pub mod dimensions;
 pub mod item_rows;
@@ -18,6 +19,7 @@ pub mod since;
 use hashbrown::HashTable;
 
 use crate::hash::mix;
+pub use crate::panes::addition::{MAX_SUM, Overflow, add_up};
 use crate::panes::cells::Cells;
 use crate::panes::pane_map::PaneMap;
 pub use crate::panes::rings::{BLOCK, Cell, TOTALS};
@@ -25,8 +27,6 @@ use crate::panes::rings::{Rings, gcd, number_of};
 use crate::panes::since::Fold;
 use crate::spec::Since;
 
-/// No sum passes this: beyond it is an error, never a wrap.
-pub const MAX_SUM: i64 = 1 << 62;
 const BLOCK_BITS: u32 = 9;
 const GATHERED_ROWS: usize = 8192;
 /// Bits of a place in a cell.
@@ -36,7 +36,7 @@ pub const STAT_BITS: u32 = BLOCK_BITS + PLACE_BITS;
 
 /// Rows of integers by key, added up in place.
 #[derive(Debug, Default)]
-struct Rows {
+struct GatheredCells {
     rows: Vec<Cell>,
     keys: Vec<Key>,
     places: HashTable<u32>,
@@ -55,7 +55,7 @@ fn moment_of((high, _): &Key) -> (u64, usize) {
     (high >> BLOCK_BITS, *high as usize & ((1 << BLOCK_BITS) - 1))
 }
 
-impl Rows {
+impl GatheredCells {
     fn row(&mut self, key: Key) -> &mut Cell {
         let at = match self.last {
             Some((last, at)) if last == key => at,
@@ -99,7 +99,7 @@ type Pane = hashbrown::HashMap<u32, u32>;
 pub struct Panes {
     rings: Rings,
     unit_ms: i64,
-    gathered: Rows,
+    gathered: GatheredCells,
     panes: PaneMap<Pane>,
     cells: Cells,
     /// Cells that are added to: number, row and places.
@@ -107,34 +107,10 @@ pub struct Panes {
     since: Since,
 }
 
-/// A sum would pass `MAX_SUM`.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Overflow;
-
 /// The places of a cell that are not 0, as bits.
 fn places_of(cell: &Cell) -> u64 {
     let bits = cell.iter().enumerate();
     bits.fold(0, |bits, (place, sum)| bits | u64::from(*sum != 0) << place)
-}
-
-/// The places of bits, ascending.
-fn places(mut bits: u64) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        let place = bits.trailing_zeros() as usize;
-        bits &= bits.wrapping_sub(1);
-        (place < BLOCK).then_some(place)
-    })
-}
-
-/// Adds amounts to sums.
-pub fn add_up(sums: &mut [i64], amounts: &[i64]) -> Result<(), Overflow> {
-    for (sum, amount) in sums.iter_mut().zip(amounts) {
-        *sum = sum.checked_add(*amount).ok_or(Overflow)?;
-        if sum.unsigned_abs() > MAX_SUM.unsigned_abs() {
-            return Err(Overflow);
-        }
-    }
-    Ok(())
 }
 
 impl Panes {
@@ -147,7 +123,7 @@ impl Panes {
         Self {
             unit_ms: since.times().chain(others).fold(rings.unit_ms(), gcd),
             rings,
-            gathered: Rows::default(),
+            gathered: GatheredCells::default(),
             panes: PaneMap::default(),
             cells: Cells::default(),
             wanted: Vec::new(),

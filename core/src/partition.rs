@@ -15,17 +15,18 @@ pub mod tables;
 use std::collections::HashMap;
 
 use crate::attribution::Attribution;
-use crate::changes::{EventKind, KINDS, NEVER};
+use crate::changes::NEVER;
 use crate::counting::Counting;
 use crate::counting::sessions::Sessions;
 use crate::decode::rejected::RejectedRecords;
 use crate::decode::{Body, Decoded, DecodedEvents, Event, Reason};
 use crate::hash::mix;
 use crate::kafka::Record;
+use crate::kinds::{EventKind, KINDS};
 use crate::panes::Overflow;
 use crate::partition::admission::{TopicLog, Verdict};
 use crate::spec::{LogSpec, Spec, Time};
-use events::{At, Identity, InRecord};
+use events::{Arrival, Identity, InRecord};
 
 /// State of one partition number, over all topics.
 pub struct Partition {
@@ -218,7 +219,7 @@ impl Partition {
         let (units, dimensions) = (&mut self.counting.units, &self.counting.dimensions);
         let at_ms = event.event_ms;
         units.accept(dimensions, (at_ms, combination), (event.arms, named));
-        let at = At {
+        let arrival = Arrival {
             arrival_ms,
             position,
             place,
@@ -230,7 +231,7 @@ impl Partition {
             sessions,
             ..
         } = self;
-        events::count((attribution, counting, sessions), event, at);
+        events::count(attribution, counting, sessions, event, arrival);
         self.counting.fold_if_full(self.stream_ms)
     }
 
@@ -285,7 +286,7 @@ impl Partition {
         self.attribution.emit_values(counting);
         self.sessions
             .expire(arrivals[EventKind::Sessions as usize], |change| {
-                counting.settled_session(change);
+                counting.settle(change);
             });
         counting.expire_viewings(impressions.min(clicks).min(sessions));
         counting.fold(self.stream_ms)?;

@@ -15,12 +15,12 @@ use columns::{Column, name_of};
 const INDEX: &str = "__index_level_";
 
 /// The rows of a record batch.
-pub struct Rows<'a> {
+pub struct JsonRows<'a> {
     /// With their names, as they stand in a line.
     columns: Vec<(Vec<u8>, Column<'a>)>,
 }
 
-impl<'a> Rows<'a> {
+impl<'a> JsonRows<'a> {
     /// The rows of a batch; an error where two columns have one name, or values of a type that cannot
     /// be written.
     pub fn of(batch: &'a RecordBatch) -> Result<Self, String> {
@@ -80,7 +80,7 @@ mod tests {
 
     fn lines(columns: Vec<(&str, ArrayRef)>) -> Result<Vec<String>, String> {
         let batch = RecordBatch::try_from_iter(columns).expect("columns are equally long");
-        let rows = Rows::of(&batch)?;
+        let rows = JsonRows::of(&batch)?;
         let line = |row| {
             let mut line = Vec::new();
             rows.write(row, &mut line);

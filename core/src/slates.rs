@@ -5,6 +5,7 @@
 //! rows: open impressions, or retained ones.
 
 pub mod family;
+pub mod members;
 pub mod pairs;
 pub mod probes;
 pub mod ranking;
@@ -13,7 +14,7 @@ pub mod values;
 
 use hashbrown::HashTable;
 
-use crate::changes::{Age, Combination};
+use crate::changes::{Age, Combination, UserAt};
 use crate::log::{Log, NO_ROW};
 use crate::slates::pairs::PairLosses;
 use crate::slates::probes::{EventProbes, ProbedBy, Probes};
@@ -75,6 +76,12 @@ impl Slate {
     /// The earliest member.
     pub fn earliest(&self) -> Option<Age> {
         (self.earliest != NO_AGE).then_some(self.earliest)
+    }
+
+    /// Under what it counts; none without members.
+    pub fn at(&self) -> Option<UserAt> {
+        let (event_ms, ..) = self.earliest()?;
+        Some(UserAt::new(self.user, event_ms, self.earliest_combination))
     }
 
     /// Whether it has values: members with an outcome, or probes.

@@ -76,13 +76,12 @@ SUM: Changes = {
         ("    /// Sessions by the time at which they end", "    LongViewings,\n"),
         ('    ("sessions", 1, Sum::Sessions),', '    ("long_viewings", 1, Sum::LongViewings),\n'),
         (
-            "            Self::DwellMs | Self::Viewings => &[Of::Dwell],",
-            "            Self::LongViewings => &[Of::Dwell],\n",
+            "            Self::DwellMs | Self::Viewings => &[Of::Viewing],",
+            "            Self::LongViewings => &[Of::Viewing],\n",
         ),
         (
-            "            (Self::DwellMs, Change::Dwell(dwell))",
-            "            (Self::LongViewings, Change::Dwell(dwell)) => {\n"
-            "                dwell.sign * i64::from(dwell.dwell_ms > 30_000)\n            }\n",
+            "                Self::DwellMs => dwell_ms",
+            "                Self::LongViewings => i64::from(dwell_ms > 30_000),\n",
         ),
     ),
     "metrics/ratios.py": (
@@ -155,10 +154,76 @@ FIELD: Changes = {
         ("    /// Hash of its category;", "    /// 0: missing.\n    pub discount: f64,\n"),
     ),
     "core/src/partition/events.rs": (
-        ("            weights: weights.get(index),\n", "score: item.score - item.discount,\n"),
-        ("            score: item.score,\n", ""),
+        ("                weights: weights.get(index),\n", "score: item.score - item.discount,\n"),
+        ("                score: item.score,\n", ""),
     ),
 }
+KEPT_FIELD: Changes = {
+    "core/src/decode/fields.rs": (
+        (
+            "    /// The category of the item;",
+            "    /// How many of the item were bought.\n"
+            "    Quantity = "
+            '"quantity", Item(&[Conversions]), Number(at(0.0), most("MAX_QUANTITY"));\n',
+        ),
+    ),
+    "settings/limits.py": (("MAX_VALUE = 1e12", "MAX_QUANTITY = 1e6\n"),),
+    "core/src/decode/draft.rs": (
+        ("    category: u64,\n    value: Option<f64>,", "    quantity: Option<f64>,\n"),
+        (
+            "                dwell_ms: None, // the event's",
+            "                quantity: self.quantity.unwrap_or(1.0) as i64,\n",
+        ),
+        ("            | Field::ItemCategory", "| Field::Quantity\n"),
+        (
+            "            Field::Value => shown.value",
+            "Field::Quantity => shown.quantity = number,\n",
+        ),
+    ),
+    "core/src/changes.rs": (
+        (
+            "        /// The time spent on the item.",
+            "        /// How many of the item were bought.\n        quantity: i64,\n",
+        ),
+    ),
+    "core/src/counting/sums.rs": (
+        ("            Self::ConversionLines => is_line,\n", ""),
+        (
+            "            Self::Value if is_line",
+            "Self::ConversionLines if is_line => return amounts.quantity,\n",
+        ),
+    ),
+}
+USE_OF_A_KEPT_FIELD = """
+import asyncio
+import json
+from streamer.settings.load import parse
+from streamer.sources.replay import Replay
+
+T0 = 1_700_000_000_000
+settings = parse({"dimensions": [{"name": "surface"}]})
+
+def record(topic, at_ms, **fields):
+    event = {"ts": T0 + at_ms, "user_id": "u", "item_id": "x", **fields}
+    return topic, T0 + at_ms, json.dumps(event).encode()
+
+def lines(replay):
+    readings = replay.readout().readings
+    found = [r for r in readings if r.name == "streamer_window_conversion_lines"]
+    return {r.labels["surface"]: r.value for r in found if r.labels["window"] == "1h"}
+
+before = Replay(settings)
+before.feed([
+    record("impressions", 0, surface="home"),
+    record("clicks", 2000),
+    record("conversions", 3000, quantity=3),
+])
+before.finish()
+after = asyncio.run(Replay.of_store(settings, asyncio.run(before.store())))
+after.feed([record("impressions", 1000, surface="feed")])
+after.finish()
+print(json.dumps({"joined": lines(before), "moved": lines(after)}))
+"""
 USE_OF_A_FIELD = """
 import json
 from streamer.cli.reference import events_page
@@ -371,6 +436,7 @@ LISTED: dict[str, Changes] = {
     "A ratio of a new sum": SUM,
     "A metric of slates": SLATE_METRIC,
     "A field of events": FIELD,
+    "A field that feedback keeps": KEPT_FIELD,
     "A check of alerts": CHECK,
     "A number of a readout": STATISTIC,
     "A sentence of a readout": NOTE,
@@ -378,6 +444,8 @@ LISTED: dict[str, Changes] = {
     "A column of the page": COLUMN,
 }
 """What stands before the steps, and the change that a copy gets."""
+BUILT = (SUM, SLATE_METRIC, FIELD, KEPT_FIELD, COUNTER)
+"""Those of the core."""
 
 
 def steps_of(heading: str) -> list[str]:
@@ -467,10 +535,10 @@ def test_every_face_shows_a_number_and_a_sentence_of_a_readout(tmp_path: Path) -
 
 @long
 def test_what_the_core_counts_and_decodes_follows_from_its_tables(tmp_path: Path) -> None:
-    """A sum, a metric of slates, a field and a counter, in one build."""
+    """A sum, a metric of slates, fields and a counter, in one build."""
     if shutil.which("cargo") is None:
         pytest.skip("there is no cargo")
-    changed(tmp_path, ("core", "streamer", "docs"), SUM, SLATE_METRIC, FIELD, COUNTER)
+    changed(tmp_path, ("core", "streamer", "docs"), *BUILT)
     target = os.environ.get("CARGO_TARGET_DIR", str(TARGET))
     run("cargo", "build", "--locked", "--manifest-path", "core/Cargo.toml",
         cwd=tmp_path, CARGO_TARGET_DIR=target)  # fmt: skip
@@ -487,3 +555,6 @@ def test_what_the_core_counts_and_decodes_follows_from_its_tables(tmp_path: Path
     assert (found["refused"], found["in_lists"]) == ("discount", "items")
     assert found["refusal"] == ["discount", "0.75", "a number from 0 to 0.5"]
     assert found["row"].endswith("| a number from 0 to 0.5 | What is taken off its score. |")
+    found = used(USE_OF_A_KEPT_FIELD, tmp_path)
+    assert found["joined"] == {"all": 3, "home": 3}
+    assert found["moved"] == {"all": 3, "feed": 3}

@@ -1,9 +1,10 @@
 //! What attribution emits, and to whom: it decides, and what counts follows from it elsewhere.
 
 use crate::attribution::pending::Feedback;
-use crate::changes::{Combination, ItemOf, Listed, Member, OutcomeChange, Probed, SlateChange};
+use crate::changes::{Age, Change, ItemOf, UserAt};
 use crate::custom::Values;
 use crate::panes::dimensions::Dimensions;
+use crate::slates::members::{Member, Probed};
 use crate::slates::pairs::PairLosses;
 use crate::slates::probes::EventProbes;
 use crate::weights::{WeighedItem, Weights};
@@ -11,17 +12,15 @@ use crate::weights::{WeighedItem, Weights};
 /// One shown item of an accepted event.
 #[derive(Clone, Copy, Debug)]
 pub struct ShownItem<'a> {
-    pub user: u64,
+    pub at: UserAt,
     pub pair: u64,
     pub item: ItemOf,
     /// `hash::NONE` without a slate.
     pub slate_key: u64,
-    pub event_ms: i64,
     pub arrival_ms: i64,
     pub offset: i64,
     pub index: u16,
     pub position: u16,
-    pub combination: Combination,
     pub score: f64,
     pub probes: EventProbes<'a>,
     /// None where there are no policies.
@@ -30,22 +29,33 @@ pub struct ShownItem<'a> {
     pub custom: Option<&'a Values>,
 }
 
-/// A decision.
+impl ShownItem<'_> {
+    pub fn age(&self) -> Age {
+        (self.at.event_ms, self.offset, self.index)
+    }
+}
+
+/// A decision. `sign`: 1 where something counts from now on, -1 where it does not any more.
 #[derive(Clone, Copy, Debug)]
 pub enum Emitted<'a> {
     /// An item is shown.
     Shown(&'a ShownItem<'a>),
-    /// A slate counts under its earliest member, or does not any more.
-    Slate(SlateChange),
+    /// A slate, under its earliest member.
+    Slate(UserAt, i64),
     /// The values of a slate with feedback or probes, whose members stand in the order shown.
     Ranked {
-        slate: SlateChange,
+        at: UserAt,
+        sign: i64,
         members: &'a [Member],
         probed: Probed,
         losses: Option<PairLosses>,
     },
-    /// A list is shown as it is now, or is not any more.
-    Listed(Listed<'a>),
+    /// The list of a slate.
+    List {
+        at: UserAt,
+        sign: i64,
+        items: &'a [ItemOf],
+    },
     /// Feedback is new.
     Feedback(&'a Feedback, Option<&'a Values>),
     /// Feedback has another combination or position than it was emitted under.
@@ -60,7 +70,7 @@ pub enum Emitted<'a> {
     OfUser(&'a Feedback, bool),
     /// An impression is clicked or converted, or is not any more; what else is kept of it.
     Outcome {
-        change: OutcomeChange,
+        change: Change<'a>,
         item: Option<u64>,
         weights: Option<&'a Weights>,
     },

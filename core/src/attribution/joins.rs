@@ -5,8 +5,9 @@ use crate::attribution::emitted::{Emitted, Sink};
 use crate::attribution::pair_log::NOT_YET;
 use crate::attribution::pending::Feedback;
 use crate::attribution::retained::Outcome;
-use crate::changes::{Combination, Kind, OutcomeChange};
+use crate::changes::{Change, Combination, Fact, UserAt};
 use crate::custom::Values;
+use crate::kinds::FeedbackKind;
 use crate::slates::NO_SLATE;
 
 impl Attribution {
@@ -162,10 +163,10 @@ impl Attribution {
         }
     }
 
-    pub(crate) fn kind_of(&self, kind: Kind) -> usize {
+    pub(crate) fn kind_of(&self, kind: FeedbackKind) -> usize {
         match kind {
-            Kind::Configured(place) => usize::from(place),
-            Kind::Gone => usize::MAX, // it counts for no outcome
+            FeedbackKind::Configured(place) => usize::from(place),
+            FeedbackKind::Gone => usize::MAX, // it counts for no outcome
             _ => self.rules.grades.len() - 1,
         }
     }
@@ -197,14 +198,10 @@ impl Attribution {
             return;
         }
         let slate = found.slate;
-        let change = OutcomeChange {
-            event_ms: found.event_ms,
-            combination: found.combination,
-            user: found.user,
-            score: found.score,
-            clicked: i64::from(now.is_clicked) - i64::from(before.is_clicked),
-            converted: i64::from(now.is_converted) - i64::from(before.is_converted),
-        };
+        let at = UserAt::new(found.user, found.event_ms, found.combination);
+        let score = found.score;
+        let clicked = i64::from(now.is_clicked) - i64::from(before.is_clicked);
+        let converted = i64::from(now.is_converted) - i64::from(before.is_converted);
         let is_ranked =
             found.is_member && (now.is_clicked, now.grade) != (before.is_clicked, before.grade);
         if is_ranked {
@@ -214,9 +211,14 @@ impl Attribution {
         if let Some(found) = self.retained.get_mut(row) {
             found.outcome = now;
         }
-        if change.clicked != 0 || change.converted != 0 {
+        if (clicked, converted) != (0, 0) {
+            let what = Fact::Outcome {
+                score,
+                clicked,
+                converted,
+            };
             sink.emit(Emitted::Outcome {
-                change,
+                change: Change::new(at, 1, what),
                 item: self.items.retained.get(row).map(|of| of.item),
                 weights: self.weights.retained.get(row),
             });
@@ -277,7 +279,7 @@ impl Attribution {
         }
         if feedback.is_joined() {
             self.count_final(&feedback, sink);
-        } else if feedback.kind != Kind::ConversionLine {
+        } else if feedback.kind != FeedbackKind::ConversionLine {
             self.unattributed[usize::from(feedback.is_conversion())] += 1;
         }
     }

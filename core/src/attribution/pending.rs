@@ -5,9 +5,11 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use crate::changes::{Combination, FeedbackChange, Kind};
+use crate::changes::{Amounts, Change, Combination, Fact, UserAt};
+
 use crate::custom::Values;
 use crate::hash::{HashMap, NONE};
+use crate::kinds::FeedbackKind;
 use crate::log::NO_ROW;
 use crate::spec::records::CustomField;
 
@@ -24,9 +26,8 @@ pub struct Feedback {
     pub offset: i64,
     /// Of its event among those of its record.
     pub number: u32,
-    pub kind: Kind,
-    pub value_micros: i64,
-    pub dwell_ms: Option<i64>,
+    pub kind: FeedbackKind,
+    pub amounts: Amounts,
     pub own_combination: Combination,
     pub own_position: u32,
     /// Whether its own dimensions are all given.
@@ -55,17 +56,19 @@ impl Feedback {
         self.joined != NO_ROW
     }
 
-    /// What it counts as, under what it was emitted.
-    pub fn given(&self, sign: i64) -> FeedbackChange {
-        FeedbackChange {
-            event_ms: self.event_ms,
-            combination: self.combination,
-            position: self.position,
+    /// Under what it was emitted.
+    pub fn at(&self) -> UserAt {
+        UserAt::new(self.user, self.event_ms, self.combination)
+    }
+
+    /// What it counts as, at a position.
+    pub fn change(&self, sign: i64, position: u32) -> Change<'static> {
+        let what = Fact::Feedback {
             kind: self.kind,
-            value_micros: self.value_micros,
-            user: self.user,
-            sign,
-        }
+            position,
+            amounts: self.amounts,
+        };
+        Change::new(self.at(), sign, what)
     }
 }
 
@@ -305,9 +308,8 @@ mod tests {
             event_ms,
             offset: 0,
             number: 0,
-            kind: Kind::Configured(0),
-            value_micros: 0,
-            dwell_ms: None,
+            kind: FeedbackKind::Configured(0),
+            amounts: Amounts::default(),
             own_combination: 0,
             own_position: 0,
             is_complete: true,

@@ -9,23 +9,23 @@ use crate::attribution::emitted::{Emitted, Sink};
 use crate::attribution::impressions::Impression;
 use crate::attribution::pair_log::OfPair;
 use crate::attribution::retained::{Outcome, Retained};
-use crate::changes::Age;
-use crate::changes::{ItemOf, Listed, Member, Probed, SlateChange};
+use crate::changes::{Age, ItemOf};
 use crate::log::NO_ROW;
-use crate::slates::EmittedLosses;
+use crate::slates::members::{Member, Probed};
 use crate::slates::pairs::PairLosses;
 use crate::slates::probes::Lookup;
+use crate::slates::{EmittedLosses, Slate};
 
 /// Where members without a position stand.
 const LAST: u32 = u32::MAX;
 /// Slates with so many pairs of scored members keep their losses.
 const MANY_PAIRS: usize = 2_048;
 
-/// A member as it was or is shown.
-#[derive(Clone, Copy, Debug)]
-struct Graded {
-    age: Age,
-    member: Member,
+/// The members of a slate as they are now, in the order shown, and what it is compared with.
+struct Ranking {
+    ages: Vec<Age>,
+    members: Vec<Member>,
+    probed: Probed,
 }
 
 impl Attribution {
@@ -38,18 +38,11 @@ impl Attribution {
             return;
         }
         found.is_dirty = true;
+        let losses = found.losses.as_ref().map(|emitted| emitted.losses);
         let is_ranked = found.is_ranked();
         self.slates.dirty.push(slate);
         if is_ranked {
-            let emitted = self
-                .slates
-                .get_mut(slate)
-                .and_then(|found| found.losses.take());
-            let losses = emitted.as_ref().map(|emitted| emitted.losses);
-            self.emit(slate, -1, losses, sink);
-            if let Some(found) = self.slates.get_mut(slate) {
-                found.losses = emitted;
-            }
+            self.emit(slate, -1, &self.ranking(slate), losses, sink);
         }
     }
 
@@ -63,74 +56,67 @@ impl Attribution {
             found.is_dirty = false;
             if found.is_ranked() && !found.is_closed {
                 let before = found.losses.take();
-                let lookup = self.lookup(slate);
-                let members = self.members(slate, &lookup);
-                let losses = losses_of(&members, before, self.rules.margin);
+                let ranking = self.ranking(slate);
+                let losses = losses_of(&ranking, before, self.rules.margin);
                 if let Some(found) = self.slates.get_mut(slate) {
-                    found.losses = losses.map(|losses| emitted(&members, losses));
+                    found.losses = losses.map(|losses| emitted(&ranking, losses));
                 }
-                self.emit(slate, 1, losses, sink);
+                self.emit(slate, 1, &ranking, losses, sink);
             }
         }
     }
 
-    fn emit(&self, slate: u32, sign: i64, losses: Option<PairLosses>, sink: &mut impl Sink) {
-        let Some(found) = self.slates.get(slate) else {
-            return;
-        };
-        let Some((event_ms, _, _)) = found.earliest() else {
-            return;
-        };
-        let lookup = self.lookup(slate);
-        let members: Vec<Member> = self
-            .members(slate, &lookup)
-            .iter()
-            .map(|graded| graded.member)
-            .collect();
-        let combination = found.earliest_combination;
-        let slate = SlateChange {
-            event_ms,
-            combination,
-            user: found.user,
-            sign,
-        };
-        let probed = Probed {
-            reference_size: lookup.reference_size(),
-            has_held_out: lookup.has_held_out(),
-        };
-        sink.emit(Emitted::Ranked {
-            slate,
-            members: &members,
-            probed,
-            losses,
-        });
+    fn emit(
+        &self,
+        slate: u32,
+        sign: i64,
+        ranking: &Ranking,
+        losses: Option<PairLosses>,
+        sink: &mut impl Sink,
+    ) {
+        if let Some(at) = self.slates.get(slate).and_then(Slate::at) {
+            sink.emit(Emitted::Ranked {
+                at,
+                sign,
+                members: &ranking.members,
+                probed: ranking.probed,
+                losses,
+            });
+        }
     }
 
-    fn lookup(&self, slate: u32) -> Lookup {
+    fn ranking(&self, slate: u32) -> Ranking {
         let found = self.slates.get(slate);
-        Lookup::new(found.and_then(|found| found.probes.as_deref()))
-    }
-
-    fn members(&self, slate: u32, lookup: &Lookup) -> Vec<Graded> {
-        let graded = |age, pair, score, outcome: Outcome| Graded {
-            age,
-            member: Member {
+        let lookup = Lookup::new(found.and_then(|found| found.probes.as_deref()));
+        let ranked = |age, pair, score, outcome: Outcome| {
+            let member = Member {
                 grade: outcome.grade,
                 is_clicked: outcome.is_clicked,
                 score,
                 listed: lookup.rank(pair),
                 is_held_out: lookup.is_held_out(pair),
-            },
+            };
+            (age, member)
         };
-        self.ordered_members(
+        let ordered = self.ordered_members(
             slate,
             |_, open| {
                 let outcome = self.retained.get(open.retained).map(|x| x.outcome);
                 let outcome = outcome.unwrap_or_default();
-                graded(open.age(), open.pair, open.score, outcome)
+                ranked(open.age(), open.pair, open.score, outcome)
             },
-            |_, kept| graded(kept.age(), kept.pair, kept.score, kept.outcome),
-        )
+            |_, kept| ranked(kept.age(), kept.pair, kept.score, kept.outcome),
+        );
+        let (ages, members) = ordered.into_iter().unzip();
+        let probed = Probed {
+            reference_size: lookup.reference_size(),
+            has_held_out: lookup.has_held_out(),
+        };
+        Ranking {
+            ages,
+            members,
+            probed,
+        }
     }
 
     /// What is said of each member of a slate, open or retained, in the order shown: by position,
@@ -197,10 +183,7 @@ impl Attribution {
     }
 
     fn emit_list(&self, slate: u32, sign: i64, sink: &mut impl Sink) {
-        let Some(found) = self.slates.get(slate) else {
-            return;
-        };
-        let Some((event_ms, _, _)) = found.earliest() else {
+        let Some(at) = self.slates.get(slate).and_then(Slate::at) else {
             return;
         };
         let items: Vec<ItemOf> = self.ordered_members(
@@ -208,16 +191,8 @@ impl Attribution {
             |row, _| self.items.open.get(row).copied().unwrap_or_default(),
             |row, _| self.items.retained.get(row).copied().unwrap_or_default(),
         );
-        let slate = SlateChange {
-            event_ms,
-            combination: found.earliest_combination,
-            user: found.user,
-            sign,
-        };
-        sink.emit(Emitted::Listed(Listed {
-            slate,
-            items: &items,
-        }));
+        let items = &items;
+        sink.emit(Emitted::List { at, sign, items });
     }
 }
 
@@ -231,25 +206,23 @@ fn place_of(position: u16) -> u32 {
 
 /// The losses of a slate with many pairs, from those emitted before where that is less to do.
 fn losses_of(
-    members: &[Graded],
+    ranking: &Ranking,
     before: Option<Box<EmittedLosses>>,
     margin: f64,
 ) -> Option<PairLosses> {
-    let now: Vec<Member> = members.iter().map(|graded| graded.member).collect();
+    let now = &ranking.members;
     let relevant = now.iter().filter(|member| member.grade > 0).count();
     if relevant * (now.len() - relevant) < MANY_PAIRS {
         return None;
     }
     let Some(before) = before else {
-        return Some(PairLosses::of(&now, margin));
+        return Some(PairLosses::of(now, margin));
     };
     // Members as they were: those that are new have no score yet.
     let mut then = now.clone();
     let mut changed = Vec::new();
-    for (at, graded) in members.iter().enumerate() {
-        let known = before
-            .members
-            .binary_search_by_key(&graded.age, |(age, _)| *age);
+    for (at, age) in ranking.ages.iter().enumerate() {
+        let known = before.members.binary_search_by_key(age, |(age, _)| *age);
         match known.ok().and_then(|found| before.members.get(found)) {
             None => {
                 then[at].score = f64::NAN;
@@ -263,7 +236,7 @@ fn losses_of(
         }
     }
     if changed.len() * now.len() > relevant * (now.len() - relevant) {
-        return Some(PairLosses::of(&now, margin));
+        return Some(PairLosses::of(now, margin));
     }
     let mut losses = before.losses;
     for at in changed {
@@ -278,11 +251,9 @@ fn losses_of(
     Some(losses)
 }
 
-fn emitted(members: &[Graded], losses: PairLosses) -> Box<EmittedLosses> {
-    let mut known: Vec<(Age, bool)> = members
-        .iter()
-        .map(|graded| (graded.age, graded.member.grade > 0))
-        .collect();
+fn emitted(ranking: &Ranking, losses: PairLosses) -> Box<EmittedLosses> {
+    let is_relevant = ranking.members.iter().map(|member| member.grade > 0);
+    let mut known: Vec<(Age, bool)> = ranking.ages.iter().copied().zip(is_relevant).collect();
     known.sort_unstable();
     Box::new(EmittedLosses {
         losses,

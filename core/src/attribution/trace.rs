@@ -3,8 +3,8 @@
 
 use super::Attribution;
 use crate::attribution::pending::Feedback;
-use crate::changes::{EventKind, Kind};
 use crate::hash::{HashSet, NONE};
+use crate::kinds::{EventKind, FeedbackKind};
 use crate::partition::admission::OFFSET_BITS;
 
 /// Offset of its record, kind of events, time, what became of it, and milliseconds since the
@@ -37,7 +37,7 @@ pub fn traced(of: &mut Attribution) -> Vec<Traced> {
         };
         (offset, kind.name(), ms, what, ms - shown_ms)
     };
-    let known = traced.iter().filter(|(x, _)| x.kind != Kind::Other);
+    let known = traced.iter().filter(|(x, _)| x.kind != FeedbackKind::Other);
     let rows = known.map(&mut row).collect();
     of.traced = Some(traced);
     rows

@@ -31,21 +31,18 @@ impl Series {
     }
 
     /// Adds an amount of one sum.
-    pub fn add(
-        &mut self,
-        dimensions: &Dimensions,
-        sum: usize,
-        (user, event_ms, combination): UserAt,
-        amount: i64,
-    ) {
+    pub fn add(&mut self, dimensions: &Dimensions, sum: usize, at: UserAt, amount: i64) {
         for part in self.spec.ratio.parts(sum) {
             let place = match self.spec.by_time_ms {
-                Some(pane_ms) => event_ms.div_euclid(pane_ms).rem_euclid(i64::from(GROUPS)) as u32,
-                None => group_of(user),
+                Some(pane_ms) => at
+                    .event_ms
+                    .div_euclid(pane_ms)
+                    .rem_euclid(i64::from(GROUPS)) as u32,
+                None => group_of(at.user),
             };
-            let label = self.labels.of(dimensions, combination);
+            let label = self.labels.of(dimensions, at.combination);
             self.panes
-                .add(event_ms, label, part as u32 * GROUPS + place, amount);
+                .add(at.event_ms, label, part as u32 * GROUPS + place, amount);
         }
     }
 

@@ -11,7 +11,7 @@ use crate::changes::UserAt;
 use crate::counting::statistics::{GROUPS, group_of};
 use crate::hash::mix;
 use crate::panes::dimensions::Dimensions;
-use crate::panes::item_rows::{PLACE_BITS, Rows, SAMPLE_PLACE};
+use crate::panes::item_rows::{KeyedCounts, PLACE_BITS, SAMPLE_PLACE};
 use crate::panes::pane_map::PaneMap;
 use crate::panes::rings::{Rings, number_of};
 use crate::panes::{MAX_SUM, Overflow, PaneColumns, PaneStore};
@@ -58,7 +58,7 @@ fn counts(row: &[i64]) -> bool {
 /// One pane: of its users those in the sample of so many bits.
 #[derive(Debug)]
 struct Pane {
-    rows: Rows<Key>,
+    rows: KeyedCounts<Key>,
     bits: u32,
 }
 
@@ -88,28 +88,22 @@ impl Crossings {
     }
 
     /// Adds an amount of one sum.
-    pub fn add(
-        &mut self,
-        dimensions: &Dimensions,
-        sum: usize,
-        (user, event_ms, combination): UserAt,
-        amount: i64,
-    ) {
+    pub fn add(&mut self, dimensions: &Dimensions, sum: usize, at: UserAt, amount: i64) {
         let mut parts = self.spec.ratio.parts(sum).peekable();
-        let pane = event_ms.div_euclid(self.spec.ring.pane_ms);
+        let pane = at.event_ms.div_euclid(self.spec.ring.pane_ms);
         if parts.peek().is_none() || self.rings.is_gone(1, pane) {
             return;
         }
-        let who = who_of(user);
+        let who = who_of(at.user);
         let (bits, width) = (self.bits, self.width);
         let found = self.panes.find_or(number_of(1, pane), || Pane {
-            rows: Rows::new(width),
+            rows: KeyedCounts::new(width),
             bits,
         });
         if !is_in_sample(&[who], found.pane().bits) {
             return;
         }
-        let codes = dimensions.codes(combination)[..width - CODES]
+        let codes = dimensions.codes(at.combination)[..width - CODES]
             .iter()
             .copied();
         let row = found.change().rows.row(Key::of(who, codes.clone()));
@@ -196,7 +190,7 @@ impl PaneStore for Crossings {
 
     fn load(&mut self, number: u64, codes: &[i64], values: &[i64]) -> Result<(), Overflow> {
         let mut pane = Pane {
-            rows: Rows::new(self.width),
+            rows: KeyedCounts::new(self.width),
             bits: 0,
         };
         let stored: Vec<(u64, u64, i64)> = codes
@@ -278,7 +272,7 @@ mod tests {
             (7, 0, 1_500, 1),
             (7, 0, 1_500, -1),
         ] {
-            let at = (u64::MAX, event_ms, places[place]);
+            let at = UserAt::new(u64::MAX, event_ms, places[place]);
             crossings.add(&dimensions, sum, at, amount);
         }
         crossings.fold(1_500).unwrap();
@@ -288,14 +282,14 @@ mod tests {
         loaded
             .load(number_of(1, 0), &stored.code, &stored.value)
             .unwrap();
-        loaded.add(&dimensions, 4, (u64::MAX, 500, places[0]), 1);
-        crossings.add(&dimensions, 4, (u64::MAX, 500, places[0]), 1);
+        loaded.add(&dimensions, 4, UserAt::new(u64::MAX, 500, places[0]), 1);
+        crossings.add(&dimensions, 4, UserAt::new(u64::MAX, 500, places[0]), 1);
         assert_eq!(
             loaded.dump(&loaded.live()),
             crossings.dump(&[number_of(1, 0)])
         );
         crossings.fold(3_000).unwrap();
-        crossings.add(&dimensions, 7, (1, 500, places[0]), 1);
+        crossings.add(&dimensions, 7, UserAt::new(1, 500, places[0]), 1);
         assert_eq!(total(&crossings, 2), 0);
     }
 
@@ -308,14 +302,14 @@ mod tests {
         for (i, user) in users.iter().enumerate() {
             let text = (i % 50).to_string();
             let at = dimensions.combination_of(["a", &text].into_iter(), |_, _| ());
-            crossings.add(&dimensions, 7, (*user, 500, at), 1);
+            crossings.add(&dimensions, 7, UserAt::new(*user, 500, at), 1);
             crossings.fold(500).unwrap();
         }
         assert!(crossings.len() <= 400 && crossings.bits > 0);
         let bits = crossings.bits;
         let sampled = users.iter().filter(|user| user.leading_zeros() >= bits);
         assert_eq!(total(&crossings, 2), sampled.count() as i64);
-        crossings.add(&dimensions, 7, (u64::MAX, 500, place), 5);
+        crossings.add(&dimensions, 7, UserAt::new(u64::MAX, 500, place), 5);
         assert_eq!(total(&crossings, 127), i64::from(bits));
         crossings.fold(9_000).unwrap();
         assert_eq!(crossings.bits, bits - 1);

@@ -1,7 +1,7 @@
 //! Custom metrics: which events count by their combination, and what they add.
 //! Formulas stand in `streamer/metrics/custom.py`.
 
-use crate::changes::{Combination, CustomChange};
+use crate::changes::Combination;
 use crate::hash::is_anonymous;
 use crate::limbs::limbs;
 use crate::panes::dimensions::Dimensions;
@@ -20,21 +20,17 @@ pub enum CustomAmount {
 }
 
 impl CustomAmount {
-    /// What a change adds for a metric, by its place in the settings.
-    pub fn of(self, metric: usize, change: &CustomChange) -> i64 {
-        if metric != change.metric {
-            return 0;
+    /// What a value of a user adds.
+    pub fn of(self, user: u64, value: i64) -> i64 {
+        let of_user = i64::from(!is_anonymous(user));
+        let (high, low) = limbs(value);
+        match self {
+            Self::Events => 1,
+            Self::Low => low,
+            Self::High => high,
+            Self::LowOfUsers => of_user * low,
+            Self::HighOfUsers => of_user * high,
         }
-        let of_user = i64::from(!is_anonymous(change.user));
-        let (high, low) = limbs(change.value);
-        change.sign
-            * match self {
-                Self::Events => 1,
-                Self::Low => low,
-                Self::High => high,
-                Self::LowOfUsers => of_user * low,
-                Self::HighOfUsers => of_user * high,
-            }
     }
 }
 
@@ -105,17 +101,6 @@ mod tests {
 
     #[test]
     fn limbs_of_negative_values_add_up() {
-        let of = |user: u64, value: i64, sign: i64, quantity| {
-            let change = CustomChange {
-                event_ms: 0,
-                combination: 0,
-                user,
-                metric: 1,
-                value,
-                sign,
-            };
-            CustomAmount::of(quantity, 1, &change)
-        };
         for value in [0, 1, -1, 5_000_000_000, -5_000_000_000, 1 << 59, -(1 << 59)] {
             let sums = [
                 (CustomAmount::Low, CustomAmount::High, value),
@@ -123,14 +108,13 @@ mod tests {
             ];
             for (low, high, of_nobody) in sums {
                 for (user, expected) in [(2, value), (anonymous(2), of_nobody)] {
-                    let found = (of(user, value, 1, low), of(user, value, 1, high));
+                    let found = (low.of(user, value), high.of(user, value));
                     assert!(found.0 >= 0);
                     assert_eq!((found.1 << LIMB_BITS) + found.0, expected);
-                    assert_eq!(of(user, value, -1, low), -found.0);
                 }
             }
         }
-        assert_eq!(of(2, 7, -1, CustomAmount::Events), -1);
+        assert_eq!(CustomAmount::Events.of(2, 7), 1);
     }
 
     #[test]

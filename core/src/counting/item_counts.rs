@@ -7,10 +7,10 @@
 
 use std::borrow::Cow;
 
-use crate::changes::{ItemShown, Listed, OutcomeChange, SlateChange};
+use crate::changes::{ItemOf, UserAt};
 use crate::hash::NONE;
 use crate::panes::dimensions::Dimensions;
-use crate::panes::item_rows::{ItemKey, ItemPane, PLACE_BITS, Rows, SAMPLE_PLACE};
+use crate::panes::item_rows::{ItemKey, ItemPane, KeyedCounts, PLACE_BITS, SAMPLE_PLACE};
 use crate::panes::labels::Labels;
 use crate::panes::pane_map::PaneMap;
 use crate::panes::rings::{Rings, gcd, number_of, ring_and_pane};
@@ -67,7 +67,7 @@ impl Places {
 /// are of no item.
 #[derive(Debug)]
 struct Pane {
-    rows: Rows<ItemKey>,
+    rows: KeyedCounts<ItemKey>,
     without_item: usize,
     bits: u32,
 }
@@ -75,7 +75,7 @@ struct Pane {
 impl Pane {
     fn new(width: usize, bits: u32) -> Self {
         Self {
-            rows: Rows::new(width),
+            rows: KeyedCounts::new(width),
             without_item: 0,
             bits,
         }
@@ -104,7 +104,7 @@ pub struct ItemCounts {
     pub labels: Labels,
     rings: Rings,
     unit_ms: i64,
-    gathered: Rows<ItemPane>,
+    gathered: KeyedCounts<ItemPane>,
     /// By rollup, counts of no item at the time and under the label that came last.
     last: Vec<Option<(ItemPane, usize)>>,
     panes: PaneMap<Pane>,
@@ -124,7 +124,7 @@ impl ItemCounts {
         Self {
             labels: Labels::of_rollups(&spec.rollups, spec.labels),
             unit_ms: since.times().fold(rings.unit_ms(), gcd),
-            gathered: Rows::new(places.width()),
+            gathered: KeyedCounts::new(places.width()),
             last: vec![None; spec.rollups.len()],
             panes: PaneMap::default(),
             bits: vec![0; rings.len()],
@@ -156,58 +156,61 @@ impl ItemCounts {
     }
 
     /// An item is shown.
-    pub fn shown(&mut self, dimensions: &Dimensions, change: &ItemShown) {
+    pub fn shown(&mut self, dimensions: &Dimensions, at: UserAt, position: u32, item: ItemOf) {
         let places = self.places;
-        let reached = match change.position {
+        let reached = match position {
             0 => self.spec.cutoffs.len(),
             position => self.spec.cutoffs.partition_point(|k| *k < position),
         };
         for rollup in 0..self.labels.rollups() {
-            let combination = change.combination;
-            let label = self.labels.of_rollup(dimensions, combination, rollup);
-            let row = self.gather(change.event_ms, ItemKey::new(change.item.item, label));
+            let label = self.labels.of_rollup(dimensions, at.combination, rollup);
+            let row = self.gather(at.event_ms, ItemKey::new(item.item, label));
             row[Places::SHOWN] += 1;
             for at in reached..places.cutoffs {
                 row[places.top(at)] += 1;
             }
-            if change.item.category != NONE {
-                let key = ItemKey::of_category(change.item.category, label);
-                let row = self.gather(change.event_ms, key);
+            if item.category != NONE {
+                let key = ItemKey::of_category(item.category, label);
+                let row = self.gather(at.event_ms, key);
                 row[Places::CATEGORY] += 1;
             }
-            let every = self.gather_every(change.event_ms, rollup, label);
+            let every = self.gather_every(at.event_ms, rollup, label);
             every[Places::SHOWN] += 1;
-            every[Places::CATEGORY] += i64::from(change.item.category != NONE);
+            every[Places::CATEGORY] += i64::from(item.category != NONE);
         }
     }
 
     /// An impression of an item is clicked, or is not any more.
-    pub fn outcome(&mut self, dimensions: &Dimensions, item: u64, change: &OutcomeChange) {
+    pub fn clicked(&mut self, dimensions: &Dimensions, at: UserAt, sign: i64, item: u64) {
         for rollup in 0..self.labels.rollups() {
-            let combination = change.combination;
-            let label = self.labels.of_rollup(dimensions, combination, rollup);
-            let row = self.gather(change.event_ms, ItemKey::new(item, label));
-            row[Places::CLICKED] += change.clicked;
+            let label = self.labels.of_rollup(dimensions, at.combination, rollup);
+            let row = self.gather(at.event_ms, ItemKey::new(item, label));
+            row[Places::CLICKED] += sign;
         }
     }
 
     /// A list is shown as it is now, or is not any more.
-    pub fn listed(&mut self, dimensions: &Dimensions, change: &Listed) {
-        let combination = change.slate.combination;
+    pub fn listed(&mut self, dimensions: &Dimensions, at: UserAt, sign: i64, items: &[ItemOf]) {
         for rollup in 0..self.labels.rollups() {
-            let label = self.labels.of_rollup(dimensions, combination, rollup);
-            self.listed_under(change, rollup, label);
+            let label = self.labels.of_rollup(dimensions, at.combination, rollup);
+            self.listed_under(at.event_ms, rollup, label, sign, items);
         }
     }
 
-    fn listed_under(&mut self, change: &Listed, rollup: usize, label: u32) {
-        let SlateChange { event_ms, sign, .. } = change.slate;
+    fn listed_under(
+        &mut self,
+        event_ms: i64,
+        rollup: usize,
+        label: u32,
+        sign: i64,
+        items: &[ItemOf],
+    ) {
         let places = self.places;
         let cutoffs = if places.has_lists { places.cutoffs } else { 0 };
         for at in 0..cutoffs {
-            let shown = change.items.len().min(self.spec.cutoffs[at] as usize);
+            let shown = items.len().min(self.spec.cutoffs[at] as usize);
             let (weight, excess) = list_weight(shown);
-            for item in &change.items[..shown] {
+            for item in &items[..shown] {
                 let row = self.gather(event_ms, ItemKey::new(item.item, label));
                 row[places.weight(at)] += sign * weight;
             }
@@ -220,7 +223,7 @@ impl ItemCounts {
     /// Brings what was gathered into the panes; forgets old panes, and items beyond the bound.
     pub fn fold(&mut self, stream_ms: i64) -> Result<(), Overflow> {
         self.last.fill(None);
-        let mut gathered = std::mem::replace(&mut self.gathered, Rows::new(0));
+        let mut gathered = std::mem::replace(&mut self.gathered, KeyedCounts::new(0));
         for (ItemPane(unit, key), counts) in gathered.iter() {
             let counts = &*self.due(unit * self.unit_ms, counts);
             let mut place = 0;

@@ -4,9 +4,9 @@
 //! An impression adds its amounts as not clicked when it is shown, and the difference when that
 //! changes.
 
-use crate::changes::{PolicyChange, PolicyOutcome};
+use crate::changes::PolicyOutcome;
 use crate::counting::scores::square;
-use crate::weights::{VALUE_UNIT, WEIGHT_UNIT};
+use crate::weights::{VALUE_UNIT, WEIGHT_UNIT, Weight};
 
 /// What is added up for one policy: counts, weights and their squares in units of 1e-6, doubly
 /// robust values in units of 1e-9.
@@ -24,13 +24,13 @@ pub enum PolicyAmount {
 }
 
 impl PolicyAmount {
-    /// What a change adds for a policy, by its place in the settings.
-    pub fn of(self, policy: usize, change: &PolicyChange) -> i64 {
-        let Some(weight) = change.weight.units().filter(|_| policy == change.policy) else {
+    /// What an outcome of a weighed impression adds.
+    pub fn of(self, of_impression: Weight, outcome: PolicyOutcome) -> i64 {
+        let Some(weight) = of_impression.units() else {
             return 0;
         };
-        let is_estimated = change.weight.is_estimated();
-        match change.of {
+        let is_estimated = of_impression.is_estimated();
+        match outcome {
             PolicyOutcome::Shown {
                 is_clipped,
                 unclicked,
@@ -43,9 +43,9 @@ impl PolicyAmount {
                 Self::Estimated => i64::from(is_estimated),
                 Self::DoublyRobust => unclicked,
             },
-            PolicyOutcome::Clicked(sign) => match self {
-                Self::ClickedWeight => sign * weight,
-                Self::DoublyRobust if is_estimated => sign * weight * VALUE_UNIT / WEIGHT_UNIT,
+            PolicyOutcome::Clicked => match self {
+                Self::ClickedWeight => weight,
+                Self::DoublyRobust if is_estimated => weight * VALUE_UNIT / WEIGHT_UNIT,
                 _ => 0,
             },
         }
@@ -55,28 +55,17 @@ impl PolicyAmount {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::weights::Weight;
 
     #[test]
     fn amounts_are_those_of_the_formulas() {
-        let change = |code: i32, of| PolicyChange {
-            event_ms: 0,
-            combination: 0,
-            user: 0,
-            policy: 1,
-            weight: Weight::of_code(code),
-            of,
-        };
         let shown = PolicyOutcome::Shown {
             is_clipped: true,
             unclicked: -7,
         };
         let estimated = 1 << 30;
         let of = |code: i32, quantity| {
-            let amount = |of| PolicyAmount::of(quantity, 1, &change(code, of));
-            let clicked = amount(PolicyOutcome::Clicked(1));
-            assert_eq!(clicked, -amount(PolicyOutcome::Clicked(-1)));
-            (amount(shown), clicked)
+            let amount = |outcome| PolicyAmount::of(quantity, Weight::of_code(code), outcome);
+            (amount(shown), amount(PolicyOutcome::Clicked))
         };
         let with = estimated | 2_000_001;
         assert_eq!(of(with, PolicyAmount::Impressions), (1, 0));
@@ -89,6 +78,5 @@ mod tests {
         assert_eq!(of(2_000_001, PolicyAmount::Estimated), (0, 0));
         assert_eq!(of(2_000_001, PolicyAmount::DoublyRobust).1, 0);
         assert_eq!(of(-1, PolicyAmount::Impressions), (0, 0));
-        assert_eq!(PolicyAmount::Impressions.of(0, &change(5, shown)), 0);
     }
 }

@@ -6,7 +6,6 @@
 //! clicked when it is shown, and the difference when that changes. Amounts are integers, so nothing
 //! depends on the order.
 
-use crate::changes::{ImpressionChange, OutcomeChange};
 use crate::logarithms::minus_log;
 
 /// Units of a score that is 1.
@@ -53,17 +52,12 @@ impl ScoreAmount {
         }
     }
 
-    /// What a change of an impression adds.
-    pub fn of_outcome(self, change: &OutcomeChange) -> i64 {
-        match change.clicked {
+    /// What the clicks of an impression add: one more or less, or none.
+    pub fn of_clicks(self, score: f64, clicked: i64) -> i64 {
+        match clicked {
             0 => 0,
-            sign => sign * (self.amount(change.score, true) - self.amount(change.score, false)),
+            sign => sign * (self.amount(score, true) - self.amount(score, false)),
         }
-    }
-
-    /// What a new impression adds.
-    pub fn of_shown(self, change: &ImpressionChange) -> i64 {
-        self.amount(change.score, false)
     }
 }
 

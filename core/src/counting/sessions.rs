@@ -3,19 +3,21 @@
 //! A session ends where its last event is an `end`, else the gap after it: it counts under that
 //! time, which may lie ahead, and anew when an event re-opens it or joins it with another.
 
-use crate::changes::{Combination, Session};
+use crate::changes::{Change, Combination, Fact, UserAt};
+use crate::columns::stored_row;
 use crate::counting::intervals::{Intervals, Row, Summary};
 
-/// What is said of a session.
-#[derive(Clone, Copy, Debug)]
-pub struct Visit {
-    pub user: u64,
-    /// Offset and combination of its first event; of equal times the lowest offset.
-    pub offset: i64,
-    pub combination: Combination,
-    pub views: i64,
-    /// Whether an `end` is among the events of its last moment.
-    pub is_end: bool,
+stored_row! {
+    /// What is said of a session, stored beside its interval.
+    pub struct Visit {
+        user: u64,
+        /// Offset and combination of its first event; of equal times the lowest offset.
+        offset: i64,
+        combination: Combination,
+        views: i64,
+        /// Whether an `end` is among the events of its last moment.
+        is_end: bool,
+    }
 }
 
 impl Summary for Visit {
@@ -46,7 +48,7 @@ impl Sessions {
     }
 
     /// Takes in an event; `emit` is called with what changed.
-    pub fn take(&mut self, key: u64, event_ms: i64, visit: Visit, mut emit: impl FnMut(&Session)) {
+    pub fn take(&mut self, key: u64, event_ms: i64, visit: Visit, mut emit: impl FnMut(&Change)) {
         let merged = self.rows.merge(key, event_ms, event_ms, visit);
         for before in &merged.before {
             emit(&change_of(self.gap_ms, before, -1));
@@ -55,28 +57,24 @@ impl Sessions {
     }
 
     /// Every session as it counts now.
-    pub fn emit_all(&self, mut emit: impl FnMut(&Session)) {
+    pub fn emit_all(&self, mut emit: impl FnMut(&Change)) {
         self.rows
             .alive()
             .for_each(|row| emit(&change_of(self.gap_ms, row, 1)));
     }
 
     /// Forgets sessions that no event can join any more; `settled` is called with each.
-    pub fn expire(&mut self, clock_ms: i64, mut settled: impl FnMut(&Session)) {
+    pub fn expire(&mut self, clock_ms: i64, mut settled: impl FnMut(&Change)) {
         let gap_ms = self.gap_ms;
         self.rows
             .expire(clock_ms, |row| settled(&change_of(gap_ms, row, 1)));
     }
 }
 
-fn change_of(gap_ms: i64, row: &Row<Visit>, sign: i64) -> Session {
-    let visit = &row.summary;
-    Session {
-        event_ms: row.high_ms + if visit.is_end { 0 } else { gap_ms },
-        combination: visit.combination,
-        user: visit.user,
-        length_ms: row.high_ms - row.low_ms,
-        views: visit.views,
-        sign,
-    }
+fn change_of(gap_ms: i64, row: &Row<Visit>, sign: i64) -> Change<'static> {
+    let (visit, views) = (&row.summary, row.summary.views);
+    let end_ms = row.high_ms + if visit.is_end { 0 } else { gap_ms };
+    let at = UserAt::new(visit.user, end_ms, visit.combination);
+    let length_ms = row.high_ms - row.low_ms;
+    Change::new(at, sign, Fact::Session { length_ms, views })
 }

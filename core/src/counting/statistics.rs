@@ -2,10 +2,10 @@
 //!
 //! The families of metrics declare which statistics there are, and the sums that fill each.
 
-use crate::changes::Combination;
+use crate::changes::{Change, Fact};
 use crate::counting::custom::bucket_of;
 use crate::counting::scores::{Bins, bin_of};
-use crate::counting::sums::{Change, Sum, Sums};
+use crate::counting::sums::{Sum, SumsByFact};
 use crate::panes::rolled_up::RolledUpPanes;
 use crate::spec::sums::{By, Statistic, SumSpec};
 
@@ -62,18 +62,27 @@ impl Classes {
     /// The class of a change; none where it is in no class.
     #[inline]
     fn of(&self, change: &Change<'_>) -> Option<u32> {
-        match (self, change) {
+        match (self, &change.what) {
             (Self::Whole, _) => Some(0),
-            (Self::UserGroups, _) => Some(group_of(change.at().0)),
-            (Self::Positions(deepest), Change::Shown(x)) => Some(x.position.min(*deepest)),
-            (Self::Positions(deepest), Change::Given(x)) => Some(x.position.min(*deepest)),
-            (Self::Times(upper), Change::Dwell(x)) => Some(class_of(upper, x.dwell_ms)),
-            (Self::Times(upper), Change::Session(x)) => Some(class_of(upper, x.length_ms)),
-            (Self::Scores(bins), Change::Shown(x)) => bins.of(x.score).map(|bin| bin as u32),
-            (Self::Scores(bins), Change::Outcome(x)) => bins.of(x.score).map(|bin| bin as u32),
-            (Self::Probabilities(bins), Change::Shown(x)) => bin_of(x.score, *bins),
-            (Self::Probabilities(bins), Change::Outcome(x)) => bin_of(x.score, *bins),
-            (Self::Magnitudes(upper), Change::Valued(x)) => Some(bucket_of(upper, x.value)),
+            (Self::UserGroups, _) => Some(group_of(change.at.user)),
+            (
+                Self::Positions(deepest),
+                Fact::Impression { position, .. } | Fact::Feedback { position, .. },
+            ) => Some(*position.min(deepest)),
+            (
+                Self::Times(upper),
+                Fact::Viewing { dwell_ms: ms } | Fact::Session { length_ms: ms, .. },
+            ) => Some(class_of(upper, *ms)),
+            (Self::Scores(bins), Fact::Impression { score, .. } | Fact::Outcome { score, .. }) => {
+                bins.of(*score).map(|bin| bin as u32)
+            }
+            (
+                Self::Probabilities(bins),
+                Fact::Impression { score, .. } | Fact::Outcome { score, .. },
+            ) => bin_of(*score, *bins),
+            (Self::Magnitudes(upper), Fact::CustomValue { value, .. }) => {
+                Some(bucket_of(upper, *value))
+            }
             _ => None,
         }
     }
@@ -91,8 +100,8 @@ type Place = (u32, Classes);
 /// What is added to panes, and to the totals since the start.
 #[derive(Debug)]
 pub struct Statistics {
-    windows: Sums<Vec<Place>>,
-    totals: Sums<Vec<Place>>,
+    windows: SumsByFact<Vec<Place>>,
+    totals: SumsByFact<Vec<Place>>,
 }
 
 impl Statistics {
@@ -130,7 +139,7 @@ impl Statistics {
     /// Adds a change to panes.
     #[inline]
     pub fn add(&self, panes: &mut RolledUpPanes, change: &Change<'_>) {
-        let (_, event_ms, combination) = change.at();
+        let (event_ms, combination) = (change.at.event_ms, change.at.combination);
         for (places, amount) in self.windows.of(change) {
             for (first, classes) in places {
                 if let Some(class) = classes.of(change) {
@@ -142,11 +151,10 @@ impl Statistics {
 
     /// Adds a change to the totals, where nothing takes it back any more.
     pub fn settle(&self, panes: &mut RolledUpPanes, change: &Change<'_>) {
-        let (_, _, combination): (_, _, Combination) = change.at();
         for (places, amount) in self.totals.of(change) {
             for (first, classes) in places {
                 if let Some(class) = classes.of(change) {
-                    panes.add_total(combination, first + class, amount);
+                    panes.add_total(change.at.combination, first + class, amount);
                 }
             }
         }
@@ -165,9 +173,9 @@ impl<'a> Placed<'a> {
         }
     }
 
-    fn made(self) -> Result<Sums<Vec<Place>>, String> {
+    fn made(self) -> Result<SumsByFact<Vec<Place>>, String> {
         let sums = self.0.into_iter();
         let made = sums.map(|(spec, places)| Ok((Sum::new(spec)?, places)));
-        Ok(Sums::new(made.collect::<Result<Vec<_>, String>>()?))
+        Ok(SumsByFact::new(made.collect::<Result<Vec<_>, String>>()?))
     }
 }

@@ -1,18 +1,15 @@
 //! Sums: each has a name, a unit, and the amount that a change adds. Windows, groups of users,
 //! experiments and alerts add up the same ones; the catalogue of metrics reads them by these names.
 
-use crate::changes::{
-    CustomChange, Dwell, FeedbackChange, ImpressionChange, Kind, Listed, OutcomeChange,
-    PolicyChange, Session, SlateChange, UserAt,
-};
+use crate::changes::{Amounts, Change, Fact};
 use crate::counting::custom::CustomAmount;
 use crate::counting::listing::ListAmount;
 use crate::counting::off_policy::PolicyAmount;
 use crate::counting::scores::ScoreAmount;
 use crate::hash::is_anonymous;
+use crate::kinds::FeedbackKind;
 use crate::limbs::limbs;
 use crate::slates::family::{Population, SlateValue};
-use crate::slates::values::SlateContext;
 use crate::spec::sums::SumSpec;
 
 const MILLIONTHS: i64 = 1_000_000;
@@ -108,66 +105,36 @@ pub const TABLE: &[(&str, i64, Sum)] = &[
     ("slates", 1, Sum::Slates(Population::All)),
 ];
 
-/// A change that sums are made of.
-#[derive(Clone, Copy, Debug)]
-pub enum Change<'a> {
-    Shown(ImpressionChange),
-    Given(FeedbackChange),
-    Outcome(OutcomeChange),
-    Dwell(Dwell),
-    Session(Session),
-    /// A slate is shown, and what it shows.
-    Slate(SlateChange),
-    Listed(Listed<'a>),
-    /// A slate with feedback or probes.
-    Ranked(SlateChange, &'a SlateContext),
-    Weighing(PolicyChange),
-    Valued(CustomChange),
-}
-
-/// The kinds of changes.
+/// The kinds of facts.
 #[derive(Clone, Copy)]
-enum ChangeKind {
-    Shown,
-    Given,
+enum FactKind {
+    Impression,
+    Feedback,
     Outcome,
-    Dwell,
+    Viewing,
     Session,
     Slate,
-    Listed,
-    Ranked,
-    Weighing,
-    Valued,
+    List,
+    RankedSlate,
+    PolicyWeight,
+    CustomValue,
 }
 
-impl Change<'_> {
-    /// User, time and combination.
-    pub fn at(&self) -> UserAt {
-        match self {
-            Self::Shown(x) => (x.user, x.event_ms, x.combination),
-            Self::Given(x) => (x.user, x.event_ms, x.combination),
-            Self::Outcome(x) => (x.user, x.event_ms, x.combination),
-            Self::Dwell(x) => (x.user, x.event_ms, x.combination),
-            Self::Session(x) => (x.user, x.event_ms, x.combination),
-            Self::Slate(x) | Self::Ranked(x, _) => (x.user, x.event_ms, x.combination),
-            Self::Listed(x) => (x.slate.user, x.slate.event_ms, x.slate.combination),
-            Self::Weighing(x) => (x.user, x.event_ms, x.combination),
-            Self::Valued(x) => (x.user, x.event_ms, x.combination),
-        }
-    }
+const FACT_KINDS: usize = FactKind::CustomValue as usize + 1;
 
-    fn kind(&self) -> ChangeKind {
+impl Fact<'_> {
+    fn kind(&self) -> FactKind {
         match self {
-            Self::Shown(_) => ChangeKind::Shown,
-            Self::Given(_) => ChangeKind::Given,
-            Self::Outcome(_) => ChangeKind::Outcome,
-            Self::Dwell(_) => ChangeKind::Dwell,
-            Self::Session(_) => ChangeKind::Session,
-            Self::Slate(_) => ChangeKind::Slate,
-            Self::Listed(_) => ChangeKind::Listed,
-            Self::Ranked(..) => ChangeKind::Ranked,
-            Self::Weighing(_) => ChangeKind::Weighing,
-            Self::Valued(_) => ChangeKind::Valued,
+            Self::Impression { .. } => FactKind::Impression,
+            Self::Feedback { .. } => FactKind::Feedback,
+            Self::Outcome { .. } => FactKind::Outcome,
+            Self::Viewing { .. } => FactKind::Viewing,
+            Self::Session { .. } => FactKind::Session,
+            Self::Slate => FactKind::Slate,
+            Self::List(_) => FactKind::List,
+            Self::RankedSlate(_) => FactKind::RankedSlate,
+            Self::PolicyWeight { .. } => FactKind::PolicyWeight,
+            Self::CustomValue { .. } => FactKind::CustomValue,
         }
     }
 }
@@ -203,12 +170,12 @@ impl Sum {
         }
     }
 
-    /// The kinds of changes that add to it.
-    fn changes(&self) -> &'static [ChangeKind] {
-        use ChangeKind as Of;
+    /// The kinds of facts that add to it.
+    fn facts(&self) -> &'static [FactKind] {
+        use FactKind as Of;
         match self {
-            Self::Impressions => &[Of::Shown],
-            Self::Outcomes => &[Of::Given, Of::Dwell],
+            Self::Impressions => &[Of::Impression],
+            Self::Outcomes => &[Of::Feedback, Of::Viewing],
             Self::Clicks
             | Self::ClicksOfUsers
             | Self::Conversions
@@ -216,98 +183,120 @@ impl Sum {
             | Self::Value
             | Self::ValueHigh
             | Self::Feedback(_)
-            | Self::OtherFeedback => &[Of::Given],
+            | Self::OtherFeedback => &[Of::Feedback],
             Self::Clicked | Self::Converted => &[Of::Outcome],
-            Self::DwellMs | Self::Viewings => &[Of::Dwell],
+            Self::DwellMs | Self::Viewings => &[Of::Viewing],
             Self::Sessions | Self::Bounces | Self::Views | Self::SessionMs => &[Of::Session],
-            Self::Score(_) => &[Of::Shown, Of::Outcome],
+            Self::Score(_) => &[Of::Impression, Of::Outcome],
             Self::Slates(Population::All) => &[Of::Slate],
-            Self::List(..) => &[Of::Listed],
-            Self::Slates(_) | Self::SlateValue(_) => &[Of::Ranked],
-            Self::Policy(..) => &[Of::Weighing],
-            Self::Custom(..) => &[Of::Valued],
+            Self::List(..) => &[Of::List],
+            Self::Slates(_) | Self::SlateValue(_) => &[Of::RankedSlate],
+            Self::Policy(..) => &[Of::PolicyWeight],
+            Self::Custom(..) => &[Of::CustomValue],
         }
     }
 
     /// What a change adds; 0: nothing.
     pub fn amount(&self, change: &Change<'_>) -> i64 {
-        match (self, change) {
-            (Self::Impressions, Change::Shown(_)) => 1,
-            (Self::Score(score), Change::Shown(shown)) => score.of_shown(shown),
-            (Self::Score(score), Change::Outcome(outcome)) => score.of_outcome(outcome),
-            (Self::Clicked, Change::Outcome(outcome)) => outcome.clicked,
-            (Self::Converted, Change::Outcome(outcome)) => outcome.converted,
-            (_, Change::Given(given)) => given.sign * self.of_feedback(given),
-            (Self::DwellMs, Change::Dwell(dwell)) => dwell.sign * dwell.dwell_ms,
-            (Self::Viewings | Self::Outcomes, Change::Dwell(dwell)) => dwell.sign,
-            (_, Change::Session(session)) => session.sign * self.of_session(session),
-            (Self::Slates(Population::All), Change::Slate(slate)) => slate.sign,
-            (Self::List(k, list), Change::Listed(listed)) => {
-                listed.slate.sign * list.amount(*k, listed.items)
-            }
-            (Self::Slates(population), Change::Ranked(slate, context)) => {
-                slate.sign * i64::from(population.contains(context))
-            }
-            (Self::SlateValue(value), Change::Ranked(slate, context)) => {
-                slate.sign * value.millionths(context)
-            }
-            (Self::Policy(policy, amount), Change::Weighing(weighing)) => {
-                amount.of(*policy, weighing)
-            }
-            (Self::Custom(metric, amount), Change::Valued(valued)) => amount.of(*metric, valued),
-            _ => 0,
+        change.sign * self.of_fact(&change.what, change.at.user)
+    }
+
+    fn of_fact(&self, fact: &Fact<'_>, user: u64) -> i64 {
+        match *fact {
+            Fact::Impression { score, .. } => match self {
+                Self::Impressions => 1,
+                Self::Score(amount) => amount.amount(score, false),
+                _ => 0,
+            },
+            Fact::Feedback {
+                kind, ref amounts, ..
+            } => self.of_feedback(kind, amounts, user),
+            Fact::Outcome {
+                score,
+                clicked,
+                converted,
+            } => match self {
+                Self::Clicked => clicked,
+                Self::Converted => converted,
+                Self::Score(amount) => amount.of_clicks(score, clicked),
+                _ => 0,
+            },
+            Fact::Viewing { dwell_ms } => match self {
+                Self::DwellMs => dwell_ms,
+                Self::Viewings | Self::Outcomes => 1,
+                _ => 0,
+            },
+            Fact::Session { length_ms, views } => match self {
+                Self::Sessions => 1,
+                Self::Bounces => i64::from(views == 1),
+                Self::Views => views,
+                Self::SessionMs => length_ms,
+                _ => 0,
+            },
+            Fact::Slate => i64::from(matches!(self, Self::Slates(Population::All))),
+            Fact::List(items) => match self {
+                Self::List(k, amount) => amount.amount(*k, items),
+                _ => 0,
+            },
+            Fact::RankedSlate(context) => match self {
+                Self::Slates(population) => i64::from(population.contains(context)),
+                Self::SlateValue(value) => value.millionths(context),
+                _ => 0,
+            },
+            Fact::PolicyWeight {
+                policy,
+                weight,
+                outcome,
+            } => match self {
+                Self::Policy(of, amount) if *of == policy => amount.of(weight, outcome),
+                _ => 0,
+            },
+            Fact::CustomValue { metric, value } => match self {
+                Self::Custom(of, amount) if *of == metric => amount.of(user, value),
+                _ => 0,
+            },
         }
     }
 
-    fn of_session(&self, session: &Session) -> i64 {
-        match self {
-            Self::Sessions => 1,
-            Self::Bounces => i64::from(session.views == 1),
-            Self::Views => session.views,
-            Self::SessionMs => session.length_ms,
-            _ => 0,
-        }
-    }
-
-    fn of_feedback(&self, given: &FeedbackChange) -> i64 {
-        let is_line = given.kind.is_conversion();
+    fn of_feedback(&self, kind: FeedbackKind, amounts: &Amounts, user: u64) -> i64 {
+        let is_line = kind.is_conversion();
         let counts = match self {
-            Self::Outcomes => given.kind != Kind::ConversionLine,
-            Self::Clicks => given.kind == Kind::Configured(0),
-            Self::ClicksOfUsers => given.kind == Kind::Configured(0) && !is_anonymous(given.user),
-            Self::Feedback(place) => given.kind == Kind::Configured(*place),
-            Self::OtherFeedback => given.kind == Kind::Other,
-            Self::Conversions => given.kind == Kind::Conversion,
+            Self::Outcomes => kind != FeedbackKind::ConversionLine,
+            Self::Clicks => kind == FeedbackKind::Configured(0),
+            Self::ClicksOfUsers => kind == FeedbackKind::Configured(0) && !is_anonymous(user),
+            Self::Feedback(place) => kind == FeedbackKind::Configured(*place),
+            Self::OtherFeedback => kind == FeedbackKind::Other,
+            Self::Conversions => kind == FeedbackKind::Conversion,
             Self::ConversionLines => is_line,
-            Self::Value if is_line => return limbs(given.value_micros).1,
-            Self::ValueHigh if is_line => return limbs(given.value_micros).0,
+            Self::Value if is_line => return limbs(amounts.value_micros).1,
+            Self::ValueHigh if is_line => return limbs(amounts.value_micros).0,
             _ => false,
         };
         i64::from(counts)
     }
 }
 
-/// Sums, each with where its amounts go, by the kind of change that adds to them.
+/// Sums, each with where its amounts go, by the kind of fact that adds to them.
 #[derive(Debug)]
-pub struct Sums<T> {
-    by_change: [Vec<(Sum, T)>; ChangeKind::Valued as usize + 1],
+pub struct SumsByFact<T> {
+    by_fact: [Vec<(Sum, T)>; FACT_KINDS],
 }
 
-impl<T: Clone> Sums<T> {
+impl<T: Clone> SumsByFact<T> {
     pub fn new(sums: impl IntoIterator<Item = (Sum, T)>) -> Self {
-        let mut by_change: [Vec<_>; ChangeKind::Valued as usize + 1] = Default::default();
+        let mut by_fact: [Vec<_>; FACT_KINDS] = Default::default();
         for (sum, target) in sums {
-            for change in sum.changes() {
-                by_change[*change as usize].push((sum, target.clone()));
+            for fact in sum.facts() {
+                by_fact[*fact as usize].push((sum, target.clone()));
             }
         }
-        Self { by_change }
+        Self { by_fact }
     }
 
     /// What a change adds to each, where that is not 0.
     #[inline]
     pub fn of<'a>(&'a self, change: &'a Change<'_>) -> impl Iterator<Item = (&'a T, i64)> {
-        let sums = &self.by_change[change.kind() as usize];
+        let sums = &self.by_fact[change.what.kind() as usize];
         let amounts = sums.iter().map(move |(sum, to)| (to, sum.amount(change)));
         amounts.filter(|(_, amount)| *amount != 0)
     }

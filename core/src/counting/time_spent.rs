@@ -3,27 +3,26 @@
 use super::Counting;
 use super::viewings::viewing_key;
 use crate::attribution::pending::Feedback;
-use crate::changes::{Combination, Dwell};
-use crate::counting::sums::Change;
+use crate::changes::{Change, Fact, UserAt};
 use crate::counting::viewings::{Report, Viewing};
 
 impl Counting {
     /// What feedback reports of time spent, when it is emitted first.
     pub fn dwell_of_feedback(&mut self, feedback: &Feedback) {
-        let Some(dwell_ms) = feedback.dwell_ms else {
+        let (at, Some(dwell_ms)) = (feedback.at(), feedback.amounts.dwell_ms) else {
             return;
         };
         if !feedback.has_request() {
-            self.dwell(&dwell_of(feedback, dwell_ms, 1));
+            self.change(&Change::new(at, 1, Fact::Viewing { dwell_ms }));
             return;
         }
         let report = Report {
             dwell_ms,
-            event_ms: feedback.event_ms,
+            event_ms: at.event_ms,
             offset: feedback.offset,
             number: feedback.number,
-            combination: feedback.combination,
-            user: feedback.user,
+            combination: at.combination,
+            user: at.user,
         };
         let viewing = Viewing {
             by_feedback: Some(report),
@@ -32,66 +31,49 @@ impl Counting {
         self.viewing(viewing_key(feedback.slate_key, feedback.pair), viewing);
     }
 
-    /// Feedback that reports time spent was emitted under another combination before.
-    pub fn dwell_moved(&mut self, feedback: &Feedback, before: Combination) {
-        let Some(dwell_ms) = feedback.dwell_ms else {
+    /// Feedback that reports time spent has another combination than before.
+    pub fn dwell_moved(&mut self, before: &Feedback, now: &Feedback) {
+        let Some(dwell_ms) = now.amounts.dwell_ms else {
             return;
         };
-        if !feedback.has_request() {
-            self.dwell(&Dwell {
-                combination: before,
-                ..dwell_of(feedback, dwell_ms, -1)
-            });
-            self.dwell(&dwell_of(feedback, dwell_ms, 1));
+        if !now.has_request() {
+            for (feedback, sign) in [(before, -1), (now, 1)] {
+                let what = Fact::Viewing { dwell_ms };
+                self.change(&Change::new(feedback.at(), sign, what));
+            }
             return;
         }
-        let key = viewing_key(feedback.slate_key, feedback.pair);
-        let mut changes = Vec::new();
-        let at = (feedback.offset, feedback.number);
-        let (combination, dimensions) = (feedback.combination, &mut self.dimensions);
-        self.viewings
-            .move_feedback(key, at, combination, dimensions, |_, dwell| {
-                changes.push(*dwell);
-            });
+        let key = viewing_key(now.slate_key, now.pair);
+        let place = (now.offset, now.number);
+        let changes =
+            self.viewings
+                .move_feedback(key, place, now.combination, &mut self.dimensions);
         for change in &changes {
-            self.dwell(change);
+            self.change(change);
         }
     }
 
     /// A report of an item of a request.
     pub fn viewing(&mut self, key: u64, viewing: Viewing) {
-        let mut changes = smallvec::SmallVec::<[Dwell; 4]>::new();
-        self.viewings
-            .report(key, viewing, &mut self.dimensions, |_, dwell| {
-                changes.push(*dwell)
-            });
+        let changes = self.viewings.report(key, viewing, &mut self.dimensions);
         for change in &changes {
-            self.dwell(change);
+            self.change(change);
         }
     }
 
     /// A session event reports time spent on an item without a request: a viewing of its own.
-    pub fn single_dwell(&mut self, change: &Dwell) {
-        self.dwell(change);
-        self.settle(&Change::Dwell(*change));
+    pub fn single_dwell(&mut self, at: UserAt, dwell_ms: i64) {
+        let change = Change::new(at, 1, Fact::Viewing { dwell_ms });
+        self.change(&change);
+        self.settle(&change);
     }
 
     /// Forgets viewings that no report can join any more: they count since the start.
     pub fn expire_viewings(&mut self, clock_ms: i64) {
         let (statistics, panes) = (&self.statistics, &mut self.panes);
         self.viewings
-            .expire(clock_ms, &mut self.dimensions, |dwell| {
-                statistics.settle(panes, &Change::Dwell(*dwell));
+            .expire(clock_ms, &mut self.dimensions, |change| {
+                statistics.settle(panes, change);
             });
-    }
-}
-
-pub(super) fn dwell_of(feedback: &Feedback, dwell_ms: i64, sign: i64) -> Dwell {
-    Dwell {
-        event_ms: feedback.event_ms,
-        combination: feedback.combination,
-        user: feedback.user,
-        dwell_ms,
-        sign,
     }
 }

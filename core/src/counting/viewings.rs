@@ -5,22 +5,42 @@
 //! reports less than the gap apart are of one viewing. Reports without a request count by
 //! themselves.
 
-use crate::changes::{Combination, Dwell};
+use smallvec::SmallVec;
+
+use crate::changes::{Change, Combination, Fact, UserAt};
+use crate::columns::stored_row;
 use crate::counting::intervals::{Intervals, Row, Summary};
 use crate::hash::NONE;
 use crate::panes::dimensions::Dimensions;
 
-/// The longest report of one source; of equal ones the earliest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Report {
-    pub dwell_ms: i64,
-    pub event_ms: i64,
-    pub offset: i64,
-    /// Of the event among those of its record.
-    pub number: u32,
-    pub combination: Combination,
-    pub user: u64,
+stored_row! {
+    /// The longest report of one source; of equal ones the earliest.
+    pub struct Report {
+        /// -1 where the source reports nothing.
+        dwell_ms: i64,
+        event_ms: i64,
+        offset: i64,
+        /// Of the event among those of its record.
+        number: u32,
+        combination: Combination,
+        user: u64,
+    }
 }
+
+impl Report {
+    /// Of a source that reports nothing.
+    pub const NONE: Self = Self {
+        dwell_ms: -1,
+        event_ms: 0,
+        offset: 0,
+        number: 0,
+        combination: 0,
+        user: NONE,
+    };
+}
+
+/// The viewings that a report changed, as they were and as they are.
+type Changes = SmallVec<[Change<'static>; 4]>;
 
 /// What is said of a viewing: by feedback, and by session events.
 #[derive(Clone, Copy, Debug)]
@@ -31,9 +51,7 @@ pub struct Viewing {
 
 fn longer(a: Option<Report>, b: Option<Report>) -> Option<Report> {
     let rank = |report: &Report| {
-        let Report {
-            event_ms, offset, ..
-        } = *report;
+        let (event_ms, offset) = (report.event_ms, report.offset);
         (-report.dwell_ms, event_ms, offset, report.number)
     };
     [a, b].into_iter().flatten().min_by_key(rank)
@@ -67,26 +85,18 @@ impl Viewings {
     }
 
     /// Takes in a report of an item of a request; `key` is a hash of both.
-    pub fn report(
-        &mut self,
-        key: u64,
-        viewing: Viewing,
-        dimensions: &mut Dimensions,
-        mut emit: impl FnMut(&mut Dimensions, &Dwell),
-    ) {
+    pub fn report(&mut self, key: u64, viewing: Viewing, dimensions: &mut Dimensions) -> Changes {
         let Some(report) = viewing.by_feedback.or(viewing.by_session) else {
-            return;
+            return Changes::new();
         };
-        let low_ms = report.event_ms - report.dwell_ms.min(self.gap_ms);
-        let merged = self
-            .rows
-            .merge(key, low_ms, report.event_ms + report.dwell_ms, viewing);
-        for before in &merged.before {
-            let change = change_of(before, dimensions, -1);
-            emit(dimensions, &change);
-        }
-        let change = change_of(&merged.after, dimensions, 1);
-        emit(dimensions, &change);
+        let (event_ms, dwell_ms) = (report.event_ms, report.dwell_ms);
+        let low_ms = event_ms - dwell_ms.min(self.gap_ms);
+        let merged = self.rows.merge(key, low_ms, event_ms + dwell_ms, viewing);
+        let retracted = merged.before.iter().map(|row| (row, -1));
+        retracted
+            .chain([(&merged.after, 1)])
+            .map(|(row, sign)| change_of(row, dimensions, sign))
+            .collect()
     }
 
     /// Feedback has got another combination: it matters where it is the longest report of its source.
@@ -96,8 +106,7 @@ impl Viewings {
         (offset, number): (i64, u32),
         combination: Combination,
         dimensions: &mut Dimensions,
-        mut emit: impl FnMut(&mut Dimensions, &Dwell),
-    ) {
+    ) -> Changes {
         let changed = self
             .rows
             .change(key, |viewing| match &mut viewing.by_feedback {
@@ -107,12 +116,11 @@ impl Viewings {
                 }
                 _ => false,
             });
-        for (before, after) in &changed {
-            for (row, sign) in [(before, -1), (after, 1)] {
-                let change = change_of(row, dimensions, sign);
-                emit(dimensions, &change);
-            }
-        }
+        let rows = changed
+            .iter()
+            .flat_map(|(before, after)| [(before, -1), (after, 1)]);
+        rows.map(|(row, sign)| change_of(row, dimensions, sign))
+            .collect()
     }
 
     /// Calls its argument with the combination of every report.
@@ -129,7 +137,7 @@ impl Viewings {
         &mut self,
         clock_ms: i64,
         dimensions: &mut Dimensions,
-        mut settled: impl FnMut(&Dwell),
+        mut settled: impl FnMut(&Change),
     ) {
         self.rows
             .expire(clock_ms, |row| settled(&change_of(row, dimensions, 1)));
@@ -138,7 +146,7 @@ impl Viewings {
 
 /// The longer report counts, feedback's if they are equal; a dimension that it does not give is
 /// taken from the other one.
-fn change_of(row: &Row<Viewing>, dimensions: &mut Dimensions, sign: i64) -> Dwell {
+fn change_of(row: &Row<Viewing>, dimensions: &mut Dimensions, sign: i64) -> Change<'static> {
     let (feedback, session) = (row.summary.by_feedback, row.summary.by_session);
     let dwell_ms = |report: Option<Report>| report.map_or(-1, |found| found.dwell_ms);
     let (best, other) = if dwell_ms(feedback) >= dwell_ms(session) {
@@ -147,24 +155,20 @@ fn change_of(row: &Row<Viewing>, dimensions: &mut Dimensions, sign: i64) -> Dwel
         (session, feedback)
     };
     let none = Report {
-        dwell_ms: 0,
         event_ms: row.low_ms,
-        offset: 0,
-        number: 0,
-        combination: 0,
-        user: NONE,
+        dwell_ms: 0,
+        ..Report::NONE
     };
     let best = best.unwrap_or(none);
-    let combination = other.map_or(best.combination, |found| {
-        dimensions.filled(best.combination, found.combination)
-    });
-    Dwell {
-        event_ms: best.event_ms,
-        combination,
+    let at = UserAt {
         user: best.user,
-        dwell_ms: best.dwell_ms,
-        sign,
-    }
+        event_ms: best.event_ms,
+        combination: other.map_or(best.combination, |found| {
+            dimensions.filled(best.combination, found.combination)
+        }),
+    };
+    let dwell_ms = best.dwell_ms;
+    Change::new(at, sign, Fact::Viewing { dwell_ms })
 }
 
 /// The key of the viewings of an item of a request.

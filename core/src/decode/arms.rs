@@ -1,8 +1,8 @@
 //! What events say of the arms of experiments: the values at some paths, as they are written. Nothing
 //! of it is refused: who reads the values knows which of them are arms.
 
-use super::Reason;
-use super::draft::Reading;
+use super::reason::Reason;
+use crate::hash::HashKey;
 use crate::json::{Reader, Text};
 use crate::spec::records::ArmPath;
 
@@ -112,18 +112,18 @@ impl ArmFields {
         &self,
         field: u8,
         reader: &mut Reader,
-        reading: &Reading,
+        key: &HashKey,
         to: &mut Vec<ArmValue>,
     ) -> Result<(), Reason> {
         let is_null = reader.peek() == b'n';
-        let start = reader.at();
+        let (record, at) = (reader.record(), *reader);
         reader.skip(1)?;
         to.retain(|value| value.field != field);
         if is_null {
             return Ok(());
         }
         let mut push = |path: u8, text: Text| {
-            let hash = reading.rules.key.of(text.of(reading.record, "").as_bytes());
+            let hash = key.of(text.of(record, "").as_bytes());
             to.push(ArmValue {
                 field,
                 path,
@@ -135,15 +135,15 @@ impl ArmFields {
             Within::Steps(paths) => {
                 for (path, rest) in paths {
                     if rest.is_empty() {
-                        push(*path, reader.raw_since(start));
-                    } else if let Some(text) = value_at(start, rest, reading) {
+                        push(*path, reader.raw_since(at.at()));
+                    } else if let Some(text) = value_at(at, rest) {
                         push(*path, text);
                     }
                 }
             }
             Within::ByPath => {
                 for (path, name) in (0..).zip(&self.paths) {
-                    if let Some(text) = value_at(start, std::slice::from_ref(name), reading) {
+                    if let Some(text) = value_at(at, std::slice::from_ref(name)) {
                         push(path, text);
                     }
                 }
@@ -158,13 +158,13 @@ impl ArmFields {
     }
 }
 
-/// The value at the end of some names, from the value on that begins at a place; None where there is
-/// none, or null.
-fn value_at(start: usize, names: &[String], reading: &Reading) -> Option<Text> {
-    let max_depth = reading.rules.limits.max_depth;
-    let mut at = start;
+/// The value at the end of some names, from the value on that begins where a reader is; None where
+/// there is none, or null.
+fn value_at(from: Reader, names: &[String]) -> Option<Text> {
+    let (record, max_depth) = (from.record(), from.max_depth());
+    let mut at = from.at();
     for name in names {
-        let mut reader = Reader::starting(reading.record, at, max_depth);
+        let mut reader = Reader::starting(record, at, max_depth);
         if reader.peek() != b'{' {
             return None;
         }
@@ -173,7 +173,7 @@ fn value_at(start: usize, names: &[String], reading: &Reading) -> Option<Text> {
             &mut (&mut found, &mut unescaped),
             |reader, (_, unescaped)| reader.text(unescaped),
             |reader, (found, unescaped), field| {
-                if field.of(reading.record, unescaped) == name {
+                if field.of(record, unescaped) == name {
                     reader.peek();
                     **found = Some(reader.at());
                 }
@@ -183,7 +183,7 @@ fn value_at(start: usize, names: &[String], reading: &Reading) -> Option<Text> {
         debug_assert!(walked.is_ok(), "it was passed over before");
         at = found?;
     }
-    let mut reader = Reader::starting(reading.record, at, max_depth);
+    let mut reader = Reader::starting(record, at, max_depth);
     let is_null = reader.peek() == b'n';
     let start = reader.at();
     reader.skip(1).ok()?;

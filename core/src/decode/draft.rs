@@ -1,18 +1,20 @@
 //! An event while its record is read.
 
 use super::arms::{ArmTexts, ArmValue};
-use super::drafts::Said;
-use super::event::{Action, Body, DimensionTexts, Event, Item, Line};
-use super::{Field, Names, Reason, Rules, times};
-use crate::changes::{EventKind, Kind};
+use super::event::{Body, DimensionTexts, Event, Item, Line};
+use super::fields::Field;
+use super::reading::{ElementKind, Place, Reading};
+use super::reason::Reason;
+use crate::changes::Amounts;
 use crate::custom::Values;
 use crate::hash::NONE;
 use crate::json::{Reader, Text};
-use crate::spec::records::ValueSettings;
+use crate::kinds::{Action, EventKind, FeedbackKind};
 
 mod form;
 mod mapped;
 mod metric_fields;
+mod scalars;
 mod values;
 
 pub(super) use form::Form;
@@ -20,70 +22,10 @@ pub(super) use form::Form;
 pub use mapped::NativeEvent;
 pub(super) use metric_fields::CustomFields;
 use metric_fields::{CustomValues, NumberFrom, PolicyFields};
-use values::{Moment, read_integer, read_number, read_position};
+use scalars::{Moment, read_integer, read_number, read_position};
 
 /// Of texts with escapes, whose memory is kept from one record to the next.
 const KEPT_BYTES: usize = 1 << 16;
-
-/// What reading needs besides the record.
-#[derive(Clone, Copy)]
-pub(super) struct Reading<'a> {
-    pub record: &'a str,
-    pub kind: EventKind,
-    pub rules: &'a Rules,
-    pub values: &'a ValueSettings,
-    /// Of the record: near it are times of which their clock does not tell.
-    pub timestamp_ms: i64,
-    /// Fields of an element of a list that stand at its top.
-    pub items: &'a Names<Field>,
-    /// How the value that is read is written.
-    pub form: &'a Form,
-}
-
-/// Where reading is: for those who explain why a record is none.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Place {
-    pub field: Option<Field>,
-    /// Where its value begins; `u32::MAX` where it has none.
-    pub at: u32,
-    /// Of a list: one more than the number of the element.
-    pub element: u32,
-}
-
-impl Place {
-    /// A value of a field.
-    pub fn value(field: Field, at: usize) -> Self {
-        Self {
-            field: Some(field),
-            at: at as u32,
-            element: 0,
-        }
-    }
-
-    /// An element of a list.
-    pub fn element(number: usize, at: usize) -> Self {
-        Self {
-            element: number as u32 + 1,
-            ..Self::value(Field::Items, at)
-        }
-    }
-
-    /// The list of events of a record, or that there is none.
-    pub fn list(at: Option<usize>) -> Self {
-        at.map_or_else(
-            || Self::missing(Field::Items),
-            |at| Self::value(Field::Items, at),
-        )
-    }
-
-    /// A field that has no value, or not the one that the other fields ask for.
-    pub fn missing(field: Field) -> Self {
-        Self {
-            at: u32::MAX,
-            ..Self::value(field, 0)
-        }
-    }
-}
 
 /// An event as far as it is read.
 #[derive(Debug, Default)]
@@ -95,7 +37,7 @@ pub(super) struct Draft {
     /// What each line says that it is worth.
     values: Vec<Option<f64>>,
     /// Where there are policies.
-    said: Option<Box<PolicyFields>>,
+    policies: Option<Box<PolicyFields>>,
     /// Where there are custom metrics.
     custom: Option<Box<CustomValues>>,
     /// What it says of arms.
@@ -136,7 +78,7 @@ struct Head {
     has_reference: bool,
     /// Values of dimensions that were cut.
     cut: u32,
-    feedback_kind: Option<Kind>,
+    feedback_kind: Option<FeedbackKind>,
     experiment: Text,
     arm: Text,
 }
@@ -166,7 +108,10 @@ impl Shown {
         Line {
             item: self.item,
             position: self.position,
-            value_micros: (self.value.unwrap_or(0.0) * 1e6).round_ties_even() as i64,
+            amounts: Amounts {
+                value_micros: (self.value.unwrap_or(0.0) * 1e6).round_ties_even() as i64,
+                dwell_ms: None, // the event's
+            },
         }
     }
 }
@@ -175,7 +120,7 @@ impl Draft {
     pub fn new(dimensions: usize, has_policies: bool, custom: &CustomFields) -> Self {
         Self {
             dimensions: vec![Text::EMPTY; dimensions],
-            said: has_policies.then(Box::default),
+            policies: has_policies.then(Box::default),
             custom: CustomValues::new(custom),
             ..Self::default()
         }
@@ -187,8 +132,8 @@ impl Draft {
         self.dimensions.fill(Text::EMPTY);
         self.arms.clear();
         self.clear_list();
-        if let Some(said) = &mut self.said {
-            said.clear();
+        if let Some(policies) = &mut self.policies {
+            policies.clear();
         }
         if let Some(custom) = &mut self.custom {
             custom.clear();
@@ -204,12 +149,12 @@ impl Draft {
     }
 
     /// The event that was read, once it is checked; `record` is what it was read from.
-    pub fn event<'a>(&'a self, said: Said, record: &'a str) -> Event<'a> {
-        let body = match said.kind {
+    pub fn event<'a>(&'a self, element: ElementKind, record: &'a str) -> Event<'a> {
+        let body = match element.kind {
             EventKind::Impressions => Body::Impressions {
                 items: &self.items,
                 is_list: self.head.has_list,
-                weights: self.said.as_ref().map_or(&[], |said| &said.weights),
+                weights: self.policies.as_ref().map_or(&[], |x| &x.weights),
                 reference: match self.head.has_reference {
                     true => &self.reference,
                     false => &[],
@@ -218,8 +163,7 @@ impl Draft {
             },
             EventKind::Clicks => Body::Click {
                 lines: &self.lines,
-                kind: self.head.feedback_kind.unwrap_or(Kind::Other),
-                dwell_ms: self.head.dwell_ms,
+                kind: self.head.feedback_kind.unwrap_or(FeedbackKind::Other),
             },
             EventKind::Conversions => Body::Conversion {
                 lines: &self.lines,
@@ -255,7 +199,7 @@ impl Draft {
                 record,
             },
             cut: self.head.cut,
-            shared: said.shared,
+            shared: element.shared,
             body,
         }
     }
@@ -326,10 +270,12 @@ impl Draft {
             }
             Field::Experiment => self.head.experiment = self.read_label(reader, reading)?,
             Field::Arm => self.head.arm = self.read_label(reader, reading)?,
-            Field::Arms(i) => reading
-                .rules
-                .arms
-                .read(i, reader, reading, &mut self.arms)?,
+            Field::Arms(i) => {
+                reading
+                    .rules
+                    .arms
+                    .read(i, reader, &reading.rules.key, &mut self.arms)?
+            }
         }
         Ok(())
     }
@@ -381,8 +327,8 @@ impl Draft {
                 }
             }
             Field::Propensity | Field::RewardEstimate | Field::Target(_) | Field::Estimate(_) => {
-                if let Some(said) = &mut self.said {
-                    said.set(field, is_element, number);
+                if let Some(policies) = &mut self.policies {
+                    policies.set(field, is_element, number);
                 }
             }
             _ => unreachable!("{field:?} is no number of items"),
@@ -436,6 +382,9 @@ impl Draft {
                 return self.refuse_moment(Field::StartTs, start);
             }
             (_, Some(end)) => return self.refuse_moment(Field::EndTs, end),
+        }
+        if let (EventKind::Clicks, Some(line)) = (reading.kind, self.lines.first_mut()) {
+            line.amounts.dwell_ms = self.head.dwell_ms; // of the record, not of each line
         }
         self.check_dimensions(reading);
         self.fill_custom(reading.kind, &reading.rules.custom);
@@ -496,8 +445,8 @@ impl Draft {
         }
         if kind == EventKind::Impressions {
             self.finish_items();
-            if let Some(said) = &mut self.said {
-                said.weigh(&reading.rules.policies, &self.items, self.head.has_list);
+            if let Some(policies) = &mut self.policies {
+                policies.weigh(&reading.rules.policies, &self.items, self.head.has_list);
             }
         } else if self.head.has_list {
             self.fill_first_line();
@@ -513,7 +462,7 @@ impl Draft {
         if let (Some(line), Some(value)) = (self.lines.first_mut(), self.values.first_mut()) {
             if !has_value {
                 *value = self.head.shown.value;
-                line.value_micros = of_event.value_micros;
+                line.amounts.value_micros = of_event.amounts.value_micros;
             }
             if !has_position {
                 line.position = of_event.position;
@@ -522,15 +471,15 @@ impl Draft {
     }
 
     /// The kind of a feedback event.
-    fn kind(&self, reading: &Reading) -> Kind {
+    fn kind(&self, reading: &Reading) -> FeedbackKind {
         let Some(feedback) = self.head.feedback else {
-            return Kind::Configured(0);
+            return FeedbackKind::Configured(0);
         };
         let text = feedback.of(reading.record, &self.unescaped);
         let mut kinds = (0..).zip(&reading.rules.feedback);
         kinds
             .find(|(_, kind)| *kind == text)
-            .map_or(Kind::Other, |(i, _)| Kind::Configured(i))
+            .map_or(FeedbackKind::Other, |(i, _)| FeedbackKind::Configured(i))
     }
 
     /// No value of a dimension is wrong: a long one is cut, and one that is called like our own

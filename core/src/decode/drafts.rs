@@ -1,8 +1,9 @@
 //! The events of some records while they are read: drafts, and what became of each.
 
-use super::draft::{CustomFields, Draft, NativeEvent, Reading};
+use super::draft::{CustomFields, Draft, NativeEvent};
 use super::mapping::{Fields, Levels, Scope};
-use super::{EventKind, Reason};
+use super::reading::{ElementKind, Reading};
+use super::reason::Reason;
 use crate::attribution::impressions::Impression;
 
 /// Drafts whose memory is kept from one call to the next.
@@ -12,21 +13,13 @@ const MOST_SHOWN: usize = Impression::MOST_OF_RECORD;
 /// What the events of one record may be written as, in records of the largest size.
 const MOST_WRITTEN: usize = 64;
 
-/// What an event is, once it is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Said {
-    pub kind: EventKind,
-    /// The number of the element that it stands in, where that says other events, too.
-    pub shared: Option<u32>,
-}
-
 /// What became of a draft.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct End {
     /// Place of its record among those that are read together.
     pub record: usize,
     pub draft: usize,
-    pub read: Result<Said, Reason>,
+    pub read: Result<ElementKind, Reason>,
 }
 
 impl End {
@@ -125,7 +118,7 @@ impl Drafts {
     }
 
     /// Notes what became of it.
-    pub fn end(&mut self, read: Result<Said, Reason>) {
+    pub fn end(&mut self, read: Result<ElementKind, Reason>) {
         self.ends.push(End {
             record: self.record,
             draft: self.used - 1,
@@ -156,7 +149,7 @@ impl Drafts {
     pub fn rewrite(
         &mut self,
         mapped: (&Fields, &Levels),
-        said: Said,
+        element: ElementKind,
         scope: &mut Scope,
         reading: &Reading,
     ) -> Result<(), Reason> {
@@ -173,11 +166,11 @@ impl Drafts {
         };
         // Events of one element join each other: where they have neither user nor request, its id is
         // what all of them join by.
-        let shared = said.shared.map(|element| match element {
+        let shared = element.shared.map(|number| match number {
             0 => native.id.clone(),
-            element => format!("{}/{element}", native.id),
+            number => format!("{}/{number}", native.id),
         });
-        let mut event = NativeEvent::new(said.kind);
+        let mut event = NativeEvent::new(element.kind);
         let draft = &self.drafts[self.used - 1];
         draft.write_native(
             mapped,

@@ -1,10 +1,11 @@
 //! Typed events: what a record says, ids as hashes.
 
 use super::arms::ArmTexts;
-use crate::changes::{EventKind, Kind};
+use crate::changes::Amounts;
 use crate::custom::Values;
 use crate::hash::{NONE, mix};
 use crate::json::Text;
+use crate::kinds::{Action, EventKind, FeedbackKind};
 use crate::weights::WeighedItem;
 
 /// One event. It borrows from the record and the decoder.
@@ -52,8 +53,7 @@ pub enum Body<'a> {
     Click {
         /// One at least, as of conversions.
         lines: &'a [Line],
-        kind: Kind,
-        dwell_ms: Option<i64>,
+        kind: FeedbackKind,
     },
     Conversion {
         lines: &'a [Line],
@@ -87,42 +87,12 @@ pub struct Item {
 }
 
 /// What was clicked, or bought.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Line {
     pub item: u64,
     /// From 1; 0: missing.
     pub position: u32,
-    /// Millionths of a currency unit, ties to even; 0 where it is missing.
-    pub value_micros: i64,
-}
-
-/// What a session event says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
-    Start,
-    View,
-    Dwell,
-    End,
-}
-
-impl Action {
-    /// In the order of their numbers in Python.
-    pub const ALL: [Self; 4] = [Self::Start, Self::View, Self::Dwell, Self::End];
-
-    /// The action of a name.
-    pub fn of(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|action| action.name() == name)
-    }
-
-    /// As it stands in an event.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Start => "start",
-            Self::View => "view",
-            Self::Dwell => "dwell",
-            Self::End => "end",
-        }
-    }
+    pub amounts: Amounts,
 }
 
 /// The values of the dimensions in the order of the settings; "" is unknown.

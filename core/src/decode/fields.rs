@@ -4,9 +4,8 @@
 
 use std::collections::HashMap;
 
-use crate::changes::EventKind;
-use crate::changes::EventKind::{Clicks, Conversions, Exposures, Impressions, Sessions};
-use crate::decode::event::Action;
+use crate::kinds::EventKind::{Clicks, Conversions, Exposures, Impressions, Sessions};
+use crate::kinds::{Action, EventKind};
 use Holds::*;
 use Of::{Event, Item};
 

@@ -10,20 +10,24 @@
 
 mod kinds;
 mod levels;
+mod mapped_fields;
 mod paths;
+mod scope;
 mod unfold;
 
-use super::draft::Place;
-use super::draft::{Form, Reading};
-use super::drafts::{Drafts, Said};
+use super::draft::Form;
+use super::drafts::Drafts;
 use super::fields::Field;
-use super::{EventKind, Reason, Rules};
-use crate::changes::KINDS;
+use super::reading::{ElementKind, Place, Reading, Rules};
+use super::reason::Reason;
+use crate::json::push_json;
 use crate::kafka::Record;
-use crate::spec::records::{FieldSpec, FieldsSpec, MappingSpec, MetaFieldSpec, ValueSettings};
-pub(super) use kinds::KindRule;
-use kinds::Kinds;
-pub(super) use levels::{Levels, Scope};
+use crate::kinds::{EventKind, KINDS};
+use crate::spec::records::{MappingSpec, MetaFieldSpec, ValueSettings};
+use kinds::{KindRule, Kinds};
+pub(super) use levels::Levels;
+pub(super) use mapped_fields::{Fields, MappedField, MappedList};
+pub(super) use scope::Scope;
 use unfold::Unfold;
 
 /// A shape, compiled.
@@ -36,30 +40,6 @@ pub(super) struct Mapping {
     kind: Kinds,
     /// In the order of `EventKind::ALL`.
     kinds: [Option<Fields>; KINDS],
-}
-
-#[derive(Debug)]
-pub(super) struct Fields {
-    pub fields: Vec<Wanted>,
-    pub lists: Vec<MappedList>,
-}
-
-/// A list of items: its levels from the event inwards.
-#[derive(Debug)]
-pub(super) struct MappedList {
-    pub levels: Vec<usize>,
-    pub fields: Vec<Wanted>,
-}
-
-/// A field that is read, and from where.
-#[derive(Debug)]
-pub(super) struct Wanted {
-    pub field: Field,
-    /// `,"name":` with our name, as events in our shape have it.
-    pub key: String,
-    pub values: Vec<usize>,
-    pub times: Vec<usize>,
-    pub forms: Vec<Form>,
 }
 
 /// A record while it is read: its text where that is not the record's own, and where values begin.
@@ -100,7 +80,7 @@ impl Mapping {
     ) -> Result<Self, String> {
         let mut kinds = [const { None }; KINDS];
         for (name, spec) in &spec.kinds {
-            let kind = kind_named(name)?;
+            let kind = EventKind::named(name)?;
             kinds[kind as usize] = Some(Fields::new(kind, spec, field_of)?);
         }
         Ok(Self {
@@ -230,29 +210,29 @@ impl Mapping {
             if !std::mem::take(&mut is_first) {
                 drafts.begin();
             }
-            let said = Said {
+            let element = ElementKind {
                 kind,
                 shared: is_shared.then_some(number.unwrap_or(0)),
             };
-            self.read_event(scope, (said, rule), rules, drafts);
+            self.read_event(scope, (element, rule), rules, drafts);
         }
     }
 
     fn read_event(
         &self,
         scope: &mut Scope,
-        (said, rule): (Said, KindRule),
+        (element, rule): (ElementKind, KindRule),
         (rules, values): (&Rules, &ValueSettings),
         drafts: &mut Drafts,
     ) {
         let draft = drafts.last();
-        draft.kind = Some(said.kind);
-        let Some(fields) = &self.kinds[said.kind as usize] else {
+        draft.kind = Some(element.kind);
+        let Some(fields) = &self.kinds[element.kind as usize] else {
             return drafts.end(Err(Reason::Kind));
         };
         let reading = Reading {
             record: scope.text,
-            kind: said.kind,
+            kind: element.kind,
             rules,
             values,
             timestamp_ms: scope.timestamp_ms,
@@ -260,69 +240,21 @@ impl Mapping {
             form: &Form::PLAIN,
         };
         draft.set_by_kind(rule.feedback, rule.action);
-        let is_feedback = matches!(said.kind, EventKind::Clicks | EventKind::Conversions);
-        let is_needed = said.shared.is_none() || !is_feedback;
+        let is_feedback = matches!(element.kind, EventKind::Clicks | EventKind::Conversions);
+        let is_needed = element.shared.is_none() || !is_feedback;
         let mapped = (fields, &self.levels);
         let read = draft
             .read_mapped(mapped, scope, &reading, is_needed)
             .and_then(|()| draft.check(&reading));
-        if read == Err(Reason::Ignored) && said.shared.is_some() {
+        if read == Err(Reason::Ignored) && element.shared.is_some() {
             return drafts.discard();
         }
         let shown = draft.shown_items();
         let read = read
             .and_then(|()| drafts.show(shown))
-            .and_then(|()| drafts.rewrite(mapped, said, scope, &reading));
-        drafts.end(read.map(|()| said));
+            .and_then(|()| drafts.rewrite(mapped, element, scope, &reading));
+        drafts.end(read.map(|()| element));
     }
-}
-
-impl Fields {
-    fn new(
-        kind: EventKind,
-        spec: &FieldsSpec,
-        field_of: &impl Fn(EventKind, &str) -> Option<Field>,
-    ) -> Result<Self, String> {
-        let wanted = |specs: &[FieldSpec]| {
-            let made = specs.iter().map(|spec| {
-                let field = field_of(kind, &spec.field)
-                    .ok_or_else(|| format!("{} have no field {:?}", kind.name(), spec.field))?;
-                let mut key = String::from(",");
-                push_json(&spec.field, &mut key);
-                key.push(':');
-                let forms = spec.forms.iter().map(Form::new);
-                Ok::<_, String>(Wanted {
-                    field,
-                    key,
-                    values: spec.values.clone(),
-                    times: spec.times.clone(),
-                    forms: forms.collect::<Result<_, _>>()?,
-                })
-            });
-            made.collect::<Result<Vec<_>, _>>()
-        };
-        let lists = spec.lists.iter().map(|list| {
-            Ok::<_, String>(MappedList {
-                levels: list.levels.clone(),
-                fields: wanted(&list.fields)?,
-            })
-        });
-        Ok(Self {
-            fields: wanted(&spec.fields)?,
-            lists: lists.collect::<Result<_, _>>()?,
-        })
-    }
-}
-
-impl Wanted {
-    /// How one of its values is written.
-    pub fn form(&self, i: usize) -> &Form {
-        self.forms.get(i).unwrap_or(&Form::PLAIN)
-    }
-}
-
-fn kind_named(name: &str) -> Result<EventKind, String> {
-    EventKind::of(name).ok_or_else(|| format!("there are no {name:?}"))
 }
 
 /// What stands beside the value of a record: a constant, a header, its key, its timestamp, or the
@@ -349,18 +281,4 @@ impl MetaField {
             None => to.push_str("null"),
         }
     }
-}
-
-/// Appends a text as JSON.
-pub(super) fn push_json(text: &str, to: &mut String) {
-    to.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => to.push_str("\\\""),
-            '\\' => to.push_str("\\\\"),
-            '\u{0}'..'\u{20}' => to.push_str(&format!("\\u{:04x}", c as u32)),
-            c => to.push(c),
-        }
-    }
-    to.push('"');
 }

@@ -2,10 +2,10 @@ use std::collections::{HashMap, HashSet};
 
 use super::fields::Holds;
 use super::*;
-use crate::changes::Kind;
 use crate::hash::NONE;
 use crate::kafka::Record;
 use crate::kafka::testing::{Dice, rounds};
+use crate::kinds::FeedbackKind;
 use crate::weights::WeighedItem;
 
 const TS: &str = r#""ts":1700000000000,"user_id":"u","#;
@@ -86,16 +86,15 @@ fn a_click_with_all_its_fields() {
     let Body::Click {
         lines: [line],
         kind,
-        dwell_ms,
     } = event.body
     else {
         panic!()
     };
     assert_eq!(
         (line.item, line.position, kind),
-        (key.of(b"i"), 3, Kind::Configured(1))
+        (key.of(b"i"), 3, FeedbackKind::Configured(1))
     );
-    assert_eq!(dwell_ms, Some(7));
+    assert_eq!(line.amounts.dwell_ms, Some(7));
 }
 
 #[test]
@@ -384,7 +383,7 @@ fn mapped(mapping: &str) -> Decoder {
     )])
 }
 
-/// Kind and items of each event of a record, or the reason why it is none.
+/// FeedbackKind and items of each event of a record, or the reason why it is none.
 fn events(decoder: &mut Decoder, record: &str) -> Vec<String> {
     let key = HashKey(1, 2);
     let known: Vec<(u64, String)> = ('a'..='z')
@@ -402,7 +401,7 @@ fn events(decoder: &mut Decoder, record: &str) -> Vec<String> {
         Ok(event) => {
             let ids: Vec<String> = match event.body {
                 Body::Impressions { items, .. } => {
-                    let of = |i: &Item| format!("{}@{}", name(i.item), i.position);
+                    let of = |i: &event::Item| format!("{}@{}", name(i.item), i.position);
                     items.iter().map(of).collect()
                 }
                 Body::Click { lines, .. } | Body::Conversion { lines, .. } => {

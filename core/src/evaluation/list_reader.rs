@@ -2,11 +2,11 @@
 
 use std::cmp::Ordering;
 
-use crate::changes::{Member, Probed};
 use crate::evaluation::exposure::Exposure;
 use crate::evaluation::relevant_items::{RelevantItem, RelevantItems};
 use crate::evaluation::shown_lists::{Groups, ShownLists, ShownRow};
 use crate::hash::HashSet;
+use crate::slates::members::{Member, Probed};
 use crate::slates::values::{MAX_GRADES, MAX_ITEMS, SlateContext};
 
 /// Lists up to this size are searched for repeats row by row.

@@ -13,14 +13,14 @@ pub struct UserSum {
 
 /// The sums of one user: of all lists, and of each segment that one of them belongs to.
 #[derive(Debug)]
-pub struct UserSums {
+pub struct UserMeanSums {
     means: usize,
     segments: Vec<usize>,
     /// `means` a segment.
     sums: Vec<UserSum>,
 }
 
-impl UserSums {
+impl UserMeanSums {
     /// Those of no list. `means`: how many values a list has.
     pub fn new(means: usize) -> Self {
         Self {
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn users_are_added_with_their_products() {
-        let mut user = UserSums::new(2);
+        let mut user = UserMeanSums::new(2);
         let mut sums = vec![MeanSums::default(); 2];
         for values in [[7, 1], [-3, 0]] {
             user.clear();

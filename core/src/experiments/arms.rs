@@ -3,7 +3,7 @@
 use hashbrown::HashMap;
 
 use crate::changes::Combination;
-use crate::experiments::assignments::{self, Said};
+use crate::experiments::assignments::{self, ArmAssignment};
 use crate::experiments::exposures::ArmOf;
 use crate::hash::mix;
 use crate::panes::dimensions::Dimensions;
@@ -168,8 +168,8 @@ impl ArmsByField {
         let of = self.by_path.get(path).unwrap_or(&none);
         let mut push = |arms: &FieldArms, name: &str| found.extend(arms.arm(name));
         assignments::each(json, |said| match said {
-            Said::Arm(arm) => of.alone.iter().for_each(|arms| push(arms, arm)),
-            Said::Assignment(key, arm) => match of.by_key.get(key) {
+            ArmAssignment::Arm(arm) => of.alone.iter().for_each(|arms| push(arms, arm)),
+            ArmAssignment::Assignment(key, arm) => match of.by_key.get(key) {
                 Some(places) => places.iter().for_each(|place| push(&of.alone[*place], arm)),
                 None => other(key, arm),
             },

@@ -86,7 +86,7 @@ const MAX_DEPTH: usize = 64;
 
 /// What a value says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Said<'a> {
+pub enum ArmAssignment<'a> {
     /// The arm of whatever experiment the value is of.
     Arm(&'a str),
     /// An experiment, and the arm in it.
@@ -94,7 +94,7 @@ pub enum Said<'a> {
 }
 
 /// Visits what a value says. `json`: the value as it stands in a record that was read.
-pub fn each(json: &str, mut visit: impl FnMut(Said<'_>)) {
+pub fn each(json: &str, mut visit: impl FnMut(ArmAssignment<'_>)) {
     let mut unescaped = String::new();
     match json.as_bytes().first() {
         Some(b'{') => of_object(json, &mut visit),
@@ -108,30 +108,30 @@ pub fn each(json: &str, mut visit: impl FnMut(Said<'_>)) {
     }
 }
 
-fn of_text(text: &str, is_arm: bool, visit: &mut impl FnMut(Said<'_>)) {
+fn of_text(text: &str, is_arm: bool, visit: &mut impl FnMut(ArmAssignment<'_>)) {
     if text.is_empty() {
         return;
     }
     if is_arm {
-        visit(Said::Arm(text));
+        visit(ArmAssignment::Arm(text));
     }
     for part in text.split(SEPARATORS) {
         if let Some((experiment, arm)) = part.rsplit_once(COLONS) {
             let (experiment, arm) = (experiment.trim(), arm.trim());
             if !experiment.is_empty() && !arm.is_empty() {
-                visit(Said::Assignment(experiment, arm));
+                visit(ArmAssignment::Assignment(experiment, arm));
             }
         }
     }
 }
 
-fn of_object(json: &str, visit: &mut impl FnMut(Said<'_>)) {
+fn of_object(json: &str, visit: &mut impl FnMut(ArmAssignment<'_>)) {
     let fields = fields_of(json);
     if of_properties(&fields, visit) || of_flags(&fields, visit) {
         return;
     }
     if let Some((experiment, arm)) = assignment(&fields) {
-        return visit(Said::Assignment(&experiment, &arm));
+        return visit(ArmAssignment::Assignment(&experiment, &arm));
     }
     let mut arms = Vec::new();
     for (name, value) in &fields {
@@ -148,15 +148,15 @@ fn of_object(json: &str, visit: &mut impl FnMut(Said<'_>)) {
         arms.extend(arm.map(|arm| (name, arm)));
     }
     for (name, arm) in &arms {
-        visit(Said::Assignment(name, arm));
+        visit(ArmAssignment::Assignment(name, arm));
     }
     if let Some(arm) = named(&fields, ARM_FIELDS) {
-        visit(Said::Arm(&arm));
+        visit(ArmAssignment::Arm(&arm));
     }
 }
 
 /// Whether some are properties that are called like experiments of a tool; visits those.
-fn of_properties(fields: &[(String, &str)], visit: &mut impl FnMut(Said<'_>)) -> bool {
+fn of_properties(fields: &[(String, &str)], visit: &mut impl FnMut(ArmAssignment<'_>)) -> bool {
     let mut is_any = false;
     for (name, value) in fields {
         let mut experiments = PREFIXES.iter().filter_map(|each| name.strip_prefix(each));
@@ -166,7 +166,7 @@ fn of_properties(fields: &[(String, &str)], visit: &mut impl FnMut(Said<'_>)) ->
         is_any = true;
         let mut unescaped = String::new();
         if let Some(arm) = scalar(value, &mut unescaped).filter(|arm| !arm.is_empty()) {
-            visit(Said::Assignment(experiment, arm));
+            visit(ArmAssignment::Assignment(experiment, arm));
         }
     }
     is_any
@@ -174,7 +174,7 @@ fn of_properties(fields: &[(String, &str)], visit: &mut impl FnMut(Said<'_>)) ->
 
 /// Whether it is the state of all flags; visits their values, or the numbers of variations where
 /// values are objects or lists.
-fn of_flags(fields: &[(String, &str)], visit: &mut impl FnMut(Said<'_>)) -> bool {
+fn of_flags(fields: &[(String, &str)], visit: &mut impl FnMut(ArmAssignment<'_>)) -> bool {
     let Some((_, states)) = fields.iter().find(|(name, _)| name == STATE_OF_FLAGS) else {
         return false;
     };
@@ -182,19 +182,19 @@ fn of_flags(fields: &[(String, &str)], visit: &mut impl FnMut(Said<'_>)) -> bool
         let own = [flag.as_str()];
         let arm = named(fields, &own).or_else(|| named(&fields_of(state), &["variation"]));
         if let Some(arm) = arm {
-            visit(Said::Assignment(&flag, &arm));
+            visit(ArmAssignment::Assignment(&flag, &arm));
         }
     }
     true
 }
 
-fn of_list(json: &str, visit: &mut impl FnMut(Said<'_>)) {
+fn of_list(json: &str, visit: &mut impl FnMut(ArmAssignment<'_>)) {
     for element in elements_of(json) {
         let mut unescaped = String::new();
         match element.as_bytes().first() {
             Some(b'{') => {
                 if let Some((experiment, arm)) = assignment(&fields_of(element)) {
-                    visit(Said::Assignment(&experiment, &arm));
+                    visit(ArmAssignment::Assignment(&experiment, &arm));
                 }
             }
             Some(b'[') => {
@@ -203,7 +203,7 @@ fn of_list(json: &str, visit: &mut impl FnMut(Said<'_>)) {
                     && let Some(experiment) = scalar(experiment, &mut first)
                     && let Some(arm) = scalar(arm, &mut second)
                 {
-                    visit(Said::Assignment(experiment, arm));
+                    visit(ArmAssignment::Assignment(experiment, arm));
                 }
             }
             _ => {
@@ -304,7 +304,7 @@ mod tests {
     fn assigned(json: &str) -> Vec<(String, String)> {
         let mut found = Vec::new();
         each(json, |said| {
-            if let Said::Assignment(experiment, arm) = said {
+            if let ArmAssignment::Assignment(experiment, arm) = said {
                 found.push((experiment.to_owned(), arm.to_owned()));
             }
         });
@@ -314,7 +314,7 @@ mod tests {
     fn arms(json: &str) -> Vec<String> {
         let mut found = Vec::new();
         each(json, |said| {
-            if let Said::Arm(arm) = said {
+            if let ArmAssignment::Arm(arm) = said {
                 found.push(arm.to_owned());
             }
         });

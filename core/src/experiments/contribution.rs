@@ -4,7 +4,7 @@
 use ethnum::I256;
 
 use crate::experiments::layout::Block;
-use crate::experiments::sums::Sums;
+use crate::experiments::sums::ExperimentSums;
 
 /// Some sums of a day.
 #[derive(Clone, Copy, Debug)]
@@ -22,12 +22,12 @@ struct Entry {
 
 /// What a user adds.
 #[derive(Debug, Default)]
-pub struct Contribution {
+pub struct UserAmounts {
     entries: Vec<Entry>,
     values: Vec<I256>,
 }
 
-impl Contribution {
+impl UserAmounts {
     /// Nothing.
     pub fn clear(&mut self) {
         self.entries.clear();
@@ -55,7 +55,7 @@ impl Contribution {
 
     /// Adds all of it, `sign` times, to sums; `none` and `own`: the first keys of no arm and of the
     /// user's.
-    pub fn add_to(&self, sums: &mut Sums, (none, own): (i64, i64), sign: i64) {
+    pub fn add_to(&self, sums: &mut ExperimentSums, (none, own): (i64, i64), sign: i64) {
         for entry in &self.entries {
             let first = if entry.is_of_arm { own } else { none };
             let values = &self.values[entry.first..][..entry.count];

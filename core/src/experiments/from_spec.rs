@@ -10,7 +10,7 @@ use super::{ALL_OUTCOMES, Experiments};
 use crate::experiments::arms::{ArmsByDimension, ArmsByField, ArmsOfLabels, ValueArms};
 use crate::experiments::exposures::Exposures;
 use crate::experiments::found::FoundExperiments;
-use crate::experiments::sums::Sums;
+use crate::experiments::sums::ExperimentSums;
 use crate::experiments::trial::{Trial, Work};
 use crate::panes::labels::Labels;
 use crate::spec::experiments::{ExperimentsSpec, ExposedBy, ExposureSpec, TrialSpec};
@@ -97,8 +97,8 @@ impl Experiments {
             tables: UserTables::new(spec.columns.len(), limit.of_a_user, exposures),
             final_ms: 0,
             sample_bits: 0,
-            sums: Sums::default(),
-            delta: Sums::default(),
+            sums: ExperimentSums::default(),
+            delta: ExperimentSums::default(),
             changed: BTreeSet::new(),
             dirty: HashMap::new(),
             last_dirty: None,

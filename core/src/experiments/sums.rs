@@ -126,11 +126,11 @@ impl DaySums {
 
 /// The sums of all experiments in one partition, by day.
 #[derive(Clone, Debug, Default)]
-pub struct Sums {
+pub struct ExperimentSums {
     days: BTreeMap<i64, DaySums>,
 }
 
-impl Sums {
+impl ExperimentSums {
     /// Bytes of memory.
     pub fn nbytes(&self) -> usize {
         self.days.values().map(DaySums::nbytes).sum()
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn blocks_that_became_empty_are_forgotten() {
-        let (mut sums, mut delta) = (Sums::default(), Sums::default());
+        let (mut sums, mut delta) = (ExperimentSums::default(), ExperimentSums::default());
         for number in 0..10_000 {
             let values = [I256::from(number), I256::from(1)];
             delta.add(7, (2 * number, 2, 0), &values, 1);

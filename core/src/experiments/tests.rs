@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 
 use super::trial::SHOWN;
 use super::*;
-use crate::changes::Combination;
+use crate::changes::{Combination, UserAt};
 use crate::hash::{HashKey, mix};
 use crate::kafka::testing::Dice;
 use crate::spec::{self, RowLimit};
@@ -62,12 +62,12 @@ fn add(
     experiments: &mut Experiments,
     dimensions: &Dimensions,
     sum: usize,
-    (place, amount): (UserAt, i64),
+    (at, amount): (UserAt, i64),
 ) -> Result<(), Overflow> {
     if sum == SHOWN {
-        experiments.expose(dimensions, place);
+        experiments.expose(dimensions, at);
     }
-    experiments.add(dimensions, sum, place, amount)
+    experiments.add(dimensions, sum, at, amount)
 }
 
 /// The sums of an experiment.
@@ -145,19 +145,19 @@ fn step(run: &mut Run, dice: &mut Dice, people: usize, clock_ms: &mut i64) {
         _ => ["A", "B"][number % 2],
     };
     let combination = run.combination(variant, ["home", "feed"][number / 2 % 2]);
-    let place = (mix(number as u64, 1), *clock_ms - late_ms, combination);
+    let at = UserAt::new(mix(number as u64, 1), *clock_ms - late_ms, combination);
     let kind = dice.below(10);
     if kind < 4 {
-        let at_ms = place.1.max(run.experiments.final_ms());
-        run.add(SHOWN, (place.0, at_ms, combination), 1).unwrap();
+        let event_ms = at.event_ms.max(run.experiments.final_ms());
+        run.add(SHOWN, UserAt { event_ms, ..at }, 1).unwrap();
     } else {
         let (sum, amount) = match kind {
             4..8 => (CLICKS, 1),
             8 => (VALUE, 1 + dice.below(1_000_000_000) as i64),
             _ => (VALUE_HIGH, 1 + dice.below(10) as i64),
         };
-        run.add(sum, place, amount).unwrap();
-        run.add(trial::OUTCOMES, place, 1).unwrap();
+        run.add(sum, at, amount).unwrap();
+        run.add(trial::OUTCOMES, at, 1).unwrap();
     }
 }
 
@@ -203,9 +203,9 @@ fn rows_are_settled_when_time_moves_on() {
     let mut run = Run::new(1 << 30, 1 << 18);
     let combination = run.combination("", "home");
     for user in 0..50 {
-        let place = (mix(user, 1), T0 + 1000 * user as i64, combination);
-        run.add(CLICKS, place, 1).unwrap();
-        run.add(trial::OUTCOMES, place, 1).unwrap();
+        let at = UserAt::new(mix(user, 1), T0 + 1000 * user as i64, combination);
+        run.add(CLICKS, at, 1).unwrap();
+        run.add(trial::OUTCOMES, at, 1).unwrap();
     }
     let pending = |run: &Run| {
         let rows = run
@@ -228,7 +228,7 @@ fn rows_are_settled_when_time_moves_on() {
 fn only_days_whose_sums_changed_are_written() {
     let mut run = Run::new(1 << 30, 1 << 18);
     let (user, combination) = (mix(1, 1), run.combination("A", "home"));
-    run.add(SHOWN, (user, T0 + 4 * DAY_MS, combination), 1)
+    run.add(SHOWN, UserAt::new(user, T0 + 4 * DAY_MS, combination), 1)
         .unwrap();
     assert_eq!(run.experiments.take_changed(), [0; 0]);
     run.check(T0);
@@ -236,14 +236,14 @@ fn only_days_whose_sums_changed_are_written() {
     run.check(T0);
     assert_eq!(run.experiments.take_changed(), [0; 0]);
     let before = run.columns(0);
-    let other = (user, T0 + 4 * DAY_MS, run.combination("", "y"));
+    let other = UserAt::new(user, T0 + 4 * DAY_MS, run.combination("", "y"));
     run.add(CLICKS, other, 1).unwrap();
     assert!(run.experiments.is_dirty());
     assert_eq!(run.columns(0).0, before.0);
     run.add(CLICKS, other, -1).unwrap();
     run.check(T0);
     assert_eq!(run.columns(0).0, before.0);
-    run.add(SHOWN, (user, T0 - 50 * DAY_MS, combination), 1)
+    run.add(SHOWN, UserAt::new(user, T0 - 50 * DAY_MS, combination), 1)
         .unwrap();
     assert!(!run.experiments.is_dirty());
 }
@@ -252,12 +252,18 @@ fn only_days_whose_sums_changed_are_written() {
 fn values_may_be_as_large_as_sums_are() {
     let mut run = Run::new(1 << 30, 1 << 18);
     let (user, combination) = (mix(1, 1), run.combination("A", "home"));
-    run.add(SHOWN, (user, T0, combination), 1).unwrap();
-    run.add(VALUE, (user, T0 + 1, combination), 5).unwrap();
-    run.add(VALUE_HIGH, (user, T0 + 1, combination), 1 << 61)
+    run.add(SHOWN, UserAt::new(user, T0, combination), 1)
         .unwrap();
-    run.add(VALUE_HIGH, (user, T0 + 2, combination), -(1 << 60))
+    run.add(VALUE, UserAt::new(user, T0 + 1, combination), 5)
         .unwrap();
+    run.add(VALUE_HIGH, UserAt::new(user, T0 + 1, combination), 1 << 61)
+        .unwrap();
+    run.add(
+        VALUE_HIGH,
+        UserAt::new(user, T0 + 2, combination),
+        -(1 << 60),
+    )
+    .unwrap();
     run.check(T0 + DAY_MS);
     let columns = run.columns(0);
     let limbs: Vec<&[i64]> = (0..columns.0.len() - 1)
@@ -277,12 +283,21 @@ fn values_may_be_as_large_as_sums_are() {
 fn a_sum_that_passes_its_bound_is_an_error() {
     let mut run = Run::new(1 << 30, 1 << 18);
     let (user, combination) = (mix(1, 1), run.combination("A", "home"));
-    run.add(CLICKS, (user, T0, combination), 1 << 62).unwrap();
-    assert!(run.add(CLICKS, (user, T0, combination), 1).is_err());
-    run.add(CLICKS, (user, T0, combination), -1).unwrap();
+    run.add(CLICKS, UserAt::new(user, T0, combination), 1 << 62)
+        .unwrap();
     assert!(
-        run.add(CLICKS, (user, T0 + 1, combination), (1 << 62) + 1)
+        run.add(CLICKS, UserAt::new(user, T0, combination), 1)
             .is_err()
+    );
+    run.add(CLICKS, UserAt::new(user, T0, combination), -1)
+        .unwrap();
+    assert!(
+        run.add(
+            CLICKS,
+            UserAt::new(user, T0 + 1, combination),
+            (1 << 62) + 1
+        )
+        .is_err()
     );
 }
 
@@ -294,8 +309,12 @@ fn settled_rows_that_meet_may_not_pass_it_either() {
     run.experiments = experiments(spec, (1 << 30, 1 << 18)).unwrap();
     let (user, combination) = (mix(1, 1), run.combination("", "home"));
     for later_ms in 0..2 {
-        run.add(CLICKS, (user, T0 + later_ms, combination), 3 << 60)
-            .unwrap();
+        run.add(
+            CLICKS,
+            UserAt::new(user, T0 + later_ms, combination),
+            3 << 60,
+        )
+        .unwrap();
     }
     assert!(run.refresh(T0 + LATENESS_MS + SETTLE_MS).is_err());
 }
@@ -305,14 +324,14 @@ fn a_user_has_so_many_rows_and_no_more() {
     let mut run = Run::new(1 << 30, 1000);
     let (none, arm) = (run.combination("", "home"), run.combination("A", "home"));
     for i in 0..1010 {
-        run.add(CLICKS, (7, T0 + i * (DAY_MS / 200), none), 1)
+        run.add(CLICKS, UserAt::new(7, T0 + i * (DAY_MS / 200), none), 1)
             .unwrap();
     }
     assert_eq!(run.experiments.tables.pending.rows_of(7), 1000);
     assert!(run.experiments.dropped_rows() > 0);
     run.experiments.refresh(0).unwrap();
-    run.add(SHOWN, (7, T0, arm), 1).unwrap();
-    run.add(SHOWN, (8, T0, none), 1).unwrap();
+    run.add(SHOWN, UserAt::new(7, T0, arm), 1).unwrap();
+    run.add(SHOWN, UserAt::new(8, T0, none), 1).unwrap();
     run.experiments.refresh(T0 + 7 * DAY_MS).unwrap();
     let days = (DAY, DAY + 9);
     let found = run.experiments.of_range(&run.dimensions, 0, days, None);
@@ -324,10 +343,10 @@ fn rows_that_find_no_room_on_their_days_do_not_count() {
     let mut run = Run::new(1 << 30, 4);
     let (none, arm) = (run.combination("", "home"), run.combination("A", "home"));
     for day in 0..4 {
-        run.add(CLICKS, (7, T0 + day * DAY_MS + 1, none), 1)
+        run.add(CLICKS, UserAt::new(7, T0 + day * DAY_MS + 1, none), 1)
             .unwrap();
     }
-    run.add(SHOWN, (7, T0, arm), 1).unwrap();
+    run.add(SHOWN, UserAt::new(7, T0, arm), 1).unwrap();
     run.experiments.refresh(0).unwrap();
     assert_eq!(run.experiments.dropped_rows(), 0);
     let before = run.columns(0);

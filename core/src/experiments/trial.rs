@@ -7,11 +7,11 @@ use ethnum::I256;
 
 use crate::columns::Columns;
 use crate::experiments::arms::ArmsOfLabels;
-use crate::experiments::contribution::Contribution;
+use crate::experiments::contribution::UserAmounts;
 use crate::experiments::exposures::ArmOf;
 use crate::experiments::layout::Layout;
 use crate::experiments::spans::DAY_MS;
-use crate::experiments::sums::{self, Sums};
+use crate::experiments::sums::{self, ExperimentSums};
 use crate::experiments::user_state::Standing;
 use crate::spec::experiments::{MeasureSpec, TrialSpec};
 
@@ -86,12 +86,12 @@ impl<'a> History<'a> {
 
 /// Which days count, and of which of them what a user adds is wanted.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct DayRanges {
     pub within: Range<i64>,
     pub added: Range<i64>,
 }
 
-impl Wanted {
+impl DayRanges {
     /// All that some days add.
     pub fn all_of(within: Range<i64>) -> Self {
         Self {
@@ -124,7 +124,7 @@ pub struct Trial {
 /// Buffers that are used for one user after another.
 #[derive(Debug, Default)]
 pub struct Work {
-    pub contribution: Contribution,
+    pub contribution: UserAmounts,
     /// Of all ages, and of each that measures are of.
     totals: Vec<Totals>,
     covariates: Totals,
@@ -225,7 +225,7 @@ impl Trial {
     }
 
     /// All sums, as columns of arm, day and statistic in one key; `outcomes`: of all users, by day.
-    pub fn columns(&self, sums: &Sums, outcomes: Range<i64>) -> Columns {
+    pub fn columns(&self, sums: &ExperimentSums, outcomes: Range<i64>) -> Columns {
         let length = self.days.end - self.days.start;
         let stats = self.layout.stats as i64;
         let key = |day: i64, key: i64| {
@@ -264,7 +264,7 @@ impl Trial {
         &self,
         (history, seen): (&History<'_>, Seen),
         arms: Option<&ArmsOfLabels>,
-        wanted: &Wanted,
+        wanted: &DayRanges,
         work: &mut Work,
     ) {
         let counts = |did: &&Did| match arms {
@@ -288,7 +288,7 @@ impl Trial {
     }
 
     /// Find what a user contributes who saw several arms.
-    pub fn find_mixed(&self, seen: Seen, wanted: &Wanted, work: &mut Work) {
+    pub fn find_mixed(&self, seen: Seen, wanted: &DayRanges, work: &mut Work) {
         if wanted.added.contains(&seen.day()) {
             self.push_count(work, (seen.day(), false), MIXED, 1);
         }
@@ -298,7 +298,7 @@ impl Trial {
     pub fn find_unexposed(
         &self,
         history: &History<'_>,
-        wanted: &Wanted,
+        wanted: &DayRanges,
         times: i64,
         work: &mut Work,
     ) {
@@ -311,7 +311,7 @@ impl Trial {
     }
 
     /// Add what was found, `sign` times, to the sums of an arm (0: none).
-    pub fn add(&self, work: &Work, arm: u32, (sums, sign): (&mut Sums, i64)) {
+    pub fn add(&self, work: &Work, arm: u32, (sums, sign): (&mut ExperimentSums, i64)) {
         let keys = (self.key(0), self.key(arm));
         work.contribution.add_to(sums, keys, sign);
     }

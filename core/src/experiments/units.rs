@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::changes::Combination;
+use crate::changes::{Combination, UserAt};
 use crate::columns::{Columns, LoadError};
 use crate::decode::ArmTexts;
 use crate::experiments::exposures::ArmOf;
@@ -185,13 +185,9 @@ impl UnitKind {
         Some((digest ^ of_slot(number), slots.start_ms(number)))
     }
 
-    fn unit(
-        &mut self,
-        dimensions: &Dimensions,
-        (event_ms, combination): (i64, Combination),
-    ) -> Option<(u64, i64)> {
-        let digest = self.digest(dimensions, combination);
-        self.unit_of(digest, event_ms)
+    fn unit(&mut self, dimensions: &Dimensions, at: UserAt) -> Option<(u64, i64)> {
+        let digest = self.digest(dimensions, at.combination);
+        self.unit_of(digest, at.event_ms)
     }
 
     /// The hash of the value that a unit is of.
@@ -280,10 +276,11 @@ impl Units {
     }
 
     /// An impression exposes its unit to the arms that its dimensions say.
-    pub fn expose(&mut self, dimensions: &Dimensions, place: (i64, Combination)) {
+    pub fn expose(&mut self, dimensions: &Dimensions, of: UserAt) {
         for kind in self.kinds.iter_mut().filter(|kind| kind.slots.is_none()) {
-            if let Some((unit, at)) = kind.unit(dimensions, place) {
-                kind.experiments.expose(dimensions, (unit, at, place.1));
+            if let Some((user, event_ms)) = kind.unit(dimensions, of) {
+                let at = UserAt::new(user, event_ms, of.combination);
+                kind.experiments.expose(dimensions, at);
             }
         }
     }
@@ -293,14 +290,14 @@ impl Units {
         &mut self,
         dimensions: &Dimensions,
         (sum, is_load): (usize, bool),
-        place: (i64, Combination),
+        at: UserAt,
         amount: i64,
     ) -> Result<(), Overflow> {
         for kind in &mut self.kinds {
             if is_load && kind.experiments.is_stored(sum) {
                 continue;
             }
-            if let Some(unit) = kind.unit(dimensions, place) {
+            if let Some(unit) = kind.unit(dimensions, at) {
                 kind.experiments.add_at(unit, sum, amount)?;
             }
         }

@@ -8,7 +8,7 @@ use std::io::Write;
 
 use serde_json::{Map, Value};
 
-use super::{bytes_as_text, zigzag};
+use super::bytes::{bytes_as_text, zigzag};
 
 /// A schema of the registry. Its types name each other by their indices.
 #[derive(Debug)]

@@ -12,7 +12,7 @@ use protox::file::{ChainFileResolver, File, FileResolver, GoogleFileResolver};
 use protox::{Compiler, Error};
 use serde::ser::{Error as _, Serialize, SerializeMap, Serializer};
 
-use super::{bytes_as_text, zigzag};
+use super::bytes::{bytes_as_text, zigzag};
 
 /// What the file of a schema is called: no import has such a name.
 const MAIN: &str = "streamer/schema.proto";

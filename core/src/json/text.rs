@@ -191,3 +191,17 @@ fn special(word: u64) -> u64 {
     let is_backslash = is_zero(word ^ (ONES * u64::from(b'\\')));
     (is_control | is_quote | is_backslash) & HIGHS
 }
+
+/// Appends a text as JSON.
+pub fn push_json(text: &str, to: &mut String) {
+    to.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => to.push_str("\\\""),
+            '\\' => to.push_str("\\\\"),
+            '\u{0}'..'\u{20}' => to.push_str(&format!("\\u{:04x}", c as u32)),
+            c => to.push(c),
+        }
+    }
+    to.push('"');
+}

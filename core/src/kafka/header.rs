@@ -1,6 +1,6 @@
 //! The header of a record batch: 61 bytes, integers in network order.
 
-use super::ReadError;
+use super::errors::ReadError;
 
 /// Base offset and length, which all formats have.
 const OVERHEAD: usize = 12;

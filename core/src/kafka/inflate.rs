@@ -6,7 +6,7 @@ use std::io::Read;
 use zstd::stream::read::Decoder as ZstdDecoder;
 use zstd::zstd_safe::{self, DCtx, ResetDirective};
 
-use super::SkipReason;
+use super::errors::SkipReason;
 
 /// What begins snappy data in the framing of xerial's library, which Kafka's clients use; a version
 /// and the lowest version that reads it follow, of four bytes each.

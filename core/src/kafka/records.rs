@@ -2,8 +2,88 @@
 
 use smallvec::SmallVec;
 
-use super::header::Header;
-use super::{BLOCK, ReadSummary, Record, SkipReason};
+use super::errors::SkipReason;
+use super::header::{Frame, Header};
+
+/// Records that are handed over together, at most.
+pub const BLOCK: usize = 16;
+/// One record.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Record<'a> {
+    pub offset: i64,
+    /// The producer's time, or the broker's where the topic is set to that; epoch milliseconds.
+    pub timestamp_ms: i64,
+    /// None for a tombstone. It lives as long as the batch.
+    pub value: Option<&'a [u8]>,
+    pub key: Option<&'a [u8]>,
+    /// Its headers as Kafka sends them, behind their number.
+    pub headers: &'a [u8],
+    /// Whether it is the last of its batch.
+    pub is_last: bool,
+}
+
+impl<'a> Record<'a> {
+    /// The value of a header; of several of that name the last.
+    pub fn header(&self, name: &[u8]) -> Option<&'a [u8]> {
+        let mut found = None;
+        let mut cursor = Cursor::new(self.headers);
+        while let Some((other, value)) = cursor.header() {
+            if other == name {
+                found = value;
+            }
+        }
+        found
+    }
+}
+
+/// What was read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReadSummary {
+    /// The offset to fetch next: after control batches and compaction gaps, too.
+    pub next_offset: i64,
+    /// Records that were handed over.
+    pub records: u64,
+    /// What could not be read, in offset order.
+    pub skipped: Vec<Skipped>,
+    /// Bytes at the end that are no whole batch. If they are all there is, and not none, then the
+    /// next batch is larger than what was fetched.
+    pub leftover_bytes: usize,
+}
+
+/// Offsets that could not be read; none (`first == end`) where all records of a damaged batch were.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Skipped {
+    pub first: i64,
+    /// The first offset after them.
+    pub end: i64,
+    pub reason: SkipReason,
+}
+
+impl ReadSummary {
+    /// The rest of a batch cannot be read.
+    pub(super) fn skip(&mut self, frame: &Frame, header: &Header, reason: SkipReason) {
+        let (first, end) = self.offsets_left(frame, header);
+        self.next_offset = end;
+        match self.skipped.last_mut() {
+            Some(last) if last.reason == reason && last.end == first => last.end = end,
+            _ => self.skipped.push(Skipped { first, end, reason }),
+        }
+    }
+
+    /// The offsets of a batch that were not read yet. A header that contradicts itself stands for
+    /// one offset; none claims those of the batch behind it.
+    pub(super) fn offsets_left(&self, frame: &Frame, header: &Header) -> (i64, i64) {
+        let first = self.next_offset.max(header.base_offset);
+        let end = header
+            .next_offset()
+            .unwrap_or_else(|| first.saturating_add(1));
+        let end = frame
+            .following_offset
+            .map_or(end, |following| end.min(following))
+            .max(first);
+        (first, end)
+    }
+}
 
 /// Hands over the records from `summary.next_offset` on, up to the first that is damaged; some at
 /// a time.

@@ -1,5 +1,6 @@
 use std::io::Write;
 
+use super::records::Skipped;
 use super::testing::{Batch, CODECS, CONTROL, Dice, Given, TRANSACTIONAL, rounds};
 use super::*;
 

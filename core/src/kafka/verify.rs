@@ -1,7 +1,7 @@
 //! Whether fetched batches arrived as they were sent. A connection may damage them, so whoever
 //! fetches asks before anything is taken in, and fetches again.
 
-use super::ReadError;
+use super::errors::ReadError;
 use super::header::{Frame, Header};
 
 /// Where the checksum of a message before format 2 stands; it covers what follows itself.

@@ -4,7 +4,7 @@
 //! after another in a slot of a power of two.
 
 use super::rings::{BLOCK, Cell};
-use super::{Overflow, add_up, places};
+use crate::panes::addition::{Overflow, add_up};
 
 /// Integers of a line of a processor's cache.
 const LINE: usize = 8;
@@ -151,6 +151,15 @@ impl Cells {
         let slots = slots.map(|slots| slots.values.capacity() * 8 + slots.free.capacity() * 4);
         self.heads.capacity() * size_of::<Head>() + self.free.capacity() * 4 + slots.sum::<usize>()
     }
+}
+
+/// The places of bits, ascending.
+pub(super) fn places(mut bits: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let place = bits.trailing_zeros() as usize;
+        bits &= bits.wrapping_sub(1);
+        (place < BLOCK).then_some(place)
+    })
 }
 
 #[cfg(test)]

@@ -58,13 +58,13 @@ impl Hash for ItemPane {
 
 /// Rows of counts by a key.
 #[derive(Debug)]
-pub struct Rows<K> {
+pub struct KeyedCounts<K> {
     pub places: HashMap<K, u32, BuildHasherDefault<Spread>>,
     pub counts: Vec<i64>,
     pub width: usize,
 }
 
-impl<K: Copy + Eq + Hash> Rows<K> {
+impl<K: Copy + Eq + Hash> KeyedCounts<K> {
     pub fn new(width: usize) -> Self {
         Self {
             places: HashMap::default(),

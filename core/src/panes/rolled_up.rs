@@ -4,12 +4,13 @@
 //! all rollups when it is folded: each keeps those statistics that it shows. What the total alone
 //! keeps is gathered under no combination.
 
+use super::cells::places;
 use super::dimensions::CombinationCodes;
 use super::order::Order;
 use super::rings::BLOCK;
 use super::segments::Segments;
-use super::{Fold, GATHERED_ROWS, Overflow, PaneColumns, PaneStore, Panes, Rings, Rows};
-use super::{Key, STAT_BITS, key, moment_of, places, places_of};
+use super::{Fold, GATHERED_ROWS, GatheredCells, Overflow, PaneColumns, PaneStore, Panes, Rings};
+use super::{Key, STAT_BITS, key, moment_of, places_of};
 use crate::changes::Combination;
 use crate::panes::rings::Cell;
 use crate::spec::Since;
@@ -23,8 +24,8 @@ pub struct RolledUpPanes {
     pub segments: Segments,
     order: Order,
     panes: Panes,
-    gathered: Rows,
-    totals: Rows,
+    gathered: GatheredCells,
+    totals: GatheredCells,
 }
 
 impl RolledUpPanes {
@@ -35,8 +36,8 @@ impl RolledUpPanes {
             panes: Panes::since(rings, since, of_rollups),
             segments,
             order,
-            gathered: Rows::default(),
-            totals: Rows::default(),
+            gathered: GatheredCells::default(),
+            totals: GatheredCells::default(),
         }
     }
 

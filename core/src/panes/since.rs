@@ -82,7 +82,7 @@ impl Since {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::panes::places;
+    use crate::panes::cells::places;
 
     fn since() -> Since {
         let from = |since_ms, is_new| CountFrom { since_ms, is_new };

@@ -7,9 +7,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::changes::{EventKind, NEVER};
+use crate::changes::NEVER;
+
 use crate::decode::{Event, Reason};
 use crate::hash::{NONE, mix};
+use crate::kinds::EventKind;
 use crate::partition::event_ids::EventIds;
 use crate::spec::{LogSpec, Time};
 

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::changes::Kind;
+use crate::kinds::FeedbackKind;
 use crate::panes::labels::Labels;
 use crate::partition::Partition;
 use crate::partition::admission::TopicLog;
@@ -156,7 +156,7 @@ fn unsettled(partition: &Partition, of_conversions: bool) -> u64 {
     let pending = partition.attribution.pending.iter();
     let counted = pending.filter(|(_, feedback)| {
         !feedback.is_settled
-            && feedback.kind != Kind::ConversionLine
+            && feedback.kind != FeedbackKind::ConversionLine
             && feedback.is_conversion() == of_conversions
     });
     counted.count() as u64

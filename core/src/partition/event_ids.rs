@@ -2,13 +2,15 @@
 
 use hashbrown::HashTable;
 
+use crate::columns::stored_row;
 use crate::log::Log;
 
-/// An accepted event id; 16 bytes, and 5 to 12 in the table that finds it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EventId {
-    pub hash: u64,
-    pub arrival_ms: i64,
+stored_row! {
+    /// An accepted event id, as a hash; 16 bytes, and 5 to 12 in the table that finds it.
+    pub struct EventId {
+        key: u64,
+        arrival_ms: i64,
+    }
 }
 
 /// The ids of one topic-partition.
@@ -36,38 +38,38 @@ impl EventIds {
 
     /// Whether an event is the first with its id: later ones within the horizon of it are copies,
     /// and do not prolong it.
-    pub fn admit(&mut self, hash: u64, arrival_ms: i64) -> bool {
+    pub fn admit(&mut self, key: u64, arrival_ms: i64) -> bool {
         let log = &self.log;
-        let known = |row: &u32| log.get(*row).is_some_and(|id| id.hash == hash);
-        if let Some(row) = self.index.find_mut(hash, known) {
+        let known = |row: &u32| log.get(*row).is_some_and(|id| id.key == key);
+        if let Some(row) = self.index.find_mut(key, known) {
             let first_ms = log.get(*row).map_or(i64::MIN / 2, |id| id.arrival_ms);
             if arrival_ms - first_ms <= self.horizon_ms {
                 return false;
             }
-            *row = self.log.push(EventId { hash, arrival_ms });
+            *row = self.log.push(EventId { key, arrival_ms });
             return true;
         }
-        self.push(EventId { hash, arrival_ms });
+        self.push(EventId { key, arrival_ms });
         true
     }
 
     /// Fetches what `admit` needs: see `Partition::warm_up`.
-    pub fn warm_up(&self, hash: u64) -> usize {
-        usize::from(self.index.find(hash, |_| false).is_some())
+    pub fn warm_up(&self, key: u64) -> usize {
+        usize::from(self.index.find(key, |_| false).is_some())
     }
 
     fn push(&mut self, id: EventId) {
         let row = self.log.push(id);
         let log = &self.log;
-        let hash_of = |row: &u32| log.get(*row).map_or(0, |id| id.hash);
-        self.index.insert_unique(id.hash, row, hash_of);
+        let key_of = |row: &u32| log.get(*row).map_or(0, |id| id.key);
+        self.index.insert_unique(id.key, row, key_of);
     }
 
     /// Takes over a stored id; they come in the order of arrival.
     pub fn load(&mut self, id: EventId) {
         let log = &self.log;
-        let known = |row: &u32| log.get(*row).is_some_and(|other| other.hash == id.hash);
-        if let Some(row) = self.index.find_mut(id.hash, known) {
+        let known = |row: &u32| log.get(*row).is_some_and(|other| other.key == id.key);
+        if let Some(row) = self.index.find_mut(id.key, known) {
             *row = self.log.push(id);
         } else {
             self.push(id);
@@ -82,7 +84,7 @@ impl EventIds {
                 break;
             }
             self.evicted_early += u64::from(!is_old);
-            if let Ok(entry) = self.index.find_entry(id.hash, |other| *other == row) {
+            if let Ok(entry) = self.index.find_entry(id.key, |other| *other == row) {
                 entry.remove();
             }
             self.log.drop_front();

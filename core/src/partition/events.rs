@@ -3,15 +3,15 @@
 use crate::attribution::Attribution;
 use crate::attribution::emitted::ShownItem;
 use crate::attribution::pending::Feedback;
-use crate::changes::{Combination, Dwell, ItemOf, Kind};
+use crate::changes::{Combination, ItemOf, UserAt};
 use crate::counting::Counting;
 use crate::counting::sessions::{Sessions, Visit};
 use crate::counting::viewings::{Report, Viewing, viewing_key};
-use crate::decode::{Action, Body, Event, Item, Line};
+use crate::decode::{Body, Event, Line};
 use crate::hash::{NONE, anonymous, is_anonymous, mix};
+use crate::kinds::{Action, FeedbackKind};
 use crate::log::NO_ROW;
 use crate::slates::probes::EventProbes;
-use crate::weights::WeighedItem;
 
 /// Makes the key of a slate that is one event without a request id.
 const OWN_SLATE: u64 = 0xA076_1D64_78BD_642F;
@@ -40,7 +40,7 @@ fn numbered(of_record: u64, part: u64) -> u64 {
 
 /// Where an event stands in its log, and its combination.
 #[derive(Clone, Copy)]
-pub(super) struct At {
+pub(super) struct Arrival {
     pub arrival_ms: i64,
     pub position: i64,
     pub place: InRecord,
@@ -97,197 +97,182 @@ impl Identity {
 
 /// Counts an accepted event.
 pub(super) fn count(
-    (attribution, counting, sessions): (&mut Attribution, &mut Counting, &mut Sessions),
+    attribution: &mut Attribution,
+    counting: &mut Counting,
+    sessions: &mut Sessions,
     event: &Event,
-    at: At,
+    arrival: Arrival,
 ) {
-    let who = Identity::at(event, at.position);
+    let who = Identity::at(event, arrival.position);
+    let accepted = Accepted {
+        event,
+        who,
+        at: UserAt::new(who.person, event.event_ms, arrival.combination),
+        slate_key: who.slate_key(event.request),
+        arrival,
+    };
     match event.body {
-        Body::Impressions {
+        Body::Impressions { .. } => accepted.show(attribution, counting),
+        Body::Click { lines, kind } => accepted.give(attribution, counting, lines, |_| kind),
+        Body::Conversion { lines, .. } => {
+            accepted.give(attribution, counting, lines, |number| match number {
+                0 => FeedbackKind::Conversion,
+                _ => FeedbackKind::ConversionLine,
+            });
+        }
+        Body::Session { .. } => accepted.visit(sessions, counting),
+        Body::Exposure { .. } => {}
+    }
+}
+
+/// An accepted event, and what it counts under.
+struct Accepted<'a> {
+    event: &'a Event<'a>,
+    who: Identity,
+    at: UserAt,
+    slate_key: u64,
+    arrival: Arrival,
+}
+
+impl Accepted<'_> {
+    fn pair(&self, item: u64) -> u64 {
+        mix(self.who.apart, item)
+    }
+
+    /// It shows items.
+    fn show(&self, attribution: &mut Attribution, counting: &mut Counting) {
+        let Body::Impressions {
             items,
             is_list,
             weights,
             reference,
             held_out,
-        } => {
-            let shown = (items, weights, is_list);
-            let probes = match attribution.rules.looks_at_slates {
-                true => EventProbes {
-                    apart: who.apart,
-                    reference,
-                    held_out,
+        } = self.event.body
+        else {
+            return;
+        };
+        let probes = match attribution.rules.looks_at_slates {
+            true => EventProbes {
+                apart: self.who.apart,
+                reference,
+                held_out,
+            },
+            false => EventProbes::default(),
+        };
+        let (position, place) = (self.arrival.position, self.arrival.place);
+        let slate_key = match self.slate_key {
+            NONE if is_list => numbered(
+                mix(self.who.apart, position as u64 ^ OWN_SLATE),
+                place.number as u64,
+            ),
+            key => key,
+        };
+        let category = counting.category_of(self.event.dimensions.iter());
+        for (index, item) in items.iter().enumerate() {
+            let shown = ShownItem {
+                at: self.at,
+                pair: self.pair(item.item),
+                item: ItemOf {
+                    item: item.item,
+                    category: category.unwrap_or(item.category),
                 },
-                false => EventProbes::default(),
+                slate_key,
+                arrival_ms: self.arrival.arrival_ms,
+                offset: position,
+                index: (place.shown + index) as u16,
+                position: item.position as u16,
+                score: item.score,
+                weights: weights.get(index),
+                custom: self.event.custom.get(index),
+                probes,
             };
-            show(attribution, counting, event, shown, probes, (who, at));
+            attribution.show(&shown, counting);
         }
-        Body::Click {
-            lines,
-            kind,
-            dwell_ms,
-        } => {
-            for (number, (line, values)) in lines.iter().zip(values_of(event)).enumerate() {
-                let dwell_ms = dwell_ms.filter(|_| number == 0); // of the record, not of each line
-                let feedback = feedback_of(event, (line, kind, dwell_ms), (who, at));
-                attribution.note(&feedback, line.item, number);
-                attribution.give(feedback, values, counting);
-            }
+    }
+
+    /// It is feedback on items, each of a kind by its number.
+    fn give(
+        &self,
+        attribution: &mut Attribution,
+        counting: &mut Counting,
+        lines: &[Line],
+        kind_of: impl Fn(usize) -> FeedbackKind,
+    ) {
+        for (number, line) in lines.iter().enumerate() {
+            let feedback = Feedback {
+                id: 0,
+                user: self.at.user,
+                pair: self.pair(line.item),
+                slate_key: self.slate_key,
+                event_ms: self.at.event_ms,
+                offset: self.arrival.position,
+                number: self.arrival.place.number as u32,
+                kind: kind_of(number),
+                amounts: line.amounts,
+                own_combination: self.at.combination,
+                own_position: line.position,
+                is_complete: false,
+                joined: NO_ROW,
+                combination: self.at.combination,
+                position: line.position,
+                is_settled: false,
+                epoch: 0,
+            };
+            attribution.note(&feedback, line.item, number);
+            attribution.give(feedback, self.event.custom.get(number), counting);
         }
-        Body::Conversion { lines, .. } => {
-            for (number, (line, values)) in lines.iter().zip(values_of(event)).enumerate() {
-                let kind = match number {
-                    0 => Kind::Conversion,
-                    _ => Kind::ConversionLine,
-                };
-                let feedback = feedback_of(event, (line, kind, None), (who, at));
-                attribution.note(&feedback, line.item, number);
-                attribution.convert(feedback, values, counting);
-            }
-        }
-        Body::Session {
+    }
+
+    /// It is of a session, and may report time spent on an item.
+    fn visit(&self, sessions: &mut Sessions, counting: &mut Counting) {
+        let Body::Session {
             session,
             action,
             item,
             dwell_ms,
-        } => {
-            let place = (event.event_ms, at.combination, who.person);
-            counting.valued(event.custom.first(), place, 1);
-            let visit = (session, action);
-            take_visit(sessions, counting, event, visit, (who, at));
-            if let (Action::Dwell, Some(dwell_ms), true) = (action, dwell_ms, item != NONE) {
-                view(counting, event, (item, dwell_ms), (who, at));
-            }
-        }
-        Body::Exposure { .. } => {}
-    }
-}
-
-/// What each line says to custom metrics.
-fn values_of<'a>(event: &Event<'a>) -> impl Iterator<Item = Option<&'a crate::custom::Values>> {
-    let custom = event.custom;
-    (0..).map(move |line: usize| custom.get(line))
-}
-
-fn show(
-    attribution: &mut Attribution,
-    counting: &mut Counting,
-    event: &Event<'_>,
-    (items, weights, is_list): (&[Item], &[WeighedItem], bool),
-    probes: EventProbes<'_>,
-    (who, at): (Identity, At),
-) {
-    let slate_key = match who.slate_key(event.request) {
-        NONE if is_list => numbered(
-            mix(who.apart, at.position as u64 ^ OWN_SLATE),
-            at.place.number as u64,
-        ),
-        key => key,
-    };
-    let category = counting.category_of(event.dimensions.iter());
-    for (index, item) in items.iter().enumerate() {
-        let shown = ShownItem {
-            user: who.person,
-            pair: mix(who.apart, item.item),
-            item: ItemOf::new(item.item, category.unwrap_or(item.category)),
-            slate_key,
-            event_ms: event.event_ms,
-            arrival_ms: at.arrival_ms,
-            offset: at.position,
-            index: (at.place.shown + index) as u16,
-            position: item.position as u16,
-            combination: at.combination,
-            score: item.score,
-            weights: weights.get(index),
-            custom: event.custom.get(index),
-            probes,
+        } = self.event.body
+        else {
+            return;
         };
-        attribution.show(&shown, counting);
-    }
-}
-
-fn feedback_of(
-    event: &Event<'_>,
-    (line, kind, dwell_ms): (&Line, Kind, Option<i64>),
-    (who, at): (Identity, At),
-) -> Feedback {
-    Feedback {
-        id: 0,
-        user: who.person,
-        pair: mix(who.apart, line.item),
-        slate_key: who.slate_key(event.request),
-        event_ms: event.event_ms,
-        offset: at.position,
-        number: at.place.number as u32,
-        kind,
-        value_micros: line.value_micros,
-        dwell_ms,
-        own_combination: at.combination,
-        own_position: line.position,
-        is_complete: false,
-        joined: NO_ROW,
-        combination: at.combination,
-        position: line.position,
-        is_settled: false,
-        epoch: 0,
-    }
-}
-
-fn take_visit(
-    sessions: &mut Sessions,
-    counting: &mut Counting,
-    event: &Event<'_>,
-    (session, action): (u64, Action),
-    (who, at): (Identity, At),
-) {
-    let visit = Visit {
-        user: who.person,
-        offset: at.position,
-        combination: at.combination,
-        views: i64::from(action == Action::View),
-        is_end: action == Action::End,
-    };
-    // Without an id a visit is the person's: the gap parts one from the next.
-    let of = if event.is_anonymous() {
-        NONE
-    } else {
-        who.person
-    };
-    let key = mix(of, session);
-    sessions.take(key, event.event_ms, visit, |change| {
-        counting.session(change)
-    });
-}
-
-/// A session event reports time spent on an item.
-fn view(
-    counting: &mut Counting,
-    event: &Event<'_>,
-    (item, dwell_ms): (u64, i64),
-    (who, at): (Identity, At),
-) {
-    let (user, event_ms, combination) = (who.person, event.event_ms, at.combination);
-    match who.slate_key(event.request) {
-        NONE => counting.single_dwell(&Dwell {
+        let UserAt {
+            user,
             event_ms,
             combination,
+        } = self.at;
+        counting.add_values(self.event.custom.first(), self.at, 1);
+        let visit = Visit {
             user,
-            dwell_ms,
-            sign: 1,
-        }),
-        key => {
-            let report = Report {
-                dwell_ms,
-                event_ms,
-                offset: at.position,
-                number: at.place.number as u32,
-                combination,
-                user,
-            };
-            let viewing = Viewing {
-                by_feedback: None,
-                by_session: Some(report),
-            };
-            counting.viewing(viewing_key(key, mix(who.apart, item)), viewing);
+            offset: self.arrival.position,
+            combination,
+            views: i64::from(action == Action::View),
+            is_end: action == Action::End,
+        };
+        // Without an id a visit is the person's: the gap parts one from the next.
+        let of = match self.event.is_anonymous() {
+            true => NONE,
+            false => user,
+        };
+        sessions.take(mix(of, session), event_ms, visit, |change| {
+            counting.change(change)
+        });
+        let (Action::Dwell, Some(dwell_ms), true) = (action, dwell_ms, item != NONE) else {
+            return;
+        };
+        if self.slate_key == NONE {
+            return counting.single_dwell(self.at, dwell_ms);
         }
+        let report = Report {
+            dwell_ms,
+            event_ms,
+            offset: self.arrival.position,
+            number: self.arrival.place.number as u32,
+            combination,
+            user,
+        };
+        let viewing = Viewing {
+            by_feedback: None,
+            by_session: Some(report),
+        };
+        counting.viewing(viewing_key(self.slate_key, self.pair(item)), viewing);
     }
 }

@@ -7,23 +7,21 @@ use crate::attribution::impressions::Impression;
 use crate::attribution::pair_log::OfPair;
 use crate::attribution::pending::{Feedback, Left};
 use crate::attribution::retained::Retained;
-use crate::changes::{Combination, EventKind, NEVER};
+use crate::changes::{Amounts, Combination, NEVER};
 use crate::columns::{Columns, LoadError, StoredRow};
 use crate::counting::intervals::{Intervals, Row, Summary};
 use crate::counting::sessions::Visit;
 use crate::counting::viewings::{Report, Viewing};
 use crate::hash::NONE;
+use crate::kinds::EventKind;
 use crate::log::NO_ROW;
 use crate::panes::Overflow;
 use crate::partition::Partition;
 use crate::partition::event_ids::EventId;
 use crate::partition::snapshot::{LEFT, kind_of};
 use crate::partition::tables::{
-    EventIdRow, FeedbackRow, ImpressionRow, IntervalRow, ProbeRow, RetainedRow, Table, ViewingRow,
-    VisitRow,
-};
-use crate::partition::tables::{
-    code_column, final_column, items_reader, values_reader, weights_reader,
+    FeedbackRow, ImpressionRow, IntervalRow, ProbeRow, RetainedRow, Table, code_column,
+    final_column, items_reader, values_reader, weights_reader,
 };
 use crate::slates::NO_SLATE;
 
@@ -88,18 +86,15 @@ impl Partition {
     fn load_rows(&mut self, table: Table, columns: &Columns) -> Result<(), LoadError> {
         match table {
             Table::EventIds(place) => {
-                for row in EventIdRow::rows(columns)? {
-                    self.logs[place / 2].ids[place % 2].load(EventId {
-                        hash: row.key,
-                        arrival_ms: row.arrival_ms,
-                    });
+                for id in EventId::rows(columns)? {
+                    self.logs[place / 2].ids[place % 2].load(id);
                 }
                 Ok(())
             }
             Table::Impressions => self.load_impressions(columns),
             Table::Probes => {
                 for row in ProbeRow::rows(columns)? {
-                    let age = (row.event_ms, row.offset, row.index as u16);
+                    let age = (row.event_ms, row.offset, row.index);
                     let by = (row.slate, row.opened_ms, age);
                     let slates = &mut self.attribution.slates;
                     slates.load_probe(by, row.is_held_out, row.pair);
@@ -121,7 +116,7 @@ impl Partition {
             Table::Feedback => self.load_feedback(versions),
             Table::Sessions => {
                 let clock_ms = self.arrival_ms(EventKind::Sessions);
-                let found = visits(&versions.columns)?;
+                let found = Visit::rows(&versions.columns)?.collect();
                 load_intervals(&mut self.sessions.rows, versions, clock_ms, found)
             }
             _ => {
@@ -138,10 +133,9 @@ impl Partition {
         for (at, stored) in ImpressionRow::rows(columns)?.enumerate() {
             self.attribution.items.load_open(item_at(at));
             self.attribution.weights.load_open(weights_at(at));
-            let age = (stored.event_ms, stored.offset, stored.index as u16);
+            let age = (stored.event_ms, stored.offset, stored.index);
             let mut row = Impression::new(stored.pair, stored.user, age);
-            (row.position, row.combination) =
-                (stored.position as u16, stored.combination as Combination);
+            (row.position, row.combination) = (stored.position, stored.combination);
             row.score = stored.score;
             row.set_member(stored.is_member);
             if stored.slate == NONE {
@@ -157,7 +151,7 @@ impl Partition {
             row.prev_in_slate = found.last_member;
             found.latest_event_ms = found.latest_event_ms.max(stored.event_ms);
             found.latest_arrival_ms = found.latest_arrival_ms.max(stored.arrival_ms);
-            found.placed = found.placed.max(stored.placed as u32);
+            found.placed = found.placed.max(stored.placed);
             found.is_closed |= stored.is_closed;
             if stored.is_member {
                 found.learn_earliest(row.age(), row.combination, row.user);
@@ -179,7 +173,7 @@ impl Partition {
 
     fn load_retained(&mut self, versions: &Versions) -> Result<(), LoadError> {
         let columns = &versions.columns;
-        let row_at = RetainedRow::reader(columns)?;
+        let row_at = RetainedRow::reader("", columns)?;
         let kinds = self.attribution.rules.grades.len();
         let counts: Vec<&[i32]> = (0..kinds)
             .map(|kind| columns.get(&final_column(kind)))
@@ -200,11 +194,10 @@ impl Partition {
             if attribution.retained.rows.log.is_empty() && has_left {
                 continue;
             }
-            let age = (stored.event_ms, stored.offset, stored.index as u16);
+            let age = (stored.event_ms, stored.offset, stored.index);
             let mut row = Retained::new(stored.pair, stored.user, age);
             (row.slate_key, row.is_member) = (stored.slate, stored.is_member);
-            (row.position, row.combination) =
-                (stored.position as u16, stored.combination as Combination);
+            (row.position, row.combination) = (stored.position, stored.combination);
             (row.score, row.final_first_ms) = (stored.score, stored.first_ms);
             row.epoch = versions.epochs[at];
             row.open = open
@@ -252,14 +245,18 @@ impl Partition {
     }
 
     fn load_feedback(&mut self, versions: &Versions) -> Result<(), LoadError> {
-        let row_at = FeedbackRow::reader(&versions.columns)?;
+        let row_at = FeedbackRow::reader("", &versions.columns)?;
+        let amounts_at = Amounts::reader("", &versions.columns)?;
         let late_ms = self.time().max_lateness_ms;
         let newest = versions.newest()?.into_iter();
         let values_at = values_reader(&versions.columns, &self.attribution.values.metrics)?;
-        let found = newest.map(|at| (row_at(at), values_at(at), versions.epochs[at]));
+        let found = newest.map(|at| {
+            let amounts = (amounts_at(at), values_at(at));
+            (row_at(at), amounts, versions.epochs[at])
+        });
         let mut rows: Vec<_> = found.collect();
         rows.sort_by_key(|(row, ..)| (kind_of(row.kind).is_conversion(), row.id));
-        for (stored, values, epoch) in rows {
+        for (stored, (amounts, values), epoch) in rows {
             let clock_ms = self.feedback_clock_ms(kind_of(stored.kind).is_conversion());
             let is_pending = stored.event_ms >= clock_ms - late_ms;
             if stored.kind == LEFT {
@@ -272,8 +269,7 @@ impl Partition {
                 });
                 continue;
             }
-            let own_combination = stored.combination as Combination;
-            let own_position = u32::from(stored.position as u16);
+            let (own_combination, own_position) = (stored.combination, u32::from(stored.position));
             let feedback = Feedback {
                 id: stored.id,
                 user: stored.user,
@@ -281,10 +277,9 @@ impl Partition {
                 slate_key: stored.slate,
                 event_ms: stored.event_ms,
                 offset: stored.offset,
-                number: stored.number as u32,
+                number: stored.number,
                 kind: kind_of(stored.kind),
-                value_micros: stored.value_micros,
-                dwell_ms: (stored.dwell_ms >= 0).then_some(stored.dwell_ms),
+                amounts,
                 own_combination,
                 own_position,
                 is_complete: stored.is_complete,
@@ -353,7 +348,7 @@ fn load_intervals<S: Summary>(
     clock_ms: i64,
     summaries: Vec<S>,
 ) -> Result<(), LoadError> {
-    let row_at = IntervalRow::reader(&versions.columns)?;
+    let row_at = IntervalRow::reader("", &versions.columns)?;
     for at in versions.newest()? {
         let stored = row_at(at);
         rows.skip_id(stored.id);
@@ -373,39 +368,15 @@ fn load_intervals<S: Summary>(
     Ok(())
 }
 
-fn visits(columns: &Columns) -> Result<Vec<Visit>, LoadError> {
-    let visit = |row: VisitRow| Visit {
-        user: row.user,
-        offset: row.offset,
-        combination: row.combination as Combination,
-        views: row.views,
-        is_end: row.is_end,
-    };
-    Ok(VisitRow::rows(columns)?.map(visit).collect())
-}
-
 fn viewings(columns: &Columns) -> Result<Vec<Viewing>, LoadError> {
-    let viewing = |row: ViewingRow| {
-        let by_feedback = Report {
-            dwell_ms: row.click_dwell_ms,
-            event_ms: row.click_event_ms,
-            offset: row.click_offset,
-            number: row.click_number as u32,
-            combination: row.click_combination as Combination,
-            user: row.click_user,
-        };
-        let by_session = Report {
-            dwell_ms: row.session_dwell_ms,
-            event_ms: row.session_event_ms,
-            offset: row.session_offset,
-            number: row.session_number as u32,
-            combination: row.session_combination as Combination,
-            user: row.session_user,
-        };
-        Viewing {
-            by_feedback: Some(by_feedback).filter(|report| report.dwell_ms >= 0),
-            by_session: Some(by_session).filter(|report| report.dwell_ms >= 0),
-        }
+    let (by_feedback, by_session) = (
+        Report::reader("click_", columns)?,
+        Report::reader("session_", columns)?,
+    );
+    let reported = |report: Report| Some(report).filter(|report| report.dwell_ms >= 0);
+    let viewing = |at| Viewing {
+        by_feedback: reported(by_feedback(at)),
+        by_session: reported(by_session(at)),
     };
-    Ok(ViewingRow::rows(columns)?.map(viewing).collect())
+    Ok((0..columns.rows()?).map(viewing).collect())
 }

@@ -5,21 +5,21 @@
 //! versions with one id the newest counts.
 
 use crate::attribution::pair_log::OfPair;
-use crate::changes::EventKind;
-use crate::changes::Kind;
-use crate::changes::NEVER;
+use crate::changes::{Amounts, ItemOf, NEVER};
 use crate::columns::{Columns, LoadError, StoredRow};
 use crate::counting::intervals::{Row, Summary};
-use crate::counting::viewings::Report;
+use crate::counting::sessions::Visit;
+use crate::counting::viewings::{Report, Viewing};
 use crate::custom::Values;
 use crate::hash::NONE;
+use crate::kinds::EventKind;
+use crate::kinds::FeedbackKind;
 use crate::partition::Partition;
-use crate::partition::event_ids::EventIds;
+use crate::partition::event_ids::{EventId, EventIds};
 use crate::partition::tables::{
-    EventIdRow, FeedbackRow, ImpressionRow, IntervalRow, ProbeRow, RetainedRow, Table, ViewingRow,
-    VisitRow, custom_column, final_column,
+    FeedbackRow, ImpressionRow, IntervalRow, ProbeRow, RetainedRow, Table, code_column,
+    custom_column, final_column, store_weights,
 };
-use crate::partition::tables::{code_column, store_items, store_weights};
 use crate::weights::Weights;
 
 /// How a kind of feedback is stored: its place, or these.
@@ -198,11 +198,11 @@ impl Partition {
 
     fn event_ids(&self, place: usize, first: u64, end: u64) -> Columns {
         let log = &self.ids(place).log;
-        let found = log.range(first, end).filter_map(|row| log.get(row));
-        EventIdRow::columns(found.map(|row| EventIdRow {
-            key: row.hash,
-            arrival_ms: row.arrival_ms,
-        }))
+        EventId::columns(
+            log.range(first, end)
+                .filter_map(|row| log.get(row))
+                .copied(),
+        )
     }
 
     fn impressions(&self, first: u64, end: u64) -> Columns {
@@ -214,16 +214,16 @@ impl Partition {
                 pair: row.pair,
                 event_ms: row.event_ms,
                 offset: row.offset,
-                index: row.index() as i16,
-                position: row.position as i16,
-                combination: row.combination as i32,
+                index: row.index(),
+                position: row.position,
+                combination: row.combination,
                 score: row.score,
                 is_member: row.is_member(),
                 user: row.user,
                 slate: slate.map_or(NONE, |x| x.key),
                 opened_ms: slate.map_or(NEVER, |x| x.opened_ms),
                 arrival_ms: slate.map_or(NEVER, |x| x.latest_arrival_ms),
-                placed: slate.map_or(0, |x| x.placed as i32),
+                placed: slate.map_or(0, |x| x.placed),
                 is_closed: slate.is_some_and(|x| x.is_closed),
             }
         }));
@@ -233,8 +233,10 @@ impl Partition {
         store_weights(&mut columns, self.attribution.policies, &found);
         let items = &self.attribution.items;
         let shown = items.open.range(first, end);
-        let shown = shown.filter_map(|row| items.open.get(row));
-        store_items(&mut columns, items.is_kept, shown);
+        let shown = shown.filter_map(|row| items.open.get(row)).copied();
+        items
+            .is_kept
+            .then(|| ItemOf::store("", shown, &mut columns));
         columns
     }
 
@@ -251,9 +253,9 @@ impl Partition {
                 opened_ms: slate.map_or(NEVER, |found| found.opened_ms),
                 event_ms: row.event_ms,
                 offset: row.age().1,
-                index: row.index as i16,
-                position: row.position as i16,
-                combination: row.combination as i32,
+                index: row.index,
+                position: row.position,
+                combination: row.combination,
                 score: row.score,
                 is_member: row.is_member,
                 first_ms: row.final_first_ms,
@@ -278,8 +280,11 @@ impl Partition {
         let items = &self.attribution.items;
         let shown = rows
             .iter()
-            .filter_map(|(_, row, _)| items.retained.get(*row));
-        store_items(&mut columns, items.is_kept, shown);
+            .filter_map(|(_, row, _)| items.retained.get(*row))
+            .copied();
+        items
+            .is_kept
+            .then(|| ItemOf::store("", shown, &mut columns));
         columns
     }
 
@@ -298,7 +303,7 @@ impl Partition {
                 opened_ms: by.opened_ms,
                 event_ms,
                 offset,
-                index: index as i16,
+                index,
                 is_held_out,
                 pair,
             })
@@ -323,26 +328,27 @@ impl Partition {
         let rows = changed().map(|(_, row)| FeedbackRow {
             id: row.id,
             kind: match row.kind {
-                Kind::Configured(place) => i16::from(place),
-                Kind::Other => OTHER,
-                Kind::Gone => GONE,
-                Kind::Conversion => CONVERSION,
-                Kind::ConversionLine => CONVERSION_LINE,
+                FeedbackKind::Configured(place) => i16::from(place),
+                FeedbackKind::Other => OTHER,
+                FeedbackKind::Gone => GONE,
+                FeedbackKind::Conversion => CONVERSION,
+                FeedbackKind::ConversionLine => CONVERSION_LINE,
             },
             user: row.user,
             pair: row.pair,
             slate: row.slate_key,
             event_ms: row.event_ms,
             offset: row.offset,
-            number: row.number as i32,
-            value_micros: row.value_micros,
-            dwell_ms: row.dwell_ms.unwrap_or(-1),
-            combination: row.own_combination as i32,
-            position: row.own_position as i16,
+            number: row.number,
+            combination: row.own_combination,
+            position: row.own_position as u16,
             is_complete: row.is_complete,
             is_settled: row.is_settled,
         });
         let mut columns = FeedbackRow::columns(rows.chain(left_rows));
+        let amounts = changed().map(|(_, row)| row.amounts);
+        let of_left = left.iter().map(|_| Amounts::default());
+        Amounts::store("", amounts.chain(of_left), &mut columns);
         for metric in &values.metrics {
             let codes = changed().map(|(place, _)| {
                 let found = values.get(place).unwrap_or(&Values::NONE);
@@ -357,51 +363,22 @@ impl Partition {
     fn visits(&self, first: u32, end: u32) -> Columns {
         let rows = self.sessions.rows.versions(first, end);
         let mut columns = intervals(&rows);
-        let visits = rows.iter().map(|row| VisitRow {
-            user: row.summary.user,
-            offset: row.summary.offset,
-            combination: row.summary.combination as i32,
-            views: row.summary.views,
-            is_end: row.summary.is_end,
-        });
-        VisitRow::store(visits, &mut columns);
+        Visit::store("", rows.iter().map(|row| row.summary), &mut columns);
         columns
     }
 
     fn viewings(&self, first: u32, end: u32) -> Columns {
         let rows = self.counting.viewings.rows.versions(first, end);
         let mut columns = intervals(&rows);
-        let viewings = rows.iter().map(|row| {
-            let click = row.summary.by_feedback.unwrap_or(NO_REPORT);
-            let session = row.summary.by_session.unwrap_or(NO_REPORT);
-            ViewingRow {
-                click_dwell_ms: click.dwell_ms,
-                click_event_ms: click.event_ms,
-                click_offset: click.offset,
-                click_number: click.number as i32,
-                click_combination: click.combination as i32,
-                click_user: click.user,
-                session_dwell_ms: session.dwell_ms,
-                session_event_ms: session.event_ms,
-                session_offset: session.offset,
-                session_number: session.number as i32,
-                session_combination: session.combination as i32,
-                session_user: session.user,
-            }
-        });
-        ViewingRow::store(viewings, &mut columns);
+        let of = |part: fn(&Viewing) -> Option<Report>| {
+            let reports = rows.iter().map(move |row| part(&row.summary));
+            reports.map(|report| report.unwrap_or(Report::NONE))
+        };
+        Report::store("click_", of(|viewing| viewing.by_feedback), &mut columns);
+        Report::store("session_", of(|viewing| viewing.by_session), &mut columns);
         columns
     }
 }
-
-const NO_REPORT: Report = Report {
-    dwell_ms: -1,
-    event_ms: 0,
-    offset: 0,
-    number: 0,
-    combination: 0,
-    user: NONE,
-};
 
 fn intervals<S: Summary>(rows: &[&Row<S>]) -> Columns {
     IntervalRow::columns(rows.iter().map(|row| IntervalRow {
@@ -414,11 +391,11 @@ fn intervals<S: Summary>(rows: &[&Row<S>]) -> Columns {
 }
 
 /// The kind of feedback that a stored number stands for.
-pub fn kind_of(stored: i16) -> Kind {
+pub fn kind_of(stored: i16) -> FeedbackKind {
     match stored {
-        CONVERSION => Kind::Conversion,
-        CONVERSION_LINE => Kind::ConversionLine,
-        GONE => Kind::Gone,
-        place => u8::try_from(place).map_or(Kind::Other, Kind::Configured),
+        CONVERSION => FeedbackKind::Conversion,
+        CONVERSION_LINE => FeedbackKind::ConversionLine,
+        GONE => FeedbackKind::Gone,
+        place => u8::try_from(place).map_or(FeedbackKind::Other, FeedbackKind::Configured),
     }
 }

@@ -1,7 +1,7 @@
 //! The tables that are stored of a partition: their names, their columns, and when a blob of them
-//! may leave. A column is declared here and nowhere else; those of experiments stand with them.
+//! may leave. A column is declared here, or with what is stored as it is: see `stored_row!`.
 
-use crate::changes::ItemOf;
+use crate::changes::{Combination, ItemOf};
 use crate::columns::{Columns, LoadError, StoredRow, stored_row};
 use crate::custom::Values;
 use crate::experiments;
@@ -100,29 +100,21 @@ pub fn code_column(dimension: usize) -> String {
 }
 
 stored_row! {
-    /// An event id.
-    pub struct EventIdRow {
-        key: u64,
-        arrival_ms: i64,
-    }
-}
-
-stored_row! {
     /// An open impression, and what is known of its slate; beside it stand its weights.
     pub struct ImpressionRow {
         pair: u64,
         event_ms: i64,
         offset: i64,
-        index: i16,
-        position: i16,
-        combination: i32,
+        index: u16,
+        position: u16,
+        combination: Combination,
         score: f64,
         is_member: bool,
         user: u64,
         slate: u64,
         opened_ms: i64,
         arrival_ms: i64,
-        placed: i32,
+        placed: u32,
         is_closed: bool,
     }
 }
@@ -138,9 +130,9 @@ stored_row! {
         opened_ms: i64,
         event_ms: i64,
         offset: i64,
-        index: i16,
-        position: i16,
-        combination: i32,
+        index: u16,
+        position: u16,
+        combination: Combination,
         score: f64,
         is_member: bool,
         first_ms: i64,
@@ -155,17 +147,9 @@ stored_row! {
         opened_ms: i64,
         event_ms: i64,
         offset: i64,
-        index: i16,
+        index: u16,
         is_held_out: bool,
         pair: u64,
-    }
-}
-
-stored_row! {
-    /// What an impression shows, beside it where it is kept.
-    pub struct ItemRow {
-        item: u64,
-        category: u64,
     }
 }
 
@@ -185,9 +169,9 @@ pub fn custom_column(metric: usize) -> String {
 }
 
 stored_row! {
-    /// Pending feedback; beside it stand its custom values. `kind`: its place in the settings, -1
-    /// another one, -2 a conversion, -3 one that the settings had; `dwell_ms`: -1 without;
-    /// `is_complete`: whether all dimensions that there were had a value.
+    /// Pending feedback; beside it stand its amounts and custom values. `kind`: its place in the
+    /// settings, -1 another one, -2 a conversion, -3 one that the settings had; `is_complete`:
+    /// whether all dimensions that there were had a value.
     pub struct FeedbackRow {
         id: u64,
         kind: i16,
@@ -196,11 +180,9 @@ stored_row! {
         slate: u64,
         event_ms: i64,
         offset: i64,
-        number: i32,
-        value_micros: i64,
-        dwell_ms: i64,
-        combination: i32,
-        position: i16,
+        number: u32,
+        combination: Combination,
+        position: u16,
         is_complete: bool,
         is_settled: bool,
     }
@@ -217,35 +199,6 @@ stored_row! {
     }
 }
 
-stored_row! {
-    /// What is said of a session, beside its interval.
-    pub struct VisitRow {
-        user: u64,
-        offset: i64,
-        combination: i32,
-        views: i64,
-        is_end: bool,
-    }
-}
-
-stored_row! {
-    /// What is said of a viewing, beside its interval. `dwell_ms`: -1 where nobody said it.
-    pub struct ViewingRow {
-        click_dwell_ms: i64,
-        click_event_ms: i64,
-        click_offset: i64,
-        click_number: i32,
-        click_combination: i32,
-        click_user: u64,
-        session_dwell_ms: i64,
-        session_event_ms: i64,
-        session_offset: i64,
-        session_number: i32,
-        session_combination: i32,
-        session_user: u64,
-    }
-}
-
 /// Adds a column for each policy.
 pub(super) fn store_weights(columns: &mut Columns, policies: usize, rows: &[&Weights]) {
     for policy in 0..policies {
@@ -254,33 +207,16 @@ pub(super) fn store_weights(columns: &mut Columns, policies: usize, rows: &[&Wei
     }
 }
 
-/// Adds what impressions show, where it is kept.
-pub(super) fn store_items<'a>(
-    columns: &mut Columns,
-    is_kept: bool,
-    rows: impl Iterator<Item = &'a ItemOf>,
-) {
-    if is_kept {
-        let stored = rows.map(|row| ItemRow {
-            item: row.item,
-            category: row.category,
-        });
-        ItemRow::store(stored, columns);
-    }
-}
-
 /// What impressions show at each place of stored rows; nothing where it is not kept.
 pub(super) fn items_reader(
     columns: &Columns,
     is_kept: bool,
 ) -> Result<impl Fn(usize) -> ItemOf, LoadError> {
-    let row_at = is_kept.then(|| ItemRow::reader(columns)).transpose()?;
+    let item_at = is_kept.then(|| ItemOf::reader("", columns)).transpose()?;
     Ok(move |at: usize| {
-        let stored = row_at.as_ref().map(|row_at| row_at(at));
-        stored.map_or_else(ItemOf::default, |row| ItemOf {
-            item: row.item,
-            category: row.category,
-        })
+        item_at
+            .as_ref()
+            .map_or_else(ItemOf::default, |item_at| item_at(at))
     })
 }
 

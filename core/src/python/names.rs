@@ -4,10 +4,10 @@ use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::changes::EventKind;
 use crate::decode::Decoder;
 use crate::decode::fields::{Field, Limit};
 use crate::decode::rejected::Rejected;
+use crate::kinds::EventKind;
 use crate::panes::Overflow;
 use crate::partition::Partition;
 use crate::partition::tables::Table;

@@ -5,12 +5,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use super::names::LogDecoder;
-use crate::changes::{EventKind, Kind};
 use crate::decode::{Body, Decoded, Decoder, Event, Reason};
-use crate::experiments::assignments::{self, Said};
+use crate::experiments::assignments::{self, ArmAssignment};
 use crate::formats::SchemaText;
 use crate::hash::{HashKey, NONE};
 use crate::kafka;
+use crate::kinds::{EventKind, FeedbackKind};
 use crate::spec::records::RecordSettings;
 
 pub type Read<'py> = (
@@ -212,10 +212,13 @@ fn record_of<'a>(
 }
 
 /// The number of a kind of feedback in the settings; -1: none of them.
-fn feedback_code(kind: Kind) -> i16 {
+fn feedback_code(kind: FeedbackKind) -> i16 {
     match kind {
-        Kind::Configured(i) => i16::from(i),
-        Kind::Other | Kind::Gone | Kind::Conversion | Kind::ConversionLine => -1,
+        FeedbackKind::Configured(i) => i16::from(i),
+        FeedbackKind::Other
+        | FeedbackKind::Gone
+        | FeedbackKind::Conversion
+        | FeedbackKind::ConversionLine => -1,
     }
 }
 
@@ -268,18 +271,17 @@ fn as_dict<'py>(py: Python<'py>, event: &Event) -> PyResult<Bound<'py, PyDict>> 
             found.set_item("reference", reference)?;
             found.set_item("held_out", held_out)?;
         }
-        Body::Click {
-            lines,
-            kind,
-            dwell_ms,
-        } => {
+        Body::Click { lines, kind } => {
+            let dwell_ms = lines.first().and_then(|line| line.amounts.dwell_ms);
             let lines = lines.iter().map(|line| (line.item, line.position));
             found.set_item("lines", lines.collect::<Vec<_>>())?;
             found.set_item("feedback", feedback_code(kind))?;
             found.set_item("dwell_ms", dwell_ms)?;
         }
         Body::Conversion { lines, .. } => {
-            let lines = lines.iter().map(|line| (line.item, line.value_micros));
+            let lines = lines
+                .iter()
+                .map(|line| (line.item, line.amounts.value_micros));
             found.set_item("lines", lines.collect::<Vec<_>>())?;
         }
         Body::Session {
@@ -308,8 +310,8 @@ pub fn arms_said(json: &str) -> Vec<(Option<String>, String)> {
     let mut found = Vec::new();
     assignments::each(json, |said| {
         found.push(match said {
-            Said::Arm(arm) => (None, arm.to_owned()),
-            Said::Assignment(key, arm) => (Some(key.to_owned()), arm.to_owned()),
+            ArmAssignment::Arm(arm) => (None, arm.to_owned()),
+            ArmAssignment::Assignment(key, arm) => (Some(key.to_owned()), arm.to_owned()),
         });
     });
     found

@@ -39,7 +39,7 @@ pub struct Rekeyer {
 }
 
 /// Where records come from, and the newest time (epoch ms) of those that are wanted.
-struct Wanted<'a> {
+struct RecordSource<'a> {
     source: usize,
     topic: &'a str,
     partition: i32,
@@ -164,8 +164,8 @@ impl Rekeyer {
         log: &str,
         (topic, partition): &'a (String, i32),
         until_ms: i64,
-    ) -> PyResult<Wanted<'a>> {
-        Ok(Wanted {
+    ) -> PyResult<RecordSource<'a>> {
+        Ok(RecordSource {
             source: self.logs.source_of(log)?,
             topic,
             partition: *partition,
@@ -173,7 +173,7 @@ impl Rekeyer {
         })
     }
 
-    fn take(&mut self, from: &Wanted, record: &kafka::Record, found: &mut Found) {
+    fn take(&mut self, from: &RecordSource, record: &kafka::Record, found: &mut Found) {
         let format = self.logs.decoder.format(from.source);
         if found.rest.is_some() {
             if !found.unknown.ids.is_empty() {

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
 use super::arrow::batches_of;
-use crate::rows::Rows;
+use crate::rows::JsonRows;
 
 /// Rows of one list of lines, at most.
 const MAX_ROWS: usize = 4096;
@@ -90,7 +90,7 @@ impl TableRows {
 
     /// Writes rows of a batch from the next on.
     fn write(&mut self, batch: &RecordBatch) -> Result<(), String> {
-        let rows = Rows::of(batch)?;
+        let rows = JsonRows::of(batch)?;
         let end = batch.num_rows().min(self.row + MAX_ROWS);
         let Lines { text, ends } = &mut self.lines;
         while self.row < end && text.len() < WHOLE_BYTES {

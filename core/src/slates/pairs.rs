@@ -2,8 +2,8 @@
 
 use std::cmp::Ordering;
 
-use crate::changes::Member;
 use crate::logarithms::softplus;
+use crate::slates::members::Member;
 
 /// Fractions of losses are added in units of 2^-40.
 const PART: f64 = (1u64 << 40) as f64;

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::changes::{Member, Probed};
+use crate::slates::members::{Member, Probed};
 use crate::slates::pairs::{PairLosses, Scored, won};
 use crate::spec::sums::TableSpec;
 

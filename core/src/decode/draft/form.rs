@@ -1,6 +1,6 @@
 //! How a value of a mapped field is written.
 
-use super::times::TimeFormat;
+use crate::decode::times::TimeFormat;
 use crate::spec::records::{FormSpec, Unit};
 
 /// Of times their unit, their format, and what they count from; of other numbers a factor.

@@ -7,15 +7,17 @@
 
 use std::fmt::Write;
 
-use super::values::whole;
-use super::{Action, Draft, EventKind, Kind, Place, Reading, Shown};
+use super::scalars::whole;
+use super::{Draft, Shown};
 use crate::decode::arms;
 use crate::decode::event::OF_RECORD;
-use crate::decode::fields::Holds;
-use crate::decode::mapping::{Fields, Levels, MappedList, Scope, Wanted, push_json};
-use crate::decode::{Field, Reason};
+use crate::decode::fields::{Field, Holds};
+use crate::decode::mapping::{Fields, Levels, MappedField, MappedList, Scope};
+use crate::decode::reading::{Place, Reading};
+use crate::decode::reason::Reason;
 use crate::hash::NONE;
-use crate::json::Reader;
+use crate::json::{Reader, push_json};
+use crate::kinds::{Action, EventKind, FeedbackKind};
 use crate::rows::times::moment;
 
 /// An event in our shape.
@@ -44,7 +46,7 @@ impl NativeEvent {
     }
 
     /// Copies a value that begins at a place: one of ids as it is read, a number as it is scaled.
-    fn copy(&mut self, wanted: &Wanted, (i, at): (usize, usize), reading: &Reading) {
+    fn copy(&mut self, wanted: &MappedField, (i, at): (usize, usize), reading: &Reading) {
         let mut reader = reader_at(number_at(wanted.field, at, reading), reading);
         let start = reader.at();
         if let Some(scale) = wanted.form(i).scale {
@@ -83,7 +85,7 @@ impl NativeEvent {
 
 impl Draft {
     /// What follows from the kind of the event.
-    pub fn set_by_kind(&mut self, feedback: Option<Kind>, action: Option<Action>) {
+    pub fn set_by_kind(&mut self, feedback: Option<FeedbackKind>, action: Option<Action>) {
         (self.head.feedback_kind, self.head.action) = (feedback, action);
     }
 
@@ -119,7 +121,7 @@ impl Draft {
     /// Reads a field from the first of its places that has a value.
     fn read_wanted(
         &mut self,
-        wanted: &Wanted,
+        wanted: &MappedField,
         scope: &Scope,
         reading: &Reading,
     ) -> Result<(), Reason> {
@@ -134,7 +136,7 @@ impl Draft {
     /// A price times a number of pieces, in the bounds of a value; None where either is missing.
     fn product(
         &mut self,
-        wanted: &Wanted,
+        wanted: &MappedField,
         scope: &Scope,
         reading: &Reading,
     ) -> Result<Option<f64>, Reason> {
@@ -192,7 +194,7 @@ impl Draft {
 
     fn read_mapped_element(
         &mut self,
-        fields: &[Wanted],
+        fields: &[MappedField],
         scope: &Scope,
         reading: &Reading,
     ) -> Result<Shown, Reason> {
@@ -289,11 +291,13 @@ impl Draft {
             false => write!(json, "{ts_ms}"),
         };
         match (kind, self.head.feedback_kind) {
-            (EventKind::Clicks, Some(Kind::Configured(i))) if i > 0 => {
+            (EventKind::Clicks, Some(FeedbackKind::Configured(i))) if i > 0 => {
                 json.push_str(",\"feedback\":");
                 push_json(&reading.rules.feedback[usize::from(i)], json);
             }
-            (EventKind::Clicks, Some(Kind::Other)) => json.push_str(",\"feedback\":\"other\""),
+            (EventKind::Clicks, Some(FeedbackKind::Other)) => {
+                json.push_str(",\"feedback\":\"other\"")
+            }
             _ => {}
         }
         if let (EventKind::Sessions, Some(action)) = (kind, self.head.action) {
@@ -312,7 +316,7 @@ impl Draft {
 
     fn write_field(
         &self,
-        wanted: &Wanted,
+        wanted: &MappedField,
         (i, at): (usize, usize),
         reading: &Reading,
         to: &mut NativeEvent,
@@ -361,7 +365,7 @@ impl Draft {
 
     fn write_element(
         &self,
-        fields: &[Wanted],
+        fields: &[MappedField],
         (scope, i): (&Scope, usize),
         reading: &Reading,
         to: &mut NativeEvent,

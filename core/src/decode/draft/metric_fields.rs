@@ -1,9 +1,9 @@
 //! What an event says to policies and to custom metrics, item by item.
 
-use crate::changes::EventKind;
 use crate::custom::{MAX_CUSTOM, Values};
-use crate::decode::Field;
 use crate::decode::event::Item;
+use crate::decode::fields::Field;
+use crate::kinds::EventKind;
 use crate::spec::records::{CustomField, Policies};
 use crate::weights::{Propensities, WeighedItem};
 

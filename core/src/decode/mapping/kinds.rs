@@ -1,17 +1,17 @@
 //! What a record is: which kinds of events, by its values.
 
-use super::kind_named;
-use super::levels::Scope;
-use crate::changes::{EventKind, KINDS, Kind};
-use crate::decode::draft::Place;
+use super::scope::Scope;
+use crate::decode::fields::Field;
 use crate::decode::names::Names;
-use crate::decode::{Action, Field, Reason};
+use crate::decode::reading::Place;
+use crate::decode::reason::Reason;
+use crate::kinds::{Action, EventKind, FeedbackKind, KINDS};
 use crate::spec::records::{ConditionSpec, KindRuleSpec, KindSpec, TestSpec};
 
 /// What follows from a rule that is met.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::decode) struct KindRule {
-    pub feedback: Option<Kind>,
+    pub feedback: Option<FeedbackKind>,
     pub action: Option<Action>,
 }
 
@@ -128,10 +128,11 @@ fn said_by(spec: &KindRuleSpec, feedback: &[String]) -> Result<Rule, String> {
         return Ok(None);
     };
     let place = |name: &String| feedback.iter().position(|other| other == name);
-    let kind_of = |name| place(name).map_or(Kind::Other, |i| Kind::Configured(i as u8));
+    let kind_of =
+        |name| place(name).map_or(FeedbackKind::Other, |i| FeedbackKind::Configured(i as u8));
     let rule = KindRule {
         feedback: spec.feedback.as_ref().map(kind_of),
         action: spec.action.as_deref().and_then(Action::of),
     };
-    Ok(Some((kind_named(kind)?, rule)))
+    Ok(Some((EventKind::named(kind)?, rule)))
 }

@@ -1,11 +1,11 @@
 //! Paths into records, all of which are found in one pass.
 
-use crate::decode::Reason;
 use crate::decode::names::{Last, Names};
+use crate::decode::reason::Reason;
 use crate::json::{Reader, Text};
 use crate::spec::records::Step;
 
-use super::levels::Found;
+use super::scope::Found;
 
 /// All paths into records of one shape; each has its place in the order in which they are given.
 #[derive(Debug, Default)]

@@ -5,8 +5,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use super::paths::Paths;
-use super::push_json;
-use crate::json::Reader;
+use crate::json::{Reader, push_json};
 use crate::spec::records::UnfoldSpec;
 
 /// A text that is taken apart.

@@ -25,7 +25,7 @@ fn summed(users: &[&[Row]]) -> Vec<(i64, i64, i64)> {
         .unwrap()
         .before()
         .unwrap();
-    let (mut sums, mut work) = (Sums::default(), Work::default());
+    let (mut sums, mut work) = (ExperimentSums::default(), Work::default());
     for rows in users {
         let did = |(i, row): (usize, &Row)| Did {
             at_ms: row.0 * DAY_MS,
