@@ -102,7 +102,7 @@ BUGS = (
     ),
     Bug(
         "worker/partition_task.py",
-        "ended, wall_ms, limits.APPLY_MS)",
+        "ended, wall_ms, left_ms)",
         "ended, wall_ms)",
         "tests/system/faults/test_hostile.py",
         lane="long",
