@@ -6,6 +6,8 @@ PYTHON ?= python3
 # whole files in the order of tests/conftest.py. PARALLEL= runs the tests in one.
 PARALLEL ?= -n 3 --dist loadfile --no-loadscope-reorder
 BIN := .venv/bin
+# Hundreds of processes of tests import the same modules: what is compiled of them is kept.
+unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements/constraints.txt
 
 # All of the core: what `pip` compiles when one of them is newer than what is installed.

@@ -8,6 +8,8 @@ import time
 
 import pytest
 
+from tests.support.lanes import shortened
+
 DEMO = """
 import sys
 from streamer.cli import demo, main
@@ -18,10 +20,12 @@ sys.exit(main.main(["demo", "--seconds", "60", "--port", "0"]))
 
 @pytest.mark.parametrize(
     ("script", "message"),
-    [
-        ("import sys; sys.exit('streamer: no room')", "exit code 1: no room"),
-        ("import os; os.kill(os.getpid(), 9)", "exit code -9: it printed nothing"),
-    ],
+    shortened(
+        [
+            ("import sys; sys.exit('streamer: no room')", "exit code 1: no room"),
+            ("import os; os.kill(os.getpid(), 9)", "exit code -9: it printed nothing"),
+        ]
+    ),
     ids=["it cannot start", "it is killed"],
 )
 def test_a_demo_whose_worker_ends_fails_with_its_message(script: str, message: str) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytrec_eval
 import ranx
+import sklearn
 from jurity.recommenders import MAP, NDCG, Precision, Recall
 from scipy import special, stats
 from sklearn import metrics
@@ -21,6 +22,7 @@ from sklearn import metrics
 from tests.conformance.cases import Slate
 from tests.conformance.ours import MARGIN
 
+sklearn.set_config(assume_finite=True, skip_parameter_validation=True)  # half of the time
 Slates = Sequence[Slate]
 Values = dict[str, float]
 Function = Callable[[Slates, int], Values]

@@ -63,9 +63,9 @@ def has_the_preset_of_its_product(name: str, folder: Path) -> None:
 def test_shapes_have_the_presets_of_their_products(tmp_path: Path) -> None:
     names = [n for n in SHAPES if n not in (*WITHOUT_HEADER, SAYS_ITS_KIND)]
     hold_for_all(
-        names[:: sized(3, 1)],
+        names[:: sized(5, 1)],
         lambda name: has_the_preset_of_its_product(name, tmp_path / name),
-        at_least=sized(14, 40),
+        at_least=sized(8, 40),
     )
 
 

@@ -35,7 +35,7 @@ from tests.oracle.random_log import random_log
 from tests.support.agreement import to_log
 from tests.support.cases import check_readings
 from tests.support.fixtures import MakeTopics
-from tests.support.lanes import long
+from tests.support.lanes import long, shortened
 from tests.support.workers import (
     Bench,
     bench,
@@ -285,7 +285,7 @@ def listening(process: int) -> set[str]:
     return {row[1] for row in rows if row[3] == "0A" and row[9] in sockets}
 
 
-@pytest.mark.parametrize("web", [[], ["--with-web"]])
+@pytest.mark.parametrize("web", shortened([["--with-web"], []]))
 @pytest.mark.usefixtures("apache_kafka")
 async def test_it_starts_as_any_faust_app_and_listens_on_no_port(
     kafka: str,
@@ -307,7 +307,7 @@ async def test_it_starts_as_any_faust_app_and_listens_on_no_port(
         await made.stop_workers()
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["worker", "--help"], ["agents"]])
+@pytest.mark.parametrize("arguments", shortened([["agents"], ["--help"], ["worker", "--help"]]))
 async def test_fausts_other_commands_work(arguments: list[str], tmp_path: Path) -> None:
     done = await asyncio.to_thread(
         subprocess.run,

@@ -116,7 +116,9 @@ def readings() -> dict[str, list[tuple[dict[str, str], float]]]:
     cases = [(seed + 41, SETTINGS[name], 1500) for seed, name in enumerate(DOCUMENTS)]
     cases.append((24, OF_TWO_DAYS, 4000))
     many_users = 48
-    cases += [(many_users, each, 15_000) for each in SETTINGS.values() if each.policies]
+    cases += [
+        (many_users, each, sized(6_000, 15_000)) for each in SETTINGS.values() if each.policies
+    ]
     for seed, settings, lines in cases:
         records = records_of_log(random_log(seed, settings, lines), settings)
         for (key, labels), value in read_engines(

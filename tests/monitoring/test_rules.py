@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -30,7 +31,8 @@ def alerts() -> dict[str, Any]:
 
 def promtool(*words: str | Path) -> str:
     command = [program("Prometheus", "promtool"), *map(str, words)]
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    env = os.environ | {"GOGC": "800"}  # it collects garbage seldom, in a third less time
+    done = subprocess.run(command, check=False, capture_output=True, text=True, env=env)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -38,7 +38,7 @@ def parse(raw: bytes | None) -> Object:
         broken("too_deep")
     if not isinstance(value, Object):
         broken("object")
-    if any(is_no_text(part) for part, _ in parts(value)):
+    if b"\\u" in raw and any(is_no_text(part) for part, _ in parts(value)):  # UTF-8 has no such
         broken("json")
     return value
 

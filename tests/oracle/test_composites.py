@@ -20,7 +20,7 @@ from tests.oracle.shape import Readings
 from tests.oracle.timeline import H, Log, M
 from tests.support.agreement import by_key, differences, read_engines, run_engines, states, to_log
 from tests.support.journals import feed_with_restarts, finish, start, take_over
-from tests.support.lanes import shortened
+from tests.support.lanes import shortened, sized
 
 DOCUMENT: dict[str, Any] = {
     "dimensions": [{"name": "variant", "values": ["A", "B"]}],
@@ -52,7 +52,7 @@ DOCUMENT: dict[str, Any] = {
     ],
 }
 SETTINGS = parse(DOCUMENT)
-LINES = 4000
+LINES = sized(2500, 4000)
 SEEDS = (5, 24)
 """Logs of sixty hours and sixty users."""
 

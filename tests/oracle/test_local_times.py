@@ -90,7 +90,7 @@ def test_what_clocks_skip_is_what_they_show_when_put_forward(zone: str) -> None:
 
 
 @pytest.mark.parametrize("zone", CHANGES)
-@pytest.mark.parametrize("seed", sized((2, 4), (2, 4, 5)))
+@pytest.mark.parametrize("seed", sized((2,), (2, 4, 5)))
 def test_engine_equals_oracle_where_clocks_go_back(seed: int, zone: str) -> None:
     settings, partitions = in_zone(zone), 1 + seed % 3
     start_ms = ms_of(CHANGES[zone][0]) - 90 * 60_000

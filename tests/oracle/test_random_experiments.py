@@ -53,7 +53,7 @@ SETTINGS = {
         }
     ),
 }
-SEEDS = sized(4, 12)
+SEEDS = sized(2, 12)
 CASES = [(name, seed) for name in SETTINGS for seed in range(SEEDS)]
 
 

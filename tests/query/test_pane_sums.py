@@ -12,19 +12,19 @@ from streamer.state.reader import Reader
 from streamer.testing import chunks_of
 from tests.support.agreement import SETTINGS, by_key, log_records, to_log
 from tests.support.journals import commit, start, take_over
-from tests.support.lanes import shortened
+from tests.support.lanes import shortened, sized
 
 
 @pytest.mark.parametrize("name", shortened(list(SETTINGS)))
 @pytest.mark.parametrize("seed", shortened([0, 1]))
 async def test_cached_sums_change_no_reading(seed: int, name: str) -> None:
     settings, partitions = SETTINGS[name], 3
-    records = log_records(seed, name, 800, partitions)
+    records = log_records(seed, name, sized(400, 800), partitions)
     store, dice, kept = MemoryStore(), random.Random(seed), ReadoutCache()
     run = await start(store, settings, partitions)
     reader = Reader(store)
     at_ms, readouts = 0, 0
-    for chunk in chunks_of(to_log(records), 60, seed):
+    for chunk in chunks_of(to_log(records), sized(30, 60), seed):
         run.engines.feed(chunk)
         if dice.random() < 0.3:
             continue

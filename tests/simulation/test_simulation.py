@@ -12,7 +12,7 @@ from tests.simulation.bugs import BUGS
 from tests.simulation.world import simulate
 from tests.support.lanes import shortened, sized
 
-SEEDS = sized(12, 1000)
+SEEDS = sized(6, 1000)
 SEARCHED = sized(100, 3000)
 """Seeds that are tried: in the short lane a seed that finds a bug no more is to be replaced."""
 FAMILIES = {

@@ -26,6 +26,7 @@ from tests.oracle.random_log import random_log as oracle_log
 from tests.support.agreement import DOCUMENTS, to_log
 from tests.support.all_cases import hold_for_all
 from tests.support.commands import called
+from tests.support.lanes import sized
 
 DAY_MS = 86_400_000
 SPANS_MS = (
@@ -40,6 +41,8 @@ SPANS_MS = (
     400 * DAY_MS,
 )
 WINDOWS = (["1m", "5m", "1h", "24h"], ["90s"], ["31d", "30s"])
+COUNT = sized(45, 90)
+"""So many logs: each span, and each windows, several times."""
 Event = dict[str, Any]
 
 
@@ -103,10 +106,10 @@ def the_window_is_all_that_was_accepted(case: tuple[int, int], folder: Path) -> 
 
 def test_the_window_is_all_that_was_accepted(tmp_path: Path) -> None:
     hold_for_all(
-        [(seed, SPANS_MS[seed % len(SPANS_MS)]) for seed in range(90)],
+        [(seed, SPANS_MS[seed % len(SPANS_MS)]) for seed in range(COUNT)],
         lambda case: the_window_is_all_that_was_accepted(case, tmp_path),
         str,
-        at_least=90,
+        at_least=COUNT,
     )
 
 
@@ -114,7 +117,7 @@ def test_the_window_is_all_that_was_accepted(tmp_path: Path) -> None:
 def test_other_windows_show_what_they_show_without_it(name: str) -> None:
     """What is compared with the longest window, too."""
     compared = 0
-    for seed in range(3):
+    for seed in range(sized(1, 3)):
         settings = parse(DOCUMENTS[name])
         records = to_log(records_of_file(list(oracle_log(seed, settings, 200)), settings, 2))
         lines = [(r.kind, r.record_ms, r.value or b"") for r in records]

@@ -24,7 +24,7 @@ from tests.support.all_cases import hold_for_all
 from tests.support.journals import commit, start
 from tests.support.lanes import long, sized
 
-LINES, PIECES = 400, sized(5, 12)
+LINES, PIECES = 400, sized(3, 12)
 SEED = 3
 """Of a log that is long enough for all that is added to be shown."""
 DIMENSIONS = [{"name": name, "max_values": 100} for name in ("variant", "surface")]

@@ -141,7 +141,7 @@ def is_as_if_nothing_had_been_changed(seed: int) -> None:
 
 @pytest.mark.timeout(600)
 def test_what_both_count_is_as_if_nothing_had_been_changed() -> None:
-    hold_for_all(range(sized(8, 60)), is_as_if_nothing_had_been_changed, "seed {}".format)
+    hold_for_all(range(sized(5, 60)), is_as_if_nothing_had_been_changed, "seed {}".format)
 
 
 @pytest.mark.parametrize("seed", shortened(list(range(16))))
@@ -298,7 +298,7 @@ def read_of_store(reader: Reader, settings: Settings) -> ReadingSet:
     return readout(settings, Catalogue(settings), reader.views)
 
 
-@pytest.mark.parametrize("seed", shortened(list(range(40)), 5))
+@pytest.mark.parametrize("seed", shortened(list(range(40)), 2))
 async def test_a_window_shows_what_is_counted_over_all_of_it(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -38,7 +38,7 @@ def settings_of(url: str, prefix: str, topics: Topics = DEFAULT_TOPICS) -> Setti
 
 async def fill(store: Store, settings: Settings) -> Run:
     """State of two partitions, and two workers' reports."""
-    records = log_records(3, NAME, 800, PARTITIONS)
+    records = log_records(3, NAME, 400, PARTITIONS)
     run = await start(store, settings, PARTITIONS)
     for chunk in chunks_of(to_log(records), 200, 1):
         run.engines.feed(chunk)

@@ -59,7 +59,7 @@ async def until(
             return value
         if time.monotonic() > deadline:
             raise AssertionError(f"not within {seconds:.0f} s: {what}\n{said()}")
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.1)
 
 
 class Worker:

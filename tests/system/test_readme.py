@@ -112,7 +112,7 @@ def until(true: Callable[[], Any], seconds: float, what: str) -> Any:
         if result:
             return result
         assert time.monotonic() < deadline, what
-        time.sleep(0.25)
+        time.sleep(0.5)
 
 
 def total(metrics: str, name: str) -> float:

@@ -155,7 +155,7 @@ async def counted(task: PartitionTask, finder: SchemaFinder, found: asyncio.Even
 async def test_ids_that_nobody_knows_are_refused_together(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    strange, first = sized(1500, 3000), 1
+    strange, first = sized(1100, 3000), 1
     with PlainRegistry() as registry:
         assert register(registry.url, "web", json.dumps(AVRO), "AVRO") == first
         task = avro_of(registry, "0s")

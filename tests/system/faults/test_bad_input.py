@@ -54,8 +54,8 @@ from tests.support.workers import (
 )
 from tests.system.topics import configure
 
-BAD = sized(3_000, 100_000)
-GOOD = sized(1_500, 20_000)
+BAD = sized(1_800, 100_000)
+GOOD = sized(800, 20_000)
 HEAVY = sized(3, 24)
 LIMIT_SECONDS = 240
 REJECTED = "streamer_rejected_total"

@@ -45,7 +45,7 @@ from tests.support.workers import (
 
 @pytest.fixture(scope="module")
 def case() -> Case:
-    return random_case(LIVE, sized(1000, 3000), 11)
+    return random_case(LIVE, sized(600, 3000), 11)
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from streamer.state.redis.store import RedisStore
 from streamer.testing import LogRecord
 from streamer.testing.embedded import HOST
 from tests.support.fixtures import MakeRedis, MakeTopics
-from tests.support.lanes import long
+from tests.support.lanes import long, shortened
 from tests.support.workers import bench, document_of, produce, until
 from tests.system.faults.load import Load
 
@@ -74,7 +74,7 @@ async def test_nothing_is_ready_while_records_wait_for_a_first_worker(
 
 
 @pytest.mark.usefixtures("apache_kafka")
-@pytest.mark.parametrize("ending", ["commit", "abort"])
+@pytest.mark.parametrize("ending", shortened(["abort", "commit"]))
 async def test_what_an_open_transaction_holds_back_is_named(
     ending: str, kafka: str, topics: MakeTopics, redis_url: str, redis_prefix: str, tmp_path: Path
 ) -> None:

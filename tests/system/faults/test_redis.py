@@ -45,7 +45,7 @@ AOF = {"appendfsync": "always", "repl-diskless-sync-delay": "0"}
 
 @pytest.fixture(scope="module")
 def case() -> Case:
-    return random_case(LIVE, sized(2_500, 12_000), 4)
+    return random_case(LIVE, sized(1_200, 12_000), 4)
 
 
 @dataclass
