@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
-
-import pytest
 
 import streamer
 
@@ -45,7 +43,6 @@ FACES = (
 _PARSES = {"partition", "rpartition", "split", "startswith", "endswith", "removeprefix"}
 FEW = 4
 """Names that may stand together in two files."""
-CASES = 50
 
 
 def untyped_doors(code: str) -> Iterator[str]:
@@ -126,16 +123,3 @@ def test_a_list_of_names_is_kept_in_one_file() -> None:
     assert twice(name_lists, codes) == []
     planted = {"a.py": 'x = ("a", "b", "c", "d")', "b.py": 'y = {"d", "c", "b", "a"}'}
     assert twice(name_lists, planted) == ["['a', 'b', 'c', 'd']: ['a.py', 'b.py']"]
-
-
-def many_cases(items: list[str]) -> list[str]:
-    """Tests of more cases than anybody reads: one test goes over all, and names offenders."""
-    cases = Counter(item.partition("[")[0] for item in items)
-    return [name for name, count in cases.items() if count > CASES]
-
-
-def test_a_law_is_one_test(request: pytest.FixtureRequest) -> None:
-    assert many_cases([item.nodeid for item in request.session.items]) == []
-    assert many_cases([f"test_x.py::test_y[{i}]" for i in range(CASES + 1)]) == [
-        "test_x.py::test_y"
-    ]
