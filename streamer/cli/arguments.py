@@ -400,6 +400,8 @@ def _add_readouts(add: _Add) -> None:
         help="print the same JSON as /api/experiments/NAME or /api/experiments",
     )
 
+
+def _add_exports(add: _Add) -> None:
     report = add("report", "write an experiment as one HTML file, to mail or keep")
     _settings(report)
     report.add_argument(
@@ -408,6 +410,17 @@ def _add_readouts(add: _Add) -> None:
     report.add_argument("--html", required=True, metavar="FILE", help="the file to write")
     report.add_argument("--by", metavar="DIMENSION", help="show its users by a dimension, too")
     _files(report)
+
+    sums = add("export-sums", "write what an experiment's readout is computed from as Parquet")
+    _settings(sums)
+    sums.add_argument("experiment", metavar="EXPERIMENT", help="name of the experiment")
+    sums.add_argument(
+        "--parquet",
+        required=True,
+        metavar="FILE",
+        help="the file to write: a row for each day, metric and arm",
+    )
+    _files(sums)
 
 
 def _add_look(add: _Add) -> None:
@@ -427,6 +440,7 @@ def _add_look(add: _Add) -> None:
     metrics.add_argument("--json", action="store_true", help="print it as JSON")
 
     _add_readouts(add)
+    _add_exports(add)
     _add_plan(add)
 
     inspect = add("inspect", "print the owner, offsets and panes of partitions, as stored in Redis")

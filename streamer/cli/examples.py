@@ -33,6 +33,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "streamer readout ranker --by country --file events.ndjson",
     ),
     "report": ("streamer report ranker --html ranker.html -c streamer.toml",),
+    "export-sums": ("streamer export-sums ranker --parquet sums.parquet -c streamer.toml",),
     "plan": (
         "streamer plan ctr_ratio --lift 2% --file events.ndjson",
         "streamer plan cvr_ratio --lift 0.05 --experiment ranker -c streamer.toml",
@@ -50,7 +51,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Try it": ("demo", "init", "view", "replay"),
     "Run it": ("check", "run", "export", "produce", "rekey"),
-    "Read experiments": ("readout", "report", "plan"),
+    "Read experiments": ("readout", "report", "export-sums", "plan"),
     "Look things up": ("metrics", "inspect"),
     "Set up other programs": ("dashboards", "rules", "completion"),
 }

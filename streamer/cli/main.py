@@ -18,7 +18,18 @@ from streamer.errors import StreamerError, UsageError
 from streamer.formatting import printable_lines
 from streamer.notices import printable_logs
 
-_SLOW = ("check", "init", "inspect", "plan", "produce", "readout", "replay", "report", "view")
+_SLOW = (
+    "check",
+    "export-sums",
+    "init",
+    "inspect",
+    "plan",
+    "produce",
+    "readout",
+    "replay",
+    "report",
+    "view",
+)
 """Commands that read files or wait for others: a terminal shows at once that they are there."""
 EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141
@@ -36,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return UsageError.exit_code
         args = parse(arguments)
         with waiting("starting") if args.command in _SLOW else contextlib.nullcontext():
-            module = importlib.import_module(f"streamer.cli.{args.command}")
+            module = importlib.import_module(f"streamer.cli.{args.command.replace('-', '_')}")
         code = int(module.main(args))
         sys.stdout.flush()
         return code

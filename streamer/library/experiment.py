@@ -16,6 +16,7 @@ from streamer.formatting import minute, printable
 from streamer.library.table import Cell, Table
 from streamer.query.experiments import JudgedExperiment, StoredExperiment
 from streamer.query.exploration import Exploration
+from streamer.query.exported_sums import ExportedSums, exported_sums
 from streamer.query.notes import Severity
 from streamer.query.readout import ComparisonReading, MetricReading, readout_of
 from streamer.query.scorecard import scorecard
@@ -107,6 +108,15 @@ class ExperimentReport:
         """Those of the notes that must be looked into before anything is believed."""
         notes = self._readout.notes
         return [note.text for note in notes if note.severity is Severity.WARNING]
+
+    def sums(self) -> Table:
+        """What the readout is computed from, a row for each day, metric and arm: ``users``,
+        ``nonzero``, and the sums ``x``, ``xx``, ``y``, ``yy``, ``xy`` of their numerators x and
+        denominators y from the start to the end of the ``day``, in units of the metric; and of the
+        days before the start, where these count, ``u``, ``v`` and their products. ``to_arrow()``
+        makes a table that Parquet files can hold."""
+        rows = list(map(msgspec.structs.asdict, exported_sums(self._stored)))
+        return Table.of_rows(rows, ExportedSums.__struct_fields__)
 
     def save(self, path: str | Path) -> None:
         """Write the scorecard as one HTML file, which it replaces; StreamerError where that cannot
