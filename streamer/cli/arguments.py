@@ -424,6 +424,14 @@ def _add_exports(add: _Add) -> None:
 
 
 def _add_look(add: _Add) -> None:
+    backup = add("backup", "write all that is stored under the prefix to a file")
+    _settings(backup)
+    backup.add_argument("out", metavar="FILE", help="the file to write; it is replaced")
+
+    restore = add("restore", "put a backup back into Redis, unless something newer is there")
+    _settings(restore)
+    restore.add_argument("backup", metavar="FILE", help="what `streamer backup` wrote")
+
     check = add("check", "check settings, Kafka and Redis; print each finding with its fix")
     _settings(check)
     check.add_argument(

@@ -38,6 +38,8 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "streamer plan ctr_ratio --lift 2% --file events.ndjson",
         "streamer plan cvr_ratio --lift 0.05 --experiment ranker -c streamer.toml",
     ),
+    "backup": ("streamer backup shop.backup -c streamer.toml",),
+    "restore": ("streamer restore shop.backup -c streamer.toml",),
     "dashboards": ("streamer dashboards grafana -c streamer.toml",),
     "rules": (
         "streamer rules prometheus -c streamer.toml --page https://streamer.example",
@@ -53,6 +55,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "Run it": ("check", "run", "export", "produce", "rekey"),
     "Read experiments": ("readout", "report", "export-sums", "plan"),
     "Look things up": ("metrics", "inspect"),
+    "Keep state": ("backup", "restore"),
     "Set up other programs": ("dashboards", "rules", "completion"),
 }
 """Title → commands, as `streamer --help` lists them."""

@@ -14,7 +14,7 @@ from streamer.stats.experiments.forecast import Forecast, Growth, Precision, Sou
 from streamer.stats.experiments.percentile import percentile_sums
 from streamer.stats.experiments.plan import Plan, Rule
 from streamer.stats.experiments.recommendation import Decision, Judged, Recommendation, recommend
-from streamer.stats.experiments.sums import ArmSums, BeforeSums
+from streamer.stats.experiments.sums import MOMENTS, ArmSums, BeforeSums
 from streamer.stats.experiments.trials import AGES, CompiledExperiment, CumulatedSums, Measure
 
 EFFECTS = (0.01, 0.02, 0.05, 0.1)
@@ -255,7 +255,7 @@ def _arm_sums(
         whole = {name: int(value) for name, value in moments.items()}
         return composite_sums(users, whole, ratio.factors, len(trial.covariates) > 0)
     held = {name: moments[name] for name in trial.moments_of(measure)}
-    x, xx, y, yy, xy = (held.pop(name) for name in ("x", "xx", "y", "yy", "xy"))
+    x, xx, y, yy, xy = (held.pop(name) for name in MOMENTS)
     nonzero = int(held.pop("nz"))
     held.pop("ny", None)
     if ratio.below is None:  # users who did nothing at this age count, too

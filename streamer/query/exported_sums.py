@@ -11,11 +11,8 @@ from streamer.encoding import limbs
 from streamer.query.experiment_metrics import by_arm
 from streamer.query.experiments import StoredExperiment
 from streamer.settings.durations import date_of
-from streamer.stats.experiments.sums import ArmSums, BeforeSums
+from streamer.stats.experiments.sums import MOMENTS, ArmSums, BeforeSums
 from streamer.stats.experiments.trials import cumulated
-
-_NOW = ("x", "xx", "y", "yy", "xy")
-_BEFORE = ("u", "v", "uu", "uv", "vv", "xu", "xv", "yu", "yv")
 
 
 class ExportedSums(Struct, frozen=True):
@@ -54,8 +51,11 @@ def exported_sums(stored: StoredExperiment) -> Iterator[ExportedSums]:
             for arm, of in by_arm(stored.trial, stored.ratios[metric.name], sums).items():
                 yield ExportedSums(
                     *(date_of(day), metric.name, arm, of.n, of.nonzero),
-                    *(_scaled(of, name, of.x_scale) for name in _NOW),
-                    *(of.before and _scaled(of.before, name, of.x_scale) for name in _BEFORE),
+                    *(_scaled(of, name, of.x_scale) for name in MOMENTS),
+                    *(
+                        of.before and _scaled(of.before, name, of.x_scale)
+                        for name in BeforeSums.__slots__
+                    ),
                 )
 
 

@@ -24,6 +24,9 @@ class _Dump(msgspec.Struct, array_like=True):
     key: HashKey
     states: dict[int, Stored]
     blobs: dict[int, dict[str, bytes]]
+    group: str | None = None
+    keys: dict[str, bool] = {}
+    marks: dict[str, Annotation] = {}
 
 
 class MemoryStore:
@@ -44,7 +47,8 @@ class MemoryStore:
         """All partitions, with a checksum."""
         assert self.count is not None
         assert self.key is not None
-        dump = _Dump(self.count, self.key, self.states, self.held)
+        beside = self.owner_group, self.keys, self.marks
+        dump = _Dump(self.count, self.key, self.states, self.held, *beside)
         return framed(msgspec.msgpack.encode(dump), _PLACE)
 
     @classmethod
@@ -58,7 +62,8 @@ class MemoryStore:
             raise CodecError(f"no state of a counter of this version: {error}") from None
         store = cls()
         store.count, store.key, store.states = dump.count, dump.key, dump.states
-        store.held = dump.blobs
+        store.held, store.owner_group = dump.blobs, dump.group
+        store.keys, store.marks = dump.keys, dump.marks
         return store
 
     async def check(self) -> None:

@@ -131,7 +131,7 @@ def test_bash_completes_commands_options_choices_and_files(
 ) -> None:
     done = run("completion", "bash")
     assert done.returncode == 0
-    assert complete(done.stdout, "re") == {"replay", "readout", "rekey", "report"}
+    assert complete(done.stdout, "re") == {"replay", "readout", "rekey", "report", "restore"}
     assert complete(done.stdout, "replay", "--dead") == {"--dead-letters"}
     assert complete(done.stdout, "completion", "") >= set(arguments.SHELLS)
     (tmp_path / "events.ndjson").write_text("")

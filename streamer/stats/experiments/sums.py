@@ -8,6 +8,9 @@ from operator import mul
 
 from streamer.stats.experiments.caps import Exact, Largest
 
+MOMENTS = ("x", "xx", "y", "yy", "xy")
+"""What is added up of numerators and denominators, as ``ArmSums`` has it."""
+
 
 @dataclass(frozen=True, slots=True)
 class BeforeSums:
