@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -34,9 +35,15 @@ IO = {
 }
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    """A file, parsed once for all laws."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def imports(path: Path) -> Iterator[str]:
     """Dotted names of everything that a file imports, also below functions and for types only."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -105,7 +112,7 @@ def test_the_root_holds_only_what_every_room_needs(path: Path) -> None:
 
 def does_no_io_and_has_no_clock(path: Path) -> None:
     assert not {name.split(".")[0] for name in imports(path)} & IO
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Attribute):
             assert node.attr not in {"now", "utcnow", "today", "environ", "getenv"}, node.lineno
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
@@ -131,7 +138,7 @@ def test_no_file_imports_pickle() -> None:
 def test_functions_stay_small() -> None:
     found = 0
     for path in FILES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 assert node.end_lineno is not None
                 lines = node.end_lineno - node.lineno + 1
@@ -143,7 +150,7 @@ def test_functions_stay_small() -> None:
 def test_public_types_have_names_of_their_own() -> None:
     rooms: dict[str, list[str]] = {}
     for path in FILES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 rooms.setdefault(node.name, []).append(name_of(path))
     assert {name for name, places in rooms.items() if len(places) > 1} == set()
