@@ -41,7 +41,6 @@ from streamer.metrics.definition import (
     Family,
     Series,
     Variant,
-    count,
     ratio,
 )
 from streamer.metrics.layout import Stat
@@ -296,18 +295,12 @@ def custom_quantile(small: I64, large: I64, events: I64) -> Iterator[Series]:
         yield Series({"quantile": label}, quantile(counts, *share), events != 0)
 
 
-@metric(
-    "window_custom_events",
-    formula="events with a value",
-    unit="events",
-    empty="absent where it is 0",
+metric.count(
+    *("window_custom_events", "events", "events with a value"),
+    "Support of window_custom_value, custom_mean and custom_quantile.",
+    _by_custom(lambda custom: Summed(events_of(custom))),
     labels=(NAME,),
     brief=Brief(),
-    reads=_by_custom(lambda custom: Summed(events_of(custom))),
 )
-def window_custom_events(events: I64) -> Iterator[Series]:
-    """Support of window_custom_value, custom_mean and custom_quantile."""
-    yield count(events)
-
 
 FAMILY = Family(NAME, tuple(metric.series), _stats)

@@ -77,6 +77,11 @@ Makes = TypeVar("Makes", bound=Callable[..., Iterator[Any]])
 """What makes the values of a series."""
 
 
+def one(value: float) -> Iterator[Sample]:
+    """The samples of a series without labels."""
+    yield (), value
+
+
 @dataclass(frozen=True)
 class Brief:
     """Series that are shown in every rollup of at most so many dimensions: those with these
@@ -155,11 +160,21 @@ class Family(Generic[Makes]):
     """Those of the settings."""
 
 
-class SeriesDeclarations(Generic[Makes]):
-    """Collects the series of one module; ``scope``: theirs, where they do not say."""
+def count(values: Values, present: Bools | None = None, **labels: str) -> Series:
+    """A count, absent where it is 0 (or where ``present`` is false)."""
+    return Series(labels, values, values != 0 if present is None else present)
 
-    def __init__(self, scope: str = "window") -> None:
-        self.scope = scope
+
+def _counted(values: I64) -> Iterator[Series]:
+    """The formula of a count."""
+    yield count(values)
+
+
+class SeriesDeclarations(Generic[Makes]):
+    """Collects the series of one module; ``scope``, ``empty``: theirs, where they do not say."""
+
+    def __init__(self, scope: str = "window", empty: str = "absent where it is 0") -> None:
+        self.scope, self.empty = scope, empty
         self.series: list[DeclaredSeries[Makes]] = []
 
     def __call__(
@@ -168,7 +183,7 @@ class SeriesDeclarations(Generic[Makes]):
         *,
         formula: str,
         unit: str,
-        empty: str,
+        empty: str = "",
         source: str = "",
         labels: tuple[str, ...] = (),
         scope: str = "",
@@ -183,16 +198,36 @@ class SeriesDeclarations(Generic[Makes]):
 
         def declare(series: Makes) -> Makes:
             by_name = "counter" if name.endswith("_total") else "gauge"
+            absent = empty or self.empty
             text = " ".join((doc or series.__doc__ or "").split())
             self.series.append(
                 DeclaredSeries(
-                    *(name, kind or by_name, scope or self.scope, formula, unit, empty, source),
+                    *(name, kind or by_name, scope or self.scope, formula, unit, absent, source),
                     *(text, labels, series, brief, support, reads),
                 )
             )
             return series
 
         return declare
+
+    def row(
+        self, name: str, unit: str, formula: str, doc: str, series: Makes, **others: Any
+    ) -> None:
+        """Declare a series that needs no function of its own; ``others``: as above."""
+        self(name, unit=unit, formula=formula, doc=doc, **others)(series)
+
+    def count(
+        self: SeriesDeclarations[Formula],
+        name: str,
+        unit: str,
+        formula: str,
+        doc: str,
+        reads: Reads,
+        series: Formula = _counted,
+        **others: Any,
+    ) -> None:
+        """Declare a count; ``series``: what makes it, where it is not what is read as it is."""
+        self.row(name, unit, formula, doc, series, reads=reads, **others)
 
 
 Declarations = SeriesDeclarations[Formula]
@@ -204,16 +239,6 @@ def ratio(above: Values, below: Values, **labels: str) -> Series:
     present = below != 0
     values = np.divide(above, below, out=np.zeros(len(below)), where=present)
     return Series(labels, values, present)
-
-
-def count(values: I64, present: Bools | None = None, **labels: str) -> Series:
-    """A count, absent where it is 0 (or where ``present`` is false)."""
-    return Series(labels, values, values != 0 if present is None else present)
-
-
-def counted(values: I64) -> Iterator[Series]:
-    """The formula of a count."""
-    yield count(values)
 
 
 def histogram(classes: I64, bounds_seconds: Sequence[int], sum_ms: I64) -> Iterator[Series]:

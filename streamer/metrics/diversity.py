@@ -170,7 +170,6 @@ def difference_of_lists(table: ItemTable, place: int, excess_at: int) -> float |
     "window_lists",
     formula="slates with an item",
     unit="slates",
-    empty="absent where it is 0",
     reads=_first_lists,
 )
 def window_lists(rows: int, tables: Tables, place: int) -> Iterator[Series]:
@@ -178,17 +177,18 @@ def window_lists(rows: int, tables: Tables, place: int) -> Iterator[Series]:
     yield each(rows, tables, lambda table: int(table.every[place]) or None)
 
 
-@metric(
-    "window_category_lists",
-    formula="slates with two items that have a category, among the first k",
-    unit="slates",
-    empty="absent where it is 0",
-    labels=("k",),
-    reads=INTRA_LIST.reads,
-)
-def window_category_lists(of: Ratio, above: I64, below: I64) -> Iterator[Series]:
-    """Support of intra_list_diversity_ratio."""
+def _lists_below(of: Ratio, above: I64, below: I64) -> Iterator[Series]:
     yield count(below)
+
+
+metric.count(
+    "window_category_lists",
+    "slates",
+    "slates with two items that have a category, among the first k",
+    "Support of intra_list_diversity_ratio.",
+    *(INTRA_LIST.reads, _lists_below),
+    labels=("k",),
+)
 
 
 def mean_surprise(table: ItemTable, place: int, known: ItemTable, size: float) -> float | None:

@@ -93,24 +93,18 @@ def dwell(buckets: I64, viewings: I64) -> Iterator[Series]:
 declare(metric, "dwell_mean_seconds")
 
 
-@metric(
-    "window_dwells",
+metric.count(
+    *("window_dwells", "viewings", "viewings with a dwell"),
+    "Support of the dwell metrics.",
+    (Statistic("viewings"),),
     brief=Brief(),
-    formula="viewings with a dwell",
-    unit="viewings",
-    empty="absent where it is 0",
-    reads=(Statistic("viewings"),),
 )
-def window_dwells(viewings: I64) -> Iterator[Series]:
-    """Support of the dwell metrics."""
-    yield count(viewings)
 
 
 @metric(
     "window_dwell_distribution",
     formula="viewings with a dwell above the class before and up to this one's bound",
     unit="viewings",
-    empty="absent where it is 0",
     labels=("upto_seconds",),
     reads=(Statistic("dwell_class"),),
 )

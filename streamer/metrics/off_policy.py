@@ -42,6 +42,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -53,7 +54,6 @@ from streamer.metrics.definition import (
     Family,
     Series,
     Variant,
-    counted,
     ratio,
 )
 from streamer.metrics.layout import Stat
@@ -205,31 +205,24 @@ def effective_sample_size(weights: I64, squares: I64) -> Iterator[Series]:
     yield ratio(weights.astype(np.float64) ** 2 / UNITS["off_policy.weight"], squares)
 
 
-def _count(name: str, quantity: str, formula: str, doc: str) -> None:
-    """Declare a count of impressions."""
-
-    metric(
-        name,
-        formula=formula,
-        unit="impressions",
-        empty="absent where it is 0",
-        labels=_LABELS,
-        doc=doc,
-        reads=_by_policy(quantity),
-    )(counted)
-
-
+_count = partial(metric.count, unit="impressions", labels=_LABELS)
 _count(
-    *("window_off_policy_impressions", "impressions", _IMPRESSIONS),
-    "Support of ips_ratio and mean_weight_ratio.",
+    "window_off_policy_impressions",
+    formula=_IMPRESSIONS,
+    doc="Support of ips_ratio and mean_weight_ratio.",
+    reads=_by_policy("impressions"),
 )
 _count(
-    *("window_doubly_robust_impressions", "estimated", _ESTIMATED),
-    "Support of doubly_robust_ratio.",
+    "window_doubly_robust_impressions",
+    formula=_ESTIMATED,
+    doc="Support of doubly_robust_ratio.",
+    reads=_by_policy("estimated"),
 )
 _count(
-    *("window_clipped_impressions", "clipped", "those whose weight is above metrics.max_weight"),
-    "Weights that were clipped; each lowers the estimates.",
+    "window_clipped_impressions",
+    formula="those whose weight is above metrics.max_weight",
+    doc="Weights that were clipped; each lowers the estimates.",
+    reads=_by_policy("clipped"),
 )
 
 FAMILY = Family("off_policy", tuple(metric.series), _stats)

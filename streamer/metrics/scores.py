@@ -260,7 +260,6 @@ def fairness_loss(
     "window_score_impressions",
     formula="impressions with a score from the class before's bound up to below this one's",
     unit="impressions",
-    empty="absent where it is 0",
     labels=("upto", *_MATURITY),
     reads=matured(HORIZON, BINS),
 )

@@ -24,7 +24,7 @@ from typing import Any
 
 from streamer.encoding.arrays import I64
 from streamer.metrics import sketch
-from streamer.metrics.definition import Brief, Declarations, Series, count, histogram
+from streamer.metrics.definition import Brief, Declarations, Series, histogram
 from streamer.metrics.layout import Stat
 from streamer.metrics.ratios import declare
 from streamer.metrics.reads import Statistic
@@ -56,26 +56,18 @@ def stats(settings: Any) -> tuple[Stat, ...]:
 metric = Declarations()
 
 
-@metric(
-    "window_sessions",
+metric.count(
+    *("window_sessions", "sessions", "ended sessions"),
+    "Sessions that ended in the window, by an explicit end or the gap. They are the support of the"
+    " other metrics of sessions.",
+    (Statistic("sessions"),),
     brief=Brief(),
-    formula="ended sessions",
-    unit="sessions",
-    empty="absent where it is 0",
-    reads=(Statistic("sessions"),),
 )
-def window_sessions(sessions: I64) -> Iterator[Series]:
-    """Sessions that ended in the window, by an explicit end or the gap. They are the support of the
-    other metrics of sessions."""
-    yield count(sessions)
-
-
-@metric("window_bounces", formula="ended sessions with exactly one view", unit="sessions",
-        empty="absent where it is 0", reads=(Statistic("bounces"),))  # fmt: skip
-def window_bounces(bounces: I64) -> Iterator[Series]:
-    """Sessions that ended in the window after one view."""
-    yield count(bounces)
-
+metric.count(
+    *("window_bounces", "sessions", "ended sessions with exactly one view"),
+    "Sessions that ended in the window after one view.",
+    (Statistic("bounces"),),
+)
 
 for name in ("bounce_rate_ratio", "views_per_session"):
     declare(metric, name)

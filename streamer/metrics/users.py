@@ -38,7 +38,6 @@ from streamer.metrics.definition import (
     Declared,
     Series,
     Variant,
-    count,
     ratio,
 )
 from streamer.metrics.layout import Stat
@@ -110,37 +109,23 @@ def by_definition(*stats: Callable[[int], int]) -> Callable[[Declared], Iterator
     return variants
 
 
-@metric(
-    "window_users",
+metric.count(
+    *("window_users", "users", "users with an impression"),
+    "Distinct users with an impression: support of user_hit_ratio and clicks_per_user.",
+    (Users(USERS),),
     brief=Brief(),
-    formula="users with an impression",
-    unit="users",
-    empty="absent where it is 0",
-    reads=(Users(USERS),),
 )
-def window_users(users: I64) -> Iterator[Series]:
-    """Distinct users with an impression: support of user_hit_ratio and clicks_per_user."""
-    yield count(users)
-
-
-@metric("window_hit_users", formula="users with an impression and a click", unit="users",
-        empty="absent where it is 0", reads=(Users(HITS),))  # fmt: skip
-def window_hit_users(hits: I64) -> Iterator[Series]:
-    """Distinct users with an impression and a click."""
-    yield count(hits)
-
-
-@metric(
-    "window_positive_users",
-    formula="users with feedback of the kind on an item seen",
-    unit="users",
-    empty="absent where it is 0",
+metric.count(
+    *("window_hit_users", "users", "users with an impression and a click"),
+    "Distinct users with an impression and a click.",
+    (Users(HITS),),
+)
+metric.count(
+    *("window_positive_users", "users", "users with feedback of the kind on an item seen"),
+    "Support of the positive rate by the definition gorse-0.5 (that of docs is window_users).",
+    by_kind(positive_users),
     labels=("feedback",),
-    reads=by_kind(positive_users),
 )
-def window_positive_users(users: I64) -> Iterator[Series]:
-    """Support of the positive rate by the definition gorse-0.5 (that of docs is window_users)."""
-    yield count(users)
 
 
 @metric(

@@ -15,7 +15,7 @@ from streamer.stats.experiments.estimate import Estimate, Inference
 from streamer.stats.experiments.readout import Comparison
 from streamer.stats.experiments.verdict import Scale
 
-series = SeriesDeclarations[Samples]("total")
+series = SeriesDeclarations[Samples]("total", "absent before the first day")
 _OF_ARM = ("experiment", "metric", "arm")
 _OF_LIFT = (*_OF_ARM, "interval")
 _UNDEFINED = "absent where it is not defined, and before the first day"
@@ -50,7 +50,6 @@ def _inferences(
     labels=("experiment", "arm"),
     formula="users exposed to the arm and to no other one",
     unit="users",
-    empty="absent before the first day",
 )
 def _users(known: CounterInputs) -> Iterator[Sample]:
     """Users in the comparison."""
@@ -64,7 +63,6 @@ def _users(known: CounterInputs) -> Iterator[Sample]:
     labels=("experiment",),
     formula="users exposed to several arms",
     unit="users",
-    empty="absent before the first day",
 )
 def _users_in_several_arms(known: CounterInputs) -> Iterator[Sample]:
     """Users seen in more than one arm. They are excluded from the whole experiment."""
@@ -78,7 +76,6 @@ def _users_in_several_arms(known: CounterInputs) -> Iterator[Sample]:
     formula="feedback, conversions and viewings: before_exposure of their user (attributed ones: "
     "without the arm of their user), or of unexposed users",
     unit="events",
-    empty="absent before the first day",
 )
 def _outside(known: CounterInputs) -> Iterator[Sample]:
     """Outcomes that are ignored, because their user had not seen an arm. Outcomes of users in
@@ -94,7 +91,6 @@ def _outside(known: CounterInputs) -> Iterator[Sample]:
     labels=("experiment",),
     formula="share of the users, by hash",
     unit="ratio",
-    empty="absent before the first day",
 )
 def _sample(known: CounterInputs) -> Iterator[Sample]:
     """Share of the users in experiments, in the partition with the smallest share; 1: all users."""
@@ -107,7 +103,6 @@ def _sample(known: CounterInputs) -> Iterator[Sample]:
     labels=("experiment", "interval"),
     formula="fixed: Pearson's chi-squared; anytime: 1 / Bayes factor",
     unit="probability",
-    empty="absent before the first day",
 )
 def _split(known: CounterInputs) -> Iterator[Sample]:
     """Probability of a split at least as uneven under the planned shares. `anytime` holds at every
