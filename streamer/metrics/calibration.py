@@ -29,7 +29,7 @@ import numpy as np
 
 from streamer.encoding.arrays import F64, I64
 from streamer.metrics.definition import Declarations, Family, Series, count, ratio
-from streamer.metrics.ratios import declare_ratio, matured
+from streamer.metrics.ratios import declare, matured
 from streamer.metrics.score_ratios import CALIBRATION, HORIZON, POSITIVES, PROBABILITIES
 from streamer.metrics.score_sums import BINS, EDGES, stats
 
@@ -93,7 +93,7 @@ def auc_error(bins: I64) -> Iterator[Series]:
     yield ratio(pairs.tied / 2, pairs.all)
 
 
-declare_ratio(metric, CALIBRATION)
+declare(metric, CALIBRATION)
 
 
 def _scored(bins: I64) -> Iterator[Series]:

@@ -106,10 +106,9 @@ DECLARED: tuple[Ratio, ...] = (*RATIOS, *score_ratios.RATIOS)
 
 def _of_ratio(of: Ratio) -> ComparedRatio:
     parts = (of.above.name, of.below.name, of.units, of.above.high, of.horizon)
-    words = of.below_text or of.below.text
     signed, noun = of.above.is_signed, _noun(of.above)
     return ComparedRatio(
-        *(of.name, of.title, of.form, *parts), counted=words, is_signed=signed, noun=noun
+        *(of.name, of.title, of.form, *parts), counted=of.over, is_signed=signed, noun=noun
     )
 
 

@@ -241,19 +241,30 @@ def ratio(above: Values, below: Values, **labels: str) -> Series:
     return Series(labels, values, present)
 
 
-def histogram(classes: I64, bounds_seconds: Sequence[int], sum_ms: I64) -> Iterator[Series]:
-    """The series of a Prometheus histogram of times: cumulative counts up to each bound and up to
-    infinity, the sum in seconds and the count; absent where nothing was counted.
+def quotient(above: Values, below: Values) -> Iterator[Series]:
+    """The formula of a ratio."""
+    yield ratio(above, below)
 
-    ``classes``: counts above the bound before and up to each bound, and beyond them all.
+
+def histogram(bounds_seconds: Sequence[int]) -> Formula:
+    """What makes the series of a Prometheus histogram of times: cumulative counts up to each bound
+    and up to infinity, the sum in seconds and the count; absent where nothing was counted.
+
+    It is given counts above the bound before and up to each bound, and beyond them all, a row for
+    each segment; and the sum in milliseconds.
     """
-    total: I64 = np.sum(classes, axis=0)
-    present, running = total != 0, np.zeros_like(total)
-    for label, counted in zip((*map(float, bounds_seconds), "+Inf"), classes, strict=True):
-        running = running + counted
-        yield Series({"le": str(label)}, running, present, "_bucket")
-    yield Series({}, sum_ms / 1000, present, "_sum")
-    yield Series({}, total, present, "_count")
+
+    def series(classes: I64, sum_ms: I64) -> Iterator[Series]:
+        total: I64 = np.sum(classes, axis=1)
+        present, running = total != 0, np.zeros_like(total)
+        bounds = (*map(float, bounds_seconds), "+Inf")
+        for label, counted in zip(bounds, classes.T, strict=True):
+            running = running + counted
+            yield Series({"le": str(label)}, running, present, "_bucket")
+        yield Series({}, sum_ms / 1000, present, "_sum")
+        yield Series({}, total, present, "_count")
+
+    return series
 
 
 def money(high: I64, low: I64) -> Values:

@@ -192,11 +192,10 @@ metric.count(
 )
 
 
-for name in (
-    *("ctr_ratio", "cvr_ratio"),
+declare(
+    *(metric, "ctr_ratio", "cvr_ratio"),
     *("conversion_value_per_click", "conversion_value_per_impression", "order_value_mean"),
-):
-    declare(metric, name)
+)
 
 
 def _numerator(above: I64, below: I64) -> Iterator[Series]:

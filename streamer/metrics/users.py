@@ -38,6 +38,7 @@ from streamer.metrics.definition import (
     Declared,
     Series,
     Variant,
+    quotient,
     ratio,
 )
 from streamer.metrics.layout import Stat
@@ -128,33 +129,26 @@ metric.count(
 )
 
 
-@metric(
-    "clicks_per_user",
-    formula="clicks of users / users with an impression",
-    unit="clicks per user",
+metric.row(
+    *("clicks_per_user", "clicks per user", "clicks of users / users with an impression"),
+    "Clicks with a user, by event time, divided by the distinct users with an impression.",
+    quotient,
     empty="absent without users",
     source="P",
     support="window_users",
     reads=(Statistic("clicks_of_users"), Users(USERS)),
 )
-def clicks_per_user(clicks: I64, users: I64) -> Iterator[Series]:
-    """Clicks with a user, by event time, divided by the distinct users with an impression."""
-    yield ratio(clicks, users)
-
-
-@metric(
-    "user_hit_ratio",
-    brief=Brief(),
-    formula="users with an impression and a click / users with an impression",
-    unit="ratio",
+metric.row(
+    *("user_hit_ratio", "ratio"),
+    "users with an impression and a click / users with an impression",
+    "Share of the users with an impression who also clicked in the window.",
+    quotient,
     empty="absent without users",
     source="P",
+    brief=Brief(),
     support="window_users",
     reads=(Users(HITS), Users(USERS)),
 )
-def user_hit(hits: I64, users: I64) -> Iterator[Series]:
-    """Share of the users with an impression who also clicked in the window."""
-    yield ratio(hits, users)
 
 
 @metric(

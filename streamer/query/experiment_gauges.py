@@ -7,6 +7,7 @@ with, what was there before is taken out of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from streamer.metrics.definition import Family, Sample, SeriesDeclarations
 from streamer.query.counters import CounterInputs, Samples
@@ -45,29 +46,24 @@ def _inferences(
                 yield (*labels, interval), lift, inference
 
 
-@series(
-    "experiment_users",
+series.row(
+    *("experiment_users", "users", "users exposed to the arm and to no other one"),
+    "Users in the comparison.",
+    lambda known: (
+        ((found.experiment.name, arm), users)
+        for found in _running(known)
+        for arm, users in found.users.items()
+    ),
     labels=("experiment", "arm"),
-    formula="users exposed to the arm and to no other one",
-    unit="users",
 )
-def _users(known: CounterInputs) -> Iterator[Sample]:
-    """Users in the comparison."""
-    for found in _running(known):
-        for arm, users in found.users.items():
-            yield (found.experiment.name, arm), users
-
-
-@series(
-    "experiment_users_in_several_arms",
+series.row(
+    *("experiment_users_in_several_arms", "users", "users exposed to several arms"),
+    "Users seen in more than one arm. They are excluded from the whole experiment.",
+    lambda known: (
+        ((found.experiment.name,), found.users_in_several_arms) for found in _running(known)
+    ),
     labels=("experiment",),
-    formula="users exposed to several arms",
-    unit="users",
 )
-def _users_in_several_arms(known: CounterInputs) -> Iterator[Sample]:
-    """Users seen in more than one arm. They are excluded from the whole experiment."""
-    for found in _running(known):
-        yield (found.experiment.name,), found.users_in_several_arms
 
 
 @series(
@@ -86,16 +82,14 @@ def _outside(known: CounterInputs) -> Iterator[Sample]:
             yield (found.experiment.name, "unexposed"), found.outside.unexposed
 
 
-@series(
-    "experiment_user_sample_ratio",
+series.row(
+    *("experiment_user_sample_ratio", "ratio", "share of the users, by hash"),
+    "Share of the users in experiments, in the partition with the smallest share; 1: all users.",
+    lambda known: (
+        ((found.experiment.name,), found.user_sample_ratio) for found in _running(known)
+    ),
     labels=("experiment",),
-    formula="share of the users, by hash",
-    unit="ratio",
 )
-def _sample(known: CounterInputs) -> Iterator[Sample]:
-    """Share of the users in experiments, in the partition with the smallest share; 1: all users."""
-    for found in _running(known):
-        yield (found.experiment.name,), found.user_sample_ratio
 
 
 @series(
@@ -150,6 +144,7 @@ def _gauge(
     series(name, labels=_OF_LIFT, formula=formula, unit=unit, empty=empty, doc=doc)(samples)
 
 
+_difference = partial(_gauge, unit="as the metric", scale=Scale.ABSOLUTE)
 _gauge(
     "experiment_lift_ratio",
     "Relative lift of an arm over the control (the same for both intervals).",
@@ -176,29 +171,23 @@ _gauge(
     unit="probability",
     scale=Scale.ABSOLUTE,
 )
-_gauge(
+_difference(
     "experiment_difference",
     "Value of an arm minus the value of the control (the same for both intervals).",
     lambda lift, _: lift.value,
     formula="value of the arm - value of the control",
-    unit="as the metric",
-    scale=Scale.ABSOLUTE,
 )
-_gauge(
+_difference(
     "experiment_difference_lower",
     "Lower end of the difference's interval. It is above 0 exactly if the lift's lower end is.",
     lambda _, inference: inference.low,
     formula="lower end of the interval of the difference",
-    unit="as the metric",
-    scale=Scale.ABSOLUTE,
 )
-_gauge(
+_difference(
     "experiment_difference_upper",
     "Upper end of the difference's interval.",
     lambda _, inference: inference.high,
     formula="upper end of the interval of the difference",
-    unit="as the metric",
-    scale=Scale.ABSOLUTE,
 )
 
 
