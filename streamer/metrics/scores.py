@@ -189,15 +189,12 @@ def _curve(name: str, formula: str, unit: str, doc: str, read_bins: Any) -> None
         for i, parts in enumerate(zip(*columns, strict=True), 1):
             yield read_bins(*parts, {"bin": f"{i / CURVE_BINS:g}"})
 
-    metric(
-        name,
-        formula=formula,
-        unit=unit,
+    metric.row(
+        *(name, unit, formula, doc, series),
         empty="absent without impressions in the bin",
         labels=("bin", *_MATURITY),
-        doc=doc,
         reads=matured(HORIZON, CURVE),
-    )(series)
+    )
 
 
 _curve(

@@ -80,13 +80,10 @@ def _declare(counters: Sequence[CounterRow]) -> None:
     shown = (row for row in counters if row.kind != "hidden")
     for name, group in groupby(shown, lambda row: row.series):
         rows = list(group)
-        series(
-            name,
+        series.row(
+            *(name, rows[0].unit, rows[0].formula, rows[0].about, partial(_samples, rows)),
             labels=("topic",) if rows[0] in OF_LOG or rows[0].label else (),
-            formula=rows[0].formula,
-            unit=rows[0].unit,
-            doc=rows[0].about,
-        )(partial(_samples, rows))
+        )
 
 
 _declare(OF_LOG)
@@ -179,6 +176,12 @@ def _counted_since(known: CounterInputs) -> Iterator[Sample]:
         yield key, since_ms / 1000
 
 
+def _sources(known: CounterInputs) -> Iterator[Sample]:
+    for name, log in known.settings.logs.items():
+        source = known.settings.read_sources[log.source]
+        yield (source.called, name, log.cluster or MAIN, source.format), 1
+
+
 series.row(
     *("identity_exact", "0 or 1", "1 if streamer_inexact has no cause for counts or joins, else 0"),
     "1 while counts and joins are exact: every record was read, none is counted twice, and no join"
@@ -194,33 +197,19 @@ series.row(
     labels=("metrics", "cause"),
     empty="absent while all is exact",
 )
-
-
-@series(
-    "stream_time_seconds",
-    formula="largest min(ts, arrival clock)",
-    unit="epoch seconds",
+series.row(
+    *("stream_time_seconds", "epoch seconds", "largest min(ts, arrival clock)"),
+    "Stream time: the newest event, in epoch seconds.",
+    lambda known: one(known.stream_ms / 1000) if known.stream_ms else iter(()),
     empty="absent without accepted events",
 )
-def _stream_time(known: CounterInputs) -> Iterator[Sample]:
-    """Stream time: the newest event, in epoch seconds."""
-    if known.stream_ms:
-        yield (), known.stream_ms / 1000
-
-
-@series(
-    "source_info",
+series.row(
+    *("source_info", "1", "1 for each topic that is read"),
+    "Source, cluster (`kafka`: that of `[kafka]`) and format of a topic. Join it with lag, lateness"
+    " and clocks by `topic`.",
+    _sources,
     labels=SOURCE_LABELS,
-    formula="1 for each topic that is read",
-    unit="1",
     empty="never absent",
 )
-def _sources(known: CounterInputs) -> Iterator[Sample]:
-    """Source, cluster (`kafka`: that of `[kafka]`) and format of a topic. Join it with lag,
-    lateness and clocks by `topic`."""
-    for name, log in known.settings.logs.items():
-        source = known.settings.read_sources[log.source]
-        yield (source.called, name, log.cluster or MAIN, source.format), 1
-
 
 FAMILY = Family("acceptance", tuple(series.series))

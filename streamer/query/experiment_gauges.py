@@ -189,19 +189,16 @@ _difference(
     lambda _, inference: inference.high,
     formula="upper end of the interval of the difference",
 )
-
-
-@series(
-    "experiment_verdict",
+series.row(
+    *("experiment_verdict", "1", "1 for the verdict that holds"),
+    "The verdict on an arm, by one metric.",
+    lambda known: (
+        ((*labels, str(comparison.verdict.outcome)), 1)
+        for labels, comparison in _comparisons(known)
+    ),
     labels=(*_OF_ARM, "verdict"),
-    formula="1 for the verdict that holds",
-    unit="1",
     empty="absent for the other verdicts",
 )
-def _verdict(known: CounterInputs) -> Iterator[Sample]:
-    """The verdict on an arm, by one metric."""
-    for labels, comparison in _comparisons(known):
-        yield (*labels, str(comparison.verdict.outcome)), 1
 
 
 @series(

@@ -56,18 +56,17 @@ _WITHOUT_KAFKA = "absent while Kafka does not answer"
 _UNREAD = "absent for topics that were not read"
 
 
-@series(
-    "partition_owner_info",
+series.row(
+    *("partition_owner_info", "1", "1 for each partition that a worker has"),
+    "1 for the worker that owns the partition, with its phase.",
+    lambda known: (
+        ((str(partition), report.worker, phase), 1)
+        for report in known.reports
+        for partition, phase in report.owned.items()
+    ),
     labels=("partition", "worker", "phase"),
-    formula="1 for each partition that a worker has",
-    unit="1",
     empty=_WITHOUT_WORKERS,
 )
-def _owner(known: ProcessorInputs) -> Iterator[Sample]:
-    """1 for the worker that owns the partition, with its phase."""
-    for report in known.reports:
-        for partition, phase in report.owned.items():
-            yield (str(partition), report.worker, phase), 1
 
 
 @series(
@@ -165,20 +164,17 @@ series.row(
     labels=("partition",),
     empty=_WITHOUT_KAFKA,
 )
-
-
-@series(
-    "topic_keyed_by_user",
+series.row(
+    *("topic_keyed_by_user", "0 or 1", "1 if keyed by user, else 0"),
+    "1 while every sampled user is on one partition number, the same as in the impressions. 0"
+    " after an exception; metrics of users are then off.",
+    lambda known: (
+        ((topic,), int(is_by_user or known.settings.kafka.keyed_by == "user"))
+        for topic, is_by_user in known.reader.keyed.items()
+    ),
     labels=("topic",),
-    formula="1 if keyed by user, else 0",
-    unit="0 or 1",
     empty="absent for topics without a sampled user",
 )
-def _keyed(known: ProcessorInputs) -> Iterator[Sample]:
-    """1 while every sampled user is on one partition number, the same as in the impressions. 0
-    after an exception; metrics of users are then off."""
-    for topic, is_by_user in known.reader.keyed.items():
-        yield (topic,), int(is_by_user or known.settings.kafka.keyed_by == "user")
 
 
 @series(
