@@ -399,29 +399,13 @@ impl Partition {
 
     /// The slowest clock of the events that joins depend on.
     pub fn join_clock_ms(&self) -> i64 {
-        let kinds = [
-            EventKind::Impressions,
-            EventKind::Clicks,
-            EventKind::Conversions,
-        ];
-        kinds
-            .map(|kind| self.clock_ms(kind))
-            .into_iter()
-            .min()
-            .unwrap_or(NEVER)
+        self.feedback_clock_ms(true)
+            .min(self.clock_ms(EventKind::Conversions))
     }
 
     /// The slowest clock of the events that viewings depend on.
     pub fn viewing_clock_ms(&self) -> i64 {
-        let kinds = [
-            EventKind::Impressions,
-            EventKind::Clicks,
-            EventKind::Sessions,
-        ];
-        kinds
-            .map(|kind| self.clock_ms(kind))
-            .into_iter()
-            .min()
-            .unwrap_or(NEVER)
+        self.feedback_clock_ms(true)
+            .min(self.clock_ms(EventKind::Sessions))
     }
 }

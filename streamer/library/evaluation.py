@@ -405,7 +405,7 @@ class _Reader:
     def _of_items(self, metric: EvaluatedMetric, table: ItemTable) -> float | None:
         places, known, size = self._places, self._every_item, self._size
         if metric.name == "catalog_coverage_ratio":
-            return covered(table, places.top(metric.k) if metric.k else SHOWN, size)
+            return covered(table, size, places.top(metric.k) if metric.k else SHOWN)
         if metric.name == "exposure_gini":
             return gini(table, size)
         if metric.name == "inter_list_diversity_ratio":

@@ -60,32 +60,23 @@ def ctr_position(clicks: I64, shown: I64) -> Iterator[Series]:
         yield ratio(clicks[:, i], shown[:, i], position=position)
 
 
-@metric(
-    "window_position_impressions",
-    formula="impressions at the position",
-    unit="events",
-    empty="absent where it is 0",
-    labels=("position",),
-    reads=(_SHOWN,),
-)
-def position_impressions(shown: I64) -> Iterator[Series]:
-    """Support of ctr_position_ratio."""
+def _counts(counted: I64) -> Iterator[Series]:
     for i, position in _positions():
-        yield count(shown[:, i], position=position)
+        yield count(counted[:, i], position=position)
 
 
-@metric(
-    "window_position_clicks",
-    formula="clicks at the position",
-    unit="events",
-    empty="absent where it is 0",
+metric.count(
+    *("window_position_impressions", "events", "impressions at the position"),
+    "Support of ctr_position_ratio.",
+    *((_SHOWN,), _counts),
     labels=("position",),
-    reads=(_CLICKS,),
 )
-def position_clicks(clicks: I64) -> Iterator[Series]:
-    """Clicks by position: their own, or that of the impression they joined."""
-    for i, position in _positions():
-        yield count(clicks[:, i], position=position)
+metric.count(
+    *("window_position_clicks", "events", "clicks at the position"),
+    "Clicks by position: their own, or that of the impression they joined.",
+    *((_CLICKS,), _counts),
+    labels=("position",),
+)
 
 
 def _expected_clicks(clicks: I64, shown: I64, here: I64) -> F64:
@@ -116,7 +107,6 @@ def coec(clicks: I64, *of_expected: I64) -> Iterator[Series]:
     "window_coec_expected_clicks",
     formula="sum over positions of impressions * overall CTR",
     unit="clicks",
-    empty="absent where it is 0",
     reads=(*_OF_ALL, _SHOWN),
 )
 def coec_expected(*of_expected: I64) -> Iterator[Series]:

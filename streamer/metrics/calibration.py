@@ -23,15 +23,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from streamer.encoding.arrays import F64, I64
-from streamer.metrics.definition import Declarations, Family, Series, count, counted, ratio
-from streamer.metrics.ratios import declare_ratio, matured
+from streamer.metrics.definition import Declarations, Family, Series, count, ratio
+from streamer.metrics.ratios import declare, matured
 from streamer.metrics.score_ratios import CALIBRATION, HORIZON, POSITIVES, PROBABILITIES
 from streamer.metrics.score_sums import BINS, EDGES, stats
-from streamer.metrics.sums import Sum
 
 metric = Declarations()
 _MATURITY = ("maturity",)
@@ -93,40 +93,32 @@ def auc_error(bins: I64) -> Iterator[Series]:
     yield ratio(pairs.tied / 2, pairs.all)
 
 
-declare_ratio(metric, CALIBRATION)
+declare(metric, CALIBRATION)
 
 
-@metric(
-    "window_scored_impressions",
-    formula="impressions with a score",
-    unit="impressions",
-    empty="absent where it is 0",
-    labels=_MATURITY,
-    reads=_OF_BINS,
-)
-def scored(bins: I64) -> Iterator[Series]:
-    """Support of auc_ratio."""
+def _scored(bins: I64) -> Iterator[Series]:
     yield count(bins[:, : len(EDGES) + 1].sum(axis=1))
 
 
-def _support(name: str, of: Sum, doc: str) -> None:
-    """Declare a count."""
-
-    metric(
-        name,
-        formula=of.text,
-        unit="impressions",
-        empty="absent where it is 0",
-        labels=_MATURITY,
-        doc=doc,
-        reads=matured(HORIZON, of.name),
-    )(counted)
-
-
+_support = partial(metric.count, unit="impressions", labels=_MATURITY)
 _support(
-    *("window_probability_impressions", PROBABILITIES),
-    "Support of the means over scores: only scores from 0 to 1 count there.",
+    "window_scored_impressions",
+    formula="impressions with a score",
+    doc="Support of auc_ratio.",
+    reads=_OF_BINS,
+    series=_scored,
 )
-_support("window_probability_clicked", POSITIVES, "Denominator of calibration_ratio.")
+_support(
+    "window_probability_impressions",
+    formula=PROBABILITIES.text,
+    doc="Support of the means over scores: only scores from 0 to 1 count there.",
+    reads=matured(HORIZON, PROBABILITIES.name),
+)
+_support(
+    "window_probability_clicked",
+    formula=POSITIVES.text,
+    doc="Denominator of calibration_ratio.",
+    reads=matured(HORIZON, POSITIVES.name),
+)
 
 FAMILY = Family("calibration", tuple(metric.series), stats)

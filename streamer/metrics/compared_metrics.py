@@ -106,10 +106,9 @@ DECLARED: tuple[Ratio, ...] = (*RATIOS, *score_ratios.RATIOS)
 
 def _of_ratio(of: Ratio) -> ComparedRatio:
     parts = (of.above.name, of.below.name, of.units, of.above.high, of.horizon)
-    words = of.below_text or of.below.text
     signed, noun = of.above.is_signed, _noun(of.above)
     return ComparedRatio(
-        *(of.name, of.title, of.form, *parts), counted=words, is_signed=signed, noun=noun
+        *(of.name, of.title, of.form, *parts), counted=of.over, is_signed=signed, noun=noun
     )
 
 
@@ -320,20 +319,12 @@ def found_experiment(
     """An experiment that events name and settings do not."""
     defaults = settings.experiments_defaults
     controls = [arm for arm in defaults.controls if arm in arms]
-    return Experiment(
+    return defaults.experiment(
         name=name or key,
         key=key,
-        arm=defaults.arm,
         control=controls[0] if controls else min(arms),
         split={arm: defaults.split.get(arm, 1.0) for arm in sorted(arms)},
         start=date_of(first_day),
-        metrics=defaults.metrics,
-        alpha=defaults.alpha,
-        power=defaults.power,
-        min_lift=defaults.min_lift,
-        min_users=defaults.min_users,
-        min_days=defaults.min_days,
-        expected_users=defaults.expected_users,
     )
 
 

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from streamer.encoding.arrays import F64
-from streamer.metrics.definition import Declarations, Declared, Family, Series, Variant
+from streamer.metrics.definition import Declarations, Declared, Family, Formula, Series, Variant
 from streamer.metrics.item_counts import SHOWN, ItemTable, item_counts
 from streamer.metrics.layout import Layout
 from streamer.metrics.reads import AllItems, Given, OfItems, Read, Rows, Sums
@@ -42,15 +42,20 @@ Tables = Mapping[int, ItemTable]
 """Row → the items of its segment."""
 
 
-def each(rows: int, tables: Tables, value: Callable[[ItemTable], float | None]) -> Series:
-    """A value of the items of each segment; absent where it is None."""
-    values: F64 = np.full(rows, np.nan)
-    for row, table in tables.items():
-        found = value(table)
-        if found is not None:
-            values[row] = found
-    present = ~np.isnan(values)
-    return Series({}, np.where(present, values, 0.0), present)
+def of_items(value: Callable[..., float | None]) -> Formula:
+    """What makes a value of the items of each segment, and of what else is read; absent where it
+    is None."""
+
+    def series(rows: int, tables: Tables, *read: Any) -> Iterator[Series]:
+        values: F64 = np.full(rows, np.nan)
+        for row, table in tables.items():
+            found = value(table, *read)
+            if found is not None:
+                values[row] = found
+        present = ~np.isnan(values)
+        yield Series({}, np.where(present, values, 0.0), present)
+
+    return series
 
 
 @dataclass(frozen=True)
@@ -79,35 +84,27 @@ def _by_cutoff(of: Declared) -> Iterator[Variant]:
             yield Variant({"k": label}, (Rows(), OfItems((SHOWN, place)), size, Given(place)))
 
 
-@metric(
-    "catalog_coverage_ratio",
-    formula="distinct items shown at a position up to k / items of the catalogue",
-    unit="ratio",
-    empty=_EMPTY,
-    labels=("k",),
-    reads=_by_cutoff,
-)
-def catalog_coverage(rows: int, tables: Tables, size: float, place: int) -> Iterator[Series]:
-    """Share of the catalogue that is shown. `k="all"` also counts impressions without a position.
-    It is at most 1: if `window_items` is above `items.catalog_size`, that setting is too small."""
-    yield each(rows, tables, lambda table: covered(table, place, size))
-
-
-def covered(table: ItemTable, place: int, size: float) -> float | None:
+def covered(table: ItemTable, size: float, place: int) -> float | None:
     """Share of a catalogue of ``size`` items that has a count at ``place``."""
     return min(1.0, table.distinct(place) / size) if size else None
 
 
-@metric(
-    "window_items",
-    formula="distinct items with an impression",
-    unit="items",
+metric.row(
+    *("catalog_coverage_ratio", "ratio"),
+    "distinct items shown at a position up to k / items of the catalogue",
+    'Share of the catalogue that is shown. `k="all"` also counts impressions without a position.'
+    " It is at most 1: if `window_items` is above `items.catalog_size`, that setting is too small.",
+    of_items(covered),
+    empty=_EMPTY,
+    labels=("k",),
+    reads=_by_cutoff,
+)
+metric.row(
+    *("window_items", "items", "distinct items with an impression"),
+    "Support of catalog_coverage_ratio and exposure_gini.",
+    of_items(lambda table: table.distinct(SHOWN)),
     empty=_EMPTY,
     reads=(Rows(), OfItems((SHOWN,))),
 )
-def window_items(rows: int, tables: Tables) -> Iterator[Series]:
-    """Support of catalog_coverage_ratio and exposure_gini."""
-    yield each(rows, tables, lambda table: table.distinct(SHOWN))
-
 
 FAMILY = Family("coverage", tuple(metric.series))

@@ -27,7 +27,7 @@ Four impressions, of which three say how long they took; two are on the surface 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -41,11 +41,10 @@ from streamer.metrics.definition import (
     Family,
     Series,
     Variant,
-    count,
-    ratio,
+    quotient,
 )
 from streamer.metrics.layout import Stat
-from streamer.metrics.ratios import PerUser, Ratio, RatioBy, declare_ratio_by
+from streamer.metrics.ratios import PerUser, Ratio, RatioBy, declare
 from streamer.metrics.reads import Read, Statistic, Users
 from streamer.metrics.sketch import QUANTILES, at_rank
 from streamer.metrics.sums import IMPRESSIONS, UNITS, Sum, Summed, named
@@ -162,6 +161,7 @@ class ByCustom(RatioBy):
     has_maturity: ClassVar[bool] = False
     below: Callable[[str], Sum]
     family: str = NAME
+    brief: Brief | None = field(default=Brief(), kw_only=True)
 
     def variants(self, settings: Any) -> Iterator[tuple[dict[str, str], Ratio]]:
         for custom in settings.custom:
@@ -259,24 +259,18 @@ def window_custom_value(events: I64, values: F64) -> Iterator[Series]:
     yield Series({}, values, events != 0)
 
 
-for each in BY_CUSTOM:
-    declare_ratio_by(metric, each, brief=Brief())
-
-
-@metric(
-    PER_USER,
-    formula="sum of values of users / users with an impression",
-    unit=f"{_UNIT} per user",
+declare(metric, *BY_CUSTOM)
+metric.row(
+    *(PER_USER, f"{_UNIT} per user", "sum of values of users / users with an impression"),
+    "Sum of the field in events with a user, divided by the users with an impression in the"
+    " window.",
+    quotient,
     empty="absent without users, and without the family `engagement`",
     labels=(NAME,),
     brief=Brief(),
     support="window_users",
     reads=by_user(Summed),
 )
-def custom_per_user(above: F64, users: I64) -> Iterator[Series]:
-    """Sum of the field in events with a user, divided by the users with an impression in the
-    window."""
-    yield ratio(above, users)
 
 
 @metric(
@@ -296,18 +290,12 @@ def custom_quantile(small: I64, large: I64, events: I64) -> Iterator[Series]:
         yield Series({"quantile": label}, quantile(counts, *share), events != 0)
 
 
-@metric(
-    "window_custom_events",
-    formula="events with a value",
-    unit="events",
-    empty="absent where it is 0",
+metric.count(
+    *("window_custom_events", "events", "events with a value"),
+    "Support of window_custom_value, custom_mean and custom_quantile.",
+    _by_custom(lambda custom: Summed(events_of(custom))),
     labels=(NAME,),
     brief=Brief(),
-    reads=_by_custom(lambda custom: Summed(events_of(custom))),
 )
-def window_custom_events(events: I64) -> Iterator[Series]:
-    """Support of window_custom_value, custom_mean and custom_quantile."""
-    yield count(events)
-
 
 FAMILY = Family(NAME, tuple(metric.series), _stats)

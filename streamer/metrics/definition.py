@@ -77,6 +77,11 @@ Makes = TypeVar("Makes", bound=Callable[..., Iterator[Any]])
 """What makes the values of a series."""
 
 
+def one(value: float) -> Iterator[Sample]:
+    """The samples of a series without labels."""
+    yield (), value
+
+
 @dataclass(frozen=True)
 class Brief:
     """Series that are shown in every rollup of at most so many dimensions: those with these
@@ -155,11 +160,21 @@ class Family(Generic[Makes]):
     """Those of the settings."""
 
 
-class SeriesDeclarations(Generic[Makes]):
-    """Collects the series of one module; ``scope``: theirs, where they do not say."""
+def count(values: Values, present: Bools | None = None, **labels: str) -> Series:
+    """A count, absent where it is 0 (or where ``present`` is false)."""
+    return Series(labels, values, values != 0 if present is None else present)
 
-    def __init__(self, scope: str = "window") -> None:
-        self.scope = scope
+
+def _counted(values: I64) -> Iterator[Series]:
+    """The formula of a count."""
+    yield count(values)
+
+
+class SeriesDeclarations(Generic[Makes]):
+    """Collects the series of one module; ``scope``, ``empty``: theirs, where they do not say."""
+
+    def __init__(self, scope: str = "window", empty: str = "absent where it is 0") -> None:
+        self.scope, self.empty = scope, empty
         self.series: list[DeclaredSeries[Makes]] = []
 
     def __call__(
@@ -168,7 +183,7 @@ class SeriesDeclarations(Generic[Makes]):
         *,
         formula: str,
         unit: str,
-        empty: str,
+        empty: str = "",
         source: str = "",
         labels: tuple[str, ...] = (),
         scope: str = "",
@@ -183,16 +198,36 @@ class SeriesDeclarations(Generic[Makes]):
 
         def declare(series: Makes) -> Makes:
             by_name = "counter" if name.endswith("_total") else "gauge"
+            absent = empty or self.empty
             text = " ".join((doc or series.__doc__ or "").split())
             self.series.append(
                 DeclaredSeries(
-                    *(name, kind or by_name, scope or self.scope, formula, unit, empty, source),
+                    *(name, kind or by_name, scope or self.scope, formula, unit, absent, source),
                     *(text, labels, series, brief, support, reads),
                 )
             )
             return series
 
         return declare
+
+    def row(
+        self, name: str, unit: str, formula: str, doc: str, series: Makes, **others: Any
+    ) -> None:
+        """Declare a series that needs no function of its own; ``others``: as above."""
+        self(name, unit=unit, formula=formula, doc=doc, **others)(series)
+
+    def count(
+        self: SeriesDeclarations[Formula],
+        name: str,
+        unit: str,
+        formula: str,
+        doc: str,
+        reads: Reads,
+        series: Formula = _counted,
+        **others: Any,
+    ) -> None:
+        """Declare a count; ``series``: what makes it, where it is not what is read as it is."""
+        self.row(name, unit, formula, doc, series, reads=reads, **others)
 
 
 Declarations = SeriesDeclarations[Formula]
@@ -206,29 +241,30 @@ def ratio(above: Values, below: Values, **labels: str) -> Series:
     return Series(labels, values, present)
 
 
-def count(values: I64, present: Bools | None = None, **labels: str) -> Series:
-    """A count, absent where it is 0 (or where ``present`` is false)."""
-    return Series(labels, values, values != 0 if present is None else present)
+def quotient(above: Values, below: Values) -> Iterator[Series]:
+    """The formula of a ratio."""
+    yield ratio(above, below)
 
 
-def counted(values: I64) -> Iterator[Series]:
-    """The formula of a count."""
-    yield count(values)
+def histogram(bounds_seconds: Sequence[int]) -> Formula:
+    """What makes the series of a Prometheus histogram of times: cumulative counts up to each bound
+    and up to infinity, the sum in seconds and the count; absent where nothing was counted.
 
-
-def histogram(classes: I64, bounds_seconds: Sequence[int], sum_ms: I64) -> Iterator[Series]:
-    """The series of a Prometheus histogram of times: cumulative counts up to each bound and up to
-    infinity, the sum in seconds and the count; absent where nothing was counted.
-
-    ``classes``: counts above the bound before and up to each bound, and beyond them all.
+    It is given counts above the bound before and up to each bound, and beyond them all, a row for
+    each segment; and the sum in milliseconds.
     """
-    total: I64 = np.sum(classes, axis=0)
-    present, running = total != 0, np.zeros_like(total)
-    for label, counted in zip((*map(float, bounds_seconds), "+Inf"), classes, strict=True):
-        running = running + counted
-        yield Series({"le": str(label)}, running, present, "_bucket")
-    yield Series({}, sum_ms / 1000, present, "_sum")
-    yield Series({}, total, present, "_count")
+
+    def series(classes: I64, sum_ms: I64) -> Iterator[Series]:
+        total: I64 = np.sum(classes, axis=1)
+        present, running = total != 0, np.zeros_like(total)
+        bounds = (*map(float, bounds_seconds), "+Inf")
+        for label, counted in zip(bounds, classes.T, strict=True):
+            running = running + counted
+            yield Series({"le": str(label)}, running, present, "_bucket")
+        yield Series({}, sum_ms / 1000, present, "_sum")
+        yield Series({}, total, present, "_count")
+
+    return series
 
 
 def money(high: I64, low: I64) -> Values:

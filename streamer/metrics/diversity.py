@@ -41,7 +41,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from streamer.encoding.arrays import I64
-from streamer.metrics.coverage import Tables, catalog_size, each
+from streamer.metrics.coverage import catalog_size, of_items
 from streamer.metrics.definition import (
     Declarations,
     Declared,
@@ -59,7 +59,7 @@ from streamer.metrics.item_counts import (
     item_counts,
 )
 from streamer.metrics.layout import Stat
-from streamer.metrics.ratios import Ratio, RatioBy, declare_ratio_by, maturities
+from streamer.metrics.ratios import Ratio, RatioBy, declare, maturities
 from streamer.metrics.reads import AllItems, Given, OfItems, Rows, Users
 from streamer.metrics.sums import Sum, named
 from streamer.metrics.users import USERS
@@ -98,12 +98,13 @@ INTRA_LIST = ByCutoff(
     " Items without a category are left out.",
     "mean over slates of pairs of different categories / pairs",
     "absent without slates that have two items with a category",
+    source="P",
 )
 BY_CUTOFF = (INTRA_LIST,)
 FAMILY_OF = {INTRA_LIST.name: "diversity"}
 """Metric → its family."""
 
-declare_ratio_by(metric, INTRA_LIST, source="P")
+declare(metric, INTRA_LIST)
 
 
 def has_lists(settings: Settings) -> bool:
@@ -139,21 +140,6 @@ def _first_lists(of: Declared) -> Iterator[Variant]:
         yield Variant({}, (Rows(), OfItems((place,)), Given(place)))
 
 
-@metric(
-    "inter_list_diversity_ratio",
-    formula="1 - mean cosine over all pairs of lists",
-    unit="ratio",
-    empty=f"absent without two slates, and {_SAMPLED}",
-    source="J",
-    labels=("k",),
-    reads=_lists,
-)
-def inter_list_diversity(rows: int, tables: Tables, place: int, excess_at: int) -> Iterator[Series]:
-    """Difference between slates, by their first k items. Vectors are rounded, with an error of at
-    most 2e-7. It has no interval."""
-    yield each(rows, tables, lambda table: difference_of_lists(table, place, excess_at))
-
-
 def difference_of_lists(table: ItemTable, place: int, excess_at: int) -> float | None:
     """1 - mean cosine over all pairs of lists, from the weights of items at ``place`` and the
     excess of all lists; None below two lists, and of a sample of the items."""
@@ -166,29 +152,35 @@ def difference_of_lists(table: ItemTable, place: int, excess_at: int) -> float |
     return max(0.0, 1.0 - cosines / (lists * (lists - 1)))
 
 
-@metric(
-    "window_lists",
-    formula="slates with an item",
-    unit="slates",
-    empty="absent where it is 0",
-    reads=_first_lists,
-)
-def window_lists(rows: int, tables: Tables, place: int) -> Iterator[Series]:
-    """Support of inter_list_diversity_ratio."""
-    yield each(rows, tables, lambda table: int(table.every[place]) or None)
-
-
-@metric(
-    "window_category_lists",
-    formula="slates with two items that have a category, among the first k",
-    unit="slates",
-    empty="absent where it is 0",
+metric.row(
+    *("inter_list_diversity_ratio", "ratio", "1 - mean cosine over all pairs of lists"),
+    "Difference between slates, by their first k items. Vectors are rounded, with an error of at"
+    " most 2e-7. It has no interval.",
+    of_items(difference_of_lists),
+    empty=f"absent without two slates, and {_SAMPLED}",
+    source="J",
     labels=("k",),
-    reads=INTRA_LIST.reads,
+    reads=_lists,
 )
-def window_category_lists(of: Ratio, above: I64, below: I64) -> Iterator[Series]:
-    """Support of intra_list_diversity_ratio."""
+metric.count(
+    *("window_lists", "slates", "slates with an item"),
+    "Support of inter_list_diversity_ratio.",
+    *(_first_lists, of_items(lambda table, place: int(table.every[place]) or None)),
+)
+
+
+def _lists_below(of: Ratio, above: I64, below: I64) -> Iterator[Series]:
     yield count(below)
+
+
+metric.count(
+    "window_category_lists",
+    "slates",
+    "slates with two items that have a category, among the first k",
+    "Support of intra_list_diversity_ratio.",
+    *(INTRA_LIST.reads, _lists_below),
+    labels=("k",),
+)
 
 
 def mean_surprise(table: ItemTable, place: int, known: ItemTable, size: float) -> float | None:
@@ -213,52 +205,6 @@ def _of_impressions(of: Declared) -> Iterator[Variant]:
         yield Variant(labels, (Rows(), OfItems((SHOWN, CLICKED), horizon_ms), AllItems(), size))
 
 
-@metric(
-    "novelty_ratio",
-    formula="mean over impressions of -log2(item's share of impressions in the longest window) /"
-    " log2(items of the catalogue)",
-    unit="ratio",
-    empty=_BELOW_TWO,
-    reads=lambda of: [
-        Variant({}, (Rows(), OfItems((SHOWN,)), AllItems(), catalog_size(of.settings)))
-    ],
-)
-def novelty(rows: int, tables: Tables, known: ItemTable, size: float) -> Iterator[Series]:
-    """Mean self-information of the shown items: 0 if one item gets all impressions, 1 if all get
-    the same number, above 1 if the shown items are rarer. It has no interval."""
-    yield each(rows, tables, lambda table: mean_surprise(table, SHOWN, known, size))
-
-
-@metric(
-    "serendipity_ratio",
-    formula="sum over clicked impressions of the item's self-information, as in novelty_ratio /"
-    " impressions",
-    unit="ratio",
-    empty=_BELOW_TWO,
-    source="P",
-    labels=("maturity",),
-    support="window_ctr_attributed_impressions",
-    reads=_of_impressions,
-)
-def serendipity(rows: int, tables: Tables, known: ItemTable, size: float) -> Iterator[Series]:
-    """Mean over impressions of relevance (clicked) times unexpectedness (self-information). It has
-    no interval."""
-    yield each(rows, tables, lambda table: mean_surprise(table, CLICKED, known, size))
-
-
-@metric(
-    "exposure_gini",
-    formula="Gini coefficient of impressions over the items of the catalogue",
-    unit="Gini coefficient",
-    empty=_WITHOUT,
-    reads=lambda of: [Variant({}, (Rows(), OfItems((SHOWN,)), catalog_size(of.settings)))],
-)
-def exposure_gini(rows: int, tables: Tables, size: float) -> Iterator[Series]:
-    """Unevenness of impressions over items: 0 if all items have the same number, near 1 if a few
-    have them all. Items of the catalogue that are not shown count with 0. It has no interval."""
-    yield each(rows, tables, lambda table: gini(table, size))
-
-
 def gini(table: ItemTable, size: float) -> float | None:
     """Gini coefficient of impressions over a catalogue of ``size`` items; None without impressions,
     and of a sample of the items."""
@@ -270,27 +216,59 @@ def gini(table: ItemTable, size: float) -> float | None:
     return float((2 * ranks - n - 1) @ shown / (n * shown.sum()))
 
 
-@metric(
-    "diversity_loss",
-    formula="-sum over pairs of different categories of the product of their shares",
-    unit="probability, negated",
+def _loss(table: ItemTable) -> float | None:
+    total = float(table.every[CATEGORY])
+    if not total:
+        return None
+    shares = table.of(CATEGORY) / total
+    return min(0.0, float(shares @ shares) / table.category_ratio - 1.0)
+
+
+metric.row(
+    *("novelty_ratio", "ratio"),
+    "mean over impressions of -log2(item's share of impressions in the longest window) /"
+    " log2(items of the catalogue)",
+    "Mean self-information of the shown items: 0 if one item gets all impressions, 1 if all get"
+    " the same number, above 1 if the shown items are rarer. It has no interval.",
+    of_items(lambda table, known, size: mean_surprise(table, SHOWN, known, size)),
+    empty=_BELOW_TWO,
+    reads=lambda of: [
+        Variant({}, (Rows(), OfItems((SHOWN,)), AllItems(), catalog_size(of.settings)))
+    ],
+)
+metric.row(
+    *("serendipity_ratio", "ratio"),
+    "sum over clicked impressions of the item's self-information, as in novelty_ratio /"
+    " impressions",
+    "Mean over impressions of relevance (clicked) times unexpectedness (self-information). It has"
+    " no interval.",
+    of_items(lambda table, known, size: mean_surprise(table, CLICKED, known, size)),
+    empty=_BELOW_TWO,
+    source="P",
+    labels=("maturity",),
+    support="window_ctr_attributed_impressions",
+    reads=_of_impressions,
+)
+metric.row(
+    *("exposure_gini", "Gini coefficient"),
+    "Gini coefficient of impressions over the items of the catalogue",
+    "Unevenness of impressions over items: 0 if all items have the same number, near 1 if a few"
+    " have them all. Items of the catalogue that are not shown count with 0. It has no interval.",
+    of_items(gini),
+    empty=_WITHOUT,
+    reads=lambda of: [Variant({}, (Rows(), OfItems((SHOWN,)), catalog_size(of.settings)))],
+)
+metric.row(
+    *("diversity_loss", "probability, negated"),
+    "-sum over pairs of different categories of the product of their shares",
+    "Minus the probability that two impressions, drawn with replacement, have different"
+    " categories: the primer's loss with a dissimilarity of 1 between categories. It has no"
+    " interval.",
+    of_items(_loss),
     empty="absent without impressions that have a category",
     source="P",
     reads=(Rows(), OfItems((CATEGORY,))),
 )
-def diversity_loss(rows: int, tables: Tables) -> Iterator[Series]:
-    """Minus the probability that two impressions, drawn with replacement, have different
-    categories: the primer's loss with a dissimilarity of 1 between categories. It has no
-    interval."""
-
-    def loss(table: ItemTable) -> float | None:
-        total = float(table.every[CATEGORY])
-        if not total:
-            return None
-        shares = table.of(CATEGORY) / total
-        return min(0.0, float(shares @ shares) / table.category_ratio - 1.0)
-
-    yield each(rows, tables, loss)
 
 
 @metric(

@@ -58,10 +58,12 @@ def _stats(settings: Any) -> tuple[Stat, ...]:
 metric = Declarations()
 
 
-@metric(
-    "dwell_seconds",
-    formula="settled viewings with a dwell up to the bound; their sum and number",
-    unit="seconds",
+metric.row(
+    *("dwell_seconds", "seconds"),
+    "settled viewings with a dwell up to the bound; their sum and number",
+    "Times spent on items since the state began, of viewings that no report can join any more, so"
+    " that it never falls: a Prometheus histogram, its counts and its sum exact.",
+    histogram(CLASSES_SECONDS),
     empty="absent without dwell times",
     source="P",
     labels=("le",),
@@ -69,48 +71,29 @@ metric = Declarations()
     kind="histogram",
     reads=(Statistic("dwell_class"), Statistic("dwell_ms")),
 )
-def dwell_histogram(classes: I64, sum_ms: I64) -> Iterator[Series]:
-    """Times spent on items since the state began, of viewings that no report can join any more, so
-    that it never falls: a Prometheus histogram, its counts and its sum exact."""
-    yield from histogram(classes.T, CLASSES_SECONDS, sum_ms)
-
-
-@metric(
-    "window_dwell_seconds",
-    formula="value at rank ceil(q n)",
-    unit="seconds",
+metric.row(
+    *("window_dwell_seconds", "seconds", "value at rank ceil(q n)"),
+    "Quantiles of the time spent on an item, reported by clicks or sessions, the longest time once"
+    " for an item of a request; relative error at most 1 % (bucketed sketch).",
+    sketch.quantiles,
     empty="absent without dwell times",
     source="P",
     labels=("quantile",),
     reads=(Statistic("dwell_bucket"), Statistic("viewings")),
 )
-def dwell(buckets: I64, viewings: I64) -> Iterator[Series]:
-    """Quantiles of the time spent on an item, reported by clicks or sessions, the longest time once
-    for an item of a request; relative error at most 1 % (bucketed sketch)."""
-    yield from sketch.quantiles(buckets, viewings != 0)
-
-
 declare(metric, "dwell_mean_seconds")
-
-
-@metric(
-    "window_dwells",
+metric.count(
+    *("window_dwells", "viewings", "viewings with a dwell"),
+    "Support of the dwell metrics.",
+    (Statistic("viewings"),),
     brief=Brief(),
-    formula="viewings with a dwell",
-    unit="viewings",
-    empty="absent where it is 0",
-    reads=(Statistic("viewings"),),
 )
-def window_dwells(viewings: I64) -> Iterator[Series]:
-    """Support of the dwell metrics."""
-    yield count(viewings)
 
 
 @metric(
     "window_dwell_distribution",
     formula="viewings with a dwell above the class before and up to this one's bound",
     unit="viewings",
-    empty="absent where it is 0",
     labels=("upto_seconds",),
     reads=(Statistic("dwell_class"),),
 )

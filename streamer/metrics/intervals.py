@@ -277,17 +277,15 @@ def _declare_ends(
             its = interval(*found)
             yield Series({}, getattr(its, end), its.present)
 
-        series.__doc__ = f"{end.title()} end of the 95 % interval of {base}, clustered by user."
-        formula = f"{end} end of the 95 % interval"
-        metric(
-            name_of(base, end),
-            formula=formula,
-            unit=unit,
+        metric.row(
+            *(name_of(base, end), unit, f"{end} end of the 95 % interval"),
+            f"{end.title()} end of the 95 % interval of {base}, clustered by user.",
+            series,
             empty=empty,
             labels=labels,
             brief=Brief() if base in _BRIEF else None,
             reads=reads,
-        )(series)
+        )
 
 
 def name_of(base: str, end: str) -> str:

@@ -42,6 +42,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -53,11 +54,10 @@ from streamer.metrics.definition import (
     Family,
     Series,
     Variant,
-    counted,
     ratio,
 )
 from streamer.metrics.layout import Stat
-from streamer.metrics.ratios import Ratio, RatioBy, declare_ratio_by, matured
+from streamer.metrics.ratios import Ratio, RatioBy, declare, matured
 from streamer.metrics.sums import UNITS, Sum, named
 from streamer.settings.model import Settings
 
@@ -104,7 +104,6 @@ class ByPolicy(RatioBy):
     setting: ClassVar[str] = "policies"
     above: str
     below: str
-    source: str
 
     @property
     def listed(self) -> str:
@@ -138,7 +137,8 @@ BY_POLICY = (
         "this policy would show.",
         "sum of weights of clicked impressions / impressions",
         f"absent without {_IMPRESSIONS}",
-        *("clicked_weight", "impressions", "D"),
+        *("clicked_weight", "impressions"),
+        source="D",
         support="window_off_policy_impressions",
     ),
     ByPolicy(
@@ -148,7 +148,8 @@ BY_POLICY = (
         "less than ips_ratio, with a small bias in small samples.",
         "sum of weights of clicked impressions / sum of weights",
         "absent without a weight above 0",
-        *("clicked_weight", "weight", "S"),
+        *("clicked_weight", "weight"),
+        source="S",
     ),
     ByPolicy(
         *("doubly_robust_ratio", "Click-through rate, doubly robust"),
@@ -157,7 +158,8 @@ BY_POLICY = (
         "the expectations are right. It may be below 0.",
         "sum of (expected + weight * (clicked - reward_estimate)) / impressions",
         f"absent without {_ESTIMATED}",
-        *(_DOUBLY_ROBUST, "estimated", "D"),
+        *(_DOUBLY_ROBUST, "estimated"),
+        source="D",
         support="window_doubly_robust_impressions",
     ),
     ByPolicy(
@@ -166,7 +168,7 @@ BY_POLICY = (
         "weights are clipped, or the policy shows items that the logging policy never shows.",
         "sum of weights / impressions",
         f"absent without {_IMPRESSIONS}",
-        *("weight", "impressions", ""),
+        *("weight", "impressions"),
         unit="weight per impression",
         support="window_off_policy_impressions",
     ),
@@ -174,8 +176,7 @@ BY_POLICY = (
 """Means over impressions: they have intervals, and experiments and alerts compare them."""
 
 metric = Declarations()
-for each in BY_POLICY:
-    declare_ratio_by(metric, each, each.source)
+declare(metric, *BY_POLICY)
 
 
 def _by_policy(*quantities: str) -> Callable[[Declared], Iterator[Variant]]:
@@ -205,31 +206,24 @@ def effective_sample_size(weights: I64, squares: I64) -> Iterator[Series]:
     yield ratio(weights.astype(np.float64) ** 2 / UNITS["off_policy.weight"], squares)
 
 
-def _count(name: str, quantity: str, formula: str, doc: str) -> None:
-    """Declare a count of impressions."""
-
-    metric(
-        name,
-        formula=formula,
-        unit="impressions",
-        empty="absent where it is 0",
-        labels=_LABELS,
-        doc=doc,
-        reads=_by_policy(quantity),
-    )(counted)
-
-
+_count = partial(metric.count, unit="impressions", labels=_LABELS)
 _count(
-    *("window_off_policy_impressions", "impressions", _IMPRESSIONS),
-    "Support of ips_ratio and mean_weight_ratio.",
+    "window_off_policy_impressions",
+    formula=_IMPRESSIONS,
+    doc="Support of ips_ratio and mean_weight_ratio.",
+    reads=_by_policy("impressions"),
 )
 _count(
-    *("window_doubly_robust_impressions", "estimated", _ESTIMATED),
-    "Support of doubly_robust_ratio.",
+    "window_doubly_robust_impressions",
+    formula=_ESTIMATED,
+    doc="Support of doubly_robust_ratio.",
+    reads=_by_policy("estimated"),
 )
 _count(
-    *("window_clipped_impressions", "clipped", "those whose weight is above metrics.max_weight"),
-    "Weights that were clipped; each lowers the estimates.",
+    "window_clipped_impressions",
+    formula="those whose weight is above metrics.max_weight",
+    doc="Weights that were clipped; each lowers the estimates.",
+    reads=_by_policy("clipped"),
 )
 
 FAMILY = Family("off_policy", tuple(metric.series), _stats)

@@ -21,9 +21,8 @@ One slate of four items; the second and the fourth are clicked:
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
-from streamer.metrics.definition import Family
 from streamer.metrics.slate_metrics import BRIEF, Population, SlateFamily
 from streamer.metrics.slates import DISCOUNT, RECIPROCAL, TABLE_BITS, UNIT
 
@@ -52,18 +51,15 @@ REFERENCE = Population(
 
 slate_metric = SlateFamily("ranking", (ALL, ENGAGED, CONTRASTED, SAMPLED, REFERENCE))
 _BOTH = ("all", "engaged")
+_over_both = partial(slate_metric, population=ENGAGED, over=_BOTH, by_k=True)
 
-slate_metric(
+_over_both(
     "precision_ratio",
     title="Precision",
     formula="h(k) / k",
     doc="Share of the first k places that hold a relevant item. `shown`: share of the existing "
     "places, min(k, n) (Jurity).",
-    unit="ratio",
     source="P G J L",
-    population=ENGAGED,
-    over=_BOTH,
-    by_k=True,
 )
 
 slate_metric(
@@ -71,23 +67,18 @@ slate_metric(
     title="Recall",
     formula="h(k) / r",
     doc="Share of the slate's relevant items in the first k places.",
-    unit="ratio",
     source="P G J L",
     population=ENGAGED,
     over=("engaged",),
     by_k=True,
 )
 
-slate_metric(
+_over_both(
     "hit_ratio",
     title="Hit rate",
     formula="1 if h(k) > 0",
     doc="Share of slates with a relevant item in the first k places.",
-    unit="ratio",
     source="G",
-    population=ENGAGED,
-    over=_BOTH,
-    by_k=True,
     form="percent",
 )
 
@@ -102,7 +93,7 @@ slate_metric(
     over=_BOTH,
 )
 
-slate_metric(
+_over_both(
     "arhr",
     title="Reciprocal hit rank",
     formula="sum over relevant i <= k of 1 / i",
@@ -110,76 +101,55 @@ slate_metric(
     "reciprocal rank.",
     unit="reciprocal rank",
     source="P",
-    population=ENGAGED,
-    over=_BOTH,
-    by_k=True,
     largest=lambda gains, margin, k: (int(RECIPROCAL[: k + 1].sum()) >> TABLE_BITS) + 1,
 )
 
-slate_metric(
+_over_both(
     "map_ratio",
     title="Mean average precision",
     formula="sum over relevant i <= k of h(i) / i, / r",
     doc="Average precision at k, divided by r (trec_eval); jurity: by min(k, r); primer: by h(k).",
-    unit="ratio",
     source="P J",
-    population=ENGAGED,
-    over=_BOTH,
-    by_k=True,
 )
 
-slate_metric(
+_over_both(
     "mar_ratio",
     title="Mean average recall",
     formula="sum over relevant i <= k of h(i) / r, / r",
     doc="Average recall at k, divided like map_ratio. Recalls count at relevant ranks only.",
-    unit="ratio",
     source="P",
-    population=ENGAGED,
-    over=_BOTH,
-    by_k=True,
 )
 
-slate_metric(
+_over_both(
     "cg",
     title="Cumulative gain",
     formula="sum over i <= k of the gain",
     doc="Gains of the first k items, whatever their rank.",
     unit="gain",
     source="P L",
-    population=ENGAGED,
-    over=_BOTH,
-    by_k=True,
     largest=lambda gains, margin, k: int(k * max(gains, default=0.0) * UNIT) + 1,
 )
 
-slate_metric(
+_over_both(
     "dcg",
     title="DCG",
     formula="sum over i <= k of gain / log2(i + 1)",
     doc="Discounted cumulative gain of the first k items.",
     unit="gain",
     source="P L",
-    population=ENGAGED,
-    over=_BOTH,
-    by_k=True,
     largest=lambda gains, margin, k: (
         int(max(gains, default=0.0) * float(DISCOUNT[: k + 1].sum()) / (1 << TABLE_BITS)) + 1
     ),
 )
 
-slate_metric(
+_over_both(
     "ndcg_ratio",
     title="NDCG",
     brief=BRIEF,
     formula="dcg(k) / dcg(k) of the best order",
     doc="Discounted gain divided by that of the slate's best order, cut at k (trec_eval). `jurity`:"
     " the best order is not cut. `exponential`: gains are 2**gain - 1.",
-    unit="ratio",
     source="P J L G",
-    population=ENGAGED,
-    over=_BOTH,
-    by_k=True,
 )
 
 slate_metric(
@@ -187,7 +157,6 @@ slate_metric(
     title="Fraction of concordant pairs",
     formula="concordant / (concordant + discordant) pairs of items of different grade",
     doc="Fraction of concordant pairs, in which the item of higher grade comes first.",
-    unit="ratio",
     source="P",
     population=CONTRASTED,
 )
@@ -218,7 +187,6 @@ slate_metric(
     title="Hit rate, sampled",
     formula="1 if the held-out item stands in the first 10",
     doc="HR@10 of one held-out item among sampled ones (`held_out` of the slate).",
-    unit="ratio",
     source="G",
     population=SAMPLED,
 )
@@ -228,7 +196,6 @@ slate_metric(
     title="NDCG, sampled",
     formula="1 / log2(rank of the held-out item + 1) if it stands in the first 10",
     doc="NDCG@10 of one held-out item among sampled ones (`held_out` of the slate).",
-    unit="ratio",
     source="G",
     population=SAMPLED,
 )
@@ -240,15 +207,9 @@ slate_metric(
     " gives)",
     doc="Share of the brute-force list's first k (`reference` of the slate) that an "
     "approximate index put in its own first k.",
-    unit="ratio",
     source="G",
     population=REFERENCE,
     by_k=True,
 )
 
-
-def _stats(settings: Any) -> tuple[Any, ...]:
-    return (slate_metric.stat(settings),)
-
-
-FAMILY = Family("ranking", tuple(slate_metric.series), _stats)
+FAMILY = slate_metric.family()

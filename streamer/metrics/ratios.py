@@ -88,6 +88,21 @@ class Ratio:
     """What it cannot be above, other than a share."""
 
     @property
+    def over(self) -> str:
+        """What is below, in words."""
+        return self.below_text or self.below.text
+
+    @property
+    def absent(self) -> str:
+        """Where it is absent, in words."""
+        return self.empty or f"absent without {self.over}"
+
+    @property
+    def formula(self) -> str:
+        """In words."""
+        return f"{self.above.text} / {self.over}"
+
+    @property
     def is_share(self) -> bool:
         """Whether it is the share of events of one kind that something came of."""
         return self.unit == "ratio" and not self.is_weighted
@@ -140,8 +155,10 @@ class RatioBy:
     title: str
     doc: str
     formula: str
-    empty: str
+    absent: str
     unit: str = field(default="ratio", kw_only=True)
+    source: str = field(default="", kw_only=True)
+    brief: Brief | None = field(default=None, kw_only=True)
     support: str = field(default="", kw_only=True)
     """The series that counts what is below."""
 
@@ -281,41 +298,19 @@ PER_USER = (
 )
 
 
-def declare(metric: Declarations, name: str) -> None:
-    """Add the metric of a ratio to a family's."""
-    declare_ratio(metric, NAMED[name])
-
-
-def declare_ratio(metric: Declarations, of: Ratio) -> None:
-    """Add the metric of a ratio that is declared elsewhere."""
-    below = of.below_text or of.below.text
-    metric(
-        of.name,
-        formula=f"{of.above.text} / {below}",
-        unit=of.unit,
-        empty=of.empty or f"absent without {below}",
-        source=of.source,
-        labels=of.labels,
-        brief=of.brief,
-        doc=of.doc,
-        support=of.support,
-        reads=of.reads,
-    )(of.series)
-
-
-def declare_ratio_by(
-    metric: Declarations, of: RatioBy, source: str = "", brief: Brief | None = None
-) -> None:
-    """Add the metric of a ratio for each value of a label."""
-    metric(
-        of.name,
-        formula=of.formula,
-        unit=of.unit,
-        empty=of.empty,
-        source=source,
-        labels=of.labels,
-        brief=brief,
-        doc=of.doc,
-        support=of.support,
-        reads=of.reads,
-    )(of.series)
+def declare(metric: Declarations, *ratios: Ratio | RatioBy | str) -> None:
+    """Add the metrics of ratios to a family's; those of ``RATIOS`` by their names."""
+    for each in ratios:
+        of = NAMED[each] if isinstance(each, str) else each
+        metric(
+            of.name,
+            formula=of.formula,
+            unit=of.unit,
+            empty=of.absent,
+            source=of.source,
+            labels=of.labels,
+            brief=of.brief,
+            doc=of.doc,
+            support=of.support,
+            reads=of.reads,
+        )(of.series)

@@ -23,6 +23,7 @@ divergence (Jeffreys 1946).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
@@ -78,25 +79,21 @@ def score_drift(now: I64, then: I64) -> Iterator[Series]:
     yield Series({}, psi(now, then), is_enough[0] & is_enough[1])
 
 
-def _support(name: str, side: int, when: str) -> None:
-    """Declare the impressions of one side."""
+def _side(*found: I64, side: int) -> Iterator[Series]:
+    yield count(found[side].sum(axis=1))
 
-    def series(*found: I64) -> Iterator[Series]:
-        yield count(found[side].sum(axis=1))
 
-    metric(
-        name,
-        formula=f"impressions with a score {when}",
-        unit="impressions",
+for _side_number, _name, _when in (
+    (0, "window_drift_impressions", "in the window"),
+    (1, "window_drift_day_before_impressions", "in the same window a day before"),
+):
+    metric.count(
+        *(_name, "impressions", f"impressions with a score {_when}"),
+        f"Support of score_drift {_when}.",
+        *(_BINS, partial(_side, side=_side_number)),
         empty="absent where it is 0, and where windows.day_before does not keep the day before",
         brief=Brief(),
-        doc=f"Support of score_drift {when}.",
-        reads=_BINS,
-    )(series)
-
-
-_support("window_drift_impressions", 0, "in the window")
-_support("window_drift_day_before_impressions", 1, "in the same window a day before")
+    )
 
 
 def kept(settings: Settings) -> Iterator[Kept]:

@@ -110,6 +110,7 @@ BY_THRESHOLD = (
         "clicked ones / impressions with a score from the threshold to 1",
         "absent without scores from the threshold to 1",
         _predicted,
+        source="G",
     ),
     ByThreshold(
         *("classifier_recall_ratio", "Classifier recall"),
@@ -117,6 +118,7 @@ BY_THRESHOLD = (
         "those with a score from the threshold to 1 / clicked impressions with one from 0 to 1",
         f"absent without {POSITIVES.text}",
         lambda threshold: POSITIVES,
+        source="G",
         support=_CLICKED,
     ),
 )

@@ -49,7 +49,7 @@ from streamer.metrics.definition import (
     count,
     ratio,
 )
-from streamer.metrics.ratios import declare_ratio, declare_ratio_by, matured, maturities
+from streamer.metrics.ratios import declare, matured, maturities
 from streamer.metrics.reads import ByValue, Rows
 from streamer.metrics.score_ratios import (
     BY_THRESHOLD,
@@ -77,9 +77,7 @@ metric = Declarations()
 _NO_INTERVAL = "It has no interval."
 _MATURITY = ("maturity",)
 
-for each in RATIOS:
-    if each is not CALIBRATION:
-        declare_ratio(metric, each)
+declare(metric, *(each for each in RATIOS if each is not CALIBRATION))
 
 
 @metric(
@@ -97,8 +95,7 @@ def rmse(above: I64, below: I64) -> Iterator[Series]:
     yield Series({}, np.sqrt(mse.values), mse.present)
 
 
-for each_by in BY_THRESHOLD:
-    declare_ratio_by(metric, each_by, source="G")
+declare(metric, *BY_THRESHOLD)
 
 
 @metric(
@@ -192,15 +189,12 @@ def _curve(name: str, formula: str, unit: str, doc: str, read_bins: Any) -> None
         for i, parts in enumerate(zip(*columns, strict=True), 1):
             yield read_bins(*parts, {"bin": f"{i / CURVE_BINS:g}"})
 
-    metric(
-        name,
-        formula=formula,
-        unit=unit,
+    metric.row(
+        *(name, unit, formula, doc, series),
         empty="absent without impressions in the bin",
         labels=("bin", *_MATURITY),
-        doc=doc,
         reads=matured(HORIZON, CURVE),
-    )(series)
+    )
 
 
 _curve(
@@ -260,7 +254,6 @@ def fairness_loss(
     "window_score_impressions",
     formula="impressions with a score from the class before's bound up to below this one's",
     unit="impressions",
-    empty="absent where it is 0",
     labels=("upto", *_MATURITY),
     reads=matured(HORIZON, BINS),
 )

@@ -16,9 +16,6 @@ The clicked item has a higher score than two of the three others:
 
 from __future__ import annotations
 
-from typing import Any
-
-from streamer.metrics.definition import Family
 from streamer.metrics.slate_metrics import BRIEF, Population, SlateFamily
 from streamer.metrics.slates import UNIT
 from streamer.settings import limits
@@ -38,7 +35,6 @@ slate_metric(
     brief=BRIEF,
     formula="probability that a clicked item has a higher score than another one, ties one half",
     doc="Area under the ROC curve within a slate, over its scored items.",
-    unit="ratio",
     source="G J",
     population=GAUC,
 )
@@ -81,9 +77,4 @@ slate_metric(
     largest=_largest_loss,
 )
 
-
-def _stats(settings: Any) -> tuple[Any, ...]:
-    return (slate_metric.stat(settings),)
-
-
-FAMILY = Family("scoring", tuple(slate_metric.series), _stats)
+FAMILY = slate_metric.family()

@@ -19,12 +19,10 @@ A visit of two pages and ten seconds, and one of a single page:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-from streamer.encoding.arrays import I64
 from streamer.metrics import sketch
-from streamer.metrics.definition import Brief, Declarations, Series, count, histogram
+from streamer.metrics.definition import Brief, Declarations, histogram
 from streamer.metrics.layout import Stat
 from streamer.metrics.ratios import declare
 from streamer.metrics.reads import Statistic
@@ -56,35 +54,25 @@ def stats(settings: Any) -> tuple[Stat, ...]:
 metric = Declarations()
 
 
-@metric(
-    "window_sessions",
+metric.count(
+    *("window_sessions", "sessions", "ended sessions"),
+    "Sessions that ended in the window, by an explicit end or the gap. They are the support of the"
+    " other metrics of sessions.",
+    (Statistic("sessions"),),
     brief=Brief(),
-    formula="ended sessions",
-    unit="sessions",
-    empty="absent where it is 0",
-    reads=(Statistic("sessions"),),
 )
-def window_sessions(sessions: I64) -> Iterator[Series]:
-    """Sessions that ended in the window, by an explicit end or the gap. They are the support of the
-    other metrics of sessions."""
-    yield count(sessions)
-
-
-@metric("window_bounces", formula="ended sessions with exactly one view", unit="sessions",
-        empty="absent where it is 0", reads=(Statistic("bounces"),))  # fmt: skip
-def window_bounces(bounces: I64) -> Iterator[Series]:
-    """Sessions that ended in the window after one view."""
-    yield count(bounces)
-
-
-for name in ("bounce_rate_ratio", "views_per_session"):
-    declare(metric, name)
-
-
-@metric(
-    "session_length_seconds",
-    formula="settled sessions of a length up to the bound; their sum and number",
-    unit="seconds",
+metric.count(
+    *("window_bounces", "sessions", "ended sessions with exactly one view"),
+    "Sessions that ended in the window after one view.",
+    (Statistic("bounces"),),
+)
+declare(metric, "bounce_rate_ratio", "views_per_session")
+metric.row(
+    *("session_length_seconds", "seconds"),
+    "settled sessions of a length up to the bound; their sum and number",
+    "Lengths of settled sessions since the state began, as a Prometheus histogram with exact"
+    " counts and sum. No event can join these sessions any more, so it never falls.",
+    histogram(CLASSES_SECONDS),
     empty="absent without ended sessions",
     source="P",
     labels=("le",),
@@ -92,27 +80,16 @@ for name in ("bounce_rate_ratio", "views_per_session"):
     kind="histogram",
     reads=(Statistic("session_class"), Statistic("session_ms")),
 )
-def session_length_histogram(classes: I64, sum_ms: I64) -> Iterator[Series]:
-    """Lengths of settled sessions since the state began, as a Prometheus histogram with exact
-    counts and sum. No event can join these sessions any more, so it never falls."""
-    yield from histogram(classes.T, CLASSES_SECONDS, sum_ms)
-
-
-@metric(
-    "window_session_length_seconds",
-    formula="value at rank ceil(q n) of last - first event",
-    unit="seconds",
+metric.row(
+    *("window_session_length_seconds", "seconds", "value at rank ceil(q n) of last - first event"),
+    "Quantiles of the length of the sessions that ended; relative error at most 1 % (bucketed"
+    " sketch), and above 31 days counted as 31 days.",
+    sketch.quantiles,
     empty="absent without ended sessions",
     source="P",
     labels=("quantile",),
     reads=(Statistic("session_bucket"), Statistic("sessions")),
 )
-def session_length(buckets: I64, sessions: I64) -> Iterator[Series]:
-    """Quantiles of the length of the sessions that ended; relative error at most 1 % (bucketed
-    sketch), and above 31 days counted as 31 days."""
-    yield from sketch.quantiles(buckets, sessions != 0)
-
-
 declare(metric, "session_length_mean_seconds")
 
 METRICS = tuple(metric.series)

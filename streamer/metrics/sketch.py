@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from streamer.encoding.arrays import I64, Bools
+from streamer.encoding.arrays import I64
 from streamer.metrics.definition import Series
 from streamer.settings import limits
 
@@ -72,8 +72,8 @@ def quantile(counts: I64, numerator: int, denominator: int) -> Values:
     return at_rank(counts, MIDDLE_MS, numerator, denominator)
 
 
-def quantiles(counts: I64, present: Bools) -> Iterator[Series]:
-    """A series of each shown quantile, in seconds."""
+def quantiles(counts: I64, counted: I64) -> Iterator[Series]:
+    """A series of each shown quantile, in seconds; absent where nothing is ``counted``."""
     for label, (numerator, denominator) in QUANTILES.items():
         values = quantile(counts, numerator, denominator) / 1000
-        yield Series({"quantile": label}, values, present)
+        yield Series({"quantile": label}, values, counted != 0)

@@ -16,7 +16,9 @@ from streamer.encoding.arrays import I64
 from streamer.metrics.definition import (
     Brief,
     Declared,
+    Family,
     Form,
+    Formula,
     Metric,
     Series,
     Variant,
@@ -120,8 +122,8 @@ class SlateFamily:
         title: str,
         formula: str,
         doc: str,
-        unit: str,
         population: Population,
+        unit: str = "ratio",
         source: str = "",
         by_k: bool = False,
         over: tuple[str, ...] = (),
@@ -200,6 +202,10 @@ class SlateFamily:
             "populations": names,
             "columns": columns,
         }
+
+    def family(self) -> Family[Formula]:
+        """Its series, and its statistic."""
+        return Family(self.name, tuple(self.series), lambda settings: (self.stat(settings),))
 
     # Reading -------------------------------------------------------------------------------------
 

@@ -19,11 +19,12 @@ Four impressions, one click, and a purchase for 12:
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from streamer.encoding.arrays import I64, Bools
+from streamer.encoding.arrays import I64
 from streamer.encoding.limbs import VALUE_BITS
 from streamer.metrics import by_position
 from streamer.metrics.by_position import POSITIONS, by_position_of
@@ -86,9 +87,10 @@ _OF_ANY = (
 """What is there where anything is; feedback in whichever segment."""
 
 
-def _is_any(shown: I64, feedback: I64, lines: I64) -> Bools:
-    found: Bools = np.any([shown != 0, feedback.any(axis=1), lines != 0], axis=0)
-    return found
+def _where_any(counted: Values, *read: I64) -> Iterator[Series]:
+    """A count, present where any of what is read is not 0."""
+    found = [each != 0 if each.ndim == 1 else each.any(axis=1) for each in read]
+    yield count(counted, np.any(found, axis=0))
 
 
 def _by_kind(of: Declared) -> Iterator[Variant]:
@@ -99,220 +101,143 @@ def _by_kind(of: Declared) -> Iterator[Variant]:
         yield Variant({"feedback": kind}, (read,))
 
 
-@metric(
-    "impressions_total",
-    brief=Brief(),
-    formula="impressions",
-    unit="events",
-    empty="absent without impressions, feedback and conversions",
-    scope="total",
-    reads=_OF_ANY,
-)
-def impressions_total(shown: I64, *others: I64) -> Iterator[Series]:
-    """Impressions since the state began."""
-    yield count(shown, _is_any(shown, *others))
-
-
-@metric(
-    "clicks_total",
-    brief=Brief(),
-    formula="settled clicks",
-    unit="events",
-    empty="absent without impressions, feedback and conversions",
-    scope="total",
-    reads=(Summed(CLICKS), *_OF_ANY),
-)
-def clicks_total(clicks: I64, *others: I64) -> Iterator[Series]:
-    """Settled clicks since the state began. Settled clicks keep their dimensions, so the total
-    never falls."""
-    yield count(clicks, _is_any(*others))
-
-
-@metric(
-    "conversions_total",
-    brief=Brief(),
-    formula="settled conversions",
-    unit="events",
-    empty="absent where it is 0",
-    scope="total",
-    reads=(Summed(CONVERSIONS),),
-)
-def conversions_total(conversions: I64) -> Iterator[Series]:
-    """Conversions since the state began whose dimensions are settled; an order is one."""
-    yield count(conversions)
-
-
-@metric(
-    "conversion_value_total",
-    brief=Brief(),
-    formula="sum of value of settled conversions",
-    unit="currency",
-    empty="absent without lines of conversions",
-    scope="total",
-    reads=(Summed(VALUE), Summed(CONVERSION_LINES)),
-)
-def conversion_value_total(value: Values, lines: I64) -> Iterator[Series]:
-    """Value of settled conversions since the state began; summed in whole micros."""
-    yield Series({}, value, lines != 0)
-
-
-@metric(
-    "feedback_total",
-    brief=Brief(),
-    formula="settled feedback of a kind",
-    unit="events",
-    empty="absent where it is 0",
-    labels=("feedback",),
-    scope="total",
-    reads=_by_kind,
-)
-def feedback_total(feedback: I64) -> Iterator[Series]:
-    """Events of the clicks topic by kind since the state began; kinds not configured: other."""
+def _column(feedback: I64) -> Iterator[Series]:
     yield count(feedback[:, 0])
 
 
-@metric(
-    "window_impressions",
+_NO_EVENTS = "absent without impressions, feedback and conversions"
+_NO_LINES = "absent without lines of conversions"
+_IMPRESSIONS, _CLICKS = ((Summed(of), *_OF_ANY) for of in (IMPRESSIONS, CLICKS))
+_VALUE = (Summed(VALUE), Summed(CONVERSION_LINES))
+
+metric.count(
+    *("impressions_total", "events", "impressions"),
+    "Impressions since the state began.",
+    *(_IMPRESSIONS, _where_any),
+    empty=_NO_EVENTS,
+    scope="total",
     brief=Brief(),
-    formula="impressions",
-    unit="events",
-    empty="absent without impressions, feedback and conversions",
-    reads=_OF_ANY,
 )
-def window_impressions(shown: I64, *others: I64) -> Iterator[Series]:
-    """Impressions in the window: the support of ctr_ratio and conversion_value_per_impression."""
-    yield count(shown, _is_any(shown, *others))
-
-
-@metric(
-    "window_clicks",
+metric.count(
+    *("clicks_total", "events", "settled clicks"),
+    "Settled clicks since the state began. Settled clicks keep their dimensions, so the total"
+    " never falls.",
+    *(_CLICKS, _where_any),
+    empty=_NO_EVENTS,
+    scope="total",
     brief=Brief(),
-    formula="clicks",
-    unit="events",
-    empty="absent without impressions, feedback and conversions",
-    reads=(Summed(CLICKS), *_OF_ANY),
 )
-def window_clicks(clicks: I64, *others: I64) -> Iterator[Series]:
-    """Clicks in the window: the support of cvr_ratio and conversion_value_per_click."""
-    yield count(clicks, _is_any(*others))
-
-
-@metric(
-    "window_conversions",
+metric.count(
+    *("conversions_total", "events", "settled conversions"),
+    "Conversions since the state began whose dimensions are settled; an order is one.",
+    (Summed(CONVERSIONS),),
+    scope="total",
     brief=Brief(),
-    formula="conversions",
-    unit="events",
-    empty="absent where it is 0",
-    reads=(Summed(CONVERSIONS),),
 )
-def window_conversions(conversions: I64) -> Iterator[Series]:
-    """Conversions in the window: an order is one, in the segment of its first line."""
-    yield count(conversions)
-
-
-@metric(
-    "window_conversion_lines",
+metric.count(
+    *("conversion_value_total", "currency", "sum of value of settled conversions"),
+    "Value of settled conversions since the state began; summed in whole micros.",
+    *(_VALUE, _where_any),
+    empty=_NO_LINES,
+    scope="total",
     brief=Brief(),
-    formula="lines of conversions",
-    unit="events",
-    empty="absent where it is 0",
-    reads=(Summed(CONVERSION_LINES),),
 )
-def window_conversion_lines(lines: I64) -> Iterator[Series]:
-    """Lines of the conversions in the window, each in its own segment; an order without lines is
-    one."""
-    yield count(lines)
-
-
-@metric(
-    "window_conversion_value",
-    brief=Brief(),
-    formula="sum of value",
-    unit="currency",
-    empty="absent without lines of conversions",
-    reads=(Summed(VALUE), Summed(CONVERSION_LINES)),
-)
-def window_conversion_value(value: Values, lines: I64) -> Iterator[Series]:
-    """Value of the conversions in the window, by line; summed in whole micros."""
-    yield Series({}, value, lines != 0)
-
-
-@metric(
-    "window_feedback",
-    formula="feedback of a kind",
-    unit="events",
-    empty="absent where it is 0",
+metric.count(
+    *("feedback_total", "events", "settled feedback of a kind"),
+    "Events of the clicks topic by kind since the state began; kinds not configured: other.",
+    *(_by_kind, _column),
     labels=("feedback",),
-    reads=_by_kind,
+    scope="total",
+    brief=Brief(),
 )
-def window_feedback(feedback: I64) -> Iterator[Series]:
-    """Events of the clicks topic in the window, by kind."""
-    yield count(feedback[:, 0])
+metric.count(
+    *("window_impressions", "events", "impressions"),
+    "Impressions in the window: the support of ctr_ratio and conversion_value_per_impression.",
+    *(_IMPRESSIONS, _where_any),
+    empty=_NO_EVENTS,
+    brief=Brief(),
+)
+metric.count(
+    *("window_clicks", "events", "clicks"),
+    "Clicks in the window: the support of cvr_ratio and conversion_value_per_click.",
+    *(_CLICKS, _where_any),
+    empty=_NO_EVENTS,
+    brief=Brief(),
+)
+metric.count(
+    *("window_conversions", "events", "conversions"),
+    "Conversions in the window: an order is one, in the segment of its first line.",
+    (Summed(CONVERSIONS),),
+    brief=Brief(),
+)
+metric.count(
+    *("window_conversion_lines", "events", "lines of conversions"),
+    "Lines of the conversions in the window, each in its own segment; an order without lines is"
+    " one.",
+    (Summed(CONVERSION_LINES),),
+    brief=Brief(),
+)
+metric.count(
+    *("window_conversion_value", "currency", "sum of value"),
+    "Value of the conversions in the window, by line; summed in whole micros.",
+    *(_VALUE, _where_any),
+    empty=_NO_LINES,
+    brief=Brief(),
+)
+metric.count(
+    *("window_feedback", "events", "feedback of a kind"),
+    "Events of the clicks topic in the window, by kind.",
+    *(_by_kind, _column),
+    labels=("feedback",),
+)
 
 
-for name in (
-    *("ctr_ratio", "cvr_ratio"),
+declare(
+    *(metric, "ctr_ratio", "cvr_ratio"),
     *("conversion_value_per_click", "conversion_value_per_impression", "order_value_mean"),
-):
-    declare(metric, name)
+)
 
+
+def _numerator(above: I64, below: I64) -> Iterator[Series]:
+    yield count(above)
+
+
+def _denominator(above: I64, below: I64) -> Iterator[Series]:
+    yield count(below)
+
+
+_attributed = partial(metric.count, unit="impressions", labels=("maturity",))
 
 declare(metric, "ctr_attributed_ratio")
-
-
-@metric(
+_attributed(
     "window_ctr_attributed_impressions",
     formula="impressions",
-    unit="impressions",
-    empty="absent where it is 0",
-    labels=("maturity",),
+    doc="Support of ctr_attributed_ratio: its denominator.",
     reads=NAMED["ctr_attributed_ratio"].reads,
+    series=_denominator,
 )
-def ctr_attributed_impressions(above: I64, below: I64) -> Iterator[Series]:
-    """Support of ctr_attributed_ratio: its denominator."""
-    yield count(below)
-
-
-@metric(
+_attributed(
     "window_ctr_attributed_clicked",
     formula="impressions with an attributed click",
-    unit="impressions",
-    empty="absent where it is 0",
-    labels=("maturity",),
+    doc="Numerator of ctr_attributed_ratio.",
     reads=NAMED["ctr_attributed_ratio"].reads,
+    series=_numerator,
 )
-def ctr_attributed_clicked(above: I64, below: I64) -> Iterator[Series]:
-    """Numerator of ctr_attributed_ratio."""
-    yield count(above)
-
-
 declare(metric, "cvr_attributed_ratio")
-
-
-@metric(
+_attributed(
     "window_cvr_attributed_clicked",
     formula="clicked impressions",
-    unit="impressions",
-    empty="absent where it is 0",
-    labels=("maturity",),
+    doc="Support of cvr_attributed_ratio: its denominator.",
     reads=NAMED["cvr_attributed_ratio"].reads,
+    series=_denominator,
 )
-def cvr_attributed_clicked(above: I64, below: I64) -> Iterator[Series]:
-    """Support of cvr_attributed_ratio: its denominator."""
-    yield count(below)
-
-
-@metric(
+_attributed(
     "window_cvr_attributed_converted",
     formula="clicked impressions with an attributed conversion",
-    unit="impressions",
-    empty="absent where it is 0",
-    labels=("maturity",),
+    doc="Numerator of cvr_attributed_ratio.",
     reads=NAMED["cvr_attributed_ratio"].reads,
+    series=_numerator,
 )
-def cvr_attributed_converted(above: I64, below: I64) -> Iterator[Series]:
-    """Numerator of cvr_attributed_ratio."""
-    yield count(above)
 
 
 FAMILY = Family("traffic", (*metric.series, *by_position.METRICS), _stats)

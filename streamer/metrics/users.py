@@ -38,7 +38,7 @@ from streamer.metrics.definition import (
     Declared,
     Series,
     Variant,
-    count,
+    quotient,
     ratio,
 )
 from streamer.metrics.layout import Stat
@@ -110,66 +110,45 @@ def by_definition(*stats: Callable[[int], int]) -> Callable[[Declared], Iterator
     return variants
 
 
-@metric(
-    "window_users",
+metric.count(
+    *("window_users", "users", "users with an impression"),
+    "Distinct users with an impression: support of user_hit_ratio and clicks_per_user.",
+    (Users(USERS),),
     brief=Brief(),
-    formula="users with an impression",
-    unit="users",
-    empty="absent where it is 0",
-    reads=(Users(USERS),),
 )
-def window_users(users: I64) -> Iterator[Series]:
-    """Distinct users with an impression: support of user_hit_ratio and clicks_per_user."""
-    yield count(users)
-
-
-@metric("window_hit_users", formula="users with an impression and a click", unit="users",
-        empty="absent where it is 0", reads=(Users(HITS),))  # fmt: skip
-def window_hit_users(hits: I64) -> Iterator[Series]:
-    """Distinct users with an impression and a click."""
-    yield count(hits)
-
-
-@metric(
-    "window_positive_users",
-    formula="users with feedback of the kind on an item seen",
-    unit="users",
-    empty="absent where it is 0",
+metric.count(
+    *("window_hit_users", "users", "users with an impression and a click"),
+    "Distinct users with an impression and a click.",
+    (Users(HITS),),
+)
+metric.count(
+    *("window_positive_users", "users", "users with feedback of the kind on an item seen"),
+    "Support of the positive rate by the definition gorse-0.5 (that of docs is window_users).",
+    by_kind(positive_users),
     labels=("feedback",),
-    reads=by_kind(positive_users),
 )
-def window_positive_users(users: I64) -> Iterator[Series]:
-    """Support of the positive rate by the definition gorse-0.5 (that of docs is window_users)."""
-    yield count(users)
 
 
-@metric(
-    "clicks_per_user",
-    formula="clicks of users / users with an impression",
-    unit="clicks per user",
+metric.row(
+    *("clicks_per_user", "clicks per user", "clicks of users / users with an impression"),
+    "Clicks with a user, by event time, divided by the distinct users with an impression.",
+    quotient,
     empty="absent without users",
     source="P",
     support="window_users",
     reads=(Statistic("clicks_of_users"), Users(USERS)),
 )
-def clicks_per_user(clicks: I64, users: I64) -> Iterator[Series]:
-    """Clicks with a user, by event time, divided by the distinct users with an impression."""
-    yield ratio(clicks, users)
-
-
-@metric(
-    "user_hit_ratio",
-    brief=Brief(),
-    formula="users with an impression and a click / users with an impression",
-    unit="ratio",
+metric.row(
+    *("user_hit_ratio", "ratio"),
+    "users with an impression and a click / users with an impression",
+    "Share of the users with an impression who also clicked in the window.",
+    quotient,
     empty="absent without users",
     source="P",
+    brief=Brief(),
     support="window_users",
     reads=(Users(HITS), Users(USERS)),
 )
-def user_hit(hits: I64, users: I64) -> Iterator[Series]:
-    """Share of the users with an impression who also clicked in the window."""
-    yield ratio(hits, users)
 
 
 @metric(

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from streamer.metrics.catalogue import PREFIX
-from streamer.metrics.intervals import name_of
 from streamer.monitoring import alerts
 from streamer.monitoring.page import firing, page
 from streamer.monitoring.panels import (
@@ -136,17 +135,10 @@ def _kinds(windowed: Windowed) -> list[Panel]:
     name = "positive_rate_ratio"
     if not windowed.has(name):
         return []
-    docs = 'definition="docs"'
-    queries = [Query(windowed.total(name, docs, by=["feedback"]), "{{feedback}}")]
-    if windowed.has(name_of(name, "lower")):
-        queries += [
-            Query(
-                windowed.total(name_of(name, end), docs, by=["feedback"]),
-                f"{{{{feedback}}}} {word}",
-            )
-            for end, word in (("lower", "low"), ("upper", "high"))
-        ]
-    queries.append(Query(windowed.total("window_users"), "users"))
+    queries = [
+        *windowed.totals_with_ends(name, "feedback", 'definition="docs"'),
+        Query(windowed.total("window_users"), "users"),
+    ]
     overrides = [
         *bands_of(windowed.settings.user_feedback_kinds),
         support("^users$"),
@@ -193,12 +185,7 @@ def _custom(windowed: Windowed) -> list[Panel]:
     if not windowed.settings.custom or not windowed.has("custom_mean"):
         return []
     queries = [
-        Query(windowed.total("custom_mean", by=["custom"]), "{{custom}}"),
-        *(
-            Query(windowed.total(f"custom_mean_{end}", by=["custom"]), f"{{{{custom}}}} {word}")
-            for end, word in (("lower", "low"), ("upper", "high"))
-            if windowed.has(f"custom_mean_{end}")
-        ),
+        *windowed.totals_with_ends("custom_mean", "custom"),
         Query(windowed.total("window_custom_events", by=["custom"]), "{{custom}}: events"),
     ]
     names = tuple(custom.name for custom in windowed.settings.custom)

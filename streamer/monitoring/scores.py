@@ -127,17 +127,11 @@ def _policies(windowed: Windowed) -> list[Panel]:
     """Clicks that other policies would have had, beside those that there were."""
     if not windowed.settings.policies or not windowed.has("snips_ratio"):
         return []
-    queries = [Query(windowed.total("snips_ratio", by=["policy"]), "{{policy}}")]
-    for end, word in (("lower", "low"), ("upper", "high")):
-        if windowed.has(f"snips_{end}_ratio"):
-            name = f"snips_{end}_ratio"
-            queries.append(Query(windowed.total(name, by=["policy"]), f"{{{{policy}}}} {word}"))
-    queries.append(
-        Query(
-            windowed.total("effective_sample_size", by=["policy"]),
-            "{{policy}}: effective impressions",
-        )
-    )
+    sizes = windowed.total("effective_sample_size", by=["policy"])
+    queries = [
+        *windowed.totals_with_ends("snips_ratio", "policy"),
+        Query(sizes, "{{policy}}: effective impressions"),
+    ]
     if windowed.has("ctr_ratio"):
         queries.append(Query(windowed.total("ctr_ratio"), "as it is"))
     overrides = [

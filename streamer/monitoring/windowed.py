@@ -51,6 +51,8 @@ _COUNTED = {
     "window_probability_impressions": "scored impressions",
 }
 """What a support counts, where its name does not say it."""
+_ENDS = {"lower": "low", "upper": "high"}
+"""End of an interval → what its line is called."""
 _READING = (
     "Band: the 95 % interval, clustered by user; it is for one look at one line. Values that the"
     f" settings name have one, {BANDS} of a dimension; the tooltip shows the ends of the others'"
@@ -111,6 +113,14 @@ class Windowed:
         rolled_up = [f'{dimension}="all"' for dimension in self._dimensions]
         window = window or 'window="$window"'
         return over_exporters(self.selector(name, *rolled_up, *more, window=window), *by)
+
+    def totals_with_ends(self, name: str, of: str, *more: str) -> list[Query]:
+        """The rollup by the label ``of``, with the ends of its interval where they are shown."""
+        ends = ((name_of(name, end), f" {word}") for end, word in _ENDS.items())
+        named = [(name, ""), *((end, word) for end, word in ends if self.has(end))]
+        return [
+            Query(self.total(name, *more, by=[of]), f"{{{{{of}}}}}{word}") for name, word in named
+        ]
 
     def each(self, name: str, *more: str, window: str = "") -> str:
         """All together, and each value of the dimension ``$by`` with the others rolled up;

@@ -11,7 +11,7 @@ from streamer.query.counters import CounterInputs, Samples
 
 PREFIX = "alert_"
 _LABELS = ("alert", DIMENSIONS)
-series = SeriesDeclarations[Samples]("total")
+series = SeriesDeclarations[Samples]("total", "absent for what does not hold")
 
 
 def _values(check: Check, of: Gauge) -> Samples:
@@ -36,21 +36,15 @@ def _statuses(check: Check) -> Samples:
 
 for _check in CHECKS:
     for _of in _check.gauges:
-        series(
-            PREFIX + _of.name,
+        series.row(
+            *(PREFIX + _of.name, _of.unit, _of.formula, _of.doc, _values(_check, _of)),
             labels=_LABELS,
-            formula=_of.formula,
-            unit=_of.unit,
             empty=_of.empty,
-            doc=_of.doc,
-        )(_values(_check, _of))
-    series(
-        PREFIX + _check.status_gauge,
+        )
+    series.row(
+        *(PREFIX + _check.status_gauge, "1", "1 for what holds"),
+        *(_check.status_doc, _statuses(_check)),
         labels=(*_LABELS, "status"),
-        formula="1 for what holds",
-        unit="1",
-        empty="absent for what does not hold",
-        doc=_check.status_doc,
-    )(_statuses(_check))
+    )
 
 FAMILY = Family("alerts", tuple(series.series))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
 
-from streamer.metrics.definition import Family, Sample, SeriesDeclarations
+from streamer.metrics.definition import Family, Sample, SeriesDeclarations, one
 from streamer.metrics.rollups import key_of
 from streamer.query.checks import AlertVerdict
 from streamer.query.exactness import Inexact
@@ -43,8 +43,8 @@ class CounterInputs:
 
 SOURCE_LABELS = ("source", "topic", "cluster", "format")
 Samples = Callable[[CounterInputs], Iterator[Sample]]
-series = SeriesDeclarations[Samples]("total")
 _AT_0 = "shown at 0"
+series = SeriesDeclarations[Samples]("total", _AT_0)
 
 
 @series(
@@ -52,7 +52,6 @@ _AT_0 = "shown at 0"
     labels=("topic",),
     formula="accepted + duplicates + late + rejected + ignored",
     unit="records",
-    empty=_AT_0,
 )
 def _events(known: CounterInputs) -> Iterator[Sample]:
     """Records seen: accepted, duplicates, late, rejected and ignored."""
@@ -81,14 +80,10 @@ def _declare(counters: Sequence[CounterRow]) -> None:
     shown = (row for row in counters if row.kind != "hidden")
     for name, group in groupby(shown, lambda row: row.series):
         rows = list(group)
-        series(
-            name,
+        series.row(
+            *(name, rows[0].unit, rows[0].formula, rows[0].about, partial(_samples, rows)),
             labels=("topic",) if rows[0] in OF_LOG or rows[0].label else (),
-            formula=rows[0].formula,
-            unit=rows[0].unit,
-            empty=_AT_0,
-            doc=rows[0].about,
-        )(partial(_samples, rows))
+        )
 
 
 _declare(OF_LOG)
@@ -112,18 +107,17 @@ def _rejected(known: CounterInputs) -> Iterator[Sample]:
 _declare(OF_PARTITION)
 
 
-@series(
+series.row(
     "label_values_capped_total",
+    *("events", "accepted events with a value that its partition does not keep"),
+    "Accepted events counted as `other`, because their value is beyond `max_values` of the"
+    " dimension.",
+    lambda known: (
+        ((name,), sum(header.capped[i] for header in known.headers))
+        for i, name in enumerate(known.settings.dimension_names)
+    ),
     labels=("dimension",),
-    formula="accepted events with a value that its partition does not keep",
-    unit="events",
-    empty=_AT_0,
 )
-def _capped(known: CounterInputs) -> Iterator[Sample]:
-    """Accepted events counted as `other`, because their value is beyond `max_values` of the
-    dimension."""
-    for i, name in enumerate(known.settings.dimension_names):
-        yield (name,), sum(h.capped[i] for h in known.headers)
 
 
 @series(
@@ -143,35 +137,25 @@ def _segments_capped(known: CounterInputs) -> Iterator[Sample]:
             yield (key,), sum(h.overflowed.get(key, 0) for h in known.headers)
 
 
-@series("user_sample_ratio", formula="share of the users, by hash", unit="ratio", empty=_AT_0)
-def _user_sample(known: CounterInputs) -> Iterator[Sample]:
-    """Share of the users in metrics of users, in the partition with the smallest share; 1: all
-    users."""
-    yield (), 2.0 ** -added("sample_bits", (header.counters for header in known.headers))
-
-
-@series(
-    "item_sample_ratio",
+series.row(
+    *("user_sample_ratio", "ratio", "share of the users, by hash"),
+    "Share of the users in metrics of users, in the partition with the smallest share; 1: all"
+    " users.",
+    lambda known: one(2.0 ** -added("sample_bits", (header.counters for header in known.headers))),
+)
+series.row(
+    *("item_sample_ratio", "ratio", "share of the items, by hash"),
+    "Share of the items in metrics of items; 1: all items.",
+    lambda known: (((window,), ratio) for window, ratio in known.item_samples.items()),
     labels=("window",),
-    formula="share of the items, by hash",
-    unit="ratio",
     empty="absent where no family counts items",
 )
-def _item_sample(known: CounterInputs) -> Iterator[Sample]:
-    """Share of the items in metrics of items; 1: all items."""
-    for label, ratio in known.item_samples.items():
-        yield (label,), ratio
-
-
-@series(
+series.row(
     "users_behind_seconds",
-    formula="stream time since the metrics of users were brought up to date",
-    unit="seconds",
-    empty=_AT_0,
+    *("seconds", "stream time since the metrics of users were brought up to date"),
+    "Delay of the metrics of users behind all others, in the slowest partition; 0: no delay.",
+    lambda known: one(max((h.users_behind_ms for h in known.headers), default=0) / 1000),
 )
-def _users_behind(known: CounterInputs) -> Iterator[Sample]:
-    """Delay of the metrics of users behind all others, in the slowest partition; 0: no delay."""
-    yield (), max((h.users_behind_ms for h in known.headers), default=0) / 1000
 
 
 @series(
@@ -192,58 +176,40 @@ def _counted_since(known: CounterInputs) -> Iterator[Sample]:
         yield key, since_ms / 1000
 
 
-@series(
-    "identity_exact",
-    formula="1 if streamer_inexact has no cause for counts or joins, else 0",
-    unit="0 or 1",
-    empty=_AT_0,
-)
-def _identity(known: CounterInputs) -> Iterator[Sample]:
-    """1 while counts and joins are exact: every record was read, none is counted twice, and no join
-    was missed. Samples of users or items do not change it: see streamer_inexact."""
-    yield (), int(not any(each.is_of_all for each in known.inexact))
-
-
-@series(
-    "inexact",
-    labels=("metrics", "cause"),
-    formula="1 for each cause for which some metrics are not exact",
-    unit="1",
-    empty="absent while all is exact",
-)
-def _inexact(known: CounterInputs) -> Iterator[Sample]:
-    """1 if metrics are not exact, with the cause. `counts` and `joins` affect nearly all metrics;
-    `users`, `items`, `sessions`, `dwell`, `experiments` and `alerts` only the metrics of that
-    name."""
-    for each in known.inexact:
-        yield (each.metrics, each.cause), 1
-
-
-@series(
-    "stream_time_seconds",
-    formula="largest min(ts, arrival clock)",
-    unit="epoch seconds",
-    empty="absent without accepted events",
-)
-def _stream_time(known: CounterInputs) -> Iterator[Sample]:
-    """Stream time: the newest event, in epoch seconds."""
-    if known.stream_ms:
-        yield (), known.stream_ms / 1000
-
-
-@series(
-    "source_info",
-    labels=SOURCE_LABELS,
-    formula="1 for each topic that is read",
-    unit="1",
-    empty="never absent",
-)
 def _sources(known: CounterInputs) -> Iterator[Sample]:
-    """Source, cluster (`kafka`: that of `[kafka]`) and format of a topic. Join it with lag,
-    lateness and clocks by `topic`."""
     for name, log in known.settings.logs.items():
         source = known.settings.read_sources[log.source]
         yield (source.called, name, log.cluster or MAIN, source.format), 1
 
+
+series.row(
+    *("identity_exact", "0 or 1", "1 if streamer_inexact has no cause for counts or joins, else 0"),
+    "1 while counts and joins are exact: every record was read, none is counted twice, and no join"
+    " was missed. Samples of users or items do not change it: see streamer_inexact.",
+    lambda known: one(int(not any(each.is_of_all for each in known.inexact))),
+)
+series.row(
+    *("inexact", "1", "1 for each cause for which some metrics are not exact"),
+    "1 if metrics are not exact, with the cause. `counts` and `joins` affect nearly all metrics;"
+    " `users`, `items`, `sessions`, `dwell`, `experiments` and `alerts` only the metrics of that"
+    " name.",
+    lambda known: (((each.metrics, each.cause), 1) for each in known.inexact),
+    labels=("metrics", "cause"),
+    empty="absent while all is exact",
+)
+series.row(
+    *("stream_time_seconds", "epoch seconds", "largest min(ts, arrival clock)"),
+    "Stream time: the newest event, in epoch seconds.",
+    lambda known: one(known.stream_ms / 1000) if known.stream_ms else iter(()),
+    empty="absent without accepted events",
+)
+series.row(
+    *("source_info", "1", "1 for each topic that is read"),
+    "Source, cluster (`kafka`: that of `[kafka]`) and format of a topic. Join it with lag, lateness"
+    " and clocks by `topic`.",
+    _sources,
+    labels=SOURCE_LABELS,
+    empty="never absent",
+)
 
 FAMILY = Family("acceptance", tuple(series.series))

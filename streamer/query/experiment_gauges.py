@@ -7,6 +7,7 @@ with, what was there before is taken out of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from streamer.metrics.definition import Family, Sample, SeriesDeclarations
 from streamer.query.counters import CounterInputs, Samples
@@ -15,7 +16,7 @@ from streamer.stats.experiments.estimate import Estimate, Inference
 from streamer.stats.experiments.readout import Comparison
 from streamer.stats.experiments.verdict import Scale
 
-series = SeriesDeclarations[Samples]("total")
+series = SeriesDeclarations[Samples]("total", "absent before the first day")
 _OF_ARM = ("experiment", "metric", "arm")
 _OF_LIFT = (*_OF_ARM, "interval")
 _UNDEFINED = "absent where it is not defined, and before the first day"
@@ -45,31 +46,24 @@ def _inferences(
                 yield (*labels, interval), lift, inference
 
 
-@series(
-    "experiment_users",
+series.row(
+    *("experiment_users", "users", "users exposed to the arm and to no other one"),
+    "Users in the comparison.",
+    lambda known: (
+        ((found.experiment.name, arm), users)
+        for found in _running(known)
+        for arm, users in found.users.items()
+    ),
     labels=("experiment", "arm"),
-    formula="users exposed to the arm and to no other one",
-    unit="users",
-    empty="absent before the first day",
 )
-def _users(known: CounterInputs) -> Iterator[Sample]:
-    """Users in the comparison."""
-    for found in _running(known):
-        for arm, users in found.users.items():
-            yield (found.experiment.name, arm), users
-
-
-@series(
-    "experiment_users_in_several_arms",
+series.row(
+    *("experiment_users_in_several_arms", "users", "users exposed to several arms"),
+    "Users seen in more than one arm. They are excluded from the whole experiment.",
+    lambda known: (
+        ((found.experiment.name,), found.users_in_several_arms) for found in _running(known)
+    ),
     labels=("experiment",),
-    formula="users exposed to several arms",
-    unit="users",
-    empty="absent before the first day",
 )
-def _users_in_several_arms(known: CounterInputs) -> Iterator[Sample]:
-    """Users seen in more than one arm. They are excluded from the whole experiment."""
-    for found in _running(known):
-        yield (found.experiment.name,), found.users_in_several_arms
 
 
 @series(
@@ -78,7 +72,6 @@ def _users_in_several_arms(known: CounterInputs) -> Iterator[Sample]:
     formula="feedback, conversions and viewings: before_exposure of their user (attributed ones: "
     "without the arm of their user), or of unexposed users",
     unit="events",
-    empty="absent before the first day",
 )
 def _outside(known: CounterInputs) -> Iterator[Sample]:
     """Outcomes that are ignored, because their user had not seen an arm. Outcomes of users in
@@ -89,17 +82,14 @@ def _outside(known: CounterInputs) -> Iterator[Sample]:
             yield (found.experiment.name, "unexposed"), found.outside.unexposed
 
 
-@series(
-    "experiment_user_sample_ratio",
+series.row(
+    *("experiment_user_sample_ratio", "ratio", "share of the users, by hash"),
+    "Share of the users in experiments, in the partition with the smallest share; 1: all users.",
+    lambda known: (
+        ((found.experiment.name,), found.user_sample_ratio) for found in _running(known)
+    ),
     labels=("experiment",),
-    formula="share of the users, by hash",
-    unit="ratio",
-    empty="absent before the first day",
 )
-def _sample(known: CounterInputs) -> Iterator[Sample]:
-    """Share of the users in experiments, in the partition with the smallest share; 1: all users."""
-    for found in _running(known):
-        yield (found.experiment.name,), found.user_sample_ratio
 
 
 @series(
@@ -107,7 +97,6 @@ def _sample(known: CounterInputs) -> Iterator[Sample]:
     labels=("experiment", "interval"),
     formula="fixed: Pearson's chi-squared; anytime: 1 / Bayes factor",
     unit="probability",
-    empty="absent before the first day",
 )
 def _split(known: CounterInputs) -> Iterator[Sample]:
     """Probability of a split at least as uneven under the planned shares. `anytime` holds at every
@@ -155,6 +144,7 @@ def _gauge(
     series(name, labels=_OF_LIFT, formula=formula, unit=unit, empty=empty, doc=doc)(samples)
 
 
+_difference = partial(_gauge, unit="as the metric", scale=Scale.ABSOLUTE)
 _gauge(
     "experiment_lift_ratio",
     "Relative lift of an arm over the control (the same for both intervals).",
@@ -181,43 +171,34 @@ _gauge(
     unit="probability",
     scale=Scale.ABSOLUTE,
 )
-_gauge(
+_difference(
     "experiment_difference",
     "Value of an arm minus the value of the control (the same for both intervals).",
     lambda lift, _: lift.value,
     formula="value of the arm - value of the control",
-    unit="as the metric",
-    scale=Scale.ABSOLUTE,
 )
-_gauge(
+_difference(
     "experiment_difference_lower",
     "Lower end of the difference's interval. It is above 0 exactly if the lift's lower end is.",
     lambda _, inference: inference.low,
     formula="lower end of the interval of the difference",
-    unit="as the metric",
-    scale=Scale.ABSOLUTE,
 )
-_gauge(
+_difference(
     "experiment_difference_upper",
     "Upper end of the difference's interval.",
     lambda _, inference: inference.high,
     formula="upper end of the interval of the difference",
-    unit="as the metric",
-    scale=Scale.ABSOLUTE,
 )
-
-
-@series(
-    "experiment_verdict",
+series.row(
+    *("experiment_verdict", "1", "1 for the verdict that holds"),
+    "The verdict on an arm, by one metric.",
+    lambda known: (
+        ((*labels, str(comparison.verdict.outcome)), 1)
+        for labels, comparison in _comparisons(known)
+    ),
     labels=(*_OF_ARM, "verdict"),
-    formula="1 for the verdict that holds",
-    unit="1",
     empty="absent for the other verdicts",
 )
-def _verdict(known: CounterInputs) -> Iterator[Sample]:
-    """The verdict on an arm, by one metric."""
-    for labels, comparison in _comparisons(known):
-        yield (*labels, str(comparison.verdict.outcome)), 1
 
 
 @series(

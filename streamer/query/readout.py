@@ -4,8 +4,9 @@ report, the API and Python lay out. Its JSON is that of the API."""
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from inspect import signature
 from typing import Any, TypeVar
 
 from msgspec import UNSET, Struct, UnsetType
@@ -206,42 +207,23 @@ def readout_of(
     """That of an experiment; ``with_history``: and of each day."""
     experiment = found.experiment
     advice = found.recommendation
-    return Readout(
-        name=experiment.name,
+    return with_more(
+        Readout,
+        *(experiment, found),
         title=experiment.title or experiment.name,
-        hypothesis=experiment.hypothesis,
-        owner=experiment.owner,
-        url=experiment.url,
         who=_who(experiment),
         when=_when(found),
         dimension=experiment.dimension or None,
         arm=list(stored.trial.exposure.paths),
         unit=unit_words(experiment) or "user",
-        control=experiment.control,
         treatments=[arm for arm in experiment.arms if arm != experiment.control],
-        focus=found.focus,
-        start=experiment.start,
-        end=experiment.end,
-        alpha=experiment.alpha,
-        covariate_days=experiment.covariate_days,
-        min_days=experiment.min_days,
-        decide=experiment.decide,
-        planned_users=experiment.planned_users,
-        first=found.first,
-        last=found.last,
         users=dict(found.users),
-        users_in_several_arms=found.users_in_several_arms,
         users_in_several_arms_ratio=found.several_arms_ratio,
-        outcomes=experiment.outcomes,
-        outside=found.outside,
-        data=found.data,
         days=progress(found),
         split=found.metrics[0].found.split,
         guardrails=guardrails_held(found),
         recommendation=None if advice is None else advice_of(advice),
         notes=list(notes_of(found)),
-        user_sample_ratio=found.user_sample_ratio,
-        counted_since_ms=found.counted_since_ms,
         metrics=[_metric(experiment, m, stored.ratios[m.name]) for m in found.metrics],
         method=_method(experiment),
         history=list(_history(stored)) if with_history else UNSET,
@@ -340,9 +322,17 @@ def _comparison(
     )
 
 
-def with_more(made: type[T], of: Any, **more: Any) -> T:
-    """A dataclass, with the fields that another one has more."""
-    return made(**{field.name: getattr(of, field.name) for field in fields(of)}, **more)
+def with_more(made: Callable[..., T], *of: object, **more: Any) -> T:
+    """What has the fields ``more``, and of its others those that ``of`` have."""
+    return made(
+        **{
+            name: getattr(each, name)
+            for each in of
+            for name in signature(made).parameters
+            if name not in more and hasattr(each, name)
+        },
+        **more,
+    )
 
 
 def _statistics(

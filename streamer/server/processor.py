@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 
 from streamer import __version__
-from streamer.metrics.definition import Family, Sample, SeriesDeclarations
+from streamer.metrics.definition import Family, Sample, SeriesDeclarations, one
 from streamer.server.health import Health, Lags
 from streamer.settings.model import Settings
 from streamer.state.manifest import Manifest
@@ -50,23 +50,23 @@ class ProcessorInputs:
             yield (name,), sum(map(of, stored))
 
 
-series = SeriesDeclarations[Callable[[ProcessorInputs], Iterator[Sample]]]("total")
+series = SeriesDeclarations[Callable[[ProcessorInputs], Iterator[Sample]]]("total", "shown at 0")
 _WITHOUT_WORKERS = "absent without workers"
-_AT_0 = "shown at 0"
+_WITHOUT_KAFKA = "absent while Kafka does not answer"
+_UNREAD = "absent for topics that were not read"
 
 
-@series(
-    "partition_owner_info",
+series.row(
+    *("partition_owner_info", "1", "1 for each partition that a worker has"),
+    "1 for the worker that owns the partition, with its phase.",
+    lambda known: (
+        ((str(partition), report.worker, phase), 1)
+        for report in known.reports
+        for partition, phase in report.owned.items()
+    ),
     labels=("partition", "worker", "phase"),
-    formula="1 for each partition that a worker has",
-    unit="1",
     empty=_WITHOUT_WORKERS,
 )
-def _owner(known: ProcessorInputs) -> Iterator[Sample]:
-    """1 for the worker that owns the partition, with its phase."""
-    for report in known.reports:
-        for partition, phase in report.owned.items():
-            yield (str(partition), report.worker, phase), 1
 
 
 @series(
@@ -87,139 +87,94 @@ def _commits(known: ProcessorInputs) -> Iterator[Sample]:
         yield (report.worker,), report.commit_seconds_sum, "_sum"
 
 
-@series(
-    "fenced_total",
+series.row(
+    *("fenced_total", "commits", "commits refused"),
+    "Commits refused because another worker owned the partition.",
+    lambda known: (((report.worker,), report.fenced) for report in known.reports),
     labels=("worker",),
-    formula="commits refused",
-    unit="commits",
     empty=_WITHOUT_WORKERS,
 )
-def _fenced(known: ProcessorInputs) -> Iterator[Sample]:
-    """Commits refused because another worker owned the partition."""
-    for report in known.reports:
-        yield (report.worker,), report.fenced
-
-
-@series("dead_letters_total", formula="records sent", unit="records", empty=_AT_0)
-def _dead_letters(known: ProcessorInputs) -> Iterator[Sample]:
-    """Records sent to the dead-letter topic."""
-    yield (), sum(m.dead_letters for m in known.manifests.values())
-
-
-@series("dead_letters_omitted_total", formula="records not sent", unit="records", empty=_AT_0)
-def _omitted(known: ProcessorInputs) -> Iterator[Sample]:
-    """Refused records that were counted by reason but not sent to the dead-letter topic, because a
-    fetch held too many."""
-    yield (), sum(m.dead_letters_omitted for m in known.manifests.values())
-
-
-@series(
-    "lost_records_total",
-    labels=("topic",),
-    formula="offsets that were passed over",
-    unit="records",
-    empty="absent for topics that were not read",
+series.row(
+    *("dead_letters_total", "records", "records sent"),
+    "Records sent to the dead-letter topic.",
+    lambda known: one(sum(stored.dead_letters for stored in known.manifests.values())),
 )
-def _lost(known: ProcessorInputs) -> Iterator[Sample]:
-    """Records that Kafka deleted before they were read, or whose batch cannot be read."""
-    return known.by_topic(lambda topic: topic.lost)
-
-
-@series(
-    "log_restarts_total",
-    labels=("topic",),
-    formula="logs that did not continue the log that was read",
-    unit="logs",
-    empty="absent for topics that were not read",
+series.row(
+    *("dead_letters_omitted_total", "records", "records not sent"),
+    "Refused records that were counted by reason but not sent to the dead-letter topic, because a"
+    " fetch held too many.",
+    lambda known: one(sum(stored.dead_letters_omitted for stored in known.manifests.values())),
 )
-def _restarts(known: ProcessorInputs) -> Iterator[Sample]:
-    """Times a log was truncated, or its topic recreated, since it was read."""
-    return known.by_topic(lambda topic: topic.restarts)
-
-
-@series(
-    "last_commit_timestamp_seconds",
+series.row(
+    *("lost_records_total", "records", "offsets that were passed over"),
+    "Records that Kafka deleted before they were read, or whose batch cannot be read.",
+    lambda known: known.by_topic(lambda topic: topic.lost),
+    labels=("topic",),
+    empty=_UNREAD,
+)
+series.row(
+    *("log_restarts_total", "logs", "logs that did not continue the log that was read"),
+    "Times a log was truncated, or its topic recreated, since it was read.",
+    lambda known: known.by_topic(lambda topic: topic.restarts),
+    labels=("topic",),
+    empty=_UNREAD,
+)
+series.row(
+    *("last_commit_timestamp_seconds", "epoch seconds", "time of the last commit"),
+    "Time of a partition's last commit, by the clock of Redis.",
+    lambda known: (((str(i),), ms / 1000) for i, ms in known.reader.committed_ms.items()),
     labels=("partition",),
-    formula="time of the last commit",
-    unit="epoch seconds",
     empty="absent before the first commit",
 )
-def _committed(known: ProcessorInputs) -> Iterator[Sample]:
-    """Time of a partition's last commit, by the clock of Redis."""
-    for partition, seen_ms in known.reader.committed_ms.items():
-        yield (str(partition),), seen_ms / 1000
-
-
-@series("ready", formula="1 if /readyz has no problem, else 0", unit="0 or 1", empty=_AT_0)
-def _ready(known: ProcessorInputs) -> Iterator[Sample]:
-    """1 if every partition has a worker and none waits (as /readyz)."""
-    yield (), int(known.health.is_ready)
-
-
-@series("workers", formula="workers with a recent report", unit="workers", empty=_AT_0)
-def _workers(known: ProcessorInputs) -> Iterator[Sample]:
-    """Workers that have reported recently."""
-    yield (), len(known.reports)
-
-
-@series("partitions", formula="partitions of the state", unit="partitions", empty=_AT_0)
-def _partitions(known: ProcessorInputs) -> Iterator[Sample]:
-    """Partitions of each topic, fixed when the state was created."""
-    yield (), known.reader.count
-
-
-@series(
-    "consumer_lag_records",
+series.row(
+    *("ready", "0 or 1", "1 if /readyz has no problem, else 0"),
+    "1 if every partition has a worker and none waits (as /readyz).",
+    lambda known: one(int(known.health.is_ready)),
+)
+series.row(
+    *("workers", "workers", "workers with a recent report"),
+    "Workers that have reported recently.",
+    lambda known: one(len(known.reports)),
+)
+series.row(
+    *("partitions", "partitions", "partitions of the state"),
+    "Partitions of each topic, fixed when the state was created.",
+    lambda known: one(known.reader.count),
+)
+series.row(
+    *("consumer_lag_records", "records", "last stable offset - offset of the stored state"),
+    "Records up to the last stable offset of the log that are not in the stored state.",
+    lambda known: (((topic, str(i)), records) for (topic, i), records in known.lags.items()),
     labels=("topic", "partition"),
-    formula="last stable offset - offset of the stored state",
-    unit="records",
-    empty="absent while Kafka does not answer",
+    empty=_WITHOUT_KAFKA,
 )
-def _lag(known: ProcessorInputs) -> Iterator[Sample]:
-    """Records up to the last stable offset of the log that are not in the stored state."""
-    for (topic, partition), records in known.lags.items():
-        yield (topic, str(partition)), records
-
-
-@series(
-    "unstable_records",
+series.row(
+    *("unstable_records", "records", "high watermark - last stable offset"),
+    "Records from the first of an open transaction on, of all partitions. They are not read until"
+    " it ends, and are neither lag nor standstill.",
+    lambda known: (((topic,), records) for topic, records in known.unstable.items()),
     labels=("topic",),
-    formula="high watermark - last stable offset",
-    unit="records",
-    empty="absent while Kafka does not answer",
+    empty=_WITHOUT_KAFKA,
 )
-def _unstable(known: ProcessorInputs) -> Iterator[Sample]:
-    """Records from the first of an open transaction on, of all partitions. They are not read until
-    it ends, and are neither lag nor standstill."""
-    for topic, records in known.unstable.items():
-        yield (topic,), records
-
-
-@series(
+series.row(
     "partition_standstill_seconds",
+    *("seconds", "time since the last commit, while records wait"),
+    "Time that records of a partition have waited without a commit; 0 if none wait.",
+    lambda known: (((str(i),), time) for i, time in sorted(known.standstill_seconds.items())),
     labels=("partition",),
-    formula="time since the last commit, while records wait",
-    unit="seconds",
-    empty="absent while Kafka does not answer",
+    empty=_WITHOUT_KAFKA,
 )
-def _standstill(known: ProcessorInputs) -> Iterator[Sample]:
-    """Time that records of a partition have waited without a commit; 0 if none wait."""
-    for partition, seconds in sorted(known.standstill_seconds.items()):
-        yield (str(partition),), seconds
-
-
-@series(
-    "topic_keyed_by_user",
+series.row(
+    *("topic_keyed_by_user", "0 or 1", "1 if keyed by user, else 0"),
+    "1 while every sampled user is on one partition number, the same as in the impressions. 0"
+    " after an exception; metrics of users are then off.",
+    lambda known: (
+        ((topic,), int(is_by_user or known.settings.kafka.keyed_by == "user"))
+        for topic, is_by_user in known.reader.keyed.items()
+    ),
     labels=("topic",),
-    formula="1 if keyed by user, else 0",
-    unit="0 or 1",
     empty="absent for topics without a sampled user",
 )
-def _keyed(known: ProcessorInputs) -> Iterator[Sample]:
-    """1 while every sampled user is on one partition number, the same as in the impressions. 0
-    after an exception; metrics of users are then off."""
-    for topic, is_by_user in known.reader.keyed.items():
-        yield (topic,), int(is_by_user or known.settings.kafka.keyed_by == "user")
 
 
 @series(
@@ -227,7 +182,6 @@ def _keyed(known: ProcessorInputs) -> Iterator[Sample]:
     labels=("topic",),
     formula="1 if records are not read, else 0",
     unit="0 or 1",
-    empty=_AT_0,
 )
 def _unread(known: ProcessorInputs) -> Iterator[Sample]:
     """1 while records of a topic are not read although they should count. /readyz gives the
@@ -236,22 +190,17 @@ def _unread(known: ProcessorInputs) -> Iterator[Sample]:
         yield (topic,), int(topic in known.unread)
 
 
-@series("readout_seconds", formula="time of the last readout", unit="seconds", empty=_AT_0)
-def _readout(known: ProcessorInputs) -> Iterator[Sample]:
-    """Time the last readout took."""
-    yield (), known.readout_seconds
-
-
-@series(
-    "build_info",
+series.row(
+    *("readout_seconds", "seconds", "time of the last readout"),
+    "Time the last readout took.",
+    lambda known: one(known.readout_seconds),
+)
+series.row(
+    *("build_info", "1", "1"),
+    "1, with the versions of streamer and of Python.",
+    lambda known: iter([((__version__, platform.python_version()), 1)]),
     labels=("version", "python"),
-    formula="1",
-    unit="1",
     empty="never absent",
 )
-def _build(known: ProcessorInputs) -> Iterator[Sample]:
-    """1, with the versions of streamer and of Python."""
-    yield (__version__, platform.python_version()), 1
-
 
 FAMILY = Family("processor", tuple(series.series))

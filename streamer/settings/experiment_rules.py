@@ -105,20 +105,7 @@ def _validate_defaults(s: Settings) -> None:
     )
     for arm, share in d.split.items():
         require(0 < share < math.inf, f"split.{arm} = {share}: a share above 0; {at}")
-    found = Experiment(
-        name="found",
-        arm=d.arm,
-        control="A",
-        split={"A": 1, "B": 1},
-        start=date_of(0),
-        metrics=d.metrics,
-        alpha=d.alpha,
-        power=d.power,
-        min_lift=d.min_lift,
-        min_users=d.min_users,
-        min_days=d.min_days,
-        expected_users=d.expected_users,
-    )
+    found = d.experiment(name="found", control="A", split={"A": 1, "B": 1}, start=date_of(0))
     _validate_experiment_days(found, at)
     _validate_experiment_metrics(found, at)
 

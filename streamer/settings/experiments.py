@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import re
 from functools import cached_property
+from typing import Any
 
 import msgspec
 
@@ -96,6 +97,12 @@ class ExperimentDefaults(Section, frozen=True):
     """Likewise."""
     expected_users: int = 5000
     """Likewise."""
+
+    def experiment(self, **own: Any) -> Experiment:
+        """An experiment with what these say, and its ``own`` keys."""
+        shared = Experiment.__struct_fields__
+        said = {key: getattr(self, key) for key in self.__struct_fields__ if key in shared}
+        return Experiment(**said | own)
 
 
 USER, USER_ID = "user", "user_id"

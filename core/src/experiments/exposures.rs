@@ -61,7 +61,7 @@ struct Head {
 pub struct Exposures {
     rows: Vec<Row>,
     heads: HashTable<Head>,
-    versions: Versions,
+    pub versions: Versions,
     /// Of each exposure whether it parts what its users did: not where events are attributed.
     parts: Vec<bool>,
     /// The earliest of each exposure.
@@ -254,21 +254,6 @@ impl Exposures {
 
     // Stored form -----------------------------------------------------------------------------------
 
-    /// The epoch that changes belong to.
-    pub fn epoch(&self) -> u32 {
-        self.versions.epoch()
-    }
-
-    /// Changes from now on belong to another epoch, whose number is returned.
-    pub fn seal(&mut self) -> u32 {
-        self.versions.seal()
-    }
-
-    /// The epoch after a seal is this one, if that is further on.
-    pub fn advance(&mut self, epoch: u32) {
-        self.versions.advance(epoch);
-    }
-
     /// User, arm and first exposure of the rows that last changed in the epochs [first, end).
     pub fn changed(&self, first: u32, end: u32) -> impl Iterator<Item = (u64, ArmOf, i64)> {
         let of = |row: u32| self.rows[row as usize].epoch;
@@ -277,11 +262,6 @@ impl Exposures {
             let row = &self.rows[row as usize];
             (row.user, row.of, row.first_ms)
         })
-    }
-
-    /// How many rows last changed from each of these epochs (ascending) on, before the next.
-    pub fn live(&self, firsts: &[u32]) -> Vec<u64> {
-        self.versions.live(firsts)
     }
 }
 

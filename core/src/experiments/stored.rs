@@ -7,6 +7,7 @@ use crate::experiments::exposures::ArmOf;
 use crate::experiments::user_days::{UserDayKey, UserDays};
 use crate::hash::in_sample;
 use crate::panes::MAX_SUM;
+use crate::versions::Versions;
 
 /// A stored table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,16 +62,26 @@ impl Experiments {
     /// Changes from now on belong to another epoch. Returns its number in each table, in the order
     /// of `Table::ALL`.
     pub fn seal(&mut self) -> [u32; 3] {
-        ExperimentTable::ALL.map(|table| self.seal_table(table))
+        ExperimentTable::ALL.map(|table| self.versions_mut(table).seal())
     }
 
-    /// The epoch that changes of a table belong to.
-    pub fn epoch(&self, table: ExperimentTable) -> u32 {
+    /// When the rows of a table changed.
+    pub fn versions(&self, table: ExperimentTable) -> &Versions {
         let tables = &self.tables;
         match table {
-            ExperimentTable::Days => tables.days.epoch(),
-            ExperimentTable::Pending => tables.pending.epoch(),
-            ExperimentTable::Exposures => tables.exposures.epoch(),
+            ExperimentTable::Days => &tables.days.versions,
+            ExperimentTable::Pending => &tables.pending.versions,
+            ExperimentTable::Exposures => &tables.exposures.versions,
+        }
+    }
+
+    /// The same, to be changed.
+    pub(super) fn versions_mut(&mut self, table: ExperimentTable) -> &mut Versions {
+        let tables = &mut self.tables;
+        match table {
+            ExperimentTable::Days => &mut tables.days.versions,
+            ExperimentTable::Pending => &mut tables.pending.versions,
+            ExperimentTable::Exposures => &mut tables.exposures.versions,
         }
     }
 
@@ -82,25 +93,6 @@ impl Experiments {
             first_ms.max(self.final_ms)
         } else {
             first_ms
-        }
-    }
-
-    fn seal_table(&mut self, table: ExperimentTable) -> u32 {
-        let tables = &mut self.tables;
-        match table {
-            ExperimentTable::Days => tables.days.seal(),
-            ExperimentTable::Pending => tables.pending.seal(),
-            ExperimentTable::Exposures => tables.exposures.seal(),
-        }
-    }
-
-    /// The epoch of a table that was sealed is this one, if that is further on.
-    pub(super) fn advance(&mut self, table: ExperimentTable, epoch: u32) {
-        let tables = &mut self.tables;
-        match table {
-            ExperimentTable::Days => tables.days.advance(epoch),
-            ExperimentTable::Pending => tables.pending.advance(epoch),
-            ExperimentTable::Exposures => tables.exposures.advance(epoch),
         }
     }
 
@@ -135,16 +127,6 @@ impl Experiments {
         columns
     }
 
-    /// How many rows of a table last changed from each of these epochs (ascending) on, before the
-    /// next.
-    pub fn live(&self, table: ExperimentTable, firsts: &[u32]) -> Vec<u64> {
-        match table {
-            ExperimentTable::Days => self.tables.days.live(firsts),
-            ExperimentTable::Pending => self.tables.pending.live(firsts),
-            ExperimentTable::Exposures => self.tables.exposures.live(firsts),
-        }
-    }
-
     // Loading ---------------------------------------------------------------------------------------
 
     /// Before rows are loaded: what is stored beside them. Labels have a text for each dimension
@@ -169,7 +151,7 @@ impl Experiments {
             ExperimentTable::Exposures => self.load_exposures(columns)?,
             ExperimentTable::Days | ExperimentTable::Pending => self.load_rows(table, columns)?,
         }
-        self.seal_table(table);
+        self.versions_mut(table).seal();
         self.make_stale();
         Ok(())
     }

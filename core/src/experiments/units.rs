@@ -379,17 +379,19 @@ impl Units {
     /// All units have the same epoch after a seal.
     fn align(&mut self, table: UnitTable) {
         let epochs = self.kinds.iter();
-        let epochs = epochs.map(|kind| kind.experiments.epoch(table.within()));
+        let epochs = epochs.map(|kind| kind.experiments.versions(table.within()).epoch());
         let latest = epochs.max().unwrap_or(0);
         for kind in &mut self.kinds {
-            kind.experiments.advance(table.within(), latest);
+            kind.experiments
+                .versions_mut(table.within())
+                .advance(latest);
         }
     }
 
     /// The epoch that changes of a table belong to.
     pub fn epoch(&self, table: UnitTable) -> u32 {
         let first = self.kinds.first();
-        first.map_or(0, |kind| kind.experiments.epoch(table.within()))
+        first.map_or(0, |kind| kind.experiments.versions(table.within()).epoch())
     }
 
     /// Stored rows of a table before this time (ms) are not wanted.
@@ -416,7 +418,7 @@ impl Units {
     pub fn live(&self, table: UnitTable, firsts: &[u32]) -> Vec<u64> {
         let mut all = vec![0; firsts.len()];
         for kind in &self.kinds {
-            let live = kind.experiments.live(table.within(), firsts);
+            let live = kind.experiments.versions(table.within()).live(firsts);
             all.iter_mut()
                 .zip(live)
                 .for_each(|(sum, of_kind)| *sum += of_kind);

@@ -55,7 +55,7 @@ pub struct UserDays {
     most_rows: u32,
     /// Rows that one user may have.
     user_rows: u32,
-    versions: Versions,
+    pub versions: Versions,
     /// Amounts that were not kept because their user had too many rows.
     pub dropped_rows: u64,
 }
@@ -258,31 +258,11 @@ impl UserDays {
 
     // Stored form -----------------------------------------------------------------------------------
 
-    /// The epoch that changes belong to.
-    pub fn epoch(&self) -> u32 {
-        self.versions.epoch()
-    }
-
-    /// Changes from now on belong to another epoch, whose number is returned.
-    pub fn seal(&mut self) -> u32 {
-        self.versions.seal()
-    }
-
-    /// The epoch after a seal is this one, if that is further on.
-    pub fn advance(&mut self, epoch: u32) {
-        self.versions.advance(epoch);
-    }
-
     /// Key and sums of the rows that last changed in the epochs [first, end).
     pub fn changed(&self, first: u32, end: u32) -> impl Iterator<Item = (&UserDayKey, &[i64])> {
         let of = |row: u32| self.rows[row as usize].epoch;
         let found = self.versions.changed(first, end, self.rows.len(), of);
         found.into_iter().map(|row| self.row(row as usize))
-    }
-
-    /// How many rows last changed from each of these epochs (ascending) on, before the next.
-    pub fn live(&self, firsts: &[u32]) -> Vec<u64> {
-        self.versions.live(firsts)
     }
 }
 

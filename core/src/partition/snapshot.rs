@@ -66,7 +66,10 @@ impl Partition {
                 0,
                 self.counting.users.as_ref().map_or(0, |x| x.epoch().into()),
             ),
-            Table::OfExperiments(table) => (0, u64::from(self.counting.experiments.epoch(table))),
+            Table::OfExperiments(table) => (
+                0,
+                u64::from(self.counting.experiments.versions(table).epoch()),
+            ),
             Table::OfUnits(table) => (0, u64::from(self.counting.units.epoch(table))),
         }
     }
@@ -148,7 +151,7 @@ impl Partition {
                 return self.counting.users.as_ref().map(|users| users.live(firsts));
             }
             Table::OfExperiments(table) => {
-                return Some(self.counting.experiments.live(table, firsts));
+                return Some(self.counting.experiments.versions(table).live(firsts));
             }
             Table::OfUnits(table) => return Some(self.counting.units.live(table, firsts)),
             Table::Retained => self

@@ -249,22 +249,11 @@ impl Draft {
         if !self.head.has_list {
             return Ok(());
         }
-        if reader.peek() != b'[' {
-            return Err(reader.refusal(Reason::Of(Field::Items)));
-        }
-        let count = reader.list(|reader, i| {
-            if i >= reading.rules.limits.max_items {
-                return Err(Reason::Of(Field::Items));
-            }
+        read_list(Field::Items, reader, reading, |reader, i| {
             self.place = Place::element(i, reader.at());
             let shown = self.read_element(reader, reading)?;
             self.push_element(reading.kind, shown)
-        })?;
-        if count == 0 {
-            Err(Reason::Of(Field::Items))
-        } else {
-            Ok(())
-        }
+        })
     }
 
     /// Forgets the list that was read.
@@ -339,13 +328,7 @@ impl Draft {
         if !self.head.has_reference {
             return Ok(());
         }
-        if reader.peek() != b'[' {
-            return Err(reader.refusal(Reason::Of(Field::Reference)));
-        }
-        let count = reader.list(|reader, i| {
-            if i >= reading.rules.limits.max_items {
-                return Err(Reason::Of(Field::Reference));
-            }
+        read_list(Field::Reference, reader, reading, |reader, i| {
             self.place = Place {
                 field: Some(Field::Reference),
                 ..Place::element(i, reader.at())
@@ -356,12 +339,7 @@ impl Draft {
             }
             self.reference.push(item);
             Ok(())
-        })?;
-        if count == 0 {
-            Err(Reason::Of(Field::Reference))
-        } else {
-            Ok(())
-        }
+        })
     }
 
     /// Positions of a list without any are its order.
@@ -372,6 +350,23 @@ impl Draft {
             }
         }
     }
+}
+
+/// Reads a list of 1 to `max_items` elements.
+fn read_list(
+    field: Field,
+    reader: &mut Reader,
+    reading: &Reading,
+    mut element: impl FnMut(&mut Reader, usize) -> Result<(), Reason>,
+) -> Result<(), Reason> {
+    if reader.peek() != b'[' {
+        return Err(reader.refusal(Reason::Of(field)));
+    }
+    let count = reader.list(|reader, i| match i < reading.rules.limits.max_items {
+        true => element(reader, i),
+        false => Err(Reason::Of(field)),
+    })?;
+    (count > 0).then_some(()).ok_or(Reason::Of(field))
 }
 
 /// Whether a text has characters, and at most so many.

@@ -27,7 +27,7 @@ fn check(rows: &UserDays, model: &Model, epochs: u32) {
         let is_in = |(_, (_, epoch)): &(_, &([i64; 2], u32))| *epoch >= first;
         let expected: Vec<_> = model.iter().filter(is_in).map(|(k, _)| *k).collect();
         assert_eq!(found, expected);
-        assert_eq!(rows.live(&[first]), [expected.len() as u64]);
+        assert_eq!(rows.versions.live(&[first]), [expected.len() as u64]);
     }
 }
 
@@ -54,7 +54,7 @@ fn rows_leave_few_or_many_at_a_time() {
             check(&rows, &model, epoch);
         }
         if i % 31 == 0 {
-            epoch = rows.seal();
+            epoch = rows.versions.seal();
         }
     }
     assert!(rows.len() > 100);
