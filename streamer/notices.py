@@ -36,7 +36,8 @@ class _Record(logging.LogRecord):
 
 def _part(text: str) -> str:
     """A frame of a traceback, which has several lines, or what an exception says."""
-    return (printable_lines if text.startswith("  File ") else printable)(text)
+    is_frame = text.lstrip(" |+").startswith("File ")
+    return (printable_lines if is_frame else printable)(text)
 
 
 def printable_logs() -> None:

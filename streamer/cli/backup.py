@@ -30,11 +30,17 @@ def main(args: argparse.Namespace) -> int:
     with waiting("reading the state in Redis"):
         copy = asyncio.run(copied())
     data, path = copy.dump(), Path(args.out)
-    part = path.with_name(f"{path.name}.part")
+    part = f"{path}.part"
     try:
-        part.write_bytes(data)
-        part.replace(path)
+        with open(part, "wb", opener=_private) as file:
+            file.write(data)
+        Path(part).replace(path)
     except OSError as error:
         raise StreamerError(f"cannot write the backup: {error.strerror}; at {path}") from error
     print_line(f"Written: {path}, {len(copy.states)} of {copy.count} partitions, {len(data):,} B")
     return 0
+
+
+def _private(path: str, flags: int) -> int:
+    """The file has the hash key: nobody else may read it."""
+    return os.open(path, flags, 0o600)

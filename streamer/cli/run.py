@@ -62,7 +62,7 @@ def main(args: argparse.Namespace) -> int:
     asyncio.run(preflight(settings, may_take_over=args.take_over, accepted=accepted))
     asyncio.run(preflight_keys(settings))
     say_series(settings)
-    return asyncio.run(_supervise(settings, args.config, max(1, args.workers)))
+    return asyncio.run(_supervise(settings, args.config, max(1, args.workers), accepted))
 
 
 def say_series(settings: Settings) -> None:
@@ -94,7 +94,9 @@ async def preflight(
         await store.try_writing()
         stored = await store.partitions()
         if is_restart and stored is not None:
-            await readable(settings, stored)
+            found = await readable(settings, stored)
+            ids = found.cluster_ids
+            await require_same_state(settings, store, found.count, ids, accepted)
             return
         count, cluster_ids = await partitions_and_ids(settings, when_away=say)
         require_distinct(settings.logs, cluster_ids)
@@ -211,18 +213,22 @@ def worker_environment(config: str | None) -> dict[str, str]:
     return env
 
 
-async def _supervise(settings: Settings, config: str | None, workers: int) -> int:
+async def _supervise(
+    settings: Settings, config: str | None, workers: int, accepted: Collection[str]
+) -> int:
     """Keep the workers running; a signal stops them cleanly."""
     stop = stopped()
     async with asyncio.TaskGroup() as group:
         for _ in range(workers):
-            group.create_task(_keep_running(config, stop, workers))
+            group.create_task(_keep_running(config, stop, workers, accepted))
         group.create_task(_watch_keys(settings, stop))
         print_line(f"streamer: {workers} worker{'s' if workers > 1 else ''} running")
     return 0
 
 
-async def _keep_running(config: str | None, stop: asyncio.Event, workers: int) -> None:
+async def _keep_running(
+    config: str | None, stop: asyncio.Event, workers: int, accepted: Collection[str]
+) -> None:
     pause_seconds, loop = _RESTART_SECONDS, asyncio.get_running_loop()
     while not stop.is_set():
         began = loop.time()
@@ -246,7 +252,7 @@ async def _keep_running(config: str | None, stop: asyncio.Event, workers: int) -
                 f"worker {process.pid} exited with {process.returncode} after {seconds:.0f} s; "
                 f"starting another in {pause_seconds:.0f} s"
             )
-            await _until_it_can_run(config, stop, pause_seconds)
+            await _until_it_can_run(config, stop, pause_seconds, accepted)
             pause_seconds = min(2 * pause_seconds, limits.RESTART_SECONDS_MAX)
             continue
         process.terminate()
@@ -289,7 +295,9 @@ async def _watch_keys(settings: Settings, stop: asyncio.Event) -> None:
         await store.close()
 
 
-async def _until_it_can_run(config: str | None, stop: asyncio.Event, delay_seconds: float) -> None:
+async def _until_it_can_run(
+    config: str | None, stop: asyncio.Event, delay_seconds: float, accepted: Collection[str]
+) -> None:
     """Wait so long, and then until a worker has what it needs, and say once what is missing: a
     worker without it would end at once, again and again, each time with pages of text."""
     last_reason = ""
@@ -298,7 +306,7 @@ async def _until_it_can_run(config: str | None, stop: asyncio.Event, delay_secon
             await asyncio.wait_for(stop.wait(), delay_seconds)
         try:
             settings, _ = await resolve(load(config, os.environ))
-            await preflight(settings, is_restart=True)
+            await preflight(settings, is_restart=True, accepted=accepted)
             return
         except StreamerError as error:
             if str(error) != last_reason:

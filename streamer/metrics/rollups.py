@@ -39,9 +39,13 @@ class Rollup:
         return runs_of(self.codes)
 
 
+CROSSED = " x "
+"""Between the dimensions of a rollup's key."""
+
+
 def key_of(dimensions: Sequence[str]) -> str:
     """``Rollup.key`` of dimensions in the order of the settings."""
-    return " x ".join(dimensions) or "total"
+    return CROSSED.join(dimensions) or "total"
 
 
 def rollups_of(

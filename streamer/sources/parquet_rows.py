@@ -17,6 +17,8 @@ for all of them."""
 _DECODED_BYTES, _BOMB_RATIO, _BOMB_BYTES = 32 << 20, 100, 256 << 20
 """What decoded rows may take; how much smaller than its values a column is in which any of them
 may be as long as all together; and the values of such a column of a row group."""
+_TEXTS = ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
+"""Physical types of columns that may have long values."""
 _READ_BYTES = 1 << 20
 """Bytes of a column read at once, instead of all that a row group holds."""
 _INSTALL = "pip install pyarrow"
@@ -72,7 +74,8 @@ class ParquetFile(LineFile):
             rows = min(rows, _DECODED_BYTES * group.num_rows // max(1, group.total_byte_size))
             for column in map(group.column, range(group.num_columns)):
                 size, values = column.total_uncompressed_size, max(1, column.num_values)
-                is_bomb = size > _BOMB_RATIO * max(1, column.total_compressed_size)
+                is_text = column.physical_type in _TEXTS
+                is_bomb = is_text and size > _BOMB_RATIO * max(1, column.total_compressed_size)
                 # Its pages may be as long as all of it, and a page is inflated whole.
                 most = limits.MAX_RECORD_BYTES * values
                 most = min(most, _BOMB_BYTES) if is_bomb else most

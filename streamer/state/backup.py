@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from streamer.errors import StoreError
+from streamer.errors import DamagedError, StoreError
 from streamer.state.codec import body_of
-from streamer.state.manifest import Manifest, decode
+from streamer.state.manifest import Manifest, decode, require_key
 from streamer.state.memory import MemoryStore
+from streamer.state.reader import manifests_of
 from streamer.state.store import Answer, Commit, Store, Stored
 
 _TRIES = 100
@@ -16,8 +17,11 @@ async def copy_of(store: Store) -> MemoryStore:
     """A copy of every partition, each of one whole commit. StoreError where nothing is stored, or
     a blob is missing; DamagedError where one is damaged; CodecError for another version's."""
     count, key = await store.partitions(), await store.hash_key()
-    if count is None or key is None:
+    if count is None:
         raise StoreError("nothing is stored under this redis.prefix yet")
+    if key is None:
+        raise StoreError("the hash key is missing: the next worker that starts restores it")
+    require_key((await manifests_of(store, count))[0], key)
     copy = MemoryStore()
     copy.count, copy.key, copy.owner_group = count, key, await store.group()
     copy.keys, copy.marks = await store.keyed(), await store.annotations()
@@ -27,26 +31,28 @@ async def copy_of(store: Store) -> MemoryStore:
 
 
 async def _copy(store: Store, number: int, copy: MemoryStore) -> None:
-    missing: list[str] = []
+    held: dict[str, bytes] = {}
     for _ in range(_TRIES):
         stored = await store.read(number)
         if not stored.manifest:
             return
         names = sorted(decode(stored.manifest).blob_names())
-        blobs = dict(zip(names, await store.blobs(number, names), strict=True))
-        whole = {name: blob for name, blob in blobs.items() if blob is not None}
-        missing = [name for name in names if name not in whole]
+        wanted = [name for name in names if name not in held]
+        blobs = zip(wanted, await store.blobs(number, wanted), strict=True)
+        held |= {name: blob for name, blob in blobs if blob is not None}
+        missing = [name for name in names if name not in held]
         if not missing:
-            for name, blob in whole.items():
-                body_of(blob, name)
-            copy.states[number], copy.held[number] = stored, whole
+            for name in names:
+                body_of(held[name], name)
+            copy.states[number] = stored
+            copy.held[number] = {name: held[name] for name in names}
             return
         if (await store.read(number)).position == stored.position:
-            break
-    raise StoreError(
-        f"partition {number}: {len(missing)} blobs of its commit are missing, {missing[0]} first; "
-        f"`streamer inspect {number} --verify` names what is damaged"
-    )
+            raise StoreError(
+                f"partition {number}: {len(missing)} blobs of its commit are missing, {missing[0]} "
+                f"first; `streamer inspect {number} --verify` names what is damaged"
+            )
+    raise StoreError(f"partition {number} commits faster than it can be read: try again")
 
 
 async def put_back(copy: MemoryStore, store: Store) -> None:
@@ -78,10 +84,12 @@ async def put_back(copy: MemoryStore, store: Store) -> None:
 
 
 def _require_older(number: int, there: Stored, stored: Stored | None) -> None:
-    if not there.manifest:
-        return
+    try:
+        read = _offsets(decode(there.manifest)) if there.manifest else {}
+    except DamagedError:
+        return  # what a restore is for
     own: dict[str, int] = {} if stored is None else _offsets(decode(stored.manifest))
-    for log, offset in _offsets(decode(there.manifest)).items():
+    for log, offset in read.items():
         if offset > own.get(log, 0):
             raise StoreError(
                 f"partition {number} is newer there: {log} is read up to offset {offset:,}, in the "
@@ -98,10 +106,14 @@ async def _write(
     store: Store, number: int, there: Stored, stored: Stored, copy: MemoryStore
 ) -> None:
     held = copy.held[number]
-    gone = decode(there.manifest).blob_names() - held.keys() if there.manifest else set[str]()
     claim, _ = await store.claim(number)
-    places = (claim, there.position, stored.position, stored.manifest)
-    answer = await store.commit(number, Commit(*places, held, sorted(gone)))
+    was = there.position
+    if was == stored.position and there.manifest != stored.manifest:
+        was += b"-"  # else it would count as done already
+        await store.commit(number, Commit(claim, there.position, was, stored.manifest, held))
+    commit = Commit(claim, was, stored.position, stored.manifest, held)
+    answer = await store.commit(number, commit)
+    await store.sweep(number, claim, {*held})
     await store.release(number, claim)
     if answer not in (Answer.OK, Answer.ALREADY):
         raise StoreError(f"partition {number}: not restored ({answer}): a worker took it meanwhile")

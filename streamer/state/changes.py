@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from shlex import quote
 
 from streamer.errors import SettingsError
+from streamer.metrics.rollups import CROSSED
 from streamer.state.contents import Contents, Listed
 from streamer.stats.experiments.trials import CompiledExperiment, all_wanted
 
@@ -27,7 +28,7 @@ TWO_WAYS = (
     "again what Kafka still holds"
 )
 _ROLLUPS = "metrics.rollups"
-_EXPOSED = re.compile(r"(?:exposed|attributed) (.*) by .* from -?\d+.*")
+_EXPOSED = re.compile(r"(?:exposed|attributed) (.*?) by .* from -?\d+.*", re.DOTALL)
 """The name of what exposes users, and in it that of the experiment (``trials.Exposure.name``)."""
 _BEGINS = "counted from the restart on"
 _GAINS = "metrics of slates are counted again from the restart on"
@@ -61,9 +62,14 @@ def changes(stored: Contents, ours: Contents) -> list[SettingChange]:
     """What these settings change in a state that holds something else; refusals come first."""
     found = list(_refused(stored, ours))
     for setting in dict.fromkeys((*ours.listed, *stored.listed)):
-        if setting == _ROLLUPS and {*stored.dimensions} != {*ours.dimensions}:
-            continue  # they follow from the dimensions
-        found += _listed(setting, stored.listed.get(setting, {}), ours.listed.get(setting, {}))
+        theirs, own = stored.listed.get(setting, {}), ours.listed.get(setting, {})
+        if setting == _ROLLUPS:  # those of a dimension that comes or goes follow from it
+            both = {*stored.dimensions} & {*ours.dimensions}
+            theirs, own = (
+                {key: of for key, of in some.items() if both.issuperset(key.split(CROSSED))}
+                for some in (theirs, own)
+            )
+        found += _listed(setting, theirs, own)
     if not found and list(stored.dimensions) != list(ours.dimensions):
         found.append(SettingChange("dimensions", "", "", "in another order: nothing else changes"))
     return found
@@ -93,7 +99,7 @@ def require_accepted(found: Iterable[SettingChange], accepted: Collection[str]) 
     dropped = [each for each in found if each.drops and each.value not in accepted]
     if dropped:
         names = " ".join(
-            f"--accept-drop {quote(x)}" for x in dict.fromkeys(d.value for d in dropped)
+            f"--accept-drop={quote(x)}" for x in dict.fromkeys(d.value for d in dropped)
         )
         raise SettingsError(
             f"{'; '.join(dict.fromkeys(map(str, dropped)))}; set it back, or drop it: "

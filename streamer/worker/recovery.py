@@ -104,7 +104,8 @@ _SECOND_LOOK_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class Recovered:
-    """A partition ready to count. ``dirty``: it has changes (lost records) to commit."""
+    """A partition ready to count. ``dirty``: it has changes to commit: lost records, or that it is
+    of other settings now."""
 
     partition: Partition
     journal: Journal
@@ -133,7 +134,8 @@ async def recover(
             await asyncio.sleep(_SECOND_LOOK_SECONDS)
             stored = await store.read(number)
             continue
-        return Recovered(partition, journal, await find_place(records, logs, partition, journal))
+        is_dirty = await find_place(records, logs, partition, journal)
+        return Recovered(partition, journal, is_dirty or _is_of_others(stored, partition, journal))
     if await store.standing([number]) != [(claim, stored.position)]:
         raise StoreError(f"partition {number} was claimed by another worker while it was loaded")
     logger.error(
@@ -147,6 +149,14 @@ async def recover(
     journal = start_over(partition, claim, stored)
     await find_start(records, logs, partition, _first_known(stored, partition))
     return Recovered(partition, journal, True)
+
+
+def _is_of_others(stored: Stored, partition: Partition, journal: Journal) -> bool:
+    """Whether what is stored was written with settings that count something else."""
+    if not stored.manifest:
+        return False
+    was = decode(stored.manifest)
+    return was.contents != journal.contents or was.scopes.keys() != partition.scopes.keys()
 
 
 async def _claim(store: Store, number: int) -> tuple[HashKey, str, Stored]:

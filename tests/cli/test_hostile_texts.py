@@ -161,6 +161,18 @@ def test_logs_escape_what_they_say(caplog: pytest.LogCaptureFixture) -> None:
             logging.getLogger("streamer").exception("raised")
     finally:
         logging.setLogRecordFactory(own)
+    with pytest.raises(ExceptionGroup) as group:
+        raise ExceptionGroup("several", [ValueError(HOSTILE)])
+    printable_logs()
+    try:
+        info = (group.type, group.value, group.tb)
+        record = logging.getLogger("streamer").makeRecord(
+            "streamer", logging.ERROR, "f", 1, "raised", (), info
+        )
+    finally:
+        logging.setLogRecordFactory(own)
+    assert_harmless(logging.Formatter().format(record))
+    assert "\\n" not in logging.Formatter().format(record).partition("raise ExceptionGroup")[0]
     traceback = logging.Formatter().format(caplog.records[-1])
     assert_harmless(traceback)
     assert "\nValueError: \\x1b[2J" in traceback

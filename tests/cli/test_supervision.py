@@ -37,7 +37,7 @@ async def test_workers_that_end_at_once_are_started_less_and_less_often(
     pauses: list[float] = []
     stop = asyncio.Event()
 
-    async def wait(_config: object, _stop: object, seconds: float) -> None:
+    async def wait(_config: object, _stop: object, seconds: float, _: object) -> None:
         pauses.append(seconds)
         if len(pauses) == 9:
             stop.set()
@@ -46,7 +46,7 @@ async def test_workers_that_end_at_once_are_started_less_and_less_often(
         run, "worker_command", lambda: [sys.executable, "-c", "raise SystemExit(3)"]
     )
     monkeypatch.setattr(run, "_until_it_can_run", wait)
-    await asyncio.wait_for(run._keep_running(None, stop, 1), COMMAND_SECONDS)
+    await asyncio.wait_for(run._keep_running(None, stop, 1, ()), COMMAND_SECONDS)
     assert pauses == [1, 2, 4, 8, 16, 32, 60, 60, 60]
     said = capsys.readouterr().err
     assert said.count("exited with 3 after 0 s; starting another in 60 s") == 3

@@ -131,7 +131,8 @@ def test_a_first_row_of_data_is_refused_and_not_shown(tmp_path: Path, first: str
     path.write_text(first + "\n" + first + "\n")
     with pytest.raises(SourceError, match="no header row: name its columns in") as refused:
         list(FileSource([path], Settings()))
-    assert not any(cell in str(refused.value) for cell in first.split(",") if cell)
+    said = str(refused.value).replace(str(tmp_path), "")
+    assert not any(cell in said for cell in first.split(",") if cell)
 
 
 @pytest.mark.parametrize(
@@ -402,6 +403,18 @@ def test_a_cell_longer_than_a_record_is_refused_by_name(tmp_path: Path) -> None:
     message = r"column 'cell' has 3,000,\d+ bytes in 2 rows, .*: at most 2,000,000 are read; leave"
     with pytest.raises(SourceError, match=message):
         list(ParquetFile(str(path)))
+
+
+def test_numbers_that_are_all_alike_are_no_bomb(tmp_path: Path) -> None:
+    path, rows = tmp_path / "constant.parquet", 300_000
+    table = pyarrow.table({"n": [7] * rows, "m": [1.5] * rows})
+    options = {"use_dictionary": False, "data_page_size": 1 << 28, "write_batch_size": rows}
+    pyarrow.parquet.write_table(table, path, compression="gzip", **options)
+    chunk = pyarrow.parquet.ParquetFile(path).metadata.row_group(0).column(0)
+    assert chunk.total_uncompressed_size > 100 * chunk.total_compressed_size
+    batches = [len(some) for some in ParquetFile(str(path))]
+    assert sum(batches) == rows
+    assert len(batches) < rows / 500
 
 
 def test_a_small_column_that_becomes_a_large_one_is_refused_by_name(tmp_path: Path) -> None:

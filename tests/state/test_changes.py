@@ -113,10 +113,21 @@ def test_what_is_dropped_is_refused_until_it_is_named() -> None:
     with pytest.raises(SettingsError) as refused:
         require_accepted(found, ["country"])
     assert "windows.lengths: 1h is dropped" in str(refused.value)
-    assert str(refused.value).endswith("streamer run --accept-drop 1h")
+    assert str(refused.value).endswith("streamer run --accept-drop=1h")
     assert "country" not in str(refused.value)
     require_accepted(found, ["country", "1h"])
     require_accepted(changes(now, now), ())
+
+
+def test_a_rollup_is_dropped_by_name_also_where_a_dimension_comes() -> None:
+    both = {"rollups": [["country", "variant"], ["country"]]}
+    before = made(dimensions=named("country", "variant"), metrics=both)
+    now = made(
+        dimensions=named("country", "variant", "device"),
+        metrics={"rollups": [["country"], ["device"]]},
+    )
+    dropped = [change.value for change in changes(before, now) if change.drops]
+    assert dropped == ["country x variant"]
 
 
 def test_experiments_that_are_dropped_have_their_names() -> None:

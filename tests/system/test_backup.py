@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,10 @@ async def test_what_is_missing_is_no_backup() -> None:
     assert empty.states[0].manifest == store.states[0].manifest
     assert empty.states[0].position == store.states[0].position
     assert empty.held == store.held
+    damaged = MemoryStore.loaded(store.dump())
+    damaged.states[0] = replace(damaged.states[0], manifest=damaged.states[0].manifest[:-1])
+    await put_back(copy, damaged)
+    assert damaged.states[0].manifest == store.states[0].manifest
     name, blob = next(iter(store.held[0].items()))
     store.held[0][name] = blob[:-1] + bytes([blob[-1] ^ 1])
     with pytest.raises(DamagedError, match="damaged"):

@@ -109,7 +109,7 @@ async def test_what_settings_do_not_have_any_more_is_kept_until_its_name_is_give
         assert isinstance(made.store, RedisStore)
         before = await everything(made.store)
         now = parse(document_of(kafka, names, redis_url, redis_prefix, fewer))
-        with pytest.raises(SettingsError, match=r"device is dropped, .*run --accept-drop device$"):
+        with pytest.raises(SettingsError, match=r"device is dropped, .*run --accept-drop=device$"):
             await run.preflight(now)
         assert await everything(made.store) == before
         await run.preflight(now, accepted=["device"])
