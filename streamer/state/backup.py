@@ -113,7 +113,9 @@ async def _write(
         await store.commit(number, Commit(claim, there.position, was, stored.manifest, held))
     commit = Commit(claim, was, stored.position, stored.manifest, held)
     answer = await store.commit(number, commit)
-    await store.sweep(number, claim, {*held})
+    is_done = answer in (Answer.OK, Answer.ALREADY)
+    if is_done:
+        await store.sweep(number, claim, {*held})
     await store.release(number, claim)
-    if answer not in (Answer.OK, Answer.ALREADY):
+    if not is_done:
         raise StoreError(f"partition {number}: not restored ({answer}): a worker took it meanwhile")

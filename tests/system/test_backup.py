@@ -16,6 +16,7 @@ from streamer.settings.model import Settings
 from streamer.state.annotations import Annotation
 from streamer.state.backup import copy_of, put_back
 from streamer.state.memory import MemoryStore
+from streamer.state.store import Stored
 from streamer.testing import LogRecord
 from tests.support.fixtures import MakeRedis, MakeTopics
 from tests.support.journals import commit, start
@@ -99,3 +100,22 @@ async def test_what_is_missing_is_no_backup() -> None:
     del store.held[0][name]
     with pytest.raises(StoreError, match=r"1 blobs of its commit are missing"):
         await copy_of(store)
+
+
+async def test_a_partition_that_a_worker_takes_meanwhile_keeps_its_blobs() -> None:
+    store = MemoryStore()
+    run = await start(store, Settings(), 1)
+    await commit(store, run, 0)
+    copy = await copy_of(store)
+    taken = MemoryStore.loaded(store.dump())
+    claim = taken.claim
+
+    async def claim_late(partition: int) -> tuple[str, Stored]:
+        taken.held[partition] = {"new": b"blob"}
+        taken.states[partition] = replace(taken.states[partition], position=b"newer")
+        return await claim(partition)
+
+    taken.claim = claim_late  # type: ignore[method-assign]
+    with pytest.raises(StoreError, match="not restored"):
+        await put_back(copy, taken)
+    assert "new" in taken.held[0]
