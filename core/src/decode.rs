@@ -22,7 +22,7 @@ pub use event::{Body, Event, Line};
 use fields::{Field, Ranges};
 use mapping::{Mapping, Opened};
 use names::Names;
-use reading::{ElementKind, Reading, Rules};
+use reading::{ElementKind, EventRules, Reading};
 pub use reason::Reason;
 
 use smallvec::SmallVec;
@@ -51,7 +51,7 @@ pub struct Decoder {
     sources: Vec<Source>,
     /// Fields whose names are settings.
     names: Vec<(String, Field)>,
-    rules: Rules,
+    rules: EventRules,
     drafts: Drafts,
     /// The records that are decoded at a time.
     opened: Vec<Opened>,
@@ -143,7 +143,7 @@ impl Decoder {
             names,
             drafts: Drafts::new(dimensions.len(), has_policies, &custom),
             opened: (0..BLOCK).map(|_| Opened::default()).collect(),
-            rules: Rules {
+            rules: EventRules {
                 key,
                 feedback: feedback.to_vec(),
                 limits,
@@ -303,7 +303,7 @@ impl Source {
     /// Returns the text of the record, where it stands in its value.
     fn read<'a>(
         &self,
-        rules: &Rules,
+        rules: &EventRules,
         (opened, drafts): (&mut Opened, &mut Drafts),
         record: &Record<'a>,
     ) -> &'a str {
@@ -328,7 +328,7 @@ impl Source {
 
     fn fill<'a>(
         &self,
-        rules: &Rules,
+        rules: &EventRules,
         (opened, drafts): (&mut Opened, &mut Drafts),
         record: &Record<'a>,
     ) -> Result<&'a str, Reason> {

@@ -18,7 +18,7 @@ mod unfold;
 use super::draft::Form;
 use super::drafts::Drafts;
 use super::fields::Field;
-use super::reading::{ElementKind, Place, Reading, Rules};
+use super::reading::{ElementKind, EventRules, Place, Reading};
 use super::reason::Reason;
 use crate::json::push_json;
 use crate::kafka::Record;
@@ -106,7 +106,7 @@ impl Mapping {
         opened: &mut Opened,
         record: &Record,
         (text, schema): (&str, Option<&str>),
-        (rules, values): (&Rules, &ValueSettings),
+        (rules, values): (&EventRules, &ValueSettings),
         drafts: &mut Drafts,
     ) {
         let mut own = std::mem::take(&mut opened.text);
@@ -159,7 +159,7 @@ impl Mapping {
         &self,
         scope: &mut Scope,
         end: usize,
-        (rules, values): (&Rules, &ValueSettings),
+        (rules, values): (&EventRules, &ValueSettings),
         drafts: &mut Drafts,
     ) -> Result<(), Reason> {
         drafts.begin();
@@ -193,7 +193,7 @@ impl Mapping {
         &self,
         scope: &mut Scope,
         number: Option<u32>,
-        rules: (&Rules, &ValueSettings),
+        rules: (&EventRules, &ValueSettings),
         drafts: &mut Drafts,
     ) {
         let said = match self.kind.of(scope) {
@@ -222,7 +222,7 @@ impl Mapping {
         &self,
         scope: &mut Scope,
         (element, rule): (ElementKind, KindRule),
-        (rules, values): (&Rules, &ValueSettings),
+        (rules, values): (&EventRules, &ValueSettings),
         drafts: &mut Drafts,
     ) {
         let draft = drafts.last();

@@ -10,7 +10,7 @@ use crate::spec::records::{Policies, RecordLimits, ValueSettings};
 
 /// What settings say, besides names.
 #[derive(Debug)]
-pub(super) struct Rules {
+pub(super) struct EventRules {
     pub key: HashKey,
     pub feedback: Vec<String>,
     pub limits: RecordLimits,
@@ -29,7 +29,7 @@ pub(super) struct Rules {
 pub(super) struct Reading<'a> {
     pub record: &'a str,
     pub kind: EventKind,
-    pub rules: &'a Rules,
+    pub rules: &'a EventRules,
     pub values: &'a ValueSettings,
     /// Of the record: near it are times of which their clock does not tell.
     pub timestamp_ms: i64,

@@ -16,7 +16,7 @@ pub(in crate::decode) struct KindRule {
 }
 
 /// The rule that is met for each kind, in the order of `EventKind::ALL`.
-type Rules = [Option<KindRule>; KINDS];
+type RulesByKind = [Option<KindRule>; KINDS];
 
 /// Something that may be true of a record or an element.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ impl Condition {
 pub(super) struct Kinds {
     by: Vec<usize>,
     /// Text → the kinds that it says; none of them where it is ignored.
-    known: Names<Rules>,
+    known: Names<RulesByKind>,
     /// Rules that look at other values, too.
     others: Vec<(Vec<Condition>, Rule)>,
 }
@@ -58,7 +58,7 @@ type Rule = Option<(EventKind, KindRule)>;
 
 impl Kinds {
     pub fn new(spec: &KindSpec, feedback: &[String]) -> Result<Self, String> {
-        let mut known: Vec<(&str, Rules)> = Vec::new();
+        let mut known: Vec<(&str, RulesByKind)> = Vec::new();
         let mut others = Vec::new();
         for rule in &spec.rules {
             let made = said_by(rule, feedback)?;
@@ -94,8 +94,8 @@ impl Kinds {
     ///
     /// # Errors
     /// Where there are none: whether it is ignored, and where the value stands that says so.
-    pub fn of(&self, scope: &mut Scope) -> Result<Rules, (Reason, Place)> {
-        let (mut said, mut is_ignored): (Rules, bool) = ([None; KINDS], false);
+    pub fn of(&self, scope: &mut Scope) -> Result<RulesByKind, (Reason, Place)> {
+        let (mut said, mut is_ignored): (RulesByKind, bool) = ([None; KINDS], false);
         for (conditions, rule) in &self.others {
             let is_open = rule.is_none_or(|(kind, _)| said[kind as usize].is_none());
             if is_open && conditions.iter().all(|each| each.holds(scope)) {
