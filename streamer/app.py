@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from functools import partial
 
 from streamer.notices import printable_logs
 from streamer.settings.load import load
@@ -21,6 +22,8 @@ def __getattr__(name: str) -> App:
     printable_logs()
     if supervisor := os.environ.get(SUPERVISOR):
         end_with(int(supervisor))
-    settings = load(os.environ.get("STREAMER_CONFIG"), os.environ)
-    globals()["app"] = app = create_app(settings, *asyncio.run(resolve(settings)))
+    read = partial(load, os.environ.get("STREAMER_CONFIG"), os.environ)
+    settings = read()
+    resolved, left_out = asyncio.run(resolve(settings))
+    globals()["app"] = app = create_app(settings, resolved, left_out, read)
     return app

@@ -157,6 +157,17 @@ def _settings(command: argparse.ArgumentParser) -> None:
     )
 
 
+def _accept_drop(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--accept-drop",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="delete what was counted of a dimension, window, family, experiment or the like that "
+        "the settings do not have any more; without it they are refused (may be repeated)",
+    )
+
+
 def _files(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--file",
@@ -230,14 +241,11 @@ def _add_live(add: _Add) -> None:
         "this system's: counts of topics that are read on stay, else all that is stored under it "
         "is deleted (its workers have to be stopped before)",
     )
-    run.add_argument(
-        "--accept-drop",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="delete what was counted of a dimension, window, family, experiment or the like that "
-        "the settings do not have any more; without it workers do not start (may be repeated)",
-    )
+    _accept_drop(run)
+
+    apply = add("apply", "make settings the newest of a running state, and say what they change")
+    apply.add_argument("settings", metavar="FILE", help="the new settings (TOML)")
+    _accept_drop(apply)
 
     rekey = add("rekey", "write the events of [[sources]] to the four topics, keyed by user")
     _settings(rekey)

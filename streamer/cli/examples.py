@@ -18,6 +18,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     ),
     "check": ("streamer check -c streamer.toml", "streamer check -c streamer.toml --strict"),
     "run": ("streamer run -c streamer.toml", "streamer run -c streamer.toml --workers 4"),
+    "apply": ("streamer apply new.toml", "streamer apply new.toml --accept-drop device"),
     "export": ("streamer export -c streamer.toml", "streamer export --host 0.0.0.0 --port 8000"),
     "produce": (
         "streamer produce --create 8 -c streamer.toml",
@@ -52,7 +53,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
 """Command → calls of it."""
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Try it": ("demo", "init", "view", "replay"),
-    "Run it": ("check", "run", "export", "produce", "rekey"),
+    "Run it": ("check", "run", "apply", "export", "produce", "rekey"),
     "Read experiments": ("readout", "report", "export-sums", "plan"),
     "Look things up": ("metrics", "inspect"),
     "Keep state": ("backup", "restore"),

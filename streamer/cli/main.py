@@ -19,6 +19,7 @@ from streamer.formatting import printable_lines
 from streamer.notices import printable_logs
 
 _SLOW = (
+    "apply",
     "check",
     "export-sums",
     "init",

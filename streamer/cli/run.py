@@ -8,7 +8,8 @@ import contextlib
 import os
 import sys
 from asyncio.subprocess import DEVNULL
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from streamer.cli.finding import WARN, series_finding
@@ -31,6 +32,7 @@ from streamer.state.changes import (
     require_continuable,
 )
 from streamer.state.contents import contents_of
+from streamer.state.generations import fingerprint_of, require_newest
 from streamer.state.log_identity import (
     LogIdentityError,
     group_of,
@@ -52,14 +54,17 @@ _STOP_SECONDS = 30.0
 
 def main(args: argparse.Namespace) -> int:
     """Run workers until stopped, and restart those that end; returns the exit code."""
-    settings = load(args.config, os.environ)
+    written = load(args.config, os.environ)
     if "debug" not in args:
         quiet()
-    settings, left_out = asyncio.run(resolve(settings))
+    settings, left_out = asyncio.run(resolve(written))
     for why in left_out.values():
         note(why)
     accepted = frozenset(args.accept_drop)
-    asyncio.run(preflight(settings, may_take_over=args.take_over, accepted=accepted))
+    fingerprint = fingerprint_of(written)
+    start = preflight(settings, fingerprint, may_take_over=args.take_over, accepted=accepted)
+    for change in asyncio.run(start).changes:
+        note(f"the state is continued: {change}")
     asyncio.run(preflight_keys(settings))
     say_series(settings)
     return asyncio.run(_supervise(settings, args.config, max(1, args.workers), accepted))
@@ -74,16 +79,29 @@ def say_series(settings: Settings) -> None:
         print_line(f"streamer: {finding.what}")
 
 
+@dataclass(frozen=True)
+class Continued:
+    """How stored state goes on under settings: what they change, and their generation."""
+
+    changes: Sequence[SettingChange] = ()
+    generation: int = 0
+
+
 async def preflight(
     settings: Settings,
+    fingerprint: str = "",
     *,
     is_restart: bool = False,
     may_take_over: bool = False,
+    is_newest: bool = False,
     accepted: Collection[str] = (),
-) -> None:
+) -> Continued:
     """What would make every worker fail is said once, in one line. Another cluster than that of
     ``[kafka]`` may be away: it is read once it is back. When a worker is started again, topics may
-    have changed, too: what can be read goes on."""
+    have changed, too: what can be read goes on. Settings that never counted here become the newest,
+    with ``is_newest`` others, too; SettingsError where newer ones count."""
+
+    fingerprint = fingerprint or fingerprint_of(settings)
 
     def say(error: BrokerError) -> None:
         note(f"{error}; it is read once it is back")
@@ -96,19 +114,30 @@ async def preflight(
         if is_restart and stored is not None:
             found = await readable(settings, stored)
             ids = found.cluster_ids
-            await require_same_state(settings, store, found.count, ids, accepted)
-            return
+            known = await require_same_state(settings, store, found.count, ids, accepted)
+            return await _declared(store, fingerprint, known, is_newest)
         count, cluster_ids = await partitions_and_ids(settings, when_away=say)
         require_distinct(settings.logs, cluster_ids)
         try:
-            await require_same_state(settings, store, count, cluster_ids, accepted)
+            known = await require_same_state(settings, store, count, cluster_ids, accepted)
         except LogIdentityError:
             is_away = any(log.cluster not in cluster_ids for log in settings.logs.values())
             if is_away or not may_take_over:
                 raise
-            await take_over(settings, store, count, cluster_ids, accepted)
+            known = await take_over(settings, store, count, cluster_ids, accepted)
+        return await _declared(store, fingerprint, known, is_newest)
     finally:
         await store.close()
+
+
+async def _declared(
+    store: RedisStore, fingerprint: str, known: Continued, is_newest: bool
+) -> Continued:
+    found = await store.declare_settings(fingerprint)
+    if is_newest or not found.number or found.number == found.newest < known.generation:
+        found = await store.declare_settings(fingerprint, above=known.generation)
+    require_newest(found.newest, found.number)
+    return Continued(known.changes, found.number)
 
 
 async def take_over(
@@ -117,7 +146,7 @@ async def take_over(
     count: int,
     cluster_ids: ClusterIds,
     accepted: Collection[str] = (),
-) -> None:
+) -> Continued:
     """Make the prefix that of this system. What is stored is deleted unless its topics are read on;
     StoreError while workers report under it."""
     prefix = settings.redis.prefix
@@ -127,13 +156,14 @@ async def take_over(
             "it is taken over"
         )
     await store.set_group(group_of(settings, cluster_ids), take_over=True)
-    said = "its counts go on"
+    said, known = "its counts go on", Continued()
     try:
-        await require_same_state(settings, store, count, cluster_ids, accepted)
+        known = await require_same_state(settings, store, count, cluster_ids, accepted)
     except LogIdentityError:
         await store.clear(await store.partitions() or 0)
         said = "what was stored is deleted"
     note(f"redis.prefix {prefix!r} is taken over: {said}")
+    return known
 
 
 async def preflight_keys(settings: Settings) -> None:
@@ -163,14 +193,15 @@ async def require_same_state(
     count: int,
     cluster_ids: ClusterIds,
     accepted: Collection[str] = (),
-) -> None:
-    """LogIdentityError where the state is another system's, SettingsError where a partition was
+) -> Continued:
+    """What these settings change, and the newest generation of those that wrote a partition.
+    LogIdentityError where the state is another system's, SettingsError where a partition was
     written with settings that cannot be changed in place, or that hold what these do not, unless
     its name is ``accepted``; StoreError where it was counted under
     another hash key, or the topics do not have its ``count`` of partitions."""
     stored_count = await store.partitions()
     if stored_count is None:
-        return
+        return Continued()
     prefix, group = settings.redis.prefix, group_of(settings, cluster_ids)
     require_group(prefix, await store.group(), group)
     catalogue = Catalogue(settings)
@@ -191,9 +222,9 @@ async def require_same_state(
     trials = catalogue.experiment_measures.trials
     changes.update(dict.fromkeys(dropped_experiments(scopes, trials)))
     require_accepted(changes, accepted)
-    for change in dict.fromkeys(map(str, changes)):
-        note(f"the state is continued: {change}")
     require_key(manifests, await store.hash_key())
+    newest = max((manifest.generation for manifest in manifests.values()), default=0)
+    return Continued(list({str(change): change for change in changes}.values()), newest)
 
 
 def worker_command() -> list[str]:
@@ -305,8 +336,10 @@ async def _until_it_can_run(
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), delay_seconds)
         try:
-            settings, _ = await resolve(load(config, os.environ))
-            await preflight(settings, is_restart=True, accepted=accepted)
+            written = load(config, os.environ)
+            settings, _ = await resolve(written)
+            fingerprint = fingerprint_of(written)
+            await preflight(settings, fingerprint, is_restart=True, accepted=accepted)
             return
         except StreamerError as error:
             if str(error) != last_reason:

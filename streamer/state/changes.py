@@ -102,8 +102,7 @@ def require_accepted(found: Iterable[SettingChange], accepted: Collection[str]) 
             f"--accept-drop={quote(x)}" for x in dict.fromkeys(d.value for d in dropped)
         )
         raise SettingsError(
-            f"{'; '.join(dict.fromkeys(map(str, dropped)))}; set it back, or drop it: "
-            f"streamer run {names}"
+            f"{'; '.join(dict.fromkeys(map(str, dropped)))}; set it back, or drop it with {names}"
         )
 
 

@@ -327,6 +327,7 @@ class Journal:
             found_experiments=p.found_experiments(state),
             unit_bits=p.unit_bits,
             other_fields=self.other_fields,
+            generation=p.generation,
         )
 
     def _topic(self, log: str, counted: dict[str, Any]) -> TopicState:

@@ -168,6 +168,8 @@ class Manifest(msgspec.Struct):
     """``Unit.name`` → how many bits are 0 of the hashes of its values, and of its rows."""
     other_fields: dict[str, dict[str, str]] = {}
     """``Contents.fields`` of logs that are not read any more, but were counted."""
+    generation: int = 0
+    """That of the settings; 0 where they have none."""
 
     @property
     def counted_contents(self) -> Contents:

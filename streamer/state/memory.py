@@ -11,7 +11,7 @@ from streamer.errors import CodecError, DamagedError
 from streamer.ingest.hash_key import HashKey
 from streamer.state.annotations import Annotation, beyond_bound
 from streamer.state.codec import body_of, framed
-from streamer.state.store import Answer, Commit, Stored, new_claim
+from streamer.state.store import Answer, Commit, Generation, Stored, new_claim
 from streamer.state.worker_report import WorkerReport
 
 _PLACE = "memory"
@@ -39,6 +39,7 @@ class MemoryStore:
         self.count: int | None = None
         self.key: HashKey | None = None
         self.owner_group: str | None = None
+        self.settings: dict[str, int] = {}
         self.keys: dict[str, bool] = {}
         self.reported: dict[str, WorkerReport] = {}
         self.marks: dict[str, Annotation] = {}
@@ -82,6 +83,19 @@ class MemoryStore:
 
     async def group(self) -> str | None:
         return self.owner_group
+
+    async def declare_settings(
+        self, fingerprint: str, known: int = 0, above: int | None = None
+    ) -> Generation:
+        newest, own = max(self.settings.values(), default=0), self.settings.get(fingerprint, 0)
+        if above is not None:
+            least = max(newest, above)
+            own = own if own and own >= least else least + 1
+        elif not own and (known or not newest):
+            own = newest + 1 if known in (0, *self.settings.values()) else known
+        if own:
+            self.settings[fingerprint] = own
+        return Generation(own, max(newest, own))
 
     async def set_hash_key(self, key: HashKey) -> HashKey:
         self.key = self.key or key

@@ -152,7 +152,8 @@ class PaneSeries:
 
 class Partition:
     """State of one partition number, over all topics. ``key``: ids are hashed under it; that
-    of the store, if there is one. ``cluster_ids``: cluster → Kafka's own id of it."""
+    of the store, if there is one. ``cluster_ids``: cluster → Kafka's own id of it;
+    ``generation``: of the settings, 0 where nobody else counts."""
 
     def __init__(
         self,
@@ -160,9 +161,10 @@ class Partition:
         catalogue: Catalogue,
         key: HashKey,
         cluster_ids: ClusterIds = NO_IDS,
+        generation: int = 0,
     ) -> None:
         self.settings, self.catalogue, self.key = settings, catalogue, key
-        self.cluster_ids = cluster_ids
+        self.cluster_ids, self.generation = cluster_ids, generation
         trials = catalogue.experiment_measures.trials
         self.since_ms = dict.fromkeys(catalogue.experiment_measures.sums, 0)
         """Component of experiments → the stream time from which on it is counted; 0: always."""

@@ -21,6 +21,7 @@ from streamer.state.changes import require_continuable
 from streamer.state.codec import Columns
 from streamer.state.contents import ItemsHeld, beside_of, decode_contents
 from streamer.state.counted_since import began_after
+from streamer.state.generations import require_newest
 from streamer.state.journal import Held, Journal
 from streamer.state.log_identity import new_names, renamed, require_distinct
 from streamer.state.manifest import BlobRef, Manifest, Texts, decode, require_key
@@ -36,13 +37,14 @@ async def load_partition(
     """Load what is stored into an empty partition and continue it; orphan blobs are deleted.
 
     What other settings wrote is mapped to ours, and written again with the next commit.
-    SettingsError where it cannot be, StoreError under another hash key.
+    SettingsError where it cannot be, or newer settings wrote it; StoreError under another hash key.
     """
     if not stored.manifest:
         require_distinct(partition.settings.logs, partition.cluster_ids)
         await store.sweep(number, claim, set())
         return Journal(partition, claim)
     manifest = decode(stored.manifest)
+    require_newest(manifest.generation, partition.generation)
     names = new_names(manifest, partition.settings.logs, partition.cluster_ids)
     manifest = renamed(manifest, names)
     require_key({number: manifest}, partition.key)

@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from streamer.ingest.hash_key import HashKey
 from streamer.state.annotations import Annotation
@@ -44,6 +44,14 @@ class Commit:
     delete: Sequence[str] = ()
 
 
+class Generation(NamedTuple):
+    """The number of some settings under a prefix, 0 where they were never declared, and the newest
+    there is."""
+
+    number: int
+    newest: int
+
+
 @dataclass(frozen=True)
 class Stored:
     """What is stored of a partition: empty bytes where nothing is. ``seen_ms``: when committed."""
@@ -77,6 +85,13 @@ class Store(Protocol):
 
     async def hash_key(self) -> HashKey | None:
         """The stored key."""
+
+    async def declare_settings(
+        self, fingerprint: str, known: int = 0, above: int | None = None
+    ) -> Generation:
+        """The generation of settings (``fingerprint_of``). Those that are not stored are stored as
+        generation ``known``, or else, where none is stored at all, as the first; ``above``: as the
+        newest, whose number is larger."""
 
     async def claim(self, partition: int) -> tuple[str, Stored]:
         """Claim the partition, whoever has it, then read its state."""

@@ -12,7 +12,7 @@ import logging
 import os
 import signal
 import time
-from collections.abc import AsyncIterable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterable, Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -32,6 +32,7 @@ from streamer.kafka.record_lookup import records_at
 from streamer.kafka.topics import Readable, readable, require_count
 from streamer.kafka.transport import ChunkSchema, Consumer, ConsumerThread, Transport
 from streamer.settings.model import Settings
+from streamer.state.generations import fingerprint_of
 from streamer.state.log_identity import group_of, require_group, resolve
 from streamer.state.redis.store import RedisStore
 from streamer.state.store import Store
@@ -49,6 +50,8 @@ _TOPICS_SECONDS = 30.0
 """How often is looked whether other topics can be read."""
 _PATTERN_SECONDS = 30.0
 """How often topics that fit a pattern are looked for."""
+_CONNECTED = ("kafka", "clusters", "redis", "sources", "logs", "limits")
+"""Settings that a worker uses beside those of counting: it takes others of them in a restart."""
 _NAMESAKES, _NAMESAKES_SECONDS = 3, 60.0
 """A worker exits after so many reports of another one under its name within so many seconds. One
 report proves nothing: it may come from a restored Redis."""
@@ -127,6 +130,8 @@ class App(faust.App):
     settings: Settings
     written: Settings
     """With patterns of topics, as they are in the file."""
+    read_settings: Callable[[], Settings]
+    """Reads the file again."""
     left_out: Mapping[str, str]
     """Topic that fits a pattern, and is not read → why."""
     store: Store
@@ -172,6 +177,7 @@ class App(faust.App):
             self.slot.worker,
             look_at_topics=self.look_at_topics,
             when_changed=self.report,  # readiness need not wait for the timer
+            fingerprint=fingerprint_of(self.written),
         )
         await self.look_at_store()
         for other in self.others.values():
@@ -263,6 +269,27 @@ class App(faust.App):
             logger.warning("%s", found)
         report.store_problem = found
 
+    async def look_at_settings(self) -> None:
+        """Where the file has become the newest settings, count by it: at once where it reads the
+        same topics in the same way, else after a restart."""
+        with contextlib.suppress(StreamerError):  # said where a partition is recovered
+            own, newest = await self.runner.declare_settings()
+            if own == newest:
+                return
+            written = self.read_settings()
+            fingerprint = fingerprint_of(written)
+            found = await self.store.declare_settings(fingerprint)
+            if found.number < newest:
+                return  # another file
+            settings, self.left_out = await resolve(written)
+            if any(getattr(settings, name) != getattr(self.settings, name) for name in _CONNECTED):
+                logger.warning("exiting, so that the restart takes the new settings")
+                os.kill(os.getpid(), signal.SIGTERM)
+                return
+            self.written, self.settings = written, settings
+            await self.runner.count_by(settings, fingerprint, found.number)
+            logger.warning("counting by the new settings, generation %d", found.number)
+
     async def report(self) -> None:
         """Report what this worker does to the store, until it has deregistered."""
         with contextlib.suppress(StoreError, TimeoutError):  # reported as soon as the store is back
@@ -300,9 +327,10 @@ def create_app(
     settings: Settings,
     resolved: Settings | None = None,
     left_out: Mapping[str, str] = MappingProxyType({}),
+    read_settings: Callable[[], Settings] | None = None,
 ) -> App:
     """The app of the given settings; ``resolved``: with topics in place of patterns, without those
-    ``left_out``."""
+    ``left_out``; ``read_settings``: as they are later."""
     written, settings = settings, resolved or settings
     kafka = settings.kafka
     app = App(
@@ -319,6 +347,7 @@ def create_app(
         broker_request_timeout=max(90.0, 2 * _seconds(settings)),
     )
     app.written, app.settings, app.left_out = written, settings, left_out
+    app.read_settings = read_settings or (lambda: written)
     app.store = RedisStore(settings.redis)
     app.others = {
         cluster.name: OtherCluster(settings, cluster, app.offer)
@@ -359,6 +388,7 @@ def _add_tasks(app: App) -> None:
     @app.timer(interval=_STORE_SECONDS)  # type: ignore[untyped-decorator]  # Faust's
     async def look_at_store() -> None:
         await app.look_at_store()
+        await app.look_at_settings()
 
     @app.timer(interval=_TOPICS_SECONDS)  # type: ignore[untyped-decorator]  # Faust's
     async def look_at_topics() -> None:

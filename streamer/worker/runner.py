@@ -30,9 +30,10 @@ from streamer.kafka.topics import Readable
 from streamer.metrics.catalogue import Catalogue
 from streamer.settings import limits
 from streamer.settings.model import Settings
+from streamer.state.generations import fingerprint_of, require_declared
 from streamer.state.journal import Journal
 from streamer.state.partition import Partition
-from streamer.state.store import Store
+from streamer.state.store import Generation, Store
 from streamer.state.worker_report import WorkerReport
 from streamer.worker.checkpoint import Committer, prepare
 from streamer.worker.interpreter import Pool
@@ -112,9 +113,11 @@ class Runner:
         worker: str,
         look_at_topics: Callable[[], Awaitable[Readable]] | None = None,
         when_changed: Callable[[], Awaitable[None]] | None = None,
+        fingerprint: str = "",
     ) -> None:
         self.settings, self.store, self.log = settings, store, log
         self.look_at_topics, self.when_changed = look_at_topics, when_changed
+        self.fingerprint, self.generation = fingerprint or fingerprint_of(settings), 0
         self.readable = Readable(limits.MAX_PARTITIONS)
         self.catalogue = Catalogue(settings)
         self.dead_letters = DeadLetters(settings)
@@ -163,6 +166,22 @@ class Runner:
                 job = asyncio.create_task(self._release(task))
                 self._releases.add(job)
                 job.add_done_callback(self._releases.discard)
+
+    async def count_by(self, settings: Settings, fingerprint: str, generation: int) -> None:
+        """Commit and release all partitions, and recover them under other settings, which read the
+        same topics of the same clusters."""
+        async with self._lock:
+            self._stop_recoveries()
+            before = list(self.partitions.values())
+            errors = await asyncio.gather(*map(self._suspend, before))
+            self._say_lost({t.number: e for t, e in zip(before, errors, strict=True) if e})
+            await asyncio.gather(*map(self._release, before))
+            self.settings, self.catalogue = settings, Catalogue(settings)
+            self.fingerprint, self.generation = fingerprint, generation
+            self.memory = MemoryBound(settings)
+            self.partitions = {t.number: PartitionTask(t.number, settings) for t in before}
+            for task in self.partitions.values():
+                self._start_recovery(task, 0.0)
 
     def _stop_recoveries(self) -> None:
         for job in self._recoveries.values():
@@ -238,7 +257,9 @@ class Runner:
         else:
             task.forget(Phase.RECOVERING)
             ids = self.readable.cluster_ids
-            empty = partial(Partition, self.settings, self.catalogue, cluster_ids=ids)
+            await self.declare_settings()
+            counted = partial(Partition, self.settings, self.catalogue)
+            empty = partial(counted, cluster_ids=ids, generation=self.generation)
             found = await recover(empty, self.store, self.log, logs, task.number)
             partition, task.journal, task.dirty = found.partition, found.journal, found.dirty
         leave_out(partition, self.settings.logs.keys() - set(logs.values()))
@@ -250,6 +271,14 @@ class Runner:
         task.committed_at = _now()
         self.log.resume(offsets)
         logger.info("partition %d is recovered; this worker counts it", task.number)
+
+    async def declare_settings(self) -> Generation:
+        """Learn the generation of the settings: others may have been made the newest since, or
+        Redis may have been emptied. SettingsError where they have none."""
+        found = await self.store.declare_settings(self.fingerprint, self.generation)
+        require_declared(found.number)
+        self.generation = found.number
+        return found
 
     async def _is_still_ours(self, task: PartitionTask) -> bool:
         """Whether a partition in memory is the stored one, and nobody has claimed it since."""

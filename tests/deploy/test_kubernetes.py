@@ -35,7 +35,7 @@ OTHERS = ("ServiceMonitor", "ScaledObject")
 """Kinds that operators bring: no schema of Kubernetes."""
 KINDS = (
     *("ConfigMap", "NetworkPolicy", "PodDisruptionBudget", "Service", "Deployment", "StatefulSet"),
-    "Secret",
+    *("Secret", "Job"),
 )
 
 
@@ -141,6 +141,25 @@ def test_a_change_of_settings_replaces_the_pods(tmp_path: Path) -> None:
         "[redis]"
         in found("ConfigMap", "streamer-settings", "settings=[redis]")["data"]["streamer.toml"]
     )
+
+
+def test_settings_are_applied_before_any_pod_is_replaced() -> None:
+    values = ("settings=[redis]", "acceptDrop[0]=device", "redis.worker=streamer-worker")
+    job, settings = (found(kind, "streamer-apply", *values) for kind in ("Job", "ConfigMap"))
+    assert "[redis]" in settings["data"]["streamer.toml"]
+    hooks = [of["metadata"]["annotations"]["helm.sh/hook"] for of in (job, settings)]
+    assert hooks == ["pre-upgrade,pre-rollback"] * 2
+    file = "/etc/streamer/streamer.toml"
+    assert container(job)["args"] == ["apply", file, "--accept-drop=device"]
+    arguments.parse(container(job)["args"])
+    volumes = {v["name"]: v for v in pod(job)["volumes"]}
+    assert volumes["settings"]["configMap"]["name"] == "streamer-apply"
+    assert volumes["secrets"]["secret"]["secretName"] == "streamer-worker"
+    env = {each["name"]: each["value"] for each in container(job)["env"]}
+    assert env["STREAMER_REDIS__USERNAME"] == "streamer-worker"
+    worker = found("StatefulSet", "streamer-worker", *values)
+    assert pod(job)["securityContext"] == pod(worker)["securityContext"]
+    assert container(job)["securityContext"] == container(worker)["securityContext"]
 
 
 def test_each_role_has_a_user_and_a_secret_of_its_own() -> None:

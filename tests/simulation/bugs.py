@@ -13,7 +13,7 @@ from streamer.settings.event_fields import KINDS
 from streamer.state.manifest import decode
 from streamer.state.memory import MemoryStore
 from streamer.state.partition import Applied, Partition
-from streamer.state.store import Answer, Commit, Stored
+from streamer.state.store import Answer, Commit, Generation, Stored
 from streamer.worker.checkpoint import Committer
 from streamer.worker.partition_task import PartitionTask
 from streamer.worker.runner import Runner
@@ -170,6 +170,31 @@ class DeadLettersAfterCommit(World):
             self.committer = _LateLetters(*known)
 
 
+class OlderSettingsCount(World):
+    """A worker does not ask whether newer settings have written a partition."""
+
+    class store_type(SimStore):  # noqa: N801
+        async def claim(self, partition: int) -> tuple[str, Stored]:
+            claim, stored = await super().claim(partition)
+            if not stored.manifest:
+                return claim, stored
+            manifest = decode(stored.manifest)
+            manifest.generation = 0
+            return claim, dataclasses.replace(stored, manifest=manifest.encode())
+
+
+class OldGenerationAfterApply(World):
+    """Settings keep the generation that they were given first, whatever is applied again."""
+
+    class memory_type(MemoryStore):  # noqa: N801
+        async def declare_settings(
+            self, fingerprint: str, known: int = 0, above: int | None = None
+        ) -> Generation:
+            return await super().declare_settings(
+                fingerprint, known, None if fingerprint in self.settings else above
+            )
+
+
 BUGS: dict[str, type[World]] = {
     "a commit that does not compare the claim": ClaimNotCompared,
     "seek before the claim": SoughtBeforeClaim,
@@ -182,4 +207,6 @@ BUGS: dict[str, type[World]] = {
     "an idle partition that asks nothing": IdleAsksNothing,
     "a hash key that a worker remembers": KeyRemembered,
     "dead letters sent after the commit": DeadLettersAfterCommit,
+    "older settings that count on": OlderSettingsCount,
+    "settings applied again that stay old": OldGenerationAfterApply,
 }

@@ -7,11 +7,13 @@ import json
 from dataclasses import dataclass
 from datetime import date
 from random import Random
+from typing import NamedTuple
 
 from streamer.ingest.hash_key import HashKey
 from streamer.metrics.catalogue import Catalogue
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
+from streamer.state.generations import fingerprint_of
 from streamer.testing import LogRecord
 from tests.oracle.oracle import records_of_log, run
 from tests.oracle.random_log import FAR_MS, START_MS, random_log
@@ -42,15 +44,16 @@ _EXPERIMENT = {
 }
 
 
-def settings_of(name: str) -> Settings:
+def settings_of(name: str, *more: str) -> Settings:
     """Short horizons where all is there at the start; a wide skew where topics are idle while
-    the logs still grow much faster than their time."""
+    the logs still grow much faster than their time. ``more``: windows that may come and go."""
     is_live = name == LIVE
     return parse(
         {
             "dimensions": [{"name": "variant", "max_values": 2}],
-            "windows": {"lengths": ["30m"]},
+            "windows": {"lengths": ["30m", *more]},
             "metrics": {"k": [5]},
+            "items": {"windows": ["30m"]},
             "attribution": {"click": "10m", "conversion": "1h"},
             "time": {
                 "max_lateness": "10m",
@@ -119,6 +122,21 @@ class Case:
     def states_under(self, key: HashKey) -> list[Canonical]:
         """What partitions hold that are counted under this key."""
         return states(run_engines(self.settings, PARTITIONS, self.log, 1000, key=key))
+
+
+class Counted(NamedTuple):
+    """Settings of a worker, and what follows from them."""
+
+    settings: Settings
+    catalogue: Catalogue
+    fingerprint: str
+
+
+@functools.lru_cache(maxsize=4)
+def counted_of(name: str, *more: str) -> Counted:
+    """What follows from settings, found once."""
+    settings = settings_of(name, *more)
+    return Counted(settings, Catalogue(settings), fingerprint_of(settings))
 
 
 @functools.lru_cache(maxsize=2 * LOGS)

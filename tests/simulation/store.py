@@ -12,8 +12,9 @@ from typing import TypeVar
 from streamer.errors import StoreError
 from streamer.ingest.hash_key import HashKey
 from streamer.state.annotations import Annotation
+from streamer.state.manifest import decode
 from streamer.state.memory import MemoryStore
-from streamer.state.store import Answer, Commit, Stored
+from streamer.state.store import Answer, Commit, Generation, Stored
 from streamer.state.worker_report import WorkerReport
 from tests.simulation.process import Process
 
@@ -37,6 +38,8 @@ class Server:
     def __init__(self, memory: MemoryStore, dice: Random) -> None:
         self.memory, self.dice = memory, dice
         self.weather = Weather()
+        self.wrong: list[str] = []
+        """What no worker may do, and one did."""
         self.on_their_way: set[asyncio.Task[object]] = set()
         self._claims = 0
         self._older: MemoryStore | None = None
@@ -52,7 +55,7 @@ class Server:
         """Everything is gone, as with a Redis without a file."""
         memory = self.memory
         memory.claims, memory.states, memory.held, memory.count = {}, {}, {}, None
-        memory.key = None
+        memory.key, memory.settings = None, {}
 
     def roll_back(self) -> bool:
         """Go back to the copy, as a fail-over to a replica that lags does."""
@@ -61,7 +64,7 @@ class Server:
             return False
         memory = self.memory
         memory.claims, memory.states, memory.held = older.claims, older.states, older.held
-        memory.key = older.key
+        memory.key, memory.settings = older.key, older.settings
         return True
 
 
@@ -116,6 +119,11 @@ class SimStore:
     async def group(self) -> str | None:
         return await self._ask(self.memory.group)
 
+    async def declare_settings(
+        self, fingerprint: str, known: int = 0, above: int | None = None
+    ) -> Generation:
+        return await self._ask(lambda: self.memory.declare_settings(fingerprint, known, above))
+
     async def set_hash_key(self, key: HashKey) -> HashKey:
         return await self._ask(lambda: self.memory.set_hash_key(key))
 
@@ -159,7 +167,16 @@ class SimStore:
         for some in (names[:middle], names[middle:]):
             if some:
                 await self._ask(lambda some=some: self._write(partition, commit, some))  # type: ignore[misc]
-        return await self._ask(lambda: self.memory.flip(partition, commit))
+        return await self._ask(lambda: self._flip(partition, commit))
+
+    async def _flip(self, partition: int, commit: Commit) -> Answer:
+        before = self.memory.states.get(partition)
+        answer = await self.memory.flip(partition, commit)
+        if answer is Answer.OK and before is not None:
+            was, now = (decode(m).generation for m in (before.manifest, commit.manifest))
+            if now < was:
+                self.server.wrong.append(f"generation {now} wrote after generation {was}")
+        return answer
 
     async def _write(self, partition: int, commit: Commit, names: Sequence[str]) -> None:
         self.memory.write(partition, {name: commit.blobs[name] for name in names})

@@ -33,6 +33,7 @@ FAMILIES = {
     ),
     "keys": ("a hash key that a worker remembers",),
     "dead letters": ("dead letters sent after the commit",),
+    "settings": ("older settings that count on", "settings applied again that stay old"),
 }
 """Planted bugs: the short lane looks for the first of each family."""
 FOUND_BY = {
@@ -47,6 +48,8 @@ FOUND_BY = {
     "an idle partition that asks nothing": 4,
     "a hash key that a worker remembers": 54,
     "dead letters sent after the commit": 514,
+    "older settings that count on": 116,
+    "settings applied again that stay old": 131,
 }
 """A seed that finds each bug: the search starts there. Other orders of steps move them."""
 

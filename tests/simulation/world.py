@@ -27,7 +27,7 @@ from streamer.state.partition import NEVER, Partition
 from streamer.state.restore import load_partition
 from streamer.worker import recovery
 from streamer.worker.runner import Runner
-from tests.simulation.cases import LOGS, NAMES, PARTITIONS, case_of
+from tests.simulation.cases import LOGS, NAMES, PARTITIONS, Counted, case_of, counted_of
 from tests.simulation.kafka import Logs, SimLog
 from tests.simulation.loop import DeadlockError, VirtualLoop
 from tests.simulation.store import Server, SimStore
@@ -81,7 +81,11 @@ class World:
         self.dice = dice
         self.outcome = Outcome(seed)
         self.is_live = dice.random() < 0.5
-        self.case = case_of(dice.randrange(LOGS), NAMES[self.is_live])
+        name = NAMES[self.is_live]
+        self.case = case_of(dice.randrange(LOGS), name)
+        self.final, self.other = counted_of(name), counted_of(name, "1h")
+        self.newest, self.changes = self.final, Random(seed) if seed % 3 == 2 else None
+        """The settings that were applied last; dice of their own, in a third of the worlds."""
         self.logs = Logs(self.case.log, PARTITIONS)
         self.server = Server(self.memory_type(), dice)
         self.workers: list[Worker] = []
@@ -99,8 +103,11 @@ class World:
         self._born += 1
         log = SimLog(self.logs, self.dice)
         store = self.store_type(self.server, log)
-        runner = self.runner_type(self.case.settings, store, log, f"worker{self._born}")
-        runner.catalogue = self.case.catalogue
+        own = self.newest
+        if self.changes and self.changes.random() < 0.5:
+            own = self.changes.choice((self.final, self.other))  # a file that nobody replaced
+        runner = self.runner_type(own.settings, store, log, f"worker{self._born}")
+        runner.catalogue, runner.fingerprint = own.catalogue, own.fingerprint
 
         async def set_partitions() -> Readable:
             return Readable(await store.set_partitions(PARTITIONS))
@@ -210,6 +217,23 @@ class World:
         if self.dice.random() < 0.7 and self.server.roll_back():
             self.say("the store is rolled back")
 
+    async def apply(self, counted: Counted | None = None) -> None:
+        """Make settings the newest, as ``streamer apply`` does; workers take them one by one, or
+        not before they are started again."""
+        assert self.changes is not None
+        await asyncio.sleep(0 if counted else self.changes.random() * _FAULT_SECONDS)
+        self.newest = counted or (self.other if self.newest is self.final else self.final)
+        memory, fingerprint = self.server.memory, self.newest.fingerprint
+        written = [decode(stored.manifest).generation for stored in memory.states.values()]
+        made = await memory.declare_settings(fingerprint, above=max(written, default=0))
+        self.say(f"generation {made.number}: {self.newest.settings.windows.lengths}")
+        for worker in list(self.workers):
+            if counted or self.changes.random() < 0.4:
+                await asyncio.sleep(self.changes.random())
+                if not worker.log.is_stopped:
+                    self.say(f"{worker.name} takes them")
+                    await worker.runner.count_by(*self.newest[::2], made.number)
+
     # The run ----------------------------------------------------------------------------------
 
     async def produce(self) -> None:
@@ -224,8 +248,11 @@ class World:
         for _ in range(self.dice.randint(1, 3)):
             self.start_worker()
         await self.rebalance()
+        applying = [asyncio.create_task(self.apply()) for _ in range(3 if self.changes else 0)]
+        self.outcome.count("apply") if applying else None
         await self._faults()
         await producing
+        await asyncio.gather(*applying)
         await self._settle()
         for worker in self.workers:
             worker.kill()
@@ -257,6 +284,8 @@ class World:
             worker.log.go_on()
         if not self.workers:
             self.start_worker()
+        if self.changes:
+            await self.apply(self.final)
         await self.rebalance()
         await self._read_to_the_end()
         if not self.outcome.wrong and self.dice.random() < 0.3:
@@ -297,6 +326,7 @@ class World:
 
     async def _compare(self) -> None:
         wrong = self.outcome.wrong
+        wrong += self.server.wrong
         memory = self.server.memory
         letters = 0
         key = memory.key or FIXED_KEY

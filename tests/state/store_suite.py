@@ -39,6 +39,21 @@ class StoreSuite:
         assert await store.blobs(3, []) == []
         assert await store.partitions() is None
 
+    async def test_settings_have_generations(self, store: Store) -> None:
+        """The first are declared by whoever comes; others have to be made the newest."""
+        assert await store.declare_settings("a") == (1, 1)
+        assert await store.declare_settings("b") == (0, 1)
+        assert await store.declare_settings("b", above=0) == (2, 2)
+        assert await store.declare_settings("a") == (1, 2)
+        assert await store.declare_settings("b", above=2) == (2, 2)
+        assert await store.declare_settings("a", above=7) == (8, 8)
+        assert await store.declare_settings("b", known=5) == (2, 8)
+
+    async def test_known_generations_come_back_to_an_emptied_store(self, store: Store) -> None:
+        assert await store.declare_settings("old") == (1, 1)
+        assert await store.declare_settings("new", known=2) == (2, 2)
+        assert await store.declare_settings("other", known=1) == (3, 3)
+
     async def test_a_commit_is_stored_whole(self, store: Store) -> None:
         claim, _ = await store.claim(0)
         commit = step(claim, b"", b"p1", {"a": b"\x00\xff", "b": b""})

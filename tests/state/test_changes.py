@@ -113,7 +113,7 @@ def test_what_is_dropped_is_refused_until_it_is_named() -> None:
     with pytest.raises(SettingsError) as refused:
         require_accepted(found, ["country"])
     assert "windows.lengths: 1h is dropped" in str(refused.value)
-    assert str(refused.value).endswith("streamer run --accept-drop=1h")
+    assert str(refused.value).endswith("or drop it with --accept-drop=1h")
     assert "country" not in str(refused.value)
     require_accepted(found, ["country", "1h"])
     require_accepted(changes(now, now), ())

@@ -91,7 +91,8 @@ async def test_other_topics_are_refused_before_anything_is_touched(
         await still.stop()
         await run.preflight(parse(staging), may_take_over=True)
         assert "what was stored is deleted" in capsys.readouterr().err
-        assert list(await everything(store)) == [f"{redis_prefix}:group".encode()]
+        left = {f"{redis_prefix}:group".encode(), f"{redis_prefix}:settings".encode()}
+        assert (await everything(store)).keys() == left
     async with bench(tmp_path / "staging", staging) as made:
         await count(made, STAGING)
 
@@ -109,11 +110,18 @@ async def test_what_settings_do_not_have_any_more_is_kept_until_its_name_is_give
         assert isinstance(made.store, RedisStore)
         before = await everything(made.store)
         now = parse(document_of(kafka, names, redis_url, redis_prefix, fewer))
-        with pytest.raises(SettingsError, match=r"device is dropped, .*run --accept-drop=device$"):
+        with pytest.raises(
+            SettingsError, match=r"device is dropped, .* with --accept-drop=device$"
+        ):
             await run.preflight(now)
         assert await everything(made.store) == before
         await run.preflight(now, accepted=["device"])
-        await run.preflight(made.settings)
+        with pytest.raises(SettingsError, match=r"newer settings count here \(generation 2;"):
+            await run.preflight(made.settings)
+        newest = await run.preflight(made.settings, is_newest=True)
+        assert newest.generation == 3
+        with pytest.raises(SettingsError, match="newer settings count here"):
+            await run.preflight(now, accepted=["device"])
 
 
 async def test_a_second_group_is_refused_at_the_claim(

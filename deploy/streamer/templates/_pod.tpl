@@ -28,7 +28,7 @@ topologySpreadConstraints:
     labelSelector:
       matchLabels: {{- include "streamer.labels" . | nindent 8 }}
 volumes:
-  - {name: settings, configMap: {name: {{ .root.Release.Name }}-settings}}
+  - {name: settings, configMap: {name: {{ .settings | default (printf "%s-settings" .root.Release.Name) }}}}
   - {name: secrets, secret: {secretName: {{ .secret.existing | default .name }}, defaultMode: 288, optional: true}} # 0440
   - {name: tmp, emptyDir: {sizeLimit: 128Mi}}
 {{- end }}

@@ -9,6 +9,7 @@ Redis Cluster too.
 | --- | --- | --- |
 | ``prefix:partitions`` | string | number of partitions of every topic |
 | ``prefix:group`` | string | the consumer group whose workers count, and its cluster's id |
+| ``prefix:settings`` | hash | fingerprint of settings → their generation |
 | ``prefix:hash_key`` | string | the secret key under which ids are hashed, 32 hexadecimal digits |
 | ``prefix:{p}:claim`` | string | the random id of the worker that may write partition p |
 | ``prefix:{p}:state`` | hash | ``position``, ``manifest``, ``seen_ms`` (Redis time of the commit) |
@@ -37,7 +38,7 @@ from streamer.settings.redis_url import place_of
 from streamer.state.annotations import Annotation, beyond_bound, stored_annotations
 from streamer.state.redis.client import client, failures
 from streamer.state.redis.input import decoded, hash_key, whole
-from streamer.state.store import Answer, Commit, Stored, new_claim
+from streamer.state.store import Answer, Commit, Generation, Stored, new_claim
 from streamer.state.worker_report import WorkerReport
 
 
@@ -54,6 +55,10 @@ class Keys:
     @property
     def group(self) -> str:
         return f"{self.prefix}:group"
+
+    @property
+    def settings(self) -> str:
+        return f"{self.prefix}:settings"
 
     @property
     def hash_key(self) -> str:
@@ -119,6 +124,7 @@ class RedisStore:
         lua = files("streamer.state.redis") / "lua"
         self._commit = self.redis.register_script((lua / "commit.lua").read_text())
         self._sweep = self.redis.register_script((lua / "sweep.lua").read_text())
+        self._declare = self.redis.register_script((lua / "declare.lua").read_text())
         self._reports = 0
         self._release = self.redis.register_script((lua / "release.lua").read_text())
 
@@ -192,6 +198,14 @@ class RedisStore:
             group = await self.redis.get(self.keys.group)
         return None if group is None else group.decode(errors="replace")
 
+    async def declare_settings(
+        self, fingerprint: str, known: int = 0, above: int | None = None
+    ) -> Generation:
+        args = [fingerprint, known, "" if above is None else above]
+        with self._errors("cannot store the generation of the settings"):
+            found = await self._declare(keys=[self.keys.settings], args=args)
+        return Generation(*map(int, found))
+
     async def set_hash_key(self, key: HashKey) -> HashKey:
         with self._errors("cannot store the hash key"):
             stored = await self.redis.set(self.keys.hash_key, key_text(key), nx=True, get=True)
@@ -218,7 +232,13 @@ class RedisStore:
             await self.release(partition, claim)
         keys = self.keys
         with self._errors("cannot delete what is stored of all partitions"):
-            for key in (keys.annotations, keys.keyed, keys.hash_key, keys.partitions):
+            for key in (
+                keys.annotations,
+                keys.keyed,
+                keys.settings,
+                keys.hash_key,
+                keys.partitions,
+            ):
                 await self.redis.delete(key)
 
     async def sweep(self, partition: int, claim: str, held: set[str]) -> int:
