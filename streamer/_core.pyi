@@ -391,6 +391,13 @@ class Rekeyer:
         """The same of record batches as Kafka sent them; ValueError where the format is not
         read."""
 
+def hash_of(key: tuple[int, int], id: str) -> int:
+    """The hash of an id under a key."""
+
+def people_of(id: int) -> list[int]:
+    """The hashes of the persons that an id with this hash can be: users, and people by the id of
+    joins."""
+
 def arms_said(json: str) -> list[tuple[str | None, str]]:
     """What a value of an event says of arms: keys of experiments (None: the one that the value is
     of) and their arms."""

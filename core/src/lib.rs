@@ -49,7 +49,7 @@ mod _core {
     use crate::python::evaluator::Evaluator;
     use crate::python::names;
     #[pymodule_export]
-    use crate::python::records::{RecordDecoder, arms_said, read_batches};
+    use crate::python::records::{RecordDecoder, arms_said, hash_of, people_of, read_batches};
     #[pymodule_export]
     use crate::python::rekeying::Rekeyer;
     #[pymodule_export]

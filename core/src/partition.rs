@@ -6,7 +6,7 @@
 pub mod admission;
 pub mod counters;
 pub mod event_ids;
-mod events;
+pub mod events;
 pub mod migration;
 pub mod recovery;
 pub mod snapshot;

@@ -247,6 +247,15 @@ def _add_live(add: _Add) -> None:
     apply.add_argument("settings", metavar="FILE", help="the new settings (TOML)")
     _accept_drop(apply)
 
+    erase = add("erase", "erase a person from the stored state, while workers run")
+    _settings(erase)
+    erase.add_argument(
+        "--person",
+        required=True,
+        metavar="ID",
+        help="the person's id as events have it: `user_id`, or `join_id`",
+    )
+
     rekey = add("rekey", "write the events of [[sources]] to the four topics, keyed by user")
     _settings(rekey)
     rekey.add_argument(

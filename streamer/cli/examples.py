@@ -40,6 +40,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "streamer plan cvr_ratio --lift 0.05 --experiment ranker -c streamer.toml",
     ),
     "backup": ("streamer backup shop.backup -c streamer.toml",),
+    "erase": ("streamer erase --person u-1842 -c streamer.toml",),
     "restore": ("streamer restore shop.backup -c streamer.toml",),
     "dashboards": ("streamer dashboards grafana -c streamer.toml",),
     "rules": (
@@ -56,7 +57,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "Run it": ("check", "run", "apply", "export", "produce", "rekey"),
     "Read experiments": ("readout", "report", "export-sums", "plan"),
     "Look things up": ("metrics", "inspect"),
-    "Keep state": ("backup", "restore"),
+    "Keep state": ("backup", "restore", "erase"),
     "Set up other programs": ("dashboards", "rules", "completion"),
 }
 """Title → commands, as `streamer --help` lists them."""

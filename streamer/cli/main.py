@@ -21,6 +21,7 @@ from streamer.notices import printable_logs
 _SLOW = (
     "apply",
     "check",
+    "erase",
     "export-sums",
     "init",
     "inspect",

@@ -49,7 +49,7 @@ class Journal:
         self.commit_number = 0
         self.recounted = 0
         """The commit after which the partition was counted again from Kafka; 0: never."""
-        self.dead_letters = self.dead_letters_omitted = 0
+        self.dead_letters = self.dead_letters_omitted = self.erased_ms = 0
         self.position = b""
         self.tables: dict[str, list[Held]] = {name: [] for name in partition.core.tables()}
         rings = rings_of(partition.settings)
@@ -328,6 +328,7 @@ class Journal:
             unit_bits=p.unit_bits,
             other_fields=self.other_fields,
             generation=p.generation,
+            erased_ms=self.erased_ms,
         )
 
     def _topic(self, log: str, counted: dict[str, Any]) -> TopicState:

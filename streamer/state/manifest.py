@@ -170,6 +170,8 @@ class Manifest(msgspec.Struct):
     """``Contents.fields`` of logs that are not read any more, but were counted."""
     generation: int = 0
     """That of the settings; 0 where they have none."""
+    erased_ms: int = 0
+    """When the last erasure was asked for that is carried out here."""
 
     @property
     def counted_contents(self) -> Contents:

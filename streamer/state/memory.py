@@ -40,6 +40,7 @@ class MemoryStore:
         self.key: HashKey | None = None
         self.owner_group: str | None = None
         self.settings: dict[str, int] = {}
+        self.to_erase: dict[int, int] = {}
         self.keys: dict[str, bool] = {}
         self.reported: dict[str, WorkerReport] = {}
         self.marks: dict[str, Annotation] = {}
@@ -96,6 +97,12 @@ class MemoryStore:
         if own:
             self.settings[fingerprint] = own
         return Generation(own, max(newest, own))
+
+    async def erase(self, ids: Mapping[int, int]) -> None:
+        self.to_erase = {digest: ms for digest, ms in {**self.to_erase, **ids}.items() if ms}
+
+    async def erasures(self) -> dict[int, int]:
+        return dict(self.to_erase)
 
     async def set_hash_key(self, key: HashKey) -> HashKey:
         self.key = self.key or key

@@ -21,6 +21,7 @@ from streamer.state.changes import require_continuable
 from streamer.state.codec import Columns
 from streamer.state.contents import ItemsHeld, beside_of, decode_contents
 from streamer.state.counted_since import began_after
+from streamer.state.erasure import TABLES, Erasure, pending
 from streamer.state.generations import require_newest
 from streamer.state.journal import Held, Journal
 from streamer.state.log_identity import new_names, renamed, require_distinct
@@ -50,22 +51,27 @@ async def load_partition(
     require_key({number: manifest}, partition.key)
     (data,) = await _blobs(store, number, [manifest.texts])
     texts = Texts.decode(data, manifest.texts)
-    journal, carried = _continued(partition, manifest, texts, claim)
+    erased = pending(await store.erasures(), manifest.erased_ms)
+    erasure = Erasure(erased, len(decode_contents(manifest.contents).dimensions))
+    journal, carried = _continued(partition, manifest, erasure.texts(texts), claim)
     if names:
         keyed = await store.keyed()  # what was counted wrong once stays so
         await store.set_keyed({new: keyed[was] for was, new in names.items() if was in keyed})
     journal.texts = manifest.texts, texts
     journal.position = stored.position
     journal.commit_number, journal.recounted = manifest.commit, manifest.recounted
+    journal.erased_ms = max(erased.values(), default=manifest.erased_ms)
+    if erased:
+        journal.outdated.update(TABLES)
     journal.dead_letters = manifest.dead_letters
     journal.dead_letters_omitted = manifest.dead_letters_omitted
     with _damage():
-        _restore_counters(partition, journal, manifest, texts, carried)
+        _restore_counters(partition, journal, manifest, erasure.texts(texts), carried)
     await _load_panes(store, number, partition, journal, manifest, carried)
     for name in partition.core.tables():
         refs = manifest.tables.get(name, [])
         found = await _blobs(store, number, [ref.name for ref in refs])
-        await asyncio.to_thread(_load_table, journal, name, refs, found, carried)
+        await asyncio.to_thread(_load_table, journal, name, refs, found, carried, erasure)
     partition.core.finish_load()
     if carried is None:
         journal.users = dict(manifest.users)
@@ -137,10 +143,12 @@ def _load_table(
     refs: Sequence[BlobRef],
     found: Sequence[bytes],
     carried: PaneMigration | None,
+    erasure: Erasure,
 ) -> None:
     blobs = [codec.decode(data, ref.name) for data, ref in zip(found, refs, strict=True)]
     with _damage():
-        spans = journal.partition.core.load(name, blobs, carried.tables if carried else None)
+        kept = erasure.table(name, blobs) if erasure.ids else blobs
+        spans = journal.partition.core.load(name, kept, carried.tables if carried else None)
     journal.tables[name] = [
         Held(ref, first, end) for ref, (first, end) in zip(refs, spans, strict=True)
     ]

@@ -93,6 +93,12 @@ class Store(Protocol):
         generation ``known``, or else, where none is stored at all, as the first; ``above``: as the
         newest, whose number is larger."""
 
+    async def erase(self, ids: Mapping[int, int]) -> None:
+        """Ask workers to erase people: hash of an id → when; 0: it is done everywhere."""
+
+    async def erasures(self) -> dict[int, int]:
+        """The erasures that were asked for."""
+
     async def claim(self, partition: int) -> tuple[str, Stored]:
         """Claim the partition, whoever has it, then read its state."""
 

@@ -273,6 +273,7 @@ class App(faust.App):
         """Where the file has become the newest settings, count by it: at once where it reads the
         same topics in the same way, else after a restart."""
         with contextlib.suppress(StreamerError):  # said where a partition is recovered
+            await self.runner.look_at_erasures()
             own, newest = await self.runner.declare_settings()
             if own == newest:
                 return

@@ -152,10 +152,13 @@ async def recover(
 
 
 def _is_of_others(stored: Stored, partition: Partition, journal: Journal) -> bool:
-    """Whether what is stored was written with settings that count something else."""
+    """Whether what is stored was written with settings that count something else, or of people
+    who are erased."""
     if not stored.manifest:
         return False
     was = decode(stored.manifest)
+    if was.erased_ms != journal.erased_ms:
+        return True
     return was.contents != journal.contents or was.scopes.keys() != partition.scopes.keys()
 
 

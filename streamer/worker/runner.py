@@ -183,6 +183,13 @@ class Runner:
             for task in self.partitions.values():
                 self._start_recovery(task, 0.0)
 
+    async def look_at_erasures(self) -> None:
+        """Load partitions again without people whose erasure was asked for since they were."""
+        last_ms = max((await self.store.erasures()).values(), default=0)
+        for number, task in self.partitions.items():
+            if task.journal is not None and task.journal.erased_ms < last_ms:
+                self._doubted.add(number)
+
     def _stop_recoveries(self) -> None:
         for job in self._recoveries.values():
             job.cancel()

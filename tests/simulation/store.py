@@ -124,6 +124,12 @@ class SimStore:
     ) -> Generation:
         return await self._ask(lambda: self.memory.declare_settings(fingerprint, known, above))
 
+    async def erase(self, ids: Mapping[int, int]) -> None:
+        await self._ask(lambda: self.memory.erase(ids))
+
+    async def erasures(self) -> dict[int, int]:
+        return await self._ask(self.memory.erasures)
+
     async def set_hash_key(self, key: HashKey) -> HashKey:
         return await self._ask(lambda: self.memory.set_hash_key(key))
 

@@ -58,13 +58,23 @@ pub(super) struct Identity {
     pub apart: u64,
 }
 
+fn by_join(join: u64) -> u64 {
+    mix(join, JOIN)
+}
+
+/// The persons that an id with this hash can be: by the user, and by the id of joins.
+pub fn people_of(id: u64) -> [u64; 2] {
+    let by_join = by_join(id);
+    [id, by_join ^ u64::from(is_anonymous(by_join))]
+}
+
 impl Identity {
     pub fn of(event: &Event) -> Self {
         let apart = match (event.join, event.user, event.request) {
             (NONE, NONE, NONE) => mix(event.event_ms as u64, NOBODY ^ event.kind() as u64),
             (NONE, NONE, request) => mix(request, NOBODY),
             (NONE, user, _) => user,
-            (join, ..) => mix(join, JOIN),
+            (join, ..) => by_join(join),
         };
         let person = match event.is_anonymous() {
             true => anonymous(apart),

@@ -11,6 +11,7 @@ use crate::formats::SchemaText;
 use crate::hash::{HashKey, NONE};
 use crate::kafka;
 use crate::kinds::{EventKind, FeedbackKind};
+use crate::partition::events;
 use crate::spec::records::RecordSettings;
 
 pub type Read<'py> = (
@@ -301,6 +302,18 @@ fn as_dict<'py>(py: Python<'py>, event: &Event) -> PyResult<Bound<'py, PyDict>> 
         }
     }
     Ok(found)
+}
+
+/// The hash of an id under a key.
+#[pyfunction]
+pub fn hash_of(key: (u64, u64), id: &str) -> u64 {
+    HashKey(key.0, key.1).of(id.as_bytes())
+}
+
+/// The hashes of the persons that an id with this hash can be.
+#[pyfunction]
+pub fn people_of(id: u64) -> [u64; 2] {
+    events::people_of(id)
 }
 
 /// What a value says of arms, as JSON: experiments by their keys (None: the one that it is of) and

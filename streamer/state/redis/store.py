@@ -10,6 +10,7 @@ Redis Cluster too.
 | ``prefix:partitions`` | string | number of partitions of every topic |
 | ``prefix:group`` | string | the consumer group whose workers count, and its cluster's id |
 | ``prefix:settings`` | hash | fingerprint of settings → their generation |
+| ``prefix:erasures`` | hash | hash of an id → when its erasure was asked for, until it is done |
 | ``prefix:hash_key`` | string | the secret key under which ids are hashed, 32 hexadecimal digits |
 | ``prefix:{p}:claim`` | string | the random id of the worker that may write partition p |
 | ``prefix:{p}:state`` | hash | ``position``, ``manifest``, ``seen_ms`` (Redis time of the commit) |
@@ -59,6 +60,10 @@ class Keys:
     @property
     def settings(self) -> str:
         return f"{self.prefix}:settings"
+
+    @property
+    def erasures(self) -> str:
+        return f"{self.prefix}:erasures"
 
     @property
     def hash_key(self) -> str:
@@ -206,6 +211,20 @@ class RedisStore:
             found = await self._declare(keys=[self.keys.settings], args=args)
         return Generation(*map(int, found))
 
+    async def erase(self, ids: Mapping[int, int]) -> None:
+        done = [digest for digest, ms in ids.items() if not ms]
+        asked = {digest: ms for digest, ms in ids.items() if ms}
+        with self._errors("cannot ask for an erasure"):
+            if asked:
+                await self.redis.hset(self.keys.erasures, mapping=asked)
+            if done:
+                await self.redis.hdel(self.keys.erasures, *done)
+
+    async def erasures(self) -> dict[int, int]:
+        with self._errors("cannot read the erasures"):
+            found = await self.redis.hgetall(self.keys.erasures)
+        return {int(digest): int(ms) for digest, ms in found.items()}
+
     async def set_hash_key(self, key: HashKey) -> HashKey:
         with self._errors("cannot store the hash key"):
             stored = await self.redis.set(self.keys.hash_key, key_text(key), nx=True, get=True)
@@ -236,6 +255,7 @@ class RedisStore:
                 keys.annotations,
                 keys.keyed,
                 keys.settings,
+                keys.erasures,
                 keys.hash_key,
                 keys.partitions,
             ):
