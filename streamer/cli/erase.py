@@ -31,9 +31,7 @@ def main(args: argparse.Namespace) -> int:
     print_line(
         f"hashes of ids of events and orders, by which copies are told, stay until {moment(ids_ms)}"
     )
-    print_line(
-        "Kafka's topics, dead letters and backups are not touched: docs/operations.md"
-    )
+    print_line("Kafka's topics, dead letters and backups are not touched: docs/operations.md")
     return 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -161,16 +162,19 @@ def _rollups(
     before: CountedSince, old: Contents, new: Contents, now_ms: int
 ) -> tuple[dict[str, list[Span]], dict[str, list[tuple[int, int]]]]:
     """Of each rollup times of what it keeps, and which of that is new in it."""
-    was, ours = _names(old), _names(new)
+    was = defaultdict[int, list[str]](list)
+    for name, code in old.codes().items():
+        was[code].append(name)
+    ours = {code: name for name, code in new.codes().items()}
     times, is_new = dict[str, list[Span]](), dict[str, list[tuple[int, int]]]()
     for key, spans in new.rollups.items():
         since = {
-            was[code]: ms
+            name: ms
             for first, stop, ms in before.rollups.get(key, [])
             for code in range(first, stop)
-            if code in was
+            for name in was[code]
         }
-        kept = {was[code] for code in _codes_of(old.rollups.get(key, [])) if code in was}
+        kept = {name for code in _codes_of(old.rollups.get(key, [])) for name in was[code]}
         named = [(code, ours[code]) for code in _codes_of(spans) if code in ours]
         found = [(code, since.get(n, 0) if n in kept else now_ms) for code, n in named]
         if runs := [run for run in _runs(found) if run[2]]:
@@ -179,11 +183,6 @@ def _rollups(
         if fresh:
             is_new[key] = [(first, stop) for first, stop, _ in fresh]
     return times, is_new
-
-
-def _names(contents: Contents) -> dict[int, str]:
-    """Code of a statistic → what it is of."""
-    return {code: name for name, code in contents.codes().items()}
 
 
 def _codes_of(spans: Sequence[tuple[int, int]]) -> list[int]:

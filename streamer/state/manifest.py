@@ -21,6 +21,7 @@ from streamer.state.experiment_sums import FoundExperiment
 from streamer.state.migration import Holding
 from streamer.state.snapshot import Header
 from streamer.state.topics import TopicState
+from streamer.state.upgrades import upgraded
 from streamer.stats.experiments.trials import all_since
 
 VERSION = 20
@@ -244,9 +245,12 @@ def decode(data: bytes) -> Manifest:
     try:
         packed = codec.unpacked(raw)
         version = msgspec.msgpack.decode(packed, type=_Versioned).version
-        if version != VERSION:
+        if version == VERSION:
+            return msgspec.msgpack.decode(packed, type=Manifest)
+        found = upgraded(msgspec.msgpack.decode(packed), VERSION)
+        if found is None:
             raise _other_version(version)
-        return msgspec.msgpack.decode(packed, type=Manifest)
+        return msgspec.convert(found, Manifest)
     except (msgspec.MsgspecError, cramjam.DecompressionError, ValueError) as error:
         raise CodecError(f"a manifest of {len(data)} bytes cannot be read: {error}") from error
 

@@ -88,11 +88,15 @@ class PaneMigration:
             return None
         codes, values = pane
         segment, stat = segment_and_stat(codes)
-        mapped, segment = self._codes[stat], self._segments[segment]
-        is_kept = (mapped >= 0) & (segment >= 0)
-        is_kept &= self._keeps[self._rollup_of[segment], mapped]
-        kept = segment_code(segment[is_kept], mapped[is_kept])
-        return pane_number(self.rings[ring], index), (kept, values[is_kept])
+        segment = self._segments[segment]
+        found = []
+        for after in self._codes:
+            mapped = after[stat]
+            is_kept = (mapped >= 0) & (segment >= 0)
+            is_kept &= self._keeps[self._rollup_of[segment], mapped]
+            found.append((segment_code(segment[is_kept], mapped[is_kept]), values[is_kept]))
+        kept, sums = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        return pane_number(self.rings[ring], index), (kept, sums)
 
     @cached_property
     def tables(self) -> str:
@@ -188,12 +192,16 @@ def rings_after(old: Holding, new: Holding) -> dict[int, int]:
     return found
 
 
-def _codes_after(old: Contents, new: Contents) -> I64:
-    """By code of a statistic, as stored, its code now; -1: it is not wanted any more."""
-    ours, mapped = new.codes(), np.full(1 << STAT_BITS, -1, np.int64)
+def _codes_after(old: Contents, new: Contents) -> list[I64]:
+    """By code of a statistic, as stored, its codes now; -1: it is not wanted any more."""
+    ours, after = new.codes(), [np.full(1 << STAT_BITS, -1, np.int64)]
     for name, code in old.codes().items():
-        mapped[code] = ours.get(name, -1)
-    return mapped
+        if name not in ours:
+            continue
+        if all(mapped[code] >= 0 for mapped in after):
+            after.append(np.full(1 << STAT_BITS, -1, np.int64))
+        next(mapped for mapped in after if mapped[code] < 0)[code] = ours[name]
+    return after
 
 
 def _places(old: Sequence[Any], new: Sequence[Any]) -> list[int | None]:
