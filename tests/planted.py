@@ -342,7 +342,7 @@ BUGS = (
         "a.factor * a.factor",
         "tests/stats/experiments/test_composite.py",
     ),
-    Bug("stats/experiments/srm.py", "p_value < ALPHA or", "False or", "tests/stats/experiments"),
+    Bug("stats/experiments/srm.py", "p_value <= ALPHA or", "False or", "tests/stats/experiments"),
     Bug(
         "stats/experiments/discoveries.py",
         "enumerate(others, 2)",

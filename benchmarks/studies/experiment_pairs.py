@@ -33,7 +33,9 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 EXPERIMENTS, DAYS = 100, 28
 PAIRS = list(combinations(range(EXPERIMENTS), 2))
-OF_ALL = srm.ALPHA / len(PAIRS)
+OF_ALL = pairs.ALPHA / len(PAIRS)
+PEARSON = 1e-6
+"""Level of Pearson's test that is compared."""
 """p of one pair below which Holm calls it dependent, as the first of all."""
 HALVES = (0.5, 0.5)
 UNEQUAL = (HALVES, (0.9, 0.1), (0.99, 0.01), (1 / 3,) * 3, (0.6, 0.1, 0.1, 0.1, 0.1))
@@ -165,7 +167,7 @@ def alarms_of(traffic: Traffic, seed: int) -> dict[str, NDArray[np.bool_]]:
             "planned": found.planned <= OF_ALL,
             "Pearson at 5 %": found.pearson <= 0.05,
             "Pearson": found.pearson <= OF_ALL,
-            "Pearson, small": (found.pearson <= srm.ALPHA_FIXED / len(PAIRS)) & is_asked,
+            "Pearson, small": (found.pearson <= PEARSON / len(PAIRS)) & is_asked,
         }
         for name, its in calls.items():
             ever[name] = ever.get(name, False) | its
@@ -208,7 +210,7 @@ def false_alarms(runs: int) -> None:
         count = runs * len(PAIRS)
         if traffic in TRAFFIC:
             hold(f"pairs, {traffic.name}", pairs_of["ours at 5 %"], count, 0.05)
-            hold(f"worlds, {traffic.name}", any_of["ours"], runs, srm.ALPHA)
+            hold(f"worlds, {traffic.name}", any_of["ours"], runs, pairs.ALPHA)
         rows.append(
             (
                 traffic.name,
@@ -267,7 +269,7 @@ def found_after(dice: np.random.Generator, case: str, grid: Ints) -> tuple[float
             x2 = 0.0 if v is None else n * v * v * (min(len(first), len(second)) - 1)
             expected = np.outer(its.reshape(cells.shape).sum(1), its.reshape(cells.shape).sum(0))
             is_asked = expected.min() / n >= srm.MIN_EXPECTED
-            if is_asked and chi2.sf(x2, df) <= srm.ALPHA_FIXED / len(PAIRS):
+            if is_asked and chi2.sf(x2, df) <= PEARSON / len(PAIRS):
                 fixed = n
         if max(ours, fixed) < float("inf"):
             break

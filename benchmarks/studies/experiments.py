@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import exp, log, sqrt
+from math import exp, isclose, log, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaln
 
 from benchmarks.studies.experiment_advice import advised, families, shipped
 from benchmarks.studies.experiment_crawlers import crawlers, dead_checkout
@@ -258,86 +259,69 @@ def power(runs: int) -> None:
 
 # 4. Splits ----------------------------------------------------------------------------------------
 
-EVERY, MOST = 10, 100_000
-"""Users between two looks at the split, and at the last one."""
-WEIGHTS = (1_000.0, 10_000.0)
+DAYS_OF_SPLITS = 28
+HONEST = {"50 : 50": (0.5, 1000), "10 : 90": (0.1, 1000), "1 : 99": (0.01, 5000)}
+"""Planned share of the first arm, and users a day."""
+WRONG: dict[str, tuple[float, int, Sequence[float]]] = {
+    "60 : 40, 580 users": (0.5, 58, [0.6] * 10),
+    "52 : 48, 8,000 users": (0.5, 800, [0.52] * 10),
+    "51 : 49, 39,000 users": (0.5, 3900, [0.51] * 10),
+    "12 : 88 in place of 10 : 90, 2,000 users": (0.1, 200, [0.12] * 10),
+    "80 : 20 for 4 days, then 20 : 80, 4,000 users": (0.5, 500, [0.8] * 4 + [0.2] * 4),
+    "60 : 40 on one day of 14, 14,000 users": (0.5, 1000, [0.5] * 7 + [0.6] + [0.5] * 6),
+}
+"""Planned share, users a day, and the true share on each day."""
 
 
-def log_gammas(start: float) -> Floats:
-    """ln Γ(start + k) - ln Γ(start), for k up to MOST."""
-    return np.concatenate([[0.0], np.cumsum(np.log(start + np.arange(MOST)))])
+def log_bayes_factor(first: Ints, users: Ints, share: float) -> Floats:
+    """As in streamer.stats.experiments.srm, of two arms, over arrays."""
+    weight, parts = srm.CONCENTRATION, (share, 1 - share)
+    found = gammaln(weight) - gammaln(weight + users)
+    for count, part in zip((first, users - first), parts, strict=True):
+        found = found + gammaln(weight * part + count) - gammaln(weight * part) - count * log(part)
+    return np.asarray(found)
 
 
-def is_unlikely(first: Ints, users: Ints, share: float, weight: float) -> Bools:
-    """The sequential test of two arms, as in streamer.stats.experiments.srm, over arrays."""
-    treated = users - first
-    bayes_factor = (
-        log_gammas(weight * share)[first]
-        + log_gammas(weight * (1 - share))[treated]
-        - log_gammas(weight)[users]
-        - first * log(share)
-        - treated * log(1 - share)
-    )
-    unlikely: Bools = bayes_factor > -log(srm.ALPHA)
-    return unlikely
-
-
-def is_far(first: Ints, users: Ints, share: float) -> Bools:
-    """Pearson's test of two arms, where it is asked."""
-    squared = (first - users * share) ** 2 / (users * share * (1 - share))
-    asked = users * min(share, 1 - share) >= srm.MIN_EXPECTED
-    far: Bools = asked & (squared > normal_quantile(srm.ALPHA_FIXED / 2) ** 2)
-    return far
-
-
-def first_call(calls: Bools) -> Ints:
-    """Users at the first look that calls a split wrong, of each experiment; above MOST: at none."""
-    looks = np.where(calls.any(axis=1), calls.argmax(axis=1) + 1, MOST)
-    return looks * EVERY
-
-
-def after(calls: Ints) -> str:
-    """Users by which half of the experiments are called wrong."""
-    middle = int(np.median(calls))
-    return f"{middle:,}" if middle <= MOST else ""
+def p_over_time(first: Ints, users: Ints, share: float) -> Floats:
+    """p at any look of runs, by users of the first arm and of both at the ends of days."""
+    largest = np.zeros(len(first))
+    for now in range(first.shape[1]):
+        terms = [log(0.5) + log_bayes_factor(first[:, now], users[:, now], share)]
+        for n in range(1, now + 1):
+            since = first[:, now] - first[:, n - 1], users[:, now] - users[:, n - 1]
+            terms.append(log(0.5 / (n * (n + 1))) + log_bayes_factor(*since, share))
+        terms.append(np.full(len(first), log(0.5 / (now + 1))))
+        largest = np.maximum(largest, np.logaddexp.reduce(terms, axis=0))
+    return np.asarray(np.exp(-largest))
 
 
 def splits(runs: int) -> None:
-    """How soon a split is called wrong, looking after every tenth user, and how often an honest
-    one is."""
-    users = np.arange(EVERY, MOST + 1, EVERY)
-    rows: list[tuple[str, ...]] = []
-    cases = [(0.5, 0.5), (0.1, 0.1), (0.02, 0.02)]
-    cases += [(0.5, actual) for actual in (0.6, 0.55, 0.52, 0.51)]
-    for planned, actual in cases:
-        dice = np.random.default_rng(4)
-        is_honest = planned == actual
+    """How often a split is called wrong at any of the daily looks, or unusual at the last one."""
+    cases = [(name, share, a_day, [share] * DAYS_OF_SPLITS, True)
+             for name, (share, a_day) in HONEST.items()]
+    cases += [(name, *its, False) for name, its in WRONG.items()]
+    rows = []
+    for name, share, a_day, by_day, is_honest in cases:
         count = 10 * runs if is_honest else runs
-        calls: list[list[Ints]] = [[], [], [], []]
-        for _ in range(0, count, 100):
-            first = dice.binomial(EVERY, actual, (100, len(users))).cumsum(axis=1)
-            tests = [is_unlikely(first, users, planned, weight) for weight in WEIGHTS]
-            far = is_far(first, users, planned)
-            for found, each in zip(calls, (*tests, far, tests[0] | far), strict=True):
-                found.append(first_call(each))
-        every = [np.concatenate(each) for each in calls]
-        ever = [int((each <= MOST).sum()) for each in every]
-        name = f"{actual:.0%} : {1 - actual:.0%}"
+        dice = np.random.default_rng(4)
+        came = np.full((count, len(by_day)), a_day).cumsum(axis=1)
+        first = dice.binomial(a_day, by_day, (count, len(by_day))).cumsum(axis=1)
+        p = p_over_time(first, came, share)
+        for run in range(3):  # the product's own
+            looks = [(a, n - a) for a, n in zip(first[run], came[run], strict=True)]
+            own = srm.over_time([(int(a), int(b)) for a, b in looks], (share, 1 - share))
+            assert isclose(own, p[run], rel_tol=1e-6, abs_tol=1e-300), (own, p[run])
+        expected = came[:, -1] * share
+        pearson = (first[:, -1] - expected) ** 2 / (expected * (1 - share))
+        red = p <= srm.ALPHA
+        amber = ~red & (pearson > normal_quantile(srm.ALPHA_FIXED / 2) ** 2)
         if is_honest:
-            for number in (0, 3):
-                hold(f"honest splits, {name}", ever[number], count, srm.ALPHA)
-        elif actual >= 0.52 and min(ever[0], ever[3]) < count:
-            raise AssertionError(f"splits of {name}: {ever} of {count} found")
-        both = list(zip(ever, every, strict=True))
-        what = [rate(found, count) if is_honest else after(e) for found, e in both]
-        rows.append((f"{planned:.0%} : {1 - planned:.0%}", name, *what))
+            hold(f"honest splits, {name}", int(red.sum()), count, srm.ALPHA)
+        rows.append((name, rate(int(red.sum()), count), rate(int(amber.sum()), count)))
     table(
-        f"Planned splits: ever called wrong up to {MOST:,} users, {10 * runs:,} experiments each; "
-        f"others: users by which half of {runs:,} were",
-        (
-            *("planned", "true split", "prior of 1,000", "prior of 10,000"),
-            *(f"Pearson below {srm.ALPHA_FIXED:g}", "verdict: prior of 1,000 or Pearson"),
-        ),
+        f"Splits over {DAYS_OF_SPLITS} days as planned ({10 * runs:,} experiments each), and wrong "
+        f"ones ({runs:,} each): called so at any of the daily looks, and at the last one",
+        ("split", "wrong", "unusual"),
         rows,
     )
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from streamer.metrics.compared_metrics import ComparedRatio
 from streamer.settings.experiments import Experiment, ExperimentMetric
-from streamer.stats.experiments import readout, sizing
+from streamer.stats.experiments import readout, sizing, srm
 from streamer.stats.experiments.caps import Exact, Largest
 from streamer.stats.experiments.composite import composite_sums
 from streamer.stats.experiments.forecast import Forecast, Growth, Precision, Sought
@@ -78,11 +78,15 @@ def compared(
     sums: CumulatedSums,
     past: MidpointSums | None,
     *,
+    history: srm.History = (),
     is_over: bool = False,
 ) -> list[JudgedMetric]:
     """Every metric: the primary one and each guardrail have alpha for themselves, the others share
-    it. ``past``: what forecasts need, where it is known."""
+    it. ``past``: what forecasts need, where it is known; ``history``: users at the ends of the days
+    before the last one."""
     plan, found = plan_of(experiment, is_over=is_over), {}
+    users = {arm: max(0, of["users"]) for arm, of in zip(trial.arms, sums.counts[1:], strict=True)}
+    split = srm.split(users, plan.shares, history, is_over=is_over)
     earlier = {}
     if past is not None:
         then = compared(experiment, trial, ratios, past.sums, None)
@@ -96,7 +100,7 @@ def compared(
             )
             for metric in family
         ]
-        all_found = readout.compare_family(plan, judged)
+        all_found = readout.compare_family(plan, judged, split)
         for metric, (_, arms), its in zip(family, judged, all_found, strict=True):
             forecasts = {}
             if past is not None:

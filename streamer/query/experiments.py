@@ -49,12 +49,14 @@ from streamer.stats.experiments.recommendation import (
     Recommendation,
     first_decision,
 )
+from streamer.stats.experiments.srm import History
 from streamer.stats.experiments.trials import (
     ACTIVE,
     CompiledExperiment,
     Unit,
     cumulated,
     of_arms,
+    users_by_day,
 )
 
 
@@ -272,7 +274,9 @@ class StoredExperiment:
         past = None if last is None else self._past(parts, first, last)
         sums = cumulated(self.trial, parts, first - 1 if last is None else last)
         is_over = last is not None and self._is_over(last)
-        metrics = compared(self.experiment, self.trial, self.ratios, sums, past, is_over=is_over)
+        known = self.experiment, self.trial, self.ratios, sums, past
+        history = () if last is None else self._history(parts, first, last)
+        metrics = compared(*known, history=history, is_over=is_over)
         is_whole = first == self.trial.days.start
         if not is_whole:  # of a range, users are as old as its first day
             metrics = [replace(metric, ages={}) for metric in metrics]
@@ -294,6 +298,12 @@ class StoredExperiment:
         if last is None or not is_whole:
             return found
         return replace(found, recommendation=self._recommended(found, last))
+
+    def _history(self, parts: Sequence[Columns], first: int, last: int) -> History:
+        """Users of each arm at the ends of the days before the last one."""
+        days = [day for day in self.days_with_users if first <= day < last]
+        found = users_by_day(self.trial, parts, days)
+        return [(date_of(day), counts) for day, counts in zip(days, found, strict=True)]
 
     def _recommended(self, found: JudgedExperiment, last: int) -> Recommendation:
         """What counts from the start holds at any look, that of a range does not."""

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 import msgspec
 
-from streamer.formatting import counted, minute, p_words, percent
+from streamer.formatting import counted, minute, percent
 from streamer.query.experiment_metrics import JudgedMetric
 from streamer.query.experiments import JudgedExperiment, began, sampled, unit_words
 from streamer.query.shown_lift import shown_lift
@@ -70,21 +70,10 @@ def notes_of(found: JudgedExperiment) -> Iterator[Note]:
 
 
 def _split(split: Split) -> Note:
-    total = sum(split.users.values())
-    if not total:
-        return Note("split", f"No user was in an arm yet ({', '.join(split.users)}).")
-    shares = "; ".join(
-        f"{arm} {percent(users / total)}, planned {percent(split.expected[arm])}"
-        for arm, users in split.users.items()
-    )
-    p = f"{p_words(split.p_value)} at any look, {p_words(split.p_value_fixed)} at one look"
-    if not split.is_wrong:
-        return Note("split", f"Users are split as planned ({shares}; {p}).", Severity.GOOD)
-    return Note(
-        "split",
-        f"Users are not split as planned ({shares}; {p}). The arms cannot be compared.",
-        Severity.BAD,
-    )
+    severity = Severity.GOOD if any(split.users.values()) else Severity.INFO
+    if split.is_wrong or split.is_unusual:
+        severity = Severity.BAD if split.is_wrong else Severity.WARNING
+    return Note("split", split.sentence, severity)
 
 
 def _slots(found: JudgedExperiment) -> Iterator[Note]:

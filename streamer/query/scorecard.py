@@ -327,7 +327,7 @@ def _split(found: Readout) -> Fact:
     total = sum(split.users.values())
     shares = " : ".join(f"{100 * n / total:.1f}" if total else "–" for n in split.users.values())
     planned = " : ".join(share(p).rstrip("%") for p in split.expected.values())
-    kind = BAD if split.is_wrong else GOOD if total else OPEN
+    kind = BAD if split.is_wrong else GOOD if total and not split.is_unusual else OPEN
     return Fact("Split", f"{shares}, planned {planned}", kind)
 
 

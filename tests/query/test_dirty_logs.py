@@ -3,7 +3,8 @@ users in several arms."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -91,6 +92,48 @@ def test_crawlers_ship_nothing(crawlers: int, each: int) -> None:
     assert comparison.absolute.anytime is None
     least = "user has" if crawlers == 1 else f"{crawlers} users have"
     assert f"the largest {least}" in comparison.verdict.reason
+    assert found.recommendation is not None
+    assert found.recommendation.action is Action.KEEP_RUNNING
+
+
+def assigned(shares: Sequence[float], a_day: int, seed: int = 3) -> Iterable[Event]:
+    """Users who come once, A with these shares by day; in the second half of the days all click
+    more, whatever their arm."""
+    dice = np.random.default_rng(seed)
+    for day, share in enumerate(shares):
+        rate = 0.1 if day < len(shares) / 2 else 0.3
+        for user in range(a_day):
+            who = {"user_id": f"u{day}-{user}", "variant": "A" if dice.random() < share else "B"}
+            at = FIRST_MS + day * DAY_MS + 1000 * user
+            for i in range(4):
+                yield {"type": "impression", "ts": at + i, "item_id": f"i{i}", **who}
+            if dice.random() < rate:
+                yield {"type": "click", "ts": at + 100, "item_id": "i0", **who}
+
+
+@pytest.mark.parametrize(
+    ("shares", "words"),
+    [
+        ([0.8] * 4 + [0.2] * 4, "and 20"),
+        ([1.0] * 4 + [0.0] * 4, "On no day users came to two arms."),
+        ([0.5] * 5 + [0.8] + [0.5] * 2, "Users are not split as planned"),
+    ],
+)
+def test_a_split_that_is_right_in_sum_and_wrong_by_day(shares: list[float], words: str) -> None:
+    """An A/A test beside a promotion: what differs is who came when."""
+    found = stored_of(assigned(shares, 400), settings_of("clicks_per_user")).read()
+    assert found.recommendation is not None
+    assert found.recommendation.action is Action.DO_NOT_USE
+    assert words in found.recommendation.reason
+    (note,) = (note for note in notes_of(found) if note.kind == "split")
+    assert note.text == found.recommendation.reason
+    if shares[0] == 0.8:
+        until = (FIRST + timedelta(days=3)).isoformat()
+        assert f"until {until}" in note.text
+
+
+def test_a_sound_split_stays_sound() -> None:
+    found = stored_of(assigned([0.5] * 8, 400), settings_of("clicks_per_user")).read()
     assert found.recommendation is not None
     assert found.recommendation.action is Action.KEEP_RUNNING
 

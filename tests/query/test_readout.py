@@ -53,7 +53,9 @@ def test_who_is_compared_when(readout: Any, when: str) -> None:
             {"A": 30, "B": 10},
             True,
             "Users are not split as planned (A 75.0%, planned 50.0%; B 25.0%, planned 50.0%;"
-            " p = 0.25 at any look, p = 0.13 at one look). The arms cannot be compared.",
+            " p = 0.25 at any look, p = 0.13 at one look). Assignment or logging is broken for one"
+            " arm, so the arms cannot be compared; of sound experiments one in a hundred is called"
+            " so.",
         ),
         (
             {"A": 0, "B": 0},

@@ -133,7 +133,8 @@ function rowView() {
       setText(guardrails, item.guardrails?.text ?? "–");
       setText(users, item.users === undefined ? "–" : format.count(item.users));
       setText(days, item.days?.text ?? "–");
-      setText(split, item.split ? (item.split.is_wrong ? "✕ broken" : "✓ as planned") : "–");
+      const other = item.split?.is_unusual ? "! unusual" : "✓ as planned";
+      setText(split, item.split ? (item.split.is_wrong ? "✕ broken" : other) : "–");
     },
   };
 }

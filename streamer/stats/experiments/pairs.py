@@ -36,8 +36,9 @@ from typing import TypeVar
 
 from streamer.formatting import counted, p_words, share
 from streamer.stats.experiments.estimate import holm
-from streamer.stats.experiments.srm import ALPHA
 
+ALPHA = 0.001
+"""That any pair of experiments is called dependent though none is."""
 WEIGHTS = (10.0, 1_000.0, 100_000.0)
 """Of the prior, in users: for dependence that some dozens, thousands or a million of users show."""
 Key = TypeVar("Key", bound=Hashable)

@@ -99,10 +99,13 @@ def compare(plan: Plan, rule: Rule, sums: Mapping[str, ArmSums]) -> MetricCompar
 
 
 def compare_family(
-    plan: Plan, metrics: Sequence[tuple[Rule, Mapping[str, ArmSums]]]
+    plan: Plan,
+    metrics: Sequence[tuple[Rule, Mapping[str, ArmSums]]],
+    split: srm.Split | None = None,
 ) -> list[MetricComparisons]:
     """Compare all arms by several metrics whose lifts share alpha: Holm over arms and metrics.
-    Guardrails, by their margin, have it for themselves."""
+    Guardrails, by their margin, have it for themselves. ``split``: of the users over time; else
+    that of those who are in the sums."""
     measured = [_measured(plan, rule, sums) for rule, sums in metrics]
     pairs = [pair for its in measured for pair in its.pairs]
     chosen = [pair for its in measured for pair in its.chosen]
@@ -110,7 +113,7 @@ def compare_family(
     decides = estimates(plan, chosen) if any(its.adjusted for its in measured) else raw
     count = len(plan.treatments)
     return [
-        _readout(plan, its, raw[i * count :], decides[i * count :])
+        _readout(plan, its, raw[i * count :], decides[i * count :], split)
         for i, its in enumerate(measured)
     ]
 
@@ -147,11 +150,16 @@ def _measured(plan: Plan, rule: Rule, sums: Mapping[str, ArmSums]) -> _Measured:
 
 
 def _readout(
-    plan: Plan, its: _Measured, raw: Sequence[Lifts], decides: Sequence[Lifts]
+    plan: Plan,
+    its: _Measured,
+    raw: Sequence[Lifts],
+    decides: Sequence[Lifts],
+    split: srm.Split | None,
 ) -> MetricComparisons:
     """Of one metric; ``raw`` and ``decides`` begin with the lifts of its treatments."""
     arms = its.arms
-    split = srm.split({name: max(0, arm.users) for name, arm in arms.items()}, plan.shares)
+    if split is None:
+        split = srm.split({name: max(0, arm.users) for name, arm in arms.items()}, plan.shares)
     limits = _guardrails(plan, its.rule, its.chosen)
     comparisons = []
     for i, name in enumerate(plan.treatments):

@@ -245,6 +245,21 @@ def of_arms(trial: CompiledExperiment, parts: Sequence[Columns], day: int) -> li
     return [dict(zip(_COUNTS, sums, strict=True)) for sums in total]
 
 
+def users_by_day(
+    trial: CompiledExperiment, parts: Sequence[Columns], days: Sequence[int]
+) -> list[tuple[int, ...]]:
+    """Users of each arm up to the ends of days, which ascend."""
+    ends, arms, chosen = np.array(days, np.int64) - trial.days.start, len(trial.arms), []
+    for found in parts:
+        place, stat = np.divmod(found["key"], trial.stats)
+        arm, at = np.divmod(place, len(trial.days))
+        end = np.searchsorted(ends, at)
+        rows = np.flatnonzero((stat == 0) & (arm > 0) & (end < len(ends)))
+        chosen.append((found, rows, (end * arms + arm - 1)[rows]))
+    came = np.array(limbs.summed(chosen, len(ends) * arms), np.int64).reshape(len(ends), arms)
+    return [tuple(counts) for counts in came.cumsum(axis=0).tolist()]
+
+
 @dataclass(frozen=True)
 class MeasureSums:
     """The sums of a measure of each arm, by names of moments. ``capped_at``: what a user counts for

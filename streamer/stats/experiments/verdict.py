@@ -109,7 +109,7 @@ def verdict(plan: Plan, rule: Rule, split: Split, evidence: Evidence) -> Verdict
 
 def _judged(plan: Plan, rule: Rule, split: Split, evidence: Evidence) -> tuple[Outcome, str]:
     if split.is_wrong:
-        return Outcome.BROKEN_SPLIT, _split(split)
+        return Outcome.BROKEN_SPLIT, split.sentence
     is_early = plan.at_end and not plan.is_over
     is_small = min(evidence.users) < rule.min_users
     shown = None if is_small else evidence.interval
@@ -197,18 +197,6 @@ def _with_margin(rule: Rule, evidence: Evidence) -> tuple[Inference | None, floa
 
 
 # Words -----------------------------------------------------------------------------------------
-
-
-def _split(split: Split) -> str:
-    total = sum(split.users.values())
-    shares = [
-        f"{arm} has {percent(count / total)} of the users (planned {percent(split.expected[arm])})"
-        for arm, count in split.users.items()
-    ]
-    return (
-        f"Users are not split as planned: {', '.join(shares)}. Assignment or logging is broken for "
-        "one arm. Do not use these results."
-    )
 
 
 def _too_few(plan: Plan, rule: Rule, evidence: Evidence) -> str:

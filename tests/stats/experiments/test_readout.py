@@ -79,9 +79,9 @@ SENTENCES = {
     "none": "There is no range yet: the standard error is 0.",
     "rare": "There is no range yet: 24 users have a value other than 0, which is about 12 per "
     "arm; 100 are needed.",
-    "split": "Users are not split as planned: A has 53.1% of the users (planned 50.0%), B has "
-    "46.9% of the users (planned 50.0%). Assignment or logging is broken for one arm. Do not use "
-    "these results.",
+    "split": "Users are not split as planned (A 53.1%, planned 50.0%; B 46.9%, planned 50.0%; "
+    "p < 0.0001 at any look, p < 0.0001 at one look). Assignment or logging is broken for one arm, "
+    "so the arms cannot be compared; of sound experiments one in a hundred is called so.",
     "open": "B could be anything from 13% lower to 25% higher than A. With 10,000 users, a "
     "difference of 24% is found with a probability of 80%.",
     "absolute": "B could be anything from 0.0531 lower to 0.0731 higher than A. With 2,000 "

@@ -135,7 +135,7 @@ def test_a_wrong_split_comes_first() -> None:
     primary = Judged("primary", Rule(), compare(HALVES, Rule(), sums))
     found = recommend(Decision(HALVES, primary, []))
     assert (found.words, found.arm) == ("do not use: broken split", None)
-    assert found.reason.startswith("Users are not split as planned: A has 53.1% of the users")
+    assert found.reason.startswith("Users are not split as planned (A 53.1%, planned 50.0%")
 
 
 def test_what_was_not_found_in_time_takes_longer() -> None:
