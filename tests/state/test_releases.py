@@ -35,6 +35,7 @@ from tests.state.releases import (
     shape_of,
 )
 from tests.support.agreement import DOCUMENTS
+from tests.support.lanes import sized
 
 CHANGELOG = Path(__file__).parents[2] / "CHANGELOG.md"
 ADVICE = "what is stored changed: raise VERSION in state/manifest.py, then run tests.state.releases"
@@ -79,7 +80,7 @@ def test_a_released_state_goes_on(version: int) -> None:
 
 
 def test_random_states_of_the_version_before_go_on_to_the_last_digit() -> None:
-    for seed in range(4):
+    for seed in range(sized(1, 6)):
         settings = parse(DOCUMENTS[DOCUMENT])
         lines = random_log(seed, settings, LINES)
         half = first_half(settings, lines)
