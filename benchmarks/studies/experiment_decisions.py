@@ -10,16 +10,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import date, timedelta
 from math import inf, log, sqrt
 
 import numpy as np
 
 from benchmarks.studies.rates import hold, rate, table
 from streamer.stats.distributions import t_two_sided
+from streamer.stats.experiments import recommendation
 from streamer.stats.experiments.lift import Pair, contrast
 from streamer.stats.experiments.plan import Plan, Rule
 from streamer.stats.experiments.ratio import ratio
 from streamer.stats.experiments.readout import compare
+from streamer.stats.experiments.recommendation import (
+    DECISIONS,
+    Action,
+    Decision,
+    Judged,
+    recommend,
+)
 from streamer.stats.experiments.sizing import Goal, Needed, needed
 from streamer.stats.experiments.sums import ArmSums
 from streamer.stats.experiments.verdict import Outcome
@@ -170,4 +179,48 @@ def decisions(runs: int) -> None:
             *("+10 % found", "median users and day"),
         ),
         [(name, *cells) for name, cells in made.items()],
+    )
+
+
+TURNS: dict[str, tuple[float, float]] = {
+    "no lift": (1.0, 1.0),
+    "+10 % throughout": (1.1, 1.1),
+    "+20 %, and of newcomers from day 8 on -20 %": (1.2, 0.8),
+}
+"""Clicks of B before day 8, and of those who come later."""
+
+
+def withdrawals(runs: int) -> None:
+    """How often a decision is withdrawn, where the effect is the same on all days and where not."""
+    a_day, half, days = 300, 7, 21
+    start, rows = date(2026, 1, 1), []
+    for name, (early, late) in TURNS.items():
+        dice = np.random.default_rng(17)
+        decided = withdrawn = 0
+        for _ in range(runs):
+            a = drawn(dice, a_day * days, 1.0)
+            b = np.concatenate(
+                [
+                    drawn(dice, a_day * half, early),
+                    drawn(dice, a_day * (days - half), late),
+                ],
+                axis=1,
+            )
+            looks = []
+            for day in range(1, days + 1):
+                sums = (ArmSums(*each[:, : a_day * day].sum(axis=1).tolist()) for each in (a, b))
+                found = compare(PLAN, Rule(), dict(zip("AB", sums, strict=True)))
+                judged = Judged("clicks", Rule(), found)
+                looks.append((start + timedelta(days=day), recommend(Decision(PLAN, judged, []))))
+            *earlier, (_, today) = looks
+            advice = recommendation.first_decision(earlier, today)
+            withdrawn += advice.action is Action.CHANGED
+            decided += any(its.action in DECISIONS for _, its in looks)
+        if early == late:
+            hold(f"decisions withdrawn, {name}", withdrawn, runs, PLAN.alpha)
+        rows.append((name, rate(decided, runs), rate(withdrawn, runs)))
+    table(
+        f"Decisions of {runs:,} experiments over {days} days, {a_day} users an arm and day",
+        ("effect", "decided", "withdrawn later"),
+        rows,
     )

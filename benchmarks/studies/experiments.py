@@ -23,7 +23,7 @@ from scipy.special import gammaln
 
 from benchmarks.studies.experiment_advice import advised, families, shipped
 from benchmarks.studies.experiment_crawlers import crawlers, dead_checkout
-from benchmarks.studies.experiment_decisions import decisions
+from benchmarks.studies.experiment_decisions import decisions, withdrawals
 from benchmarks.studies.experiment_forecasts import days_of_plans, forecasts_of_days
 from benchmarks.studies.experiment_looks import few_buyers, rare_buyers
 from benchmarks.studies.experiment_percentiles import percentiles
@@ -368,6 +368,7 @@ def main(runs: int) -> None:
         *((rare_buyers, runs // 2), (power, runs // 4), (splits, runs), (forecasts, 1)),
         *((forecasts_of_days, runs // 10), (days_of_plans, runs // 10)),
         (decisions, runs // 4),
+        (withdrawals, runs // 2),
         *((crawlers, runs // 5), (dead_checkout, runs // 2)),
         *((shipped, runs), (advised, runs // 5), (families, runs // 2)),
         (percentiles, runs // 5),

@@ -20,6 +20,7 @@ _ADVICE: Mapping[Action, tuple[str, str]] = {
     Action.UNDECIDED: (WARN, "?"),
     Action.DO_NOT_USE: (BAD, "✕"),
     Action.DO_NOT_USE_ARMS: (BAD, "✕"),
+    Action.CHANGED: (BAD, "✕"),
     Action.MEASURE: (OPEN, "→"),
 }
 _VERDICTS: Mapping[Outcome, tuple[str, str]] = {

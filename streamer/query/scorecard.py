@@ -148,6 +148,8 @@ def _sentence(found: Readout, primary: MetricReading, arm: str) -> str:
     if advice is not None and advice.action is Action.DO_NOT_USE_ARMS:
         several = share(found.users_in_several_arms_ratio)
         return f"{several} of the users were seen in more than one arm: do not use these numbers."
+    if advice is not None and advice.action is Action.CHANGED:
+        return "The effect is not what it was when it was decided: do not use these numbers."
     held = _guardrail_sentence(found, arm)
     return " ".join(part for part in (_moved(found, primary, arm), held) if part)
 

@@ -159,34 +159,74 @@ def test_novelty_is_not_shipped() -> None:
     )
 
 
-def test_a_decision_is_kept_with_its_day() -> None:
-    """B wins for five days and loses all of it later; what was decided on day 4 stays said, and the
-    same from state that was read anew."""
+def once_each(late: float) -> list[Event]:
+    """4,000 users of ten days, of whom 20 % click in A; in B 45 %, and from the sixth day on this
+    share of newcomers."""
     dice = np.random.default_rng(5)
-    events = []
+    events: list[Event] = []
     for user in range(4000):
         arm, day = "AB"[user % 2], user * 10 // 4000
-        share = 0.2 if arm == "A" else 0.45 if day < 5 else 0.0
+        share = 0.2 if arm == "A" else 0.45 if day < 5 else late
         who = {"user_id": f"u{user}", "variant": arm, "item_id": "i"}
         at = FIRST_MS + day * DAY_MS + user % 400 * 1000
         events.append({"type": "impression", "ts": at, **who})
         if dice.random() < share:
             events.append({"type": "click", "ts": at + 5, **who})
+    return events
+
+
+def test_a_decision_is_kept_with_its_day() -> None:
+    """B wins for five days and less later; what was decided on day 4 stays said, and the same from
+    state that was read anew."""
     settings = settings_of("ctr_ratio", min_days=4)
-    stored = stored_of(events, settings)
+    stored = stored_of(once_each(0.35), settings)
     advice = stored.read().recommendation
     assert advice is not None
     assert advice.action is Action.SHIP
     assert advice.since is not None
     assert (advice.since - FIRST).days == 3  # the end of the fourth day
-    assert "Today's look says: keep running" in advice.reason
-    assert stored_of(events, settings).read().recommendation == advice
+    assert "Today's look says: " in advice.reason
+    assert stored_of(once_each(0.35), settings).read().recommendation == advice
     made = readout_of(stored, stored.read()).recommendation
     assert made is not None
     assert made.words == f"ship B, since {advice.since}"
     early = stored.read(stored.trial.days.start + 2).recommendation
     assert early is not None
     assert early.words == "wait: 1 more day"
+
+
+def test_a_decision_is_withdrawn_where_the_effect_is_another_one() -> None:
+    """Nobody who comes from the sixth day on clicks in B: the range of today lies wholly below the
+    one that decided, and no second decision follows."""
+    stored = stored_of(once_each(0.0), settings_of("ctr_ratio", min_days=4))
+    found = stored.read()
+    advice = found.recommendation
+    assert advice is not None
+    assert (advice.action, advice.arm) == (Action.CHANGED, None)
+    day_4 = (FIRST + timedelta(days=3)).isoformat()
+    assert f"(ship B, at the end of {day_4})" in advice.reason
+    assert advice.reason.startswith("By ")
+    assert "the effect has changed: its range lies wholly outside" in advice.reason
+    made = readout_of(stored, found).recommendation
+    assert made is not None
+    assert made.words == "do not use: the effect changed"
+
+
+def test_what_differs_late_is_shipped_by_the_last_age_only() -> None:
+    """A first day of +150 % and nothing afterwards: the whole is better, and not shipped."""
+    dice = np.random.default_rng(4)
+
+    def rate(arm: str, age: int) -> float:
+        return 0.5 if arm == "B" and age == 0 else 0.2
+
+    found = stored_of(visits(dice, 1600, 9, rate, shown=8), settings_of("ctr_ratio")).read()
+    (metric,) = found.metrics
+    assert metric.found.comparisons[0].verdict.outcome.value == "better"
+    last = [its.comparisons[0].verdict.outcome.value for its in metric.ages.values()][-1]
+    assert last != "worse"
+    assert found.recommendation is not None
+    assert found.recommendation.action is Action.KEEP_RUNNING
+    assert "the novelty wears off" in found.recommendation.reason
 
 
 def test_a_dead_checkout_is_seen() -> None:

@@ -5,8 +5,8 @@ An arm is
 - *harmful* where the primary metric is worse, or a guardrail is harmed beyond its margin,
 - *without effect* where the primary metric's interval excludes a gain of ``min_lift``,
 - *to be shipped* where the primary metric is better, and every guardrail better or of no harm,
-  unless the lift has faded: users are worse off at the last age (days since their first) of which
-  there is an interval,
+  unless the lift has faded: at the last age (days since their first) of which there is an interval
+  users are worse off, or unlike those of an earlier age (disjoint intervals) and not better off,
 - *open* otherwise; the first rule that applies holds.
 
 The recommendation is to ship the best arm that is to be shipped, otherwise to go on while an arm is
@@ -49,12 +49,13 @@ class Action(StrEnum):
     UNDECIDED = "ended without a decision"
     DO_NOT_USE = "do not use: broken split"
     DO_NOT_USE_ARMS = "do not use: users in several arms"
+    CHANGED = "do not use: the effect changed"
     MEASURE = "holdout"
 
 
 DECISIONS = (Action.SHIP, Action.STOP_HARM, Action.STOP_NO_EFFECT)
 """What ends an experiment. The first one counts: later looks may fall back behind it by chance."""
-DISTRUST = (Action.DO_NOT_USE, Action.DO_NOT_USE_ARMS)
+DISTRUST = (Action.DO_NOT_USE, Action.DO_NOT_USE_ARMS, Action.CHANGED)
 """What says that nothing is to be believed."""
 MAX_IN_SEVERAL_ARMS = 0.05
 """Share of users seen in several arms above which nothing is trusted."""
@@ -65,6 +66,8 @@ class Recommendation:
     """``arm``: the one to ship, or that does harm where there is one treatment. ``days``: as many
     more, about so many at the traffic so far; None where that is not known, or there is nothing to
     wait for. ``since``: the day of the first decision, which counts; None if this is none.
+    ``ranges``: the lift of the primary metric by arm at this look, low and high, in its unit, by
+    the interval that holds at every look.
     """
 
     action: Action
@@ -72,6 +75,7 @@ class Recommendation:
     reason: str
     days: int | None = None
     since: datetime.date | None = None
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     @property
     def words(self) -> str:
@@ -141,6 +145,12 @@ class _Arm:
 
 def recommend(decision: Decision) -> Recommendation:
     """The recommendation at this look."""
+    known = {c.arm: c.absolute.anytime for c in decision.primary.found.comparisons}
+    ranges = {arm: (its.low, its.high) for arm, its in known.items() if its is not None}
+    return replace(_recommended(decision), ranges=ranges)
+
+
+def _recommended(decision: Decision) -> Recommendation:
     primary = decision.primary
     if primary.found.split.is_wrong:
         reason = primary.found.comparisons[0].verdict.reason
@@ -182,22 +192,50 @@ def first_decision(
 ) -> Recommendation:
     """The recommendation that counts, of those at the end of earlier days, in order, and ``today``:
     the first decision, whose errors hold however often one looks. A later doubt of the data, or a
-    harm that was found after a decision to ship, is said instead."""
+    harm that was found after a decision to ship, is said instead.
+
+    A decision is withdrawn, and none follows it, where a later range of its arm is disjoint from
+    the one that decided: both hold at every look, so the effect is not what it was."""
+    decided: tuple[datetime.date, Recommendation] | None = None
     for date, found in looks:
-        if found.action not in DECISIONS:
-            continue
-        is_same = (today.action, today.arm) == (found.action, found.arm)
-        if today.action in (Action.DO_NOT_USE, Action.DO_NOT_USE_ARMS):
-            return today
-        if today.action is Action.STOP_HARM and not is_same:
-            why = f"{today.reason} The decision on {date} was: {found.words}."
-            return replace(today, reason=why)
-        reason = (
-            f"{found.reason} This was decided at the end of {date}, and the first decision counts. "
-            f"Today's look says: {today.words}. {today.reason}"
-        )
-        return replace(found, reason=reason, since=date)
-    return today
+        if decided is None:
+            decided = (date, found) if found.action in DECISIONS else None
+        elif _is_withdrawn(decided[1], found):
+            return _withdrawn(decided, f"the end of {date}", today)
+    if decided is None or today.action in DISTRUST:
+        return today
+    date, found = decided
+    if _is_withdrawn(found, today):
+        return _withdrawn(decided, "now", today)
+    is_same = (today.action, today.arm) == (found.action, found.arm)
+    if today.action is Action.STOP_HARM and not is_same:
+        return replace(today, reason=f"{today.reason} The decision on {date} was: {found.words}.")
+    reason = (
+        f"{found.reason} This was decided at the end of {date}, and the first decision counts. "
+        f"Today's look says: {today.words}. {today.reason}"
+    )
+    return replace(found, reason=reason, since=date)
+
+
+def _is_withdrawn(decided: Recommendation, later: Recommendation) -> bool:
+    arms = [decided.arm] if decided.arm else [*decided.ranges]
+    both = [
+        (decided.ranges[a], later.ranges[a])
+        for a in arms
+        if a in decided.ranges.keys() & later.ranges.keys()
+    ]
+    return any(now[1] < then[0] or now[0] > then[1] for then, now in both)
+
+
+def _withdrawn(
+    decided: tuple[datetime.date, Recommendation], when: str, today: Recommendation
+) -> Recommendation:
+    date, found = decided
+    reason = (
+        f"By {when} the effect has changed: its range lies wholly outside the one that decided "
+        f"({found.words}, at the end of {date}). Today's look says: {today.words}. {today.reason}"
+    )
+    return replace(today, action=Action.CHANGED, arm=None, reason=reason, days=None)
 
 
 def _state(decision: Decision, arm: _Arm) -> Action:
@@ -213,13 +251,20 @@ def _state(decision: Decision, arm: _Arm) -> Action:
 
 
 def _faded(decision: Decision, arm: _Arm) -> tuple[str, Comparison] | None:
-    """The last age with an interval, where users are worse off at it."""
-    for age in reversed(decision.ages):
+    """The last age with an interval, where users are worse off at it, or unlike those of an earlier
+    age and not better off."""
+    ranges = []
+    for age in decision.ages:
         comparison = next(c for c in age.found.comparisons if c.arm == arm.name)
-        if comparison.interval is not None:
-            is_worse = comparison.verdict.outcome is Outcome.WORSE
-            return (age.name, comparison) if is_worse else None
-    return None
+        if comparison.absolute.anytime is not None:
+            ranges.append((age.name, comparison, comparison.absolute.anytime))
+    if not ranges:
+        return None
+    *earlier, (name, last, now) = ranges
+    is_unlike = any(now.high < its.low or now.low > its.high for _, _, its in earlier)
+    outcome = last.verdict.outcome
+    is_faded = outcome is Outcome.WORSE or (is_unlike and outcome is not Outcome.BETTER)
+    return (name, last) if is_faded else None
 
 
 def _is_idle(decision: Decision, arm: _Arm) -> bool:
