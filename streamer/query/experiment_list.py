@@ -206,8 +206,8 @@ def only(every: Sequence[ListedExperiment], word: str | None) -> list[ListedExpe
 
 
 class ListedReadout(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A row of the list. Before the first day it has what is declared alone. ``bar``: the lift on
-    the scale of all rows."""
+    """A row of the list. Before the first day it has what is declared alone, and says what it waits
+    for (``waiting``). ``bar``: the lift on the scale of all rows."""
 
     name: str
     title: str
@@ -222,6 +222,7 @@ class ListedReadout(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     end: datetime.date | None
     explore: Sequence[str]
     needs: str
+    waiting: str = ""
     advice: Advice | None = None
     users: int | None = None
     users_in_several_arms_ratio: float | None = None
@@ -284,7 +285,8 @@ def _row(settings: Settings, each: ListedExperiment) -> ListedReadout:
         needs=each.needs,
     )
     if found.recommendation is None:
-        return row
+        starts = f"Starts on {experiment.start}"
+        return replace(row, waiting=starts if each.stored.stream_ms else "Waits for a first event")
     comparison, primary = each.comparison, found.primary
     discovery = each.discoveries.get(comparison.arm)
     return replace(

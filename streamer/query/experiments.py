@@ -248,6 +248,8 @@ class StoredExperiment:
         """That no day has begun yet, in words; empty where one has."""
         if self.so_far:
             return ""
+        if not self.stream_ms:
+            return f"experiment {self.experiment.name!r} waits for a first event: none came yet"
         return f"experiment {self.experiment.name!r} starts only on {self.experiment.start}"
 
     @property

@@ -220,6 +220,11 @@ def test_the_list_has_what_needs_a_decision_first(many: tuple[Settings, Replay])
     assert (broken["split"]["is_wrong"], ship["split"]["is_wrong"]) == (True, False)
     assert (ship["treatment"], ship["users"], ship["days"]["days"]) == ("new", 1500, 2)
     assert "advice" not in later
+    assert later["waiting"] == f"Starts on {FIRST + datetime.timedelta(days=90)}"
+    nothing = listed(settings, Replay(settings).experiments(), Readouts())
+    assert {row.waiting for row in list_of(settings, nothing).experiments} == {
+        "Waits for a first event"
+    }
 
 
 def test_readouts_are_made_again_only_where_sums_changed(

@@ -125,7 +125,7 @@ function rowView() {
       name.classList.toggle("long", isLong(item.title));
       setNote(owner, item.owner);
       const pillOf = item.advice?.pill;
-      setText(pill, pillOf ? `${pillOf.sign} ${pillOf.words}` : `Starts on ${item.start}`);
+      setText(pill, pillOf ? `${pillOf.sign} ${pillOf.words}` : item.waiting);
       setAttribute(pill, "data-kind", pillOf?.kind ?? "open");
       setText(value, item.lift?.text ?? "–");
       setNote(range, item.lift ? `${item.metric_title}, ${item.lift.range}` : "");

@@ -317,8 +317,9 @@ def _days(decision: Decision, arm: _Arm) -> tuple[int | None, str]:
         so_far = margin + _gain(judged.rule, comparison)
         waits.append(_until(decision, judged, comparison, margin, so_far))
         said.append(f"{judged.name} does not change")
-    if not waits:
-        return None, ""
+    judged_by = (arm.primary, *(comparison for _, comparison in arm.open_guardrails))
+    if not waits or any(each.absolute.anytime is None for each in judged_by):
+        return None, ""  # without a range it is not traffic that is short
     if None in waits:
         why = f"At this rate the test will not reach a decision if {' and '.join(said)}"
         return None, f"{why}: increase traffic or stop."

@@ -74,7 +74,7 @@ def test_an_interval_stands_beside_its_ratio(page: Browser, documents: Documents
 def test_what_is_not_known_is_not_drawn(page: Browser, documents: Documents) -> None:
     early = {**LISTED, "name": "early", "title": "early", "bar": None, "needs": "running"}
     late = {"name": "late", "title": "late", "owner": "", "needs": "not-started"}
-    late |= {"start": "2030-01-02"}
+    late |= {"start": "2030-01-02", "waiting": "Starts on 2030-01-02"}
     documents.documents["/api/experiments"] = 200, listing(LISTED, early, late)
     open_documents(page, documents)
     shown = page.run(
