@@ -30,10 +30,10 @@ use crate::attribution::pair_log::{OfPair, PairSearch};
 use crate::attribution::pending::{Feedback, Pending, PendingValues};
 use crate::attribution::retained::{Retained, RetainedImpressions};
 use crate::changes::{Combination, ItemOf};
-use crate::custom::Values;
 use crate::hash::NONE;
 use crate::kinds::FeedbackKind;
 use crate::log::NO_ROW;
+use crate::own_sums::Values;
 use crate::slates::{NO_SLATE, Slates};
 use crate::spec::Spec;
 use crate::weights::Weights;
@@ -110,6 +110,8 @@ pub struct Attribution {
     pub policies: usize,
     pub weights: SideLog<Weights>,
     pub items: SideLog<ItemOf>,
+    /// The conditions of own sums that impressions meet.
+    pub met: SideLog<u32>,
     pub values: PendingValues,
     /// Feedback and conversions whose join is final, and is none.
     pub unattributed: [u64; 2],
@@ -147,7 +149,8 @@ impl Attribution {
             policies,
             weights: SideLog::new(policies > 0),
             items: SideLog::new(spec.items.has_lists),
-            values: PendingValues::new(&spec.records.custom),
+            met: SideLog::new(spec.records.own.of_joined != 0),
+            values: PendingValues::new(&spec.records.own),
             unattributed: [0, 0],
             settled_moved: 0,
             evicted_early: EvictedEarly::default(),
@@ -198,6 +201,8 @@ impl Attribution {
         let weights = item.weights.map(|of| of.map(|weighed| weighed.weight));
         self.weights.load_open(weights.unwrap_or_default());
         self.items.load_open(item.item);
+        self.met
+            .load_open(item.values.map_or(0, |values| values.met));
         self.retract_list(slate, sink);
         let Some(found) = self.slates.get_mut(slate) else {
             return self.impressions.push(row);
@@ -417,6 +422,7 @@ impl Attribution {
         let added = self.retained.push(made);
         self.weights.retain(row);
         self.items.retain(row);
+        self.met.retain(row);
         if let Some(open) = self.impressions.log.get_mut(row) {
             open.retained = added;
         }
@@ -486,6 +492,7 @@ impl Attribution {
         self.retained.rows.drop_front();
         self.weights.retained.drop_front();
         self.items.retained.drop_front();
+        self.met.retained.drop_front();
         self.slates.release(slate.unwrap_or(NO_SLATE));
     }
 
@@ -511,6 +518,7 @@ impl Attribution {
         self.impressions.drop_front();
         self.weights.open.drop_front();
         self.items.open.drop_front();
+        self.met.open.drop_front();
         match self.retained.get_mut(front.retained) {
             Some(retained) if self.rules.grades_conversions => retained.open = NO_ROW,
             _ if front.is_member() => {

@@ -81,8 +81,8 @@ pub enum Fact<'a> {
         weight: Weight,
         outcome: PolicyOutcome,
     },
-    /// The value of an event for a custom metric, by its place in the settings; in `custom::UNIT`.
-    CustomValue { metric: usize, value: i64 },
+    /// What an event adds to an own sum, by its place; in `own_sums::UNIT`.
+    OwnValue { sum: usize, value: i64 },
 }
 
 stored_row! {

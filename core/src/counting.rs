@@ -2,11 +2,11 @@
 
 pub mod alert_series;
 pub mod crossings;
-pub mod custom;
 pub mod intervals;
 pub mod item_counts;
 pub mod listing;
 pub mod off_policy;
+pub mod own_sums;
 pub mod scores;
 pub mod sessions;
 pub mod statistics;
@@ -21,16 +21,16 @@ use crate::attribution::pending::Feedback;
 use crate::changes::{Change, Combination, Fact, ItemOf, PolicyOutcome, UserAt};
 use crate::counting::alert_series::Series;
 use crate::counting::crossings::Crossings;
-use crate::counting::custom::Filters;
 use crate::counting::listing::Listing;
+use crate::counting::own_sums::{Origin, OwnSums};
 use crate::counting::statistics::Statistics;
 use crate::counting::sums::{Sum, SumsByFact};
 use crate::counting::viewings::Viewings;
-use crate::custom::Values;
 use crate::experiments::Experiments;
 use crate::experiments::units::Units;
 use crate::hash::{NONE, is_anonymous};
 use crate::kinds::FeedbackKind;
+use crate::own_sums::Values;
 use crate::panes::Overflow;
 use crate::panes::dimensions::Dimensions;
 use crate::panes::order::Order;
@@ -62,7 +62,7 @@ pub struct Counting {
     /// Place of conversions among the kinds of users' feedback.
     conversions_of_users: Option<usize>,
     statistics: Statistics,
-    filters: Filters,
+    own_sums: OwnSums,
     families: Vec<(u32, SlateFamily)>,
     /// What slates are read into, one after another; none while sums are made of one.
     context: Option<SlateContext>,
@@ -125,7 +125,7 @@ impl Counting {
                 .collect(),
             viewings: Viewings::new(gap_ms, lateness_ms, limits.open_sessions),
             statistics: Statistics::new(&spec.statistics)?,
-            filters: Filters::new(&spec.custom),
+            own_sums: OwnSums::new(&spec.own_sums)?,
             families,
             context: Some(SlateContext::new(tables, has_scoring)),
             amounts: vec![0; width],
@@ -182,7 +182,7 @@ impl Counting {
         self.users.as_ref().map_or(0, |users| users.warm_up(user))
     }
 
-    /// An item is shown: what is said of it, of items, custom metrics and policies.
+    /// An item is shown: what is said of it, of items, own sums and policies.
     fn shown(&mut self, item: &ShownItem) {
         let (at, position) = (item.at, u32::from(item.position));
         self.experiments.expose(&self.dimensions, at);
@@ -212,7 +212,7 @@ impl Counting {
         if let Some(counts) = &mut self.listing.counts {
             counts.shown(&self.dimensions, at, position, item.item);
         }
-        self.add_values(item.custom, at, 1);
+        self.add_values(item.values, at, 1, Origin::Shown);
         for (policy, weighed) in item.weights.into_iter().flatten().enumerate() {
             let outcome = PolicyOutcome::Shown {
                 is_clipped: weighed.is_clipped,
@@ -420,19 +420,24 @@ impl Counting {
         }
     }
 
-    // Custom metrics
+    // Sums of one's own
 
-    /// The values of an event count, or are retracted.
-    pub fn add_values(&mut self, values: Option<&Values>, at: UserAt, sign: i64) {
-        let Some(values) = values else {
-            return;
-        };
-        let counts = self.filters.of(at.combination, &self.dimensions);
-        for (metric, value) in values
-            .iter()
-            .filter(|(metric, _)| counts >> metric & 1 == 1)
-        {
-            self.change(&Change::new(at, sign, Fact::CustomValue { metric, value }));
+    /// What an event adds to own sums counts, or is retracted.
+    pub fn add_values(
+        &mut self,
+        values: Option<&Values>,
+        at: UserAt,
+        sign: i64,
+        origin: Origin<'_>,
+    ) {
+        let values = values.unwrap_or(&Values::NONE);
+        let mut wanted = self.own_sums.of(origin, at, values, &self.dimensions);
+        while wanted != 0 {
+            let sum = wanted.trailing_zeros() as usize;
+            wanted &= wanted - 1;
+            if let Some(value) = self.own_sums.value(sum, values) {
+                self.change(&Change::new(at, sign, Fact::OwnValue { sum, value }));
+            }
         }
     }
 
@@ -478,7 +483,7 @@ impl Sink for Counting {
             Emitted::List { at, sign, items } => self.list(at, sign, items),
             Emitted::Feedback(feedback, values) => {
                 self.change(&feedback.change(1, feedback.position));
-                self.add_values(values, feedback.at(), 1);
+                self.add_values(values, feedback.at(), 1, Origin::Feedback(feedback));
                 self.dwell_of_feedback(feedback);
             }
             Emitted::Moved {
@@ -490,9 +495,9 @@ impl Sink for Counting {
                 self.change(&now.change(1, now.position));
                 if now.combination != before.combination {
                     self.dwell_moved(before, now);
-                    self.add_values(values, before.at(), -1);
-                    self.add_values(values, now.at(), 1);
                 }
+                self.add_values(values, before.at(), -1, Origin::Feedback(before));
+                self.add_values(values, now.at(), 1, Origin::Feedback(now));
             }
             Emitted::Settled(feedback) => self.settled(feedback),
             Emitted::OfUser(feedback, is_fixed) => self.of_user(feedback, is_fixed),

@@ -16,7 +16,7 @@ mod times;
 use arms::ArmFields;
 pub use arms::ArmTexts;
 pub use draft::NativeEvent;
-use draft::{CustomFields, Form};
+use draft::{Form, OwnNumbers};
 use drafts::{Drafts, End, Native};
 pub use event::{Body, Event, Line};
 use fields::{Field, Ranges};
@@ -105,7 +105,7 @@ impl Decoder {
         let known = KnownFields {
             dimensions,
             settings,
-            custom: CustomFields::new(&settings.custom),
+            own: OwnNumbers::new(&settings.own, dimensions, &key)?,
             arms: ArmFields::new(&settings.arms)?,
         };
         let mut sources = Vec::new();
@@ -137,11 +137,11 @@ impl Decoder {
         let names = names
             .map(|(name, field)| (name.to_owned(), field))
             .collect();
-        let (custom, arms) = (known.custom, known.arms);
+        let (own, arms) = (known.own, known.arms);
         Ok(Self {
             sources,
             names,
-            drafts: Drafts::new(dimensions.len(), has_policies, &custom),
+            drafts: Drafts::new(dimensions.len(), has_policies, &own),
             opened: (0..BLOCK).map(|_| Opened::default()).collect(),
             rules: EventRules {
                 key,
@@ -149,7 +149,7 @@ impl Decoder {
                 limits,
                 ranges: Ranges::new(&settings.bounds)?,
                 policies: settings.policies.clone(),
-                custom,
+                own,
                 arms,
                 no_names: Names::new([]),
                 user_place: dimensions.iter().position(|name| *name == USER_ID),
@@ -231,13 +231,13 @@ impl Decoder {
 struct KnownFields<'a> {
     dimensions: &'a [&'a str],
     settings: &'a RecordSettings,
-    custom: CustomFields,
+    own: OwnNumbers,
     arms: ArmFields,
 }
 
 impl KnownFields<'_> {
     /// Those that settings name, of items or lines: of policies, which shown items have, and of
-    /// custom metrics.
+    /// own sums.
     fn of_settings(&self, kind: EventKind) -> Vec<(&str, Field)> {
         let mut found = Vec::new();
         if kind == EventKind::Impressions {
@@ -248,7 +248,7 @@ impl KnownFields<'_> {
                 found.extend(estimate.map(|name| (name, Field::Estimate(i))));
             }
         }
-        found.extend(self.custom.own(kind, &self.settings.custom));
+        found.extend(self.own.own(kind));
         found
     }
 

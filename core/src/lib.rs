@@ -9,7 +9,6 @@ mod attribution;
 mod changes;
 mod columns;
 mod counting;
-mod custom;
 mod decode;
 mod evaluation;
 mod experiments;
@@ -23,6 +22,7 @@ mod lines;
 mod log;
 mod logarithms;
 mod moments;
+mod own_sums;
 mod panes;
 mod partition;
 #[cfg(feature = "python")]

@@ -10,7 +10,7 @@ use crate::hash::HashKey;
 use crate::spec::experiments::ExperimentsSpec;
 use crate::spec::records::RecordSettings;
 use crate::spec::sums::SlatesSpec;
-use crate::spec::sums::{CustomFilter, Statistic, SumSpec};
+use crate::spec::sums::{OwnSum, Statistic, SumSpec};
 
 /// The whole; times are in milliseconds.
 #[derive(Clone, Debug, Deserialize)]
@@ -39,9 +39,8 @@ pub struct Spec {
     /// Where each statistic stands in a cell.
     pub statistics: Vec<Statistic>,
     pub items: ItemMetricsSpec,
-    /// Under which segments each custom metric counts.
     #[serde(default)]
-    pub custom: Vec<CustomFilter>,
+    pub own_sums: Vec<OwnSum>,
     pub alerts: Alerts,
     pub slates: SlatesSpec,
     #[serde(default)]
@@ -275,19 +274,25 @@ pub struct Alerts {
     pub crossings: Vec<CrossingsSpec>,
 }
 
-/// Places of the sums of a metric: of its numerator, its denominator and the numerator's high limb.
+/// Places of the sums of a metric: of its numerator, its denominator and the high limbs of both.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RatioSums {
     pub above: usize,
     pub below: usize,
     pub high: Option<usize>,
+    pub below_high: Option<usize>,
 }
 
 impl RatioSums {
-    /// Which of the three a sum is.
+    /// Which of the four a sum is.
     pub fn parts(self, sum: usize) -> impl Iterator<Item = usize> {
-        let parts = [Some(self.above), Some(self.below), self.high];
+        let parts = [
+            Some(self.above),
+            Some(self.below),
+            self.high,
+            self.below_high,
+        ];
         (0..parts.len()).filter(move |part| parts[*part] == Some(sum))
     }
 }

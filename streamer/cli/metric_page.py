@@ -35,7 +35,7 @@ LABELS = {
     "definition": "docs (users with an impression) or gorse-0.5 (users who gave the feedback)",
     "position": "1 to 50, or other",
     "policy": "the name of one of [[policies]]",
-    "custom": "the name of one of [[custom]]",
+    "ratio": "the name of one of [[ratios]]",
     "composite": "the name of one of [[composites]]",
     "threshold": "one of metrics.thresholds",
     "quantile": "0.5, 0.9, 0.95 or 0.99",
@@ -81,7 +81,7 @@ FIELDS = {
     "coverage": "impressions with position",
     "diversity": "impressions with items or request_id, and item_category",
     "off_policy": "impressions with propensity and the field of the policy; clicks",
-    "custom": "events with the field of [[custom]]",
+    "ratios": "events of the kinds in [[ratios]], with their fields",
     "intervals": "what the metric needs, and user_id",
     "composites": "what the parts need",
 }
@@ -144,7 +144,7 @@ def _lines(entry: Entry, sources: dict[str, str]) -> Iterator[str]:
 
 
 def _switch(family: str) -> str:
-    if family in ("custom", "composites"):
+    if family in ("ratios", "composites"):
         return f"on with [[{family}]]"
     if family in Metrics().families:
         return "on by default (metrics.families)"
@@ -153,7 +153,7 @@ def _switch(family: str) -> str:
 
 def example_of(name: str) -> tuple[tuple[dict[str, Any], ...], float] | None:
     """Two events and the value that they give; None for a metric that takes more."""
-    every = [family for family in FIELDS if family not in ("custom", "composites")]
+    every = [family for family in FIELDS if family not in ("ratios", "composites")]
     document = {
         "dimensions": [],
         "metrics": {"families": every},

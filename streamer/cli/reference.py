@@ -178,7 +178,7 @@ _EXAMPLES: dict[str, Section] = {
     ),
     "alerts": alerts.Alert(name=""),
     "policies": own_metrics.Policy(name=""),
-    "custom": own_metrics.Custom(name="", kind=""),
+    "ratios": own_metrics.OwnRatio(name="", numerator=own_metrics.RatioPart(kind="")),
     "sources": sources.Source(topics=(), registry=registry.Registry(url="")),
     "composites": own_metrics.Composite(
         name="", parts=(own_metrics.CompositePart(metric="ctr_ratio"),) * 2

@@ -263,7 +263,7 @@ def fields_of(settings: Settings, kind: str) -> tuple[str, ...]:
         return field_names(kind)
     of_policies = tuple(settings.policy_fields) if kind == "impressions" else ()
     names = (*field_names(kind), *settings.kept_fields, *ELEMENT_FIELDS[kind], *of_policies)
-    return tuple(dict.fromkeys((*names, *settings.custom_fields[kind])))
+    return tuple(dict.fromkeys((*names, *settings.own_fields[kind])))
 
 
 def said_of(source: Source, kind: str, name: str) -> str:

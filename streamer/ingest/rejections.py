@@ -79,8 +79,8 @@ class Explainer:
         self._names = settings.events.fields
         named = {field.reason: field for field in NAMED_BY_SETTINGS.values()}
         of_policies = {name: named[reason] for name, reason in settings.policy_fields.items()}
-        customs = (name for fields in settings.custom_fields.values() for name in fields)
-        self._fields = {**FIELDS, **of_policies, **dict.fromkeys(customs, named["custom"])}
+        of_ratios = dict.fromkeys(settings.own_numbers, named["ratios"])
+        self._fields = {**FIELDS, **of_policies, **of_ratios}
         self._known = {self._name(f) for f in (*self._fields, *settings.kept_fields)}
 
     def explain(

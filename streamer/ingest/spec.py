@@ -16,7 +16,7 @@ import msgspec
 from streamer._core import FIELD_BOUNDS
 from streamer.ingest.hash_key import HashKey
 from streamer.ingest.mapping import mapped_layout, value_settings
-from streamer.metrics import custom, diversity, item_counts, ranking, scoring, slates
+from streamer.metrics import diversity, item_counts, own_ratios, ranking, scoring, slates
 from streamer.metrics.alert_series import AlertSeries
 from streamer.metrics.catalogue import Catalogue
 from streamer.metrics.compared_metrics import ComparedMetrics, ExperimentMeasures
@@ -91,7 +91,7 @@ def core_spec(
             "families": [family.name for family in catalogue.families],
             "statistics": [_statistic(settings, layout, stat) for stat in layout.stats],
             "items": _items(settings),
-            "custom": custom.core_filters(settings),
+            "own_sums": own_ratios.core_sums(settings),
             "slates": _slates(settings, catalogue),
             "alerts": _alerts(settings, catalogue),
             "experiments": _experiments(settings, catalogue, counted or Counted()),
@@ -106,14 +106,13 @@ def records_spec(settings: Settings) -> dict[str, Any]:
         for p in settings.policies
     ]
     of_policies = {"max_weight": settings.metrics.max_weight, "policies": policies}
-    custom = [{"kind": each.kind, "field": each.field} for each in settings.custom]
     sources = [_source(settings, log) for log in settings.logs.values()]
     return {
         "sources": sources,
         "limits": {name: getattr(limits, name.upper()) for name in _RECORD_LIMITS},
         "bounds": {name: getattr(limits, name) for name in FIELD_BOUNDS},
         "policies": of_policies,
-        "custom": custom,
+        "own": own_ratios.core_fields(settings),
         "arms": [{"path": path, "steps": _own_steps(path)} for path in settings.arm_paths],
     }
 
@@ -142,7 +141,7 @@ def _flat_layout(settings: Settings, kind: str) -> dict[str, Any]:
     """Our own shape: fields stand at the top, and are read as they come."""
     names = settings.events.fields
     of_settings = (*settings.kept_fields, *settings.policy_fields)
-    fields = (*field_names(kind), *of_settings, *settings.custom_fields[kind])
+    fields = (*field_names(kind), *of_settings, *settings.own_fields[kind])
     return {"kind": kind, "names": {ours: names[ours] for ours in fields if ours in names}}
 
 
@@ -292,7 +291,8 @@ def _alerts(settings: Settings, catalogue: Catalogue) -> dict[str, Any]:
 
 
 def _ratio(measure: Measure) -> dict[str, Any]:
-    return {"above": measure.above, "below": measure.below, "high": measure.high}
+    places = {"above": measure.above, "below": measure.below, "high": measure.high}
+    return {**places, "below_high": measure.below_high}
 
 
 def _series(settings: Settings, series: AlertSeries) -> dict[str, Any]:
@@ -446,9 +446,6 @@ def _measure(measure: Measure) -> dict[str, Any]:
         cap = "quantile"
     elif measure.cap is not None:
         cap = {"amount": measure.cap}
-    others = [
-        {"above": part.above, "below": part.below, "high": part.high} for part in measure.parts[1:]
-    ]
-    ratio = {"above": measure.above, "below": measure.below, "high": measure.high}
+    others = [_ratio(part) for part in measure.parts[1:]]
     age = None if measure.age is None else AGES[measure.age]
-    return {**ratio, "cap": cap, "age": age, "others": others}
+    return {**_ratio(measure), "cap": cap, "age": age, "others": others}

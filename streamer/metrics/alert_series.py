@@ -22,10 +22,11 @@ from streamer.settings.durations import DAY_MS
 from streamer.stats.experiments.trials import Measure
 from streamer.stats.random_groups import GROUPS
 
-ABOVE, BELOW, HIGH = 0, GROUPS, 2 * GROUPS
+ABOVE, BELOW, HIGH, BELOW_HIGH = 0, GROUPS, 2 * GROUPS, 3 * GROUPS
 """The first of the statistics by group of users: numerators, denominators, and the high limbs of
-numerators that have one."""
-STATS = 3 * GROUPS
+those that have one."""
+PARTS = 4
+STATS = PARTS * GROUPS
 """How many statistics there are."""
 CHUNK = GROUPS
 """Panes of a chunk."""

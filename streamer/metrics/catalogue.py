@@ -15,11 +15,11 @@ from streamer.metrics import (
     composite_parts,
     composites,
     coverage,
-    custom,
     diversity,
     engagement,
     intervals,
     off_policy,
+    own_ratios,
     ranking,
     score_drift,
     scores,
@@ -34,10 +34,11 @@ from streamer.metrics.compared_metrics import (
     ExperimentMeasures,
 )
 from streamer.metrics.day_before import DayBefore
-from streamer.metrics.definition import DeclaredSeries, Family, Form, Formula, Metric
+from streamer.metrics.definition import DeclaredSeries, Family, Form, Formula, Metric, Variant
 from streamer.metrics.item_counts import item_counts
 from streamer.metrics.layout import Layout, merge
 from streamer.metrics.ratios import NAMED
+from streamer.metrics.reads import Users
 from streamer.metrics.rollups import rollups_of
 from streamer.settings.model import Settings
 
@@ -51,14 +52,14 @@ FAMILIES: tuple[Family[Formula], ...] = (
     coverage.FAMILY,
     diversity.FAMILY,
     off_policy.FAMILY,
-    custom.FAMILY,
+    own_ratios.FAMILY,
     intervals.FAMILY,
     composites.FAMILY,
 )
 PREFIX = "streamer_"
 
 
-_USERS = [*(metric.name for metric in users.METRICS), custom.PER_USER]
+_USERS = [metric.name for metric in users.METRICS]
 _ENDS = [intervals.name_of(name, end) for name in _USERS for end in ("lower", "upper")]
 OF_USERS = frozenset([*_USERS, *_ENDS, diversity.USER_COVERAGE])
 """Metrics that count users, and the ends of their intervals."""
@@ -107,6 +108,10 @@ class Catalogue:
         """The same without the metrics of users, for topics that are not keyed by user."""
         copy = Catalogue(self.settings)
         copy.metrics = tuple(m for m in copy.metrics if m.name not in OF_USERS)
+        copy.variants = {
+            name: tuple(v for v in some if not _counts_users(v, copy.layout))
+            for name, some in copy.variants.items()
+        }
         copy.has_users = False
         return copy
 
@@ -127,6 +132,10 @@ class Catalogue:
                 raise SettingsError(f"metrics.hide: no metric is called {pattern!r}")
             hidden.update(names)
         return tuple(m for f in self.families for m in f.metrics if m.name not in hidden)
+
+
+def _counts_users(variant: Variant, layout: Layout) -> bool:
+    return any(isinstance(part, Users) for part in variant.parts(layout))
 
 
 _SLATES = {each.name: each for family in SLATE_FAMILIES.values() for each in family.values}

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from streamer.errors import SettingsError
-from streamer.metrics import custom, diversity, off_policy, ranking, score_ratios, scoring
+from streamer.metrics import diversity, off_policy, own_ratios, ranking, score_ratios, scoring
 from streamer.metrics.alert_series import AlertSeries
 from streamer.metrics.crossings import Crossings
 from streamer.metrics.definition import Form
@@ -36,6 +36,7 @@ from streamer.settings.experiments import (
 )
 from streamer.settings.model import Settings
 from streamer.settings.names import nearest
+from streamer.settings.own_metrics import definition
 from streamer.stats.experiments.caps import Cap, Denominator, Quantile
 from streamer.stats.experiments.composite import UNIT
 from streamer.stats.experiments.trials import (
@@ -54,7 +55,7 @@ MILLIONTH = 1_000_000
 @dataclass(frozen=True)
 class ComparedRatio:
     """A metric of experiments: numerator / denominator (None: users), names of sums;
-    ``unit``: how many units of the numerator are 1; ``high``: the numerator's high limb."""
+    ``unit``: how many units of the numerator are 1; ``high``, ``below_high``: their high limbs."""
 
     name: str
     title: str
@@ -77,6 +78,9 @@ class ComparedRatio:
     """What the numerator counts, in words: `clicks`; empty: it is an amount, such as a time."""
     percentile: Fraction | None = None
     """The share of users at which the numerator is read, in place of the mean: 0.9 of p90."""
+    below_high: str | None = None
+    definition: str = ""
+    """Of ``[[ratios]]``: what is divided by what, in words."""
 
     @property
     def factors(self) -> list[Fraction]:
@@ -88,7 +92,8 @@ class ComparedRatio:
         """Names of the sums by user: numerator, denominator, high limb; of a composite those of all
         its parts."""
         own = [self] if not self.parts else [part.ratio for part in self.parts]
-        names = [name for each in own for name in (each.above, each.below, each.high)]
+        of = [(each.above, each.below, each.high, each.below_high) for each in own]
+        names = [name for each in of for name in each]
         return [name for name in names if name is not None]
 
 
@@ -108,7 +113,11 @@ def _of_ratio(of: Ratio) -> ComparedRatio:
     parts = (of.above.name, of.below.name, of.units, of.above.high, of.horizon)
     signed, noun = of.above.is_signed, _noun(of.above)
     return ComparedRatio(
-        *(of.name, of.title, of.form, *parts), counted=of.over, is_signed=signed, noun=noun
+        *(of.name, of.title, of.form, *parts),
+        counted=of.over,
+        is_signed=signed,
+        noun=noun,
+        below_high=of.below.high,
     )
 
 
@@ -138,7 +147,7 @@ BY_LABEL: dict[str, RatioBy] = {
         *score_ratios.BY_THRESHOLD,
         *off_policy.BY_POLICY,
         *diversity.BY_CUTOFF,
-        *custom.BY_CUSTOM,
+        own_ratios.OWN_RATIOS,
     )
 }
 _SIGNED = ("kendall_tau", "spearman_rho", "margin_loss")
@@ -159,7 +168,7 @@ class _SlateSum:
 def known_names() -> list[str]:
     """The metrics that experiments can be compared by, without cut-offs and options."""
     slates = [metric.name for family in SLATE_FAMILIES.values() for metric in family.values]
-    return [*_RATIOS, *BY_LABEL, custom.PER_USER, _POSITIVE, *slates, _COMPOSITE]
+    return [*_RATIOS, *BY_LABEL, _POSITIVE, *slates, _COMPOSITE]
 
 
 class ComparedMetrics:
@@ -184,7 +193,10 @@ class ComparedMetrics:
         high = None if ratio.high is None else self._at[ratio.high]
         parts = tuple(self.measure(part.ratio) for part in ratio.parts)
         above = self._at[ratio.above]
-        return Measure(ratio.name, above, below, high, parts=parts, percentile=ratio.percentile)
+        below_high = None if ratio.below_high is None else self._at[ratio.below_high]
+        places = (ratio.name, above, below, high)
+        percentile = ratio.percentile
+        return Measure(*places, parts=parts, percentile=percentile, below_high=below_high)
 
     # Names ---------------------------------------------------------------------------------------
 
@@ -195,12 +207,10 @@ class ComparedMetrics:
         base, _, rest = name.partition("@")
         if base == _COMPOSITE:
             return self._composite(rest, at)
+        if base == own_ratios.NAME:
+            return self._own_ratio(rest, at)
         if base in BY_LABEL:
             return self._by_label(BY_LABEL[base], rest, at)
-        if base == custom.PER_USER:
-            means = custom.per_user(self.settings)
-            self._require_value(custom.NAME, custom.NAME, rest, means, at)
-            return _of_mean(means[rest])
         k, *options = rest.split(".") if rest else ["0", *base.split(".")[1:]]
         base = base.split(".")[0]
         if base in _RATIOS and base == name:
@@ -225,6 +235,7 @@ class ComparedMetrics:
     def _percentile(self, name: str, percent: str, at: str) -> ComparedRatio:
         of, share = self._parsed(name, at), Fraction(percent) / 100
         self._require(0 < share < 1, at, f"@p{percent} is above 0 and below 100")
+        self._require(of.below is None, at, "percentiles are of a metric by user")
         title = f"{of.title}, percentile {percent}"
         return replace(of, name=f"{name}@p{percent}", title=title, percentile=share)
 
@@ -232,6 +243,17 @@ class ComparedMetrics:
         known = {labels[of.label]: ratio for labels, ratio in of.variants(self.settings)}
         self._require_value(of.label, of.listed, value, known, at)
         return _of_ratio(known[value])
+
+    def _own_ratio(self, name: str, at: str) -> ComparedRatio:
+        known = {each.name: each for each in self.settings.ratios}
+        self._require_value(own_ratios.NAME, own_ratios.FAMILY_NAME, name, known, at)
+        of = known[name]
+        ratio = own_ratios.ratio_of(of, self.settings)
+        if ratio is None or own_ratios.is_per_user(of):
+            found = _of_mean(own_ratios.per_user(of, self.settings))
+        else:
+            found = _of_ratio(ratio)
+        return replace(found, definition=definition(of))
 
     def _require_value(
         self, label: str, setting: str, value: str, known: Iterable[str], at: str
@@ -259,6 +281,7 @@ class ComparedMetrics:
         return ComparedRatio(
             *(f"{_COMPOSITE}@{name}", f"Composite {name}", "number", first.above, first.below),
             *(UNIT, first.high),
+            below_high=first.below_high,
             is_signed=True,
             parts=tuple(parts),
         )
@@ -488,6 +511,10 @@ class AlertMeasures(ComparedMetrics):
             raise SettingsError(
                 f"alert {alert.name!r}: crossings are kept of one ratio, and {alert.metric!r} has "
                 "several: set them in an alert on one of these"
+            )
+        if ratio.below_high is not None:
+            raise SettingsError(
+                f"alert {alert.name!r}: crossings are not kept of a ratio over a field"
             )
         lag_ms, names = self._lag_ms(ratio), tuple(self.settings.dimension_names)
         if not names:

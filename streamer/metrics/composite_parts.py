@@ -18,7 +18,7 @@ from streamer.metrics.reads import Statistic
 from streamer.metrics.slate_metrics import Column, SlateFamily
 from streamer.metrics.sums import Summed
 from streamer.settings.model import Settings
-from streamer.settings.own_metrics import Composite, CompositePart
+from streamer.settings.own_metrics import PEOPLE, Composite, CompositePart
 
 OfPart = Summed | Statistic
 _RATIOS = {each.name: each for each in DECLARED}
@@ -154,7 +154,7 @@ def _metric(settings: Settings, part: CompositePart, at: str) -> PartMetric:
         ratios = {
             labels[BY_LABEL[base].label]: r for labels, r in BY_LABEL[base].variants(settings)
         }
-        if value in ratios:
+        if value in ratios and ratios[value].below.name != PEOPLE:
             return OfEvents(ratios[value])
     measures = ComparedMetrics(settings, [(part.metric, at)])
     ratio = measures.ratios[part.metric]

@@ -29,9 +29,9 @@ import numpy as np
 from streamer.encoding.arrays import F64, I64, Bools
 from streamer.encoding.limbs import VALUE_BITS
 from streamer.metrics import (
-    custom,
     diversity,
     off_policy,
+    own_ratios,
     score_ratios,
 )
 from streamer.metrics.definition import (
@@ -57,6 +57,7 @@ from streamer.metrics.users import (
     rate_sum,
 )
 from streamer.settings.model import Settings
+from streamer.settings.own_metrics import PEOPLE
 from streamer.stats.random_groups import GROUPS, critical, estimates
 
 LEAST_GROUPS = 8
@@ -80,12 +81,10 @@ _OF_FAMILIES: tuple[Ratio | RatioBy, ...] = (
 
 def _grouped(settings: Settings) -> tuple[str, ...]:
     """The sums that intervals are made of."""
-    every = (*RATIOS, *_OF_FAMILIES, *custom.BY_CUSTOM)
+    every = (*RATIOS, *_OF_FAMILIES, own_ratios.OWN_RATIOS)
     ratios = [ratio for of in every if _is_on(of, settings) for _, ratio in of.variants(settings)]
     sums = [part for ratio in ratios for part in (ratio.above, ratio.below)] + [CLICKS_OF_USERS]
-    if "engagement" in settings.families:
-        sums += [custom.sum_of_users(each.name) for each in settings.custom]
-    return tuple(dict.fromkeys(name for of in sums for name in of.names))
+    return tuple(dict.fromkeys(name for of in sums for name in of.names if of.name != PEOPLE))
 
 
 def _is_on(of: Ratio | RatioBy, settings: Settings) -> bool:
@@ -229,10 +228,15 @@ class EndsOf:
 
     def parts(self, layout: Layout) -> Iterator[Statistic]:
         for of in (self.ratio.above, self.ratio.below):
-            yield from ByGroup(of, self.horizon_ms).parts(layout)
+            if of.name == PEOPLE:
+                yield Users(USERS)
+            else:
+                yield from ByGroup(of, self.horizon_ms).parts(layout)
 
     def of(self, sums: Sums) -> Interval | None:
         ratio = self.ratio
+        if ratio.below.name == PEOPLE:
+            return self._of_people(sums)
         x, y = (ByGroup(of, self.horizon_ms).of(sums) for of in (ratio.above, ratio.below))
         if x is None or y is None:
             return None
@@ -240,6 +244,12 @@ class EndsOf:
         if ratio.most is None:
             return found
         return replace(found, upper=np.minimum(found.upper, ratio.most))
+
+    def _of_people(self, sums: Sums) -> Interval | None:
+        """Groups have as many users each, nearly; what is not so widens the interval."""
+        of, over = self.ratio.above, Users(USERS).of(sums)
+        x = ByGroup(of).of(sums)
+        return None if x is None else _of_means(of, x, over)
 
 
 def _ends_of(of: Ratio | RatioBy) -> Callable[[Declared], Iterator[Variant]]:
@@ -308,8 +318,8 @@ for of_family in _OF_FAMILIES:
     reads_ends = _ends_of(of_family)
     rule = _OF_SHARES if of_family in score_ratios.BY_THRESHOLD else _OF_VALUES
     _declare_ends(of_family.name, reads_ends, of_family.unit, of_family.labels, f"{rule}{_IF_OFF}")
-for of_custom in custom.BY_CUSTOM:
-    _declare_ends(of_custom.name, _ends_of(of_custom), of_custom.unit, of_custom.labels)
+_OWN = own_ratios.OWN_RATIOS
+_declare_ends(_OWN.name, _ends_of(_OWN), _OWN.unit, _OWN.labels)
 _MSE = score_ratios.MSE
 _declare_ends(
     *("rmse", _ends_of(_MSE), "score", _MSE.labels, f"{_OF_VALUES}{_IF_OFF}", _square_root)
@@ -334,7 +344,7 @@ def _of_rates(rates: I64, squares: I64, positive: I64, over: I64, sample_ratio: 
 
 
 def _of_means(of: Sum, sums: I64 | F64, over: I64) -> Interval:
-    """Groups have as many users each, nearly; what is not so widens the interval."""
+    """As ``EndsOf._of_people``."""
     equal = np.broadcast_to(over[:, None], sums.shape)
     return of_groups(GROUPS * sums, equal, of.unit, is_share=False, is_signed=of.is_signed)
 
@@ -350,15 +360,6 @@ _declare_ends(
 )
 _declare_ends(
     *("clicks_per_user", _OF_CLICKS, "clicks per user", (), _OF_VALUES, _of_means),
-)
-_declare_ends(
-    *(
-        custom.PER_USER,
-        custom.by_user(Given, ByGroup),
-        "units of the field per user",
-        (custom.NAME,),
-    ),
-    *(_OF_VALUES, _of_means),
 )
 
 FAMILY = Family("intervals", tuple(metric.series), _stats)

@@ -1,7 +1,7 @@
 """Sums: what the core adds up over events, each with a name and a unit.
 
 The core has the table of them. A name may say which one it is behind ``@``: a threshold, a cut-off,
-a policy, a custom metric, or a kind of feedback. A statistic of windows, and sums by group of
+a policy, an own sum, or a kind of feedback. A statistic of windows, and sums by group of
 users, of users and of alerts are known by the names of their sums.
 
 What sums mean, where their names do not say it: sums of another meaning are not continued.
@@ -51,8 +51,8 @@ class Sum:
     def high(self) -> str | None:
         """The name of the sum of its high limbs.
 
-        >>> Sum("custom.sum@latency", is_large=True).high, Sum("clicks").high
-        ('custom.sum_high@latency', None)
+        >>> Sum("own.sum@lines.margin", is_large=True).high, Sum("clicks").high
+        ('own.sum_high@lines.margin', None)
         """
         base, at, of = self.name.partition("@")
         return f"{base}{HIGH}{at}{of}" if self.is_large else None
@@ -106,8 +106,8 @@ def core_sum(name: str, settings: Settings) -> dict[str, Any]:
         at = int(of)
     elif base.startswith("off_policy."):
         at = [policy.name for policy in settings.policies].index(of)
-    elif base.startswith("custom."):
-        at = [custom.name for custom in settings.custom].index(of)
+    elif base.startswith("own."):
+        at = [own.id for own in settings.own_sums.sums].index(of)
     return {"name": base, "at": at}
 
 
@@ -153,9 +153,14 @@ def is_of_conversions(name: str) -> bool:
 
 def filtered_by(name: str, settings: Settings) -> tuple[str, ...]:
     """The dimensions by whose values a sum chooses what it counts."""
-    base, _, of = name.partition("@")
-    found = settings.custom if base.startswith("custom.") else ()
-    return tuple(dimension for each in found if each.name == of for dimension in each.where)
+    own = settings.own_sums.named(name)
+    return () if own is None else tuple(dimension for dimension, _ in own.dimensions)
+
+
+def asks_impressions(name: str, settings: Settings) -> bool:
+    """Whether a sum chooses what it counts by the impression that it joined."""
+    own = settings.own_sums.named(name)
+    return own is not None and bool(own.joined)
 
 
 def joined_within_ms(name: str, settings: Settings) -> int:
@@ -166,13 +171,11 @@ def joined_within_ms(name: str, settings: Settings) -> int:
     >>> joined_within_ms("clicks", Settings()), joined_within_ms("impressions", Settings())
     (1800000, 0)
     """
-    base, _, of = name.partition("@")
-    base = base.removesuffix(HIGH)
+    base = name.partition("@")[0].removesuffix(HIGH)
     if base in _OF_VISITS:
         return DAY_MS
-    if base.startswith("custom."):
-        kind = next(custom.kind for custom in settings.custom if custom.name == of)
-        base = {"clicks": CLICKS.name, "conversions": CONVERSIONS.name}.get(kind, "")
+    if (own := settings.own_sums.named(name)) is not None:
+        base = {"clicks": CLICKS.name, "conversions": CONVERSIONS.name}.get(own.kind, "")
     if base in _OF_CONVERSIONS:
         return settings.feedback_horizon_ms
     return settings.attribution.click_ms if base in _OF_CLICKS else 0
@@ -194,19 +197,11 @@ def of_policy(settings: Settings, name: str) -> str:
     return repr((policies[name], settings.metrics.max_weight))
 
 
-def of_custom(settings: Settings, name: str) -> str:
-    """What a custom metric adds up."""
-    each = next(custom for custom in settings.custom if custom.name == name)
-    return repr((each.kind, each.field, sorted(each.where.items())))
-
-
 def meaning(settings: Settings, name: str) -> str:
     """Of a sum, or of a part of a statistic; "" where its name says all."""
     whole = name.partition("/")[0]
     if name.startswith("off_policy."):
         return of_policy(settings, whole.partition("@")[2])
-    if name.startswith("custom."):
-        return of_custom(settings, whole.partition("@")[2])
     if name.startswith(_SLATES):
         margin = settings.metrics.margin if _MARGIN in name else None
         return repr((of_slates(settings), margin))

@@ -17,7 +17,17 @@ from streamer.encoding.arrays import I64
 from streamer.encoding.limbs import VALUE_BITS, joined
 from streamer.encoding.packed import pane_number, ring_and_pane
 from streamer.encoding.segments import ALL, Label
-from streamer.metrics.alert_series import ABOVE, BELOW, CHUNK, HIGH, PANES, STATS, AlertSeries
+from streamer.metrics.alert_series import (
+    ABOVE,
+    BELOW,
+    BELOW_HIGH,
+    CHUNK,
+    HIGH,
+    PANES,
+    PARTS,
+    STATS,
+    AlertSeries,
+)
 from streamer.query.panes import PaneReader
 from streamer.query.segment_index import Segment, values_shown
 from streamer.query.sum_rows import SumRows
@@ -48,8 +58,8 @@ class PrefixSums:
 
     def by_panes(self) -> PrefixSums:
         """Where these are sums of chunks: sums up to each pane of them, (panes + 1, sides)."""
-        chunks = np.diff(self.sums, axis=0).reshape(-1, 3, CHUNK)
-        return PrefixSums(self.first * CHUNK, _added_up(chunks.swapaxes(1, 2).reshape(-1, 3)))
+        chunks = np.diff(self.sums, axis=0).reshape(-1, PARTS, CHUNK)
+        return PrefixSums(self.first * CHUNK, _added_up(chunks.swapaxes(1, 2).reshape(-1, PARTS)))
 
 
 def cumulated(
@@ -227,7 +237,7 @@ class AlertPanes(_OfRatio):
     def totals(self, last: int) -> Mapping[Segment, Totals]:
         """Σx and Σy of the window whose last pane is ``last``, within four weeks."""
         first = last - limits.PANES_OF_ALERTS + 1
-        sums = np.zeros((len(self._segments_of_weeks), 3), np.int64)
+        sums = np.zeros((len(self._segments_of_weeks), PARTS), np.int64)
         for chunk in range(first // CHUNK, last // CHUNK + 1):
             slots = slice(max(0, first - chunk * CHUNK), last + 1 - chunk * CHUNK)
             sums += self._chunk(chunk)[:, :, slots].sum(axis=2)
@@ -257,7 +267,7 @@ class AlertPanes(_OfRatio):
         """(segments, sides, panes) of a chunk."""
         if chunk not in self._chunks:
             number = pane_number(PANES, chunk)
-            self._chunks[chunk] = self._weeks.sum_once(number, number).reshape(-1, 3, CHUNK)
+            self._chunks[chunk] = self._weeks.sum_once(number, number).reshape(-1, PARTS, CHUNK)
         return self._chunks[chunk]
 
     def _segment(self, label: Label) -> Segment:
@@ -313,8 +323,8 @@ class SegmentPanes(_OfRatio):
 
 def _totals(sums: I64) -> Totals:
     """Σx and Σy of the sides of a chunk."""
-    low, y, high = sums.tolist()
-    return (high << VALUE_BITS) + low, y
+    x, y, high, below_high = sums.tolist()
+    return (high << VALUE_BITS) + x, (below_high << VALUE_BITS) + y
 
 
 def _held(views: Sequence[View], series: AlertSeries) -> list[SeriesView]:
@@ -333,9 +343,14 @@ def chosen_of(window: Mapping[Segment, _T], segment: Segment) -> list[_T]:
 
 def group_sums(sums: I64) -> GroupSums:
     """Statistics as numerators and denominators by group."""
-    return GroupSums(tuple(above(sums)), tuple(max(0, y) for y in sums[BELOW:HIGH].tolist()))
+    return GroupSums(tuple(above(sums)), tuple(max(0, y) for y in below(sums)))
 
 
 def above(sums: I64) -> list[int]:
     """The numerators by group."""
-    return joined(sums[HIGH:], sums[ABOVE:BELOW])
+    return joined(sums[HIGH:BELOW_HIGH], sums[ABOVE:BELOW])
+
+
+def below(sums: I64) -> list[int]:
+    """The denominators by group."""
+    return joined(sums[BELOW_HIGH:], sums[BELOW:HIGH])

@@ -18,7 +18,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from streamer.metrics.alert_series import BELOW, HIGH, AlertSeries
+from streamer.metrics.alert_series import AlertSeries
 from streamer.metrics.compared_metrics import AlertMeasures, weeks_of
 from streamer.query.alert_panes import (
     AlertPanes,
@@ -27,6 +27,7 @@ from streamer.query.alert_panes import (
     Sums,
     WindowPanes,
     above,
+    below,
     chosen_of,
     group_sums,
 )
@@ -164,7 +165,7 @@ def totals_of(window: Sums) -> dict[Segment, RawTotals]:
     found = {}
     for segment, sums in window.items():
         rows = sums.reshape(-1, sums.shape[-1])
-        both = [(sum(above(row)), int(row[BELOW:HIGH].sum())) for row in rows]
+        both = [(sum(above(row)), sum(below(row))) for row in rows]
         found[segment] = tuple(n for pair in both for n in pair)
     return found
 

@@ -43,12 +43,11 @@ def expected_series(
 
 
 def _values(settings: Settings, seen: Sequence[set[str]] | None) -> Mapping[str, int]:
-    """Dimension → how many values it may have. Those that only custom metrics name are not all."""
+    """Dimension → how many values it may have. Those that only ratios name are not all."""
     found = {}
     for i, dimension in enumerate(settings.kept_dimensions):
         named = set(dimension.values)
-        of_custom = {x for custom in settings.custom for x in custom.where.get(dimension.name, ())}
-        if named - of_custom:
+        if named - set(settings.values_of_ratios.get(dimension.name, ())):
             n = len(named)
         elif seen is not None and seen[i]:
             n = len(named | seen[i] - set(BESIDES))

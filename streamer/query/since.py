@@ -18,7 +18,13 @@ from streamer.metrics.item_counts import CLICKED, SHOWN
 from streamer.metrics.layout import Layout
 from streamer.metrics.reads import AllItems, ByValue, OfItems, Overall, Part, Statistic, Users
 from streamer.metrics.rollups import key_of
-from streamer.metrics.sums import OTHER_FEEDBACK, filtered_by, is_of_conversions, joined_within_ms
+from streamer.metrics.sums import (
+    OTHER_FEEDBACK,
+    asks_impressions,
+    filtered_by,
+    is_of_conversions,
+    joined_within_ms,
+)
 from streamer.metrics.users import (
     positive_users,
     rate_squares,
@@ -74,6 +80,8 @@ class Since:
                 found = max(found, self.item_rollups.get(key_of(rollup), 0))
             case AllItems():
                 return int(self.items[[SHOWN]].max(initial=0))
+        if found and asks_impressions(waits_for, catalogue.settings):
+            found += joined_within_ms(waits_for, catalogue.settings)
         dimensions = {*rollup, *filtered_by(waits_for, catalogue.settings)}
         added = [self.dimensions.get(name, 0) for name in dimensions]
         added_ms = max([*added, self.kinds_ms]) if added else 0

@@ -25,8 +25,8 @@ def validate_events(s: Settings) -> None:
             raise SettingsError(
                 f"policies: {field!r} is a field of events, or a dimension: use another name"
             )
-    of_custom = [field for fields in s.custom_fields.values() for field in fields]
-    names = (*ALL_FIELDS, *s.kept_fields, *s.policy_fields, *of_custom)
+    of_ratios = [field for fields in s.own_fields.values() for field in fields]
+    names = (*ALL_FIELDS, *s.kept_fields, *s.policy_fields, *of_ratios)
     for ours, theirs in s.events.fields.items():
         at = f"events.fields.{ours}"
         if ours not in names:
@@ -69,7 +69,7 @@ def _validate_names(s: Settings) -> None:
     for kind in KINDS:
         taken: dict[str, str] = {}
         of_policies = s.policy_fields if kind == "impressions" else ()
-        of_settings = (*s.kept_fields, *of_policies, *s.custom_fields[kind])
+        of_settings = (*s.kept_fields, *of_policies, *s.own_fields[kind])
         for ours in (*field_names(kind), *of_settings):
             theirs = s.events.fields.get(ours, ours)
             other = taken.setdefault(theirs, ours)

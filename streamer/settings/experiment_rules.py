@@ -239,8 +239,8 @@ def _validate_path(s: Settings, path: str, at: str) -> None:
     if s.reads_sources:
         return
     theirs = {s.events.fields.get(ours, ours): ours for ours in (*s.dimension_names, *ALL_FIELDS)}
-    custom = {name: "one of a custom metric" for kind in KINDS for name in s.custom_fields[kind]}
-    known = {**custom, **theirs}
+    of_ratios = {name: "one of a ratio" for kind in KINDS for name in s.own_fields[kind]}
+    known = {**of_ratios, **theirs}
     require(
         first not in known,
         f"arm = {path!r}: {first} is a field of events, {known.get(first)}: name one that says "

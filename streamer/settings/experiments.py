@@ -17,15 +17,15 @@ from streamer.settings.sources import several
 DEFAULT_RATIO_CAP = 0.99
 """Quantile of denominators at which ratios are capped where the settings do not say."""
 
-_PERCENTILE = re.compile(r"(custom_per_user@.+|(?!custom_)\w+_per_user)@p(\d+(?:\.\d+)?)")
+_PERCENTILE = re.compile(r"(ratio@.+|\w+_per_user)@p(\d+(?:\.\d+)?)")
 
 
 def percentile_of(name: str) -> tuple[str, str] | None:
     """The metric per user and the percent that a name such as `clicks_per_user@p90` stands for;
     None of others.
 
-    >>> percentile_of("custom_per_user@latency@p99.9"), percentile_of("ndcg_ratio@10")
-    (('custom_per_user@latency', '99.9'), None)
+    >>> percentile_of("ratio@latency@p99.9"), percentile_of("ndcg_ratio@10")
+    (('ratio@latency', '99.9'), None)
     """
     found = _PERCENTILE.fullmatch(name)
     return None if found is None else (found[1], found[2])

@@ -13,7 +13,7 @@ OTHER, UNKNOWN = "other", "unknown"
 OF_READINGS = (
     *("quantile", "le", "upto_seconds", "feedback", "maturity", "position", "topic", "reason"),
     *("dimension", "k", "over", "definition", "convention", "threshold", "bin", "upto", "policy"),
-    *("custom", "composite", "setting"),
+    *("ratio", "composite", "setting"),
     *("experiment", "metric", "arm", "interval", "verdict", "alert", "status"),
 )
 """Labels of readings, besides the window and the dimensions."""

@@ -85,14 +85,18 @@ MAX_DAY_BEFORE_PANES = 10_000
 bytes each."""
 MAX_POLICY_POSITIONS = 1000
 """Positions of which a policy's probability is in the settings: no slate is longer."""
-MAX_CUSTOM = 8
-"""Custom metrics: each event of their kind keeps a number for each."""
-MAX_CUSTOM_SKETCHES = 4
-"""Those with quantiles: a sketch takes 55 of the 512 blocks of a row."""
-MAX_CUSTOM_VALUES = 100
-"""Values of a dimension that a custom metric is restricted to."""
-MAX_CUSTOM_VALUE = 1e12
-"""Magnitude of a value of custom metrics: as that of money."""
+MAX_RATIOS = 16
+"""Ratios: each has two sums, and a sum has a bit in 32."""
+MAX_RATIO_FIELDS = 8
+"""Different fields that ratios add up: pending feedback keeps a number for each."""
+MAX_RATIO_CONDITIONS = 32
+"""Different conditions of ratios: each has a bit."""
+MAX_RATIO_SKETCHES = 4
+"""Ratios with quantiles: a sketch takes 55 of the 512 blocks of a row."""
+MAX_RATIO_VALUES = 100
+"""Values of a field that a ratio is restricted to."""
+MAX_AMOUNT = 1e12
+"""Magnitude of a value of a field that ratios add up: as that of money."""
 MAX_WEIGHT = 1000.0
 """Largest weight of one impression: sums of squares hold billions of them."""
 MAX_CUTOFF = 1000

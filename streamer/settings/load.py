@@ -16,12 +16,13 @@ import msgspec
 
 from streamer.errors import SettingsError
 from streamer.settings.model import Settings
+from streamer.settings.own_metric_rules import refuse_custom, with_directions
 from streamer.settings.names import hint, refuse_near_misses
 from streamer.settings.section import PREFIX, SECRETS
 from streamer.settings.source_rules import refuse_old_forms, with_presets
 from streamer.settings.validation import validate
 
-_LISTS = ("alerts", "composites", "custom", "dimensions", "experiments", "policies", "sources")
+_LISTS = ("alerts", "composites", "dimensions", "experiments", "policies", "ratios", "sources")
 """Lists of tables, which the environment overrides as a whole: `STREAMER_EXPERIMENTS=[{ … }]`."""
 
 
@@ -63,8 +64,9 @@ def _lay_over(data: dict[str, Any], path: list[str], value: str, key: str) -> No
 def parse(data: Mapping[str, Any], where: str = "the settings") -> Settings:
     """Settings of a TOML document; SettingsError names the path of what is wrong."""
     refuse_old_forms(data)
+    refuse_custom(data)
     try:
-        settings = msgspec.convert(with_presets(data), Settings, strict=False)
+        settings = msgspec.convert(with_directions(with_presets(data)), Settings, strict=False)
     except msgspec.ValidationError as error:
         raise SettingsError(f"{error}{hint(str(error), Settings)}; in {where}") from error
     validate(settings)

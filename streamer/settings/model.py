@@ -14,7 +14,7 @@ from streamer.settings.event_fields import ALL_KINDS
 from streamer.settings.experiments import Experiment, ExperimentDefaults
 from streamer.settings.limits import Limits
 from streamer.settings.logs import Log, logs_of
-from streamer.settings.own_metrics import Composite, Custom, Policy, own_fields
+from streamer.settings.own_metrics import Composite, OwnRatio, OwnSums, Policy
 from streamer.settings.section import Section
 from streamer.settings.sources import Source, own_source, several
 
@@ -181,7 +181,7 @@ class Metrics(Section, frozen=True):
         *("traffic", "engagement", "ranking", "scoring", "calibration", "coverage", "intervals"),
     )
     """Families of metrics; `intervals` adds intervals of rates and means. Off by default: `scores`,
-    `diversity`, and `off_policy`, which needs `[[policies]]`. `custom` is on if `[[custom]]` is
+    `diversity`, and `off_policy`, which needs `[[policies]]`. `ratios` is on if `[[ratios]]` is
     set."""
     hide: tuple[str, ...] = ()
     """Metrics to hide, by name without `streamer_`; `*` stands for anything: `["*_stderr"]`."""
@@ -218,7 +218,7 @@ class Events(Section, frozen=True):
     """[events]: the form of events on the wire."""
 
     fields: dict[str, str] = msgspec.field(default_factory=dict)
-    """Our name of a field = yours, also for dimensions and fields of policies and custom metrics.
+    """Our name of a field = yours, also for dimensions and fields of policies and ratios.
     Your name is at the top level of the event, not a path; each name is used once."""
     positions_from: int = 1
     """The number of the first position: 0 or 1."""
@@ -290,7 +290,7 @@ class Settings(Section, frozen=True):
     experiments_defaults: ExperimentDefaults = ExperimentDefaults()
     alerts: tuple[Alert, ...] = ()
     policies: tuple[Policy, ...] = ()
-    custom: tuple[Custom, ...] = ()
+    ratios: tuple[OwnRatio, ...] = ()
     composites: tuple[Composite, ...] = ()
     sources: tuple[Source, ...] = ()
     exporter: ExporterSettings = ExporterSettings()
@@ -302,15 +302,14 @@ class Settings(Section, frozen=True):
 
     @cached_property
     def kept_dimensions(self) -> tuple[Dimension, ...]:
-        """The dimensions, where arms of experiments, and values that custom metrics are restricted
-        to, are always kept, too."""
+        """The dimensions, where arms of experiments, and values that ratios are restricted to, are
+        always kept, too."""
         kept = {d.name: dict.fromkeys(d.values) for d in self.dimensions}
         for experiment in self.experiments:
             if experiment.dimension:
                 kept[experiment.dimension].update(dict.fromkeys(experiment.arms))
-        for custom in self.custom:
-            for dimension, values in custom.where.items():
-                kept[dimension].update(dict.fromkeys(values))
+        for dimension, values in self.values_of_ratios.items():
+            kept[dimension].update(dict.fromkeys(values))
         return tuple(
             msgspec.structs.replace(d, values=tuple(kept[d.name])) for d in self.dimensions
         )
@@ -399,14 +398,34 @@ class Settings(Section, frozen=True):
         return {field: why for policy in self.policies for field, why in policy.fields.items()}
 
     @cached_property
-    def custom_fields(self) -> dict[str, tuple[str, ...]]:
-        """Kind of events → fields that only custom metrics read."""
-        return {kind: own_fields(self.custom, kind) for kind in ALL_KINDS}
+    def own_sums(self) -> OwnSums:
+        """What ratios add up."""
+        return OwnSums.of(self.ratios, self.dimension_names)
+
+    @cached_property
+    def values_of_ratios(self) -> dict[str, tuple[str, ...]]:
+        """Dimension → its values that ratios are restricted to."""
+        found: dict[str, tuple[str, ...]] = {}
+        for own in self.own_sums.sums:
+            for dimension, values in own.dimensions:
+                found[dimension] = (*found.get(dimension, ()), *values)
+        return found
+
+    @cached_property
+    def own_fields(self) -> dict[str, tuple[str, ...]]:
+        """Kind of events → fields that only ratios read."""
+        return self.own_sums.fields(self.dimension_names)
+
+    @cached_property
+    def own_numbers(self) -> tuple[str, ...]:
+        """Those of them that are numbers."""
+        own = {name for names in self.own_fields.values() for name in names}
+        return tuple(field for _, field in self.own_sums.amounts if field in own)
 
     @cached_property
     def families(self) -> tuple[str, ...]:
-        """The families of metrics that are on: `custom` and `composites` are so by their tables."""
-        tables = {"custom": self.custom, "composites": self.composites}
+        """The families of metrics that are on: `ratios` and `composites` are so by their tables."""
+        tables = {"ratios": self.ratios, "composites": self.composites}
         by_themselves = (name for name, some in tables.items() if some)
         return tuple(dict.fromkeys((*self.metrics.families, *by_themselves)))
 

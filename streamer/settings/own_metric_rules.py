@@ -1,85 +1,237 @@
-"""Rules of ``[[custom]]``, ``[[composites]]`` (with ``windows.day_before``) and ``[[policies]]``
+"""Rules of ``[[ratios]]``, ``[[composites]]`` (with ``windows.day_before``) and ``[[policies]]``
 that types cannot say."""
 
 from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from streamer.errors import SettingsError
 from streamer.settings import limits
 from streamer.settings.durations import DAY_MS, pane_length_ms
 from streamer.settings.event_fields import KINDS, field_names
 from streamer.settings.labels import VALUE_RULE, is_value
-from streamer.settings.own_metrics import KNOWN_FIELDS
+from streamer.settings.own_metrics import (
+    ASKED_FIELDS,
+    COUNTS,
+    JOINED,
+    KNOWN_FIELDS,
+    OF_KIND,
+    PEOPLE,
+    SIGNS,
+    event_kind,
+    parts_of,
+    wanted_by,
+    written,
+)
 
 if TYPE_CHECKING:
     from streamer.settings.model import Settings
-    from streamer.settings.own_metrics import CompositePart, Custom, Policy
+    from streamer.settings.own_metrics import CompositePart, Policy, RatioPart, Where
 
 _NAME = re.compile(r"^[a-z][a-z0-9_]{0,62}\Z")
 _FIELD = re.compile(r"^[a-z_][a-z0-9_]{0,62}\Z")
+_NUMBERS = ("score", "position", "dwell_ms", "value")
 _AGAINST = ("value", "target", "day_before")
 
 
-def validate_custom(s: Settings) -> None:
-    """SettingsError where a custom metric cannot be."""
-    if "custom" in s.metrics.families and not s.custom:
-        raise SettingsError("metrics.families: 'custom' needs [[custom]], and there are none")
-    if len(s.custom) > limits.MAX_CUSTOM:
-        raise SettingsError(f"{len(s.custom)} custom metrics; at most {limits.MAX_CUSTOM}")
-    sketches = sum(custom.quantiles for custom in s.custom)
-    if sketches > limits.MAX_CUSTOM_SKETCHES:
+def validate_ratios(s: Settings) -> None:
+    """SettingsError where a ratio cannot be."""
+    if "ratios" in s.metrics.families and not s.ratios:
+        raise SettingsError("metrics.families: 'ratios' needs [[ratios]], and there are none")
+    if len(s.ratios) > limits.MAX_RATIOS:
+        raise SettingsError(f"{len(s.ratios)} ratios; at most {limits.MAX_RATIOS}")
+    sketches = sum(ratio.quantiles for ratio in s.ratios)
+    if sketches > limits.MAX_RATIO_SKETCHES:
         raise SettingsError(
-            f"custom: {sketches} metrics have quantiles = true; at most "
-            f"{limits.MAX_CUSTOM_SKETCHES}: leave it out where the mean is enough"
+            f"ratios: {sketches} have quantiles = true; at most {limits.MAX_RATIO_SKETCHES}: leave "
+            "it out where the ratio is enough"
         )
-    names = [custom.name for custom in s.custom]
-    for i, custom in enumerate(s.custom):
-        at = f"at custom[{i}]"
-        if _NAME.match(custom.name) is None or names.count(custom.name) > 1:
+    names = [ratio.name for ratio in s.ratios]
+    for i, ratio in enumerate(s.ratios):
+        at = f"at ratios[{i}]"
+        if _NAME.match(ratio.name) is None or names.count(ratio.name) > 1:
             raise SettingsError(
-                f"name = {custom.name!r}: a-z, 0-9 and _, a letter first, and no other's name; {at}"
+                f"name = {ratio.name!r}: a-z, 0-9 and _, a letter first, and no other's name; {at}"
             )
-        if custom.kind not in KINDS:
-            raise SettingsError(f"kind = {custom.kind!r}: one of {', '.join(KINDS)}; {at}")
-        _validate_field(custom, s, at)
-        _validate_where(custom, s, at)
+        if ratio.better not in ("higher", "lower"):
+            raise SettingsError(f"better = {ratio.better!r}: 'higher' or 'lower'; {at}")
+        if ratio.quantiles and ratio.numerator.field is None:
+            raise SettingsError(f"quantiles = true: the numerator needs a field; {at}")
+        for text in (ratio.title, ratio.unit):
+            if len(text) > limits.MAX_WORDS_CHARS:
+                most = limits.MAX_WORDS_CHARS
+                raise SettingsError(f"{text[:40]!r}…: at most {most} characters; {at}")
+        _validate_part_of_ratio(ratio.numerator, s, f"{at}.numerator")
+        if ratio.denominator is not None:
+            _validate_part_of_ratio(ratio.denominator, s, f"{at}.denominator")
+            kind, is_count = ratio.numerator.kind, ratio.numerator.field is None
+            if ratio.denominator.kind == PEOPLE and is_count and kind in ("sessions", "slates"):
+                raise SettingsError(
+                    f"{kind} cannot be divided by people, as some are of nobody: leave the "
+                    f"denominator out where an experiment compares them by user; {at}"
+                )
+    of = s.own_sums
+    for what, count, most in (
+        ("different fields", len(of.amounts), limits.MAX_RATIO_FIELDS),
+        ("different conditions", len(of.conditions), limits.MAX_RATIO_CONDITIONS),
+    ):
+        if count > most:
+            raise SettingsError(f"ratios have {count} {what}; at most {most}")
 
 
-def _validate_field(custom: Custom, s: Settings, at: str) -> None:
-    field, readable = custom.field, KNOWN_FIELDS[custom.kind]
-    if field is None or field in readable:
+def _validate_part_of_ratio(part: RatioPart, s: Settings, at: str) -> None:
+    kinds = (*OF_KIND, *s.feedback_kinds[1:], *COUNTS)
+    if part.kind not in kinds:
+        raise SettingsError(
+            f"kind = {part.kind!r}: one of {', '.join(kinds)} (kinds of feedback are those in "
+            f"metrics.feedback); {at}"
+        )
+    is_numerator = at.endswith("numerator")
+    if part.kind == PEOPLE and is_numerator:
+        raise SettingsError(f"kind = 'people': only a denominator counts people; {at}")
+    if part.kind in ("people", "sessions") and "engagement" not in s.families:
+        raise SettingsError(
+            f"kind = {part.kind!r} needs 'engagement' in metrics.families; {at}"
+        )
+    if part.kind in COUNTS and (part.field is not None or part.where):
+        raise SettingsError(
+            f"kind = {part.kind!r} has neither field nor where: it is made of several events; {at}"
+        )
+    if part.kind == "sessions" and part.field is None and part.where:
+        raise SettingsError(
+            "kind = 'sessions' without a field has no where: a session is made of several events; "
+            f"{at}"
+        )
+    kind = event_kind(part.kind)
+    if kind is None:
+        return
+    if part.field is not None:
+        _validate_field(part.field, kind, KNOWN_FIELDS[kind], s, f"field = {part.field!r}", at)
+    for path, where in part.where.items():
+        _validate_where(part, path, where, s, at)
+
+
+def _validate_field(
+    field: str, kind: str, readable: tuple[str, ...], s: Settings, said: str, at: str
+) -> None:
+    """``readable``: of the fields that events have anyway."""
+    if field in readable:
         return
     if _FIELD.match(field) is None:
         raise SettingsError(
-            f"field = {field!r}: a field at the top of the event, of a-z, 0-9 and _; others can be "
-            f"mapped by [events.fields]; {at}"
+            f"{said}: a field at the top of the event, of a-z, 0-9 and _; others can be mapped by "
+            f"[events.fields] or [sources.fields]; {at}"
         )
     whose = {name: "a field of events" for kind in KINDS for name in field_names(kind)}
     whose |= dict.fromkeys(s.policy_fields, "a field of [[policies]]")
     whose |= dict.fromkeys(s.dimension_names, "a dimension")
     if field in whose:
         raise SettingsError(
-            f"field = {field!r} is {whose[field]}, which custom metrics of {custom.kind} cannot "
-            f"read: there it can be {', '.join(readable)}, or a name of its own; {at}"
+            f"{said} is {whose[field]}, which ratios cannot read of {kind}: there it can be "
+            f"{', '.join(readable)}, or a name of its own; {at}"
         )
 
 
-def _validate_where(custom: Custom, s: Settings, at: str) -> None:
-    for dimension, values in custom.where.items():
-        if dimension not in s.dimension_names:
+def _validate_where(part: RatioPart, path: str, where: Where, s: Settings, at: str) -> None:
+    kind, field = event_kind(part.kind) or "", path
+    if path.startswith(JOINED):
+        if kind not in ("clicks", "conversions"):
             raise SettingsError(
-                f"where.{dimension}: dimensions are {list(s.dimension_names)}; {at}"
+                f"where.{path!r}: only feedback and conversions join an impression; {at}"
             )
-        if not 0 < len(values) <= limits.MAX_CUSTOM_VALUES:
+        kind, field = "impressions", path.removeprefix(JOINED)
+    values = wanted_by(where)
+    if not 0 < len(values) <= limits.MAX_RATIO_VALUES:
+        raise SettingsError(
+            f"where.{path} has {len(values)} values: 1 to {limits.MAX_RATIO_VALUES}; {at}"
+        )
+    if isinstance(where, dict) and not all(
+        sign in SIGNS and math.isfinite(bound) for sign, bound in where.items()
+    ):
+        raise SettingsError(f"where.{path} = {where}: bounds by {' '.join(SIGNS)}; {at}")
+    numbers = isinstance(where, dict) or all(type(value) in (int, float) for value in values)
+    if field in s.dimension_names:
+        for value in map(written, values):
+            if isinstance(where, dict) or not is_value(value):
+                raise SettingsError(f"where.{path}: bad value {value!r}: {VALUE_RULE}; {at}")
+        return
+    _validate_field(field, kind, ASKED_FIELDS[kind], s, f"where.{path}", at)
+    is_number = field in _NUMBERS or any(
+        event_kind(each.kind) == kind and each.field == field
+        for ratio in s.ratios
+        for each, _ in parts_of(ratio)
+    )
+    if is_number and not numbers:
+        raise SettingsError(f"where.{path} = {where!r}: the field is a number; {at}")
+    if field in ("item_id", "item_category") and not all(isinstance(v, str) for v in values):
+        raise SettingsError(f"where.{path} = {where!r}: ids are texts; {at}")
+    for value in values:
+        if isinstance(value, str) and not 0 < len(value) <= limits.MAX_LABEL_CHARS:
             raise SettingsError(
-                f"where.{dimension} has {len(values)} values: 1 to {limits.MAX_CUSTOM_VALUES}; {at}"
+                f"where.{path}: {value[:40]!r}: texts of 1 to {limits.MAX_LABEL_CHARS} characters; "
+                f"{at}"
             )
-        for value in values:
-            if not is_value(value):
-                raise SettingsError(f"where.{dimension}: bad value {value!r}: {VALUE_RULE}; {at}")
+
+
+def refuse_custom(data: Mapping[str, Any]) -> None:
+    """Raise SettingsError where a document has ``[[custom]]``, with what is written instead."""
+    for i, custom in enumerate(data.get("custom") or ()):
+        if not isinstance(custom, dict):
+            continue
+        name, kind = custom.get("name", "name"), custom.get("kind", "impressions")
+        where = custom.get("where") or {}
+        asked = f", where = {{ {', '.join(f'{k} = {_toml(v)}' for k, v in where.items())} }}"
+        said = asked if where else ""
+        field = custom.get("field")
+        of = "" if field is None else f", field = {_toml(field)}"
+        numerator = f"{{ kind = {_toml(kind)}{of}{said} }}"
+        kinds = {"mean": kind, "per_impression": "impressions", "per_user": PEOPLE}
+        lines = [
+            f"custom_{old}: {{ name = {_toml(f'{name}_{old}')}, numerator = {numerator}, "
+            f"denominator = {{ kind = {_toml(over)}{said if old == 'mean' else ''} }} }}"
+            for old, over in kinds.items()
+        ]
+        raise SettingsError(
+            f"[[custom]] is [[ratios]] now. Write for {'; for '.join(lines)}. An experiment or an "
+            f"alert then names ratio@<name>; at custom[{i}]"
+        )
+
+
+def with_directions(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A document of settings in which alerts and experiments on a ratio say which direction is
+    better, where that is ``lower`` and they do not say it."""
+    ratios = data.get("ratios")
+    said = [each for each in ratios if isinstance(each, dict)] if isinstance(ratios, list) else []
+    lower = {f"ratio@{each.get('name')}" for each in said if each.get("better") == "lower"}
+
+    def directed(row: Any, key: str) -> Any:
+        name = row.get(key) if isinstance(row, dict) else None
+        is_lower = isinstance(name, str) and (name in lower or name.rpartition("@p")[0] in lower)
+        return {"direction": "lower", **row} if is_lower else row
+
+    def with_metrics(table: Any) -> Any:
+        metrics = table.get("metrics") if isinstance(table, dict) else None
+        if not isinstance(metrics, list):
+            return table
+        return {**table, "metrics": [directed(metric, "name") for metric in metrics]}
+
+    made = dict(data)
+    if lower and isinstance(data.get("alerts"), list):
+        made["alerts"] = [directed(alert, "metric") for alert in data["alerts"]]
+    if lower and isinstance(data.get("experiments"), list):
+        made["experiments"] = [with_metrics(each) for each in data["experiments"]]
+    if lower and "experiments_defaults" in data:
+        made["experiments_defaults"] = with_metrics(data["experiments_defaults"])
+    return made
+
+
+def _toml(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
 
 
 def validate_composites(s: Settings) -> None:

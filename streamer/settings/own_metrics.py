@@ -1,15 +1,19 @@
 """Settings of metrics of one's own.
 
-Custom metrics add up numeric fields of events without code, composites weigh several metrics
-together, and policies are what else could have been shown, whose click-through rate is estimated.
+Ratios divide sums of any fields of events without code, composites weigh several metrics together,
+and policies are what else could have been shown, whose click-through rate is estimated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
+from streamer.settings.event_fields import ALL_KINDS, KINDS
 from streamer.settings.section import Section
 
 KNOWN_FIELDS = {
@@ -18,35 +22,222 @@ KNOWN_FIELDS = {
     "conversions": ("value",),
     "sessions": ("dwell_ms",),
 }
-"""Kind of events → its own numeric fields that custom metrics can read, too."""
+"""Kind of events → its own numeric fields that ratios can add up, too."""
+ASKED_FIELDS = {
+    "impressions": ("score", "position", "item_id", "item_category"),
+    "clicks": ("dwell_ms", "item_id"),
+    "conversions": ("value", "item_id"),
+    "sessions": ("dwell_ms", "item_id"),
+}
+"""Kind of events → its own fields that `where` can ask for, too."""
+JOINED = "impression."
+"""How the path of a field begins that is the impression's which feedback joined."""
+PEOPLE = "people"
+OF_KIND = {kind: kind for kind in KINDS} | {"lines": "conversions"}
+"""Kind of a part → the events that it is of; kinds of feedback are clicks, and others are none."""
+COUNTS = ("slates", PEOPLE)
+"""Kinds that are counted and nothing else."""
+Scalar = str | bool | int | float
+Bounds = Mapping[str, float]
+Where = Scalar | tuple[Scalar, ...] | dict[str, float]
+"""What a field has to be: a value, one of several, or within bounds by their signs."""
+SIGNS = {">": "above", "<": "below", ">=": "at_least", "<=": "at_most"}
+"""Sign → what the core calls it."""
 
 
-class Custom(Section, frozen=True):
-    """[[custom]]: a metric over any numeric field of events; it switches the family `custom` on."""
+class RatioPart(Section, frozen=True):
+    """[ratios.numerator]: a sum of a ratio; `[ratios.denominator]` likewise."""
+
+    kind: str
+    """Events to count: `impressions` (each shown item), `clicks` or another kind in
+    `metrics.feedback`, `conversions` (orders), `lines` of orders, or `sessions` that ended; also
+    `slates`, and in denominators `people`, who saw an impression."""
+    field: str | None = None
+    """A field with a number from -1e12 to 1e12 to add up (for items in a list: the item's own, else
+    the event's); also `score`, `dwell_ms` or `value`. Without it events are counted."""
+    where: dict[str, Where] = msgspec.field(default_factory=dict)
+    """Field = value, list of values, or bounds as `{ ">" = 5 }`: only these events count.
+    `impression.campaign` is the field `campaign` of the impression that feedback joined."""
+
+
+class OwnRatio(Section, frozen=True):
+    """[[ratios]]: a ratio of two sums of any fields of events, or a sum."""
 
     name: str
-    """Value of the label `custom`: `a-z`, `0-9` and `_`."""
-    kind: str
-    """Events to count: `impressions` (each shown item), `clicks` (feedback of every kind),
-    `conversions` or `sessions` (each event of that topic)."""
-    field: str | None = None
-    """A field with a number from -1e12 to 1e12 (for items in a list: the item's own, else the
-    event's); also `score`, `dwell_ms` or `value`. Without it each event counts as 1."""
-    where: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
-    """Dimension = values: only events with these values count. The values never become `other`."""
+    """Value of the label `ratio`: `a-z`, `0-9` and `_`. Experiments and alerts write
+    `ratio@<name>`."""
+    numerator: RatioPart
+    """The sum to divide: `{ kind = "conversions", field = "value" }`."""
+    denominator: RatioPart | None = None
+    """The sum to divide by; without it the metric is the numerator."""
+    title: str = ""
+    """What pages and reports call it; its name by default."""
+    unit: str = ""
+    """The unit of its values in words, e.g. `EUR per click`; `percent` and `seconds` are written as
+    such."""
+    better: str = "higher"
+    """`higher` or `lower`: which is better, where an alert or an experiment does not say it."""
     quantiles: bool = False
-    """Whether `custom_quantile` is shown, too; for at most 4 metrics."""
+    """Whether `ratio_quantile` of the numerator's field is shown, too; for at most 4 ratios."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What a field of a kind of events has to be."""
+
+    kind: str
+    field: str
+    test: tuple[Scalar, ...] | tuple[tuple[str, float], ...]
 
     @property
-    def own_field(self) -> str | None:
-        """The field, where nothing else reads it."""
-        return None if self.field in KNOWN_FIELDS.get(self.kind, ()) else self.field
+    def is_bounds(self) -> bool:
+        """Whether it is within bounds, each a sign and a number."""
+        return isinstance(self.test[0], tuple)
 
 
-def own_fields(customs: Iterable[Custom], kind: str) -> tuple[str, ...]:
-    """Fields of a kind of events that only custom metrics read, each once."""
-    found = (each.own_field for each in customs if each.kind == kind)
-    return tuple(dict.fromkeys(field for field in found if field is not None))
+@dataclass(frozen=True)
+class OwnSum:
+    """What the core adds up for a part of a ratio. ``kind``: of events; ``feedback``: the kind of
+    feedback; ``own``, ``joined``: what is asked of the event, and of its impression; ``is_of_users``:
+    only of events that have a user."""
+
+    kind: str
+    feedback: str | None
+    is_of_lines: bool
+    field: str | None
+    own: tuple[Condition, ...]
+    joined: tuple[Condition, ...]
+    dimensions: tuple[tuple[str, tuple[str, ...]], ...]
+    is_of_users: bool
+
+    @property
+    def id(self) -> str:
+        """What it is of, and a hash of what it asks.
+
+        >>> own_sum(RatioPart(kind="lines", field="margin"), (), False).id
+        'lines.margin'
+        """
+        kind = "lines" if self.is_of_lines else self.feedback or self.kind
+        asked = (self.own, self.joined, self.dimensions, self.is_of_users)
+        named = [kind, *([] if self.field is None else [self.field])]
+        if any(asked):
+            named.append(hashlib.blake2b(repr(asked).encode(), digest_size=4).hexdigest())
+        return ".".join(named)
+
+
+def event_kind(kind: str) -> str | None:
+    """The events that a part is of; None for what is only counted.
+
+    >>> event_kind("like"), event_kind("lines"), event_kind("people")
+    ('clicks', 'conversions', None)
+    """
+    return None if kind in COUNTS else OF_KIND.get(kind, "clicks")
+
+
+def wanted_by(where: Where) -> tuple[Any, ...]:
+    """What a value has to be, as ``Condition.test``."""
+    if isinstance(where, dict):
+        return tuple(sorted(where.items()))
+    return where if isinstance(where, tuple) else (where,)
+
+
+def own_sum(part: RatioPart, dimensions: tuple[str, ...], is_of_users: bool) -> OwnSum:
+    """What the core adds up for a part; values of dimensions are those that it counts under."""
+    kind = event_kind(part.kind)
+    assert kind is not None
+    own, joined, by = [], [], []
+    for path, where in sorted(part.where.items()):
+        if path.startswith(JOINED):
+            joined.append(Condition("impressions", path.removeprefix(JOINED), wanted_by(where)))
+        elif path in dimensions:
+            by.append((path, tuple(map(written, wanted_by(where)))))
+        else:
+            own.append(Condition(kind, path, wanted_by(where)))
+    feedback = {"clicks": "click"}.get(part.kind, part.kind) if kind == "clicks" else None
+    conditions = (tuple(own), tuple(joined), tuple(by))
+    is_of_lines = kind == "conversions" and (part.kind == "lines" or part.field is not None)
+    return OwnSum(kind, feedback, is_of_lines, part.field, *conditions, is_of_users)
+
+
+def parts_of(ratio: OwnRatio) -> Iterator[tuple[RatioPart, bool]]:
+    """The parts that are sums over events, and whether only those of users count."""
+    is_of_users = ratio.denominator is not None and ratio.denominator.kind == PEOPLE
+    yield ratio.numerator, is_of_users
+    if ratio.denominator is not None and not is_of_users:
+        yield ratio.denominator, False
+
+
+def written(value: Scalar) -> str:
+    """A value as events write it.
+
+    >>> written("a"), written(True), written(3)
+    ('a', 'true', '3')
+    """
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def in_words(part: RatioPart) -> str:
+    """A part for people, as every face says it.
+
+    >>> where = {"impression.campaign": ("spring", "easter"), "price": {">": 5}}
+    >>> in_words(RatioPart(kind="conversions", field="value", where=where))
+    'sum of value of conversions where impression.campaign is spring or easter and price > 5'
+    >>> in_words(RatioPart(kind="impressions"))
+    'impressions'
+    """
+    whole = part.kind if part.field is None else f"sum of {part.field} of {part.kind}"
+    asked = " and ".join(map(" ".join, _asked(part)))
+    return f"{whole} where {asked}" if asked else whole
+
+
+def _asked(part: RatioPart) -> Iterator[tuple[str, str]]:
+    for path, where in part.where.items():
+        if isinstance(where, dict):
+            yield from ((path, f"{sign} {bound:g}") for sign, bound in where.items())
+        else:
+            yield path, f"is {' or '.join(map(written, wanted_by(where)))}"
+
+
+def definition(ratio: OwnRatio) -> str:
+    """A ratio for people: its numerator, and what it is divided by."""
+    parts = [part for part in (ratio.numerator, ratio.denominator) if part is not None]
+    return " / ".join(map(in_words, parts))
+
+
+@dataclass(frozen=True)
+class OwnSums:
+    """What all ratios add up and ask, each once."""
+
+    sums: tuple[OwnSum, ...]
+    amounts: tuple[tuple[str, str], ...]
+    """Kinds of events and their fields."""
+    conditions: tuple[Condition, ...]
+
+    def named(self, name: str) -> OwnSum | None:
+        """That of a sum ``own.count@id`` or ``own.sum@id``; None for others."""
+        base, _, of = name.partition("@")
+        found = (each for each in self.sums if base.startswith("own.") and each.id == of)
+        return next(found, None)
+
+    @staticmethod
+    def of(ratios: tuple[OwnRatio, ...], dimensions: tuple[str, ...]) -> OwnSums:
+        """Those of the settings."""
+        parts = [each for ratio in ratios for each in parts_of(ratio)]
+        countable = [(part, of) for part, of in parts if event_kind(part.kind) is not None]
+        made = (own_sum(part, dimensions, of) for part, of in countable)
+        sums = tuple(dict.fromkeys(made))
+        amounts = dict.fromkeys((s.kind, s.field) for s in sums if s.field is not None)
+        conditions = dict.fromkeys(c for s in sums for c in (*s.own, *s.joined))
+        return OwnSums(sums, tuple(amounts), tuple(conditions))
+
+    def fields(self, dimensions: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+        """Kind of events → fields that only ratios read."""
+        asked = [(c.kind, c.field) for c in self.conditions if c.field not in dimensions]
+        own: dict[str, dict[str, None]] = {kind: {} for kind in ALL_KINDS}
+        for kind, field in (*self.amounts, *asked):
+            if field not in (*KNOWN_FIELDS[kind], *ASKED_FIELDS[kind]):
+                own[kind][field] = None
+        return {kind: tuple(fields) for kind, fields in own.items()}
 
 
 class CompositePart(Section, frozen=True):

@@ -347,7 +347,7 @@ def _valid_lists(path: str, at: str) -> Lists:
 
 
 def _validate_fields(s: Settings, source: Source, at: str) -> None:
-    own = (name for fields in s.custom_fields.values() for name in fields)
+    own = (name for fields in s.own_fields.values() for name in fields)
     others = (*s.kept_fields, *s.policy_fields, *own)
     every = tuple(
         dict.fromkeys((*(n for k in LINE_TYPES.values() for n in field_names(k)), *others))
@@ -395,7 +395,7 @@ def _validate_kind_of_events(s: Settings, source: Source, kind: str, at: str) ->
     events = () if source.each is None else lists_in(source.each)
     of_items = [lists for lists in lists_of(said.get("item_id", False), events) if lists]
     of_policies = s.policy_fields if kind == "impressions" else ()
-    of_element = {*ELEMENT_FIELDS[kind], *of_policies, *s.custom_fields[kind]}
+    of_element = {*ELEMENT_FIELDS[kind], *of_policies, *s.own_fields[kind]}
     known = {*field_names(kind), *s.kept_fields, *of_element}
     own_fields = getattr(source, key).fields
     for name, field_source in said.items():

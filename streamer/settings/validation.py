@@ -18,8 +18,8 @@ from streamer.settings.labels import VALUE_RULE, is_value
 from streamer.settings.model import CONVENTIONS
 from streamer.settings.own_metric_rules import (
     validate_composites,
-    validate_custom,
     validate_policies,
+    validate_ratios,
 )
 from streamer.settings.redis_url import validate_url
 from streamer.settings.source_rules import validate_clusters, validate_sources
@@ -37,7 +37,7 @@ def validate(s: Settings) -> None:
     """Raise SettingsError, naming the key, at the first value that cannot be used."""
     _validate_dimensions(s)
     validate_policies(s)
-    validate_custom(s)
+    validate_ratios(s)
     validate_events(s)
     validate_sources(s)
     validate_clusters(s)

@@ -193,7 +193,7 @@ def numeric_columns(settings: Settings) -> frozenset[str]:
     ['relevance', 'reward_estimate', 'value']
     """
     numbers = {*NUMBERS, *settings.policy_fields}
-    numbers |= {name for fields in settings.custom_fields.values() for name in fields}
+    numbers |= {*settings.own_numbers}
     columns = {settings.events.fields.get(name, name) for name in numbers}
     mapped = list(_mapped(settings))
     columns -= {column for ours, column in mapped if ours not in numbers}

@@ -10,9 +10,10 @@ from streamer.ingest.mapping import fields_of, said_of
 from streamer.metrics import diversity, rollups
 from streamer.metrics.catalogue import Catalogue
 from streamer.metrics.rings import rings_of
-from streamer.metrics.sums import key_of, of_custom, of_policy, of_slates
+from streamer.metrics.sums import key_of, of_policy, of_slates
 from streamer.settings.logs import Log
 from streamer.settings.model import Settings
+from streamer.settings.own_metrics import definition
 
 Listed = dict[str, tuple[str, str]]
 """What a setting lists: key → how it is called, and what else defines it."""
@@ -49,7 +50,8 @@ class Contents(msgspec.Struct, frozen=True):
     kinds: list[str]
     user_kinds: list[str]
     policies: list[str]
-    custom: list[str]
+    amounts: list[str]
+    conditions: list[str]
     keeps_items: bool
     has_users: bool
     blocks: list[StoredStat]
@@ -133,7 +135,8 @@ def contents_of(settings: Settings, catalogue: Catalogue) -> Contents:
         kinds=list(settings.feedback_kinds),
         user_kinds=list(settings.user_feedback_kinds),
         policies=[f"{p.name} {of_policy(settings, p.name)}" for p in settings.policies],
-        custom=[f"{c.name} {of_custom(settings, c.name)}" for c in settings.custom],
+        amounts=[f"{field} of {kind}" for kind, field in settings.own_sums.amounts],
+        conditions=[repr(each) for each in settings.own_sums.conditions],
         keeps_items=diversity.has_lists(settings),
         has_users="engagement" in settings.metrics.families,
         blocks=blocks,
@@ -213,9 +216,9 @@ def _listed(settings: Settings, catalogue: Catalogue) -> dict[str, Listed]:
         ),
         "items.windows": _plain(settings.item_windows),
         "policies": {p.name: (p.name, of_policy(settings, p.name)) for p in settings.policies},
-        "custom": {
-            c.name: (c.name, of_custom(settings, c.name) + ("q" if c.quantiles else ""))
-            for c in settings.custom
+        "ratios": {
+            r.name: (r.name, definition(r) + (", quantiles" if r.quantiles else ""))
+            for r in settings.ratios
         },
     }
     if {"ranking", "scoring"} & set(metrics.families):

@@ -6,7 +6,7 @@ written again at the next commit.
     segments     by rollup: those of one that is not kept any more are left out, as are sums that
                  their rollup does not keep
     rings, codes by length of window, by what a sum is of; what nothing wants any more is left out
-    tables       dimensions, kinds of feedback, policies, custom metrics: by name, in the core
+    tables       dimensions, kinds of feedback, policies, own sums: by name, in the core
 """
 
 from __future__ import annotations
@@ -106,7 +106,8 @@ class PaneMigration:
             {
                 "dimensions": self._dimensions,
                 "policies": _places(old.policies, new.policies),
-                "custom": _places(old.custom, new.custom),
+                "amounts": _places(old.amounts, new.amounts),
+                "conditions": _places(old.conditions, new.conditions),
                 "kinds": _places(old.kinds, new.kinds),
                 "kinds_now": _places(new.kinds, old.kinds),
                 "user_kinds": _places(old.user_kinds, new.user_kinds),

@@ -272,8 +272,8 @@ def _means_the_same(
     if isinstance(declared, ItemCounts):
         return True
     measures, measure = partition.catalogue.alert_measures, declared.measure
-    places = [place for place in (measure.above, measure.below, measure.high) if place is not None]
-    names = [measures.sums[place] for place in places]
+    of = (measure.above, measure.below, measure.high, measure.below_high)
+    names = [measures.sums[place] for place in of if place is not None]
     ours = beside_of(partition.settings, partition.catalogue).meanings
     return all(manifest.beside.meanings.get(name) == ours[name] for name in names)
 

@@ -48,7 +48,7 @@ def lag_ms(settings: Settings, metric: str) -> int:
 
 def lag_of(settings: Settings, metric: str) -> int:
     above, _ = ratio_of(metric, settings)
-    if above in BY_OWN_TIME or above.startswith(("feedback.", "diversities@", "custom ")):
+    if above in BY_OWN_TIME or above.startswith(("feedback.", "diversities@", "own ")):
         return 0
     horizons = settings.attribution
     by_conversions = settings.metrics.feedback.get("conversion", 0) > 0
@@ -72,7 +72,7 @@ def read_alert(
     known = {values for of_window in windows.values() for values in of_window}
     shown: list[Values | None] = [None, *sorted(known)] if alert.segments else [None]
     mix = mix_of(settings, alert.metric)
-    unit = 1 / (unit_of(alert.metric) if mix is None else COMPOSITE)
+    unit = 1 / (unit_of(alert.metric, settings) if mix is None else COMPOSITE)
     rule = ChangeRule(alert.drop, alert.level, alert.direction == "higher")
     for values in shown:
         now = group_sums(windows[0], values, mix)
@@ -247,7 +247,7 @@ def mix_of(settings: Settings, metric: str) -> Mix | None:
     """What each part's ratio counts for in a composite, in 1e-18; None where it is none."""
     if not metric.startswith("composite@"):
         return None
-    return [Fraction(c) * COMPOSITE / unit_of(part) for part, c in parts_of(metric, settings)]
+    return [Fraction(c) * COMPOSITE / unit_of(part, settings) for part, c in parts_of(metric, settings)]
 
 
 def nearest(value: Fraction) -> int:

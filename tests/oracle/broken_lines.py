@@ -9,6 +9,7 @@ from typing import Any
 from streamer.settings.model import Settings
 
 from .shape import LINE_TYPES
+from .values import fields_of_ratios
 
 Payload = dict[str, Any]
 ABSENT = object()
@@ -50,7 +51,7 @@ WRONG: dict[str, list[tuple[str, str, list[Any]]]] = {
     "reward_estimate": [("impression", "reward_estimate", [-1e-9, 1.0001, "x", {}]),
                         ("impression", "q_new", [-1e-9, 2, "x", False])],
     "item_category": [("impression", "item_category", [True, ["c"], "c" * 513])],
-    "custom": [("impression", "latency_ms", ["fast", True, [1], 1_000_000_000_001, 10**400]),
+    "ratios": [("impression", "latency_ms", ["fast", True, [1], 1_000_000_000_001, 10**400]),
                ("conversion", "margin", [{}, -1e12 - 1, "1"]), ("click", "depth", ["", False])],
     "items": [("slate", "items", [
         [], {}, "i1", [7.5], [None], ["i1", ""], [["i1"]], [{}], [{"item_id": ""}],
@@ -79,15 +80,15 @@ def broken_line(random: Random, settings: Settings, user: str, at_ms: int, name:
     reason = random.choice(("json", "object", "too_large", "too_deep", *WRONG))
     if reason == "too_large" and random.random() < 0.8:
         reason = "json"  # a megabyte each: a few are enough
-    if reason == "custom" and not any(settings.custom_fields.values()):
+    if reason == "ratios" and not fields_of_own(settings):
         reason = "ts"
     if reason == "object":
         return random.choice((b"[]", b"7", b'"text"', b"true", b'[{"type":"click"}]'))
     if reason in ("json", "too_large", "too_deep"):
         return _unreadable(random, settings, reason, _valid("impression", user, at_ms, name))
     line_type, field, values = random.choice(WRONG[reason])
-    if reason == "custom":  # settings may call theirs otherwise
-        line_type, field = random.choice(custom_fields(settings))
+    if reason == "ratios":  # settings may call theirs otherwise
+        line_type, field = random.choice(fields_of_own(settings))
     payload = _valid(line_type, user, at_ms, name)
     value = random.choice(values)
     if field == "span":
@@ -100,10 +101,10 @@ def broken_line(random: Random, settings: Settings, user: str, at_ms: int, name:
     return _encode({k: v for k, v in payload.items() if v is not ABSENT}, settings)
 
 
-def custom_fields(settings: Settings) -> list[tuple[str, str]]:
-    """(type of a line, field) of all that only custom metrics read."""
-    fields = settings.custom_fields
-    return [(line, field) for line, kind in LINE_TYPES.items() for field in fields[kind]]
+def fields_of_own(settings: Settings) -> list[tuple[str, str]]:
+    """(type of a line, field) of all numbers that only ratios read."""
+    lines = LINE_TYPES.items()
+    return [(line, field) for line, kind in lines for field in fields_of_ratios(settings, kind)]
 
 
 def _valid(line_type: str, user: str, at_ms: int, name: str) -> Payload:

@@ -12,7 +12,7 @@ from scipy.stats import t as student
 from streamer.settings.model import Settings
 from streamer.settings.own_metrics import Composite, CompositePart
 
-from . import custom, items, off_policy, scores
+from . import items, off_policy, own_ratios, scores
 from .dimensions import Kept, Segment
 from .intervals import CTR, CVR, GROUPS, LEAST, RATIOS, Cell, Intervals, Ratio
 from .shape import Labels, Readings
@@ -38,8 +38,8 @@ def series_of(part: CompositePart) -> tuple[str, dict[str, str]]:
         return name, {"policy": rest}
     if name.startswith("classifier"):
         return name, {"threshold": rest}
-    if name in custom.PARTS:
-        return name, {"custom": rest}
+    if name == "ratio":
+        return name, {"ratio": rest}
     if name == "intra_list_diversity_ratio":
         return name, {"k": rest}
     if rest:
@@ -94,8 +94,9 @@ def ratio_of(metric: str, settings: Settings) -> tuple[Ratio, int | None] | None
     for ratio, horizon_ms in declared:
         if ratio.lower.replace("_lower", "") == metric:
             return ratio, horizon_ms
-    if metric in custom.ratios(settings):
-        return Ratio("", "", *custom.ratios(settings)[metric], custom.MICROS), None
+    if metric in own_ratios.ratios(settings):
+        unit = own_ratios.unit_of(settings, metric.partition("@")[2])
+        return Ratio("", "", *own_ratios.ratios(settings)[metric], unit), None
     if metric in items.ratios(settings):
         return Ratio("", "", *items.ratios(settings)[metric], items.MILLION), None
     of_events = scores.ratios(settings) | off_policy.ratios(settings)
@@ -133,7 +134,15 @@ class Sides:
         return rates[0] / self.unit / Fraction(self.part.target or 1)
 
 
-def ends(composite: Composite, sides: list[Sides]) -> tuple[float, float] | None:
+def may_be_below_0(metric: str, settings: Settings) -> bool:
+    base, _, name = metric.partition("@")
+    is_own = base == "ratio" and own_ratios.may_be_below_0(settings, name)
+    return is_own or base.startswith("doubly")
+
+
+def ends(
+    composite: Composite, sides: list[Sides], settings: Settings
+) -> tuple[float, float] | None:
     if not all(side.is_known for side in sides):
         return None
     weights = [Fraction(part.weight) for part in composite.parts]
@@ -150,8 +159,7 @@ def ends(composite: Composite, sides: list[Sides]) -> tuple[float, float] | None
     k = min(side.occupied for side in sides)
     reach = float(student.ppf(0.975, k - 1)) * sqrt(k / (k - 1) * squares)
     middle = float(value(0, Fraction(0)))
-    may_be_below_0 = ("doubly", "custom")
-    signed = any(p.weight < 0 or p.metric.startswith(may_be_below_0) for p in composite.parts)
+    signed = any(p.weight < 0 or may_be_below_0(p.metric, settings) for p in composite.parts)
     return middle - reach if signed else max(middle - reach, 0.0), middle + reach
 
 
@@ -216,7 +224,7 @@ class CompositeIntervals:
                     for c in cells
                 ]
                 sides.append(Sides(part, ratio.unit, sums))
-            both = ends(composite, sides)
+            both = ends(composite, sides, self.settings)
             if both is not None:
                 labels = {"window": self.label, "composite": composite.name, "maturity": maturity}
                 for name, value in zip(("composite_lower", "composite_upper"), both, strict=True):

@@ -17,8 +17,9 @@ from .values import (
     MAX_ITEMS,
     Get,
     dimension,
-    fields_of_custom,
+    asked_by_ratios,
     fields_of_policies,
+    fields_of_ratios,
     identity,
     integer,
     is_cut,
@@ -30,6 +31,7 @@ from .values import (
     reference,
     said_of_policies,
     scored,
+    texts,
     worth,
 )
 
@@ -101,6 +103,7 @@ def lines_of(event: Event) -> list[Event]:
         said = {name for x in event.lines for name in x.numbers}
         shared = {name: number for name, number in of_all.items() if name not in said}
         own = replace(event, line=i, lines=[], numbers=shared | line.numbers)
+        own.texts = event.texts | line.texts
         own.item_id, own.position = line.item_id, line.position
         if i == 0 and all(x.position is None for x in event.lines):
             own.position = event.position
@@ -136,7 +139,8 @@ def event_of(topic: str, value: Mapping[str, Any], settings: Settings, record_ms
         cut=sum(is_cut(get(name)) for name in settings.kept_fields),
         topic=topic,
         join_id=optional_identity(get("join_id"), "join_id"),
-        numbers=numbers(get, fields_of_custom(settings, topic), "custom"),
+        numbers=numbers(get, fields_of_ratios(settings, topic), "ratios"),
+        texts=texts(get, asked_by_ratios(settings, topic)),
         said_of_arms=said_of_arms(value, settings),
     )
     {
@@ -206,22 +210,24 @@ def slate(items: Any, settings: Settings) -> list[Shown]:
         broken("items")
     shown = []
     names, of_policies = settings.events.fields, fields_of_policies(settings)
-    of_custom = fields_of_custom(settings, "impressions")
-    fields = ("item_id", "position", "score", "item_category", *of_policies, *of_custom)
+    of_ratios = fields_of_ratios(settings, "impressions")
+    asked = asked_by_ratios(settings, "impressions")
+    fields = ("item_id", "position", "score", "item_category", *of_policies, *of_ratios)
     reasons = dict.fromkeys(fields, "items")
     for element in items:
         if not isinstance(element, Object):
             shown.append(Shown(identity(element, "items"), None))
             continue
         check_element(element, settings, reasons)
-        part = {ours: element.get(names.get(ours, ours)) for ours in fields}
+        part = {ours: element.get(names.get(ours, ours)) for ours in (*fields, *asked)}
         item_id = identity(part["item_id"], "items")
         said = said_of_policies(part.get, dict.fromkeys(of_policies, "items"))
         score = scored(part["score"], "items")
-        own = numbers(part.get, of_custom, "items")
+        own = numbers(part.get, of_ratios, "items")
+        own_texts = texts(part.get, asked)
         category = optional_identity(part["item_category"], "items")
         at = position(part["position"], settings, "items")
-        shown.append(Shown(item_id, at, score, said, own, category))
+        shown.append(Shown(item_id, at, score, said, own, own_texts, category))
     return shown
 
 
@@ -239,22 +245,24 @@ def order(topic: str, items: Any, settings: Settings) -> list[Line]:
     """The lines of feedback or of an order; a line may be an id alone."""
     if not isinstance(items, list) or not 1 <= len(items) <= MAX_ITEMS:
         broken("items")
-    names, of_custom = settings.events.fields, fields_of_custom(settings, topic)
+    names, of_ratios = settings.events.fields, fields_of_ratios(settings, topic)
+    asked = asked_by_ratios(settings, topic)
     own = {"clicks": "position", "conversions": "value"}[topic]
-    reasons = dict.fromkeys(("item_id", own, *of_custom), "items")
+    reasons = dict.fromkeys(("item_id", own, *of_ratios), "items")
     lines = []
     for element in items:
         if not isinstance(element, Object):
             lines.append(Line(identity(element, "items")))
             continue
         check_element(element, settings, reasons)
-        part = {ours: element.get(names.get(ours, ours)) for ours in reasons}
+        part = {ours: element.get(names.get(ours, ours)) for ours in (*reasons, *asked)}
         line = Line(identity(part["item_id"], "items"))
         if topic == "clicks":
             line.position = position(part["position"], settings, "items")
         else:
             line.value = worth(part["value"], "items")
-        line.numbers = numbers(part.get, of_custom, "items")
+        line.numbers = numbers(part.get, of_ratios, "items")
+        line.texts = texts(part.get, asked)
         lines.append(line)
     return lines
 

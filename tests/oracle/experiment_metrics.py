@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from streamer.settings.model import Settings
 
-from . import custom, items, off_policy, scores
+from . import items, off_policy, own_ratios, scores
 from .user_days import measures_of, slates_in
 
 ONE = "1"
@@ -52,7 +52,7 @@ def parts_of(metric: str, settings: Settings) -> list[tuple[str, float]]:
 def without_percentile(metric: str) -> tuple[str, Fraction | None]:
     """The metric per user, and the share of users that it is read at: 0.9 of `…_per_user@p90`."""
     base, _, last = metric.rpartition("@")
-    if "_per_user" in base and last[:1] == "p" and last[1:].replace(".", "").isdecimal():
+    if ("_per_user" in base or base.startswith("ratio@")) and last[:1] == "p" and last[1:].replace(".", "").isdecimal():
         return base, Fraction(last[1:]) / 100
     return metric, None
 
@@ -66,7 +66,7 @@ def ratio_of(metric: str, settings: Settings) -> tuple[str, str]:
     if metric in RATIOS:
         return RATIOS[metric]
     of_rows = scores.ratios(settings) | off_policy.ratios(settings)
-    of_rows |= items.ratios(settings) | custom.ratios(settings)
+    of_rows |= items.ratios(settings) | own_ratios.ratios(settings)
     if metric in of_rows:
         return of_rows[metric]
     base, _, kind = metric.partition(".")

@@ -30,9 +30,9 @@ from streamer.stats.experiments.recommendation import (
 )
 from streamer.stats.experiments.sums import ArmSums, BeforeSums
 
-from . import off_policy, percentiles, scores
+from . import off_policy, own_ratios, percentiles, scores
 from .acceptance import Acceptance
-from .experiment_metrics import SHARES, parts_of, without_percentile
+from .experiment_metrics import ONE, SHARES, parts_of, ratio_of, without_percentile
 from .experiments import ArmTruth, ExperimentTruth, experiment_truth
 from .joining import Joins
 from .sink import Sink
@@ -109,7 +109,7 @@ def compared(
     plan = plan_of(experiment, is_over=is_over)
     judged = {
         m.name: (
-            rule_of(m),
+            rule_of(m, settings),
             {
                 arm: sums_of(truth, (experiment.name, m.name, arm, day), settings, has_before)
                 for arm in experiment.arms
@@ -141,15 +141,17 @@ def plan_of(experiment: Experiment, *, is_over: bool) -> Plan:
     )
 
 
-SIGNED = ("kendall_tau", "spearman_rho", "margin_loss", "custom_", "doubly_robust", "composite")
+SIGNED = ("kendall_tau", "spearman_rho", "margin_loss", "doubly_robust", "composite")
 
 
-def rule_of(metric: ExperimentMetric) -> Rule:
+def rule_of(metric: ExperimentMetric, settings: Settings) -> Rule:
+    base, _, name = without_percentile(metric.name)[0].partition("@")
+    is_own = base == "ratio" and own_ratios.may_be_below_0(settings, name)
     return Rule(
         metric.direction == "higher",
         metric.margin,
         metric.margin_absolute,
-        can_be_negative=metric.name.startswith(SIGNED),
+        can_be_negative=is_own or metric.name.startswith(SIGNED),
         is_amount=metric.name not in SHARES,
         is_percentile=without_percentile(metric.name)[1] is not None,
     )
@@ -183,7 +185,7 @@ def advised(
 ) -> Recommendation:
     """At the end of a day, or of what there is of it."""
     found = list(compared(truth, experiment, day, settings, is_over=is_over))
-    judged = {m.name: Judged(m.name, rule_of(m), its) for m, its in found}
+    judged = {m.name: Judged(m.name, rule_of(m, settings), its) for m, its in found}
     primary = primary_of(experiment.metrics)
     guardrails = [m for m in experiment.metrics if has_margin(m) and m != primary]
     users = sum(arm.users for arm in found[0][1].arms)
@@ -200,7 +202,7 @@ def advised(
             sum(now > before for before, now in pairwise([0, *active])),
             experiment.min_days,
             mixed / (mixed + users) if mixed + users else 0.0,
-            list(by_age(truth, experiment, primary, day, is_over=is_over)),
+            list(by_age(truth, experiment, primary, day, settings, is_over=is_over)),
         )
     )
 
@@ -210,6 +212,7 @@ def by_age(
     experiment: Experiment,
     primary: ExperimentMetric,
     day: int,
+    settings: Settings,
     *,
     is_over: bool,
 ) -> Iterator[Judged]:
@@ -223,20 +226,20 @@ def by_age(
             users = truth.sums[key].n if key in truth.sums else 0
             its = truth.sums[experiment.name, f"{primary.name} {age}", arm, day]
             its = replace(its, n=users)
-            if ratio_of_users(primary.name):
+            if ratio_of_users(primary.name, settings):
                 its = replace(its, y=users, yy=users)
-            arms[arm] = as_sums(primary.name, its, bool(experiment.covariates))
+            arms[arm] = as_sums(primary.name, its, settings, bool(experiment.covariates))
         if any(sums.n for sums in arms.values()):
             yield Judged(
                 age,
-                rule_of(primary),
-                compare(plan_of(experiment, is_over=is_over), rule_of(primary), arms),
+                rule_of(primary, settings),
+                compare(plan_of(experiment, is_over=is_over), rule_of(primary, settings), arms),
             )
 
 
-def ratio_of_users(metric: str) -> bool:
+def ratio_of_users(metric: str, settings: Settings) -> bool:
     """Whether it is a mean over users."""
-    return metric.partition("@")[0].endswith("_per_user") or metric in SHARES
+    return ratio_of(metric, settings)[1] == ONE
 
 
 def has_margin(metric: ExperimentMetric) -> bool:
@@ -248,29 +251,29 @@ def sums_of(
 ) -> ArmSums:
     """What is known of an arm; of composites the package's own sums, of the oracle's products."""
     if key not in truth.moments:
-        return as_sums(key[1], truth.sums[key], has_before)
+        return as_sums(key[1], truth.sums[key], settings, has_before)
     moments = truth.moments[key]
-    factors = [Fraction(c) / unit_of(part) for part, c in parts_of(key[1], settings)]
+    factors = [Fraction(c) / unit_of(part, settings) for part, c in parts_of(key[1], settings)]
     return composite_sums(moments["n"], moments, factors, has_before)
 
 
-def as_sums(metric: str, sums: ArmTruth, has_before: bool) -> ArmSums:
+def as_sums(metric: str, sums: ArmTruth, settings: Settings, has_before: bool) -> ArmSums:
     metric, share = without_percentile(metric)
     if share is not None:
         nothing = (0,) * (sums.n - len(sums.values))  # of users who did nothing at an age
-        return percentiles.read((*sums.values, *nothing), share, 1 / unit_of(metric))
+        return percentiles.read((*sums.values, *nothing), share, 1 / unit_of(metric, settings))
     before = BeforeSums(
         **{n: getattr(sums, n) for n in ("u", "v", "uu", "uv", "vv", "xu", "xv", "yu", "yv")}
     )
     return ArmSums(
         **{n: getattr(sums, n) for n in ("n", "x", "xx", "y", "yy", "xy")},
         nonzero=sums.nz,
-        x_scale=1 / unit_of(metric),
+        x_scale=1 / unit_of(metric, settings),
         before=before if has_before else None,
     )
 
 
-def unit_of(metric: str) -> int:
+def unit_of(metric: str, settings: Settings) -> int:
     """How many units of a numerator are 1."""
     if metric in ("dwell_mean_seconds", "dwell_seconds_per_user", "session_length_mean_seconds"):
         return 1000
@@ -278,6 +281,8 @@ def unit_of(metric: str) -> int:
         return scores.unit_of(metric)
     if metric.partition("@")[0] in off_policy.PARTS:
         return off_policy.unit_of(metric)
+    if metric.startswith("ratio@"):
+        return own_ratios.unit_of(settings, without_percentile(metric)[0].partition("@")[2])
     return 1 if metric.startswith(EVENTS) else 1_000_000
 
 

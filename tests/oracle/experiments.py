@@ -21,6 +21,7 @@ from streamer.settings.durations import DAY_MS
 from streamer.settings.experiments import Experiment
 from streamer.settings.model import Settings
 
+from . import own_ratios
 from .acceptance import Acceptance, accept
 from .arms import Saw, saw_of
 from .dimensions import Kept
@@ -222,7 +223,7 @@ class Trial:
         kept: Kept,
         settings: Settings,
     ) -> None:
-        self.experiment, self.did = experiment, did
+        self.experiment, self.did, self.settings = experiment, did, settings
         own = experiment.dimension
         dimension = settings.dimension_names.index(own) if own else None
         self.saw: dict[User, list[Saw]] = defaultdict(list)
@@ -377,8 +378,10 @@ class Trial:
         if below != ONE:
             weigh([p for its in points.values() for p in its], 0.99 if cap is None else cap)
         elif cap:
-            is_fraction = above == "value" or above.startswith("custom")
-            capped(points, cap, MICROS if is_fraction else UNITS.get(above, 1))
+            unit = MICROS if above == "value" else UNITS.get(above, 1)
+            if above.startswith("own "):
+                unit = own_ratios.unit_of(self.settings, above.split()[1])
+            capped(points, cap, unit)
 
     def before(self, last_day: int) -> dict[str, ArmTruth]:
         """Metric → sums over everybody on the days of the covariates up to a day, whatever the

@@ -13,7 +13,7 @@ from typing import Any
 from streamer.settings.model import Settings
 
 from .shape import KINDS, Record
-from .values import fields_of_custom
+from .values import asked_by_ratios, fields_of_ratios
 
 Raw = bytes | None
 
@@ -114,7 +114,9 @@ class Fuzzer:
         self.settings = settings
         self.names = (*FIELDS, *settings.dimension_names, *settings.dimension_names)
         self.names += (*settings.policy_fields, *settings.policy_fields)
-        self.names += tuple(f for kind in KINDS for f in fields_of_custom(settings, kind))
+        for kind in KINDS:
+            own = (*fields_of_ratios(settings, kind), *asked_by_ratios(settings, kind))
+            self.names += own
 
     def mix(self, records: Sequence[Record], count: int, heavy: int = 24) -> list[Record]:
         """The records, and ``count`` bad ones among them, made of those around; ``heavy`` of them
@@ -249,7 +251,8 @@ class Fuzzer:
             *("item_id", "position", "score", "propensity", "reward_estimate", "note"),
             "item_category",
             *self.settings.policy_fields,
-            *fields_of_custom(self.settings, "impressions"),
+            *fields_of_ratios(self.settings, "impressions"),
+            *asked_by_ratios(self.settings, "impressions"),
         ]
         elements = []
         for i in range(self.dice.choice((1, 2, 5))):

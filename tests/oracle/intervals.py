@@ -12,7 +12,7 @@ from scipy.stats import t as student
 
 from streamer.settings.model import Settings
 
-from . import custom, items, off_policy, scores
+from . import items, off_policy, own_ratios, scores
 from .alert_series import group_of
 from .dimensions import Dims, Kept, Segment
 from .shape import is_person
@@ -141,7 +141,7 @@ class Intervals:
             self.put_lists(out, segment, cell)
             for ratio in RATIOS:
                 self.put(out, ratio, segment, cell)
-            self.put_custom(out, segment, cell)
+            self.put_ratios(out, segment, cell)
         for horizon_ms in {horizons.click_ms, horizons.conversion_ms}:
             ripe = self.cells(facts, self.mature(horizon_ms))
             for maturity, cells in (("provisional", whole), ("mature", ripe)):
@@ -157,10 +157,10 @@ class Intervals:
         for segment, tally in tallied.items():
             self.read_users(out, segment, tally, cells_of_users.get(segment, Cell()))
 
-    def put(self, out: Sink, ratio: Ratio, segment: Segment, cell: Cell, **labels: str) -> None:
-        ends = cell.ends(ratio)
+    def put(self, out: Sink, of: Ratio, segment: Segment, cell: Cell, **labels: str) -> None:
+        ends = cell.ends(of)
         if ends is not None:
-            self.put_ends(out, (ratio.lower, ratio.upper), segment, ends, **labels)
+            self.put_ends(out, (of.lower, of.upper), segment, ends, **labels)
 
     def put_scores(self, out: Sink, segment: Segment, cell: Cell, maturity: str) -> None:
         for metric, (above, below) in scores.shown_ratios(self.settings).items():
@@ -193,12 +193,15 @@ class Intervals:
                 within = ends[0], min(ends[1], 1.0)
                 self.put_ends(out, (mean.lower, mean.upper), segment, within, k=k)
 
-    def put_custom(self, out: Sink, segment: Segment, cell: Cell) -> None:
-        for metric, (above, below) in custom.ratios(self.settings).items():
-            name, _, label = metric.partition("@")
+    def put_ratios(self, out: Sink, segment: Segment, cell: Cell) -> None:
+        for metric, (above, below) in own_ratios.ratios(self.settings).items():
+            name = metric.partition("@")[2]
             if below != "1":
-                ratio = replace(named(f"{name}_*", above, below, custom.MICROS), is_signed=True)
-                self.put(out, ratio, segment, cell, custom=label)
+                unit = own_ratios.unit_of(self.settings, name)
+                is_share = own_ratios.is_share(self.settings, name)
+                is_signed = own_ratios.may_be_below_0(self.settings, name)
+                ratio = named("ratio_*", above, below, unit, is_share)
+                self.put(out, replace(ratio, is_signed=is_signed), segment, cell, ratio=name)
 
     def put_ends(
         self, out: Sink, names: tuple[str, str], segment: Segment, ends: Ends, **labels: str
@@ -220,11 +223,13 @@ class Intervals:
                     self.put_ends(out, names, segment, ends, **labels)
         names = ("clicks_per_user_lower", "clicks_per_user_upper")
         self.put_per_user(out, names, segment, (cell, tally), "clicks", 1)
-        names = ("custom_per_user_lower", "custom_per_user_upper")
-        for of in self.settings.custom:
-            component = f"custom sum@{of.name}"
-            found = (out, names, segment, (cell, tally), component, custom.MICROS)
-            self.put_per_user(*found, custom=of.name)
+        for of in self.settings.ratios:
+            if of.denominator is not None and of.denominator.kind == "people":
+                unit = own_ratios.unit_of(self.settings, of.name)
+                is_signed = own_ratios.may_be_below_0(self.settings, of.name)
+                found = (out, ("ratio_lower", "ratio_upper"), segment, (cell, tally))
+                component = own_ratios.components(of)[0]
+                self.put_per_user(*found, component, unit, is_signed, ratio=of.name)
 
     def put_per_user(
         self,
@@ -234,13 +239,13 @@ class Intervals:
         of: tuple[Cell, Tally],
         component: str,
         unit: int,
+        is_signed: bool = False,
         **labels: str,
     ) -> None:
         cell, tally = of
         sums = [GROUPS * cell.sums[component][g] for g in range(GROUPS)]
         users = [tally.users] * GROUPS
         if are_enough(sums, users, is_share=False):
-            is_signed = component.startswith("custom")
             low, high = ends_of(sums, users, is_share=False, is_signed=is_signed)
             self.put_ends(out, names, segment, (low / unit, high / unit), **labels)
 

@@ -14,7 +14,7 @@ from .times import DAY_MS, check_moment
 from .values import (
     MAX_LABEL,
     bounded,
-    fields_of_custom,
+    fields_of_ratios,
     fields_of_policies,
     integer,
     label_or_none,
@@ -57,7 +57,7 @@ def check_overwritten(topic: str, value: Object, settings: Settings, read_items:
     fields += ("request_id",) if topic != EXPOSURES else ()
     reasons = {field: REASONS.get(field, field) for field in fields}
     reasons |= fields_of_policies(settings) if topic == "impressions" else {}
-    reasons |= dict.fromkeys(fields_of_custom(settings, topic), "custom")
+    reasons |= dict.fromkeys(fields_of_ratios(settings, topic), "ratios")
     for field, said in overwritten(value, settings, reasons):
         if field == "items":
             if said is not None:
@@ -102,7 +102,7 @@ def check_value(field: str, said: Any, reason: str, topic: str, settings: Settin
         scored(said, reason)
     elif field in fields_of_policies(settings):
         probability(field, said, reason)
-    elif any(field in fields_of_custom(settings, kind) for kind in FIELDS):
+    elif any(field in fields_of_ratios(settings, kind) for kind in FIELDS):
         bounded(said, reason)
     elif field == "reference":
         reference(said)

@@ -15,7 +15,7 @@ from streamer.settings.experiments import Experiment, ExperimentMetric
 from streamer.settings.model import Settings
 from streamer.settings.validation import validate
 
-from . import custom, items, off_policy, scores
+from . import items, off_policy, own_ratios, scores
 from .acceptance import accept
 from .dimensions import Kept
 from .experiment_metrics import RATIOS
@@ -116,7 +116,7 @@ def metrics_of(settings: Settings) -> Iterator[Spellings]:
     for name in RATIOS:
         if ("engagement" if name in ENGAGEMENT else "traffic") in families:
             yield (name,)
-    of_rows = (scores.ratios, off_policy.ratios, items.ratios, custom.ratios)
+    of_rows = (scores.ratios, off_policy.ratios, items.ratios, own_ratios.ratios)
     for name in (name for ratios in of_rows for name in ratios(settings)):
         yield (name,)
     for composite in settings.composites:

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 from streamer.settings.model import Settings
 
-from .random_custom import numbers
+from .random_fields import own_fields
 from .random_visits import Payload, time_text
 
 ODD_VALUES: tuple[Any, ...] = (
@@ -116,7 +116,7 @@ class Forms:
         lines = []
         for n in range(dice.choice((1, 1, 2, 3))):
             item = first if n == 0 or dice.random() < 0.2 else dice.choice(self.items)
-            line: Payload = {"item_id": item, **numbers(dice, self.settings, kind, 0.3)}
+            line: Payload = {"item_id": item, **own_fields(dice, self.settings, kind, 0.3)}
             if said is not None and (n == 0 or dice.random() < 0.7):
                 line[own] = (
                     said if n == 0 else dice.choice((1, 2, 30) if is_click else (0, 7.5, said))

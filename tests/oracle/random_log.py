@@ -10,7 +10,7 @@ from typing import Any
 from streamer.settings.model import Dimension, Settings
 
 from .broken_lines import broken_line
-from .random_custom import numbers
+from .random_fields import own_fields
 from .random_forms import Forms
 from .random_slates import NEVER_SHOWN, Slates
 from .random_visits import Payload, Timed, Visits, time_text
@@ -214,7 +214,7 @@ class _Log:
         r = self.random
         time = self.settings.time
         kind = LINE_TYPES[payload["type"]]
-        payload = {**payload, "ts": at_ms, **numbers(r, self.settings, kind, 0.6)}
+        payload = {**payload, "ts": at_ms, **own_fields(r, self.settings, kind, 0.6)}
         share = r.random()
         delay_ms = 0.0
         if share < 0.25:

@@ -7,7 +7,7 @@ from random import Random
 
 from streamer.settings.model import Settings
 
-from .random_custom import numbers
+from .random_fields import own_fields
 from .random_visits import Payload
 
 NEVER_SHOWN = "hidden"
@@ -58,7 +58,7 @@ class Slates:
             if score is not None:
                 element["score"] = score
             element |= self.said(propensities) | category(item, len(items))
-            element |= numbers(r, self.settings, "impressions", 0.4)
+            element |= own_fields(r, self.settings, "impressions", 0.4)
             found.append(element)
         return found
 

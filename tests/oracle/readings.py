@@ -12,7 +12,6 @@ from .acceptance import Acceptance
 from .alert_readings import read_alerts
 from .briefly import briefly
 from .composites import DAY_MS, CompositeIntervals, read_composites
-from .custom import CustomReadings
 from .dimensions import Kept, Segment
 from .drift import DriftReadings
 from .engagement import Engagement
@@ -22,6 +21,7 @@ from .items import ItemReadings
 from .joining import Joins, effective_dims, is_feedback
 from .off_policy import OffPolicyReadings
 from .scores import ScoreReadings
+from .own_ratios import RatioReadings
 from .shape import ALL_KINDS, EXPOSURES, Address, Event, Labels, Readings, Row
 from .sink import Sink
 from .slate_readings import SlateReadings
@@ -85,7 +85,7 @@ def read(verdict: Acceptance, joins: Joins, settings: Settings) -> Readings:
             items.read(into, window.span, span_of(longest, at_ms, settings))
             of_catalog = span_of_items(of_items, at_ms, settings)
             items.read_counts(into, span_of_items(label, at_ms, settings), of_catalog, at_ms)
-            CustomReadings(verdict, joins, kept, settings).read(into, window.span, tallied)
+            RatioReadings(verdict, joins, kept, settings).read(into, window.span, tallied)
             return window
 
         for label in settings.windows.lengths:

@@ -9,7 +9,7 @@ from streamer.settings.model import Settings
 from .decoding import event_of, read_items
 from .overwritten import check_overwritten
 from .parsing import MAX_DEPTH, BrokenError, depth, parse
-from .values import fields_of_custom, fields_of_policies
+from .values import fields_of_ratios, fields_of_policies
 
 ANY = frozenset({"any"})
 """What is no JSON may be called by whatever was wrong before its first stray character."""
@@ -21,7 +21,7 @@ _SOUND: dict[str, dict[str, Any]] = {
     "propensity": {"propensity": None},
     "reward_estimate": {"reward_estimate": None},
     "item_category": {"item_category": None},
-    "custom": {},
+    "ratios": {},
     "reference": {"reference": None},
     "held_out": {"held_out": None},
     "feedback": {"feedback": None},
@@ -68,8 +68,8 @@ def reasons(topic: str, raw: bytes | None, settings: Settings) -> frozenset[str]
                 sound |= {names.get("item_id", "item_id"): "i"}
         else:
             right = _SOUND[reason] | {f: None for f, why in of_policies.items() if why == reason}
-            if reason == "custom":
-                right = dict.fromkeys(fields_of_custom(settings, topic))
+            if reason == "ratios":
+                right = dict.fromkeys(fields_of_ratios(settings, topic))
             sound |= {names.get(k, k): v for k, v in right.items()}
 
 

@@ -60,7 +60,9 @@ class Shown:
     said: dict[str, float] = field(default_factory=dict, compare=False)
     """Field about policies → its value, where there is one."""
     numbers: dict[str, float] = field(default_factory=dict, compare=False)
-    """Field of custom metrics → its value, likewise; of events, too."""
+    """Field that ratios add up → its value, likewise; of events, too."""
+    texts: dict[str, str] = field(default_factory=dict, compare=False)
+    """Field that ratios ask for → its value as it is written, likewise."""
     category: str | None = None
 
 
@@ -72,6 +74,7 @@ class Line:
     position: int | None = None
     value: float | None = None
     numbers: dict[str, float] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -98,6 +101,7 @@ class Event:
     lines: list[Line] = field(default_factory=list)
     line: int = 0
     numbers: dict[str, float] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
     session_id: str | None = None
     action: str | None = None
     experiment: str | None = None

@@ -32,6 +32,8 @@ ALERTS = (
     Alert(name="dwell", metric="dwell_mean_seconds", window="10m", segments=("surface",)),
     Alert(name="clicked", metric="ctr_attributed_ratio", segments=("variant",)),
     Alert(name="order", metric="ndcg_ratio@3", window="30m", segments=("variant",)),
+    Alert(name="margin", metric="ratio@margin_rate", segments=("variant",)),
+    Alert(name="roas", metric="ratio@roas", segments=("surface",)),
 )
 
 
@@ -57,7 +59,7 @@ def shown(settings: Settings, views: Sequence[View], series: Any, ring: int = 1)
                 names = tuple(
                     v if v in kept[places[n]] else "other" for n, v in sorted(label.items())
                 )
-                side, worth = (("x", 1), ("y", 1), ("x", 1 << 32))[stat // 16]
+                side, worth = (("x", 1), ("y", 1), ("x", 1 << 32), ("y", 1 << 32))[stat // 16]
                 pane, slot = place & 0xFFFFFFFF, stat % 16
                 if series.is_by_time:
                     pane = pane * 16 + slot

@@ -12,7 +12,7 @@ from itertools import chain
 
 from streamer.settings.model import Settings
 
-from . import custom, items, off_policy, scores
+from . import items, off_policy, own_ratios, scores
 from .acceptance import Acceptance
 from .dimensions import Dims, Kept
 from .dwell import dwells_of
@@ -52,9 +52,8 @@ def facts_of(verdict: Acceptance, joins: Joins, kept: Kept, settings: Settings) 
     )
     for row, component, amount in of_rows:
         yield Fact(user_of(row.event), row.event.event_ms, row.event.dims, component, amount)
-    for value, component, amount in custom.added(verdict, joins, settings):
-        event = value.event
-        yield Fact(user_of(event), event.event_ms, value.dims, component, amount)
+    for value, component, amount in own_ratios.added(verdict, joins, settings):
+        yield Fact((value.partition, value.who), value.event_ms, value.dims, component, amount)
     yield from dwelt(verdict.events, joins, settings)
     yield from visited(verdict.events, settings)
     yield from shown_in_slates(joins, kept, settings)

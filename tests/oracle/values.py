@@ -6,13 +6,15 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from streamer.settings.model import Settings
+from streamer.settings.own_metrics import RatioPart
 
 from .parsing import Decimals, Whole, broken
+from .shape import KINDS
 
 MAX_ITEMS = 1000
 MAX_SCORE = 1_000_000
 MAX_VALUE = 1e12
-MAX_CUSTOM = 1e12
+MAX_AMOUNT = 1e12
 MAX_LABEL = 128
 MAX_ID_BYTES = 512
 
@@ -121,16 +123,57 @@ def said_of_policies(get: Get, reasons: Mapping[str, str]) -> dict[str, float]:
     return {f: probability(f, v, reasons[f]) for f, v in given.items() if v is not None}
 
 
-def fields_of_custom(settings: Settings, topic: str) -> list[str]:
-    """Fields of a topic's events that are there for custom metrics alone."""
-    fields = {custom.field or "value" for custom in settings.custom if custom.kind == topic}
-    return sorted(fields - {"score", "dwell_ms", "value"})
+ANYWAY = ("score", "dwell_ms", "value", "position", "item_id", "item_category")
+"""Fields that ratios may name, and that events have anyway."""
+
+
+def parts_of_ratios(settings: Settings) -> list[tuple[str, RatioPart]]:
+    """Topic of the events → each part of a ratio that is of some."""
+    found = []
+    for ratio in settings.ratios:
+        for part in (ratio.numerator, ratio.denominator):
+            if part is not None and part.kind not in ("people", "slates"):
+                topic = {"lines": "conversions"}.get(part.kind, part.kind)
+                found.append((topic if topic in KINDS else "clicks", part))
+    return found
+
+
+def fields_of_ratios(settings: Settings, topic: str) -> list[str]:
+    """Numbers of a topic's events that are there for ratios alone."""
+    fields = {part.field for of, part in parts_of_ratios(settings) if of == topic and part.field}
+    return sorted(fields - {*ANYWAY})
+
+
+def asked_by_ratios(settings: Settings, topic: str) -> list[str]:
+    """Other fields of a topic's events that ratios ask for alone."""
+    found = set()
+    for of, part in parts_of_ratios(settings):
+        for path in part.where:
+            field = path.removeprefix("impression.")
+            if topic == ("impressions" if field != path else of):
+                found.add(field)
+    own = {*ANYWAY, *settings.dimension_names, *fields_of_ratios(settings, topic)}
+    return sorted(found - own)
+
+
+def texts(get: Get, fields: list[str]) -> dict[str, str]:
+    """What fields say, as it is written; lists and objects say nothing."""
+    given = {field: as_written(get(field)) for field in fields}
+    return {field: text for field, text in given.items() if text}
+
+
+def as_written(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Whole | Decimals):
+        return str(value.text)
+    return value if isinstance(value, str) else ""
 
 
 def bounded(value: Any, reason: str) -> float:
-    """A number for custom metrics."""
+    """A number that ratios add up."""
     found = number(value, reason)
-    if abs(found) > MAX_CUSTOM:
+    if abs(found) > MAX_AMOUNT:
         broken(reason)
     return found
 

@@ -18,20 +18,77 @@ from tests.oracle.random_log import random_log
 from tests.oracle.shape import Readings
 from tests.support.canonical import Canonical, canonical
 
-CUSTOM: list[dict[str, Any]] = [
-    {"name": "latency", "kind": "impressions", "field": "latency_ms", "quantiles": True},
-    {"name": "feedback_of_a", "kind": "clicks", "where": {"variant": ["A", "variant-5"]}},
+LATENCY = {"kind": "impressions", "field": "latency_ms"}
+MARGIN = {"kind": "conversions", "field": "margin"}
+SPENT = {
+    "kind": "clicks",
+    "field": "dwell_ms",
+    "where": {"surface": ["surface-0", "surface-7"], "device": "device-1"},
+}
+OF_SPRING = {"impression.campaign": ["spring", 5, True], "campaign": ["spring", "autumn"]}
+RATIOS: list[dict[str, Any]] = [
     {
-        "name": "spent",
-        "kind": "clicks",
-        "field": "dwell_ms",
-        "where": {"surface": ["surface-0", "surface-7"], "device": ["device-1"]},
+        "name": "latency",
+        "numerator": LATENCY,
+        "denominator": {"kind": "impressions", "where": {"latency_ms": {">=": -1e12}}},
+        "quantiles": True,
+        "better": "lower",
     },
-    {"name": "margin", "kind": "conversions", "field": "margin", "quantiles": True},
-    {"name": "depth", "kind": "clicks", "field": "depth"},
-    {"name": "depth_of_b", "kind": "clicks", "field": "depth", "where": {"variant": ["B"]}},
+    {
+        "name": "share_of_a",
+        "numerator": {"kind": "clicks", "where": {"variant": ["A", "variant-5"]}},
+        "denominator": {"kind": "clicks"},
+        "unit": "percent",
+    },
+    {"name": "spent", "numerator": SPENT, "denominator": {"kind": "impressions"}},
+    {"name": "margin", "numerator": MARGIN, "denominator": {"kind": "people"}, "quantiles": True},
+    {"name": "margin_rate", "numerator": MARGIN, "denominator": {"kind": "impressions"}},
+    {"name": "margins", "numerator": MARGIN},
+    {
+        "name": "roas",
+        "numerator": {"kind": "lines", "field": "value", "where": OF_SPRING},
+        "denominator": {
+            "kind": "clicks",
+            "field": "dwell_ms",
+            "where": {"impression.position": {"<=": 3, ">": 0}},
+        },
+    },
+    {
+        "name": "clicks_per_second",
+        "numerator": {"kind": "like", "where": {"impression.surface": "surface-0"}},
+        "denominator": {"kind": "clicks", "field": "dwell_ms"},
+    },
+    {
+        "name": "orders",
+        "numerator": {"kind": "conversions", "where": {"impression.campaign": "spring"}},
+        "denominator": {"kind": "sessions"},
+    },
+    {
+        "name": "lines",
+        "numerator": {"kind": "lines", "where": {"value": {">": 5}, "campaign": {">=": 5}}},
+        "denominator": {"kind": "slates"},
+    },
+    {
+        "name": "depth_of_b",
+        "numerator": {"kind": "clicks", "field": "depth", "where": {"variant": "B"}},
+        "denominator": {"kind": "clicks", "where": {"depth": {">": -1e12}, "variant": "B"}},
+    },
+    {
+        "name": "shown",
+        "numerator": {
+            "kind": "impressions",
+            "where": {"campaign": ["spring", 5], "position": {"<": 4}},
+        },
+        "denominator": {"kind": "impressions", "where": {"item_id": ["i1", "i2", "i3", "i4"]}},
+        "unit": "percent",
+    },
+    {
+        "name": "likes",
+        "numerator": {"kind": "like", "where": {"impression.score": {">": 0.2}}},
+        "denominator": {"kind": "people"},
+    },
 ]
-"""Custom metrics: with and without a field, of one that two read, and of some segments only."""
+"""Ratios of every kind: counts and fields, asked of the event and of what it joined."""
 DOCUMENTS: dict[str, dict[str, Any]] = {
     "defaults": {},
     "few values": {
@@ -70,11 +127,12 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
                     {"name": "snips_ratio@new"},
                     {"name": "doubly_robust_ratio@new"},
                     {"name": "intra_list_diversity_ratio@3"},
-                    {"name": "custom_mean@latency", "direction": "lower"},
-                    {"name": "custom_per_user@margin", "cap": 0.9},
-                    {"name": "custom_per_user@margin@p50"},
+                    {"name": "ratio@latency"},
+                    {"name": "ratio@margin", "cap": 0.9},
+                    {"name": "ratio@margins@p50"},
                     {"name": "dwell_seconds_per_user@p90", "direction": "lower"},
-                    {"name": "custom_per_impression@spent"},
+                    *({"name": "ratio@spent"}, {"name": "ratio@roas"}, {"name": "ratio@orders"}),
+                    *({"name": "ratio@clicks_per_second"}, {"name": "ratio@share_of_a"}),
                     {"name": "composite@arms"},
                     {"name": "composite@varied-and-fast"},
                 ],
@@ -87,7 +145,8 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
             {"name": "level", "metric": "calibration_ratio"},
             {"name": "policy", "metric": "ips_ratio@by-place"},
             {"name": "diversity", "metric": "intra_list_diversity_ratio@3"},
-            {"name": "margin", "metric": "custom_per_impression@margin", "segments": ["variant"]},
+            {"name": "margin", "metric": "ratio@margin_rate", "segments": ["variant"]},
+            {"name": "roas", "metric": "ratio@roas"},
             {"name": "healthy", "metric": "composite@arms", "segments": ["surface"]},
             {"name": "varied", "metric": "composite@varied-and-fast"},
         ],
@@ -96,7 +155,7 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
             "catalog_size": 30,
             "windows": ["5m", "24h"],
         },
-        "custom": CUSTOM,
+        "ratios": RATIOS,
         "policies": [
             {"name": "new", "propensity": "p_new", "estimate": "q_new"},
             {"name": "by-place", "positions": [0.5, 0.25, 0, 1]},
@@ -139,9 +198,9 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
                 "name": "varied-and-fast",
                 "parts": [
                     {"metric": "intra_list_diversity_ratio@3"},
-                    {"metric": "custom_mean@spent", "weight": -1e-3},
+                    {"metric": "ratio@spent", "weight": -1e-3},
                     {
-                        "metric": "custom_per_impression@margin",
+                        "metric": "ratio@margin_rate",
                         "weight": 0.5,
                         "against": "target",
                         "target": 3,
@@ -197,20 +256,31 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
                 "cost": "c",
             },
         },
-        "custom": [
+        "ratios": [
             {
                 "name": "cost",
-                "kind": "clicks",
-                "field": "cost",
-                "where": {"variant": ["variant-1"]},
+                "numerator": {"kind": "clicks", "field": "cost", "where": {"variant": "variant-1"}},
+                "denominator": {"kind": "star"},
             },
-            {"name": "score", "kind": "impressions", "field": "score", "quantiles": True},
-            {"name": "value", "kind": "conversions", "field": "value"},
+            {
+                "name": "score",
+                "numerator": {"kind": "impressions", "field": "score"},
+                "denominator": {"kind": "impressions"},
+                "quantiles": True,
+            },
+            {
+                "name": "value",
+                "numerator": {"kind": "conversions", "field": "value"},
+                "denominator": {"kind": "lines", "where": {"impression.country": "country-1"}},
+            },
             {
                 "name": "load",
-                "kind": "sessions",
-                "field": "load",
-                "where": {"country": ["country-1"]},
+                "numerator": {
+                    "kind": "sessions",
+                    "field": "load",
+                    "where": {"country": "country-1", "campaign": "spring"},
+                },
+                "denominator": {"kind": "sessions"},
                 "quantiles": True,
             },
         ],
@@ -258,7 +328,7 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
 SETTINGS: dict[str, Settings] = {name: parse(data) for name, data in DOCUMENTS.items()}
 SKETCHED = (
     *("streamer_window_dwell_seconds", "streamer_window_session_length_seconds"),
-    "streamer_custom_quantile",
+    "streamer_ratio_quantile",
 )
 """The metrics that are estimates: within 1 %."""
 

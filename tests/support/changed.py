@@ -50,11 +50,28 @@ POLICIES = {
     "new": {"name": "new", "propensity": "p_new", "estimate": "q_new"},
     "by-place": {"name": "by-place", "positions": [0.5, 0.25, 0, 1]},
 }
-CUSTOM = {
-    "latency": {"name": "latency", "kind": "impressions", "field": "latency_ms"},
-    "depth": {"name": "depth", "kind": "clicks", "field": "depth", "quantiles": True},
-    "margin": {"name": "margin", "kind": "conversions", "field": "margin"},
-    "visits": {"name": "visits", "kind": "sessions"},
+RATIOS = {
+    "latency": {
+        "name": "latency",
+        "numerator": {"kind": "impressions", "field": "latency_ms"},
+        "denominator": {"kind": "impressions"},
+    },
+    "depth": {
+        "name": "depth",
+        "numerator": {
+            "kind": "clicks",
+            "field": "depth",
+            "where": {"impression.campaign": "spring"},
+        },
+        "denominator": {"kind": "clicks", "where": {"campaign": {">": 3}}},
+        "quantiles": True,
+    },
+    "margin": {
+        "name": "margin",
+        "numerator": {"kind": "conversions", "field": "margin"},
+        "denominator": {"kind": "lines", "where": {"impression.position": {"<": 3}}},
+    },
+    "visits": {"name": "visits", "numerator": {"kind": "sessions", "field": "dwell_ms"}},
 }
 GAINS = {"like": 2.0, "star": 0.0, "conversion": 3.0}
 ROLLUPS = (
@@ -62,7 +79,7 @@ ROLLUPS = (
     ("variant", "surface", "device"),
 )
 SECTIONS = (
-    *("dimensions", "lengths", "families", "kinds", "k", "thresholds", "policies", "custom"),
+    *("dimensions", "lengths", "families", "kinds", "k", "thresholds", "policies", "ratios"),
     *("rollups", "detailed", "items"),
 )
 Choice = dict[str, list[Any]]
@@ -79,7 +96,7 @@ def chosen(random: Random) -> Choice:
         "k": (3, 5, 10),
         "thresholds": (0.1, 0.5),
         "policies": tuple(POLICIES),
-        "custom": tuple(CUSTOM),
+        "ratios": tuple(RATIOS),
         "rollups": ROLLUPS,
         "detailed": ROLLUPS,
         "items": tuple(FEW),
@@ -126,7 +143,7 @@ def settings_of(choice: Choice, gains: Mapping[str, float] = GAINS, **bounds: in
                 "detailed": [[], *(x for x in choice["detailed"] if x in rollups)],
             },
             "policies": [POLICIES[name] for name in choice["policies"]],
-            "custom": [CUSTOM[name] for name in choice["custom"]],
+            "ratios": [RATIOS[name] for name in choice["ratios"]],
             "items": {
                 "dimensions": [name for name in choice["items"] if name in choice["dimensions"]],
                 "windows": choice["lengths"],
@@ -140,9 +157,9 @@ def settings_of(choice: Choice, gains: Mapping[str, float] = GAINS, **bounds: in
 def hidden(record: LogRecord, settings: Settings, whole: Settings) -> LogRecord:
     """A record without what these settings do not know of it."""
     own = {*settings.dimension_names, *settings.policy_fields}
-    own |= {name for kind in KINDS for name in settings.custom_fields[kind]}
+    own |= {name for kind in KINDS for name in settings.own_fields[kind]}
     every = {*whole.dimension_names, *whole.policy_fields}
-    every |= {name for kind in KINDS for name in whole.custom_fields[kind]}
+    every |= {name for kind in KINDS for name in whole.own_fields[kind]}
     kinds = {*whole.feedback_kinds} - {*settings.feedback_kinds}
     try:
         event = json.loads(record.value)  # type: ignore[arg-type]

@@ -64,8 +64,8 @@ def in_text(kind: str, event: Object, dimensions: tuple[str, ...]) -> Object:
 
 def _sources_of(shape: str, settings: Settings) -> list[Object]:
     """Settings that read a shape."""
-    customs = {name for names in settings.custom_fields.values() for name in names}
-    others = (*settings.policy_fields, *customs)
+    own = {name for names in settings.own_fields.values() for name in names}
+    others = (*settings.policy_fields, *own)
     fields: Object
     more: Object = {}
     every = ["ts", "event_id", "user_id", "join_id", "request_id", "reference", "held_out"]
@@ -120,7 +120,7 @@ def _sources_of(shape: str, settings: Settings) -> list[Object]:
 
 def _known(settings: Settings, kind: str) -> set[str]:
     of_policies = settings.policy_fields if kind == "impressions" else ()
-    names = (*field_names(kind), *settings.dimension_names, *settings.custom_fields[kind])
+    names = (*field_names(kind), *settings.dimension_names, *settings.own_fields[kind])
     return {*names, *of_policies} - {"type"}
 
 
@@ -157,8 +157,7 @@ def shaped(seed: int, name: str, shape: str) -> Shaped:
     """A random log, with every trouble, of the settings of a name."""
     settings, write = SETTINGS[name], SHAPES[shape]
     records = log_records(seed, name, 1500, 2)
-    customs = {field for names in settings.custom_fields.values() for field in names}
-    numbers = {*OF_NUMBERS, *settings.policy_fields, *customs}
+    numbers = {*OF_NUMBERS, *settings.policy_fields, *settings.own_numbers}
     ours, theirs = _rewritten(
         to_log(records), lambda kind, event: write(kind, event, settings.dimension_names), numbers
     )
@@ -170,8 +169,7 @@ def batched(seed: int, name: str) -> Shaped:
     """A random log of objects of a usual size and depth, and the same in records that hold several
     of them each: all came when the last one did."""
     settings = SETTINGS[name]
-    customs = {field for names in settings.custom_fields.values() for field in names}
-    numbers = {*OF_NUMBERS, *settings.policy_fields, *customs}
+    numbers = {*OF_NUMBERS, *settings.policy_fields, *settings.own_numbers}
     records = to_log(log_records(seed, name, 1500, 2))
     events, _ = _rewritten(records, lambda kind, event: event, numbers)
     logs: dict[tuple[str, int], list[LogRecord]] = defaultdict(list)

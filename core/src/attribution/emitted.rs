@@ -2,7 +2,7 @@
 
 use crate::attribution::pending::Feedback;
 use crate::changes::{Age, Change, ItemOf, UserAt};
-use crate::custom::Values;
+use crate::own_sums::Values;
 use crate::panes::dimensions::Dimensions;
 use crate::slates::members::{Member, Probed};
 use crate::slates::pairs::PairLosses;
@@ -25,8 +25,8 @@ pub struct ShownItem<'a> {
     pub probes: EventProbes<'a>,
     /// None where there are no policies.
     pub weights: Option<&'a WeighedItem>,
-    /// None where there are no custom metrics.
-    pub custom: Option<&'a Values>,
+    /// None where there are no own sums.
+    pub values: Option<&'a Values>,
 }
 
 impl ShownItem<'_> {
@@ -58,7 +58,7 @@ pub enum Emitted<'a> {
     },
     /// Feedback is new.
     Feedback(&'a Feedback, Option<&'a Values>),
-    /// Feedback has another combination or position than it was emitted under.
+    /// Feedback has another combination, position or impression than it was emitted under.
     Moved {
         before: &'a Feedback,
         now: &'a Feedback,

@@ -5,9 +5,9 @@ use crate::attribution::emitted::{Emitted, Sink};
 use crate::attribution::pair_log::NOT_YET;
 use crate::attribution::pending::Feedback;
 use crate::attribution::retained::Outcome;
-use crate::changes::{Change, Combination, Fact, UserAt};
-use crate::custom::Values;
+use crate::changes::{Change, Fact, UserAt};
 use crate::kinds::FeedbackKind;
+use crate::own_sums::Values;
 use crate::slates::NO_SLATE;
 
 impl Attribution {
@@ -21,7 +21,7 @@ impl Attribution {
         feedback.id = self.next_id;
         self.next_id += 1;
         feedback.is_complete = sink.dimensions().is_complete(feedback.own_combination);
-        (feedback.combination, feedback.position) = self.effective(&feedback, sink);
+        self.make_effective(&mut feedback, sink);
         sink.emit(Emitted::Feedback(&feedback, values));
         let is_final = self.is_final_at_once(&feedback);
         let may_settle = is_final || self.may_settle(&feedback);
@@ -62,27 +62,24 @@ impl Attribution {
         }
     }
 
-    /// Combination and position of feedback: its own, with what is missing from its impression.
-    pub(crate) fn effective(
-        &self,
-        feedback: &Feedback,
-        sink: &mut impl Sink,
-    ) -> (Combination, u32) {
+    /// Combination and position of feedback are its own, with what is missing from its impression,
+    /// whose conditions it has, too.
+    fn make_effective(&self, feedback: &mut Feedback, sink: &mut impl Sink) {
+        (feedback.combination, feedback.position) =
+            (feedback.own_combination, feedback.own_position);
+        feedback.met_by_joined = 0;
         let Some(row) = self.retained.get(feedback.joined) else {
-            return (feedback.own_combination, feedback.own_position);
+            return;
         };
-        let inherited = row.combination;
-        let combination = match feedback.is_complete {
-            true => feedback.own_combination,
-            false => sink
-                .dimensions()
-                .filled(feedback.own_combination, inherited),
-        };
-        let position = match feedback.own_position {
-            0 => u32::from(row.position),
-            own => own,
-        };
-        (combination, position)
+        if !feedback.is_complete {
+            let (own, inherited) = (feedback.own_combination, row.combination);
+            feedback.combination = sink.dimensions().filled(own, inherited);
+        }
+        if feedback.own_position == 0 {
+            feedback.position = u32::from(row.position);
+        }
+        let met = self.met.retained.get(feedback.joined);
+        feedback.met_by_joined = met.copied().unwrap_or_default();
     }
 
     /// Pending feedback joins another impression: what it counted as is retracted.
@@ -92,8 +89,8 @@ impl Attribution {
         };
         let before = feedback;
         feedback.joined = joined;
-        (feedback.combination, feedback.position) = self.effective(&feedback, sink);
-        if (feedback.combination, feedback.position) != (before.combination, before.position) {
+        self.make_effective(&mut feedback, sink);
+        if feedback.is_counted_otherwise(&before) {
             sink.emit(Emitted::Moved {
                 before: &before,
                 now: &feedback,
@@ -369,7 +366,7 @@ impl Attribution {
         sink: &mut impl Sink,
     ) {
         feedback.joined = self.rejoined(&feedback);
-        (feedback.combination, feedback.position) = self.effective(&feedback, sink);
+        self.make_effective(&mut feedback, sink);
         let row = feedback.joined;
         self.retained.count(row, self.kind_of(feedback.kind), 1);
         if !feedback.is_conversion() {

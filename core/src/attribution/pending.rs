@@ -7,11 +7,11 @@ use std::collections::{BTreeSet, VecDeque};
 
 use crate::changes::{Amounts, Change, Combination, Fact, UserAt};
 
-use crate::custom::Values;
 use crate::hash::{HashMap, NONE};
 use crate::kinds::FeedbackKind;
 use crate::log::NO_ROW;
-use crate::spec::records::CustomField;
+use crate::own_sums::{Values, places};
+use crate::spec::records::OwnFields;
 
 /// One feedback event.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +37,8 @@ pub struct Feedback {
     /// Under what it was emitted.
     pub combination: Combination,
     pub position: u32,
+    /// The conditions of own sums that its impression meets.
+    pub met_by_joined: u32,
     /// Whether it was counted since the start.
     pub is_settled: bool,
     /// Epoch in which what is stored of it last changed.
@@ -59,6 +61,12 @@ impl Feedback {
     /// Under what it was emitted.
     pub fn at(&self) -> UserAt {
         UserAt::new(self.user, self.event_ms, self.combination)
+    }
+
+    /// Whether another join made it count as something else.
+    pub fn is_counted_otherwise(&self, before: &Self) -> bool {
+        (self.combination, self.position, self.met_by_joined)
+            != (before.combination, before.position, before.met_by_joined)
     }
 
     /// What it counts as, at a position.
@@ -252,23 +260,28 @@ impl Pending {
     }
 }
 
-/// Custom values of the pending feedback of one partition, kept apart from it and only where there
-/// are custom metrics of feedback: they have its places.
+/// What the pending feedback of one partition says to own sums, kept apart from it and only where
+/// these ask feedback for anything: it has its places.
 #[derive(Debug)]
 pub struct PendingValues {
-    /// Places of the metrics of feedback.
-    pub metrics: Vec<usize>,
+    /// Places of the amounts and of the conditions of feedback.
+    pub amounts: Vec<usize>,
+    pub conditions: Vec<usize>,
+    /// Those of impressions that are kept with them.
+    pub of_joined: Vec<usize>,
     rows: Vec<Values>,
 }
 
 impl PendingValues {
-    pub fn new(fields: &[CustomField]) -> Self {
-        let metrics = fields.iter().enumerate();
+    pub fn new(fields: &OwnFields) -> Self {
+        let amounts = fields.amounts.iter().enumerate();
+        let conditions = fields.conditions.iter().enumerate();
+        let amounts = amounts.filter(|(_, of)| of.is_of_feedback());
+        let conditions = conditions.filter(|(_, condition)| condition.of.is_of_feedback());
         Self {
-            metrics: metrics
-                .filter(|(_, field)| field.is_of_feedback())
-                .map(|(metric, _)| metric)
-                .collect(),
+            amounts: amounts.map(|(at, _)| at).collect(),
+            conditions: conditions.map(|(at, _)| at).collect(),
+            of_joined: places(fields.of_joined).collect(),
             rows: Vec::new(),
         }
     }
@@ -280,7 +293,7 @@ impl PendingValues {
 
     /// New feedback is at a place.
     pub(super) fn set(&mut self, place: u32, values: Option<&Values>) {
-        if self.metrics.is_empty() {
+        if self.amounts.is_empty() && self.conditions.is_empty() {
             return;
         }
         let at = place as usize;
@@ -316,6 +329,7 @@ mod tests {
             joined: NO_ROW,
             combination: 0,
             position: 0,
+            met_by_joined: 0,
             is_settled: false,
             epoch: 0,
         }

@@ -236,6 +236,7 @@ mod tests {
             above: 4,
             below: 7,
             high: None,
+            below_high: None,
         };
         let spec = CrossingsSpec { ratio, ring, limit };
         Crossings::new(&spec, 2)

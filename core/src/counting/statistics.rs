@@ -3,7 +3,7 @@
 //! The families of metrics declare which statistics there are, and the sums that fill each.
 
 use crate::changes::{Change, Fact};
-use crate::counting::custom::bucket_of;
+use crate::counting::own_sums::bucket_of;
 use crate::counting::scores::{Bins, bin_of};
 use crate::counting::sums::{Sum, SumsByFact};
 use crate::panes::rolled_up::RolledUpPanes;
@@ -29,7 +29,7 @@ enum Classes {
     Scores(Bins),
     /// Probabilities, in so many bins of equal width.
     Probabilities(u32),
-    /// Values of custom metrics, by magnitude up to each of these.
+    /// Values of own sums, by magnitude up to each of these.
     Magnitudes(Vec<i64>),
 }
 
@@ -80,7 +80,7 @@ impl Classes {
                 Self::Probabilities(bins),
                 Fact::Impression { score, .. } | Fact::Outcome { score, .. },
             ) => bin_of(*score, *bins),
-            (Self::Magnitudes(upper), Fact::CustomValue { value, .. }) => {
+            (Self::Magnitudes(upper), Fact::OwnValue { value, .. }) => {
                 Some(bucket_of(upper, *value))
             }
             _ => None,

@@ -2,9 +2,9 @@
 //! experiments and alerts add up the same ones; the catalogue of metrics reads them by these names.
 
 use crate::changes::{Amounts, Change, Fact};
-use crate::counting::custom::CustomAmount;
 use crate::counting::listing::ListAmount;
 use crate::counting::off_policy::PolicyAmount;
+use crate::counting::own_sums::{MAX_OWN_SUMS, OwnAmount};
 use crate::counting::scores::ScoreAmount;
 use crate::hash::is_anonymous;
 use crate::kinds::FeedbackKind;
@@ -49,8 +49,8 @@ pub enum Sum {
     Policy(usize, PolicyAmount),
     /// Over lists that are cut off.
     List(usize, ListAmount),
-    /// Over events with a value of a custom metric, by its place.
-    Custom(usize, CustomAmount),
+    /// Over the events of an own sum, by its place.
+    Own(usize, OwnAmount),
     /// Slates of a population.
     Slates(Population),
     /// Millionths of a value of slates.
@@ -58,7 +58,7 @@ pub enum Sum {
 }
 
 /// Every sum over events: its name, how many of its integers are 1, and what it adds; of those of a
-/// policy, a list, a custom metric or a threshold with 0 for which one (`Sum::at`).
+/// policy, a list, an own sum or a threshold with 0 for which one (`Sum::at`).
 #[rustfmt::skip]
 pub const TABLE: &[(&str, i64, Sum)] = &[
     ("impressions", 1, Sum::Impressions),
@@ -97,11 +97,9 @@ pub const TABLE: &[(&str, i64, Sum)] = &[
     ("off_policy.doubly_robust", BILLIONTHS, Sum::Policy(0, PolicyAmount::DoublyRobust)),
     ("lists.lists", 1, Sum::List(0, ListAmount::Lists)),
     ("lists.diversity", MILLIONTHS, Sum::List(0, ListAmount::Diversity)),
-    ("custom.events", 1, Sum::Custom(0, CustomAmount::Events)),
-    ("custom.sum", MILLIONTHS, Sum::Custom(0, CustomAmount::Low)),
-    ("custom.sum_high", MILLIONTHS, Sum::Custom(0, CustomAmount::High)),
-    ("custom.sum_of_users", MILLIONTHS, Sum::Custom(0, CustomAmount::LowOfUsers)),
-    ("custom.sum_of_users_high", MILLIONTHS, Sum::Custom(0, CustomAmount::HighOfUsers)),
+    ("own.count", 1, Sum::Own(0, OwnAmount::Count)),
+    ("own.sum", MILLIONTHS, Sum::Own(0, OwnAmount::Low)),
+    ("own.sum_high", MILLIONTHS, Sum::Own(0, OwnAmount::High)),
     ("slates", 1, Sum::Slates(Population::All)),
 ];
 
@@ -117,14 +115,16 @@ enum FactKind {
     List,
     RankedSlate,
     PolicyWeight,
-    CustomValue,
+    /// Of the first own sum; those of the others follow.
+    OwnValue,
 }
 
-const FACT_KINDS: usize = FactKind::CustomValue as usize + 1;
+const FACT_KINDS: usize = FactKind::OwnValue as usize + MAX_OWN_SUMS;
 
 impl Fact<'_> {
-    fn kind(&self) -> FactKind {
-        match self {
+    /// The number of its kind.
+    fn kind(&self) -> usize {
+        let kind = match self {
             Self::Impression { .. } => FactKind::Impression,
             Self::Feedback { .. } => FactKind::Feedback,
             Self::Outcome { .. } => FactKind::Outcome,
@@ -134,8 +134,9 @@ impl Fact<'_> {
             Self::List(_) => FactKind::List,
             Self::RankedSlate(_) => FactKind::RankedSlate,
             Self::PolicyWeight { .. } => FactKind::PolicyWeight,
-            Self::CustomValue { .. } => FactKind::CustomValue,
-        }
+            Self::OwnValue { sum, .. } => return FactKind::OwnValue as usize + sum,
+        };
+        kind as usize
     }
 }
 
@@ -155,13 +156,13 @@ impl Sum {
         Ok(sum.at(spec.at))
     }
 
-    /// The same of another policy, cut-off, custom metric, threshold or kind of feedback.
+    /// The same of another policy, cut-off, own sum, threshold or kind of feedback.
     fn at(self, at: i64) -> Self {
         match self {
             Self::Feedback(_) => u8::try_from(at).map_or(Self::OtherFeedback, Self::Feedback),
             Self::Policy(_, amount) => Self::Policy(at as usize, amount),
             Self::List(_, amount) => Self::List(at as usize, amount),
-            Self::Custom(_, amount) => Self::Custom(at as usize, amount),
+            Self::Own(_, amount) => Self::Own(at as usize, amount),
             Self::Score(ScoreAmount::Predicted(_)) => Self::Score(ScoreAmount::Predicted(at)),
             Self::Score(ScoreAmount::TruePositives(_)) => {
                 Self::Score(ScoreAmount::TruePositives(at))
@@ -192,7 +193,7 @@ impl Sum {
             Self::List(..) => &[Of::List],
             Self::Slates(_) | Self::SlateValue(_) => &[Of::RankedSlate],
             Self::Policy(..) => &[Of::PolicyWeight],
-            Self::Custom(..) => &[Of::CustomValue],
+            Self::Own(..) => &[Of::OwnValue],
         }
     }
 
@@ -251,8 +252,8 @@ impl Sum {
                 Self::Policy(of, amount) if *of == policy => amount.of(weight, outcome),
                 _ => 0,
             },
-            Fact::CustomValue { metric, value } => match self {
-                Self::Custom(of, amount) if *of == metric => amount.of(user, value),
+            Fact::OwnValue { sum, value } => match self {
+                Self::Own(of, amount) if *of == sum => amount.of(value),
                 _ => 0,
             },
         }
@@ -284,10 +285,14 @@ pub struct SumsByFact<T> {
 
 impl<T: Clone> SumsByFact<T> {
     pub fn new(sums: impl IntoIterator<Item = (Sum, T)>) -> Self {
-        let mut by_fact: [Vec<_>; FACT_KINDS] = Default::default();
+        let mut by_fact = [const { Vec::new() }; FACT_KINDS];
         for (sum, target) in sums {
+            let of_own = match sum {
+                Sum::Own(place, _) => place,
+                _ => 0,
+            };
             for fact in sum.facts() {
-                by_fact[*fact as usize].push((sum, target.clone()));
+                by_fact[*fact as usize + of_own].push((sum, target.clone()));
             }
         }
         Self { by_fact }
@@ -296,7 +301,7 @@ impl<T: Clone> SumsByFact<T> {
     /// What a change adds to each, where that is not 0.
     #[inline]
     pub fn of<'a>(&'a self, change: &'a Change<'_>) -> impl Iterator<Item = (&'a T, i64)> {
-        let sums = &self.by_fact[change.what.kind() as usize];
+        let sums = &self.by_fact[change.what.kind()];
         let amounts = sums.iter().map(move |(sum, to)| (to, sum.amount(change)));
         amounts.filter(|(_, amount)| *amount != 0)
     }

@@ -6,10 +6,10 @@ use super::fields::Field;
 use super::reading::{ElementKind, Place, Reading};
 use super::reason::Reason;
 use crate::changes::Amounts;
-use crate::custom::Values;
 use crate::hash::NONE;
 use crate::json::{Reader, Text};
 use crate::kinds::{Action, EventKind, FeedbackKind};
+use crate::own_sums::Values;
 
 mod form;
 mod mapped;
@@ -20,8 +20,8 @@ mod values;
 pub(super) use form::Form;
 
 pub use mapped::NativeEvent;
-pub(super) use metric_fields::CustomFields;
-use metric_fields::{CustomValues, NumberFrom, PolicyFields};
+pub(super) use metric_fields::OwnNumbers;
+use metric_fields::{Asked, NumberFrom, OwnSaid, OwnValues, PolicyFields};
 use scalars::{Moment, read_integer, read_number, read_position};
 
 /// Of texts with escapes, whose memory is kept from one record to the next.
@@ -38,8 +38,8 @@ pub(super) struct Draft {
     values: Vec<Option<f64>>,
     /// Where there are policies.
     policies: Option<Box<PolicyFields>>,
-    /// Where there are custom metrics.
-    custom: Option<Box<CustomValues>>,
+    /// Where there are own sums.
+    own: Option<Box<OwnValues>>,
     /// What it says of arms.
     arms: Vec<ArmValue>,
     /// The items that brute force gives, best first.
@@ -117,11 +117,11 @@ impl Shown {
 }
 
 impl Draft {
-    pub fn new(dimensions: usize, has_policies: bool, custom: &CustomFields) -> Self {
+    pub fn new(dimensions: usize, has_policies: bool, own: &OwnNumbers) -> Self {
         Self {
             dimensions: vec![Text::EMPTY; dimensions],
             policies: has_policies.then(Box::default),
-            custom: CustomValues::new(custom),
+            own: OwnValues::new(own),
             ..Self::default()
         }
     }
@@ -135,8 +135,8 @@ impl Draft {
         if let Some(policies) = &mut self.policies {
             policies.clear();
         }
-        if let Some(custom) = &mut self.custom {
-            custom.clear();
+        if let Some(own) = &mut self.own {
+            own.clear();
         }
         self.unescaped.clear();
         self.unescaped.shrink_to(KEPT_BYTES);
@@ -186,7 +186,7 @@ impl Draft {
             user_id: self.head.user_text.of(record, &self.unescaped),
             join: self.head.join,
             join_id: self.head.join_text.of(record, &self.unescaped),
-            custom: self.custom.as_ref().map_or(&[], |custom| &custom.values),
+            values: self.own.as_ref().map_or(&[], |own| &own.values),
             event_id: self.head.event_id,
             request: self.head.request,
             dimensions: DimensionTexts {
@@ -242,7 +242,8 @@ impl Draft {
             | Field::Value
             | Field::Target(_)
             | Field::Estimate(_)
-            | Field::Custom(_) => {
+            | Field::Amount(_)
+            | Field::Asked(_) => {
                 let mut shown = self.head.shown;
                 self.read_shown(field, false, reader, reading, &mut shown)?;
                 self.head.shown = shown;
@@ -301,6 +302,13 @@ impl Draft {
                 shown.category = self.read_optional_id(reader, reading, reason)?;
             }
             Field::Position => shown.position = read_position(reader, reading, reason)?,
+            Field::Asked(i) => {
+                let text = self.read_label(reader, reading)?;
+                let value = text.of(reading.record, &self.unescaped);
+                if let Some(own) = &mut self.own {
+                    own.ask(usize::from(i), is_element, value, &reading.rules.own);
+                }
+            }
             _ => {
                 let number = read_number(field, reader, reading, reason)?;
                 self.set_number(field, is_element, number, shown);
@@ -321,9 +329,9 @@ impl Draft {
         match field {
             Field::Value => shown.value = number,
             Field::Score => shown.score = number,
-            Field::Custom(i) => {
-                if let Some(custom) = &mut self.custom {
-                    custom.set(usize::from(i), is_element, number);
+            Field::Amount(i) => {
+                if let Some(own) = &mut self.own {
+                    own.set(usize::from(i), is_element, number);
                 }
             }
             Field::Propensity | Field::RewardEstimate | Field::Target(_) | Field::Estimate(_) => {
@@ -387,7 +395,7 @@ impl Draft {
             line.amounts.dwell_ms = self.head.dwell_ms; // of the record, not of each line
         }
         self.check_dimensions(reading);
-        self.fill_custom(reading.kind, &reading.rules.custom);
+        self.fill_own(reading);
         Ok(())
     }
 
@@ -513,43 +521,91 @@ impl Draft {
         }
     }
 
-    /// The values of a checked event: those of each item or line, or of the event. What stands
-    /// beside lines is of all of them together: it counts with the first, where no line has its own.
-    pub(super) fn fill_custom(&mut self, kind: EventKind, fields: &CustomFields) {
-        let Some(custom) = &mut self.custom else {
+    /// What a checked event says to own sums: each item or line, or the event. A number beside lines
+    /// is of all of them together: it counts with the first, where no line has its own.
+    fn fill_own(&mut self, reading: &Reading) {
+        let (kind, own) = (reading.kind, &reading.rules.own);
+        let wanted = own.of(kind);
+        if !wanted.is_any {
             return;
-        };
+        }
         let count = match kind {
             EventKind::Impressions => self.items.len(),
             EventKind::Clicks | EventKind::Conversions => self.lines.len(),
             EventKind::Sessions => 1,
             EventKind::Exposures => 0,
         };
-        let is_order = kind != EventKind::Impressions && self.head.has_list;
         for at in 0..count {
-            let own = custom.items.get(at).filter(|_| self.head.has_list);
             let mut values = Values::NONE;
-            for (metric, (of, from)) in fields.0.iter().enumerate() {
-                if *of != Some(kind) {
-                    continue;
-                }
-                let found = match *from {
-                    NumberFrom::Own(field) => match own.map_or(f64::NAN, |given| given[field]) {
-                        of_item if !of_item.is_nan() => of_item,
-                        _ if !is_order => custom.single[field],
-                        _ if at > 0 || custom.items.iter().any(|i| !i[field].is_nan()) => f64::NAN,
-                        _ => custom.single[field],
-                    },
-                    NumberFrom::Score => self.items[at].score,
-                    NumberFrom::Dwell if at > 0 => f64::NAN,
-                    NumberFrom::Dwell => self.head.dwell_ms.map_or(f64::NAN, |ms| ms as f64),
-                    NumberFrom::Value => self.values[at].unwrap_or(f64::NAN),
-                    NumberFrom::One if is_order && at > 0 => f64::NAN, // once a record
-                    NumberFrom::One => 1.0,
-                };
-                values.set(metric, found);
+            for (amount, from) in &wanted.amounts {
+                values.set(*amount, self.number(*from, at, kind));
             }
-            custom.values.push(values);
+            let said = self.own.as_ref().map_or(0, |said| match self.item_at(at) {
+                Some(item) => item.met_or(&said.single),
+                None => said.single.met_or(&said.single),
+            });
+            values.met = said;
+            for (condition, asked) in &wanted.derived {
+                let is_met = match *asked {
+                    Asked::Number(from) => {
+                        own.passes_number(*condition, self.number(from, at, kind))
+                    }
+                    Asked::Dimension(place) => {
+                        let text = self.dimensions[place].of(reading.record, &self.unescaped);
+                        own.passes(*condition, text)
+                    }
+                    Asked::Item => own.passes_id(*condition, self.item_of(at, kind)),
+                    Asked::Category => own.passes_id(*condition, self.items[at].category),
+                    Asked::Field(_) => false, // it was asked when it was read
+                };
+                values.met |= u32::from(is_met) << condition;
+            }
+            if let Some(own) = &mut self.own {
+                own.values.push(values);
+            }
+        }
+    }
+
+    /// What an element of a list says to own sums.
+    fn item_at(&self, at: usize) -> Option<&OwnSaid> {
+        let own = self.own.as_ref()?;
+        own.items.get(at).filter(|_| self.head.has_list)
+    }
+
+    fn item_of(&self, at: usize, kind: EventKind) -> u64 {
+        match kind {
+            EventKind::Impressions => self.items[at].item,
+            EventKind::Sessions => self.head.shown.item,
+            _ => self.lines[at].item,
+        }
+    }
+
+    /// A number of an item or line; NaN: it has none.
+    fn number(&self, from: NumberFrom, at: usize, kind: EventKind) -> f64 {
+        match from {
+            NumberFrom::Own(amount) => self.own_number(amount, at, kind),
+            NumberFrom::Score => self.items[at].score,
+            NumberFrom::Position => match self.items[at].position {
+                0 => f64::NAN,
+                position => f64::from(position),
+            },
+            NumberFrom::Dwell if at > 0 => f64::NAN,
+            NumberFrom::Dwell => self.head.dwell_ms.map_or(f64::NAN, |ms| ms as f64),
+            NumberFrom::Value => self.values[at].unwrap_or(f64::NAN),
+        }
+    }
+
+    fn own_number(&self, amount: usize, at: usize, kind: EventKind) -> f64 {
+        let Some(own) = &self.own else {
+            return f64::NAN;
+        };
+        let is_order = kind != EventKind::Impressions && self.head.has_list;
+        let of_item = self.item_at(at).map_or(f64::NAN, |x| x.number(amount));
+        let is_of_line = || own.items.iter().any(|x| !x.number(amount).is_nan());
+        match of_item.is_nan() {
+            false => of_item,
+            true if is_order && (at > 0 || is_of_line()) => f64::NAN,
+            true => own.single.number(amount),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The events of some records while they are read: drafts, and what became of each.
 
-use super::draft::{CustomFields, Draft, NativeEvent};
+use super::draft::{Draft, NativeEvent, OwnNumbers};
 use super::mapping::{Fields, Levels, Scope};
 use super::reading::{ElementKind, Reading};
 use super::reason::Reason;
@@ -34,7 +34,7 @@ impl End {
 pub(super) struct Drafts {
     dimensions: usize,
     has_policies: bool,
-    custom: CustomFields,
+    own: OwnNumbers,
     drafts: Vec<Draft>,
     used: usize,
     record: usize,
@@ -54,11 +54,11 @@ pub(super) struct Native {
 }
 
 impl Drafts {
-    pub fn new(dimensions: usize, has_policies: bool, custom: &CustomFields) -> Self {
+    pub fn new(dimensions: usize, has_policies: bool, own: &OwnNumbers) -> Self {
         Self {
             dimensions,
             has_policies,
-            custom: custom.clone(),
+            own: own.clone(),
             drafts: Vec::new(),
             used: 0,
             record: 0,
@@ -104,7 +104,7 @@ impl Drafts {
     /// Begins an event.
     pub fn begin(&mut self) -> &mut Draft {
         if self.used == self.drafts.len() {
-            let made = Draft::new(self.dimensions, self.has_policies, &self.custom);
+            let made = Draft::new(self.dimensions, self.has_policies, &self.own);
             self.drafts.push(made);
         }
         self.drafts[self.used].clear();

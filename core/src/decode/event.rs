@@ -2,10 +2,10 @@
 
 use super::arms::ArmTexts;
 use crate::changes::Amounts;
-use crate::custom::Values;
 use crate::hash::{NONE, mix};
 use crate::json::Text;
 use crate::kinds::{Action, EventKind, FeedbackKind};
+use crate::own_sums::Values;
 use crate::weights::WeighedItem;
 
 /// One event. It borrows from the record and the decoder.
@@ -29,9 +29,9 @@ pub struct Event<'a> {
     pub cut: u32,
     /// The number of the element of its record that it stands in, where that says other events, too.
     pub shared: Option<u32>,
-    /// What each item or line (of sessions: the event) says to custom metrics; empty where there
+    /// What each item or line (of sessions: the event) says to own sums; empty where there
     /// are none.
-    pub custom: &'a [Values],
+    pub values: &'a [Values],
     pub body: Body<'a>,
 }
 

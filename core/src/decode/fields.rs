@@ -160,8 +160,10 @@ fields! {
     Target(u8) = "policies.propensity", Item(&[Impressions]), Number(at(0.0), at(1.0)), "propensity";
     /// See [off-policy](off-policy.md).
     Estimate(u8) = "policies.estimate", Item(&[Impressions]), Number(at(0.0), at(1.0)), "reward_estimate";
-    /// See [custom metrics](how-to/add-a-custom-metric.md); in events of the kind that the metric names.
-    Custom(u8) = "custom.field", Item(COUNTED), Number(least("MAX_CUSTOM_VALUE"), most("MAX_CUSTOM_VALUE")), "custom";
+    /// See [ratios](how-to/add-a-ratio.md); in events of the kind that the ratio names.
+    Amount(u8) = "ratios.field", Item(COUNTED), Number(least("MAX_AMOUNT"), most("MAX_AMOUNT")), "ratios";
+    /// See [ratios](how-to/add-a-ratio.md).
+    Asked(u8) = "ratios.where", Item(COUNTED), Anything;
 }
 
 const fn at(number: f64) -> Limit {
@@ -212,7 +214,8 @@ impl Field {
                 | Self::Arms(_)
                 | Self::Target(_)
                 | Self::Estimate(_)
-                | Self::Custom(_)
+                | Self::Amount(_)
+                | Self::Asked(_)
         )
     }
 

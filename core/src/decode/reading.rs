@@ -1,7 +1,7 @@
 //! What reading a record needs besides it, and where reading is.
 
 use super::arms::ArmFields;
-use super::draft::{CustomFields, Form};
+use super::draft::{Form, OwnNumbers};
 use super::fields::{Field, Ranges};
 use super::names::Names;
 use crate::hash::HashKey;
@@ -16,7 +16,7 @@ pub(super) struct EventRules {
     pub limits: RecordLimits,
     pub ranges: Ranges,
     pub policies: Policies,
-    pub custom: CustomFields,
+    pub own: OwnNumbers,
     pub arms: ArmFields,
     pub no_names: Names<Field>,
     /// Of the dimension that holds the user: the unit of experiments where people are told apart by

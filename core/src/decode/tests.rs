@@ -42,7 +42,7 @@ fn decoder_of(sources: &[String]) -> Decoder {
             "min_seconds": 946684800, "max_seconds": 4102444800, "max_id_bytes": 512,
             "max_label_chars": 128, "max_items": 1000},
         "bounds": {"MAX_POSITION": 10000, "MAX_SCORE": 1e6, "MAX_VALUE": 1e12,
-            "MAX_CUSTOM_VALUE": 1e12, "MAX_DWELL_MS": 86400000},
+            "MAX_AMOUNT": 1e12, "MAX_DWELL_MS": 86400000},
         "policies": {"max_weight": 10, "policies": [
             {"propensity": "p_new", "estimate": "q_new", "positions": []},
             {"propensity": null, "estimate": null, "positions": [0.5]}]}

@@ -176,7 +176,7 @@ impl Trial {
     ) -> Result<Self, String> {
         let covariates = spec.covariates.filter(|days| days.0 < days.1);
         let ratios = spec.measures.iter().flat_map(MeasureSpec::ratios);
-        let places = ratios.flat_map(|r| [Some(r.above), r.below, r.high]);
+        let places = ratios.flat_map(|r| [Some(r.above), r.below, r.high, r.below_high]);
         if places.flatten().any(|place| place >= sums + DERIVED) {
             return Err("a measure of an experiment has no such sum".to_owned());
         }

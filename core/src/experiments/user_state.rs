@@ -84,7 +84,10 @@ fn above_of(ratio: &RatioSpec, totals: &[i128]) -> i128 {
 }
 
 fn below_of(ratio: &RatioSpec, totals: &[i128]) -> i128 {
-    ratio.below.map_or(1, |below| totals[below])
+    let high = ratio.below_high.map_or(0, |high| totals[high]);
+    ratio
+        .below
+        .map_or(1, |below| totals[below] + (high << LIMB_BITS))
 }
 
 /// Exact; short where both fit 64 bits.
@@ -105,11 +108,13 @@ mod tests {
             above: 2,
             below: Some(1),
             high: None,
+            below_high: None,
         };
         let measure = MeasureSpec {
             above: 0,
             below: Some(1),
             high: None,
+            below_high: None,
             cap: Cap::None,
             age: None,
             others: vec![other],

@@ -5,6 +5,7 @@ use crate::attribution::emitted::ShownItem;
 use crate::attribution::pending::Feedback;
 use crate::changes::{Combination, ItemOf, UserAt};
 use crate::counting::Counting;
+use crate::counting::own_sums::Origin;
 use crate::counting::sessions::{Sessions, Visit};
 use crate::counting::viewings::{Report, Viewing, viewing_key};
 use crate::decode::{Body, Event, Line};
@@ -193,7 +194,7 @@ impl Accepted<'_> {
                 position: item.position as u16,
                 score: item.score,
                 weights: weights.get(index),
-                custom: self.event.custom.get(index),
+                values: self.event.values.get(index),
                 probes,
             };
             attribution.show(&shown, counting);
@@ -225,11 +226,12 @@ impl Accepted<'_> {
                 joined: NO_ROW,
                 combination: self.at.combination,
                 position: line.position,
+                met_by_joined: 0,
                 is_settled: false,
                 epoch: 0,
             };
             attribution.note(&feedback, line.item, number);
-            attribution.give(feedback, self.event.custom.get(number), counting);
+            attribution.give(feedback, self.event.values.get(number), counting);
         }
     }
 
@@ -249,7 +251,7 @@ impl Accepted<'_> {
             event_ms,
             combination,
         } = self.at;
-        counting.add_values(self.event.custom.first(), self.at, 1);
+        counting.add_values(self.event.values.first(), self.at, 1, Origin::Visit);
         let visit = Visit {
             user,
             offset: self.arrival.position,

@@ -4,9 +4,9 @@
 use serde::Deserialize;
 
 use super::snapshot::GONE;
-use super::tables::{Table, code_column, custom_column, final_column, weight_column};
+use super::tables::{Table, amount_column, code_column, final_column, met_column, weight_column};
 use crate::columns::{Columns, LoadError, Value};
-use crate::custom;
+use crate::own_sums::NO_VALUE;
 use crate::panes::dimensions::UNKNOWN;
 use crate::users::time_column;
 use crate::weights::Weight;
@@ -19,7 +19,9 @@ type Places = Vec<Option<usize>>;
 pub struct TableMigration {
     dimensions: Places,
     policies: Places,
-    custom: Places,
+    /// Of own sums.
+    amounts: Places,
+    conditions: Places,
     /// Configured kinds of feedback.
     kinds: Places,
     /// Kind as stored → its place now.
@@ -53,8 +55,9 @@ impl TableMigration {
         Ok(found)
     }
 
-    /// What impressions show: weights of policies, items.
+    /// What impressions show: weights of policies, conditions, items.
     fn put_shown(&self, found: &mut Columns) -> Result<(), LoadError> {
+        put(found, met_column, &self.conditions, false)?;
         put(found, weight_column, &self.policies, Weight::NONE.code())?;
         if self.keeps_items && !found.has("item") {
             let rows = found.rows()?;
@@ -65,7 +68,8 @@ impl TableMigration {
     }
 
     fn put_feedback(&self, found: &mut Columns) -> Result<(), LoadError> {
-        put(found, custom_column, &self.custom, custom::NO_VALUE)?;
+        put(found, amount_column, &self.amounts, NO_VALUE)?;
+        put(found, met_column, &self.conditions, false)?;
         let kinds: &[i16] = found.get("kind")?;
         let now = |kind: i16| {
             let place = usize::try_from(kind).ok();
@@ -131,13 +135,14 @@ mod tests {
     use super::*;
     use crate::columns::ColumnValues;
 
-    /// Stored: kinds click, like, star; policies p, q; custom depth, height; units of a second.
+    /// Stored: kinds click, like, star; policies p, q; amounts depth, height; two conditions; units of a second.
     /// Now: click, star, share; q, another p; height, width; units of five seconds.
     fn migration() -> TableMigration {
         TableMigration {
             dimensions: vec![Some(1), None],
             policies: vec![Some(1), None],
-            custom: vec![Some(1), None],
+            amounts: vec![Some(1), None],
+            conditions: vec![Some(1), None],
             kinds: vec![Some(0), Some(2), None],
             kinds_now: vec![Some(0), None, Some(1)],
             user_kinds: vec![Some(0), Some(2), None],
@@ -169,8 +174,12 @@ mod tests {
             Table::Feedback,
             &[
                 ("kind", ColumnValues::I16(vec![0, 1, 2, -1, -2, -3])),
-                ("custom_0", ColumnValues::I64((0..6).collect())),
-                ("custom_1", ColumnValues::I64((10..16).collect())),
+                ("amount_0", ColumnValues::I64((0..6).collect())),
+                ("amount_1", ColumnValues::I64((10..16).collect())),
+                (
+                    "met_1",
+                    ColumnValues::Bool(vec![true, false, true, true, true, true]),
+                ),
             ],
         );
         assert_eq!(
@@ -178,13 +187,13 @@ mod tests {
             Ok([0, GONE, 1, -1, -2, GONE].as_slice())
         );
         assert_eq!(
-            found.get::<i64>("custom_0"),
+            found.get::<i64>("amount_0"),
             Ok([10, 11, 12, 13, 14, 15].as_slice())
         );
-        assert_eq!(
-            found.get::<i64>("custom_1"),
-            Ok([custom::NO_VALUE; 6].as_slice())
-        );
+        assert_eq!(found.get::<i64>("amount_1"), Ok([NO_VALUE; 6].as_slice()));
+        let met = [true, false, true, true, true, true];
+        assert_eq!(found.get::<bool>("met_0"), Ok(met.as_slice()));
+        assert_eq!(found.get::<bool>("met_1"), Ok([false; 6].as_slice()));
         let unknown = Columns(vec![("kind".to_owned(), ColumnValues::I16(vec![3]))]);
         assert!(migration().apply(Table::Feedback, &unknown).is_err());
     }

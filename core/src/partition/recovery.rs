@@ -21,7 +21,7 @@ use crate::partition::event_ids::EventId;
 use crate::partition::snapshot::{LEFT, kind_of};
 use crate::partition::tables::{
     FeedbackRow, ImpressionRow, IntervalRow, ProbeRow, RetainedRow, Table, code_column,
-    final_column, items_reader, values_reader, weights_reader,
+    final_column, items_reader, met_reader, values_reader, weights_reader,
 };
 use crate::slates::NO_SLATE;
 
@@ -130,7 +130,9 @@ impl Partition {
     fn load_impressions(&mut self, columns: &Columns) -> Result<(), LoadError> {
         let weights_at = weights_reader(columns, self.attribution.policies)?;
         let item_at = items_reader(columns, self.attribution.items.is_kept)?;
+        let met_at = met_reader(columns, &self.attribution.values.of_joined)?;
         for (at, stored) in ImpressionRow::rows(columns)?.enumerate() {
+            self.attribution.met.load_open(met_at(at));
             self.attribution.items.load_open(item_at(at));
             self.attribution.weights.load_open(weights_at(at));
             let age = (stored.event_ms, stored.offset, stored.index);
@@ -180,6 +182,7 @@ impl Partition {
             .collect::<Result<_, _>>()?;
         let weights_at = weights_reader(columns, self.attribution.policies)?;
         let item_at = items_reader(columns, self.attribution.items.is_kept)?;
+        let met_at = met_reader(columns, &self.attribution.values.of_joined)?;
         let open = self.open_rows();
         let horizon_ms = self.horizon_ms(Table::Retained).unwrap_or(NEVER);
         let newest = versions.newest()?;
@@ -225,6 +228,7 @@ impl Partition {
             let added = attribution.retained.load(stored.id, row, &counted)?;
             attribution.weights.load_retained(weights_at(at));
             attribution.items.load_retained(item_at(at));
+            attribution.met.load_retained(met_at(at));
             attribution.slates.hold(slate);
             if let Some(found) = attribution.slates.get_mut(slate) {
                 found.last_retained = added;
@@ -249,7 +253,7 @@ impl Partition {
         let amounts_at = Amounts::reader("", &versions.columns)?;
         let late_ms = self.time().max_lateness_ms;
         let newest = versions.newest()?.into_iter();
-        let values_at = values_reader(&versions.columns, &self.attribution.values.metrics)?;
+        let values_at = values_reader(&versions.columns, &self.attribution.values)?;
         let found = newest.map(|at| {
             let amounts = (amounts_at(at), values_at(at));
             (row_at(at), amounts, versions.epochs[at])
@@ -286,6 +290,7 @@ impl Partition {
                 joined: NO_ROW,
                 combination: own_combination,
                 position: own_position,
+                met_by_joined: 0,
                 is_settled: stored.is_settled,
                 epoch,
             };

@@ -10,15 +10,15 @@ use crate::columns::{Columns, LoadError, StoredRow};
 use crate::counting::intervals::{Row, Summary};
 use crate::counting::sessions::Visit;
 use crate::counting::viewings::{Report, Viewing};
-use crate::custom::Values;
 use crate::hash::NONE;
 use crate::kinds::EventKind;
 use crate::kinds::FeedbackKind;
+use crate::own_sums::Values;
 use crate::partition::Partition;
 use crate::partition::event_ids::{EventId, EventIds};
 use crate::partition::tables::{
-    FeedbackRow, ImpressionRow, IntervalRow, ProbeRow, RetainedRow, Table, code_column,
-    custom_column, final_column, store_weights,
+    FeedbackRow, ImpressionRow, IntervalRow, ProbeRow, RetainedRow, Table, amount_column,
+    code_column, final_column, store_met, store_weights,
 };
 use crate::weights::Weights;
 
@@ -240,6 +240,10 @@ impl Partition {
         items
             .is_kept
             .then(|| ItemOf::store("", shown, &mut columns));
+        let met = &self.attribution.met.open;
+        let rows = met.range(first, end);
+        let met: Vec<u32> = rows.filter_map(|row| met.get(row)).copied().collect();
+        store_met(&mut columns, &self.attribution.values.of_joined, &met);
         columns
     }
 
@@ -288,6 +292,10 @@ impl Partition {
         items
             .is_kept
             .then(|| ItemOf::store("", shown, &mut columns));
+        let met = &self.attribution.met.retained;
+        let met = rows.iter().filter_map(|(_, row, _)| met.get(*row)).copied();
+        let conditions = &self.attribution.values.of_joined;
+        store_met(&mut columns, conditions, &met.collect::<Vec<_>>());
         columns
     }
 
@@ -352,14 +360,16 @@ impl Partition {
         let amounts = changed().map(|(_, row)| row.amounts);
         let of_left = left.iter().map(|_| Amounts::default());
         Amounts::store("", amounts.chain(of_left), &mut columns);
-        for metric in &values.metrics {
-            let codes = changed().map(|(place, _)| {
-                let found = values.get(place).unwrap_or(&Values::NONE);
-                found.code(*metric)
-            });
-            let of_left = left.iter().map(|_| Values::NONE.code(*metric));
-            columns.add(&custom_column(*metric), codes.chain(of_left).collect());
+        let of_changed = changed().map(|(place, _)| values.get(place).unwrap_or(&Values::NONE));
+        let said: Vec<&Values> = of_changed
+            .chain(left.iter().map(|_| &Values::NONE))
+            .collect();
+        for amount in &values.amounts {
+            let codes = said.iter().map(|values| values.code(*amount));
+            columns.add(&amount_column(*amount), codes.collect());
         }
+        let met: Vec<u32> = said.iter().map(|values| values.met).collect();
+        store_met(&mut columns, &values.conditions, &met);
         columns
     }
 

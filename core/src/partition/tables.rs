@@ -1,11 +1,12 @@
 //! The tables that are stored of a partition: their names, their columns, and when a blob of them
 //! may leave. A column is declared here, or with what is stored as it is: see `stored_row!`.
 
+use crate::attribution::pending::PendingValues;
 use crate::changes::{Combination, ItemOf};
 use crate::columns::{Columns, LoadError, StoredRow, stored_row};
-use crate::custom::Values;
 use crate::experiments;
 use crate::experiments::units::UnitTable;
+use crate::own_sums::Values;
 use crate::users;
 use crate::weights::{MAX_POLICIES, Weight, Weights};
 
@@ -163,13 +164,19 @@ pub fn final_column(kind: usize) -> String {
     format!("final_{kind}")
 }
 
-/// The column of feedback's value for a custom metric: see `Values::code`.
-pub fn custom_column(metric: usize) -> String {
-    format!("custom_{metric}")
+/// The column of feedback's amount of an own sum: see `Values::code`.
+pub fn amount_column(amount: usize) -> String {
+    format!("amount_{amount}")
+}
+
+/// The column of whether an event meets a condition of an own sum.
+pub fn met_column(condition: usize) -> String {
+    format!("met_{condition}")
 }
 
 stored_row! {
-    /// Pending feedback; beside it stand its amounts and custom values. `kind`: its place in the
+    /// Pending feedback; beside it stand its amounts, and what it says to
+    /// own sums. `kind`: its place in the
     /// settings, -1 another one, -2 a conversion, -3 one that the settings had; `is_complete`:
     /// whether all dimensions that there were had a value.
     pub struct FeedbackRow {
@@ -237,19 +244,46 @@ pub(super) fn weights_reader(
     })
 }
 
-/// The custom values at each place of stored feedback.
-pub(super) fn values_reader<'a>(
+/// Adds a column for each of these conditions.
+pub(super) fn store_met(columns: &mut Columns, conditions: &[usize], rows: &[u32]) {
+    for condition in conditions {
+        let is_met = rows.iter().map(|met| met >> condition & 1 == 1);
+        columns.add(&met_column(*condition), is_met.collect());
+    }
+}
+
+/// The conditions that are met at each place of stored rows.
+pub(super) fn met_reader<'a>(
     columns: &'a Columns,
-    metrics: &[usize],
-) -> Result<impl Fn(usize) -> Values + use<'a>, LoadError> {
-    let codes: Vec<(usize, &'a [i64])> = metrics
+    conditions: &[usize],
+) -> Result<impl Fn(usize) -> u32 + use<'a>, LoadError> {
+    let stored: Vec<(usize, &'a [bool])> = conditions
         .iter()
-        .map(|metric| Ok((*metric, columns.get(&custom_column(*metric))?)))
+        .map(|condition| Ok((*condition, columns.get(&met_column(*condition))?)))
         .collect::<Result<_, LoadError>>()?;
     Ok(move |at: usize| {
+        let bits = stored.iter();
+        bits.map(|(condition, is_met)| u32::from(is_met[at]) << condition)
+            .sum()
+    })
+}
+
+/// What feedback says to own sums at each place of its stored rows.
+pub(super) fn values_reader<'a>(
+    columns: &'a Columns,
+    wanted: &PendingValues,
+) -> Result<impl Fn(usize) -> Values + use<'a>, LoadError> {
+    let codes: Vec<(usize, &'a [i64])> = wanted
+        .amounts
+        .iter()
+        .map(|amount| Ok((*amount, columns.get(&amount_column(*amount))?)))
+        .collect::<Result<_, LoadError>>()?;
+    let met_at = met_reader(columns, &wanted.conditions)?;
+    Ok(move |at: usize| {
         let mut values = Values::NONE;
-        for (metric, of_metric) in &codes {
-            values.set_code(*metric, of_metric[at]);
+        values.met = met_at(at);
+        for (amount, of_amount) in &codes {
+            values.set_code(*amount, of_amount[at]);
         }
         values
     })

@@ -11,6 +11,7 @@ use crate::formats::SchemaText;
 use crate::hash::{HashKey, NONE};
 use crate::kafka;
 use crate::kinds::{EventKind, FeedbackKind};
+use crate::own_sums::MAX_AMOUNTS;
 use crate::partition::events;
 use crate::spec::records::RecordSettings;
 
@@ -240,8 +241,11 @@ fn as_dict<'py>(py: Python<'py>, event: &Event) -> PyResult<Bound<'py, PyDict>> 
     found.set_item("event_id", event.event_id)?;
     found.set_item("dedup_id", event.dedup_id())?;
     found.set_item("request", event.request)?;
-    let custom = event.custom.iter().map(|x| x.iter().collect::<Vec<_>>());
-    found.set_item("custom", custom.collect::<Vec<_>>())?;
+    let said = event.values.iter().map(|said| {
+        let amounts = (0..MAX_AMOUNTS).filter_map(|at| Some((at, said.amount(Some(at))?)));
+        (said.met, amounts.collect::<Vec<_>>())
+    });
+    found.set_item("values", said.collect::<Vec<_>>())?;
     found.set_item("dimensions", event.dimensions.iter().collect::<Vec<_>>())?;
     let arms = event.arms.iter().map(|(path, _, json)| (path, json));
     found.set_item("arms", arms.collect::<Vec<_>>())?;

@@ -144,8 +144,9 @@ impl TrialSpec {
 pub struct MeasureSpec {
     pub above: usize,
     pub below: Option<usize>,
-    /// The numerator's high limb.
+    /// The high limbs of numerator and denominator.
     pub high: Option<usize>,
+    pub below_high: Option<usize>,
     #[serde(default)]
     pub cap: Cap,
     /// The days since a user's first that counts, [from, to), of which it is alone; else of all.
@@ -163,6 +164,7 @@ pub struct RatioSpec {
     pub above: usize,
     pub below: Option<usize>,
     pub high: Option<usize>,
+    pub below_high: Option<usize>,
 }
 
 /// What a user counts for at most.
@@ -186,6 +188,7 @@ impl MeasureSpec {
             above: self.above,
             below: self.below,
             high: self.high,
+            below_high: self.below_high,
         };
         std::iter::once(first).chain(self.others.iter().copied())
     }

@@ -14,9 +14,9 @@ pub struct RecordSettings {
     pub bounds: HashMap<String, f64>,
     /// Of which policies events say something.
     pub policies: Policies,
-    /// What custom metrics read.
+    /// What own sums read.
     #[serde(default)]
-    pub custom: Vec<CustomField>,
+    pub own: OwnFields,
     /// Where events say of which arms of experiments they are.
     #[serde(default)]
     pub arms: Vec<ArmPath>,
@@ -311,12 +311,48 @@ pub struct Policy {
     pub positions: Vec<f64>,
 }
 
-/// What a custom metric reads of events.
+/// What own sums read of events: numbers that they add up, and what they ask.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OwnFields {
+    pub amounts: Vec<FieldOf>,
+    pub conditions: Vec<Condition>,
+    /// The conditions that feedback asks of the impression that it joins, a bit each.
+    pub of_joined: u32,
+}
+
+/// A field of a kind of events, by our name.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct FieldOf {
+    pub kind: String,
+    pub field: String,
+}
+
+/// A field and what its value has to be.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct CustomField {
-    /// The topic whose events it is over.
-    pub kind: String,
-    /// Our name of the field; none: each event counts as 1.
-    pub field: Option<String>,
+pub struct Condition {
+    pub of: FieldOf,
+    pub test: Test,
+}
+
+/// What a value has to be: one of these, or within all bounds.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Test {
+    Among {
+        texts: Vec<String>,
+        numbers: Vec<f64>,
+    },
+    Bounds(Vec<Bound>),
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Bound {
+    Above(f64),
+    Below(f64),
+    AtLeast(f64),
+    AtMost(f64),
 }

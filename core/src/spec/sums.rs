@@ -25,7 +25,7 @@ pub struct StatisticPart {
     pub by: Option<By>,
 }
 
-/// A sum by its name; `at`: the place of a policy, of a kind of feedback or of a custom metric, a
+/// A sum by its name; `at`: the place of a policy, of a kind of feedback or of an own sum, a
 /// cut-off or a threshold. Of values of slates `slates` says which.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
@@ -62,9 +62,26 @@ pub enum By {
     Magnitude(Vec<i64>),
 }
 
-/// Places of dimensions, and the values under which the events of a custom metric count.
+/// A sum of one's own: which events add to it, and what.
 #[derive(Clone, Debug, Deserialize)]
-pub struct CustomFilter(pub Vec<(usize, Vec<String>)>);
+#[serde(deny_unknown_fields)]
+pub struct OwnSum {
+    /// The kind of events.
+    pub kind: String,
+    /// Of `clicks` the kind of feedback, by its place.
+    pub feedback: Option<u8>,
+    /// Of `conversions`, whether each line counts.
+    pub is_of_lines: bool,
+    /// Place of the amount; none: each event is 1.
+    pub amount: Option<usize>,
+    /// The conditions that the event has to meet, and the impression that it joins: a bit each.
+    pub own: u32,
+    pub joined: u32,
+    /// Places of dimensions, and the values under which events count.
+    pub dimensions: Vec<(usize, Vec<String>)>,
+    /// Whether only events that have a user count.
+    pub is_of_users: bool,
+}
 
 /// Which values of slates are wanted, and what they are made of.
 #[derive(Clone, Debug, Deserialize)]

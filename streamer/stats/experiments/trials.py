@@ -130,8 +130,8 @@ _FIRST_MEASURE = len(_COUNTS)
 
 @dataclass(frozen=True)
 class Measure:
-    """A ratio of two sums; ``below`` None: of one to the number of users. ``high``: the high
-    limb of what is above, if it has one. ``cap``: what is above counts up to it, for each user.
+    """A ratio of two sums; ``below`` None: of one to the number of users. ``high``,
+    ``below_high``: the high limbs of what is above and below, if it has them. ``cap``: what is above counts up to it, for each user.
     ``percentile``: the share of users at which what is above is read, in place of the mean."""
 
     name: str
@@ -144,6 +144,7 @@ class Measure:
     age: str | None = None
     """Of which age of users it is alone (``AGES``); else of all."""
     percentile: Fraction | None = None
+    below_high: int | None = None
 
     @property
     def key(self) -> str:

@@ -264,8 +264,8 @@ impl Draft {
         if let Some(policies) = &mut self.policies {
             policies.items.clear();
         }
-        if let Some(custom) = &mut self.custom {
-            custom.items.clear();
+        if let Some(own) = &mut self.own {
+            own.items.clear();
         }
     }
 
@@ -282,8 +282,8 @@ impl Draft {
         if let Some(policies) = &mut self.policies {
             policies.end_element();
         }
-        if let Some(custom) = &mut self.custom {
-            custom.end_element();
+        if let Some(own) = &mut self.own {
+            own.end_element();
         }
         Ok(())
     }

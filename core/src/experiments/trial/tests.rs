@@ -10,6 +10,7 @@ fn summed(users: &[&[Row]]) -> Vec<(i64, i64, i64)> {
         above: 2,
         below: Some(SHOWN),
         high: None,
+        below_high: None,
         cap: Cap::None,
         age: None,
         others: vec![],
