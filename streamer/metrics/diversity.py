@@ -149,7 +149,7 @@ def difference_of_lists(table: ItemTable, place: int, excess_at: int) -> float |
     parts = table.of(place) / WEIGHT_UNIT
     squares = lists + int(table.every[excess_at]) / WEIGHT_UNIT**2
     cosines = float(parts @ parts) - squares
-    return max(0.0, 1.0 - cosines / (lists * (lists - 1)))
+    return min(1.0, max(0.0, 1.0 - cosines / (lists * (lists - 1))))
 
 
 metric.row(

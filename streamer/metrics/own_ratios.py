@@ -77,6 +77,7 @@ from streamer.settings.own_metrics import (
     RatioPart,
     in_words,
     own_sum,
+    parts_of,
     written,
 )
 
@@ -203,7 +204,8 @@ def is_per_user(ratio: OwnRatio) -> bool:
 
 def sketched(ratio: OwnRatio, settings: Settings) -> tuple[str, str, str]:
     """The count of the values of a ratio's numerator, and the statistics of both sketches."""
-    of = own_sum(ratio.numerator, settings.dimension_names, False).id
+    (part, is_of_users), *_ = parts_of(ratio)
+    of = own_sum(part, settings.dimension_names, is_of_users).id
     return tuple(named(name, of) for name in ("own.count", "own.sketch", "own.sketch_of_large"))  # type: ignore[return-value]
 
 
@@ -337,7 +339,7 @@ def _counted(values: Values) -> Iterator[Series]:
 
 
 metric.row(
-    *("window_ratio_numerator", _UNIT, "sum of the field, or number of events"),
+    *("window_ratio_numerator", f"{_UNIT} in all", "sum of the field, or number of events"),
     "Numerator of a ratio of `[[ratios]]` in the window, in whole millionths; of a sum it is the"
     " metric.",
     _counted,
@@ -346,7 +348,7 @@ metric.row(
     reads=_numerators,
 )
 metric.row(
-    *("window_ratio_denominator", _UNIT, "sum of the field, or number of events"),
+    *("window_ratio_denominator", f"{_UNIT} in all", "sum of the field, or number of events"),
     "Denominator of a ratio of `[[ratios]]` in the window: the support of `ratio`.",
     _counted,
     labels=(NAME,),

@@ -8,7 +8,15 @@ from importlib.metadata import version
 
 import numpy as np
 
-from tests.conformance import custom, diversity, lists, off_policy, offline, offline_log, scores
+from tests.conformance import (
+    diversity,
+    lists,
+    off_policy,
+    offline,
+    offline_log,
+    own_ratios,
+    scores,
+)
 from tests.conformance import libraries as by
 from tests.conformance.cases import Case, five_users
 from tests.conformance.comparisons import (
@@ -48,7 +56,7 @@ def page() -> str:
                 _scores(),
                 _off_policy(),
                 _diversity(),
-                _custom(),
+                _ratios(),
                 _examples(),
             )
         ).rstrip("\n")
@@ -258,16 +266,16 @@ the Gini coefficient and the diversity loss there is no such function.
 {table(head, rows)}"""
 
 
-def _custom() -> str:
+def _ratios() -> str:
     rows = []
-    for metric, function in custom.FUNCTIONS.items():
-        values = [f"{custom.readings()[metric, of.name]:.6f}" for of in custom.cases()]
-        most = max(custom.apart(metric, of) for of in custom.cases())
+    for metric, function in own_ratios.FUNCTIONS.items():
+        values = [f"{own_ratios.readings()[metric, of.name]:.6f}" for of in own_ratios.cases()]
+        most = max(own_ratios.apart(metric, of) for of in own_ratios.cases())
         rows.append([f"`{metric}`", f"NumPy: `{function}`", *values, bound(most)])
-    head = ("metric", "compared with", *(of.name for of in custom.cases()), "relative difference")
-    return f"""## Custom metrics
+    head = ("metric", "compared with", *(of.name for of in own_ratios.cases()), "relative difference")
+    return f"""## Ratios
 
-{custom.N} values each, from a fixed seed: latencies, margins below and above 0, and shares. Values
+{own_ratios.N} values each, from a fixed seed: latencies, margins below and above 0, and shares. Values
 are rounded to 1e-6; quantiles are of a sketch, within 1 %.
 
 {table(head, rows)}"""

@@ -6,7 +6,7 @@ import pytest
 
 from streamer.metrics import calibration
 from streamer.metrics import scores as score_metrics
-from tests.conformance import custom, diversity, lists, off_policy, scores
+from tests.conformance import diversity, lists, off_policy, own_ratios, scores
 from tests.conformance.__main__ import PAGE, main
 from tests.conformance.cases import five_users
 from tests.conformance.comparisons import (
@@ -109,10 +109,10 @@ def test_libraries_have_the_same_diversity(of: diversity.Comparison, case: str) 
     assert ours == pytest.approx(of.theirs(case), rel=1e-6)
 
 
-@pytest.mark.parametrize("of", custom.cases(), ids=lambda of: of.name)
-@pytest.mark.parametrize("metric", custom.FUNCTIONS)
-def test_numpy_has_the_same_values_of_custom_metrics(metric: str, of: custom.Values) -> None:
-    assert custom.apart(metric, of) <= (0.01 if "quantile" in metric else 1e-6)
+@pytest.mark.parametrize("of", own_ratios.cases(), ids=lambda of: of.name)
+@pytest.mark.parametrize("metric", own_ratios.FUNCTIONS)
+def test_numpy_has_the_same_values_of_ratios(metric: str, of: own_ratios.Values) -> None:
+    assert own_ratios.apart(metric, of) <= (0.01 if "quantile" in metric else 1e-6)
 
 
 def test_libraries_left_to_themselves_disagree() -> None:

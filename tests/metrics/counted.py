@@ -62,9 +62,24 @@ SETTINGS: Settings = parse(
             {"name": "new", "propensity": "p_new", "estimate": "q_new"},
             {"name": "by-place", "positions": [0.5, 0.3]},
         ],
-        "custom": [
-            {"name": "latency", "kind": "impressions", "field": "latency_ms", "quantiles": True},
-            {"name": "margin", "kind": "conversions", "field": "margin", "quantiles": True},
+        "ratios": [
+            {
+                "name": "latency",
+                "numerator": {"kind": "impressions", "field": "latency_ms"},
+                "denominator": {"kind": "impressions", "where": {"latency_ms": {">=": -1e12}}},
+                "quantiles": True,
+            },
+            {
+                "name": "margin",
+                "numerator": {"kind": "conversions", "field": "margin"},
+                "denominator": {"kind": "people"},
+                "quantiles": True,
+            },
+            {
+                "name": "roas",
+                "numerator": {"kind": "lines", "field": "value"},
+                "denominator": {"kind": "clicks", "field": "dwell_ms"},
+            },
         ],
         "composites": [
             {

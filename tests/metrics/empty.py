@@ -10,8 +10,11 @@ import numpy as np
 from streamer.metrics import coverage, diversity, ranking, score_drift, scoring
 from streamer.metrics.definition import Metric
 from streamer.metrics.item_counts import CATEGORY, SHOWN, ItemTable, item_counts
+from streamer.metrics.own_ratios import sketched, sums_of
 from streamer.metrics.score_sums import EDGES
+from streamer.metrics.sums import Sum
 from streamer.metrics.users import USERS, positive_users
+from streamer.settings.own_metrics import OwnRatio
 from tests.metrics.counted import CountedSums
 
 OF_GROUPS = {
@@ -38,8 +41,6 @@ OF_GROUPS = {
     "doubly_robust": "off_policy.estimated",
     "mean_weight": "off_policy.impressions",
     "intra_list_diversity": "lists.lists",
-    "custom_mean": "custom.events@{custom}",
-    "custom_per_impression": "impressions",
 }
 """Metric with an interval → what its denominator counts."""
 VALUES = {
@@ -59,10 +60,7 @@ VALUES = {
     "doubly_robust": "off_policy.doubly_robust",
     "mean_weight": "off_policy.weight",
     "intra_list_diversity": "lists.diversity",
-    "custom_mean": "custom.sum@{custom}",
-    "custom_per_impression": "custom.sum@{custom}",
     "clicks_per_user": "clicks_of_users",
-    "custom_per_user": "custom.sum_of_users@{custom}",
 }
 """Of them those that are no shares → what their numerator adds up."""
 WITHOUT = {
@@ -124,12 +122,14 @@ def rule(metric: Metric, sums: CountedSums, labels: dict[str, str], suffix: str)
     if said.startswith("absent below 30 users who"):
         kind = sums.settings.user_feedback_kinds.index(labels["feedback"])
         return sums.users(positive_users(kind)) >= 30
+    if metric.name in ("ratio_lower", "ratio_upper"):
+        return _of_ratio_intervals(sums, labels)
     if said.startswith(("absent below", "absent with data in fewer than")):
         return _of_intervals(metric, sums, labels)
     if metric.name in OF_ITEMS:
         return _of_items(said, sums, labels)
-    if said.startswith("absent without events with a value"):
-        return stat(f"custom.events@{labels['custom']}") > 0
+    if "ratio" in labels:
+        return _of_ratios(metric, sums, labels)
     if "policy" in labels:
         return stat(f"{OF_POLICIES[said]}@{labels['policy']}") > 0
     if "score" in said or "bin" in said:
@@ -165,6 +165,34 @@ def _of_intervals(metric: Metric, sums: CountedSums, labels: dict[str, str]) -> 
     enough = groups(OF_GROUPS[base]) >= 8 if base in OF_GROUPS else sums.users(USERS) > 0
     assert ("14 of 16" in metric.empty) == (base in VALUES)
     return enough & (groups(VALUES[base]) >= 14) if base in VALUES else enough
+
+
+def _ratio_named(sums: CountedSums, name: str) -> tuple[OwnRatio, Sum, Sum]:
+    (of,) = (each for each in sums.settings.ratios if each.name == name)
+    above, below = sums_of(of, sums.settings)
+    assert below is not None
+    return of, above, below
+
+
+def _of_ratios(metric: Metric, sums: CountedSums, labels: dict[str, str]) -> Any:
+    of, _, below = _ratio_named(sums, labels["ratio"])
+    if metric.name == "ratio_quantile":
+        return sums(sketched(of, sums.settings)[0]) > 0
+    if below.name == "people":
+        return sums.users(USERS) > 0
+    return np.any([sums(name) != 0 for name in below.names], axis=0)
+
+
+def _of_ratio_intervals(sums: CountedSums, labels: dict[str, str]) -> Any:
+    """Values above in 14 groups, and anything below in 8."""
+    _, above, below = _ratio_named(sums, labels["ratio"])
+
+    def groups(of: Sum) -> Any:
+        limbs = [of_groups(sums, name) for name in of.names]
+        return np.any([limb != 0 for limb in limbs], axis=0).sum(axis=1)
+
+    enough = sums.users(USERS) > 0 if below.name == "people" else groups(below) >= 8
+    return enough & (groups(above) >= 14)
 
 
 def _of_items(said: str, sums: CountedSums, labels: dict[str, str]) -> Any:

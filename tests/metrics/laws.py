@@ -15,7 +15,7 @@ from tests.metrics.empty import rule
 
 ADDITIVE = {
     *("events", "impressions", "users", "viewings", "sessions", "slates", "currency"),
-    *("nats in all", "units of the field in all"),
+    *("nats in all", "units of the ratio in all"),
 }
 """Units of what adds up over partitions."""
 BEYOND_1 = {
@@ -62,7 +62,7 @@ def what_is_said_of_empty_is_shown(metric: Metric, a: CountedSums, b: CountedSum
 def range_is_that_of_the_unit(metric: Metric, a: CountedSums, b: CountedSums) -> None:
     signed = ("correlation", "as kendall_tau", "as spearman_rho", "probability, negated")
     least = -1.0 if metric.unit in signed else 0.0
-    unbounded = ("doubly_robust", "composite", "custom", "window_custom")
+    unbounded = ("doubly_robust", "composite", "ratio", "window_ratio")
     if metric.name == "log_likelihood" or metric.name.startswith(unbounded):
         least = -math.inf
     base = metric.name.replace("_lower", "").replace("_upper", "")

@@ -17,8 +17,9 @@ from streamer.metrics.layout import MAX_BLOCKS, merge
 from streamer.query.readings import family_of
 from streamer.settings.load import parse
 from tests.oracle.oracle import records_of_log
+from tests.oracle.own_ratios import is_over_people
 from tests.oracle.random_log import random_log
-from tests.oracle.shape import Readings
+from tests.oracle.shape import Labels, Readings
 from tests.oracle.test_composites import SETTINGS as OF_TWO_DAYS
 from tests.support.agreement import (
     DOCUMENTS,
@@ -57,9 +58,12 @@ OF_PARTITIONS = {
 }
 
 
-def is_of_users(name: str) -> bool:
+def is_of_users(name: str, labels: Labels) -> bool:
     """Whose ``other`` counts a user once for each value that only the reader folds into it."""
-    return name.removeprefix(PREFIX) in OF_USERS
+    people = [r.name for r in SETTINGS["few values"].ratios if is_over_people(r)]
+    return name.removeprefix(PREFIX) in OF_USERS or (
+        dict(labels).get("ratio") in people and not name.endswith("_numerator")
+    )
 
 
 def settings_of(family: Family[Formula]) -> object:
@@ -139,9 +143,8 @@ def is_in_range_with_its_labels(
     dimensions = {name for s in SETTINGS.values() for name in s.dimension_names}
     for labels, value in readings:
         assert np.isfinite(value)
-        is_signed = "custom" in metric.name or metric.name.startswith(
-            ("doubly_robust", "composite")
-        )
+        signed = ("doubly_robust", "composite", "ratio", "window_ratio")
+        is_signed = metric.name.startswith(signed)
         assert is_signed or value >= LEAST.get(metric.unit, 0)
         if metric.unit == "ratio" and metric.name not in RATIOS_BEYOND_1:
             assert value <= 1
@@ -195,7 +198,7 @@ def test_merging_partitions_changes_no_reading(seed: int) -> None:
         }
         is_inexact = found.pop(("streamer_inexact", USERS_OF_OTHER), None)
         of_other = {
-            key for key in found if is_of_users(key[0]) and "other" in dict(key[1]).values()
+            key for key in found if is_of_users(*key) and "other" in dict(key[1]).values()
         }
         users_of_other.append({key: found.pop(key) for key in of_other})
         results.append(found)

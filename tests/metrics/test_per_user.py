@@ -19,8 +19,11 @@ METRICS: dict[str, Any] = {
 }
 
 POLICIES = [{"name": "new", "propensity": "p_new"}]
-CUSTOM = [
-    {"name": name, "kind": "impressions", "field": "latency_ms"} for name in ("latency", "p90")
+LATENCY = {"kind": "impressions", "field": "latency_ms"}
+RATIOS_OF_OURS: list[dict[str, Any]] = [
+    {"name": "latency", "numerator": LATENCY, "denominator": {"kind": "impressions"}},
+    {"name": "p90", "title": "Latency", "numerator": LATENCY, "denominator": {"kind": "people"}},
+    {"name": "sum", "numerator": LATENCY, "unit": "seconds"},
 ]
 
 
@@ -39,16 +42,16 @@ CUSTOM = [
         ("classifier_recall_ratio@0.25", "Classifier recall@0.25", "percent"),
         ("snips_ratio@new", "Click-through rate by SNIPS@new", "percent"),
         ("mean_weight_ratio@new", "Mean weight@new", "number"),
-        ("custom_mean@latency", "Custom mean@latency", "number"),
-        ("custom_per_user@latency", "Custom per user@latency", "number"),
+        ("ratio@latency", "latency", "number"),
+        ("ratio@sum", "sum", "seconds"),
         ("dwell_seconds_per_user", "Dwell per user", "seconds"),
         ("dwell_seconds_per_user@p90", "Dwell per user, percentile 90", "seconds"),
-        ("custom_per_user@p90", "Custom per user@p90", "number"),
-        ("custom_per_user@p90@p99.9", "Custom per user@p90, percentile 99.9", "number"),
+        ("ratio@p90", "Latency", "number"),
+        ("ratio@p90@p99.9", "Latency, percentile 99.9", "number"),
     ],
 )
 def test_a_metric_has_a_title_and_a_form(name: str, title: str, form: str) -> None:
-    settings = parse({"metrics": METRICS, "policies": POLICIES, "custom": CUSTOM})
+    settings = parse({"metrics": METRICS, "policies": POLICIES, "ratios": RATIOS_OF_OURS})
     found = ComparedMetrics(settings, [(name, "test")]).ratios[name]
     assert (found.name, found.title, found.form) == (name, title, form)
 
@@ -60,12 +63,13 @@ def test_a_metric_has_a_title_and_a_form(name: str, title: str, form: str) -> No
         ("clicks_per_user@p100", "@p100 is above 0 and below 100"),
         ("user_hit_ratio@p90", "no such metric"),
         ("ctr_ratio@p90", "no such metric"),
-        ("custom_per_user@size@p90", "@custom is one of custom: latency, p90"),
+        ("ratio@size@p90", "@ratio is one of ratios: latency, p90, sum"),
+        ("ratio@latency@p90", "percentiles are of a metric by user"),
     ],
 )
 def test_percentiles_are_of_metrics_per_user(name: str, said: str) -> None:
     with pytest.raises(SettingsError, match=said):
-        ComparedMetrics(parse({"custom": CUSTOM}), [(name, "test")])
+        ComparedMetrics(parse({"ratios": RATIOS_OF_OURS}), [(name, "test")])
 
 
 def test_every_declared_ratio_can_be_compared() -> None:

@@ -104,6 +104,7 @@ def lines_of(event: Event) -> list[Event]:
         shared = {name: number for name, number in of_all.items() if name not in said}
         own = replace(event, line=i, lines=[], numbers=shared | line.numbers)
         own.texts = event.texts | line.texts
+        own.asked = event.numbers | line.numbers
         own.item_id, own.position = line.item_id, line.position
         if i == 0 and all(x.position is None for x in event.lines):
             own.position = event.position

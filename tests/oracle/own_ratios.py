@@ -68,6 +68,10 @@ def is_of_kind(part: RatioPart, event: Event) -> bool:
     return not (is_order and event.line)
 
 
+def is_over_people(ratio: OwnRatio) -> bool:
+    return ratio.denominator is not None and ratio.denominator.kind == "people"
+
+
 def is_amount(ratio: OwnRatio) -> bool:
     """Whether both parts are in millionths, as one that is below counts a field."""
     return ratio.denominator is not None and ratio.denominator.field is not None
@@ -119,6 +123,13 @@ def number_of(text: str) -> float | None:
     return found if isfinite(found) else None
 
 
+def asked_of(event: Event, shown: Shown | None, field: str) -> str | float | None:
+    """What is asked of it, which also stands beside the lines of an order."""
+    if field != "value" and field in event.asked:
+        return event.asked[field]
+    return said_by(event, shown, field)
+
+
 def said_by(event: Event, shown: Shown | None, field: str) -> str | float | None:
     """What an event, or the item that it shows, says in a field."""
     of_item: dict[str, Any] = {}
@@ -150,7 +161,7 @@ def is_wanted(
             values = wanted if isinstance(wanted, tuple) else (wanted,)
             if named[path] not in {str(v).lower() if v in (True, False) else str(v) for v in values}:
                 return False
-        elif not passes(said_by(event, shown, path), wanted):
+        elif not passes(asked_of(event, shown, path), wanted):
             return False
     return True
 
@@ -258,20 +269,22 @@ class RatioReadings:
         sums: Counter[tuple[str, bool, Segment]] = Counter()
         each: dict[tuple[str, Segment], list[int]] = defaultdict(list)
         of_users: Counter[tuple[str, Segment]] = Counter()
+        by_person = {ratio.name for ratio in self.settings.ratios if is_over_people(ratio)}
         for value in values_of(self.verdict, self.joins, self.settings):
             if not span.covers(value.event_ms):
                 continue
             for segment in self.kept.segments(value.dims):
                 sums[value.ratio, value.is_above, segment] += value.amount
-                if value.is_above:
+                if value.is_above and (value.is_of_user or value.ratio not in by_person):
                     each[value.ratio, segment].append(value.amount)
+                if value.is_above:
                     of_users[value.ratio, segment] += value.amount * value.is_of_user
         for ratio in self.settings.ratios:
             segments = {segment for name, _, segment in sums if name == ratio.name}
             for segment in segments | {*tallied}:
                 labels = {"window": span.label, "ratio": ratio.name, **dict(segment)}
                 above = sums[ratio.name, True, segment]
-                if ratio.denominator is not None and ratio.denominator.kind == "people":
+                if is_over_people(ratio):
                     above = of_users[ratio.name, segment]
                     below = tallied[segment].users if segment in tallied else 0
                     self.put(out, ratio, labels, above, below)

@@ -102,6 +102,8 @@ class Event:
     line: int = 0
     numbers: dict[str, float] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
+    asked: dict[str, float] = field(default_factory=dict)
+    """Numbers as they are asked for: what stands beside lines is said of each."""
     session_id: str | None = None
     action: str | None = None
     experiment: str | None = None

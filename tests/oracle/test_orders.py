@@ -42,18 +42,20 @@ def test_an_order_joins_nothing_only_once() -> None:
 
 
 def test_what_stands_beside_the_lines_counts_with_the_first() -> None:
-    custom = [
-        {"name": "orders", "kind": "conversions"},
-        {"name": "clicks", "kind": "clicks"},
-        {"name": "spent", "kind": "clicks", "field": "dwell_ms"},
-    ]
-    settings = parse({"dimensions": [], "windows": {"lengths": ["1h"]}, "custom": custom})
+    parts = {
+        "orders": {"kind": "conversions"},
+        "lines": {"kind": "lines"},
+        "clicks": {"kind": "clicks"},
+        "spent": {"kind": "clicks", "field": "dwell_ms"},
+    }
+    ratios = [{"name": name, "numerator": part} for name, part in parts.items()]
+    settings = parse({"dimensions": [], "windows": {"lengths": ["1h"]}, "ratios": ratios})
     log = Log().shown(0, position=7).shown(0, item_id="y")
     log.click(1000, items=["x", "y"], item_id=None, dwell_ms=4000, position=3, request_id=None)
     log.bought(2 * M, items=LINES)
     result = log.run(settings)
-    events = [value(result, "window_custom_events", custom=c["name"], **HOUR) for c in custom]
-    assert events == [1, 1, 1]
+    sums = [value(result, "window_ratio_numerator", ratio=name, **HOUR) for name in parts]
+    assert sums == [1, len(LINES), 2, 4000]
     assert value(result, "window_clicks", **HOUR) == 2
     assert value(result, "window_dwells", **HOUR) == 1
     assert value(result, "window_position_clicks", position="3", **HOUR) == 1

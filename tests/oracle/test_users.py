@@ -311,7 +311,13 @@ MEANS = parse(
     {
         "dimensions": [],
         "windows": {"lengths": ["1h"]},
-        "custom": [{"name": "spent", "kind": "conversions", "field": "value"}],
+        "ratios": [
+            {
+                "name": "spent",
+                "numerator": {"kind": "conversions", "field": "value"},
+                "denominator": {"kind": "people"},
+            }
+        ],
     }
 )
 
@@ -328,13 +334,14 @@ def test_events_of_nobody_are_in_no_mean_over_users() -> None:
     whole.click(441, user_id=None, request_id="r")
     whole.click(442, user_id="").click(443, user_id=None).bought(444, user_id=None, value=40.0)
     found = whole.run(MEANS)
-    spent = {"custom": "spent", **HOUR}
+    spent = {"ratio": "spent", **HOUR}
     assert value(found, "window_clicks", **HOUR) == 63
     assert value(found, "clicks_per_user", **HOUR) == 0.6
-    assert value(found, "window_custom_value", **spent) == 190
-    assert value(found, "custom_per_user", **spent) == 1.5
+    assert value(found, "window_ratio_numerator", **spent) == 150
+    assert value(found, "window_conversion_value", **HOUR) == 190
+    assert value(found, "ratio", **spent) == 1.5
     for end in ("lower", "upper"):
-        for name, labels in (("clicks_per_user", HOUR), ("custom_per_user", spent)):
+        for name, labels in (("clicks_per_user", HOUR), ("ratio", spent)):
             its = value(found, f"{name}_{end}", **labels)
             assert its == value(without, f"{name}_{end}", **labels) is not None
 

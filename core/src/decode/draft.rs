@@ -548,7 +548,7 @@ impl Draft {
             for (condition, asked) in &wanted.derived {
                 let is_met = match *asked {
                     Asked::Number(from) => {
-                        own.passes_number(*condition, self.number(from, at, kind))
+                        own.passes_number(*condition, self.asked_number(from, at, kind))
                     }
                     Asked::Dimension(place) => {
                         let text = self.dimensions[place].of(reading.record, &self.unescaped);
@@ -592,6 +592,18 @@ impl Draft {
             NumberFrom::Dwell if at > 0 => f64::NAN,
             NumberFrom::Dwell => self.head.dwell_ms.map_or(f64::NAN, |ms| ms as f64),
             NumberFrom::Value => self.values[at].unwrap_or(f64::NAN),
+        }
+    }
+
+    /// The same where it is asked for: what stands beside lines is said of each.
+    fn asked_number(&self, from: NumberFrom, at: usize, kind: EventKind) -> f64 {
+        let (NumberFrom::Own(amount), Some(own)) = (from, &self.own) else {
+            return self.number(from, at, kind);
+        };
+        let of_item = self.item_at(at).map_or(f64::NAN, |x| x.number(amount));
+        match of_item.is_nan() {
+            true => own.single.number(amount),
+            false => of_item,
         }
     }
 

@@ -1,4 +1,4 @@
-"""Sums, means and quantiles of custom metrics beside NumPy's, of values of several sizes."""
+"""Sums, means and quantiles of ratios beside NumPy's, of values of several sizes."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from tests.conformance.cases import START_MS
 N = 4000
 QUANTILES = {"0.5": 0.5, "0.9": 0.9, "0.99": 0.99}
 FUNCTIONS = {
-    "window_custom_value": "sum",
-    "custom_mean": "mean",
+    "window_ratio_numerator": "sum",
+    "ratio": "mean",
     **{
-        f'custom_quantile{{quantile="{label}"}}': f'quantile({q}, method="inverted_cdf")'
+        f'ratio_quantile{{quantile="{label}"}}': f'quantile({q}, method="inverted_cdf")'
         for label, q in QUANTILES.items()
     },
 }
@@ -30,7 +30,7 @@ FUNCTIONS = {
 
 @dataclass(frozen=True)
 class Values:
-    """What impressions carry; ``name``: of the field and the metric."""
+    """What impressions carry; ``name``: of the field and the ratio."""
 
     name: str
     values: tuple[float, ...]
@@ -59,28 +59,33 @@ def _log() -> Iterator[Line]:
 @cache
 def readings() -> dict[tuple[str, str], float]:
     """What streamer reads, by metric and case."""
-    custom = [
-        {"name": of.name, "kind": "impressions", "field": of.name, "quantiles": True}
+    ratios = [
+        {
+            "name": of.name,
+            "numerator": {"kind": "impressions", "field": of.name},
+            "denominator": {"kind": "impressions"},
+            "quantiles": True,
+        }
         for of in cases()
     ]
-    settings = {"dimensions": [], "windows": {"lengths": ["1h"]}, "custom": custom}
+    settings = {"dimensions": [], "windows": {"lengths": ["1h"]}, "ratios": ratios}
     replay = Replay(parse(settings))
     replay.feed(list(_log()))
     replay.finish()
     found = {}
     for r in replay.readout().readings:
-        if "custom" in r.labels:
+        if "ratio" in r.labels:
             quantile = r.labels.get("quantile")
             label = f'{{quantile="{quantile}"}}' if quantile else ""
-            found[r.name.removeprefix("streamer_") + label, r.labels["custom"]] = r.value
+            found[r.name.removeprefix("streamer_") + label, r.labels["ratio"]] = r.value
     return found
 
 
 def theirs(metric: str, of: Values) -> float:
     """NumPy's value of a case."""
-    if metric == "window_custom_value":
+    if metric == "window_ratio_numerator":
         return float(np.sum(of.values))
-    if metric == "custom_mean":
+    if metric == "ratio":
         return float(np.mean(of.values))
     share = QUANTILES[metric.split('"')[1]]
     return float(np.quantile(of.values, share, method="inverted_cdf"))
