@@ -209,15 +209,20 @@ BUGS = (
         "slice(i, ",
         "tests/metrics",
     ),
-    Bug("metrics/custom.py", "low * 101 // 99", "low * 11 // 9", "tests/metrics"),
+    Bug("metrics/own_ratios.py", "low * 101 // 99", "low * 11 // 9", "tests/metrics"),
     Bug(
-        *("metrics/custom.py", "lambda custom: IMPRESSIONS", "events_of", "streamer/metrics"),
+        *(
+            "metrics/own_ratios.py",
+            "divisor.is_large), divisor",
+            "False), divisor",
+            "tests/metrics",
+        ),
     ),
     Bug(
         "settings/model.py",
         "kept[dimension].update(dict.fromkeys(values))",
         "pass",
-        "tests/metrics/test_custom.py tests/oracle/test_engine.py",
+        "tests/metrics/test_own_ratios.py tests/oracle/test_engine.py",
     ),
     Bug(
         "metrics/composites.py",

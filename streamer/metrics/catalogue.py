@@ -98,7 +98,11 @@ class Catalogue:
     @property
     def asks_for_users(self) -> tuple[str, ...]:
         """The settings that ask for metrics of users, as messages name them."""
-        is_shown = any(metric.name in OF_USERS for metric in self.metrics)
+        is_shown = any(
+            metric.name in OF_USERS
+            or any(_counts_users(variant, self.layout) for variant in self.variants[metric.name])
+            for metric in self.metrics
+        )
         counts_users = "engagement" in self.settings.families and is_shown
         families = ("metrics.families: 'engagement'",) if counts_users else ()
         has_any = self.settings.experiments or self.settings.finds_experiments

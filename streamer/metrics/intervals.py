@@ -45,7 +45,7 @@ from streamer.metrics.definition import (
 )
 from streamer.metrics.layout import USER_GROUP, Layout, Stat
 from streamer.metrics.ratios import RATIOS, Ratio, RatioBy, maturities
-from streamer.metrics.reads import Given, Statistic, Sums, Users, UserSampleRatio
+from streamer.metrics.reads import Given, Part, Statistic, Sums, Users, UserSampleRatio
 from streamer.metrics.sums import CLICKS_OF_USERS, Sum, Summed
 from streamer.metrics.users import (
     HITS,
@@ -226,7 +226,7 @@ class EndsOf:
     ratio: Ratio
     horizon_ms: int | None
 
-    def parts(self, layout: Layout) -> Iterator[Statistic]:
+    def parts(self, layout: Layout) -> Iterator[Part]:
         for of in (self.ratio.above, self.ratio.below):
             if of.name == PEOPLE:
                 yield Users(USERS)

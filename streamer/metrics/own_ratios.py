@@ -12,9 +12,9 @@ Four impressions, of which three say how long they took; two are on the surface 
     >>> from streamer.testing import value_of
     >>> took = [{"latency_ms": 80}, {"latency_ms": 120, "surface": "home"}, {"latency_ms": 400}, {}]
     >>> shown = [{"type": "impression", "item_id": "a", **said} for said in took]
-    >>> latency, impressions = {"kind": "impressions", "field": "latency_ms"}, {"kind": "impressions"}
+    >>> latency = {"kind": "impressions", "field": "latency_ms"}
     >>> said = {"kind": "impressions", "where": {"latency_ms": {">=": 0}}}
-    >>> ratios = {"mean": said, "rate": impressions, "each": {"kind": "people"}}
+    >>> ratios = {"mean": said, "rate": {"kind": "impressions"}, "each": {"kind": "people"}}
     >>> settings = {"ratios": [
     ...     {"name": name, "numerator": latency, "denominator": below, "quantiles": name == "mean"}
     ...     for name, below in ratios.items()
@@ -145,7 +145,7 @@ def quantile(counts: I64, numerator: int, denominator: int) -> F64:
     return at_rank(counts, MIDDLE, numerator, denominator)
 
 
-# Sums -----------------------------------------------------------------------------------------------
+# Sums ---------------------------------------------------------------------------------------------
 
 
 def part_sum(
@@ -202,11 +202,11 @@ def is_per_user(ratio: OwnRatio) -> bool:
     return ratio.denominator is None or ratio.denominator.kind == PEOPLE
 
 
-def sketched(ratio: OwnRatio, settings: Settings) -> tuple[str, str, str]:
+def sketched(ratio: OwnRatio, settings: Settings) -> list[str]:
     """The count of the values of a ratio's numerator, and the statistics of both sketches."""
     (part, is_of_users), *_ = parts_of(ratio)
     of = own_sum(part, settings.dimension_names, is_of_users).id
-    return tuple(named(name, of) for name in ("own.count", "own.sketch", "own.sketch_of_large"))  # type: ignore[return-value]
+    return [named(name, of) for name in ("own.count", "own.sketch", "own.sketch_of_large")]
 
 
 def _stats(settings: Settings) -> tuple[Stat, ...]:
@@ -227,7 +227,7 @@ def _stats(settings: Settings) -> tuple[Stat, ...]:
     return tuple(found)
 
 
-# What the core is told --------------------------------------------------------------------------
+# What the core is told ----------------------------------------------------------------------------
 
 
 def core_fields(settings: Settings) -> dict[str, Any]:
@@ -243,13 +243,12 @@ def core_fields(settings: Settings) -> dict[str, Any]:
     }
 
 
-def _core_test(condition: Condition) -> dict[str, Any]:
-    if condition.is_bounds:
-        return {"bounds": [{SIGNS[sign]: float(bound)} for sign, bound in condition.test]}  # type: ignore[misc]
-    is_number = [type(value) in (int, float) for value in condition.test]
-    texts = [written(v) for v, n in zip(condition.test, is_number, strict=True) if not n]  # type: ignore[arg-type]
-    numbers = [float(v) for v, n in zip(condition.test, is_number, strict=True) if n]  # type: ignore[arg-type]
-    return {"among": {"texts": texts, "numbers": numbers}}
+def _core_test(of: Condition) -> dict[str, Any]:
+    if of.bounds:
+        return {"bounds": [{SIGNS[sign]: float(bound)} for sign, bound in of.bounds]}
+    numbers = [x for x in of.values if isinstance(x, int | float) and not isinstance(x, bool)]
+    texts = [written(x) for x in of.values if isinstance(x, str | bool)]
+    return {"among": {"texts": texts, "numbers": [float(x) for x in numbers]}}
 
 
 def _bits(settings: Settings, conditions: set[Condition]) -> int:
@@ -274,7 +273,7 @@ def core_sums(settings: Settings) -> list[dict[str, Any]]:
     ]
 
 
-# Metrics ----------------------------------------------------------------------------------------
+# Metrics ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

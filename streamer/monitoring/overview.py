@@ -29,6 +29,7 @@ from streamer.monitoring.panels import (
 )
 from streamer.monitoring.series import NUMBER, PERCENT, SECONDS, YES_NO
 from streamer.monitoring.windowed import Windowed
+from streamer.settings.own_metrics import definition
 
 TRAFFIC = ("impressions_total", "clicks_total", "conversions_total")
 SEGMENTS = {
@@ -76,7 +77,7 @@ def overview(windowed: Windowed, page_url: str) -> dict[str, Any]:
             *_kinds(windowed),
         ],
         "Where?": [*_segments(windowed), *(alerts.graphs(windowed) if watched else [])],
-        "Metrics of your own": [*_custom(windowed), *_composites(windowed)],
+        "Metrics of your own": [*_ratios(windowed), *_composites(windowed)],
     }
     return page(
         "overview",
@@ -180,18 +181,23 @@ def _segments(windowed: Windowed) -> list[Panel]:
     ]  # fmt: skip
 
 
-def _custom(windowed: Windowed) -> list[Panel]:
-    """Every metric of ``[[custom]]``, of all segments."""
-    if not windowed.settings.custom or not windowed.has("custom_mean"):
+def _ratios(windowed: Windowed) -> list[Panel]:
+    """Every metric of ``[[ratios]]``, of all segments; of a sum its numerator."""
+    ratios = windowed.settings.ratios
+    if not ratios or not windowed.has("ratio"):
         return []
     queries = [
-        *windowed.totals_with_ends("custom_mean", "custom"),
-        Query(windowed.total("window_custom_events", by=["custom"]), "{{custom}}: events"),
+        *windowed.totals_with_ends("ratio", "ratio"),
+        Query(windowed.total("window_ratio_denominator", by=["ratio"]), "{{ratio}}: denominator"),
     ]
-    names = tuple(custom.name for custom in windowed.settings.custom)
-    overrides = [*bands_of(names), support(": events$")]
-    description = windowed.texts("custom_mean", "window_custom_events")
-    title = "Custom metrics: how do they move?"
+    if sums := [ratio.name for ratio in ratios if ratio.denominator is None]:
+        only = f'ratio=~"{"|".join(sums)}"'
+        of_sums = windowed.total("window_ratio_numerator", only, by=["ratio"])
+        queries.append(Query(of_sums, "{{ratio}}"))
+    overrides = [*bands_of(tuple(ratio.name for ratio in ratios)), support(": denominator$")]
+    said = [f"{ratio.name}: {definition(ratio)}." for ratio in ratios]
+    description = "\n\n".join((windowed.texts("ratio", "window_ratio_denominator"), *said))
+    title = "Ratios: how do they move?"
     return [
         graph(
             title, description, NUMBER, queries,

@@ -57,7 +57,7 @@ _DECLARED = _declared()
 FIELDS: Mapping[str, EventField] = {n: f for n, f in _DECLARED.items() if "." not in n}
 """By name."""
 NAMED_BY_SETTINGS: Mapping[str, EventField] = {n: f for n, f in _DECLARED.items() if "." in n}
-"""Those whose names are settings, by these: ``custom.field``."""
+"""Those whose names are settings, by these: ``ratios.field``."""
 ALL_FIELDS = tuple(FIELDS)
 MOMENTS = tuple(field.name for field in FIELDS.values() if field.holds in ("time", "span"))
 """Fields that are times."""

@@ -16,8 +16,8 @@ import msgspec
 
 from streamer.errors import SettingsError
 from streamer.settings.model import Settings
-from streamer.settings.own_metric_rules import refuse_custom, with_directions
 from streamer.settings.names import hint, refuse_near_misses
+from streamer.settings.own_metric_rules import refuse_custom, with_directions
 from streamer.settings.section import PREFIX, SECRETS
 from streamer.settings.source_rules import refuse_old_forms, with_presets
 from streamer.settings.validation import validate

@@ -25,7 +25,7 @@ from streamer.settings.own_metrics import (
     SIGNS,
     event_kind,
     parts_of,
-    wanted_by,
+    values_in,
     written,
 )
 
@@ -95,9 +95,7 @@ def _validate_part_of_ratio(part: RatioPart, s: Settings, at: str) -> None:
     if part.kind == PEOPLE and is_numerator:
         raise SettingsError(f"kind = 'people': only a denominator counts people; {at}")
     if part.kind in ("people", "sessions") and "engagement" not in s.families:
-        raise SettingsError(
-            f"kind = {part.kind!r} needs 'engagement' in metrics.families; {at}"
-        )
+        raise SettingsError(f"kind = {part.kind!r} needs 'engagement' in metrics.families; {at}")
     if part.kind in COUNTS and (part.field is not None or part.where):
         raise SettingsError(
             f"kind = {part.kind!r} has neither field nor where: it is made of several events; {at}"
@@ -145,10 +143,11 @@ def _validate_where(part: RatioPart, path: str, where: Where, s: Settings, at: s
                 f"where.{path!r}: only feedback and conversions join an impression; {at}"
             )
         kind, field = "impressions", path.removeprefix(JOINED)
-    values = wanted_by(where)
-    if not 0 < len(values) <= limits.MAX_RATIO_VALUES:
+    values = values_in(where)
+    named = len(where) if isinstance(where, dict) else len(values)
+    if not 0 < named <= limits.MAX_RATIO_VALUES:
         raise SettingsError(
-            f"where.{path} has {len(values)} values: 1 to {limits.MAX_RATIO_VALUES}; {at}"
+            f"where.{path} has {named} values: 1 to {limits.MAX_RATIO_VALUES}; {at}"
         )
     if isinstance(where, dict) and not all(
         sign in SIGNS and math.isfinite(bound) for sign, bound in where.items()
@@ -156,8 +155,10 @@ def _validate_where(part: RatioPart, path: str, where: Where, s: Settings, at: s
         raise SettingsError(f"where.{path} = {where}: bounds by {' '.join(SIGNS)}; {at}")
     numbers = isinstance(where, dict) or all(type(value) in (int, float) for value in values)
     if field in s.dimension_names:
+        if isinstance(where, dict):
+            raise SettingsError(f"where.{path}: a dimension has values, and no bounds; {at}")
         for value in map(written, values):
-            if isinstance(where, dict) or not is_value(value):
+            if not is_value(value):
                 raise SettingsError(f"where.{path}: bad value {value!r}: {VALUE_RULE}; {at}")
         return
     _validate_field(field, kind, ASKED_FIELDS[kind], s, f"where.{path}", at)

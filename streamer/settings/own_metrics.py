@@ -83,23 +83,27 @@ class OwnRatio(Section, frozen=True):
 
 @dataclass(frozen=True)
 class Condition:
-    """What a field of a kind of events has to be."""
+    """What a field of a kind of events has to be: one of several values, or within bounds, each a
+    sign and a number."""
 
     kind: str
     field: str
-    test: tuple[Scalar, ...] | tuple[tuple[str, float], ...]
+    values: tuple[Scalar, ...] = ()
+    bounds: tuple[tuple[str, float], ...] = ()
 
-    @property
-    def is_bounds(self) -> bool:
-        """Whether it is within bounds, each a sign and a number."""
-        return isinstance(self.test[0], tuple)
+    @staticmethod
+    def of(kind: str, field: str, where: Where) -> Condition:
+        """As ``where`` says it."""
+        if isinstance(where, dict):
+            return Condition(kind, field, bounds=tuple(sorted(where.items())))
+        return Condition(kind, field, values_in(where))
 
 
 @dataclass(frozen=True)
 class OwnSum:
     """What the core adds up for a part of a ratio. ``kind``: of events; ``feedback``: the kind of
-    feedback; ``own``, ``joined``: what is asked of the event, and of its impression; ``is_of_users``:
-    only of events that have a user."""
+    feedback; ``own``, ``joined``: what is asked of the event, and of its impression;
+    ``is_of_users``: only of events that have a user."""
 
     kind: str
     feedback: str | None
@@ -134,10 +138,10 @@ def event_kind(kind: str) -> str | None:
     return None if kind in COUNTS else OF_KIND.get(kind, "clicks")
 
 
-def wanted_by(where: Where) -> tuple[Any, ...]:
-    """What a value has to be, as ``Condition.test``."""
+def values_in(where: Where) -> tuple[Scalar, ...]:
+    """The values that are named, none of which is a bound."""
     if isinstance(where, dict):
-        return tuple(sorted(where.items()))
+        return ()
     return where if isinstance(where, tuple) else (where,)
 
 
@@ -148,11 +152,11 @@ def own_sum(part: RatioPart, dimensions: tuple[str, ...], is_of_users: bool) -> 
     own, joined, by = [], [], []
     for path, where in sorted(part.where.items()):
         if path.startswith(JOINED):
-            joined.append(Condition("impressions", path.removeprefix(JOINED), wanted_by(where)))
+            joined.append(Condition.of("impressions", path.removeprefix(JOINED), where))
         elif path in dimensions:
-            by.append((path, tuple(map(written, wanted_by(where)))))
+            by.append((path, tuple(map(written, values_in(where)))))
         else:
-            own.append(Condition(kind, path, wanted_by(where)))
+            own.append(Condition.of(kind, path, where))
     feedback = {"clicks": "click"}.get(part.kind, part.kind) if kind == "clicks" else None
     conditions = (tuple(own), tuple(joined), tuple(by))
     is_of_lines = kind == "conversions" and (part.kind == "lines" or part.field is not None)
@@ -195,7 +199,7 @@ def _asked(part: RatioPart) -> Iterator[tuple[str, str]]:
         if isinstance(where, dict):
             yield from ((path, f"{sign} {bound:g}") for sign, bound in where.items())
         else:
-            yield path, f"is {' or '.join(map(written, wanted_by(where)))}"
+            yield path, f"is {' or '.join(map(written, values_in(where)))}"
 
 
 def definition(ratio: OwnRatio) -> str:

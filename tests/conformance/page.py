@@ -272,11 +272,16 @@ def _ratios() -> str:
         values = [f"{own_ratios.readings()[metric, of.name]:.6f}" for of in own_ratios.cases()]
         most = max(own_ratios.apart(metric, of) for of in own_ratios.cases())
         rows.append([f"`{metric}`", f"NumPy: `{function}`", *values, bound(most)])
-    head = ("metric", "compared with", *(of.name for of in own_ratios.cases()), "relative difference")
+    head = (
+        "metric",
+        "compared with",
+        *(of.name for of in own_ratios.cases()),
+        "relative difference",
+    )
     return f"""## Ratios
 
-{own_ratios.N} values each, from a fixed seed: latencies, margins below and above 0, and shares. Values
-are rounded to 1e-6; quantiles are of a sketch, within 1 %.
+{own_ratios.N} values each, from a fixed seed: latencies, margins below and above 0, and shares.
+Values are rounded to 1e-6; quantiles are of a sketch, within 1 %.
 
 {table(head, rows)}"""
 

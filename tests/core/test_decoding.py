@@ -87,7 +87,7 @@ def has_its_reason(reason: str, line_type: str, field: str, value: Any) -> None:
         fields |= {"start_ts": value[0], "end_ts": value[1]}
     else:
         fields[field] = value
-    is_named = field in POLICY_FIELDS or reason == "custom"
+    is_named = field in POLICY_FIELDS or reason == "ratios"
     settings = SETTINGS["few values"] if is_named else None
     assert reason_of(kind, encode(kind, **fields), settings) == reason
 

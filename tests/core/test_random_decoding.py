@@ -20,12 +20,12 @@ from streamer.settings.limits import MAX_DEPTH
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from tests.core.decoders import decoder_of
-from tests.oracle import custom
 from tests.oracle.broken_lines import broken_line
 from tests.oracle.decoding import decode
 from tests.oracle.fuzzed import FIELDS, ODD, Fuzzer
 from tests.oracle.hashing import mix
 from tests.oracle.off_policy import weigh
+from tests.oracle.own_ratios import asked_of, passes, said_by
 from tests.oracle.parsing import BrokenError
 from tests.oracle.reasons import is_right
 from tests.oracle.shape import Event, Shown
@@ -91,7 +91,7 @@ class Pair:
             "dimensions": [value or "" for value in event.dims],
             "arms": [],
             "cut": event.cut,
-            "custom": [values for line in lines for values in self.custom(line)],
+            "values": [values for line in lines for values in self.of_ratios(kind, line)],
             **self._body(kind, lines),
         }
 
@@ -135,14 +135,26 @@ class Pair:
         action = ACTIONS.index(event.action or "")
         return {**dwell, "item": items[0], "session": session, "action": action}
 
-    def custom(self, event: Event) -> list[list[tuple[int, int]]]:
-        """The metrics that each item, or the event, has a value for."""
-        values = [custom.said(metric, event) for metric in self.settings.custom]
-        found = [
-            [(i, its[at]) for i, its in enumerate(values) if its and its[at] is not None]
-            for at in range(len(event.shown) or 1)
-        ]
-        return found if self.settings.custom else []  # type: ignore[return-value]
+    def of_ratios(self, kind: str, event: Event) -> list[tuple[int, list[tuple[int, int]]]]:
+        """The conditions of ratios that each item, or the event, meets, and its amounts."""
+        own = self.settings.own_sums
+        if kind not in (*(of for of, _ in own.amounts), *(c.kind for c in own.conditions)):
+            return []
+        found = []
+        for shown in event.shown or (None,):
+            met = 0
+            for place, each in enumerate(own.conditions):
+                wanted = dict(each.bounds) or each.values
+                said = asked_of(event, shown, each.field)
+                if each.field in self.settings.dimension_names:
+                    said = event.dims[self.settings.dimension_names.index(each.field)]
+                met |= (each.kind == kind and passes(said, wanted)) << place
+            given = [
+                (i, said_by(event, shown, f)) for i, (of, f) in enumerate(own.amounts) if of == kind
+            ]
+            amounts = [(i, round(float(x) * 1e6)) for i, x in given if x is not None]
+            found.append((met, amounts))
+        return found
 
     def weights(self, shown: Shown) -> list[int]:
         """The weight for each policy, as it is stored: -1 without, a bit where the reward is

@@ -89,7 +89,7 @@ EXPERIMENT = {
     "start": "2024-01-01",
 }
 NO_FAMILY = {"metrics": {"families": ["traffic", "ranking", "intervals", "diversity"]}}
-HIDDEN = ["*user*", "*positive*", "custom_per_user*"]
+HIDDEN = ["*user*", "*positive*"]
 
 
 @pytest.mark.parametrize(

@@ -132,10 +132,10 @@ def test_late_and_future_events_show_their_time(ts: Any, found: str) -> None:
     assert "5m after the newest record (time.max_skew)" in future.expected
 
 
-def test_fields_of_custom_metrics_are_named() -> None:
+def test_fields_of_ratios_are_named() -> None:
     settings = SETTINGS["few values"]
     refusal = explained("impressions", settings, latency_ms="fast")
-    assert refusal == Refusal("custom", "latency_ms", '"fast"', "a number from -1e+12 to 1e+12")
+    assert refusal == Refusal("ratios", "latency_ms", '"fast"', "a number from -1e+12 to 1e+12")
     items = [{"item_id": "a", "latency_ms": 3}, {"item_id": "b", "latency_ms": 1e13}]
     refusal = explained("impressions", settings, item_id=ABSENT, items=items)
     assert (refusal.reason, refusal.field) == ("items", "items[1].latency_ms")
@@ -153,7 +153,7 @@ def test_every_wrong_field_is_explained() -> None:
                     fields |= {"start_ts": value[0], "end_ts": value[1]}
                 else:
                     fields[field] = value
-                is_named = field in POLICY_FIELDS or reason == "custom"
+                is_named = field in POLICY_FIELDS or reason == "ratios"
                 settings = SETTINGS["few values"] if is_named else None
                 refusal = explained(kind, settings, **fields)
                 assert refusal.reason == reason

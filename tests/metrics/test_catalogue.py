@@ -197,9 +197,7 @@ def test_merging_partitions_changes_no_reading(seed: int) -> None:
             and (value or not key[0].endswith("_total"))  # 0 beside what is settled
         }
         is_inexact = found.pop(("streamer_inexact", USERS_OF_OTHER), None)
-        of_other = {
-            key for key in found if is_of_users(*key) and "other" in dict(key[1]).values()
-        }
+        of_other = {key for key in found if is_of_users(*key) and "other" in dict(key[1]).values()}
         users_of_other.append({key: found.pop(key) for key in of_other})
         results.append(found)
         assert is_inexact or users_of_other[-1].keys() == users_of_other[0].keys()

@@ -205,10 +205,7 @@ def test_feedback_counts_where_its_impression_was_and_moves_with_it() -> None:
     for events in ([home, search, click], [home, click, search], [click, search, home]):
         assert total(events, AT_HOME) is None
         everywhere = {**AT_HOME, "where": {}}
-        by_surface = [
-            total(events, everywhere, surface=name)
-            for name in ("home", "search")
-        ]
+        by_surface = [total(events, everywhere, surface=name) for name in ("home", "search")]
         assert by_surface == [None, 3]
 
 

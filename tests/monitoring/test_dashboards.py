@@ -324,7 +324,7 @@ def test_what_the_settings_switch_off_has_no_panel() -> None:
     plain = titles({})
     assert "experiments" not in plain
     assert "Watched metrics: which one has moved?" not in plain["overview"]
-    assert "Custom metrics: how do they move?" not in plain["overview"]
+    assert "Ratios: how do they move?" not in plain["overview"]
     assert "Calibration by $by: how wrong are the scores?" in plain["ranking"]
     assert "Drift of scores (PSI): have they moved since the day before?" not in plain["ranking"]
     assert (

@@ -247,7 +247,9 @@ def mix_of(settings: Settings, metric: str) -> Mix | None:
     """What each part's ratio counts for in a composite, in 1e-18; None where it is none."""
     if not metric.startswith("composite@"):
         return None
-    return [Fraction(c) * COMPOSITE / unit_of(part, settings) for part, c in parts_of(metric, settings)]
+    return [
+        Fraction(c) * COMPOSITE / unit_of(part, settings) for part, c in parts_of(metric, settings)
+    ]
 
 
 def nearest(value: Fraction) -> int:

@@ -16,8 +16,8 @@ from .times import DAY_MS, moment_ms
 from .values import (
     MAX_ITEMS,
     Get,
-    dimension,
     asked_by_ratios,
+    dimension,
     fields_of_policies,
     fields_of_ratios,
     identity,

@@ -52,7 +52,11 @@ def parts_of(metric: str, settings: Settings) -> list[tuple[str, float]]:
 def without_percentile(metric: str) -> tuple[str, Fraction | None]:
     """The metric per user, and the share of users that it is read at: 0.9 of `…_per_user@p90`."""
     base, _, last = metric.rpartition("@")
-    if ("_per_user" in base or base.startswith("ratio@")) and last[:1] == "p" and last[1:].replace(".", "").isdecimal():
+    if (
+        ("_per_user" in base or base.startswith("ratio@"))
+        and last[:1] == "p"
+        and last[1:].replace(".", "").isdecimal()
+    ):
         return base, Fraction(last[1:]) / 100
     return metric, None
 

@@ -14,8 +14,8 @@ from .times import DAY_MS, check_moment
 from .values import (
     MAX_LABEL,
     bounded,
-    fields_of_ratios,
     fields_of_policies,
+    fields_of_ratios,
     integer,
     label_or_none,
     optional_identity,

@@ -141,10 +141,10 @@ def said_by(event: Event, shown: Shown | None, field: str) -> str | float | None
         of_item["item_id"] = event.item_id
         if event.dwell_ms is not None and not event.line:
             of_item["dwell_ms"] = float(event.dwell_ms)
-    if field in of_item:
-        return of_item[field]
-    of_shown = {} if shown is None else {**shown.texts, **shown.numbers}
-    return of_shown.get(field, {**event.texts, **event.numbers}.get(field))
+    if shown is not None:
+        of_item = {**shown.texts, **shown.numbers, **of_item}
+    found: str | float | None = {**event.texts, **event.numbers, **of_item}.get(field)
+    return found
 
 
 def is_wanted(
@@ -159,7 +159,9 @@ def is_wanted(
                 return False
         elif path in named:
             values = wanted if isinstance(wanted, tuple) else (wanted,)
-            if named[path] not in {str(v).lower() if v in (True, False) else str(v) for v in values}:
+            if named[path] not in {
+                str(v).lower() if v in (True, False) else str(v) for v in values
+            }:
                 return False
         elif not passes(asked_of(event, shown, path), wanted):
             return False

@@ -10,7 +10,7 @@ from streamer.settings.model import Settings
 from .values import asked_by_ratios, fields_of_ratios
 
 ODD = (0, -0.0, 7, 0.0000004, 0.0000005, -0.000999, 0.001, 1e12, -1e12, 1e9, 1.5e9, None)
-ASKED = (
+ASKED: tuple[Any, ...] = (
     *("spring", "spring", "autumn", "autumn", "Spring", "", "5", " 5", "5.0", "1e1", "true"),
     *(5, 5.0, 6, -3, 10, True, False, None, [], {"spring": 1}, "x" * 200, "sp\u00e9cial"),
 )

@@ -20,8 +20,8 @@ from .intervals import Intervals
 from .items import ItemReadings
 from .joining import Joins, effective_dims, is_feedback
 from .off_policy import OffPolicyReadings
-from .scores import ScoreReadings
 from .own_ratios import RatioReadings
+from .scores import ScoreReadings
 from .shape import ALL_KINDS, EXPOSURES, Address, Event, Labels, Readings, Row
 from .sink import Sink
 from .slate_readings import SlateReadings

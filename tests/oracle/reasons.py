@@ -9,7 +9,7 @@ from streamer.settings.model import Settings
 from .decoding import event_of, read_items
 from .overwritten import check_overwritten
 from .parsing import MAX_DEPTH, BrokenError, depth, parse
-from .values import fields_of_ratios, fields_of_policies
+from .values import fields_of_policies, fields_of_ratios
 
 ANY = frozenset({"any"})
 """What is no JSON may be called by whatever was wrong before its first stray character."""

@@ -62,11 +62,15 @@ def test_values_that_are_stored_count_where_none_are_named() -> None:
     assert seen < expected_series(settings)
 
 
-def test_values_that_a_custom_metric_names_are_not_all() -> None:
-    metric = {"name": "of_a", "kind": "clicks"}
+def test_values_that_a_ratio_names_are_not_all() -> None:
     everywhere, of_a = (
-        parse({"dimensions": [{"name": "variant"}], "custom": [metric | where]})
-        for where in ({}, {"where": {"variant": ["A"]}})
+        parse(
+            {
+                "dimensions": [{"name": "variant"}],
+                "ratios": [{"name": "of_a", "numerator": {"kind": "clicks", "where": where}}],
+            }
+        )
+        for where in ({}, {"variant": ["A"]})
     )
     assert expected_series(of_a) > expected_series(everywhere)
 

@@ -88,9 +88,20 @@ def policies(*tables: dict[str, Any]) -> dict[str, Any]:
     return {"policies": list(tables)}
 
 
-def customs(*tables: dict[str, Any]) -> dict[str, Any]:
-    """A settings document with custom metrics of impressions."""
-    return {"custom": [{"name": "latency", "kind": "impressions"} | table for table in tables]}
+def ratios(*tables: dict[str, Any]) -> dict[str, Any]:
+    """A settings document with ratios of impressions."""
+    sound = {"name": "latency", "numerator": {"kind": "impressions"}}
+    return {"ratios": [sound | table for table in tables]}
+
+
+def above(**part: Any) -> dict[str, Any]:
+    """A ratio with such a numerator."""
+    return ratios({"numerator": {"kind": "impressions"} | part})
+
+
+def over(**part: Any) -> dict[str, Any]:
+    """A ratio with such a denominator."""
+    return ratios({"denominator": part})
 
 
 WRONG: list[tuple[dict[str, Any], list[str]]] = [
@@ -187,30 +198,64 @@ WRONG: list[tuple[dict[str, Any], list[str]]] = [
         policies({"name": "a", "propensity": "p"}) | {"events": {"fields": {"p": "score"}}},
         ["events.fields.p = 'score'", "both be read"],
     ),
-    ({"metrics": {"families": ["custom"]}}, ["'custom' needs [[custom]]"]),
-    (customs(*({"name": f"c{i}"} for i in range(9))), ["9 custom metrics", "at most 8"]),
+    ({"metrics": {"families": ["ratios"]}}, ["'ratios' needs [[ratios]]"]),
+    (ratios(*({"name": f"c{i}"} for i in range(17))), ["17 ratios", "at most 16"]),
     (
-        customs(*({"name": f"c{i}", "quantiles": True} for i in range(5))),
-        ["5 metrics have quantiles = true", "at most 4"],
+        ratios(*({"name": f"c{i}", "quantiles": True} for i in range(5))),
+        ["5 have quantiles = true", "at most 4"],
     ),
-    (customs({"name": "Latency"}), ["'Latency'", "a letter first", "at custom[0]"]),
-    (customs({"name": "a"}, {"name": "a"}), ["'a'", "no other's name"]),
-    (customs({"kind": "impression"}), ["'impression'", "one of impressions, clicks"]),
-    (customs({"field": "timing.ms"}), ["'timing.ms'", "[events.fields]"]),
-    (customs({"field": "propensity"}), ["'propensity' is a field of events", "score"]),
-    (customs({"field": "value"}), ["'value' is a field of events", "of impressions"]),
-    (customs({"field": "surface"}), ["'surface' is a dimension"]),
+    (ratios({"quantiles": True}), ["the numerator needs a field"]),
+    (ratios({"name": "Latency"}), ["'Latency'", "a letter first", "at ratios[0]"]),
+    (ratios({"name": "a"}, {"name": "a"}), ["'a'", "no other's name"]),
+    (ratios({"better": "more"}), ["better = 'more'", "'higher' or 'lower'"]),
+    (ratios({"title": "x" * 301}), ["at most 300 characters"]),
+    (above(kind="impression"), ["'impression'", "one of impressions, clicks", ".numerator"]),
+    (above(kind="like"), ["'like'", "those in metrics.feedback"]),
+    (above(kind="people"), ["only a denominator counts people"]),
     (
-        customs({"field": "p"}) | policies({"name": "a", "propensity": "p"}),
+        over(kind="people") | {"metrics": {"families": ["traffic"]}},
+        ["'people' needs 'engagement' in metrics.families", "denominator"],
+    ),
+    (over(kind="slates", field="x"), ["'slates' has neither field nor where"]),
+    (over(kind="people", where={"surface": "home"}), ["'people' has neither field nor where"]),
+    (above(kind="sessions", where={"x": 1}), ["a session is made of several events"]),
+    (
+        ratios({"numerator": {"kind": "sessions"}, "denominator": {"kind": "people"}}),
+        ["sessions cannot be divided by people"],
+    ),
+    (above(field="timing.ms"), ["'timing.ms'", "[events.fields]"]),
+    (above(field="propensity"), ["'propensity' is a field of events", "score"]),
+    (above(field="value"), ["'value' is a field of events", "of impressions"]),
+    (above(field="surface"), ["'surface' is a dimension"]),
+    (
+        above(field="p") | policies({"name": "a", "propensity": "p"}),
         ["'p' is a field of [[policies]]"],
     ),
     (
-        customs({"field": "ms"}) | {"events": {"fields": {"ms": "score"}}},
+        above(field="ms") | {"events": {"fields": {"ms": "score"}}},
         ["events.fields.ms = 'score'", "both be read"],
     ),
-    (customs({"where": {"country": ["x"]}}), ["where.country", "['variant', 'surface']"]),
-    (customs({"where": {"surface": []}}), ["where.surface has 0 values"]),
-    (customs({"where": {"surface": ["other"]}}), ["where.surface", "'other'"]),
+    (
+        ratios(
+            *(
+                {"name": f"c{i}", "numerator": above(field=f"f{i}")["ratios"][0]["numerator"]}
+                for i in range(9)
+            )
+        ),
+        ["9 different fields", "at most 8"],
+    ),
+    (above(where={f"c{i}": 1 for i in range(33)}), ["33 different conditions", "at most 32"]),
+    (above(where={"a.b": "x"}), ["where.a.b", "at the top of the event"]),
+    (above(where={"impression.x": 1}), ["only feedback and conversions join an impression"]),
+    (above(where={"surface": []}), ["where.surface has 0 values"]),
+    (above(where={"surface": ["other"]}), ["where.surface", "'other'"]),
+    (above(where={"surface": {">": 1}}), ["where.surface", "no bounds"]),
+    (above(where={"x": {"=": 1}}), ["where.x", "> < >= <="]),
+    (above(where={"x": {}}), ["where.x has 0 values"]),
+    (above(where={"score": "high"}), ["where.score", "the field is a number"]),
+    (above(where={"item_id": 7}), ["where.item_id", "ids are texts"]),
+    (above(where={"x": ""}), ["where.x", "1 to 128 characters"]),
+    (above(where={"timestamp": [[1]]}), ["numerator"]),
     (
         {"metrics": {"conventions": {"mrr": ["jurity"]}}},
         ["metrics.conventions.mrr", "map_ratio"],

@@ -42,7 +42,7 @@ BASE: dict[str, Any] = {
     "time": {"max_lateness": "10m", "max_skew": "1m"},
     "windows": {"lengths": ["10m", "1h"]},
     "metrics": METRICS,
-    "custom": [{"name": "latency", "kind": "impressions", "field": "latency_ms"}],
+    "ratios": [{"name": "latency", "numerator": {"kind": "impressions", "field": "latency_ms"}}],
 }
 POLICY = {"name": "by-place", "positions": [0.5, 0.25, 0, 1]}
 BASE["policies"] = [POLICY]
@@ -53,9 +53,9 @@ def metrics(**more: Any) -> dict[str, Any]:
     return {"metrics": {**METRICS, **more}}
 
 
-def custom(kind: str, **more: Any) -> dict[str, Any]:
+def ratio(**part: Any) -> dict[str, Any]:
     """Without a field, of which records might be refused."""
-    return {"custom": [*BASE["custom"], {"name": "added", "kind": kind, **more}]}
+    return {"ratios": [*BASE["ratios"], {"name": "added", "numerator": part}]}
 
 
 ADDED: dict[str, dict[str, Any]] = {
@@ -66,8 +66,9 @@ ADDED: dict[str, dict[str, Any]] = {
     "a kind with a gain": metrics(feedback={**METRICS["feedback"], "like": 3.0}),
     "a cut-off": metrics(k=[3, 5]),
     "a threshold": metrics(thresholds=[0.1, 0.5]),
-    "a metric of clicks": custom("clicks"),
-    "a metric of conversions": custom("conversions", where={"variant": ["variant-0"]}),
+    "a ratio of clicks": ratio(kind="clicks", where={"item_id": ["i1", "i2"]}),
+    "a ratio of conversions": ratio(kind="conversions", where={"variant": ["variant-0"]}),
+    "a ratio of joins": ratio(kind="clicks", where={"impression.position": {"<": 3}}),
     "a policy": {"policies": [POLICY, {"name": "new", "positions": [0.5, 0.5]}]},
 }
 WITHOUT: dict[str, dict[str, Any]] = {

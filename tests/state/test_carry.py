@@ -15,19 +15,25 @@ from streamer.settings.load import parse
 from streamer.state.contents import ItemsHeld, beside_of, contents_of
 from streamer.state.migration import Holding, ItemMigration, PaneMigration
 
+
+def ratio(name: str, sign: str) -> dict[str, Any]:
+    asked = {"impression.position": {sign: 3}}
+    return {"name": name, "numerator": {"kind": "clicks", "field": name, "where": asked}}
+
+
 A = {
     "dimensions": [{"name": "variant"}, {"name": "device"}],
     "windows": {"lengths": ["1m", "1h"]},
     "metrics": {"feedback": {"click": 1, "like": 0, "star": 0}, "families": ["engagement"]},
     "policies": [{"name": name, "propensity": name} for name in ("p", "q")],
-    "custom": [{"name": name, "kind": "clicks", "field": name} for name in ("depth", "height")],
+    "ratios": [ratio("depth", ">"), ratio("height", "<")],
 }
 B = {
     "dimensions": [{"name": "country"}, {"name": "variant"}],
     "windows": {"lengths": ["1h", "5m"]},
     "metrics": {"feedback": {"click": 1, "star": 0, "share": 0}, "families": ["engagement"]},
     "policies": [{"name": "q", "propensity": "q"}, {"name": "p", "propensity": "other"}],
-    "custom": [{"name": name, "kind": "clicks", "field": name} for name in ("height", "width")],
+    "ratios": [ratio("height", "<"), ratio("width", ">")],
 }
 VALUES = [
     {"texts": ["unknown", "other", "A", "B"], "events": [0, 0, 2, 3], "kept": ["A", "B"]},
@@ -70,7 +76,8 @@ def test_what_settings_number_is_known_by_name() -> None:
     assert json.loads(carry().tables) == {
         "dimensions": [None, 0],
         "policies": [1, None],
-        "custom": [1, None],
+        "amounts": [1, None],
+        "conditions": [1, 0],
         "kinds": [0, 2, None],
         "kinds_now": [0, None, 1],
         "user_kinds": [0, 2, None],

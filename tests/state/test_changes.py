@@ -92,9 +92,9 @@ def named(*names: str) -> list[dict[str, str]]:
             ["dimensions: in another order: nothing else changes"],
         ),
         (
-            {"custom": [{"name": "n", "kind": "clicks", "field": "depth"}]},
-            {"custom": [{"name": "n", "kind": "clicks", "field": "height"}]},
-            ["custom: n is defined otherwise: counted again from the restart on"],
+            {"ratios": [{"name": "n", "numerator": {"kind": "clicks", "field": "depth"}}]},
+            {"ratios": [{"name": "n", "numerator": {"kind": "clicks", "field": "height"}}]},
+            ["ratios: n is defined otherwise: counted again from the restart on"],
         ),
         ({"limits": {"segments": 10}}, {"metrics": {"hide": ["mrr"]}}, []),
     ],
@@ -159,7 +159,7 @@ def test_experiments_that_are_dropped_have_their_names() -> None:
 
 
 def test_contents_are_read_as_they_were_written() -> None:
-    contents = made(custom=[{"name": "n", "kind": "clicks", "field": "depth"}])
+    contents = made(ratios=[{"name": "n", "numerator": {"kind": "clicks", "field": "depth"}}])
     assert decode_contents(contents.encode()) == contents
 
 

@@ -25,7 +25,8 @@ PAST_DAYS = 15
 EVERYTHING = {
     "STREAMER_METRICS__FAMILIES": json.dumps([family.name for family in FAMILIES]),
     "STREAMER_POLICIES": '[{ name = "top", positions = [0.9, 0.1] }]',
-    "STREAMER_CUSTOM": '[{ name = "t", kind = "clicks", field = "dwell_ms", quantiles = true }]',
+    "STREAMER_RATIOS": '[{ name = "t", numerator = { kind = "clicks", field = "dwell_ms" },'
+    ' denominator = { kind = "impressions" }, quantiles = true }]',
     "STREAMER_ITEMS__WINDOWS": '["5m"]',
     "STREAMER_WINDOWS__DAY_BEFORE": '["1h"]',
     "STREAMER_COMPOSITES": '[{ name = "health", parts = [{ metric = "ctr_ratio" },'

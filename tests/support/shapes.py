@@ -64,8 +64,8 @@ def in_text(kind: str, event: Object, dimensions: tuple[str, ...]) -> Object:
 
 def _sources_of(shape: str, settings: Settings) -> list[Object]:
     """Settings that read a shape."""
-    own = {name for names in settings.own_fields.values() for name in names}
-    others = (*settings.policy_fields, *own)
+    of_ratios = {name for names in settings.own_fields.values() for name in names}
+    others = (*settings.policy_fields, *of_ratios)
     fields: Object
     more: Object = {}
     every = ["ts", "event_id", "user_id", "join_id", "request_id", "reference", "held_out"]

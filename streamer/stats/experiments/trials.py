@@ -131,8 +131,9 @@ _FIRST_MEASURE = len(_COUNTS)
 @dataclass(frozen=True)
 class Measure:
     """A ratio of two sums; ``below`` None: of one to the number of users. ``high``,
-    ``below_high``: the high limbs of what is above and below, if it has them. ``cap``: what is above counts up to it, for each user.
-    ``percentile``: the share of users at which what is above is read, in place of the mean."""
+    ``below_high``: the high limbs of what is above and below, if it has them. ``cap``: what is
+    above counts up to it, for each user. ``percentile``: the share of users at which what is above
+    is read, in place of the mean."""
 
     name: str
     above: int
