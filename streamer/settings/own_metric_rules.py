@@ -171,8 +171,9 @@ def _validate_where(part: RatioPart, path: str, where: Where, s: Settings, at: s
         raise SettingsError(f"where.{path} = {where!r}: the field is a number; {at}")
     if field in ("item_id", "item_category") and not all(isinstance(v, str) for v in values):
         raise SettingsError(f"where.{path} = {where!r}: ids are texts; {at}")
-    for value in values:
-        if isinstance(value, str) and not 0 < len(value) <= limits.MAX_LABEL_CHARS:
+    texts = [value for value in values if isinstance(value, str)]
+    for value in texts:
+        if not 0 < len(value) <= limits.MAX_LABEL_CHARS:
             raise SettingsError(
                 f"where.{path}: {value[:40]!r}: texts of 1 to {limits.MAX_LABEL_CHARS} characters; "
                 f"{at}"
