@@ -39,6 +39,7 @@ import numpy as np
 
 from streamer.encoding.arrays import F64, I64
 from streamer.encoding.limbs import VALUE_BITS
+from streamer.metrics import traffic
 from streamer.metrics.definition import (
     Brief,
     Declarations,
@@ -96,10 +97,12 @@ _PLAIN = {
     ("conversions", "value"): VALUE,
     ("lines", "value"): VALUE,
 }
-"""Kind and field → what the family `traffic` adds up anyway."""
+"""Kind and field → what the family `traffic` adds up, too."""
 _COUNTED = {"sessions": SESSIONS, "slates": _SLATES, PEOPLE: _OF_PEOPLE}
 """Likewise what is counted otherwise."""
-_TRAFFIC = tuple(name for of in _PLAIN.values() for name in of.names)
+_OF_EVENTS = {stat.name: stat for stat in traffic.OF_EVENTS}
+HIGH_BITS = 28
+"""Of a high limb."""
 _NEVER_NEGATIVE = ("value", "dwell_ms")
 
 
@@ -155,7 +158,7 @@ def part_sum(
     text = in_words(part)
     if part.kind in _COUNTED and part.field is None:
         return replace(_COUNTED[part.kind], text=text)
-    plain = _PLAIN.get((part.kind, part.field)) if "traffic" in settings.families else None
+    plain = _PLAIN.get((part.kind, part.field))
     is_whole = not part.where and not is_of_users
     if plain is not None and is_whole and plain.is_large >= is_amount:
         return replace(plain, text=text)
@@ -213,11 +216,10 @@ def _stats(settings: Settings) -> tuple[Stat, ...]:
     found = []
     for ratio in settings.ratios:
         for of in sums_of(ratio, settings):
-            if of is None or of.name in (*_TRAFFIC, PEOPLE):
-                continue
-            found.append(Stat(of.name, largest=1 << VALUE_BITS if of.is_large else 1))
-            if of.high is not None:
-                found.append(Stat(of.high, largest=1 << 28))
+            for name in () if of is None or of.name == PEOPLE else of.names:
+                limb = VALUE_BITS if name == of.name else HIGH_BITS
+                own = Stat(name, largest=1 << limb if of.is_large else 1)
+                found.append(_OF_EVENTS.get(name, own))
         if ratio.quantiles:
             events, *sketches = sketched(ratio, settings)
             found.append(Stat(events))

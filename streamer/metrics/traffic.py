@@ -51,17 +51,22 @@ from streamer.metrics.sums import (
     named,
 )
 
+OF_EVENTS = (
+    Stat("impressions", in_totals=True),
+    Stat("clicks", in_totals=True),
+    Stat("conversions", in_totals=True),
+    Stat("conversion_lines", in_totals=True),
+    Stat("value_high", largest=1 << 28, in_totals=True),
+    Stat("value", largest=1 << VALUE_BITS, in_totals=True),
+)
+"""What ratios are made of, too."""
+
 
 def _stats(settings: Any) -> tuple[Stat, ...]:
     kinds = [named("feedback", kind) for kind in (*settings.feedback_kinds, "other")]
     by_position = {"position": POSITIONS}
     return (
-        Stat("impressions", in_totals=True),
-        Stat("clicks", in_totals=True),
-        Stat("conversions", in_totals=True),
-        Stat("conversion_lines", in_totals=True),
-        Stat("value_high", largest=1 << 28, in_totals=True),
-        Stat("value", largest=1 << VALUE_BITS, in_totals=True),
+        *OF_EVENTS,
         Stat("clicked"),
         Stat("converted"),
         Stat(

@@ -80,8 +80,9 @@ class Since:
                 found = max(found, self.item_rollups.get(key_of(rollup), 0))
             case AllItems():
                 return int(self.items[[SHOWN]].max(initial=0))
-        if found and asks_impressions(waits_for, catalogue.settings):
-            found += joined_within_ms(waits_for, catalogue.settings)
+        if asks_impressions(waits_for, catalogue.settings):
+            begun_ms = max(found, self.kinds_ms)
+            found = begun_ms and begun_ms + joined_within_ms(waits_for, catalogue.settings)
         dimensions = {*rollup, *filtered_by(waits_for, catalogue.settings)}
         added = [self.dimensions.get(name, 0) for name in dimensions]
         added_ms = max([*added, self.kinds_ms]) if added else 0

@@ -94,8 +94,8 @@ def _validate_part_of_ratio(part: RatioPart, s: Settings, at: str) -> None:
     is_numerator = at.endswith("numerator")
     if part.kind == PEOPLE and is_numerator:
         raise SettingsError(f"kind = 'people': only a denominator counts people; {at}")
-    if part.kind in ("people", "sessions") and "engagement" not in s.families:
-        raise SettingsError(f"kind = {part.kind!r} needs 'engagement' in metrics.families; {at}")
+    if part.kind == PEOPLE and "engagement" not in s.families:
+        raise SettingsError(f"kind = 'people' needs 'engagement' in metrics.families; {at}")
     if part.kind in COUNTS and (part.field is not None or part.where):
         raise SettingsError(
             f"kind = {part.kind!r} has neither field nor where: it is made of several events; {at}"

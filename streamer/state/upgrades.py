@@ -27,11 +27,15 @@ def upgraded(raw: Raw, version: int) -> Raw | None:
 
 def _from_19(raw: Raw) -> Raw:
     """Counters by name; bounds of rollups by key; ids of conversions in a table of their own.
+    Custom metrics are ratios, which are counted again.
 
     Orders were counted by their lines, which lines of conversions go on with, and people by
     ``user_id`` alone: both stay so until their windows have passed.
     """
     contents = msgspec.msgpack.decode(raw["contents"])
+    contents = {"amounts": [], "conditions": [], **contents}
+    for custom in (contents, contents["listed"]):
+        custom.pop("custom", None)
     counted = {block[0]: block for block in contents["blocks"]}
     if "conversions" in counted:
         contents["blocks"].append(["conversion_lines", *counted["conversions"][1:]])
@@ -58,6 +62,9 @@ def _from_19(raw: Raw) -> Raw:
         name: {**topic, "counters": {n: topic[n] for n in (*of_log, "join_gap", "evicted_early")}}
         for name, topic in raw["topics"].items()
     }
+    for refused in (topic["rejected"] for topic in topics.values()):
+        if "custom" in refused:
+            refused["ratios"] = refused.pop("custom")
     tables = dict(raw["tables"])
     for log, fields in contents["fields"].items():
         kinds = {field.rpartition(" of ")[2] for field in fields if " of " in field}

@@ -14,6 +14,7 @@ import pytest
 from streamer.metrics.catalogue import Catalogue
 from streamer.metrics.item_counts import item_counts
 from streamer.metrics.rings import Ring, rings_of
+from streamer.metrics.sums import asks_impressions
 from streamer.query.readings import ReadingSet, readout
 from streamer.settings.durations import pane_length_ms
 from streamer.settings.model import Redis, Settings
@@ -199,6 +200,11 @@ def agree(changed: Changed, run: Run) -> None:
             new = [key for key in sums if is_new(key[0], key[-1]) and is_past(key, since_ms)]
             assert [key for key in new if key[0] not in before or key[-1] not in late] == []
         due = from_then_on(sums, since_ms, is_new)
+        if {*first["kinds"]} != {*second["kinds"]}:  # with more of them more conversions join
+            whole = changed.whole
+            due = {
+                k: x for k, x in due.items() if not asks_impressions(k[-1].partition("/")[0], whole)
+            }
         return {key: value for key, value in due.items() if key[0] in now and key[-1] in wanted}
 
     sums_of_kinds = users_of(changed.settings[1])
