@@ -155,6 +155,10 @@ class ReadSample:
         """(kind, log, partition) → times of the first and the last event."""
         self._whole: set[tuple[str, int]] = set()
         """Logs and partitions that were read from their beginning on."""
+        self.of_ratios = Counter[tuple[str, int | str]]()
+        """Of items, and events without, that ratios ask: ``items`` by kind; by place those that
+        have an amount (``said``), another one than 0 (``nonzero``), and that meet a condition
+        (``met``); ``feedback`` by kind."""
         self._looked_into = 0
         self.fields_seen = FieldsSeen(settings)
         self._spans: dict[tuple[int, int], tuple[int, int]] = {}
@@ -216,6 +220,7 @@ class ReadSample:
         if raw:
             self.fields_seen.add(log, kind.kind, raw)
         self._see_arms(decoded)
+        self._see_values(decoded)
         kind.with_person += bool(decoded["user"] or decoded["join"])
         kind.with_join += bool(decoded["join"])
         kind.with_request += bool(decoded["request"])
@@ -244,6 +249,17 @@ class ReadSample:
         said = [(path, *each) for path, json in event["arms"] for each in arms_said(json)]
         for name, of in self._arms.items():
             self.arms.setdefault(name, Counter()).update(of.in_event(event, said))
+
+    def _see_values(self, event: Mapping[str, Any]) -> None:
+        """What an event says to ratios."""
+        self.of_ratios["feedback", event.get("feedback", -1)] += 1
+        self.of_ratios["items", event["kind"]] += len(event["values"]) or 1
+        for met, amounts in event["values"]:
+            for place, value in amounts:
+                self.of_ratios["said", place] += 1
+                self.of_ratios["nonzero", place] += value != 0
+            for place in range(met.bit_length()):
+                self.of_ratios["met", place] += met >> place & 1
 
     def _show(self, kind: KindRead, raw: bytes | None, event: Mapping[str, Any]) -> None:
         request, event_ms = event["request"], event["event_ms"]

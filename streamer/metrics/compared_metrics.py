@@ -36,7 +36,7 @@ from streamer.settings.experiments import (
 )
 from streamer.settings.model import Settings
 from streamer.settings.names import nearest
-from streamer.settings.own_metrics import definition
+from streamer.settings.own_metrics import words_of
 from streamer.stats.experiments.caps import Cap, Denominator, Quantile
 from streamer.stats.experiments.composite import UNIT
 from streamer.stats.experiments.trials import (
@@ -79,8 +79,13 @@ class ComparedRatio:
     percentile: Fraction | None = None
     """The share of users at which the numerator is read, in place of the mean: 0.9 of p90."""
     below_high: str | None = None
-    definition: str = ""
-    """Of ``[[ratios]]``: what is divided by what, in words."""
+    words: tuple[str, ...] = ()
+    """Of ``[[ratios]]``: numerator and denominator, in words."""
+
+    @property
+    def definition(self) -> str:
+        """These in a line; empty for metrics that are not of ``[[ratios]]``."""
+        return " / ".join(self.words)
 
     @property
     def factors(self) -> list[Fraction]:
@@ -253,7 +258,7 @@ class ComparedMetrics:
             found = _of_mean(own_ratios.per_user(of, self.settings))
         else:
             found = _of_ratio(ratio)
-        return replace(found, definition=definition(of))
+        return replace(found, words=words_of(of))
 
     def _require_value(
         self, label: str, setting: str, value: str, known: Iterable[str], at: str

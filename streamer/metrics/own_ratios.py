@@ -195,9 +195,14 @@ def ratio_of(ratio: OwnRatio, settings: Settings) -> Ratio | None:
 def per_user(ratio: OwnRatio, settings: Settings) -> PerUser:
     """The numerator by user, which experiments compare."""
     above, _ = sums_of(ratio, settings)
+    name, title = f"{NAME}@{ratio.name}", ratio.title or ratio.name
+    return PerUser(name, title, above, form=form_of(ratio))
+
+
+def form_of(ratio: OwnRatio) -> Form:
+    """How its values are written."""
     forms: dict[str, Form] = {"percent": "percent", "seconds": "seconds"}
-    form = forms.get(ratio.unit, "number")
-    return PerUser(f"{NAME}@{ratio.name}", ratio.title or ratio.name, above, form=form)
+    return forms.get(ratio.unit, "number")
 
 
 def is_per_user(ratio: OwnRatio) -> bool:
@@ -215,8 +220,8 @@ def sketched(ratio: OwnRatio, settings: Settings) -> list[str]:
 def _stats(settings: Settings) -> tuple[Stat, ...]:
     found = []
     for ratio in settings.ratios:
-        for of in sums_of(ratio, settings):
-            for name in () if of is None or of.name == PEOPLE else of.names:
+        for of in filter(None, sums_of(ratio, settings)):
+            for name in () if of.name == PEOPLE else of.names:
                 limb = VALUE_BITS if name == of.name else HIGH_BITS
                 own = Stat(name, largest=1 << limb if of.is_large else 1)
                 found.append(_OF_EVENTS.get(name, own))

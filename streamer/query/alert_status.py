@@ -14,11 +14,13 @@ from streamer.stats.alerting.traffic import Traffic
 
 class AlertStatus(Struct, frozen=True):
     """A segment of an alert. ``title`` and ``form``: what its metric is called, and how values are
-    written; ``checks``: what each check says of it, None where it is switched off."""
+    written; ``definition``: of one of ``[[ratios]]``, in words; ``checks``: what each check says of
+    it, None where it is switched off."""
 
     alert: str
     metric: str
     title: str
+    definition: str
     form: str
     window: str
     drop: float
@@ -37,6 +39,7 @@ def alert_status(
         alert=alert.name,
         metric=alert.metric,
         title=ratio.title,
+        definition=ratio.definition,
         form=ratio.form,
         window=alert.window,
         drop=alert.drop,

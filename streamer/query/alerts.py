@@ -129,6 +129,16 @@ class AlertEvaluation(Verdicts):
         now, then = _by_name(totals_of(self.present)), _by_name(_added(self._compared))
         return self.panes.explained(now, then)
 
+    def explained_totals(self) -> tuple[RawTotals, RawTotals]:
+        """What everything together adds up to, and the mean of that in the windows of its
+        baseline."""
+        windows = self._compared
+        now, then = (
+            tuple(map(sum, zip(*side.values(), strict=True))) or (0, 0)
+            for side in (totals_of(self.present), _added(windows))
+        )
+        return now, tuple(total // max(1, len(windows)) for total in then)
+
     @cached_property
     def _of_everything(self) -> MetricChange:
         return self.change((ALL,) * len(self.panes.shown))

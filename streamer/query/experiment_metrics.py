@@ -44,8 +44,9 @@ class MetricSums:
     """One metric of an experiment; ``role``: primary, guardrail or secondary. ``capped_at``: what a
     user counts for at most, in the metric's unit, or of a ratio in that of its denominator
     (``counted``); None where nobody counts for less than all. ``largest``: by arm the users with
-    most of a ratio's denominator. ``form``: how its values are written. ``denominator``: of a ratio
-    or a mean over users, of all arms, users who are capped with their weight."""
+    most of a ratio's denominator. ``form``: how its values are written; ``definition``: of one of
+    ``[[ratios]]``, in words. ``denominator``: of a ratio or a mean over users, of all arms, users
+    who are capped with their weight."""
 
     name: str
     role: str
@@ -54,6 +55,7 @@ class MetricSums:
     margin_absolute: float | None
     capped_at: float | None
     counted: str
+    definition: str
     largest: Mapping[str, Largest]
     form: str
     denominator: int | None
@@ -119,6 +121,7 @@ def compared(
                 ],
                 forecasts=forecasts,
                 counted=ratios[metric.name].counted,
+                definition=ratios[metric.name].definition,
                 form=ratios[metric.name].form,
                 largest=_largest(trial, metric.name, sums),
                 ages=_ages(experiment, plan, trial, ratios[metric.name], sums),

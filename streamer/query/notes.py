@@ -59,6 +59,8 @@ def notes_of(found: JudgedExperiment) -> Iterator[Note]:
     yield from _several_arms(found)
     yield from _outside(found)
     for metric in found.metrics:
+        if metric.definition:
+            yield Note("definition", f"{metric.definition}.", metric=metric.name)
         yield from _cap(metric)
         yield from _heaviest(metric)
         yield from _ages(metric)

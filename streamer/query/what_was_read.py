@@ -20,6 +20,7 @@ from streamer.settings.experiments import USER
 from streamer.settings.file_window import widest
 from streamer.settings.labels import UNKNOWN
 from streamer.settings.model import Settings
+from streamer.settings.own_metrics import event_kind, in_words, own_sum
 from streamer.settings.source_rules import says_itself
 
 LEAST_DUPLICATES = 10
@@ -106,6 +107,7 @@ def of_sample(
         *_duplicates(settings, topics, kinds),
         *_of_kinds(settings, sample, kinds),
         *_without_user(settings, topics),
+        *_of_ratios(settings, sample),
         *(() if result is None else _unknown(settings, result)),
     )
     return WhatWasRead(topics, implausible, kinds, sample.events, arms=sample.arms)
@@ -186,6 +188,32 @@ def _duplicates(
             share = f"{topic.duplicates:,} of {events:,} events of {topic.topic}"
             what = f"{share} ({topic.duplicates / events:.1%}) have an event_id seen before"
             yield _of_id(settings, [topic.topic], what)
+
+
+def _of_ratios(settings: Settings, sample: ReadSample) -> Iterator[Implausible]:
+    """Fields that no event has, conditions that none meets, and what nothing is divided by."""
+    seen, own = sample.of_ratios, settings.own_sums
+    for place, (kind, name) in enumerate(own.amounts):
+        if (events := seen["items", kind]) and not seen["said", place]:
+            what = f"none of {events:,} {kind} has the field {name} that a ratio adds up"
+            yield Implausible(what, _advice(settings, name))
+    for place, asked in enumerate(own.conditions):
+        if (events := seen["items", asked.kind]) and not seen["met", place]:
+            what = f"none of {events:,} {asked.kind} is as a ratio asks: {asked.field}"
+            yield Implausible(f"{what} {asked.words}", _advice(settings, asked.field))
+    for ratio in settings.ratios:
+        below = ratio.denominator
+        of = None if below is None else event_kind(below.kind)
+        if below is None or of is None or not (events := seen["items", of]):
+            continue
+        counted = True
+        if below.field is not None:
+            counted = seen["nonzero", own.amounts.index((of, below.field))] > 0
+        if (feedback := own_sum(below, (), False).feedback) is not None:
+            counted &= seen["feedback", settings.feedback_kinds.index(feedback)] > 0
+        if not counted:
+            what = f"the denominator of {ratio.name} is always 0: {in_words(below)}"
+            yield Implausible(f"{what}, of {events:,} {of}", "correct its kind or field")
 
 
 def _has_changed(kind: KindRead) -> bool:

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from msgspec import Struct
 
-from streamer.formatting import difference, value_text, whole_percent
+from streamer.formatting import change, difference, value_text, whole_percent
 from streamer.stats.alerting.explain import Contribution, Explanation
 from streamer.stats.alerting.traffic import Traffic
 
@@ -93,6 +93,20 @@ def sentences(
     yield f"{cause} of traffic between segments give {mix}."
     if traffic is not None and has_moved:
         yield f"Traffic itself has moved: {traffic.reason}."
+
+
+def sides(words: Sequence[str], now: Sequence[int], then: Sequence[int]) -> Iterator[str]:
+    """What numerator and denominator did by themselves; ``words``: what they are, of a ratio that
+    the settings define; ``then``: of the mean of its baseline's windows.
+
+    >>> list(sides(("sum of value of conversions", "clicks"), (90, 110), (100, 100)))
+    ['The numerator, sum of value of conversions, moved by −10%; the denominator, clicks, by +10%.']
+    """
+    if len(words) == 2 and then[0] and then[1]:
+        above, below = (change(new / old - 1) for new, old in zip(now, then, strict=True))
+        yield (
+            f"The numerator, {words[0]}, moved by {above}; the denominator, {words[1]}, by {below}."
+        )
 
 
 def _of_part(part: Contribution, of: Explanation, form: str, unit: float, fall: str) -> str:

@@ -20,7 +20,7 @@ from streamer.query.checks import CHECKS
 from streamer.query.crossings import crossings_document
 from streamer.query.firing import FiringAlert, firing_alerts
 from streamer.query.readings import ReadingSet
-from streamer.query.why import change_parts, sentences
+from streamer.query.why import change_parts, sentences, sides
 from streamer.server.documents import Documents, UnknownValueError
 from streamer.server.exporter import Exporter
 from streamer.server.scrape import accepts_gzip
@@ -165,6 +165,8 @@ class Api:
         of = measures.ratios[alert.metric]
         windows = AlertEvaluation(self.settings, alert, measures, views, self.exporter.at_ms)
         explained = windows.explained()
+        said = list(sentences(explained, of.form, windows.unit, chosen, traffic))
+        said += sides(of.words, *windows.explained_totals())
         return {
             "alert": alert.name,
             "metric": alert.metric,
@@ -178,7 +180,7 @@ class Api:
             ],
             "segments_by": alert.segments,
             "chosen": chosen,
-            "sentences": list(sentences(explained, of.form, windows.unit, chosen, traffic)),
+            "sentences": said,
             **msgspec.structs.asdict(change_parts(explained, windows.unit)),
         }
 
@@ -236,7 +238,7 @@ def without_parameters(request: web.Request) -> web.Response | None:
 
 def named(of: ComparedRatio) -> dict[str, str]:
     """What a metric is called, and how its values are written."""
-    return {"title": of.title, "form": of.form}
+    return {"title": of.title, "form": of.form, "definition": of.definition}
 
 
 def json_answer(document: Any) -> web.Response:

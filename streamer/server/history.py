@@ -12,6 +12,7 @@ import msgspec
 from aiohttp import web
 
 from streamer.encoding.segments import ALL
+from streamer.metrics import own_ratios
 from streamer.metrics.catalogue import PREFIX, form_of, title_of
 from streamer.metrics.definition import DeclaredSeries, Metric
 from streamer.query.pane_history import NotByPaneError, NotKeptError, PaneHistory, Wanted
@@ -23,7 +24,9 @@ from streamer.server.scrape import accepts_gzip
 from streamer.server.series import OTHERS
 from streamer.settings import limits
 from streamer.settings.labels import OF_READINGS
+from streamer.settings.model import Settings
 from streamer.settings.names import nearest
+from streamer.settings.own_metrics import definition
 from streamer.state.snapshot import View
 
 
@@ -59,7 +62,7 @@ class HistoryApi:
         shown = {each.name for each in catalogue.metrics}
         shown |= {each.name for family in OTHERS for each in family.metrics}
         listed = [
-            {"family": family.name, "scope": each.scope, **_described(each)}
+            {"family": family.name, "scope": each.scope, **_described(each, catalogue.settings)}
             for family in (*catalogue.families, *OTHERS)
             for each in family.metrics
             if each.name in shown
@@ -182,7 +185,7 @@ def _document(wanted: Wanted, panes: PaneHistory, at_ms: int) -> dict[str, Any]:
         refusal = f"{len(course.lines)} series; at most {limits.HISTORY_SERIES}: choose by "
         raise QueryError(refusal + (", ".join(names) or "dimensions"))
     return {
-        **_described(wanted.metric),
+        **_described(wanted.metric, panes.settings),
         "window": wanted.window,
         "split": wanted.split,
         "at_ms": at_ms,
@@ -192,9 +195,19 @@ def _document(wanted: Wanted, panes: PaneHistory, at_ms: int) -> dict[str, Any]:
     }
 
 
-def _described(metric: DeclaredSeries[Any]) -> dict[str, Any]:
-    """What a metric means."""
+def _described(metric: DeclaredSeries[Any], settings: Settings) -> dict[str, Any]:
+    """What a metric means; of ``[[ratios]]`` each by its name."""
+    ratios = settings.ratios if own_ratios.NAME in metric.labels else ()
     return {
+        "ratios": {
+            each.name: {
+                "title": each.title or each.name,
+                "definition": definition(each),
+                "form": own_ratios.form_of(each),
+                "unit": each.unit,
+            }
+            for each in ratios
+        },
         "name": PREFIX + metric.name,
         "title": title_of(metric),
         "form": form_of(metric),

@@ -90,6 +90,16 @@ class Condition:
     values: tuple[Scalar, ...] = ()
     bounds: tuple[tuple[str, float], ...] = ()
 
+    @property
+    def words(self) -> str:
+        """What it has to be, for people.
+
+        >>> Condition("clicks", "x", bounds=((">", 5.0),)).words
+        '> 5'
+        """
+        bounds = " and ".join(f"{sign} {bound:g}" for sign, bound in self.bounds)
+        return bounds or f"is {' or '.join(map(written, self.values))}"
+
     @staticmethod
     def of(kind: str, field: str, where: Where) -> Condition:
         """As ``where`` says it."""
@@ -189,22 +199,19 @@ def in_words(part: RatioPart) -> str:
     'impressions'
     """
     whole = part.kind if part.field is None else f"sum of {part.field} of {part.kind}"
-    asked = " and ".join(map(" ".join, _asked(part)))
-    return f"{whole} where {asked}" if asked else whole
+    asked = (f"{path} {Condition.of('', path, where).words}" for path, where in part.where.items())
+    return f"{whole} where {' and '.join(asked)}" if part.where else whole
 
 
-def _asked(part: RatioPart) -> Iterator[tuple[str, str]]:
-    for path, where in part.where.items():
-        if isinstance(where, dict):
-            yield from ((path, f"{sign} {bound:g}") for sign, bound in where.items())
-        else:
-            yield path, f"is {' or '.join(map(written, values_in(where)))}"
+def words_of(ratio: OwnRatio) -> tuple[str, ...]:
+    """Its numerator, and what it is divided by, for people."""
+    parts = (ratio.numerator, ratio.denominator)
+    return tuple(in_words(part) for part in parts if part is not None)
 
 
 def definition(ratio: OwnRatio) -> str:
-    """A ratio for people: its numerator, and what it is divided by."""
-    parts = [part for part in (ratio.numerator, ratio.denominator) if part is not None]
-    return " / ".join(map(in_words, parts))
+    """Both in a line."""
+    return " / ".join(words_of(ratio))
 
 
 @dataclass(frozen=True)

@@ -62,6 +62,7 @@ export class MetricPage {
     const { readings } = await get(`api/readings?${query}`, signal);
     await this.#filters.learn(window, dimensions, signal);
     const labels = this.#showLabels(readings, about);
+    this.#showMeaning(about, labels);
     const where = this.#showControls(windows, window, dimensions, split);
     this.#showSplits(readings, dimensions, about, labels, window);
     await showCurve(about, window, dimensions, signal);
@@ -89,13 +90,18 @@ export class MetricPage {
     const about = this.#about;
     const missing = `The settings show no metric ${this.#wanted.metric}.`;
     setText(byId("metric-title"), about?.title ?? missing);
-    if (about !== null) {
-      setTitle(`streamer: ${about.title}`);
-      setText(byId("metric-about"), about.about);
-      const facts = [["Name", about.name], ["Formula", about.formula], ["Unit", about.unit], ["Empty", about.empty]];
-      keep(byId("metric-facts"), facts, ([title]) => title, factView);
-    }
     return about;
+  }
+
+  /** Of `[[ratios]]` that of the chosen one. */
+  #showMeaning(about, { ratio }) {
+    const own = about.ratios[ratio];
+    setText(byId("metric-title"), own?.title ?? about.title);
+    setTitle(`streamer: ${own?.title ?? about.title}`);
+    setText(byId("metric-about"), about.about);
+    const unit = own?.unit || about.unit;
+    const facts = [["Name", about.name], ["Formula", own?.definition ?? about.formula], ["Unit", unit], ["Empty", about.empty]];
+    keep(byId("metric-facts"), facts, ([title]) => title, factView);
   }
 
   #missing(windows, dimensions) {

@@ -2,7 +2,7 @@
 // past as a line.
 
 import { Failure, get } from "./api.js";
-import { COLUMNS, PREFIX } from "./columns.js";
+import { COLUMNS, PREFIX, hrefOf } from "./columns.js";
 import { byId, element, keep, setAttribute, setNote, setText, shape } from "./dom.js";
 import * as format from "./format.js";
 import { ROLLUP, queryOf, segmentsOf } from "./segments.js";
@@ -11,6 +11,8 @@ const [WIDTH, HEIGHT, POINTS] = [160, 36, 30];
 const EVERY_MS = 30_000;
 const NAMES = ["ctr_ratio", "cvr_ratio", "dwell_mean_seconds", "ndcg_ratio", "window_users"];
 const TILES = NAMES.map((name) => COLUMNS.find((column) => column.name === PREFIX + name));
+const RATIO = `${PREFIX}ratio`;
+const keyOf = ({ name, labels }) => labels.ratio ?? name;
 const count = (segment, name) => format.count(segment.value(`${PREFIX}window_${name}`) ?? 0);
 const BASES = {
   ctr_ratio: (s) => `${count(s, "clicks")} of ${count(s, "impressions")} impressions`,
@@ -22,6 +24,7 @@ export class Tiles {
   #courses = new Map();
   #key = "";
   #dueMs = 0;
+  #ratios = null;
   #onChoose;
 
   constructor(onChoose) {
@@ -37,29 +40,43 @@ export class Tiles {
       byId("tiles").hidden = true;
       return;
     }
-    await this.#readCourses(longest, where, signal);
+    const tiles = [...TILES, ...(await this.#readRatios(signal))];
+    await this.#readCourses(tiles, longest, where, signal);
     const isAll = !Object.keys(where).length;
-    const items = TILES.filter((column) => now.value(column.name, column.labels) !== undefined).map((column) => ({
+    const items = tiles.filter((column) => now.value(column.name, column.labels) !== undefined).map((column) => ({
       column,
       ...{ now, then, window, longest, dimensions },
       entry: isAll ? (alerts.find((each) => isWatched(each, column, window)) ?? null) : null,
-      course: this.#courses.get(column.name) ?? null,
+      course: this.#courses.get(keyOf(column)) ?? null,
       isChosen: column.name === chosenName,
       choose: this.#onChoose,
     }));
-    keep(byId("tiles"), items, ({ column }) => column.name, tileView);
+    keep(byId("tiles"), items, ({ column }) => keyOf(column), tileView);
     byId("tiles").hidden = !items.length;
   }
 
+  /** A column for each of `[[ratios]]` that has a denominator. */
+  async #readRatios(signal) {
+    if (this.#ratios === null) {
+      const { metrics } = await get("api/metrics", signal);
+      const ratios = metrics.find(({ name }) => name === RATIO)?.ratios ?? {};
+      this.#ratios = Object.entries(ratios).map(([ratio, { title, form, definition }]) => ({
+        ...{ title, name: RATIO, labels: { ratio }, write: format.writer(form), about: definition },
+      }));
+    }
+    return this.#ratios;
+  }
+
   /** The past of each metric, in the longest window. */
-  async #readCourses(longest, where, signal) {
-    const key = JSON.stringify([longest, where]);
+  async #readCourses(tiles, longest, where, signal) {
+    const key = JSON.stringify([longest, where, tiles.length]);
     const startedMs = performance.now();
     if (key === this.#key && startedMs < this.#dueMs) {
       return;
     }
-    for (const { name, labels } of TILES.filter((column) => !column.isOfUsers)) {
-      this.#courses.set(name, await courseOf(name, { window: longest, ...where, ...labels }, signal));
+    for (const column of tiles.filter(({ isOfUsers }) => !isOfUsers)) {
+      const labels = { window: longest, ...where, ...column.labels };
+      this.#courses.set(keyOf(column), await courseOf(column.name, labels, signal));
     }
     [this.#key, this.#dueMs] = [key, startedMs + EVERY_MS];
   }
@@ -68,7 +85,7 @@ export class Tiles {
 /** Everything that is chosen, together; null where nothing was counted. */
 async function wholeOf(window, { dimensions, where }, signal) {
   const query = new URLSearchParams(queryOf(window, [], dimensions, where));
-  for (const name of new Set([...COLUMNS.map((column) => column.name)])) {
+  for (const name of new Set([...COLUMNS.map((column) => column.name), RATIO])) {
     query.append("name", name);
   }
   const { readings } = await get(`api/readings?${query}`, signal).catch((failure) => {
@@ -94,7 +111,8 @@ async function courseOf(name, labels, signal) {
 
 function isWatched({ metric, window, segment, checks }, column, wanted) {
   const isWhole = Object.values(segment).every((value) => value === ROLLUP);
-  return PREFIX + metric === column.name && window === wanted && isWhole && checks.metric.baseline !== null;
+  const { ratio } = column.labels;
+  return PREFIX + metric === column.name + (ratio === undefined ? "" : `@${ratio}`) && window === wanted && isWhole && checks.metric.baseline !== null;
 }
 
 function tileView({ column, choose }) {
@@ -104,7 +122,7 @@ function tileView({ column, choose }) {
   const [value, was, basis] = ["v", "d", "d"].map((kind) => element("span", { class: kind }));
   const root = element("button", { type: "button", class: "tile" }, element("span", { class: "k" }, column.title), value, was, svg, basis);
   const name = column.name.replace(PREFIX, "");
-  root.addEventListener("click", () => choose(name));
+  root.addEventListener("click", () => (column.labels.ratio ? location.assign(hrefOf(name, column.labels)) : choose(name)));
   root.disabled = Boolean(column.isOfUsers);
   return {
     root,
@@ -113,7 +131,7 @@ function tileView({ column, choose }) {
       setText(value, column.write(item.now.value(column.name, column.labels)));
       setNote(was, wasOf(item));
       setAttribute(was, "data-kind", item.entry?.checks.metric.status === "dropped" ? "bad" : "open");
-      setText(basis, BASES[name]?.(item.now) ?? (column.isOfUsers ? `distinct in ${item.window}` : `mean of ${format.last(item.window)}`));
+      setText(basis, BASES[name]?.(item.now) ?? (column.labels.ratio ? column.about : column.isOfUsers ? `distinct in ${item.window}` : `mean of ${format.last(item.window)}`));
       setAttribute(spark, "points", pointsOf(item.course));
       svg.toggleAttribute("hidden", item.course === null);
     },
