@@ -31,11 +31,36 @@ from streamer.state.snapshot import view_of
 
 BASE = ("traffic", "engagement", "ranking", "scoring", "intervals")
 DEFAULT = (*BASE, "calibration", "coverage")
-CUSTOM = [
-    {"name": "latency", "kind": "impressions", "field": "latency_ms"},
-    {"name": "watched", "kind": "clicks", "field": "dwell_ms"},
+LATENCY = {"kind": "impressions", "field": "latency_ms"}
+WATCHED = {"kind": "clicks", "field": "dwell_ms"}
+VALUE = {"kind": "conversions", "field": "value"}
+OF_C1 = {"impression.item_category": "c1"}
+RATIOS = [
+    {"name": "latency", "numerator": LATENCY, "denominator": {"kind": "impressions"}},
+    {"name": "watched", "numerator": WATCHED, "denominator": {"kind": "clicks"}},
+    {
+        "name": "slow",
+        "numerator": {"kind": "impressions", "where": {"latency_ms": {">": 900}}},
+        "denominator": {"kind": "impressions"},
+    },
+    {"name": "value_per_second", "numerator": VALUE, "denominator": WATCHED},
+    {"name": "value", "numerator": VALUE, "denominator": {"kind": "people"}},
+    {
+        "name": "value_of_c1",
+        "numerator": {**VALUE, "where": OF_C1},
+        "denominator": {"kind": "clicks", "where": OF_C1},
+    },
+    {
+        "name": "top",
+        "numerator": {"kind": "clicks", "where": {"impression.position": {"<=": 3}}},
+        "denominator": {"kind": "clicks"},
+    },
+    {"name": "orders", "numerator": {"kind": "conversions"}, "denominator": {"kind": "slates"}},
+    {"name": "lines", "numerator": {"kind": "lines"}, "denominator": {"kind": "conversions"}},
+    {"name": "clicks", "numerator": {"kind": "clicks"}, "denominator": {"kind": "sessions"}},
 ]
-SKETCHED = [{**custom, "quantiles": True} for custom in CUSTOM]
+"""Of fields and counts, of few events and many, asked of the event and of its impression."""
+SKETCHED = [{**ratio, "quantiles": True} for ratio in RATIOS[:2]] + RATIOS[2:]
 POLICIES = [{"name": "new", "propensity": "p_new"}]
 PARTS = [{"metric": "ctr_ratio", "against": "day_before"}, {"metric": "ndcg_ratio@10"}]
 COMPOSITES = {
@@ -56,12 +81,12 @@ SETTINGS: Mapping[str, dict[str, Any]] = {
     "the default and `scores`": _with(*DEFAULT, "scores"),
     "the default and `diversity`": _with(*DEFAULT, "diversity"),
     "the default and a policy": _with(*DEFAULT, "off_policy", policies=POLICIES),
-    "the default and two custom metrics": _with(*DEFAULT, custom=CUSTOM),
-    "the same with quantiles": _with(*DEFAULT, custom=SKETCHED),
+    "the default and ten ratios": _with(*DEFAULT, ratios=RATIOS),
+    "the same with quantiles": _with(*DEFAULT, ratios=SKETCHED),
     "the default, a composite and a day before": _with(*DEFAULT, **COMPOSITES),
     "everything": _with(
         *(*DEFAULT, "scores", "diversity", "off_policy"),
-        custom=SKETCHED,
+        ratios=SKETCHED,
         policies=POLICIES,
         **COMPOSITES,
     ),
@@ -70,7 +95,7 @@ SUPPORTS = {
     "calibration": "window_scored_impressions",
     "scores": "window_probability_impressions",
     "off_policy": "window_off_policy_impressions",
-    "custom": "window_custom_events",
+    "ratios": "window_ratio_denominator",
 }
 """What each family says it counted."""
 ITEMS = 2_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from random import Random
@@ -553,3 +554,28 @@ def test_a_sample_is_counted_by_no_dimension() -> None:
         sizes.append(sample._core.sizes()["panes"])
         assert sum(kind.joined for kind in sample.kinds()) > 0
     assert sizes[0] == sizes[1] > 0
+
+
+def test_what_ratios_lack_is_said_with_counts() -> None:
+    def ratio(name: str, numerator: Object, denominator: Object) -> Object:
+        return {"name": name, "numerator": numerator, "denominator": denominator}
+
+    ratios = [
+        ratio("a", {"kind": "clicks", "field": "depth"}, {"kind": "clicks"}),
+        ratio("b", {"kind": "clicks"}, {"kind": "impressions", "where": {"place": "top"}}),
+        ratio("c", {"kind": "clicks"}, {"kind": "like"}),
+        ratio("d", {"kind": "clicks"}, {"kind": "conversions", "field": "tax"}),
+    ]
+    feedback = {"click": 1.0, "like": 1.0}
+    fields = {"tax": "nothing", "depth": "nowhere", "place": "zero"}
+    events = [{**event, "zero": "0"} for event in world()]
+    found = findings(events, source(fields=fields), ratios=ratios, metrics={"feedback": feedback})
+    said = [re.sub(r"\d[\d,]* (?=clicks|impressions|conversions)", "N ", each) for each in found]
+    for expected in (
+        "none of N clicks has the field depth that a ratio adds up",
+        "none of N impressions is as a ratio asks: place is top",
+        "the denominator of c is always 0: like, of N clicks",
+        "none of N conversions has the field tax that a ratio adds up",
+        "the denominator of d is always 0: sum of tax of conversions, of N conversions",
+    ):
+        assert any(each.startswith(expected) for each in said), (expected, said)
