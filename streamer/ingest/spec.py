@@ -16,7 +16,7 @@ import msgspec
 from streamer._core import FIELD_BOUNDS
 from streamer.ingest.hash_key import HashKey
 from streamer.ingest.mapping import mapped_layout, value_settings
-from streamer.metrics import diversity, item_counts, own_ratios, ranking, scoring, slates
+from streamer.metrics import diversity, item_counts, ranking, scoring, slates
 from streamer.metrics.alert_series import AlertSeries
 from streamer.metrics.catalogue import Catalogue
 from streamer.metrics.compared_metrics import ComparedMetrics, ExperimentMeasures
@@ -27,6 +27,7 @@ from streamer.settings.durations import pane_length_ms
 from streamer.settings.event_fields import field_names
 from streamer.settings.logs import Log
 from streamer.settings.model import Settings
+from streamer.settings.own_metrics import SIGNS, Condition, written
 from streamer.settings.paths import path_of
 from streamer.settings.sources import several
 from streamer.stats.experiments.caps import Denominator, Quantile
@@ -91,7 +92,7 @@ def core_spec(
             "families": [family.name for family in catalogue.families],
             "statistics": [_statistic(settings, layout, stat) for stat in layout.stats],
             "items": _items(settings),
-            "own_sums": own_ratios.core_sums(settings),
+            "own_sums": _own_sums(settings),
             "slates": _slates(settings, catalogue),
             "alerts": _alerts(settings, catalogue),
             "experiments": _experiments(settings, catalogue, counted or Counted()),
@@ -112,9 +113,52 @@ def records_spec(settings: Settings) -> dict[str, Any]:
         "limits": {name: getattr(limits, name.upper()) for name in _RECORD_LIMITS},
         "bounds": {name: getattr(limits, name) for name in FIELD_BOUNDS},
         "policies": of_policies,
-        "own": own_ratios.core_fields(settings),
+        "own": _own_fields(settings),
         "arms": [{"path": path, "steps": _own_steps(path)} for path in settings.arm_paths],
     }
+
+
+def _own_fields(settings: Settings) -> dict[str, Any]:
+    """Which fields of events are read, and what is asked of them."""
+    of = settings.own_sums
+    return {
+        "amounts": [{"kind": kind, "field": field} for kind, field in of.amounts],
+        "conditions": [
+            {"of": {"kind": each.kind, "field": each.field}, "test": _test(each)}
+            for each in of.conditions
+        ],
+        "of_joined": _bits(settings, {c for each in of.sums for c in each.joined}),
+    }
+
+
+def _test(of: Condition) -> dict[str, Any]:
+    if of.bounds:
+        return {"bounds": [{SIGNS[sign]: float(bound)} for sign, bound in of.bounds]}
+    numbers = [x for x in of.values if isinstance(x, int | float) and not isinstance(x, bool)]
+    texts = [written(x) for x in of.values if isinstance(x, str | bool)]
+    return {"among": {"texts": texts, "numbers": [float(x) for x in numbers]}}
+
+
+def _bits(settings: Settings, conditions: set[Condition]) -> int:
+    every = settings.own_sums.conditions
+    return sum(1 << every.index(condition) for condition in conditions)
+
+
+def _own_sums(settings: Settings) -> list[dict[str, Any]]:
+    """Which events add to own sums."""
+    names, of = settings.dimension_names, settings.own_sums
+    return [
+        {
+            **{"kind": each.kind, "is_of_lines": each.is_of_lines},
+            "feedback": each.feedback and settings.feedback_kinds.index(each.feedback),
+            "amount": None if each.field is None else of.amounts.index((each.kind, each.field)),
+            "own": _bits(settings, {*each.own}),
+            "joined": _bits(settings, {*each.joined}),
+            "dimensions": [(names.index(name), values) for name, values in each.dimensions],
+            "is_of_users": each.is_of_users,
+        }
+        for each in of.sums
+    ]
 
 
 def _own_steps(path: str) -> list[str]:

@@ -72,14 +72,11 @@ from streamer.settings import limits
 from streamer.settings.model import Settings
 from streamer.settings.own_metrics import (
     PEOPLE,
-    SIGNS,
-    Condition,
     OwnRatio,
     RatioPart,
     in_words,
     own_sum,
     parts_of,
-    written,
 )
 
 NAME, FAMILY_NAME = "ratio", "ratios"
@@ -232,52 +229,6 @@ def _stats(settings: Settings) -> tuple[Stat, ...]:
                 by = ((events, {"magnitude": bounds}),)
                 found.append(Stat(name, width=2 * len(bounds) - 1, of=by))
     return tuple(found)
-
-
-# What the core is told ----------------------------------------------------------------------------
-
-
-def core_fields(settings: Settings) -> dict[str, Any]:
-    """Which fields of events are read, and what is asked of them."""
-    of = settings.own_sums
-    return {
-        "amounts": [{"kind": kind, "field": field} for kind, field in of.amounts],
-        "conditions": [
-            {"of": {"kind": each.kind, "field": each.field}, "test": _core_test(each)}
-            for each in of.conditions
-        ],
-        "of_joined": _bits(settings, {c for each in of.sums for c in each.joined}),
-    }
-
-
-def _core_test(of: Condition) -> dict[str, Any]:
-    if of.bounds:
-        return {"bounds": [{SIGNS[sign]: float(bound)} for sign, bound in of.bounds]}
-    numbers = [x for x in of.values if isinstance(x, int | float) and not isinstance(x, bool)]
-    texts = [written(x) for x in of.values if isinstance(x, str | bool)]
-    return {"among": {"texts": texts, "numbers": [float(x) for x in numbers]}}
-
-
-def _bits(settings: Settings, conditions: set[Condition]) -> int:
-    every = settings.own_sums.conditions
-    return sum(1 << every.index(condition) for condition in conditions)
-
-
-def core_sums(settings: Settings) -> list[dict[str, Any]]:
-    """Which events add to own sums."""
-    names, of = settings.dimension_names, settings.own_sums
-    return [
-        {
-            **{"kind": each.kind, "is_of_lines": each.is_of_lines},
-            "feedback": each.feedback and settings.feedback_kinds.index(each.feedback),
-            "amount": None if each.field is None else of.amounts.index((each.kind, each.field)),
-            "own": _bits(settings, {*each.own}),
-            "joined": _bits(settings, {*each.joined}),
-            "dimensions": [(names.index(name), values) for name, values in each.dimensions],
-            "is_of_users": each.is_of_users,
-        }
-        for each in of.sums
-    ]
 
 
 # Metrics ------------------------------------------------------------------------------------------
