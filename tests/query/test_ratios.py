@@ -3,7 +3,6 @@ words are the same in every face."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from random import Random
 from typing import Any
 
@@ -16,8 +15,8 @@ from streamer.monitoring.files import boards
 from streamer.query.notes import notes_of
 from streamer.query.why import sides
 from streamer.settings.load import parse
-from tests.monitoring.test_dashboards import panels_of
 from tests.query.test_dirty_logs import stored_of
+from tests.support.opened import panels_of
 from tests.support.visitors import DAY_MS, FIRST_MS, Event, experiment
 
 SPRING = {"impression.campaign": "spring"}
@@ -27,6 +26,7 @@ RATIO: dict[str, Any] = {
     "denominator": {"kind": "clicks", "field": "cost", "where": SPRING},
     "title": "Return on ad spend",
 }
+Values = np.ndarray[Any, Any]
 WORDS = (
     "sum of value of conversions where impression.campaign is spring",
     "sum of cost of clicks where impression.campaign is spring",
@@ -36,7 +36,7 @@ GBSTATS = [(2.974320101482008, 0.006680218519972178), (2.8481577387452037, 0.005
 """Mean and variance of both arms of seed 4 by ``RatioStatistic`` of gbstats 0.8.0."""
 
 
-def sums_of_users(dice: Random) -> dict[str, np.ndarray[Any, Any]]:
+def sums_of_users(dice: Random) -> dict[str, Values]:
     """Value and cost of each user of two arms, and of the days before: x, y, u, v."""
     n = 2 * USERS
     cost = [[round(dice.uniform(0.1, 2), 2) for _ in range(n)] for _ in range(2)]
@@ -45,7 +45,7 @@ def sums_of_users(dice: Random) -> dict[str, np.ndarray[Any, Any]]:
             "v": np.array(cost[1])}  # fmt: skip
 
 
-def events_of(sums: dict[str, np.ndarray[Any, Any]]) -> list[Event]:
+def events_of(sums: dict[str, Values]) -> list[Event]:
     """A click of each cost, and what was bought; and as much of another campaign."""
     found = list[Event]()
     for user in range(2 * USERS):
@@ -62,7 +62,7 @@ def events_of(sums: dict[str, np.ndarray[Any, Any]]) -> list[Event]:
     return found
 
 
-def delta(x: Sequence[float], y: Sequence[float]) -> tuple[float, float]:
+def delta(x: Values, y: Values) -> tuple[float, float]:
     """A ratio of means and its variance, by the delta method (gbstats: ``RatioStatistic``)."""
     n, mean = len(x), np.mean(x) / np.mean(y)
     cov = np.cov(x, y)
