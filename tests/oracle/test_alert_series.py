@@ -129,8 +129,9 @@ async def test_restarts_change_no_sum_and_a_new_alert_leaves_the_others() -> Non
             assert shown(more, reader.views, series) == wanted
             assert shown(more, reader.views, series, 2) == by_day(wanted, alert)
             assert shown(more, reader.views, weeks_of(series)) == by_time(wanted)
-    assert since == {"value": 0, "dwell": 0, "clicked": middle_ms, "order": middle_ms}
-    assert len(reader.views[0].series) == 9
+    new = ("clicked", "order", "margin", "roas")
+    assert since == {"value": 0, "dwell": 0, **dict.fromkeys(new, middle_ms)}
+    assert len(reader.views[0].series) == 13
 
 
 def test_panes_leave_when_no_comparison_needs_them() -> None:
