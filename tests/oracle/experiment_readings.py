@@ -28,6 +28,7 @@ from streamer.stats.experiments.recommendation import (
     first_decision,
     recommend,
 )
+from streamer.stats.experiments.srm import split
 from streamer.stats.experiments.sums import ArmSums, BeforeSums
 
 from . import off_policy, own_ratios, percentiles, scores
@@ -118,10 +119,35 @@ def compared(
         for m in metrics
     }
     others = [m.name for m in free if m != primary]
-    together = compare_family(plan, [judged[name] for name in others])
+    users = users_at(truth, experiment, day, settings)
+    history = [
+        (date_of(d), tuple(users_at(truth, experiment, d, settings).values()))
+        for d in active_days(truth, experiment, day - 1)
+    ]
+    its = split(users, plan.shares, history, is_over=is_over)
+    together = compare_family(plan, [judged[name] for name in others], its)
     found = dict(zip(others, together, strict=True))
     for m in metrics:
-        yield m, found[m.name] if m.name in found else compare(plan, *judged[m.name])
+        alone = () if m.name in found else compare_family(plan, [judged[m.name]], its)
+        yield m, found[m.name] if m.name in found else alone[0]
+
+
+def users_at(
+    truth: ExperimentTruth, experiment: Experiment, day: int, settings: Settings
+) -> dict[str, int]:
+    """Users of each arm up to the end of a day."""
+    name, has_before = experiment.metrics[0].name, bool(experiment.covariates)
+    keys = ((arm, (experiment.name, name, arm, day)) for arm in experiment.arms)
+    return {arm: sums_of(truth, key, settings, has_before).n for arm, key in keys}
+
+
+def active_days(truth: ExperimentTruth, experiment: Experiment, last: int) -> list[int]:
+    """The days up to a last one on which a user did something."""
+    days = [day for day in experiment.days if day <= last]
+    active = [truth.active[experiment.name, day] for day in days]
+    return [
+        d for d, (before, now) in zip(days, pairwise([0, *active]), strict=True) if now > before
+    ]
 
 
 def primary_of(metrics: Sequence[ExperimentMetric]) -> ExperimentMetric:
@@ -190,8 +216,7 @@ def advised(
     guardrails = [m for m in experiment.metrics if has_margin(m) and m != primary]
     users = sum(arm.users for arm in found[0][1].arms)
     mixed = truth.mixed[experiment.name, day]
-    days = [d for d in experiment.days if d <= day and d < today]
-    active = [truth.active[experiment.name, d] for d in days]
+    days = active_days(truth, experiment, min(day, today - 1))
     return recommend(
         Decision(
             plan_of(experiment, is_over=is_over),
@@ -199,7 +224,7 @@ def advised(
             [judged[m.name] for m in guardrails],
             experiment.min_lift,
             is_over,
-            sum(now > before for before, now in pairwise([0, *active])),
+            len(days),
             experiment.min_days,
             mixed / (mixed + users) if mixed + users else 0.0,
             list(by_age(truth, experiment, primary, day, settings, is_over=is_over)),
