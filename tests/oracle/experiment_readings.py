@@ -128,8 +128,9 @@ def compared(
     together = compare_family(plan, [judged[name] for name in others], its)
     found = dict(zip(others, together, strict=True))
     for m in metrics:
-        alone = () if m.name in found else compare_family(plan, [judged[m.name]], its)
-        yield m, found[m.name] if m.name in found else alone[0]
+        if m.name not in found:
+            (found[m.name],) = compare_family(plan, [judged[m.name]], its)
+        yield m, found[m.name]
 
 
 def users_at(
@@ -145,9 +146,8 @@ def active_days(truth: ExperimentTruth, experiment: Experiment, last: int) -> li
     """The days up to a last one on which a user did something."""
     days = [day for day in experiment.days if day <= last]
     active = [truth.active[experiment.name, day] for day in days]
-    return [
-        d for d, (before, now) in zip(days, pairwise([0, *active]), strict=True) if now > before
-    ]
+    came = zip(days, pairwise([0, *active]), strict=True)
+    return [day for day, (before, now) in came if now > before]
 
 
 def primary_of(metrics: Sequence[ExperimentMetric]) -> ExperimentMetric:
