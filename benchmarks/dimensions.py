@@ -41,12 +41,11 @@ FIVE = FEW | {"device": 4, "country": 60, "category": 40}
 @dataclass(frozen=True)
 class Case:
     """Values by dimension, dimensions that are crossed besides each alone, events a second (0: two
-    hours), and whether an alert looks through all crossings."""
+    hours)."""
 
     values: dict[str, int]
     crossed: Sequence[Sequence[str]] = ()
     rate: float = 0
-    has_crossings: bool = False
 
 
 CASES = {
@@ -56,7 +55,6 @@ CASES = {
     "+ category": Case(FIVE),
     "+ country x category": Case(FIVE, [["country", "category"]]),
     "20 of 1,000 values": Case(MANY),
-    "20 of 1,000, an alert with crossings": Case(MANY, has_crossings=True),
     "two, 50,000 a second": Case(FEW, rate=50_000),
     "20 of 1,000, 50,000 a second": Case(MANY, rate=50_000),
 }
@@ -96,8 +94,7 @@ async def measure(name: str, impressions: int) -> dict[str, object]:
     values = case.values
     metrics = {"rollups": [[], *([each] for each in values), *case.crossed]}
     dimensions = [{"name": each, "max_values": most} for each, most in values.items()]
-    alerts = [{"name": "ctr", "crossings": True}] if case.has_crossings else []
-    run = Run(parse({"dimensions": dimensions, "metrics": metrics, "alerts": alerts}))
+    run = Run(parse({"dimensions": dimensions, "metrics": metrics}))
     cpu_s = paused_s = 0.0
     events = since_commit = 0
     log = lines(impressions, values, case.rate)

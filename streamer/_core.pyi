@@ -51,7 +51,7 @@ USER_STAT_BITS: int
 USER_SEGMENT_BITS: int
 """Bits of a statistic of users, and of a segment above it; above both is the pane."""
 PLACE_BITS: int
-"""Bits of a place in a row: of a count of an item, or of a crossing."""
+"""Bits of a place in a row: of a count of an item."""
 ITEM_LABEL_BITS: int
 ITEM_CATEGORY_BITS: int
 """Bits of the label of an item, above the place; above both is the item's hash."""
@@ -108,6 +108,32 @@ class UnitSums:
     def finish(self) -> list[tuple[_I64, list[tuple[int, _Columns]], list[int | None]]]:
         """Of each unit the first key of each experiment, day → columns of sums, and of each
         exposure when it exposed a unit first (ms)."""
+
+_F64 = npt.NDArray[np.float64]
+_RatioColumns = tuple[
+    list[npt.NDArray[np.uint16]],
+    npt.NDArray[np.uint32],
+    npt.NDArray[np.bool_],
+    tuple[_F64, _F64],
+    int,
+]
+"""Rows of a ratio: codes of each dimension, hashes of people, whether it is now, numerator and
+denominator; and how many leading bits are 0 of the hashes of people who are kept."""
+
+RATIO_GROUPS: int
+"""Groups of people by hash: the first half ranks cells."""
+
+def first_cell(
+    codes: Sequence[npt.NDArray[np.uint16]],
+    person: npt.NDArray[np.uint32],
+    is_now: npt.NDArray[np.bool_],
+    sums: tuple[_F64, _F64],
+    rule: tuple[bool, float, float],
+) -> tuple[list[tuple[int, int]] | None, int]:
+    """The cell of up to three dimensions that tells most of a change, by half of the people, and
+    how many were looked at. ``rule``: whether it is a rise; what a cell has of the numerator at
+    least (then, or now where it is a rise); and what 1 of it is in counts. ValueError where columns
+    differ in length."""
 
 class Core:
     """The counted state of one partition number, over all topics. One thread at a time may use
@@ -227,6 +253,8 @@ class Core:
         outside of the label's rollup."""
 
     def restore_series_labels(self, series: int, labels: Sequence[Sequence[str]]) -> None: ...
+    def take_ratio_rows(self) -> _RatioColumns:
+        """The rows of a ratio so far, which are gone here. ValueError where none are wanted."""
 
     # Users and experiments
 

@@ -1,12 +1,13 @@
 //! Counting: what changes add to panes, users, experiments and alert series.
 
 pub mod alert_series;
-pub mod crossings;
 pub mod intervals;
 pub mod item_counts;
 pub mod listing;
 pub mod off_policy;
 pub mod own_sums;
+pub mod ratio_cells;
+pub mod ratio_rows;
 pub mod scores;
 pub mod sessions;
 pub mod statistics;
@@ -20,9 +21,9 @@ use crate::attribution::emitted::{Emitted, ShownItem, Sink};
 use crate::attribution::pending::Feedback;
 use crate::changes::{Change, Combination, Fact, ItemOf, PolicyOutcome, UserAt};
 use crate::counting::alert_series::Series;
-use crate::counting::crossings::Crossings;
 use crate::counting::listing::Listing;
 use crate::counting::own_sums::{Origin, OwnSums};
+use crate::counting::ratio_rows::RatioRecorder;
 use crate::counting::statistics::Statistics;
 use crate::counting::sums::{Sum, SumsByFact};
 use crate::counting::viewings::Viewings;
@@ -51,7 +52,8 @@ pub struct Counting {
     pub dimensions: Dimensions,
     pub panes: RolledUpPanes,
     pub series: Vec<Series>,
-    pub crossings: Vec<Crossings>,
+    /// Where rows of a ratio are wanted, and nothing else.
+    pub recorder: Option<RatioRecorder>,
     pub viewings: Viewings,
     pub listing: Listing,
     pub experiments: Experiments,
@@ -120,9 +122,7 @@ impl Counting {
                 .iter()
                 .map(|s| Series::new(s, limits.series_labels))
                 .collect(),
-            crossings: (spec.alerts.crossings.iter())
-                .map(|crossings| Crossings::new(crossings, shown))
-                .collect(),
+            recorder: (spec.alerts.rows.as_ref()).map(|rows| RatioRecorder::new(rows, shown)),
             viewings: Viewings::new(gap_ms, lateness_ms, limits.open_sessions),
             statistics: Statistics::new(&spec.statistics)?,
             own_sums: OwnSums::new(&spec.own_sums)?,
@@ -144,14 +144,17 @@ impl Counting {
 
     /// Adds a change to all that is made of sums.
     pub fn change(&mut self, change: &Change<'_>) {
+        if let Some(recorder) = &mut self.recorder {
+            for (sum, amount) in self.of_series.of(change) {
+                recorder.add(&self.dimensions, *sum, change.at, amount);
+            }
+            return;
+        }
         self.statistics.add(&mut self.panes, change);
         self.add_to_experiments(change, false);
         for (sum, amount) in self.of_series.of(change) {
             for series in &mut self.series {
                 series.add(&self.dimensions, *sum, change.at, amount);
-            }
-            for crossings in &mut self.crossings {
-                crossings.add(&self.dimensions, *sum, change.at, amount);
             }
         }
     }
@@ -397,9 +400,6 @@ impl Counting {
         }
         self.panes.fold(&self.dimensions, stream_ms)?;
         self.fold_items(stream_ms)?;
-        for crossings in &mut self.crossings {
-            crossings.fold(stream_ms)?;
-        }
         self.series
             .iter_mut()
             .try_for_each(|series| series.fold(stream_ms))

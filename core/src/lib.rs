@@ -38,7 +38,7 @@ mod weights;
 #[cfg(feature = "python")]
 #[pyo3::pymodule]
 mod _core {
-    use crate::counting::{statistics, sums};
+    use crate::counting::{ratio_cells, statistics, sums};
     use crate::decode::fields;
     use crate::experiments;
     use crate::kinds::{Action, EventKind};
@@ -48,6 +48,8 @@ mod _core {
     #[pymodule_export]
     use crate::python::evaluator::Evaluator;
     use crate::python::names;
+    #[pymodule_export]
+    use crate::python::ratio_cells::first_cell;
     #[pymodule_export]
     use crate::python::records::{RecordDecoder, arms_said, hash_of, people_of, read_batches};
     #[pymodule_export]
@@ -86,6 +88,7 @@ mod _core {
         module.add("SUMS", units.collect::<Vec<_>>())?;
         module.add("COUNTERS", counters::declared(counters::OF_PARTITION))?;
         module.add("LOG_COUNTERS", counters::declared(counters::OF_LOG))?;
+        module.add("RATIO_GROUPS", ratio_cells::GROUPS)?;
         module.add("USER_GROUPS", statistics::GROUPS)?;
         module.add("USER_STAT_BITS", user_sums::STAT_BITS)?;
         module.add("USER_SEGMENT_BITS", user_sums::SEGMENT_BITS)?;

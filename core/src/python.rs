@@ -5,6 +5,7 @@ pub mod arrow;
 pub mod evaluator;
 mod feeding;
 pub mod names;
+pub mod ratio_cells;
 pub mod records;
 mod records_from_python;
 pub mod rekeying;
@@ -42,6 +43,14 @@ use state::{labels_of, panes_mut, panes_of};
 /// Slot, key, arms, first and last day, code.
 type FoundRow = (usize, Vec<String>, Vec<u64>, (i64, i64), i64);
 type Array<'py, T> = Bound<'py, PyArray1<T>>;
+/// See `Core::take_ratio_rows`.
+type RatioColumns<'py> = (
+    Vec<Array<'py, u16>>,
+    Array<'py, u32>,
+    Array<'py, bool>,
+    [Array<'py, f64>; 2],
+    u32,
+);
 
 /// The counted state of one partition number, over all topics. One thread at a time may use it.
 #[pyclass]
@@ -234,7 +243,7 @@ impl Core {
         loaded.map_err(PyValueError::new_err)
     }
 
-    // Panes: those of windows and totals, or of a series by its place: alert series, items, crossings
+    // Panes: those of windows and totals, or of a series by its place in alert series, then items
 
     /// The numbers of the panes that changed since the last call.
     fn take_changed_panes(&mut self, series: Option<usize>) -> PyResult<Vec<u64>> {
@@ -275,17 +284,24 @@ impl Core {
 
     /// Labels of a series, by number: values in the order of its dimensions.
     fn series_labels(&mut self, series: usize) -> PyResult<Vec<Vec<String>>> {
-        let labels = labels_of(&mut self.partition, series)?;
-        Ok(labels
-            .map(|labels| labels.known.clone())
-            .unwrap_or_default())
+        Ok(labels_of(&mut self.partition, series)?.known.clone())
     }
 
     fn restore_series_labels(&mut self, series: usize, labels: Vec<Vec<String>>) -> PyResult<()> {
-        if let Some(known) = labels_of(&mut self.partition, series)? {
-            known.load(labels);
-        }
+        labels_of(&mut self.partition, series)?.load(labels);
         Ok(())
+    }
+
+    /// The rows of a ratio so far, which are gone here: codes of each dimension, hashes of people,
+    /// whether it is now, numerator and denominator; and sample bits. ValueError where none are wanted.
+    fn take_ratio_rows<'py>(&mut self, py: Python<'py>) -> PyResult<RatioColumns<'py>> {
+        let recorder = self.partition.counting.recorder.as_mut();
+        let recorder = recorder.ok_or_else(|| PyValueError::new_err("no rows are wanted"))?;
+        let rows = recorder.take();
+        let codes = rows.codes.into_iter().map(|codes| codes.into_pyarray(py));
+        let (person, is_now) = (rows.person.into_pyarray(py), rows.is_now.into_pyarray(py));
+        let sums = [rows.numerator, rows.denominator].map(|of| of.into_pyarray(py));
+        Ok((codes.collect(), person, is_now, sums, rows.bits))
     }
 
     // Users

@@ -271,7 +271,9 @@ pub struct ItemCountsSpec {
 pub struct Alerts {
     pub sums: Vec<SumSpec>,
     pub series: Vec<SeriesSpec>,
-    pub crossings: Vec<CrossingsSpec>,
+    /// Rows of one ratio, in place of all counts.
+    #[serde(default)]
+    pub rows: Option<RatioRowsSpec>,
 }
 
 /// Places of the sums of a metric: of its numerator, its denominator and the high limbs of both.
@@ -297,13 +299,14 @@ impl RatioSums {
     }
 }
 
-/// The sums of one metric by all dimensions together.
+/// Rows of one ratio by all dimensions together.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct CrossingsSpec {
+pub struct RatioRowsSpec {
     pub ratio: RatioSums,
-    pub ring: Ring,
-    /// Rows beyond which a sample of the users is kept.
+    /// Then and now: from (ms), to before.
+    pub periods: [(i64, i64); 2],
+    /// Rows beyond which a sample of the people is kept.
     pub limit: usize,
 }
 

@@ -53,6 +53,15 @@ def hash_key(text: str) -> HashKey:
         raise argparse.ArgumentTypeError(f"{error}; this has {len(text)} characters") from None
 
 
+def moment(text: str) -> int:
+    """A time as ``2026-11-02T14:00``, of UTC where it has no offset; in epoch milliseconds."""
+    try:
+        at = datetime.datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time like 2026-11-02T14:00") from None
+    return round((at if at.tzinfo else at.replace(tzinfo=datetime.UTC)).timestamp() * 1000)
+
+
 def date(text: str) -> datetime.date:
     """A day, as ``2026-11-02``."""
     try:

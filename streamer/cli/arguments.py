@@ -9,7 +9,16 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from streamer import __version__
-from streamer.cli.argument_types import count, date, hash_key, partition, port, positive, share
+from streamer.cli.argument_types import (
+    count,
+    date,
+    hash_key,
+    moment,
+    partition,
+    port,
+    positive,
+    share,
+)
 from streamer.cli.examples import EXAMPLES, GROUPS
 from streamer.errors import UsageError
 from streamer.ingest.hash_key import FIXED_KEY
@@ -440,7 +449,33 @@ def _add_exports(add: _Add) -> None:
     _files(sums)
 
 
+def _add_why(add: _Add) -> None:
+    why = add("why", "find the values in which an alert's metric moved, by reading the log again")
+    _settings(why)
+    why.add_argument("alert", metavar="ALERT", help="name of the alert")
+    why.add_argument(
+        "files", nargs="*", metavar="FILE", help=f"read these instead of the topics: {_FILES}"
+    )
+    why.add_argument(
+        "--from",
+        dest="begin",
+        type=moment,
+        metavar="TIME",
+        help="its begin, like 2026-11-02T14:00 (UTC; default: what the alert judges now)",
+    )
+    why.add_argument("--to", dest="end", type=moment, metavar="TIME", help="its end (default: now)")
+    why.add_argument(
+        "--field",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="look into this field of events, too (may be repeated)",
+    )
+    why.add_argument("--json", action="store_true", help="print it as JSON")
+
+
 def _add_look(add: _Add) -> None:
+    _add_why(add)
     backup = add("backup", "write all that is stored under the prefix to a file")
     _settings(backup)
     backup.add_argument("out", metavar="FILE", help="the file to write; it is replaced")

@@ -28,6 +28,11 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "rekey": ("streamer rekey -c streamer.toml", "streamer rekey -c streamer.toml --until-end"),
     "metrics": ("streamer metrics", "streamer metrics ctr_ratio", "streamer metrics ndcg --json"),
     "inspect": ("streamer inspect -c streamer.toml", "streamer inspect 3 --verify"),
+    "why": (
+        "streamer why ctr -c streamer.toml",
+        "streamer why ctr -c streamer.toml --from 2026-11-02T14:00 --to 2026-11-02T15:00",
+        "streamer why ctr events.ndjson -c streamer.toml --field app_version",
+    ),
     "readout": (
         "streamer readout -c streamer.toml",
         "streamer readout ranker -c streamer.toml",
@@ -56,7 +61,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "Try it": ("demo", "init", "view", "replay"),
     "Run it": ("check", "run", "apply", "export", "produce", "rekey"),
     "Read experiments": ("readout", "report", "export-sums", "plan"),
-    "Look things up": ("metrics", "inspect"),
+    "Look things up": ("why", "metrics", "inspect"),
     "Keep state": ("backup", "restore", "erase"),
     "Set up other programs": ("dashboards", "rules", "completion"),
 }

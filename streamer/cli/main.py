@@ -31,6 +31,7 @@ _SLOW = (
     "replay",
     "report",
     "view",
+    "why",
 )
 """Commands that read files or wait for others: a terminal shows at once that they are there."""
 EXIT_INTERRUPTED = 130

@@ -18,17 +18,12 @@ _ITEM_LABELS = 1 << ITEM_LABEL_BITS
 ITEM_BITS = 63 - PLACE_BITS - ITEM_LABEL_BITS
 """Bits of an item's hash in codes."""
 SAMPLE_PLACE = (1 << PLACE_BITS) - 1
-"""The place at which a pane of items, or of crossings, has its sample bits, under no row."""
+"""The place at which a pane of items has its sample bits, under no row."""
 
 
 def pane_number(ring: int, pane: int) -> int:
     """One number for a pane of a ring; those of a ring ascend with the pane."""
     return ring << PANE_BITS | pane
-
-
-def row_and_place(codes: I64) -> tuple[I64, I64]:
-    """Rows of a pane of crossings, and places in them. Under the row 0 stand the sample bits."""
-    return codes >> PLACE_BITS, codes & SAMPLE_PLACE
 
 
 def ring_and_pane(number: int) -> tuple[int, int]:

@@ -80,7 +80,7 @@ async def sample_topics(
         logs = [log for log in settings.logs_in(cluster) if log.name in topics]
         if not logs:
             continue
-        async with _consumer(cluster) as consumer:
+        async with connected(cluster) as consumer:
             for log in logs:
                 partitions = topics[log.name].partitions
                 sample = await _sample(settings, consumer, log, partitions, seen)
@@ -91,7 +91,7 @@ async def sample_topics(
 
 
 @contextlib.asynccontextmanager
-async def _consumer(cluster: Cluster) -> AsyncIterator[Any]:
+async def connected(cluster: Cluster) -> AsyncIterator[Any]:
     """A connected consumer of no topic; BrokerError where the cluster cannot be read."""
     consumer = AIOKafkaConsumer(
         **client_settings(cluster.connection, cluster.section),
@@ -132,7 +132,7 @@ async def sample_last(settings: Settings, topics: Sequence[str]) -> list[Sampled
             f"{len(wanted)} topics at {settings.kafka.brokers}: name at most {limits.MAX_SOURCES} "
             "with --topic"
         )
-    async with _consumer(settings.read_clusters[0]) as consumer:
+    async with connected(settings.read_clusters[0]) as consumer:
         samples = []
         for name in wanted:
             places = [TopicPartition(name, p["partition"]) for p in described.get(name, [])]
@@ -238,11 +238,12 @@ async def _last_records(consumer: Any, tps: list[TopicPartition], most: int = RE
         for tp, records in (await consumer.getmany(timeout_ms=500)).items():
             records_of[tp] += records
         for tp in list(unread):
-            if await _position(consumer, tp) >= ends[tp]:
+            if await position_of(consumer, tp) >= ends[tp]:
                 unread.discard(tp)
     last = (record for records in records_of.values() for record in records[-most:])
     return sorted(last, key=lambda record: record.timestamp)
 
 
-async def _position(consumer: Any, place: TopicPartition) -> int:
+async def position_of(consumer: Any, place: TopicPartition) -> int:
+    """Where the next fetch begins."""
     return int(await asyncio.wait_for(consumer.position(place), _SECONDS))

@@ -18,7 +18,7 @@ from streamer.ingest.hash_key import HashKey
 from streamer.ingest.mapping import mapped_layout, value_settings
 from streamer.metrics import diversity, item_counts, ranking, scoring, slates
 from streamer.metrics.alert_series import AlertSeries
-from streamer.metrics.catalogue import Catalogue
+from streamer.metrics.catalogue import Catalogue, Periods
 from streamer.metrics.compared_metrics import ComparedMetrics, ExperimentMeasures
 from streamer.metrics.layout import Layout, Stat
 from streamer.metrics.sums import core_sum
@@ -323,15 +323,14 @@ def _alerts(settings: Settings, catalogue: Catalogue) -> dict[str, Any]:
     return {
         "sums": sums(settings, measures),
         "series": [_series(settings, series) for series in measures.series],
-        "crossings": [
-            {
-                "ratio": _ratio(each.measure),
-                "ring": {"pane_ms": each.pane_ms, "panes": each.rings[0].panes},
-                "limit": settings.limits.crossings,
-            }
-            for each in measures.crossings
-        ],
+        "rows": None if catalogue.periods is None else _ratio_rows(catalogue, catalogue.periods),
     }
+
+
+def _ratio_rows(catalogue: Catalogue, periods: Periods) -> dict[str, Any]:
+    measures, (alert,) = catalogue.alert_measures, catalogue.settings.alerts
+    measure = measures.measure(measures.ratios[alert.metric])
+    return {"ratio": _ratio(measure), "periods": periods, "limit": limits.MAX_RATIO_ROWS}
 
 
 def _ratio(measure: Measure) -> dict[str, Any]:

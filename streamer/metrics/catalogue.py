@@ -65,11 +65,16 @@ OF_USERS = frozenset([*_USERS, *_ENDS, diversity.USER_COVERAGE])
 """Metrics that count users, and the ends of their intervals."""
 
 
+Periods = tuple[tuple[int, int], tuple[int, int]]
+"""Then and now: from (ms), to before."""
+
+
 class Catalogue:
     """The families that the settings ask for: what the core counts, and what is read of it."""
 
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
+    def __init__(self, settings: Settings, periods: Periods | None = None) -> None:
+        """``periods``: the core records the ratio of the one alert in them, and counts nothing."""
+        self.settings, self.periods = settings, periods
         wanted = settings.families
         known = [f.name for f in FAMILIES]
         for name in wanted:

@@ -12,7 +12,6 @@ from typing import ClassVar
 from streamer.errors import SettingsError
 from streamer.metrics import diversity, off_policy, own_ratios, ranking, score_ratios, scoring
 from streamer.metrics.alert_series import AlertSeries
-from streamer.metrics.crossings import Crossings
 from streamer.metrics.definition import Form
 from streamer.metrics.ratios import PER_USER, RATIOS, PerUser, Ratio, RatioBy
 from streamer.metrics.slate_metrics import SlateFamily, SlateMetric
@@ -491,8 +490,6 @@ class AlertMeasures(ComparedMetrics):
                 )
         every = [each for alert in settings.alerts for each in self.series_of(alert)]
         self.series = tuple(dict.fromkeys(t for each in every for t in (each, weeks_of(each))))
-        watched = [alert for alert in settings.alerts if alert.crossings]
-        self.crossings = tuple(dict.fromkeys(map(self.crossings_of, watched)))
         panes = sum(ring.panes for series in self.series for ring in series.rings)
         if panes > limits.MAX_ALERT_PANES:
             raise SettingsError(
@@ -507,26 +504,6 @@ class AlertMeasures(ComparedMetrics):
         parts = [part.ratio for part in ratio.parts] or [ratio]
         lag_ms = max(map(self._lag_ms, parts))
         return [AlertSeries(self.measure(p), alert.window_ms, segments, lag_ms) for p in parts]
-
-    def crossings_of(self, alert: Alert) -> Crossings:
-        """Where an alert's metric is kept by all dimensions. SettingsError for a composite, whose
-        parts are not of the same events."""
-        ratio = self.ratios[alert.metric]
-        if ratio.parts:
-            raise SettingsError(
-                f"alert {alert.name!r}: crossings are kept of one ratio, and {alert.metric!r} has "
-                "several: set them in an alert on one of these"
-            )
-        if ratio.below_high is not None:
-            raise SettingsError(
-                f"alert {alert.name!r}: crossings are not kept of a ratio over a field"
-            )
-        lag_ms, names = self._lag_ms(ratio), tuple(self.settings.dimension_names)
-        if not names:
-            raise SettingsError(
-                f"alert {alert.name!r}: crossings are of dimensions: add [[dimensions]]"
-            )
-        return Crossings(self.measure(ratio), alert.window_ms, names, lag_ms)
 
     def _lag_ms(self, ratio: ComparedRatio) -> int:
         """How long after a moment its values can still change by feedback that is to come."""

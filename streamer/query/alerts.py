@@ -110,7 +110,7 @@ class AlertEvaluation(Verdicts):
         if not self.is_ratio or not isinstance(self.panes, AlertPanes):
             return None
         most = _WEEK * DAY_MS // self.pane_ms
-        first, support = self.panes.nothing_from(segment, self._newest, most)
+        first, support = self.panes.nothing_from(segment, self.newest, most)
         return NothingSince(first * self.pane_ms, support) if support else None
 
     @property

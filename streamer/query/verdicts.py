@@ -33,7 +33,8 @@ class Verdicts:
         """``unit``: what one unit of Σx / Σy is worth; ``form``: how values are written."""
         self.alert, self.unit, self._windows = alert, unit, panes
         self.pane_ms, self.mature_ms = panes.series.pane_ms, at_ms - panes.series.lag_ms
-        self._newest = self.mature_ms // self.pane_ms
+        self.newest = self.mature_ms // self.pane_ms
+        """The last pane of the present window."""
         self.rule = ChangeRule(alert.drop, alert.level, alert.direction == "higher", form)
         self._traffic = TrafficRule(alert.traffic_drop, alert.traffic_rise, alert.level)
         self._window_at: dict[int, Sums] = {}
@@ -42,18 +43,18 @@ class Verdicts:
     @cached_property
     def present(self) -> Sums:
         """The window at stream time, or as far behind it as feedback may still change it."""
-        return self._windows.window(self._newest)
+        return self._windows.window(self.newest)
 
     @cached_property
     def before(self) -> Sums:
         """The window before; nothing where it is not known."""
-        last = self._newest - limits.PANES_OF_ALERTS
+        last = self.newest - limits.PANES_OF_ALERTS
         return self._windows.window(last) if self._is_known(last) else {}
 
     @cached_property
     def days(self) -> list[Sums]:
         """The same time of day on past days, the last one first, as far back as is known."""
-        lasts = [self._same_time(self._newest, day) for day in range(1, _DAYS + 1)]
+        lasts = [self._same_time(self.newest, day) for day in range(1, _DAYS + 1)]
         return [self._windows.window(last) for last in lasts if self._is_known(last)]
 
     @cached_property
@@ -63,7 +64,7 @@ class Verdicts:
         if len(self.days) < _DAYS:
             return []
         present, *past = (
-            self._same_time(self._newest, day) * self.pane_ms // DAY_MS % _WEEK in _WEEKEND
+            self._same_time(self.newest, day) * self.pane_ms // DAY_MS % _WEEK in _WEEKEND
             for day in range(_DAYS + 1)
         )
         return [day == present for day in past]
@@ -72,15 +73,15 @@ class Verdicts:
     def weekdays(self) -> list[list[Mapping[Segment, RawTotals]]]:
         """Totals of the window in past weeks by weekday, the present one first; empty before four
         weeks are known."""
-        return self._by_weekday(self._newest)
+        return self._by_weekday(self.newest)
 
     @cached_property
     def usual(self) -> list[list[Mapping[Segment, RawTotals]]]:
         """Like ``weekdays``, of the window that ends with the last complete pane; where four weeks
         are not known, past days in one list."""
-        if weekdays := self._by_weekday(self._newest - 1):
+        if weekdays := self._by_weekday(self.newest - 1):
             return weekdays
-        lasts = [self._same_time(self._newest - 1, day) for day in range(1, _DAYS + 1)]
+        lasts = [self._same_time(self.newest - 1, day) for day in range(1, _DAYS + 1)]
         return [[self._windows.totals(last) for last in lasts if self._is_of_whole_days(last)]]
 
     def _by_weekday(self, newest: int) -> list[list[Mapping[Segment, RawTotals]]]:
@@ -110,7 +111,7 @@ class Verdicts:
     @property
     def is_known(self) -> bool:
         """Whether the present window was counted from its first pane on."""
-        return self._is_known(self._newest)
+        return self._is_known(self.newest)
 
     def _window(self, last: int) -> Sums:
         if last not in self._window_at:
@@ -136,10 +137,10 @@ class Verdicts:
         first of them was compared with."""
         length = limits.PANES_OF_ALERTS
         base: int | None = None
-        for last in range(self._newest - length * limits.BEFORE_WINDOWS, self._newest):
+        for last in range(self.newest - length * limits.BEFORE_WINDOWS, self.newest):
             tried = last - length if base is None else base
             base = tried if self._is_beyond(segment, last, tried) else None
-        return self._newest - length if base is None else base
+        return self.newest - length if base is None else base
 
     def base_window(self, segment: Segment) -> Sums:
         """That window; nothing where it is not known."""
@@ -192,4 +193,4 @@ class Verdicts:
     @cached_property
     def last_whole(self) -> Mapping[Segment, RawTotals]:
         """The window that ends with the last complete pane."""
-        return self._windows.totals(self._newest - 1)
+        return self._windows.totals(self.newest - 1)

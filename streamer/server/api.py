@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from functools import partial
 from typing import Any
 
 import msgspec
@@ -16,15 +15,14 @@ from streamer.metrics.catalogue import PREFIX
 from streamer.metrics.compared_metrics import ComparedRatio
 from streamer.query.alert_status import alert_status
 from streamer.query.alerts import AlertEvaluation
+from streamer.query.causes import command_of, incident
 from streamer.query.checks import CHECKS
-from streamer.query.crossings import crossings_document
 from streamer.query.firing import FiringAlert, firing_alerts
 from streamer.query.readings import ReadingSet
 from streamer.query.why import change_parts, sentences, sides
 from streamer.server.documents import Documents, UnknownValueError
 from streamer.server.exporter import Exporter
 from streamer.server.scrape import accepts_gzip
-from streamer.server.slow_documents import SlowDocuments
 from streamer.settings.alerts import Alert
 from streamer.settings.file_window import FILE
 from streamer.settings.labels import OF_READINGS, UNRESERVED
@@ -37,7 +35,6 @@ class Api:
 
     def __init__(self, exporter: Exporter) -> None:
         self.exporter, self.settings = exporter, exporter.settings
-        self._crossings = SlowDocuments[dict[str, object] | None]()
         self._documents = {is_at: Documents(self.settings) for is_at in (False, True)}
 
     def add_routes(self, app: web.Application) -> None:
@@ -158,7 +155,7 @@ class Api:
         whole = watched.get((ALL,) * len(names))
         traffic = whole.traffic if whole else None
         document = await asyncio.to_thread(self._explanation, alert, " · ".join(chosen), traffic)
-        return json_answer({**document, "crossings": await self._crossings_of(alert)})
+        return json_answer(document)
 
     def _explanation(self, alert: Alert, chosen: str, traffic: Traffic | None) -> dict[str, Any]:
         measures, views = self.exporter.catalogue.alert_measures, self.exporter.reader.views
@@ -180,6 +177,7 @@ class Api:
             ],
             "segments_by": alert.segments,
             "chosen": chosen,
+            "command": command_of(alert, incident(windows)),
             "sentences": said,
             **msgspec.structs.asdict(change_parts(explained, windows.unit)),
         }
@@ -203,19 +201,6 @@ class Api:
                 f"{alerts or 'none'}"
             )
         return max(fitting, key=lambda a: len(a.segments))
-
-    async def _crossings_of(self, alert: Alert) -> dict[str, object] | None:
-        """Where an alert's metric moved; None where it keeps no crossings."""
-        if not alert.crossings:
-            return None
-        return await self._crossings.get(alert.name, partial(self._search, alert))
-
-    async def _search(self, alert: Alert) -> dict[str, object] | None:
-        measures, reader = self.exporter.catalogue.alert_measures, self.exporter.reader
-        at_ms = self.exporter.at_ms
-        return await asyncio.to_thread(
-            crossings_document, self.settings, alert, measures, reader.views, at_ms
-        )
 
 
 def segment_text(names: Sequence[str], segment: Sequence[str]) -> str:

@@ -31,8 +31,6 @@ class Alert(Section, frozen=True):
     """Dimensions whose values are watched: of one dimension each value, of several each combination
     of their values; and everything together. To watch two dimensions each for itself, write two
     alerts. They explain changes."""
-    crossings: bool = False
-    """Whether to search all dimensions, alone and crossed, for the values that moved."""
     drop: float = 0.1
     """Tolerated relative change of the metric for the worse."""
     direction: str = "higher"

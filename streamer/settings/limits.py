@@ -152,9 +152,9 @@ REFERENCE_DAYS = 400
 MAX_ALERT_PANES = 100_000
 """Panes of all alerts in a partition: an alert of an hour has 1,800, one of ten minutes 8,900, and
 their names stand in the manifest, some 9 bytes each."""
-MAX_CROSSING_ROWS = 60_000
-"""(values of all dimensions, group of users, pane) of an alert in a partition: 200 bytes each with
-twenty dimensions. Beyond it a sample of the users."""
+MAX_RATIO_ROWS = 12_000_000
+"""Rows that `streamer why` searches: 61 bytes each with twenty dimensions. Of more, a sample of
+the people."""
 MAX_ALERT_LABELS = 200
 """Combinations of values that an alert watches in a partition; more are `other`. Each takes half a
 kilobyte a pane, of which there are 1,800 where the window is an hour."""
@@ -402,7 +402,7 @@ HISTORY_LINES = 12
 ALERT_HISTORY_SEGMENTS = 30
 """Segments in the history of an alert, at most: the largest ones."""
 SLOW_DOCUMENT_SHARE = 0.02
-"""Share of the time that an exporter spends at most on the history of alerts, or on crossings."""
+"""Share of the time that an exporter spends at most on the history of alerts."""
 MAX_ANNOTATIONS = 500
 """Marks from outside that are kept: the oldest leave."""
 MAX_ANNOTATION_CHARS = 200
@@ -454,8 +454,5 @@ class Limits(Section, frozen=True):
     of more, a sample counts."""
     items: int = MAX_ITEM_ROWS
     """Rows (item, segment, pane) of one window in a partition; beyond it items are sampled."""
-    crossings: int = MAX_CROSSING_ROWS
-    """Rows (values of all dimensions, users, pane) of an alert in a partition; beyond it users are
-    sampled."""
     event_ids: int = MAX_EVENT_IDS
     """Event ids remembered for a topic-partition."""

@@ -457,7 +457,17 @@ def _validate_field(ours: str, said: FieldSource, known: tuple[str, ...], at: st
 
 
 def refuse_old_forms(data: Mapping[str, Any]) -> None:
-    """Raise SettingsError where a document says of sources what is written otherwise now."""
+    """Raise SettingsError where a document says what is written otherwise now."""
+    limits, alerts = data.get("limits"), data.get("alerts")
+    for at, table in (
+        ("limits", limits),
+        *((f"alerts[{i}]", a) for i, a in enumerate(alerts or ())),
+    ):
+        if isinstance(table, dict) and "crossings" in table:
+            raise SettingsError(
+                "crossings: nothing is stored for them any more; remove it, and run `streamer why "
+                f"ALERT`, which reads the log again; at {at}"
+            )
     sources = data.get("sources")
     for i, source in enumerate(sources if isinstance(sources, list) else ()):
         if not isinstance(source, dict):

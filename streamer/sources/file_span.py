@@ -21,6 +21,15 @@ _ANY_LOG_MS = 100 * 365 * DAY_MS
 def spanned(sources: Sequence[Readable], settings: Settings) -> tuple[list[Readable], Settings]:
     """The sources, and settings with a window that is all of them: the times of all lines are read
     first. SourceError where one cannot be read."""
+    held, ends = with_times(sources, settings)
+    return held, with_file_window(settings, *ends)
+
+
+def with_times(
+    sources: Sequence[Readable], settings: Settings
+) -> tuple[list[Readable], tuple[int, int]]:
+    """The sources, and the first and the last time of their events (ms). SourceError where one
+    cannot be read."""
     held: list[Readable] = []
     for source in sources:
         is_open = isinstance(source, PeekedLines) or not is_read_once(source)
@@ -28,9 +37,9 @@ def spanned(sources: Sequence[Readable], settings: Settings) -> tuple[list[Reada
     now_ms = time.time_ns() // 1_000_000
     peeked = [source for source in held if isinstance(source, PeekedLines)]
     if not all(source.hold(_HELD_BYTES) for source in peeked):
-        return held, with_file_window(settings, now_ms - _ANY_LOG_MS, now_ms)
+        return held, (now_ms - _ANY_LOG_MS, now_ms)
     ends = [end for source in held for end in _ends_of(source, settings, now_ms)]
-    return held, with_file_window(settings, min(ends, default=0), max(ends, default=0))
+    return held, (min(ends, default=0), max(ends, default=0))
 
 
 def _ends_of(source: Readable, settings: Settings, now_ms: int) -> Iterable[int]:

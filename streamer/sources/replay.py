@@ -69,9 +69,10 @@ class Replay:
         partitions: int = 1,
         on_dead: Callable[[Dead], None] | None = None,
         key: HashKey = FIXED_KEY,
+        catalogue: Catalogue | None = None,
     ) -> None:
         self.settings = settings
-        self.catalogue = Catalogue(settings)
+        self.catalogue = catalogue or Catalogue(settings)
         self.partitions = [Partition(settings, self.catalogue, key) for _ in range(partitions)]
         self.lines = self.last_ms = 0
         """Lines so far, and the record timestamp of the last one."""

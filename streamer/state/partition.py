@@ -22,7 +22,6 @@ from streamer.kafka.chunk import Batches, Records
 from streamer.kafka.registry import SchemaText
 from streamer.metrics.alert_series import AlertSeries
 from streamer.metrics.catalogue import Catalogue
-from streamer.metrics.crossings import Crossings
 from streamer.metrics.item_counts import ItemCounts
 from streamer.settings import limits
 from streamer.settings.logs import NO_IDS, ClusterIds
@@ -136,10 +135,10 @@ class TopicLog:
 
 @dataclass(frozen=True)
 class PaneSeries:
-    """An alert series of a partition, its counts of items, or the crossings of an alert."""
+    """An alert series of a partition, or its counts of items."""
 
     number: int
-    declared: AlertSeries | ItemCounts | Crossings
+    declared: AlertSeries | ItemCounts
     names: Sequence[str]
     core: Core
 
@@ -194,9 +193,8 @@ class Partition:
         }
         names, items = self.settings.dimension_names, self.catalogue.item_counts
         measures = self.catalogue.alert_measures
-        declared: list[AlertSeries | ItemCounts | Crossings] = [*measures.series]
+        declared: list[AlertSeries | ItemCounts] = [*measures.series]
         declared += [] if items is None else [items]
-        declared += measures.crossings
         self.series = [
             PaneSeries(i, one, [n for n in names if n in one.dimensions], self.core)
             for i, one in enumerate(declared)

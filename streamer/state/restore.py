@@ -14,7 +14,6 @@ from streamer._core import MIGRATED_TABLES, TOTAL_RING
 from streamer.encoding.packed import ring_and_pane
 from streamer.errors import DamagedError
 from streamer.metrics.alert_series import AlertSeries
-from streamer.metrics.crossings import Crossings
 from streamer.metrics.item_counts import ItemCounts
 from streamer.state import codec
 from streamer.state.changes import require_continuable
@@ -267,7 +266,7 @@ async def _load_series(
 
 
 def _means_the_same(
-    partition: Partition, manifest: Manifest, declared: AlertSeries | ItemCounts | Crossings
+    partition: Partition, manifest: Manifest, declared: AlertSeries | ItemCounts
 ) -> bool:
     if isinstance(declared, ItemCounts):
         return True

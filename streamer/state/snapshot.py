@@ -58,7 +58,7 @@ class Header:
 @dataclass(frozen=True)
 class SeriesView:
     """A metric that alerts watch, or counts of items, since ``since_ms``; its panes have numbers of
-    labels, those of crossings numbers of rows."""
+    labels."""
 
     since_ms: int
     labels: Sequence[Label]
@@ -74,7 +74,7 @@ class View:
     users: UserSums = field(default_factory=dict)
     experiments: ExperimentSums = field(default_factory=ExperimentSums)
     series: Mapping[str, SeriesView] = field(default_factory=dict)
-    """``AlertSeries.shape``, ``ItemCounts.shape``, ``Crossings.shape`` → what is kept of it."""
+    """``AlertSeries.shape``, ``ItemCounts.shape`` → what is kept of it."""
     units: UnitRows | None = None
     """Where units of experiments are not users."""
 

@@ -44,7 +44,7 @@ BOUNDS = {
     "user_days": "user_days",
 }
 """Table → the setting that bounds its rows; impressions with feedback have none of their own."""
-_BESIDE = ("panes", "crossings", "items", "units", "combinations", "weights", "own")
+_BESIDE = ("panes", "items", "units", "combinations", "weights", "own")
 """What takes memory beside those tables."""
 _NO_BOUND = 1 << 62
 

@@ -6,7 +6,6 @@ and what only says how far joins were made final.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -17,11 +16,9 @@ from streamer.encoding.packed import (
     parts_of_item_code,
     parts_of_user_key,
     ring_and_pane,
-    row_and_place,
     segment_and_stat,
 )
 from streamer.encoding.segments import OTHER, Label
-from streamer.metrics import crossings
 from streamer.metrics.item_counts import ItemCounts
 from streamer.metrics.rings import rings_of
 from streamer.state.partition import PaneSeries, Partition
@@ -241,9 +238,6 @@ def _series(
     labels = [_shown(kept, label) for label in series.labels]
     if isinstance(series.declared, ItemCounts):
         return _summed(_of_items(series, labels))
-    if isinstance(series.declared, crossings.Crossings):
-        texts = [each["texts"] for each in dimensions["values"]]
-        return _summed(_of_crossings(series, texts))
     return _summed(
         ((pane, labels[label], stat), value)
         for pane, (codes, values) in panes_of(series).items()
@@ -257,21 +251,6 @@ def _of_items(series: PaneSeries, labels: Sequence[tuple[str, ...]]) -> Iterator
         columns = (*parts_of_item_code(codes), values)
         for item, label, place, value in zip(*(c.tolist() for c in columns), strict=True):
             yield (pane, item, labels[label], place), value
-
-
-def _of_crossings(series: PaneSeries, texts: Sequence[list[str]]) -> Iterator[tuple[Any, int]]:
-    """Sums by (pane, users, values, place), and the sample bits of panes."""
-    for pane, (codes, values) in panes_of(series).items():
-        rows = defaultdict[int, dict[int, int]](dict)
-        columns = (*row_and_place(codes), values)
-        for row, place, value in zip(*(c.tolist() for c in columns), strict=True):
-            rows[row][place] = value
-        for place, value in rows.pop(0, {}).items():
-            yield (pane, 0, (), place), value
-        for held in rows.values():
-            named = tuple(of[held[crossings.VALUES + i] - 1] for i, of in enumerate(texts))
-            for place in (crossings.ABOVE, crossings.BELOW, crossings.HIGH):
-                yield (pane, held[crossings.WHO], named, place), held.get(place, 0)
 
 
 def _shown(kept: dict[str, Any], label: Label) -> tuple[str, ...]:

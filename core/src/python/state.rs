@@ -119,10 +119,6 @@ pub fn sizes<'py>(partition: &Partition, py: Python<'py>) -> PyResult<Bound<'py,
         ("exposures", counting.experiments.exposure_rows().1),
         ("exposures_rows", counting.experiments.exposure_rows().0),
         ("panes", counting.panes.bytes()),
-        (
-            "crossings",
-            counting.crossings.iter().map(|x| x.bytes()).sum(),
-        ),
         ("combinations", counting.dimensions.bytes()),
         ("combinations_rows", counting.dimensions.len()),
         (
@@ -158,8 +154,8 @@ fn item<'py, T: for<'a> FromPyObject<'a, 'py>>(
     found.extract().map_err(Into::into)
 }
 
-/// The panes of windows and totals, or of a series by its place: alert series, then those of items,
-/// then crossings.
+/// The panes of windows and totals, or of a series by its place: alert series, then those of
+/// items.
 pub fn panes_of(partition: &Partition, series: Option<usize>) -> PyResult<&dyn PaneStore> {
     let counting = &partition.counting;
     let Some(at) = series else {
@@ -168,7 +164,6 @@ pub fn panes_of(partition: &Partition, series: Option<usize>) -> PyResult<&dyn P
     let mut found: Vec<&dyn PaneStore> = Vec::new();
     found.extend(counting.series.iter().map(|x| &x.panes as &dyn PaneStore));
     found.extend((counting.listing.counts.iter()).map(|x| x as &dyn PaneStore));
-    found.extend(counting.crossings.iter().map(|x| x as &dyn PaneStore));
     found.get(at).copied().ok_or_else(no_series)
 }
 
@@ -184,20 +179,15 @@ pub fn panes_mut(partition: &mut Partition, series: Option<usize>) -> PyResult<&
     if let Some(counts) = &mut counting.listing.counts {
         found.push(counts);
     }
-    for crossings in &mut counting.crossings {
-        found.push(crossings);
-    }
     found.into_iter().nth(at).ok_or_else(no_series)
 }
 
-/// The labels of a series by its place; crossings have none.
-pub fn labels_of(partition: &mut Partition, series: usize) -> PyResult<Option<&mut Labels>> {
+/// The labels of a series by its place.
+pub fn labels_of(partition: &mut Partition, series: usize) -> PyResult<&mut Labels> {
     let counting = &mut partition.counting;
     let alerts = counting.series.iter_mut().map(|x| &mut x.labels);
     let items = counting.listing.counts.iter_mut().map(|x| &mut x.labels);
-    let crossings = counting.crossings.iter().map(|_| None);
-    let mut found = alerts.chain(items).map(Some).chain(crossings);
-    found.nth(series).ok_or_else(no_series)
+    alerts.chain(items).nth(series).ok_or_else(no_series)
 }
 
 fn no_series() -> PyErr {

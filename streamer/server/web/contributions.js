@@ -1,6 +1,6 @@
 // Why a metric moved: its change as mix and rate, by segment.
 
-import { byId, setAttribute, setLines, setNote, setText, shape } from "./dom.js";
+import { byId, setAttribute, setNote, setText, shape } from "./dom.js";
 import * as format from "./format.js";
 import { fillTable } from "./item_table.js";
 import { showWaterfall } from "./waterfall.js";
@@ -14,7 +14,8 @@ const [WIDTH, HEIGHT] = [120, 12];
 export function showSplit(found, whole, dimensions) {
   const note = noteOf(found, whole, dimensions);
   setNote(byId("why-note"), note);
-  setLines(byId("why-crossings"), crossingsOf(found, format.writer(found.form)));
+  byId("why-again").hidden = found.now === null;
+  setText(byId("why-command"), found.command);
   const isSplit = found.change !== null && found.segments_by.length > 0;
   byId("why-split").hidden = !isSplit;
   if (!isSplit) {
@@ -85,38 +86,6 @@ const THEN = {
 
 function wordsOf({ title, window, compared, then, now }, write) {
   return `${title} over ${window} is ${write(now)}; ${THEN[compared]} it was ${write(then)}.`;
-}
-
-/** Where it moved since the window before, by values of all dimensions together. */
-function crossingsOf({ crossings, alert, now }, write) {
-  if (now === null) {
-    return [];
-  }
-  if (crossings === null) {
-    return [`To look through all dimensions together, add crossings = true to the alert ${alert}.`];
-  }
-  if (crossings.problem !== null) {
-    return [`All dimensions together: ${crossings.problem}.`];
-  }
-  if (!crossings.looked_at) {
-    return ["All dimensions together: too few events to look through them."];
-  }
-  if (!crossings.found.length) {
-    return ["All dimensions together: no values moved more than all else since the window before."];
-  }
-  return crossings.found.map((cell) => crossingOf(cell, crossings.users_share, write));
-}
-
-function crossingOf(cell, usersShare, write) {
-  const values = Object.entries(cell.values).map(([name, value]) => `${name} ${value}`).join(" × ");
-  const count = (n) => format.count(Math.round(Math.abs(n)));
-  const ends = [cell.low, cell.high].sort((a, b) => Math.abs(a) - Math.abs(b)).map(count);
-  const amount = `${count(cell.excess)} ${cell.excess < 0 ? "fewer" : "more"}`;
-  const of = usersShare < 1 ? `, by ${format.percent(usersShare)} of the users` : "";
-  return (
-    `${values}: ${write(cell.rate_then)} in the window before, ${write(cell.rate_now)} now; ` +
-    `${amount} (${ends.join(" to ")}) than if it had moved as all else did${of}.`
-  );
 }
 
 function noteOf(found, whole, dimensions) {

@@ -1,4 +1,4 @@
-"""Where a metric moved: values of several dimensions together whose change is unlike that of all
+"""Where a ratio moved: values of up to three dimensions together whose change is unlike that of all
 else.
 
 Of a cell, the values of one dimension or of several crossed, the rate x / y would have been
@@ -6,233 +6,235 @@ Of a cell, the values of one dimension or of several crossed, the rate x / y wou
     expected = r0 R1 / R0
 
 now, had it moved as the rest of the traffic did: r0 was its rate then, R0 and R1 are those of the
-rest. With E = y1 expected clicks (or whatever x counts), the cell that tells most has the largest
+rest. With E = y1 expected events, the cell that tells most has the largest
 
-    (x1 - E) / sqrt(E + E² (1/x0 + 1/X0 + 1/X1)):
+    2 (sqrt(x1) - sqrt(E)) / sqrt(1 + E (1/x0 + 1/X0 + 1/X1)),
 
-a larger cell that has it within has the same numerator and more noise, and a part of it less.
+on the scale on which counts vary alike: a larger cell that has it within lost a smaller share and
+has more noise, and a part of it has less of both.
 
 Thousands of cells are looked at, so that the largest is large by chance. Cells are ranked by one
-half of the users, and the first is measured by the other: it is found if there, too, it moved the
-same way, by Student's t over groups of users. What one user alone did, as a crawler, is not. In
-either case its rows are left out, and the search begins again, for six cells at most.
+half of the people, and the first is measured by the other: it is found if there, too, it moved the
+same way, by Student's t over groups of people. Then its rows are left out, and the search begins
+again, until one is not confirmed. People who alone moved the whole, as crawlers do, are left out
+first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import combinations
-from math import sqrt
-from typing import Any
+from math import log, sqrt
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
-from streamer.encoding.arrays import I64
-from streamer.stats.random_groups import GROUPS, critical
+from streamer._core import RATIO_GROUPS, first_cell
+from streamer.encoding.arrays import F64, I64
+from streamer.stats.random_groups import critical
 
 LEAST = 10.0
-"""Expected events, and events then, below which a cell is not looked at."""
-MOST_VALUES = 3
+"""Events then, or now of a rise, below which a cell is not looked at."""
+LEAST_SHARE = 0.1
+"""Of the change: a cell that had less than it is no explanation."""
+MOST_CELLS = 500
+"""Of one dimension or pair: a cell has one in so many events of the numerator at least."""
 TRIES = 6
 LEVEL = 1 - 0.01 / TRIES
 """Level of one test: what is shown where nothing moved is shown in one search of a hundred."""
-BETTER = 1.0
-"""By how much the rank of a cell has to be above that of a larger one that has it within."""
-HALF = GROUPS // 2
+HALF = RATIO_GROUPS // 2
+CRAWLED = 20
+"""Times as much traffic as people have on average is that of a crawler, if it moved the whole."""
+ALONE, LEAST_ALONE = 0.05, 0.001
+"""Of the change, and of the ratio: what a crawler moves at least."""
+_MOST_CODES, _OTHER = 1 << 16, 1
 
-_Floats = npt.NDArray[np.float64]
+Cell = Sequence[tuple[int, int]]
+"""Dimensions, and the code of the value of each."""
 
 
-@dataclass(frozen=True)
-class Crossed:
-    """Sums of a metric in two windows, a row each. ``values``: (rows, dimensions) numbers of
-    values; ``is_now``: of which window; ``group``: of users; ``x``, ``y``: numerator and
-    denominator."""
+@dataclass
+class RatioRows:
+    """What the numerator x and the denominator y of a ratio got in two periods, a row each.
+    ``texts`` and ``codes``: of each dimension; ``person``: hashes, of which so many leading
+    ``bits`` are 0."""
 
-    values: I64
+    names: Sequence[str]
+    texts: list[list[str]]
+    codes: list[npt.NDArray[np.uint16]]
+    person: npt.NDArray[np.uint32]
     is_now: npt.NDArray[np.bool_]
-    group: I64
-    x: _Floats
-    y: _Floats
+    x: F64
+    y: F64
+    bits: int = 0
 
-    def where(self, rows: npt.NDArray[np.bool_]) -> Crossed:
-        """Some of the rows."""
-        sums = self.x[rows], self.y[rows]
-        return Crossed(self.values[rows], self.is_now[rows], self.group[rows], *sums)
+    def keep(self, rows: npt.NDArray[np.bool_]) -> None:
+        """Leave all others out; a column at a time, as they are large."""
+        for i, codes in enumerate(self.codes):
+            self.codes[i] = codes[rows]
+        self.person, self.is_now = self.person[rows], self.is_now[rows]
+        self.x, self.y = self.x[rows], self.y[rows]
 
     def has(self, cell: Cell) -> npt.NDArray[np.bool_]:
         """Which rows are of a cell."""
         found = np.ones(len(self.x), np.bool_)
-        for dimension, value in cell:
-            found &= self.values[:, dimension] == value
+        for dimension, code in cell:
+            found &= self.codes[dimension] == code
         return found
 
-    @cached_property
-    def direction(self) -> float:
-        """1.0 where the whole rose, -1.0 where it fell, 0.0 where nothing can be said."""
-        (x0, x1), (y0, y1) = self.sums()
-        return float(np.sign(x1 / y1 - x0 / y0)) if min(y0, y1) > 0 else 0.0
+    def sums_by(self, key: I64, count: int) -> F64:
+        """Σx then and now, Σy then and now, by keys below ``count``: (count, 4)."""
+        keys = 2 * key + self.is_now
+        x, y = (np.bincount(keys, of, 2 * count).reshape(count, 2) for of in (self.x, self.y))
+        return np.hstack([x, y])
 
-    def sums(self) -> tuple[_Floats, _Floats]:
-        """Of x and y: then, now."""
-        return _added(self.is_now, self.x, 2), _added(self.is_now, self.y, 2)
+    def extend(self, other: RatioRows, most: int) -> None:
+        """Take over the rows of another partition; of more than ``most`` a sample of people
+        stays. Its texts may come twice, where values are `other` by now."""
+        for i, texts in enumerate(other.texts):
+            known = {text: code for code, text in enumerate(self.texts[i])}
+            for text in texts:
+                if len(known) < _MOST_CODES:
+                    known.setdefault(text, len(known))
+            codes = np.array([known.get(text, _OTHER) for text in texts], np.uint16)
+            self.texts[i] = list(known)
+            self.codes[i] = np.concatenate([self.codes[i], codes[other.codes[i]]])
+        for name in ("person", "is_now", "x", "y"):
+            setattr(self, name, np.concatenate([getattr(self, name), getattr(other, name)]))
+        self._sample(max(self.bits, other.bits))
+        while len(self.x) > most:
+            self._sample(self.bits + 1)
+
+    def _sample(self, bits: int) -> None:
+        if bits > self.bits:
+            self.bits = bits
+            self.keep(self.person < 1 << (32 - bits))
 
 
-Cell = tuple[tuple[int, int], ...]
-"""Dimensions, and the number of the value of each."""
+class PeriodSums(Struct, frozen=True):
+    """Some rows in both periods; rates are None without a denominator, and the relative ``change``
+    (-0.1: a tenth less) where they are none, or were not above 0."""
+
+    numerator_then: float
+    numerator_now: float
+    denominator_then: float
+    denominator_now: float
+    rate_then: float | None
+    rate_now: float | None
+    change: float | None
+
+    @classmethod
+    def of(cls, rows: F64) -> PeriodSums:
+        """Σ of rows of what ``sums_by`` gives."""
+        x_then, x_now, y_then, y_now = map(float, rows.sum(axis=0))
+        then = x_then / y_then if y_then > 0 else None
+        now = x_now / y_now if y_now > 0 else None
+        change = now / then - 1 if now is not None and then and then > 0 else None
+        return cls(x_then, x_now, y_then, y_now, then, now, change)
 
 
-@dataclass(frozen=True)
-class Found:
-    """A cell that moved, as the half of the users who confirm it have it: its shares of Σy, its
-    rates then and now, and how much more x it has than if it had moved as the rest: from ``low`` to
-    ``high`` with a probability of 95 %."""
+class Found(Struct, frozen=True):
+    """A cell that moved: its ``values`` by dimension. ``by``: the part of the ratio that moved
+    more; ``excess``: how much more of the numerator it has, of all people, than if it had moved as
+    all else, from ``low`` to ``high`` with a probability of 95 %, by the half of the people who
+    confirm it; ``left``: all else without those found before."""
 
-    cell: Cell
-    share_then: float
-    share_now: float
-    rate_then: float
-    rate_now: float
+    values: Mapping[str, str]
+    by: str
+    sums: PeriodSums
     excess: float
     low: float
     high: float
+    left: PeriodSums
 
 
-@dataclass(frozen=True)
-class Search:
-    """Cells that moved, and how many were looked at."""
+class Search(Struct, frozen=True):
+    """Cells that moved, and how many were looked at. ``whole``: all that was searched;
+    ``crawlers``: people who were left out before, and ``crawled``: what they had."""
 
-    found: tuple[Found, ...]
-    looked_at: int
+    people_share: float
+    whole: PeriodSums
+    crawlers: int
+    crawled: PeriodSums
+    found: Sequence[Found] = ()
+    looked_at: int = 0
 
 
-def search(events: Crossed) -> Search:
-    """The cells in which the metric moved as the whole did, but more: the most telling first."""
-    direction, found, looked_at = events.direction, list[Found](), 0
+def search(rows: RatioRows, is_count: bool = True) -> Search:
+    """The cells in which the ratio moved as the whole did, but more: the most telling first. What
+    explains it is left out of ``rows``. ``is_count``: whether x counts events."""
+    people, place = np.unique(rows.person, return_inverse=True)
+    sums = rows.sums_by(place, len(people))
+    is_crawler = _crawlers(sums)
+    if is_crawler.any():
+        rows.keep(~is_crawler[place])
+    del people, place
+    crawled, sums = sums[is_crawler], sums[~is_crawler]
+    whole = PeriodSums.of(sums)
+    about = 2.0**-rows.bits, whole, len(crawled), PeriodSums.of(crawled)
+    if not whole.change or whole.numerator_now <= 0:
+        return Search(*about)
+    scale = 1.0 if is_count else float(np.square(sums[:, :2]).sum() / np.abs(sums[:, :2]).sum())
+    direction = float(np.sign(whole.change))
+    expected = whole.numerator_now / (1 + whole.change)
+    lost = abs(whole.numerator_now - expected)
+    least = max(LEAST * scale, LEAST_SHARE * lost, expected / MOST_CELLS)
+    found, looked_at, missed = list[Found](), 0, 0
     for _ in range(TRIES):
-        halves = (events.where(events.group < HALF), events.where(events.group >= HALF))
-        ranked = _Ranked(halves[0], direction)
-        looked_at = max(looked_at, ranked.looked_at)
-        cell = ranked.first()
+        columns = (rows.codes, rows.person, rows.is_now, (rows.x, rows.y))
+        cell, looked_at_now = first_cell(*columns, (direction > 0, least, scale))
+        looked_at = max(looked_at, looked_at_now)
         if cell is None:
             break
-        measured = _measured(halves[1], cell, direction)
-        found += [] if measured is None else [measured]
-        events = events.where(~events.has(cell))
-    return Search(tuple(found), looked_at)
+        inside = rows.has(cell)
+        groups = rows.person % RATIO_GROUPS + np.int64(RATIO_GROUPS) * inside
+        by_group = rows.sums_by(groups, 2 * RATIO_GROUPS).reshape(2, RATIO_GROUPS, 4)
+        if (excess := _measured(by_group[:, HALF:], direction)) is not None:
+            found.append(_found(rows, cell, by_group, excess))
+        elif missed or found:
+            break
+        else:
+            missed += 1
+        rows.keep(~inside)
+    return Search(*about, found, looked_at)
 
 
-def _added(key: npt.NDArray[Any], part: _Floats, most: int) -> _Floats:
-    """Sums by key, of which there are so many at least."""
-    return np.bincount(key, part, most).astype(np.float64)
+def _crawlers(sums: F64) -> npt.NDArray[np.bool_]:
+    """Which people have much more traffic than others, and move the whole by themselves."""
+    total, traffic = sums.sum(axis=0), sums[:, 2:].sum(axis=1)
+    with np.errstate(all="ignore"):
+        x_then, x_now, y_then, y_now = (total - sums).T
+        without = np.log(x_now / y_now * y_then / x_then)
+        moved = np.log(total[1] / total[3] * total[2] / total[0])
+        alone = np.abs(moved - without) >= max(ALONE * abs(moved), LEAST_ALONE)
+    return np.asarray(alone & (traffic * len(sums) >= CRAWLED * traffic.sum()))
 
 
-class _Ranked:
-    """Cells by what one half of the users says of them."""
-
-    def __init__(self, events: Crossed, direction: float) -> None:
-        self._events, self._direction = events, direction
-        self._ranks: dict[Cell, float] = {}
-        self.looked_at = 0
-        if not direction:
-            return
-        self._frequent = [self._frequent_of(i) for i in range(events.values.shape[1])]
-        for size in (1, 2):
-            for dimensions in combinations(range(len(self._frequent)), size):
-                self._rank(dimensions)
-
-    def _frequent_of(self, dimension: int) -> I64:
-        """Values with enough events to be looked at."""
-        values = self._events.values[:, dimension]
-        count = _added(values, self._events.x * ~self._events.is_now, 1)
-        return np.flatnonzero(count >= LEAST)
-
-    def _rank(self, dimensions: Sequence[int], within: Cell = ()) -> None:
-        """Rank the cells of some dimensions, within another."""
-        rows = self._events.has(within)
-        places = np.zeros(len(rows), np.int64)
-        sizes = []
-        for dimension in dimensions:
-            frequent = self._frequent[dimension]
-            if not len(frequent):
-                return
-            place = np.full(1 + self._events.values[:, dimension].max(initial=0), -1)
-            place[frequent] = np.arange(len(frequent))
-            of_rows = place[self._events.values[:, dimension]]
-            rows &= of_rows >= 0
-            places = places * len(frequent) + of_rows
-            sizes.append(len(frequent))
-        held, places = np.unique(places[rows], return_inverse=True)
-        cells = len(held)
-        keys = places + cells * self._events.is_now[rows]
-        x, y = (
-            _added(keys, part[rows], 2 * cells).reshape(2, cells)
-            for part in (self._events.x, self._events.y)
-        )
-        rank, is_looked_at = self._ranks_of(x, y)
-        self.looked_at += int(is_looked_at.sum())
-        for at in np.flatnonzero(rank > 0).tolist():
-            numbers = np.unravel_index(held[at], sizes)
-            own = zip(dimensions, numbers, strict=True)
-            cell = [*within, *((d, int(self._frequent[d][i])) for d, i in own)]
-            self._ranks[tuple(sorted(cell))] = float(rank[at])
-
-    def _ranks_of(self, x: _Floats, y: _Floats) -> tuple[_Floats, npt.NDArray[np.bool_]]:
-        """(then and now, cells) → the rank of each, and whether it is looked at."""
-        all_x, all_y = self._events.sums()
-        rest_x, rest_y = all_x[:, None] - x, all_y[:, None] - y
-        with np.errstate(all="ignore"):
-            moved = (rest_x[1] / rest_y[1]) / (rest_x[0] / rest_y[0])
-            expected = y[1] * x[0] / y[0] * moved
-            noise = expected + expected**2 * (1 / x[0] + 1 / rest_x[0] + 1 / rest_x[1])
-            rank = self._direction * (x[1] - expected) / np.sqrt(noise)
-        is_looked_at = (expected >= LEAST) & (x[0] >= LEAST) & (rest_x.min(axis=0) >= LEAST)
-        return np.where(is_looked_at & np.isfinite(rank), rank, 0.0), is_looked_at
-
-    def first(self) -> Cell | None:
-        """The cell to be measured; None where nothing moved."""
-        best = max(self._ranks, key=self._ranks.__getitem__, default=None)
-        return None if best is None else self._widened(self._narrowed(best))
-
-    def _narrowed(self, cell: Cell) -> Cell:
-        """A cell with more values, where it tells more."""
-        while 1 < len(cell) < MOST_VALUES:
-            taken = [dimension for dimension, _ in cell]
-            for dimension in set(range(len(self._frequent))).difference(taken):
-                self._rank([dimension], cell)
-            larger = [other for other in self._ranks if set(cell) < set(other)]
-            best = max(larger, key=self._ranks.__getitem__, default=cell)
-            if self._ranks[best] < self._ranks[cell] + BETTER:
-                break
-            cell = best
-        return cell
-
-    def _widened(self, cell: Cell) -> Cell:
-        """A cell without those values without which it tells as much."""
-        while len(cell) > 1:
-            wider = [tuple(part for part in cell if part != gone) for gone in cell]
-            best = max(wider, key=lambda other: self._ranks.get(other, 0.0))
-            if self._ranks.get(best, 0.0) + BETTER < self._ranks[cell]:
-                break
-            cell = best
-        return cell
+def _found(rows: RatioRows, cell: Cell, by_group: F64, excess: Sequence[float]) -> Found:
+    left, sums = map(PeriodSums.of, by_group)
+    rest_then, rest_now, *rest = np.maximum(by_group[0].sum(axis=0), 0.5)
+    then, now, *others = np.maximum(by_group[1].sum(axis=0), 0.5)
+    x = abs(log(now / then * rest_then / rest_now))
+    y = abs(log(others[1] / others[0] * rest[0] / rest[1]))
+    values = {rows.names[place]: rows.texts[place][code] for place, code in cell}
+    by = "denominator" if y > x else "numerator"
+    of_all = 2.0 ** (rows.bits + 1)  # half of the people confirm
+    amounts = [amount * of_all for amount in excess]
+    return Found(values, by, sums, amounts[0], amounts[1], amounts[2], left)
 
 
-def _measured(events: Crossed, cell: Cell, direction: float) -> Found | None:
-    """What the other half of the users says of a cell; None unless it moved there, too.
+def _measured(by_group: F64, direction: float) -> tuple[float, float, float] | None:
+    """How much more of x a cell has by half of the people, and the ends of its interval; None
+    unless it moved there, too. ``by_group``: sums of groups outside, then inside.
 
-    Each group of users is compared with what the rest of it did, so that one user's traffic is in
-    one group only, and no group may make up half of what moved. Noise is that of the residuals of
-    r0 and of the change, by the delta method, and of a large group by the jackknife.
+    Each group of people is compared with what the rest of it did, so that one person's traffic is
+    in one group only, and no group may make up half of what moved. Noise is that of the residuals
+    of r0 and of the change, by the delta method, and of a large group by the jackknife.
     """
-    keys = (events.group - HALF) + HALF * (events.is_now + 2 * events.has(cell))
-    (rest_x0, rest_x1, x0, x1), (rest_y0, rest_y1, y0, y1) = (
-        _added(keys, part, 4 * HALF).reshape(4, HALF) for part in (events.x, events.y)
-    )
-    if not min(side.sum() for side in (rest_x0, rest_x1, rest_y0, rest_y1, y0, y1)):
+    rest_x0, rest_x1, rest_y0, rest_y1 = by_group[0].T
+    x0, x1, y0, y1 = by_group[1].T
+    if min(side.sum() for side in (rest_x0, rest_x1, rest_y0, rest_y1, y0, y1)) <= 0:
         return None
     rate = x0.sum() / y0.sum()
     moved = (rest_x1.sum() / rest_y1.sum()) / (rest_x0.sum() / rest_y0.sum())
@@ -240,7 +242,7 @@ def _measured(events: Crossed, cell: Cell, direction: float) -> Found | None:
         of_group = (rest_x1 / rest_y1) / (rest_x0 / rest_y0)
     of_group = np.where(np.isfinite(of_group), of_group, moved)
     apart = x1 - y1 * rate * of_group - y1.sum() * moved / y0.sum() * (x0 - y0 * rate)
-    excess, now = apart.sum(), y1.sum()
+    excess, now = float(apart.sum()), y1.sum()
     if now == y1.max():
         return None
     residuals = (apart - y1 * excess / now) / (1 - y1 / now)
@@ -249,13 +251,4 @@ def _measured(events: Crossed, cell: Cell, direction: float) -> Found | None:
     if direction * excess <= critical(LEVEL, HALF - 1) * error or not is_of_many:
         return None
     reach = critical(0.975, HALF - 1) * error
-    return Found(
-        cell=cell,
-        share_then=y0.sum() / (y0.sum() + rest_y0.sum()),
-        share_now=now / (now + rest_y1.sum()),
-        rate_then=rate,
-        rate_now=x1.sum() / now,
-        excess=excess,
-        low=excess - reach,
-        high=excess + reach,
-    )
+    return excess, excess - reach, excess + reach

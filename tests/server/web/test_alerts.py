@@ -188,7 +188,7 @@ def explanation(**more: Any) -> dict[str, Any]:
         "baseline": "before",
         "compared": "before",
         "traffic": [],
-        "crossings": None,
+        "command": "streamer why ctr --from 2026-11-02T14:00:00 --to 2026-11-02T15:00:00",
     }
     sums = {"then": 0.5, "now": 0.25, "change": -0.25, "mix": -0.25, "rate": 0.0}
     return {**what, "segments_by": ["variant"], **sums, "segments": [part("A")]} | more
@@ -354,38 +354,11 @@ def test_why_there_is_no_split(
     assert not page.is_shown("#why-split")
 
 
-CELL = {
-    "values": {"os": "ios 17", "page": ODD}, "share_then": 0.12, "share_now": 0.11,
-    "rate_then": 0.1, "rate_now": 0.0, "excess": -162.2, "low": -205.8, "high": -118.5,
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("crossings", "text"),
-    [
-        (None,
-         "To look through all dimensions together, add crossings = true to the alert ctr."),
-        ({"problem": "not kept for two windows yet", "found": []},
-         "All dimensions together: not kept for two windows yet."),
-        ({"problem": None, "users_share": 1.0, "found": [], "looked_at": 0},
-         "All dimensions together: too few events to look through them."),
-        ({"problem": None, "users_share": 1.0, "found": [], "looked_at": 9},
-         "All dimensions together: no values moved more than all else since the window before."),
-        ({"problem": None, "users_share": 1.0, "found": [CELL], "looked_at": 9},
-         f"os ios 17 × page {ODD}: 10.0% in the window before, 0% now; 162 fewer (119 to 206) than"
-         " if it had moved as all else did."),
-        ({"problem": None, "users_share": 0.25, "looked_at": 9,
-          "found": [CELL | {"excess": 20, "low": 10}]},
-         f"os ios 17 × page {ODD}: 10.0% in the window before, 0% now; 20 more (10 to 119) than if"
-         " it had moved as all else did, by 25.0% of the users."),
-    ],
-)  # fmt: skip
-def test_what_is_said_of_crossings(
-    page: Browser, served: Documents, crossings: dict[str, Any] | None, text: str
-) -> None:
-    found = (200, explanation(crossings=crossings))
-    shown(page, served, [entry("dropped", "A")], found)
-    assert page.texts("#why-crossings li") == [text]
+def test_the_command_that_reads_the_log_again(page: Browser, served: Documents) -> None:
+    shown(page, served, [entry("dropped", "A")], (200, explanation()))
+    assert page.text("#why-command") == explanation()["command"]
+    shown(page, served, [entry("dropped", "A")], (200, explanation(now=None)))
+    assert not page.is_shown("#why-again")
     assert page.complaints() == []
 
 
