@@ -211,8 +211,8 @@ series.row(
 def _recommendation(known: CounterInputs) -> Iterator[Sample]:
     """The recommended action: `ship`, `wait`, `stop: harm`, `stop: no effect worth shipping`, `keep
     running`, `ended without a decision`, `do not use: broken split`, `do not use: users in several
-    arms`, `do not use: the effect changed` or, for a holdout, `holdout`. `arm` is the arm to ship or
-    the harmful one, else empty."""
+    arms`, `do not use: the effect changed` or, for a holdout, `holdout`. `arm` is the arm to ship
+    or the harmful one, else empty."""
     for found in known.experiments:
         if (advice := found.recommendation) is not None:
             yield (found.experiment.name, str(advice.action), advice.arm or ""), 1
