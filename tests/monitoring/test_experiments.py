@@ -31,7 +31,7 @@ def test_of_exporters_that_differ_one_recommendation_is_shown(tmp_path: Path) ->
         {
             "expr": filled_in(target["expr"], {"job": "streamer"}),
             "eval_time": "0m",
-            "exp_samples": [{"labels": '{experiment="ranker", arm="B"}', "value": 4}],
+            "exp_samples": [{"labels": '{experiment="ranker", arm="B"}', "value": 5}],
         },
     ]
     case = {"interval": "1m", "input_series": given, "promql_expr_test": checks}

@@ -64,7 +64,7 @@ Letters = dict[tuple[str, int, int], tuple[Refusal, bytes | None, str | None]]
 
 @pytest.fixture(scope="module")
 def case() -> Case:
-    return fuzzed_case(GOOD, BAD, HEAVY, 11)
+    return fuzzed_case(GOOD, BAD, HEAVY, 14)
 
 
 def fuzzed_case(good: int, bad: int, heavy: int, seed: int) -> Case:
