@@ -6,7 +6,7 @@ import argparse
 import asyncio
 import os
 
-from streamer.cli.run import preflight
+from streamer.cli.run import preflight, preflight_keys
 from streamer.cli.terminal import note, print_line
 from streamer.kafka.admin import quiet
 from streamer.settings.load import load
@@ -24,6 +24,7 @@ def main(args: argparse.Namespace) -> int:
     for why in left_out.values():
         note(why)
     fingerprint, accepted = fingerprint_of(written), frozenset(args.accept_drop)
+    asyncio.run(preflight_keys(settings))
     known = asyncio.run(preflight(settings, fingerprint, is_newest=True, accepted=accepted))
     for change in known.changes:
         kind = "begins" if change.begins else "lost" if change.drops else "changes"
@@ -31,6 +32,7 @@ def main(args: argparse.Namespace) -> int:
     print_line("goes on: all else that is counted")
     print_line(
         f"these settings are generation {known.generation}: workers that were started with this "
-        "file take it within seconds; a worker with another file takes no partition from them"
+        "file count by it within seconds, and take bounds with their next start; a worker with "
+        "another file takes no partition from them"
     )
     return 0

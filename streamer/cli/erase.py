@@ -42,21 +42,25 @@ async def _erase(settings: Settings, person: str) -> int:
         count, key = await store.partitions(), await store.hash_key()
         if count is None or key is None:
             raise StoreError(f"nothing is stored under redis.prefix {settings.redis.prefix!r}")
-        digest, asked_ms = hash_of(key, person), await store.now_ms()
-        await store.erase({digest: asked_ms})
-        while (stream_ms := await _done(store, count, asked_ms)) is None:
+        digest = hash_of(key, person)
+        known = (await manifests_of(store, count))[0].values()
+        above = max((manifest.erased_ms for manifest in known), default=0)
+        number = await store.erase(digest, above)
+        while (stream_ms := await _done(store, count, number)) is None:
             if not any(report.is_present for report in await store.reports()):
-                raise StoreError("no worker is running: the person is erased when one starts")
+                raise StoreError(
+                    "no worker is running: the person is erased when one starts; ask again then"
+                )
             await asyncio.sleep(_LOOK_SECONDS)
-        await store.erase({digest: 0})
+        await store.forget_erasure(digest)
         return stream_ms
     finally:
         await store.close()
 
 
-async def _done(store: Store, count: int, asked_ms: int) -> int | None:
+async def _done(store: Store, count: int, number: int) -> int | None:
     """The newest stream time, once it is carried out in every partition."""
     manifests = list((await manifests_of(store, count))[0].values())
-    if any(manifest.erased_ms < asked_ms for manifest in manifests):
+    if any(manifest.erased_ms < number for manifest in manifests):
         return None
     return max((manifest.stream_ms for manifest in manifests), default=0)

@@ -88,7 +88,8 @@ def compared(
     before the last one."""
     plan, found = plan_of(experiment, is_over=is_over), {}
     users = {arm: max(0, of["users"]) for arm, of in zip(trial.arms, sums.counts[1:], strict=True)}
-    split = srm.split(users, plan.shares, history, is_over=is_over)
+    by_day = () if experiment.switchback else history  # slots have their arms by schedule
+    split = srm.split(users, plan.shares, by_day, is_over=is_over)
     earlier = {}
     if past is not None:
         then = compared(experiment, trial, ratios, past.sums, None)

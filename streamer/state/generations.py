@@ -26,6 +26,7 @@ def fingerprint_of(settings: Settings) -> str:
         [what.name for what, _ in all_wanted(measures.trials)],
         [trial.shape for trial in measures.counted],
         [series.shape for series in catalogue.alert_measures.series],
+        settings.time,
     )
     return blake2b(msgspec.msgpack.encode(counted), digest_size=16).hexdigest()
 

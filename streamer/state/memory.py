@@ -41,6 +41,7 @@ class MemoryStore:
         self.owner_group: str | None = None
         self.settings: dict[str, int] = {}
         self.to_erase: dict[int, int] = {}
+        self.last_erasure = 0
         self.keys: dict[str, bool] = {}
         self.reported: dict[str, WorkerReport] = {}
         self.marks: dict[str, Annotation] = {}
@@ -98,11 +99,16 @@ class MemoryStore:
             self.settings[fingerprint] = own
         return Generation(own, max(newest, own))
 
-    async def erase(self, ids: Mapping[int, int]) -> None:
-        self.to_erase = {digest: ms for digest, ms in {**self.to_erase, **ids}.items() if ms}
+    async def erase(self, digest: int, above: int) -> int:
+        self.last_erasure = max(await self.now_ms(), self.last_erasure + 1, above + 1)
+        self.to_erase[digest] = self.last_erasure
+        return self.last_erasure
 
     async def erasures(self) -> dict[int, int]:
         return dict(self.to_erase)
+
+    async def forget_erasure(self, digest: int) -> None:
+        self.to_erase.pop(digest, None)
 
     async def set_hash_key(self, key: HashKey) -> HashKey:
         self.key = self.key or key

@@ -42,7 +42,9 @@ async def load_partition(
     if not stored.manifest:
         require_distinct(partition.settings.logs, partition.cluster_ids)
         await store.sweep(number, claim, set())
-        return Journal(partition, claim)
+        journal = Journal(partition, claim)
+        journal.erased_ms = max((await store.erasures()).values(), default=0)
+        return journal
     manifest = decode(stored.manifest)
     require_newest(manifest.generation, partition.generation)
     names = new_names(manifest, partition.settings.logs, partition.cluster_ids)

@@ -93,11 +93,15 @@ class Store(Protocol):
         generation ``known``, or else, where none is stored at all, as the first; ``above``: as the
         newest, whose number is larger."""
 
-    async def erase(self, ids: Mapping[int, int]) -> None:
-        """Ask workers to erase people: hash of an id → when; 0: it is done everywhere."""
+    async def erase(self, digest: int, above: int) -> int:
+        """Ask workers to erase a person, by the hash of the id. Returns the number of the erasure:
+        its time, but larger than that of any before, and than ``above``."""
 
     async def erasures(self) -> dict[int, int]:
-        """The erasures that were asked for."""
+        """The erasures that were asked for: hash of an id → the number."""
+
+    async def forget_erasure(self, digest: int) -> None:
+        """An erasure is done everywhere."""
 
     async def claim(self, partition: int) -> tuple[str, Stored]:
         """Claim the partition, whoever has it, then read its state."""

@@ -284,7 +284,11 @@ class Runner:
         Redis may have been emptied. SettingsError where they have none."""
         found = await self.store.declare_settings(self.fingerprint, self.generation)
         require_declared(found.number)
-        self.generation = found.number
+        if found.number != self.generation:
+            self.generation = found.number
+            for task in self.partitions.values():
+                if task.partition is not None:  # the next commit protects what it counts
+                    task.partition.generation, task.dirty = found.number, True
         return found
 
     async def _is_still_ours(self, task: PartitionTask) -> bool:

@@ -40,7 +40,7 @@ def test_of_exporters_that_differ_one_recommendation_is_shown(tmp_path: Path) ->
     promtool("test", "rules", path)
     names = panel["fieldConfig"]["overrides"][0]["properties"][0]["value"][0]["options"]
     assert {name["text"] for name in names.values()} == set(Action)
-    assert names["4"]["text"] == Action.SHIP
+    assert names["5"]["text"] == Action.SHIP
 
 
 def test_the_lift_is_of_the_arm_that_is_recommended(tmp_path: Path) -> None:

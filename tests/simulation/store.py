@@ -124,11 +124,14 @@ class SimStore:
     ) -> Generation:
         return await self._ask(lambda: self.memory.declare_settings(fingerprint, known, above))
 
-    async def erase(self, ids: Mapping[int, int]) -> None:
-        await self._ask(lambda: self.memory.erase(ids))
+    async def erase(self, digest: int, above: int) -> int:
+        return await self._ask(lambda: self.memory.erase(digest, above))
 
     async def erasures(self) -> dict[int, int]:
         return await self._ask(self.memory.erasures)
+
+    async def forget_erasure(self, digest: int) -> None:
+        await self._ask(lambda: self.memory.forget_erasure(digest))
 
     async def set_hash_key(self, key: HashKey) -> HashKey:
         return await self._ask(lambda: self.memory.set_hash_key(key))

@@ -54,6 +54,18 @@ class StoreSuite:
         assert await store.declare_settings("new", known=2) == (2, 2)
         assert await store.declare_settings("other", known=1) == (3, 3)
 
+    async def test_erasures_have_rising_numbers(self, store: Store) -> None:
+        """Whatever the clock says: a partition knows the last one that it has carried out."""
+        first = await store.erase(7, 0)
+        assert await store.erase(8, 0) > first
+        ahead = await store.erase(7, 2**45)
+        assert ahead == 2**45 + 1
+        assert await store.erasures() == {7: ahead, 8: (await store.erasures())[8]}
+        await store.forget_erasure(7)
+        await store.forget_erasure(8)
+        assert await store.erasures() == {}
+        assert await store.erase(9, 0) == ahead + 1
+
     async def test_a_commit_is_stored_whole(self, store: Store) -> None:
         claim, _ = await store.claim(0)
         commit = step(claim, b"", b"p1", {"a": b"\x00\xff", "b": b""})

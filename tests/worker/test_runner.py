@@ -17,7 +17,7 @@ from streamer.kafka.fingerprints import fingerprint_of
 from streamer.settings import limits
 from streamer.state import partition
 from streamer.state.journal import Journal
-from streamer.state.manifest import Manifest
+from streamer.state.manifest import Manifest, decode
 from streamer.state.memory import MemoryStore
 from streamer.state.store import Answer, Commit
 from streamer.worker import recovery
@@ -389,3 +389,22 @@ async def test_dead_letters_wait_for_their_commit(monkeypatch: pytest.MonkeyPatc
             most = max(most, len(bench.task.dead))
             await asyncio.sleep(0.01)
     assert 0 < most <= 2000 + 5 * 1000
+
+
+async def test_settings_that_are_applied_again_protect_what_is_in_memory() -> None:
+    """The next commit has the new number, though nothing is loaded again."""
+    store = MemoryStore()
+    bench = Bench(store)
+    async with running(bench):
+        await until(lambda: bench.task.phase is Phase.OWNED, "recovered")
+        bench.offer("impressions", 10, START_MS)
+        await until(lambda: bench.task.committed.get("impressions") == 10, "committed")
+        assert decode(store.states[0].manifest).generation == 1
+        await store.declare_settings("others", above=1)
+        await store.declare_settings(bench.runner.fingerprint, above=2)
+        assert await bench.runner.declare_settings() == (3, 3)
+
+        def is_protected() -> bool:
+            return decode(store.states[0].manifest).generation == 3
+
+        await until(is_protected, "committed under the new number")

@@ -10,7 +10,7 @@ Redis Cluster too.
 | ``prefix:partitions`` | string | number of partitions of every topic |
 | ``prefix:group`` | string | the consumer group whose workers count, and its cluster's id |
 | ``prefix:settings`` | hash | fingerprint of settings → their generation |
-| ``prefix:erasures`` | hash | hash of an id → when its erasure was asked for, until it is done |
+| ``prefix:erasures`` | hash | hash of an id → the number of its erasure; the last number |
 | ``prefix:hash_key`` | string | the secret key under which ids are hashed, 32 hexadecimal digits |
 | ``prefix:{p}:claim`` | string | the random id of the worker that may write partition p |
 | ``prefix:{p}:state`` | hash | ``position``, ``manifest``, ``seen_ms`` (Redis time of the commit) |
@@ -129,6 +129,7 @@ class RedisStore:
         lua = files("streamer.state.redis") / "lua"
         self._commit = self.redis.register_script((lua / "commit.lua").read_text())
         self._sweep = self.redis.register_script((lua / "sweep.lua").read_text())
+        self._erase = self.redis.register_script((lua / "erase.lua").read_text())
         self._declare = self.redis.register_script((lua / "declare.lua").read_text())
         self._reports = 0
         self._release = self.redis.register_script((lua / "release.lua").read_text())
@@ -211,19 +212,19 @@ class RedisStore:
             found = await self._declare(keys=[self.keys.settings], args=args)
         return Generation(*map(int, found))
 
-    async def erase(self, ids: Mapping[int, int]) -> None:
-        done = [digest for digest, ms in ids.items() if not ms]
-        asked = {digest: ms for digest, ms in ids.items() if ms}
+    async def erase(self, digest: int, above: int) -> int:
+        now_ms = await self.now_ms()
         with self._errors("cannot ask for an erasure"):
-            if asked:
-                await self.redis.hset(self.keys.erasures, mapping=asked)
-            if done:
-                await self.redis.hdel(self.keys.erasures, *done)
+            return int(await self._erase(keys=[self.keys.erasures], args=[digest, now_ms, above]))
 
     async def erasures(self) -> dict[int, int]:
         with self._errors("cannot read the erasures"):
             found = await self.redis.hgetall(self.keys.erasures)
-        return {int(digest): int(ms) for digest, ms in found.items()}
+        return {int(digest): int(n) for digest, n in found.items() if digest != b"last"}
+
+    async def forget_erasure(self, digest: int) -> None:
+        with self._errors("cannot forget an erasure"):
+            await self.redis.hdel(self.keys.erasures, str(digest))
 
     async def set_hash_key(self, key: HashKey) -> HashKey:
         with self._errors("cannot store the hash key"):

@@ -194,20 +194,24 @@ def first_decision(
     the first decision, whose errors hold however often one looks. A later doubt of the data, or a
     harm that was found after a decision to ship, is said instead.
 
-    A decision is withdrawn, and none follows it, where a later range of its arm is disjoint from
-    the one that decided: both hold at every look, so the effect is not what it was."""
+    A decision is withdrawn, and none but harm follows it, where a later range of its arm is
+    disjoint from the one that decided: both hold at every look, so the effect is not what it was.
+    """
     decided: tuple[datetime.date, Recommendation] | None = None
+    changed = ""
     for date, found in looks:
         if decided is None:
             decided = (date, found) if found.action in DECISIONS else None
-        elif _is_withdrawn(decided[1], found):
-            return _withdrawn(decided, f"the end of {date}", today)
+        elif not changed and found.action not in DISTRUST and _is_withdrawn(decided[1], found):
+            changed = f"the end of {date}"
     if decided is None or today.action in DISTRUST:
         return today
     date, found = decided
-    if _is_withdrawn(found, today):
-        return _withdrawn(decided, "now", today)
     is_same = (today.action, today.arm) == (found.action, found.arm)
+    if not is_same and _is_withdrawn(found, today):
+        changed = changed or "now"
+    if changed and today.action is not Action.STOP_HARM:
+        return _withdrawn(decided, changed, today)
     if today.action is Action.STOP_HARM and not is_same:
         return replace(today, reason=f"{today.reason} The decision on {date} was: {found.words}.")
     reason = (

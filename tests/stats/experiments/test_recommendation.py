@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date, timedelta
 from math import sqrt
 
 import numpy as np
@@ -16,6 +17,7 @@ from streamer.stats.experiments.recommendation import (
     Decision,
     Judged,
     Recommendation,
+    first_decision,
     recommend,
 )
 from streamer.stats.experiments.sums import ArmSums
@@ -218,3 +220,29 @@ def test_a_lift_worth_shipping_is_rarely_called_none() -> None:
     found = ever(2, {"B": (1.1, 1.0)}, 300, 2000)
     assert found[Action.STOP_NO_EFFECT] <= at_most(0.05, 300)
     assert found[Action.SHIP] > 200
+
+
+def kept(*looks: Recommendation) -> Recommendation:
+    """What counts of looks on consecutive days."""
+    *earlier, today = looks
+    days = (date(2026, 1, 1) + timedelta(days=n) for n in range(len(earlier)))
+    return first_decision(zip(days, earlier, strict=True), today)
+
+
+def look(action: Action, low: float, high: float, arm: str | None = "B") -> Recommendation:
+    return Recommendation(action, arm, "Why.", ranges={"B": (low, high)})
+
+
+def test_a_disjoint_range_withdraws_a_decision_and_harm_is_still_said() -> None:
+    ship, open_ = look(Action.SHIP, 1, 2), look(Action.KEEP_RUNNING, -1, 0.5, None)
+    assert kept(ship, open_).action is Action.CHANGED
+    assert kept(ship, open_).reason.startswith("By now the effect has changed")
+    assert kept(ship, open_, ship).reason.startswith("By the end of 2026-01-02 ")
+    assert kept(ship, look(Action.KEEP_RUNNING, 0.5, 1.5, None)).action is Action.SHIP
+    harm = look(Action.STOP_HARM, -4, -3)
+    assert kept(ship, harm).action is Action.STOP_HARM
+    assert "The decision on 2026-01-01 was: ship B." in kept(ship, harm).reason
+    assert kept(harm, look(Action.STOP_HARM, -9, -8)).action is Action.STOP_HARM
+    broken = look(Action.DO_NOT_USE, -4, -3, None)
+    assert kept(ship, broken, ship).action is Action.SHIP
+    assert kept(ship, open_, broken).action is Action.DO_NOT_USE
