@@ -173,6 +173,8 @@ class DeadLettersAfterCommit(World):
 class OlderSettingsCount(World):
     """A worker does not ask whether newer settings have written a partition."""
 
+    changing, stragglers = 1, 1.0
+
     class store_type(SimStore):  # noqa: N801
         async def claim(self, partition: int) -> tuple[str, Stored]:
             claim, stored = await super().claim(partition)

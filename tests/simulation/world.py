@@ -76,6 +76,10 @@ class World:
     runner_type: type[Runner] = Runner
     store_type: type[SimStore] = SimStore
     memory_type: type[MemoryStore] = MemoryStore
+    changing = 3
+    """One world in so many changes its settings."""
+    stragglers = 0.5
+    """Share of the workers that start with a file that may be older."""
 
     def __init__(self, seed: int, dice: Random) -> None:
         self.dice = dice
@@ -84,7 +88,10 @@ class World:
         name = NAMES[self.is_live]
         self.case = case_of(dice.randrange(LOGS), name)
         self.final, self.other = counted_of(name), counted_of(name, "1h")
-        self.newest, self.changes = self.final, Random(seed) if seed % 3 == 2 else None
+        self.newest, self.changes = (
+            self.final,
+            Random(seed) if seed % self.changing == self.changing - 1 else None,
+        )
         """The settings that were applied last; dice of their own, in a third of the worlds."""
         self.logs = Logs(self.case.log, PARTITIONS)
         self.server = Server(self.memory_type(), dice)
@@ -104,7 +111,7 @@ class World:
         log = SimLog(self.logs, self.dice)
         store = self.store_type(self.server, log)
         own = self.newest
-        if self.changes and self.changes.random() < 0.5:
+        if self.changes and self.changes.random() < self.stragglers:
             own = self.changes.choice((self.final, self.other))  # a file that nobody replaced
         runner = self.runner_type(own.settings, store, log, f"worker{self._born}")
         runner.catalogue, runner.fingerprint = own.catalogue, own.fingerprint
