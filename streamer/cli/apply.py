@@ -4,26 +4,16 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 
-from streamer.cli.run import preflight, preflight_keys
-from streamer.cli.terminal import note, print_line
-from streamer.kafka.admin import quiet
-from streamer.settings.load import load
-from streamer.state.generations import fingerprint_of
-from streamer.state.log_identity import resolve
+from streamer.cli.run import preflight, preflight_keys, settings_to_count_by
+from streamer.cli.terminal import print_line
 
 
 def main(args: argparse.Namespace) -> int:
     """SettingsError, and nothing is changed, where the state cannot be continued under them, or
     they lack what it holds."""
-    written = load(args.settings, os.environ)
-    if "debug" not in args:
-        quiet()
-    settings, left_out = asyncio.run(resolve(written))
-    for why in left_out.values():
-        note(why)
-    fingerprint, accepted = fingerprint_of(written), frozenset(args.accept_drop)
+    settings, fingerprint = settings_to_count_by(args.settings, is_debug="debug" in args)
+    accepted = frozenset(args.accept_drop)
     asyncio.run(preflight_keys(settings))
     known = asyncio.run(preflight(settings, fingerprint, is_newest=True, accepted=accepted))
     for change in known.changes:

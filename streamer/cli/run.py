@@ -54,20 +54,26 @@ _STOP_SECONDS = 30.0
 
 def main(args: argparse.Namespace) -> int:
     """Run workers until stopped, and restart those that end; returns the exit code."""
-    written = load(args.config, os.environ)
-    if "debug" not in args:
-        quiet()
-    settings, left_out = asyncio.run(resolve(written))
-    for why in left_out.values():
-        note(why)
+    settings, fingerprint = settings_to_count_by(args.config, is_debug="debug" in args)
     accepted = frozenset(args.accept_drop)
-    fingerprint = fingerprint_of(written)
     start = preflight(settings, fingerprint, may_take_over=args.take_over, accepted=accepted)
     for change in asyncio.run(start).changes:
         note(f"the state is continued: {change}")
     asyncio.run(preflight_keys(settings))
     say_series(settings)
     return asyncio.run(_supervise(settings, args.config, max(1, args.workers), accepted))
+
+
+def settings_to_count_by(path: str | None, *, is_debug: bool) -> tuple[Settings, str]:
+    """Those of a file, with topics in place of patterns, and their fingerprint. What fits a pattern
+    and is not read is printed on stderr."""
+    written = load(path, os.environ)
+    if not is_debug:
+        quiet()
+    settings, left_out = asyncio.run(resolve(written))
+    for why in left_out.values():
+        note(why)
+    return settings, fingerprint_of(written)
 
 
 def say_series(settings: Settings) -> None:

@@ -76,6 +76,9 @@ class Journal:
         """Blobs of other settings, which leave with the next commit."""
         self.outdated: set[str] = set()
         """Tables whose blobs are to be written again."""
+        self.is_of_others = False
+        """Whether what is stored was written with settings that count something else, or of people
+        who are erased since: it is to be committed anew."""
         self._blob_number = 0
 
     # Writing -----------------------------------------------------------------------------------

@@ -45,16 +45,17 @@ async def load_partition(
         journal = Journal(partition, claim)
         journal.erased_ms = max((await store.erasures()).values(), default=0)
         return journal
-    manifest = decode(stored.manifest)
-    require_newest(manifest.generation, partition.generation)
-    names = new_names(manifest, partition.settings.logs, partition.cluster_ids)
-    manifest = renamed(manifest, names)
+    was = decode(stored.manifest)
+    require_newest(was.generation, partition.generation)
+    names = new_names(was, partition.settings.logs, partition.cluster_ids)
+    manifest = renamed(was, names)
     require_key({number: manifest}, partition.key)
     (data,) = await _blobs(store, number, [manifest.texts])
     texts = Texts.decode(data, manifest.texts)
     erased = pending(await store.erasures(), manifest.erased_ms)
     erasure = Erasure(erased, len(decode_contents(manifest.contents).dimensions))
-    journal, carried = _continued(partition, manifest, erasure.texts(texts), claim)
+    anonymous = erasure.texts(texts)
+    journal, carried = _continued(partition, manifest, anonymous, claim)
     if names:
         keyed = await store.keyed()  # what was counted wrong once stays so
         await store.set_keyed({new: keyed[was] for was, new in names.items() if was in keyed})
@@ -64,10 +65,12 @@ async def load_partition(
     journal.erased_ms = max(erased.values(), default=manifest.erased_ms)
     if erased:
         journal.outdated.update(TABLES)
+    is_continued = was.contents == journal.contents and was.scopes.keys() == partition.scopes.keys()
+    journal.is_of_others = bool(erased) or not is_continued
     journal.dead_letters = manifest.dead_letters
     journal.dead_letters_omitted = manifest.dead_letters_omitted
     with _damage():
-        _restore_counters(partition, journal, manifest, erasure.texts(texts), carried)
+        _restore_counters(partition, journal, manifest, anonymous, carried)
     await _load_panes(store, number, partition, journal, manifest, carried)
     for name in partition.core.tables():
         refs = manifest.tables.get(name, [])

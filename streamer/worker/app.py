@@ -264,6 +264,7 @@ class App(faust.App):
         with contextlib.suppress(StoreError):  # asked again
             now_ms = await self.store.now_ms()
             self.runner.ahead_ms = now_ms - time.time_ns() // 1_000_000
+            await self.runner.look_at_erasures()
         found, report = await self.store.eviction() or "", self.runner.worker_report
         if found and found != report.store_problem:
             logger.warning("%s", found)
@@ -273,7 +274,6 @@ class App(faust.App):
         """Where the file has become the newest settings, count by it: at once where it reads the
         same topics in the same way, else after a restart."""
         with contextlib.suppress(StreamerError):  # said where a partition is recovered
-            await self.runner.look_at_erasures()
             own, newest = await self.runner.declare_settings()
             if own == newest:
                 return

@@ -135,7 +135,7 @@ async def recover(
             stored = await store.read(number)
             continue
         is_dirty = await find_place(records, logs, partition, journal)
-        return Recovered(partition, journal, is_dirty or _is_of_others(stored, partition, journal))
+        return Recovered(partition, journal, is_dirty or journal.is_of_others)
     if await store.standing([number]) != [(claim, stored.position)]:
         raise StoreError(f"partition {number} was claimed by another worker while it was loaded")
     logger.error(
@@ -149,17 +149,6 @@ async def recover(
     journal = start_over(partition, claim, stored)
     await find_start(records, logs, partition, _first_known(stored, partition))
     return Recovered(partition, journal, True)
-
-
-def _is_of_others(stored: Stored, partition: Partition, journal: Journal) -> bool:
-    """Whether what is stored was written with settings that count something else, or of people
-    who are erased."""
-    if not stored.manifest:
-        return False
-    was = decode(stored.manifest)
-    if was.erased_ms != journal.erased_ms:
-        return True
-    return was.contents != journal.contents or was.scopes.keys() != partition.scopes.keys()
 
 
 async def _claim(store: Store, number: int) -> tuple[HashKey, str, Stored]:

@@ -22,6 +22,7 @@ from streamer.state.contents import contents_of
 from streamer.state.counted_since import CountedSince
 from streamer.state.manifest import decode
 from streamer.state.memory import MemoryStore
+from streamer.state.partition import Partition
 from streamer.state.reader import Reader
 from streamer.state.redis.store import RedisStore
 from streamer.state.store import Store
@@ -237,13 +238,19 @@ def agree(changed: Changed, run: Run) -> None:
     settle(run.engines)
     settle(whole)
     for rollup in kept.keys() & kept_before.keys():
-        names = kept[rollup] & kept_before[rollup]
-        found = [
-            {key: v for key, v in pane_sums(partition, [*rollup]).items() if is_total(key, names)}
-            for partition in (ours, theirs)
-        ]
-        assert list(unlike(*found))[:8] == []
-        assert found[0] or "impressions" not in names or rollup
+        totals_agree(rollup, kept[rollup] & kept_before[rollup], (ours, theirs))
+
+
+def totals_agree(
+    rollup: tuple[str, ...], names: set[str], both: tuple[Partition, Partition]
+) -> None:
+    """Totals since the start of what both settings keep of a rollup."""
+    found = [
+        {key: v for key, v in pane_sums(partition, [*rollup]).items() if is_total(key, names)}
+        for partition in both
+    ]
+    assert list(unlike(*found))[:8] == []
+    assert found[0] or "impressions" not in names or rollup
 
 
 def spans(settings: Settings) -> set[int]:

@@ -6,6 +6,7 @@ import asyncio
 import random
 import signal
 from argparse import Namespace
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -118,14 +119,21 @@ async def test_a_slow_worker_with_older_settings_takes_nothing_from_the_others(
         await made.settle(ends_of(records[: 4 * step]))
         await made.stop_workers()
         await slow_made.stop_workers()
-        said = capsys.readouterr().out.splitlines()
-        assert said[0] == "begins: dimensions: device is new: counted from the restart on"
-        assert said[-2] == "goes on: all else that is counted"
-        assert said[-1].startswith("these settings are generation 2: ")
-        other = tmp_path / "old.toml"
-        other.write_text(as_toml(old))
-        with pytest.raises(SettingsError, match=r"device is dropped, .* --accept-drop=device"):
-            await asyncio.to_thread(applied, other)
-        await asyncio.to_thread(applied, other, "device")
-        assert "lost: dimensions: device is dropped" in capsys.readouterr().out
+        await check_words(tmp_path, old, capsys)
         assert await counted(made) == 4 * step
+
+
+async def check_words(
+    folder: Path, old: Mapping[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What ``streamer apply`` said of the new settings, and says of those before."""
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == "begins: dimensions: device is new: counted from the restart on"
+    assert said[-2] == "goes on: all else that is counted"
+    assert said[-1].startswith("these settings are generation 2: ")
+    other = folder / "old.toml"
+    other.write_text(as_toml(old))
+    with pytest.raises(SettingsError, match=r"device is dropped, .* --accept-drop=device"):
+        await asyncio.to_thread(applied, other)
+    await asyncio.to_thread(applied, other, "device")
+    assert "lost: dimensions: device is dropped" in capsys.readouterr().out

@@ -316,7 +316,7 @@ pub struct Policy {
 #[serde(deny_unknown_fields)]
 pub struct OwnFields {
     pub amounts: Vec<FieldOf>,
-    pub conditions: Vec<Condition>,
+    pub conditions: Vec<FieldCondition>,
     /// The conditions that feedback asks of the impression that it joins, a bit each.
     pub of_joined: u32,
 }
@@ -332,7 +332,7 @@ pub struct FieldOf {
 /// A field and what its value has to be.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Condition {
+pub struct FieldCondition {
     pub of: FieldOf,
     pub test: Test,
 }

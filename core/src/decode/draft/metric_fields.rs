@@ -5,7 +5,7 @@ use crate::decode::fields::Field;
 use crate::hash::HashKey;
 use crate::kinds::{EventKind, KINDS};
 use crate::own_sums::{MAX_AMOUNTS, Values, places};
-use crate::spec::records::{Condition, OwnFields, Policies, Test};
+use crate::spec::records::{FieldCondition, OwnFields, Policies, Test};
 use crate::weights::{Propensities, WeighedItem};
 
 /// Where a number stands that own sums add up or ask for.
@@ -79,7 +79,7 @@ impl OwnNumbers {
             let number = fields.amounts.iter().position(|amount| amount == of);
             let number = known_number(kind, &of.field).or(number.map(NumberFrom::Own));
             let dimension = dimensions.iter().position(|name| *name == of.field);
-            let same = |other: &Condition| other.of == *of;
+            let same = |other: &FieldCondition| other.of == *of;
             let first = fields.conditions.iter().position(same).unwrap_or(at);
             let asked = match (of.field.as_str(), number, dimension) {
                 (_, Some(number), _) => Asked::Number(number),
