@@ -10,6 +10,7 @@ import time
 from collections.abc import AsyncIterator
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import AsyncMock
 
 import aiohttp
 import msgspec
@@ -290,7 +291,9 @@ async def test_a_redis_that_evicts_from_now_on_is_not_ready(make_redis: MakeRedi
     store = RedisStore(settings.redis)
     await fill(store, settings)
     app: Any = create_app(settings)
-    app._runner = SimpleNamespace(worker_report=WorkerReport("host:1"))
+    app._runner = SimpleNamespace(
+        worker_report=WorkerReport("host:1"), look_at_erasures=AsyncMock()
+    )
     exporter = Exporter(settings, store)
 
     async def problems() -> str:
