@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from tests.support.lanes import shortened
+from tests.support.lanes import long, shortened
 
 DEMO = """
 import sys
@@ -28,6 +28,7 @@ sys.exit(main.main(["demo", "--seconds", "60", "--port", "0"]))
     ),
     ids=["it cannot start", "it is killed"],
 )
+@long
 def test_a_demo_whose_worker_ends_fails_with_its_message(script: str, message: str) -> None:
     started = time.monotonic()
     command = [sys.executable, "-c", DEMO.format(script=script)]

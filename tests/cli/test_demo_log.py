@@ -57,6 +57,7 @@ def test_as_much_is_planted_as_is_said() -> None:
 @pytest.mark.parametrize(
     "hour", [pytest.param(hour, marks=[] if hour == 14 else [long]) for hour in range(24)]
 )
+@long
 def test_the_story_is_told_at_every_hour(hour: int) -> None:
     now_ms = FIRST_MS + hour * 3_600_000 + 1_234_567
     counted = replayed_demo(now_ms)

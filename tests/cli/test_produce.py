@@ -30,6 +30,7 @@ from streamer.testing import LogRecord
 from tests.oracle.random_log import random_log
 from tests.support.agreement import by_key, read_engines, run_engines
 from tests.support.fixtures import MakeTopics
+from tests.support.lanes import long
 
 PARTITIONS = 3
 TS = 1_700_000_000_000
@@ -278,6 +279,7 @@ async def test_a_live_pipe_is_sent_at_least_once_a_second(
             process.kill()
 
 
+@long
 async def test_a_silent_pipe_keeps_nobody_from_stopping_it(
     kafka: str, topics: MakeTopics, tmp_path: Path
 ) -> None:

@@ -25,6 +25,7 @@ from streamer.cli.main import main
 from streamer.cli.reference import subcommands
 from streamer.cli.terminal import Grid, TextColumn, name_column, say, text_column
 from streamer.errors import UsageError
+from tests.support.lanes import long
 
 ESCAPE = re.compile(r"\x1b\[[\d;?]*[A-Za-z]")
 LONG = "homepage_recommendations_carousel_above_the_fold_personalised_v2_holdout_eu_west_1_and_more"
@@ -162,6 +163,7 @@ def test_an_error_is_red_where_there_is_a_terminal_and_colours_are_wanted() -> N
     assert "no command 'nope'" in plain
 
 
+@long
 def test_names_of_metrics_can_be_copied_at_80_columns() -> None:
     shown = ESCAPE.sub("", on_terminal("metrics", "attributed"))
     lines = shown.replace("\r", "").splitlines()
@@ -179,6 +181,7 @@ def test_the_page_of_a_metric_breaks_no_name_at_80_columns() -> None:
     assert "unit       ratio" in lines
 
 
+@long
 def test_a_bar_is_there_before_the_first_lines_are_counted(tmp_path: Path) -> None:
     line = '{"type": "impression", "ts": 1700000000000, "user_id": "u", "item_id": "i"}\n'
     path = tmp_path / "events.ndjson"

@@ -22,6 +22,7 @@ from streamer.cli.main import main
 from streamer.cli.wizard import Wizard, machine_zone
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
+from tests.support.lanes import long
 
 ARMS = ("ranker", "layout")
 ZONELESS = "ts has no time zone"
@@ -116,6 +117,7 @@ def test_no_input_asks_nothing(
     assert f"not sure: {ZONELESS}" in capsys.readouterr().err
 
 
+@long
 def test_the_kind_of_a_whole_topic_is_asked_for(tmp_path: Path) -> None:
     file = tmp_path / "rows.ndjson"
     row = {"at": 1_793_527_200_000, "uid": "u", "sku": "a"}

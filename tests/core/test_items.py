@@ -21,6 +21,7 @@ from streamer.settings.model import Settings
 from streamer.testing import Engines, LogChunk, LogRecord, chunks_of
 from tests.oracle.siphash import siphash13
 from tests.support.agreement import read_engines
+from tests.support.lanes import long
 
 T0, MINUTE_MS = 1_700_000_000_000, 60_000
 ITEMS, LISTS = 3000, 1500
@@ -258,6 +259,7 @@ def test_rows_are_those_of_each_rollup_and_not_of_their_product() -> None:
     assert not [labels for name, labels in read_engines(engines) if name == "streamer_inexact"]
 
 
+@long
 def test_a_full_rollup_costs_no_other_its_values() -> None:
     """Of 30 and 40 values there are more combinations than are told apart: they alone are other."""
     lines, both = list(lines_of_two(30, 40)), ["place", "shelf"]
@@ -277,6 +279,7 @@ def test_a_full_rollup_costs_no_other_its_values() -> None:
     assert said == [frozenset({"metrics": "items", "cause": "item_labels"}.items())]
 
 
+@long
 def test_many_rollups_share_the_numbers_of_labels() -> None:
     names = [f"d{number}" for number in range(8)]
     document = {
@@ -308,6 +311,7 @@ def test_many_rollups_share_the_numbers_of_labels() -> None:
 
 
 @pytest.mark.parametrize("values", [35, 60])
+@long
 def test_more_combinations_of_values_than_are_told_apart_are_said_of_items(values: int) -> None:
     """Also where all were `other` in one of them before there were too many."""
     engines = Engines(of_two(40, ["place", "shelf"]), 1)

@@ -11,6 +11,7 @@ from tests.foreign.readers import READERS, only, rows
 from tests.foreign.shapes import SHAPES
 from tests.foreign.world import Shape, Truth, happenings, pages, single_happenings
 from tests.support.all_cases import hold_for_all
+from tests.support.lanes import long
 
 MODULES = (products, snowplow, marketing, envelopes, datasets, tables, home_made)
 
@@ -69,6 +70,7 @@ def test_second_arm_clicks_more() -> None:
     assert rates["B"] > 1.5 * rates["A"]
 
 
+@long
 def test_shapes_are_the_same_each_time() -> None:
     for module in MODULES:
         made = [name for name in SHAPES if name in vars(module)]

@@ -18,7 +18,7 @@ from streamer.settings.event_fields import KINDS
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from streamer.testing import LogRecord
-from tests.support.lanes import shortened
+from tests.support.lanes import long, shortened
 from tests.support.shapes import NAMES, SHAPES, counted, shaped
 
 ALWAYS = 2**62
@@ -60,6 +60,7 @@ def rekeyed(settings: Settings, log: list[LogRecord]) -> Iterator[LogRecord]:
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("shape", shortened(list(SHAPES)[::-1]))
+@long
 def test_a_rekeyed_log_counts_the_same(shape: str, name: str) -> None:
     log = shaped(11, name, shape)
     made = list(rekeyed(log.mapped, log.theirs))

@@ -308,6 +308,7 @@ async def test_it_starts_as_any_faust_app_and_listens_on_no_port(
 
 
 @pytest.mark.parametrize("arguments", shortened([["agents"], ["--help"], ["worker", "--help"]]))
+@long
 async def test_fausts_other_commands_work(arguments: list[str], tmp_path: Path) -> None:
     done = await asyncio.to_thread(
         subprocess.run,

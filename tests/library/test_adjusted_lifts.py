@@ -22,6 +22,7 @@ from streamer.server.web.scorecards import report, table
 from streamer.settings.load import parse
 from tests.library.test_live import fill
 from tests.support.commands import called
+from tests.support.lanes import long
 from tests.support.visitors import DAY_MS, FIRST_MS, Event, experiment
 from tests.support.workers import as_toml
 
@@ -80,6 +81,7 @@ def test_of_a_file_in_python(log: streamer.Counter, comparison: dict[str, Any]) 
     check_table(log.experiment("ranker"), comparison)
 
 
+@long
 def test_of_workers_in_python(
     redis_url: str, redis_prefix: str, comparison: dict[str, Any]
 ) -> None:

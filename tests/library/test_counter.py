@@ -23,7 +23,7 @@ from streamer.sources.file_span import spanned
 from streamer.sources.replay import Replay
 from tests.oracle.random_log import random_log
 from tests.support.agreement import DOCUMENTS
-from tests.support.lanes import shortened, sized
+from tests.support.lanes import long, shortened, sized
 
 NAME = "defaults"
 START_MS = 1_760_000_000_000
@@ -258,6 +258,7 @@ def shop(rows: int = 4000, seed: int = 7) -> list[dict[str, Any]]:
 SHOP = shop()
 
 
+@long
 def test_rows_of_a_frame_may_be_in_any_order() -> None:
     expected = streamer.read(SHOP)
     assert expected.metrics("ctr").number() == pytest.approx(0.1)

@@ -15,6 +15,7 @@ import pytest
 import streamer
 from tests.library.test_adjusted_lifts import EVENTS, SETTINGS
 from tests.support.commands import called
+from tests.support.lanes import long
 from tests.support.visitors import DAY_MS, FIRST_MS
 from tests.support.workers import as_toml
 
@@ -73,6 +74,7 @@ def test_a_readout_follows_from_them(report: Any, rows: list[Row]) -> None:
         assert arm["stderr"] == pytest.approx(sqrt(residuals * n / (n - 1)) / y, rel=1e-9)
 
 
+@long
 def test_the_command_writes_the_same_as_parquet(
     report: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -30,7 +30,7 @@ from tests.support.agreement import (
     to_log,
 )
 from tests.support.all_cases import hold_for_all
-from tests.support.lanes import shortened, sized
+from tests.support.lanes import long, shortened, sized
 
 METRICS = [metric for family in FAMILIES for metric in family.metrics]
 RATIOS_BEYOND_1 = {
@@ -175,6 +175,7 @@ USERS_OF_OTHER = frozenset({"cause": "kept_values", "metrics": "users"}.items())
 
 
 @pytest.mark.parametrize("seed", shortened(list(range(3))))
+@long
 def test_merging_partitions_changes_no_reading(seed: int) -> None:
     # The same users' events on 1, 2 or 5 partitions, without event ids: a copy is one only in the
     # same log. All have a user: others are told apart by where they stand. None has an id of joins,

@@ -20,7 +20,7 @@ from tests.oracle.shape import Readings
 from tests.oracle.timeline import H, Log, M
 from tests.support.agreement import by_key, differences, read_engines, run_engines, states, to_log
 from tests.support.journals import feed_with_restarts, finish, start, take_over
-from tests.support.lanes import shortened, sized
+from tests.support.lanes import long, shortened, sized
 
 DOCUMENT: dict[str, Any] = {
     "dimensions": [{"name": "variant", "values": ["A", "B"]}],
@@ -71,6 +71,7 @@ def shown(readings: Readings) -> Counter[str]:
 
 
 @pytest.mark.parametrize("seed", shortened(list(SEEDS)))
+@long
 async def test_two_days_with_restarts(seed: int) -> None:
     records = records_of_log(random_log(seed, SETTINGS, LINES), SETTINGS, partitions=2)
     expected = run(records, SETTINGS).readings

@@ -20,7 +20,7 @@ from tests.support.agreement import (
     states,
     to_log,
 )
-from tests.support.lanes import sized
+from tests.support.lanes import long, sized
 
 T0 = 1_700_000_000_000
 
@@ -50,6 +50,7 @@ def test_refreshing_at_any_time_changes_nothing(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SETTINGS)
+@long
 def test_on_the_way_they_are_those_of_what_was_read(name: str) -> None:
     records = log_records(34, name, 240, 1)
     engines, step = Engines(SETTINGS[name], 1), 90

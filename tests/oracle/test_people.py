@@ -15,7 +15,7 @@ from tests.oracle.random_log import random_log
 from tests.oracle.shape import Readings
 from tests.oracle.timeline import Log, M, joins, value
 from tests.support.agreement import SETTINGS, differences, read_engines, run_engines, to_log
-from tests.support.lanes import sized
+from tests.support.lanes import long, sized
 
 OF_GROUPS = ("_lower", "_upper")
 """Ends of intervals come from groups of people by the hashes of their ids."""
@@ -80,6 +80,7 @@ def test_an_id_of_joins_is_what_a_user_would_be(seed: int, name: str) -> None:
     assert differences(without_groups(by_join), without_groups(by_user)) == []
 
 
+@long
 def test_intervals_are_those_of_people_too() -> None:
     """Of so many that every group of users has some."""
     settings = SETTINGS["few values"]

@@ -111,6 +111,7 @@ def everybody_is_in_an_arm_or_in_several(name: str, seed: int) -> None:
                 assert n == seen or (experiment.outcomes == "attributed" and n < seen)
 
 
+@long
 def test_everybody_who_saw_an_arm_is_in_one_or_in_several() -> None:
     hold_for_all(
         CASES, lambda case: everybody_is_in_an_arm_or_in_several(*case), at_least=3 * SEEDS

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from streamer.settings.load import parse
+from tests.support.lanes import long
 from tests.support.rollups import every
 
 from .acceptance import Acceptance, accept
@@ -70,6 +71,7 @@ def falls(log: list[Event]) -> bool:
     return any(b < a for a, b in itertools.pairwise(numbers))
 
 
+@long
 def test_sessions(logs: Logs) -> None:
     found = visits(logs)
     steps_ms = [

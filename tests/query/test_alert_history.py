@@ -31,7 +31,7 @@ from tests.oracle.shape import Record
 from tests.oracle.sink import Sink
 from tests.oracle.user_days import facts_of
 from tests.support.agreement import run_engines, to_log
-from tests.support.lanes import shortened
+from tests.support.lanes import long, shortened
 
 DAY, H = 86_400_000, 3_600_000
 BEGIN = 20_000 * DAY + 7 * H
@@ -131,6 +131,7 @@ def test_past_verdicts_equal_the_oracles(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", shortened(list(ALERTS)[::-1]))
+@long
 def test_past_verdicts_are_those_of_windows_then(name: str) -> None:
     """Also of weekdays, whose oracle is slow."""
     alert = ALERTS[name]
@@ -194,6 +195,7 @@ def test_spans_say_when_an_alert_fired() -> None:
 
 
 @pytest.mark.parametrize("home_from", shortened([4, 5, 6]))
+@long
 def test_what_is_expected_comes_true_where_days_are_alike(home_from: int) -> None:
     alert, days = ALERTS["days"], 7
     now, later = (regular(d, home_from) for d in (days, days + limits.EXPECTED_DAYS + 1))

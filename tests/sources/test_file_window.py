@@ -26,7 +26,7 @@ from tests.oracle.random_log import random_log as oracle_log
 from tests.support.agreement import DOCUMENTS, to_log
 from tests.support.all_cases import hold_for_all
 from tests.support.commands import called
-from tests.support.lanes import sized
+from tests.support.lanes import long, sized
 
 DAY_MS = 86_400_000
 SPANS_MS = (
@@ -114,6 +114,7 @@ def test_the_window_is_all_that_was_accepted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(DOCUMENTS))
+@long
 def test_other_windows_show_what_they_show_without_it(name: str) -> None:
     """What is compared with the longest window, too."""
     compared = 0

@@ -26,7 +26,7 @@ from tests.oracle import files as oracle_files
 from tests.oracle.oracle import records_of_file, run
 from tests.oracle.random_log import random_log
 from tests.support.agreement import DOCUMENTS, by_key, differences
-from tests.support.lanes import shortened, sized
+from tests.support.lanes import long, shortened, sized
 
 NO_TYPE = b'{"ts":1700000000000,"user_id":"u1","item_id":"i1"}'
 
@@ -210,6 +210,7 @@ def totals(document: dict[str, Any], name: str) -> dict[str, float]:
     }
 
 
+@long
 def test_the_real_ab_test(real_log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     # Known of the data: 130 clicks in 30,000 impressions by `random`, 157 in 30,000 by `bts`.
     document = json_of(capsys, str(real_log))

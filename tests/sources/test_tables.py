@@ -29,6 +29,7 @@ from streamer.sources.files import FileSource
 from streamer.sources.line_batch import NO_TOPIC
 from streamer.sources.parquet_rows import ParquetFile
 from tests.oracle.shape import Readings
+from tests.support.lanes import long
 
 HEADER = "type,ts,user_id,item_id,position,variant\n"
 TABLE = HEADER + "".join(
@@ -254,6 +255,7 @@ def test_broken_rows_are_refused_and_their_neighbours_count(
     assert "4 of 9 lines" in capsys.readouterr().err
 
 
+@long
 def test_a_quote_without_end_takes_one_bound_of_text_and_no_more(tmp_path: Path) -> None:
     text = 'a,b\n1,"2\n' + "3,4\n" * 300_000
     tracemalloc.start()
@@ -417,6 +419,7 @@ def test_numbers_that_are_all_alike_are_no_bomb(tmp_path: Path) -> None:
     assert len(batches) < rows / 500
 
 
+@long
 def test_a_small_column_that_becomes_a_large_one_is_refused_by_name(tmp_path: Path) -> None:
     path = repeated(tmp_path / "page.parquet", "x" * 900_000, 400, use_dictionary=False)
     assert path.stat().st_size < 200_000

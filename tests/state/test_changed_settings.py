@@ -52,7 +52,7 @@ from tests.support.changed import (
     user_sums,
 )
 from tests.support.journals import Run, commit, start, take_over
-from tests.support.lanes import shortened, sized
+from tests.support.lanes import long, shortened, sized
 from tests.support.many_dimensions import crossings
 
 LINES = 900
@@ -312,6 +312,7 @@ def read_of_store(reader: Reader, settings: Settings) -> ReadingSet:
 
 
 @pytest.mark.parametrize("seed", shortened(list(range(40)), 2))
+@long
 async def test_a_window_shows_what_is_counted_over_all_of_it(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

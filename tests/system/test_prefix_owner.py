@@ -16,6 +16,7 @@ from streamer.state.log_identity import LogIdentityError
 from streamer.state.redis.store import RedisStore
 from streamer.testing import LogRecord
 from tests.support.fixtures import MakeTopics
+from tests.support.lanes import long
 from tests.support.workers import Bench, bench, document_of, ends_of, produce, until
 
 PARTITIONS = 2
@@ -152,6 +153,7 @@ async def test_a_second_group_is_refused_at_the_claim(
         await count(made, PRODUCTION)
 
 
+@long
 async def test_a_renamed_topic_among_others_begins_beside_them(
     kafka: str, topics: MakeTopics, redis_url: str, redis_prefix: str, tmp_path: Path
 ) -> None:

@@ -71,6 +71,7 @@ def sources(names: Topics) -> list[dict[str, Any]]:
     ]
 
 
+@long
 async def test_sources_of_two_shapes_count_together(
     kafka: str, topics: MakeTopics, redis_url: str, redis_prefix: str, tmp_path: Path
 ) -> None:

@@ -28,7 +28,7 @@ from streamer.worker.partition_task import PartitionTask, Phase
 from streamer.worker.schemas import SchemaFinder, SchemaLookup
 from tests.core.test_record_batches import stored
 from tests.support.encoded import AVRO, SOURCE, as_avro, as_json, events, wire
-from tests.support.lanes import sized
+from tests.support.lanes import long, sized
 from tests.support.registries import PlainRegistry, register
 from tests.support.workers import until
 
@@ -152,6 +152,7 @@ async def counted(task: PartitionTask, finder: SchemaFinder, found: asyncio.Even
         found.clear()
 
 
+@long
 async def test_ids_that_nobody_knows_are_refused_together(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -128,6 +128,7 @@ def test_the_orders_are_all_there_are() -> None:
 
 @pytest.mark.timeout(LIMIT_SECONDS)
 @pytest.mark.parametrize(("number", "order"), shortened(list(enumerate(ORDERS))), ids=str)
+@long
 async def test_a_worker_reads_whole_topics_one_after_the_other(
     kafka: str,
     topics: MakeTopics,

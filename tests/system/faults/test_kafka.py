@@ -238,6 +238,7 @@ async def _read_to(made: Bench, offset: int) -> bool:
     "is_running", shortened([True, False]), ids=["while it runs", "while it is away"]
 )
 @pytest.mark.parametrize("count", shortened([1200, 300]), ids=["longer", "shorter"])
+@long
 async def test_a_recreated_topic_is_read_from_its_start_and_declared(
     kafka: str,
     topics: MakeTopics,

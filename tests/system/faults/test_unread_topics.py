@@ -126,6 +126,7 @@ SOURCE: dict[str, Any] = {"kind": {"fixed": "impression"}, "fields": own_names()
 
 @pytest.mark.parametrize("is_running", [False, pytest.param(True, marks=long)])
 @pytest.mark.timeout(LIMIT_SECONDS)
+@long
 async def test_a_topic_of_a_pattern_with_other_partitions_is_left_out(
     kafka: str,
     topics: MakeTopics,
