@@ -254,6 +254,12 @@ def _add_live(add: _Add) -> None:
 
     apply = add("apply", "make settings the newest of a running state, and say what they change")
     apply.add_argument("settings", metavar="FILE", help="the new settings (TOML)")
+    apply.add_argument(
+        "--fill",
+        action="store_true",
+        help="count what the topics retain again, beside the running state, so that what is new "
+        "has its past; refused where they do not hold all that is counted",
+    )
     _accept_drop(apply)
 
     erase = add("erase", "erase a person from the stored state, while workers run")

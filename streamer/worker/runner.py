@@ -114,13 +114,14 @@ class Runner:
         look_at_topics: Callable[[], Awaitable[Readable]] | None = None,
         when_changed: Callable[[], Awaitable[None]] | None = None,
         fingerprint: str = "",
+        dead_letters: DeadLetters | None = None,
     ) -> None:
         self.settings, self.store, self.log = settings, store, log
         self.look_at_topics, self.when_changed = look_at_topics, when_changed
         self.fingerprint, self.generation = fingerprint or fingerprint_of(settings), 0
         self.readable = Readable(limits.MAX_PARTITIONS)
         self.catalogue = Catalogue(settings)
-        self.dead_letters = DeadLetters(settings)
+        self.dead_letters = dead_letters or DeadLetters(settings)
         self.worker_report = WorkerReport(worker, process=secrets.token_hex(8))
         self.partitions: dict[int, PartitionTask] = {}
         self._recoveries: dict[int, asyncio.Task[None]] = {}

@@ -108,7 +108,8 @@ async def check_dead_letters(brokers: str, topics: Topics, case: Case) -> int:
         (getattr(topics, r.topic), r.partition, r.offset): (reason, r.raw)
         for r, reason in case.dead
     }
-    assert found.keys() == expected.keys()
+    differ = found.keys() ^ expected.keys()
+    assert not differ, [(at, expected.get(at), found.get(at)) for at in sorted(differ)][:10]
     for key, (reason, raw) in expected.items():
         stated, value, cut = found[key]
         assert stated == reason
