@@ -57,11 +57,10 @@ class _AlertGroup:
         alert = self._alert
         status = (f'status="{rule.status}"',) if rule.status else ()
         where = ", ".join((f'alert="{alert.name}"', *status))
-        # One series a segment, whichever exporter shows it.
-        series = f"{rule.fold} without (instance) ({PREFIX}{GAUGE_PREFIX}{rule.gauge}{{{where}}})"
+        condition = f"{_series(rule.fold, rule.gauge, where)} {rule.condition}"
         return {
             "alert": rule.name,
-            "expr": f"{series} {rule.condition}",
+            "expr": condition + self._or_not_over(rule) + self._unless(rule),
             "for": rule.lasting or alert.for_,
             "keep_firing_for": alert.for_,  # an exporter that restarts is no recovery
             "labels": {"severity": rule.severity, "alert": alert.name, "metric": alert.metric},
@@ -71,11 +70,36 @@ class _AlertGroup:
             },
         }
 
+    def _or_not_over(self, rule: AlertRule) -> str:
+        """It has fired, and the interval is not back within the tolerance: one incident is one
+        alert. The value is 0, of a gauge that is there while nothing comes, too."""
+        if rule.over is None:
+            return ""
+        fold, gauge, condition = rule.over
+        where, on = f'alert="{self._alert.name}"', self._on
+        is_over = f"{_series(fold, gauge, where)} {condition}"
+        watched = f"0 * {_series('max', 'support', where)}"
+        return f" or ({watched} and {on} {self._fired(rule.name)} unless {on} ({is_over}))"
+
+    def _unless(self, rule: AlertRule) -> str:
+        return f" unless {self._on} {self._fired(rule.unless)}" if rule.unless else ""
+
+    def _fired(self, name: str) -> str:
+        return f'ALERTS{{alertname="{name}", alertstate="firing", alert="{self._alert.name}"}}'
+
+    @property
+    def _on(self) -> str:
+        return f"on ({', '.join(self._names)})"
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        """Labels that tell segments apart."""
+        return ("job", "alert", *self._dimensions)
+
     def _text(self, rule: AlertRule, text: str) -> str:
         """The template of an annotation; ``$segment`` is the selector of the segment's gauges."""
-        names = ("job", "alert", *self._dimensions)
-        pattern = ", ".join(f"{name}=%q" for name in names)
-        values = " ".join(f"$labels.{name}" for name in names)
+        pattern = ", ".join(f"{name}=%q" for name in self._names)
+        values = " ".join(f"$labels.{name}" for name in self._names)
         selector = f"{{{{ $segment := printf `{pattern}` {values} }}}}"
         filled = _PLACEHOLDER.sub(lambda found: self._filled(rule, found), text)
         return (selector if "$segment" in filled else "") + filled
@@ -127,3 +151,8 @@ class _AlertGroup:
             return ""
         values = ",".join(f"{name}:{{{{ $labels.{name} | urlquery }}}}" for name in names)
         return f"{{{{ if ne $labels.{names[0]} `{ALL}` }}}}&segment={values}{{{{ end }}}}"
+
+
+def _series(fold: str, gauge: str, where: str) -> str:
+    """One series a segment, whichever exporter shows it."""
+    return f"{fold} without (instance) ({PREFIX}{GAUGE_PREFIX}{gauge}{{{where}}})"

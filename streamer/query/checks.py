@@ -83,6 +83,11 @@ class AlertRule:
     """Which status the gauge is of."""
     fold: str = "max"
     """Of several exporters: both have to say so."""
+    over: tuple[str, str, str] | None = None
+    """Fold, gauge and condition: once it fires, it goes on until this holds, and where nothing
+    comes. None: until its own condition does not hold."""
+    unless: str = ""
+    """The rule that says so already, while it fires."""
 
 
 class Check:
@@ -121,6 +126,7 @@ class _Beyond:
     fold: str
     between: str
     tolerated: str
+    over: tuple[str, str, str]
 
 
 def _beyond(prefix: str, drop: float, rise: float) -> Iterator[_Beyond]:
@@ -129,10 +135,12 @@ def _beyond(prefix: str, drop: float, rise: float) -> Iterator[_Beyond]:
     between = f"between [{low}] and [{high}|no bound]"
     if drop:
         condition, tolerated = f"< {-drop:g}", f"{100 * drop:g} %"
-        yield _Beyond("fell", "down", high, condition, "max", between, tolerated)
+        over = ("min", low, f"> {-drop:g}")
+        yield _Beyond("fell", "down", high, condition, "max", between, tolerated, over)
     if rise:
         condition, tolerated = f"> {rise:g}", f"{100 * rise:g} %"
-        yield _Beyond("rose", "up", low, condition, "min", between, tolerated)
+        over = ("max", high, f"< {rise:g}")
+        yield _Beyond("rose", "up", low, condition, "min", between, tolerated, over)
 
 
 def _moved(what: str, worse: _Beyond, prefix: str, before: str, now: str) -> str:
@@ -246,12 +254,14 @@ class MetricCheck(Check):
             f" [change_ratio], {worse.between}, where {worse.tolerated} is tolerated."
             " Support: [support], usually [expected_support].",
             fold=worse.fold,
+            over=worse.over,
         )
         yield AlertRule(
             *("StreamerMetricNoTraffic", "status", "== 1"),
             "[metric][segment] has no traffic (usually [expected_support]), since [since]",
             f"Nothing was counted over {window}; [expected_support] is usual.",
             status=Status.NO_TRAFFIC,
+            unless="StreamerMetricRegression",
         )
         what = "fall" if alert.direction == "higher" else "rise"
         hidden = f"a {what} of {worse.tolerated} can be neither shown nor ruled out"
@@ -328,6 +338,7 @@ class TrafficCheck(Check):
                 f" [traffic_usual] at this time: a change of [traffic_change_ratio],"
                 f" {beyond.between}, where {beyond.tolerated} is tolerated.",
                 fold=beyond.fold,
+                over=beyond.over,
             )
 
 
@@ -389,6 +400,7 @@ class ReferenceCheck(Check):
             f" [reference_value] in {week}: a change of [reference_change_ratio],"
             f" {worse.between}, where {worse.tolerated} is tolerated.",
             fold=worse.fold,
+            over=worse.over,
         )
 
 

@@ -1,5 +1,6 @@
 """Segments of which nothing comes any more: they had events in the longest window, enough of them
-to expect some in a shorter one, and that has none."""
+to expect some in a shorter one, and that has none; or none of their impressions in the longest one
+was clicked, though of those since the start enough were."""
 
 from __future__ import annotations
 
@@ -20,6 +21,9 @@ LEAST_EXPECTED_BY_HOUR = 100
 """The same in less than a day, for nights are quiet; of less than an hour nothing is said."""
 _LEAST_MS = 3_600_000
 _COUNTED = {"window_impressions": "impressions", "window_clicks": "clicks"}
+_SINCE_START = "since the start"
+"""In the place of a window."""
+_TOTALS = {"impressions_total": "window_impressions", "clicks_total": "window_clicks"}
 _Counts = Mapping[str, Mapping[str, float]]
 """Window → name of the series → events."""
 
@@ -69,14 +73,16 @@ def _segments(
     """(dimension, value) → what was counted of it."""
     names, found = settings.dimension_names, dict[tuple[str, str], dict[str, dict[str, float]]]()
     for block in result.blocks:
-        if block.name.removeprefix(PREFIX) not in _COUNTED:
+        name = block.name.removeprefix(PREFIX)
+        name = _TOTALS.get(name, name)
+        if name not in _COUNTED:
             continue
         for reading in block.readings():
             own = [(n, reading.labels[n]) for n in names if reading.labels.get(n, ALL) != ALL]
             if len(own) <= 1:
                 key = own[0] if own else ("", "")
-                counts = found.setdefault(key, {}).setdefault(reading.labels["window"], {})
-                counts[block.name.removeprefix(PREFIX)] = reading.value
+                window = reading.labels.get("window", _SINCE_START)
+                found.setdefault(key, {}).setdefault(window, {})[name] = reading.value
     return found
 
 
@@ -89,9 +95,17 @@ def _silent(
         every = counts.get(longest, {}).get(name, 0)
         for window in reversed(list(windows)):
             usual = int(every * windows[window] / windows[longest])
-            is_known = window != longest and windows[window] >= _LEAST_MS
+            if window == longest:
+                usual = _clicks_to_expect(counts, window) if what == "clicks" else 0
             is_day = windows[window] >= DAY_MS
             least = LEAST_EXPECTED if is_day else LEAST_EXPECTED_BY_HOUR
-            if is_known and usual >= least and not counts.get(window, {}).get(name, 0):
+            is_known = windows[window] >= _LEAST_MS and usual >= least
+            if is_known and not counts.get(window, {}).get(name, 0):
                 yield Silence(what, dimension, value, window, usual)
                 return
+
+
+def _clicks_to_expect(counts: _Counts, window: str) -> int:
+    """Of the impressions of a window, at the share that was clicked since the start."""
+    shown, clicked = (counts.get(_SINCE_START, {}).get(name, 0) for name in _COUNTED)
+    return int(counts.get(window, {}).get("window_impressions", 0) * clicked / max(1, shown))

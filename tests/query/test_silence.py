@@ -14,9 +14,12 @@ def readout(**counts: dict[str, tuple[int, int]]) -> ReadingSet:
     found = []
     for surface, windows in counts.items():
         for window, pair in windows.items():
-            labels = {"window": window, "variant": "all", "surface": surface}
+            labels = {"variant": "all", "surface": surface}
+            form = "streamer_{}_total"
+            if window != "total":
+                labels["window"], form = window, "streamer_window_{}"
             for name, value in zip(("impressions", "clicks"), pair, strict=True):
-                found.append(Reading(f"streamer_window_{name}", "gauge", "", labels, float(value)))
+                found.append(Reading(form.format(name), "gauge", "", labels, float(value)))
     return ReadingSet.of(1, found)
 
 
@@ -46,3 +49,12 @@ def test_few_events_and_short_windows_are_no_silence() -> None:
     assert silences(SETTINGS, readout(all=quiet)) == []  # a quiet hour
     rare = {"5m": (0, 0), "1h": (2, 0), "24h": (50, 0), "7d": (350, 69)}
     assert silences(SETTINGS, readout(all=WELL, rare=rare, other=rare | {"7d": (350, 700)})) == []
+
+
+def test_clicks_that_are_missing_longer_than_any_window_are_named() -> None:
+    """The usual is what was clicked since the start: a surface that nobody ever clicked is none."""
+    lost = WELL | {"1h": (50, 0), "24h": (1000, 0), "7d": (7000, 0), "total": (90_000, 8000)}
+    found = silences(SETTINGS, readout(all=WELL, women=lost))
+    assert found == [("clicks", "surface", "women", "7d", 622)]
+    never = lost | {"total": (90_000, 9)}
+    assert silences(SETTINGS, readout(all=WELL, women=never)) == []
