@@ -19,6 +19,7 @@ from streamer.settings.model import Settings
 _SHORT = {"ctr_ratio": "CTR", "cvr_ratio": "CVR"}
 """Metrics whose abbreviation everybody knows; the others have their title."""
 _GAUGES = {gauge.name: gauge for check in CHECKS for gauge in check.gauges}
+_OF_METRIC = {*(gauge.name for gauge in CHECKS[0].gauges), CHECKS[0].status_gauge}
 _PLACEHOLDER = re.compile(r"\[((?:least )?size of )?([a-z_]+)(?:\|([^\]]*))?\]")
 _SINCE = "Mon 15:04 MST"
 """The layout of Go's ``time.Format``."""
@@ -112,8 +113,16 @@ class _AlertGroup:
             return self._segment()
         if name == "since":
             pending = f'print `min(ALERTS_FOR_STATE{{alertname="{rule.name}", ` $segment `}})`'
-            time = f"(. | first | value | toTime).Format `{_SINCE}`"
-            return f"{{{{ with query ({pending}) }}}}{{{{ {time} }}}}{{{{ else }}}}now{{{{ end }}}}"
+            time = f"{{{{ (. | first | value | toTime).Format `{_SINCE}` }}}}"
+            began = f"print `min({PREFIX}{GAUGE_PREFIX}since_seconds{{` $segment `}})`"
+            pending_else_now = (
+                f"{{{{ with query ({pending}) }}}}{time}{{{{ else }}}}now{{{{ end }}}}"
+            )
+            if rule.gauge not in _OF_METRIC:
+                return pending_else_now
+            return (
+                f"{{{{ with query ({began}) }}}}{time}{{{{ else }}}}{pending_else_now}{{{{ end }}}}"
+            )
         fold = rule.fold if name == rule.gauge else "max"
         series = f"{fold}({PREFIX}{GAUGE_PREFIX}{name}{{` $segment `}})"
         if size:

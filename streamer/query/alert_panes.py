@@ -13,7 +13,7 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from streamer.encoding.arrays import I64
+from streamer.encoding.arrays import F64, I64
 from streamer.encoding.limbs import VALUE_BITS, joined
 from streamer.encoding.packed import pane_number, ring_and_pane
 from streamer.encoding.segments import ALL, Label
@@ -244,20 +244,16 @@ class AlertPanes(_OfRatio):
         held = np.flatnonzero(sums.any(axis=1)).tolist()
         return {self._segments_of_weeks[place]: _totals(sums[place]) for place in held}
 
-    def nothing_from(self, segment: Segment, last: int, most: int) -> tuple[int, int]:
-        """The first of the panes up to ``last`` in which nothing of the numerator is, and their
-        denominator; ``last`` + 1 where something is in it. ``most``: panes that are looked at."""
-        everything = all(value == ALL for value in segment)
-        at = [i for i, each in enumerate(self._segments_of_weeks) if everything or each == segment]
-        first, below = last + 1, 0
-        for pane in range(last, max(last - most, -1), -1):
-            sums = self._chunk(pane // CHUNK)[at, :, pane % CHUNK].sum(axis=0)
-            x, y = _totals(sums)
-            if x:
-                break
-            if y:
-                first, below = pane, below + y
-        return first, below
+    def by_pane(self, segment: Segment, last: int) -> tuple[int, F64, F64]:
+        """The first pane of those that are kept up to ``last``, and Σx and Σy of each."""
+        ring = self._rings[1]
+        panes = range(ring.oldest(self.stream_ms), last // CHUNK + 1)
+        (found,) = cumulated(self._weeks, self._segments_of_weeks, [segment], panes)
+        sums = found.by_panes()
+        x, y, high, below_high = np.diff(sums.sums, axis=0).T.astype(np.float64)
+        stop = last + 1 - sums.first
+        scale = float(1 << VALUE_BITS)
+        return sums.first, (x + scale * high)[:stop], (y + scale * below_high)[:stop]
 
     @cached_property
     def _chunks(self) -> dict[int, I64]:

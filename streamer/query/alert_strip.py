@@ -21,16 +21,13 @@ _DAYS = 7
 class Strip:
     """Looks from ``from_ms`` on, ``step_ms`` apart. ``values``: of the window that ends then, and
     ``usual``: of the same time on the seven days before; None where nothing is known. ``beyond``:
-    whether the value is worse by more than is tolerated, None where too few events are usual.
-    ``since_ms``: the first of the latest looks that are all beyond; None where the last one is
-    not."""
+    whether the value is worse by more than is tolerated, None where too few events are usual."""
 
     from_ms: int
     step_ms: int
     values: list[float | None]
     usual: list[float | None]
     beyond: list[bool | None]
-    since_ms: int | None
 
 
 def strip(panes: WindowPanes, segment: Segment, alert: Alert, unit: float, end_ms: int) -> Strip:
@@ -39,15 +36,12 @@ def strip(panes: WindowPanes, segment: Segment, alert: Alert, unit: float, end_m
     step = -(-_LOOK_MS // pane_ms) * pane_ms
     ends = range(end_ms - (_DAYS * DAY_MS // step - 1) * step, end_ms + 1, step)
     looks = [_look(panes, segment, end // pane_ms - 1) for end in ends]
-    beyond = [each.is_beyond(alert) for each in looks]
-    run = next((i for i, is_beyond in enumerate(reversed(beyond)) if not is_beyond), len(beyond))
     return Strip(
         from_ms=ends[0] + lag_ms,
         step_ms=step,
         values=[None if each.value is None else each.value * unit for each in looks],
         usual=[None if each.usual is None else each.usual * unit for each in looks],
-        beyond=beyond,
-        since_ms=None if run == 0 else ends[len(beyond) - run] + lag_ms,
+        beyond=[each.is_beyond(alert) for each in looks],
     )
 
 

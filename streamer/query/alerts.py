@@ -9,6 +9,8 @@ from functools import cached_property
 from operator import add
 from typing import NamedTuple
 
+import numpy as np
+
 from streamer.encoding.segments import ALL
 from streamer.metrics.compared_metrics import AlertMeasures
 from streamer.query.alert_panes import AlertPanes, Panes, RawTotals, Sums
@@ -20,8 +22,9 @@ from streamer.settings.alerts import Alert
 from streamer.settings.durations import DAY_MS, date_of
 from streamer.settings.model import Settings
 from streamer.state.snapshot import View
-from streamer.stats.alerting.baseline import MetricChange
+from streamer.stats.alerting.baseline import MetricChange, Status
 from streamer.stats.alerting.explain import Explanation
+from streamer.stats.alerting.onset import alike_by_time, onset
 from streamer.stats.alerting.past import pooled
 from streamer.stats.alerting.reference import against_reference
 from streamer.stats.random_groups import GroupSums
@@ -29,12 +32,14 @@ from streamer.stats.random_groups import GroupSums
 _WEEK = 7
 
 
-class NothingSince(NamedTuple):
-    """Nothing of a ratio's numerator came since ``since_ms``, though its denominator is
-    ``support``."""
+class Began(NamedTuple):
+    """When a change began, and between which times: the begin of panes. ``nothing``: how much of
+    the denominator came since the last of the numerator."""
 
     since_ms: int
-    support: int
+    low_ms: int
+    high_ms: int
+    nothing: int
 
 
 class AlertEvaluation(Verdicts):
@@ -105,13 +110,24 @@ class AlertEvaluation(Verdicts):
         past_week, reference = ([grouped(day, segment) for day in week] for week in (now, then))
         return against_reference(past_week, reference, self.rule, self.unit)
 
-    def nothing_since(self, segment: Segment) -> NothingSince | None:
-        """Since when nothing of a ratio's numerator came, up to now; None where something did."""
+    def began(self, segment: Segment, status: Status) -> Began | None:
+        """When a ratio's change began, within the past week; None where that is not known."""
         if not self.is_ratio or not isinstance(self.panes, AlertPanes):
             return None
-        most = _WEEK * DAY_MS // self.pane_ms
-        first, support = self.panes.nothing_from(segment, self.newest, most)
-        return NothingSince(first * self.pane_ms, support) if support else None
+        first, x, y = self.panes.by_pane(segment, self.newest)
+        (counted,), (held,) = np.nonzero(x), np.nonzero(y)
+        if status is Status.NO_TRAFFIC:
+            silent_ms = (first + int(held[-1]) + 1) * self.pane_ms if len(held) else 0
+            return Began(silent_ms, silent_ms, silent_ms, 0) if silent_ms else None
+        a_day = DAY_MS // self.pane_ms
+        alike = alike_by_time(x, y, a_day, limits.PANES_OF_ALERTS)
+        left = max(0, len(x) - _WEEK * a_day, -(-self.panes.since_ms // self.pane_ms) - first)
+        found = onset(x[left:], alike[left:], is_rise=status is Status.RISEN)
+        if found is None:
+            return None
+        nothing = int(y[counted[-1] + 1 if len(counted) else 0 :].sum())
+        at, low, high = ((first + left + pane) * self.pane_ms for pane in found)
+        return Began(at, low, high, nothing)
 
     @property
     def reference_from(self) -> str | None:

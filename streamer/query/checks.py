@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from streamer.metrics.compared_metrics import AlertMeasures
-from streamer.query.alerts import AlertEvaluation, NothingSince
+from streamer.query.alerts import AlertEvaluation, Began
 from streamer.query.segment_index import Segment
 from streamer.query.verdicts import Verdicts
 from streamer.settings.alerts import Alert
@@ -30,8 +30,8 @@ class AlertVerdict:
     alert: Alert
     segment: Segment
     checks: Mapping[str, MetricChange | Traffic]
-    nothing: NothingSince | None = None
-    """Where the metric is bad, and nothing of its numerator comes any more."""
+    began: Began | None = None
+    """When the change of a metric that is bad began."""
 
     @property
     def metric(self) -> MetricChange:
@@ -69,7 +69,7 @@ class AlertRule:
     absent: ``[change_upper_ratio|no bound]``. ``[size of NAME]`` is a change in whole percent
     without its sign, ``[least size of NAME]`` the same rounded down.
     ``[metric]`` is its title, ``[segment]`` " of app" (empty: everything together), and ``[since]``
-    the time at which the condition began to hold.
+    the time at which the change began, or else at which the condition began to hold.
     """
 
     name: str
@@ -231,6 +231,13 @@ class MetricCheck(Check):
             *("expected_support", "expected_support", "Usual support."),
             *("mean support of the past windows", _EVENTS, _AT_0),
             column="usual support",
+        ),
+        Gauge(
+            *("since_seconds", "since_seconds"),
+            "When the change of a metric that is dropped, risen or without traffic began, within a "
+            "week.",
+            "change point of the segment's panes",
+            *("seconds since the epoch", "absent otherwise"),
         ),
     )
 
@@ -414,9 +421,12 @@ def judged(windows: AlertEvaluation) -> Iterator[AlertVerdict]:
     for segment in windows.segments() if windows.is_known else ():
         said = ((check.name, check.judge(windows, segment)) for check in CHECKS)
         checks = {name: verdict for name, verdict in said if verdict is not None}
-        is_bad = CHECKS[0].name in checks and checks[CHECKS[0].name].status.is_bad
-        nothing = windows.nothing_since(segment) if is_bad else None
-        yield AlertVerdict(windows.alert, segment, checks, nothing)
+        metric, began = checks.get(CHECKS[0].name), None
+        if isinstance(metric, MetricChange) and metric.status.is_bad:
+            began = windows.began(segment, metric.status)
+            if began is not None:
+                checks[CHECKS[0].name] = replace(metric, since_seconds=began.since_ms / 1000)
+        yield AlertVerdict(windows.alert, segment, checks, began)
 
 
 def watched(

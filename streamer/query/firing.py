@@ -73,7 +73,8 @@ class Pipeline:
 
 class FiringAlert(Struct, frozen=True):
     """A segment of which a check is bad, in words. ``size``: how much it changed, and at least how
-    much; ``likely``: what it looks like; ``nothing_since_ms``: since when nothing came."""
+    much; ``likely``: what it looks like; ``since_ms``: when it began, between the two other times,
+    where that is known."""
 
     alert: str
     segment: Mapping[str, str]
@@ -86,7 +87,9 @@ class FiringAlert(Struct, frozen=True):
     size: str
     evidence: Sequence[str]
     likely: str
-    nothing_since_ms: int | None
+    since_ms: int | None = None
+    since_low_ms: int | None = None
+    since_high_ms: int | None = None
 
 
 def firing_alerts(
@@ -166,21 +169,21 @@ class _Firing:
         return self.is_like(other) and all(self.own.get(n, v) == v for n, v in pairs)
 
     @property
-    def _missing(self) -> tuple[float, int | None]:
-        """How many of the numerator are usual where none came, and since when: in the newest panes,
-        or else in the window."""
-        found, nothing = self.verdict.metric, self.verdict.nothing
+    def _missing(self) -> float:
+        """How many of the numerator are usual where none came: in the newest panes, or else in the
+        window."""
+        found, began = self.verdict.metric, self.verdict.began
         if self.ratio.form != "percent":
-            return 0.0, None
+            return 0.0
         usual = found.baseline or 0.0
-        if nothing is not None and usual * nothing.support >= LEAST_EXPECTED:
-            return usual * nothing.support, nothing.since_ms
-        return (usual * found.support, None) if found.value == 0 else (0.0, None)
+        if began is not None and usual * began.nothing >= LEAST_EXPECTED:
+            return usual * began.nothing
+        return usual * found.support if found.value == 0 else 0.0
 
     @property
     def is_lost(self) -> bool:
         """Whether its events look lost: none came of as many as cannot be missing by chance."""
-        return self.check == CHECKS[0].name and self._missing[0] >= LEAST_EVENTS
+        return self.check == CHECKS[0].name and self._missing >= LEAST_EVENTS
 
     def shown(
         self, pipeline: Pipeline, silent: Sequence[Silence], beside: _Firing | None = None
@@ -198,8 +201,15 @@ class _Firing:
             size=self._size(),
             evidence=self._evidence(pipeline, silent),
             likely=self._likely(pipeline, beside),
-            nothing_since_ms=self._missing[1],
+            **self._since(),
         )
+
+    def _since(self) -> dict[str, int]:
+        began = self.verdict.began
+        if began is None or self.check != CHECKS[0].name:
+            return {}
+        ends = {"since_low_ms": began.low_ms, "since_high_ms": began.high_ms}
+        return {"since_ms": began.since_ms, **ends}
 
     def _what(self) -> str:
         of = f" of {', '.join(self.own.values())}" if self.own else ""
@@ -250,7 +260,7 @@ class _Firing:
             return "nothing comes: look for lost impressions, or for a surface that is off"
         if self.is_lost:
             return (
-                f"looks like lost events: not one of about {self._missing[0]:,.0f} usual ones "
+                f"looks like lost events: not one of about {self._missing:,.0f} usual ones "
                 "came, with traffic as it is"
             )
         if beside is not None:

@@ -194,6 +194,28 @@ def test_spans_say_when_an_alert_fired() -> None:
     assert {*lasted} == {True, False}
 
 
+def test_a_change_began_where_it_did() -> None:
+    """Of clicks on home that fail since two hours."""
+    log = records(9, Random)
+    fails_ms = BEGIN + (9 * 24 - 17) * H
+    engines = run_engines(
+        SETTINGS, 2, to_log([r for r in log if r.record_ms < fails_ms + 2 * H]), 500
+    )
+    views = [view_of(p) for p in engines.partitions]
+    at_ms = max(view.header.stream_ms for view in views)
+    windows = AlertEvaluation(
+        SETTINGS, ALERTS["days"], engines.catalogue.alert_measures, views, at_ms
+    )
+    (home,) = (each for each in judged(windows) if each.segment == ("home",))
+    assert home.metric.status == "dropped"
+    assert home.began is not None
+    assert home.began.low_ms <= fails_ms <= home.began.high_ms
+    assert abs(home.began.since_ms - fails_ms) < H / 2
+    assert home.metric.since_seconds == home.began.since_ms / 1000
+    (whole, *_) = judged(windows)
+    assert whole.metric.status.is_bad == (whole.began is not None)
+
+
 @pytest.mark.parametrize("home_from", shortened([4, 5, 6]))
 @long
 def test_what_is_expected_comes_true_where_days_are_alike(home_from: int) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from streamer.metrics.catalogue import Catalogue
-from streamer.query.alerts import NothingSince
+from streamer.query.alerts import Began
 from streamer.query.checks import AlertVerdict
 from streamer.query.firing import FiringAlert, Pipeline, firing_alerts
 from streamer.query.silence import Silence
@@ -89,14 +89,13 @@ def test_what_a_narrower_segment_explains_stands_below_it() -> None:
 
 def test_clicks_that_stopped_within_the_window_look_lost_since_then() -> None:
     half = replace(GONE, value=0.003, change=-0.5)
-    stopped = replace(verdict(half), nothing=NothingSince(1_000, 2000))
+    stopped = replace(verdict(half), began=Began(1_000, 900, 1_100, 2000))
     (found,) = firing(stopped)
     assert found.likely.startswith("looks like lost events: not one of about 12 usual ones")
-    assert found.nothing_since_ms == 1_000
-    few = replace(verdict(half), nothing=NothingSince(1_000, 1000))
+    assert (found.since_ms, found.since_low_ms, found.since_high_ms) == (1_000, 900, 1_100)
+    few = replace(verdict(half), began=Began(1_000, 900, 1_100, 1000))
     (found,) = firing(few)
     assert found.likely == OPEN
-    assert found.nothing_since_ms is None
 
 
 @pytest.mark.parametrize(

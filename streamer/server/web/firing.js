@@ -99,7 +99,7 @@ export function setBadge(id, text, words, kind) {
 }
 
 /** Since when, in words, and the mark before; "" until they are known. */
-function sinceOf({ alert, segment, check, nothing_since_ms: nothing }) {
+function sinceOf({ alert, segment, check, since_ms: began, since_low_ms: low, since_high_ms: high }) {
   const history = knownHistory(alert);
   const own = history?.segments.find((each) => segmentText(each.segment) === segmentText(segment));
   const span = own?.spans.findLast((each) => each.check === check && each.until_ms === null);
@@ -107,13 +107,12 @@ function sinceOf({ alert, segment, check, nothing_since_ms: nothing }) {
     return { since: "", mark: "" };
   }
   const isBefore = span.from_ms === history.from_ms;
-  const seen = check === "metric" ? (own.strip?.since_ms ?? span.from_ms) : span.from_ms;
-  const onset = Math.min(seen, nothing ?? seen);
-  const text = format.since(Math.min(onset, span.from_ms), history.at_ms);
-  const proved = onset < span.from_ms && !isBefore ? `, proved since ${format.moment(span.from_ms)}` : "";
-  const begin = isBefore && onset >= span.from_ms ? `before ${text}` : text + proved;
+  const onset = began ?? span.from_ms;
+  const text = format.since(onset, history.at_ms);
+  const range = low < high ? `, between ${format.moment(low)} and ${format.moment(high)}` : "";
+  const begin = isBefore && !began ? `before ${text}` : text + range;
   const wait = span.fires_ms === null ? `; it fires after ${format.about(history.for_ms / 1000)}` : "";
-  return { since: begin + wait, mark: markBefore(Math.min(onset, span.from_ms), history.step_ms) };
+  return { since: begin + wait, mark: markBefore(onset, history.step_ms) };
 }
 
 /** The last mark in the hours before something began. */

@@ -127,7 +127,8 @@ class MetricChange:
     ``low`` and ``high`` are about the window alone; the interval of the change also knows that days
     differ and that the baseline is an estimate. Whatever the baseline is, ``same_time`` is the
     metric at the same time on all past days together and ``before`` in the window before;
-    ``reference_from`` is the first day of the reference week, in ISO 8601.
+    ``reference_from`` is the first day of the reference week, in ISO 8601; ``since_seconds`` when a
+    change that is bad began, where that is known.
     """
 
     value: float | None
@@ -147,6 +148,7 @@ class MetricChange:
     same_time: float | None = None
     before: float | None = None
     reference_from: str | None = None
+    since_seconds: float | None = None
 
 
 def compare(

@@ -246,6 +246,9 @@ def firing_line(name: str, headline: str) -> dict[str, Any]:
         "size": "\u2212100%, at least \u221278%",
         "evidence": evidence,
         "likely": likely,
+        "since_ms": NOW_MS - 37 * HOUR_MS,
+        "since_low_ms": NOW_MS - 38 * HOUR_MS,
+        "since_high_ms": NOW_MS - 37 * HOUR_MS,
     }
 
 
@@ -259,7 +262,7 @@ def outage() -> Answers:
         alerts_document(gone, entry("within the tolerance")) | {"firing": [line]},
     )
     strip = Strip(NOW_MS - 167 * HOUR_MS, HOUR_MS, [0.006] * 168, [0.006] * 168,
-                  [False] * 120 + [None] * 10 + [True] * 38, NOW_MS - 37 * HOUR_MS)  # fmt: skip
+                  [False] * 120 + [None] * 10 + [True] * 38)  # fmt: skip
     told = of_segment("women", None, span("dropped", 700, None, 690))
     told["strip"] = {name: getattr(strip, name) for name in Strip.__slots__}
     found["/api/alerts/ctr"] = 200, alert_history(told)
@@ -432,7 +435,7 @@ def test_what_fires_is_counted_everywhere(page: Browser, served: Documents) -> N
         "Click-through rate of women is 0% instead of 0.590%",
         "(\u2212100%, at least \u221278%)",
         "Since",
-        "proved since",
+        "(37 hours), between ",
         "Before it tracker 2.8.1",
         "Likely looks like lost events",
         "traffic 2,603, usually 2,836",
