@@ -12,6 +12,7 @@ import { chosen, remember } from "./url_state.js";
 
 const EVERY_MS = 15_000;
 const HASH = "#explain";
+const NONE = { choice: { alert: "", segment: "" }, value: "", text: "choose an alert" };
 
 /** Alerts move by a sixth of their windows: they are read at every third look. `onChange` is called
  * when another one is chosen. */
@@ -66,15 +67,23 @@ export class Alerts {
     showWatched(found);
   }
 
-  /** Why the wanted segment moved; without a wish the first that fires, or all of the first alert. */
+  /** Why the wanted segment moved; without a wish the first that fires, and nothing where none
+   * does: what moved by chance has no cause. */
   async #explain(entries, firing, dimensions, signal) {
-    const options = optionsOf(entries, firing);
+    const isAsked = this.#wanted.alert !== undefined;
+    const none = isAsked || firing.length ? [] : [NONE];
+    const options = [...none, ...optionsOf(entries, firing)];
     const [first] = firing.length ? firing.map(whyOf) : options.map((option) => option.choice);
-    const wanted = this.#wanted.alert === undefined ? first : this.#wanted;
+    const wanted = isAsked ? this.#wanted : first;
     const choice = options.find((option) => isSame(option.choice, wanted))?.choice ?? first;
     this.#offered = new Map(options.map((option) => [option.value, option.choice]));
     setOptions(byId("explain-alert"), options, valueOf(choice));
     setNote(byId("why-missing"), missing(options, this.#wanted, choice));
+    if (choice === NONE.choice) {
+      setNote(byId("why-note"), "Nothing fires.");
+      byId("why-split").hidden = byId("why-again").hidden = true;
+      return;
+    }
     const whole = entries.find((each) => each.alert === choice.alert && isWhole(each));
     try {
       const query = new URLSearchParams({ alert: choice.alert, ...(choice.segment ? { segment: choice.segment } : {}) });

@@ -6,6 +6,7 @@ import { fillTable } from "./item_table.js";
 import { showWaterfall } from "./waterfall.js";
 
 const [WIDTH, HEIGHT] = [120, 12];
+const MOST_ROWS = 10;
 
 /**
  * Show a document of /api/explain. `whole` is what is said of everything together, `dimensions` are
@@ -33,7 +34,7 @@ export function showSplit(found, whole, dimensions) {
     setText(byId(`why-${part}`), difference(found[part]));
   }
   const most = Math.max(...parts.map(Math.abs));
-  const rows = found.segments.map((each) => ({ ...each, write, difference, most }));
+  const rows = found.segments.slice(0, MOST_ROWS).map((each) => ({ ...each, write, difference, most }));
   const caption = `By ${found.segments_by.join(" and ")}, largest effect first`;
   fillTable(byId("parts"), caption, COLUMNS, rows, (row) => row.segment);
 }

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from types import MappingProxyType
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from selenium.webdriver import Keys
@@ -92,8 +93,14 @@ def test_rows_are_the_watched_segments(page: Browser, site: Site) -> None:
     assert len(expected) == 5
 
 
-def test_the_split_is_the_explanation(page: Browser, site: Site) -> None:
+def test_nothing_is_explained_where_nothing_fires(page: Browser, site: Site) -> None:
     open_page(page, site)
+    assert page.text("#why-note") == "Nothing fires."
+    assert not page.is_shown("#why-split")
+
+
+def test_the_split_is_the_explanation(page: Browser, site: Site) -> None:
+    open_page(page, site, "/?alert=ctr")
     found = site.get("/api/explain?alert=ctr")
     first, *others = found["sentences"]
     assert page.text("#why-first") == first
@@ -125,7 +132,7 @@ def test_the_split_is_the_explanation(page: Browser, site: Site) -> None:
 
 
 def test_another_alert_is_chosen_by_keyboard_and_stays(page: Browser, site: Site) -> None:
-    open_page(page, site)
+    open_page(page, site, "/?alert=ctr")
     assert not page.is_shown("#why-note")
     page.run("document.querySelector('#explain-alert').focus()")
     page.press("o")
@@ -205,8 +212,9 @@ def shown(
     alerts: list[Any],
     explained: tuple[int, Any] | None = None,
     more: Any = MappingProxyType({}),
+    alert: str = "ctr",
 ) -> Browser:
-    """The page over these documents."""
+    """The page over these documents, which is asked about an alert."""
     served.documents = {
         "/api/health": (200, HEALTH),
         "/api/readings": (200, {"stream_time_ms": 1, "readings": []}),
@@ -217,7 +225,7 @@ def shown(
         "/api/annotations": (200, {"annotations": []}),
         **more,
     }
-    page.open(served.url)
+    page.open(f"{served.url}/?{urlencode({'alert': alert})}")
     page.until(lambda: page.is_shown("#no-experiments"), "all is shown")
     return page
 
@@ -364,7 +372,7 @@ def test_the_command_that_reads_the_log_again(page: Browser, served: Documents) 
 
 def test_values_of_segments_are_text(page: Browser, served: Documents) -> None:
     found = explanation(segments=[part(ODD, rate_then=None, mix=0.0)])
-    shown(page, served, [entry("dropped", ODD, alert=ODD)], (200, found))
+    shown(page, served, [entry("dropped", ODD, alert=ODD)], (200, found), alert=ODD)
     assert rows(page, "#alerts")[0][0].startswith(f"{ODD}: {ODD}\n")
     assert page.text("#explain-alert option") == ODD
     ((name, _, _, then, now, mix, rate),) = rows(page, "#parts")
@@ -401,7 +409,7 @@ def test_many_segments_are_cut_and_counted(page: Browser, served: Documents) -> 
 def test_differences_below_each_other_have_the_same_decimals(
     page: Browser, served: Documents, form: str, words: list[str]
 ) -> None:
-    if page.driver.current_url != served.url + "/":
+    if not page.driver.current_url.startswith(served.url):
         shown(page, served, [])
     body = "const write = it.differences(given[0], given[1]); return given[1].map(write)"
     values = [0.0125, -0.000124, 0.0]
