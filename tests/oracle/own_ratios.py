@@ -248,8 +248,12 @@ def ratios(settings: Settings) -> dict[str, tuple[str, str]]:
 def added(
     verdict: Acceptance, joins: Joins, settings: Settings
 ) -> Iterator[tuple[Value, str, int]]:
-    """(value, component, amount) of what intervals, experiments and alerts need."""
+    """(value, component, amount) of what intervals, experiments and alerts need: of ratios over
+    people only what people did."""
+    by_person = {ratio.name for ratio in settings.ratios if is_over_people(ratio)}
     for value in values_of(verdict, joins, settings):
+        if value.ratio in by_person and not value.is_of_user:
+            continue
         side = "above" if value.is_above else "below"
         yield value, f"own {value.ratio} {side}", value.amount
 

@@ -2,9 +2,11 @@
 -- KEYS: fingerprint -> generation. ARGV: fingerprint, the generation that is known of it or 0, and
 -- where it is to be the newest a number below its own, else ''.
 local newest, known = 0, tonumber(ARGV[2])
-for _, number in ipairs(redis.call('HVALS', KEYS[1])) do
-  newest = math.max(newest, tonumber(number))
-  if tonumber(number) == tonumber(ARGV[2]) then
+local declared = redis.call('HGETALL', KEYS[1])
+for at = 2, #declared, 2 do
+  local number = tonumber(declared[at])
+  newest = math.max(newest, number)
+  if number == tonumber(ARGV[2]) then
     known = 0 -- others have it: Redis was emptied
   end
 end
