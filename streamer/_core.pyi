@@ -25,6 +25,7 @@ MIGRATED_TABLES: list[str]
 """Those of experiments: readers look into them, too, for ranges of days."""
 
 EVENT_KINDS: list[tuple[str, str]]
+REFUND: str
 """Kinds of events: the name, and what ``type`` says in an event."""
 ACTIONS: list[str]
 """What a session event can report."""

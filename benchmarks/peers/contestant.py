@@ -56,7 +56,7 @@ def not_done(client: Any, prefix: str, expected: Counts) -> str:
 def wrong_totals(client: Any, prefix: str, expected: Counts) -> str:
     """Of streamer: its totals of each segment, and of the expected windows those that end with a
     minute. The log is shorter than ``LONG``."""
-    settings = client.get(f"{prefix}:settings")
+    settings = client.get(f"{prefix}:benchmark")
     if settings is None:
         return "it has not begun"
     try:

@@ -37,7 +37,7 @@ prefix = "{prefix}"
 
 
 def main() -> None:
-    """Become the worker; ``{prefix}:settings`` says how what it counts is read."""
+    """Become the worker; ``{prefix}:benchmark`` says how what it counts is read."""
     parser = job.parser()
     parser.add_argument("--only", action="store_true")
     arguments = parser.parse_args()
@@ -47,7 +47,7 @@ def main() -> None:
     settings += ONLY if arguments.only else DEFAULT
     path = Path(tempfile.mkdtemp(prefix="streamer-peers-")) / "streamer.toml"
     path.write_text(settings, encoding="utf-8")
-    redis.Redis.from_url(arguments.redis).set(f"{arguments.prefix}:settings", settings)
+    redis.Redis.from_url(arguments.redis).set(f"{arguments.prefix}:benchmark", settings)
     command = worker_command()
     environment = worker_environment(str(path)) | {SUPERVISOR: str(os.getppid())}
     os.execve(command[0], command, environment)

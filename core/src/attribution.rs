@@ -5,7 +5,8 @@
 //! 2. Feedback of a configured kind joins the newest impression of the item in its request's slates,
 //!    or without a request of all that the user saw, at or before it and within the click horizon.
 //! 3. A conversion joins likewise, within its own horizon, an impression that has feedback no later
-//!    than it. It is looked at again whenever the first feedback of such an impression changes.
+//!    than it. It is looked at again whenever the first feedback of such an impression changes. A
+//!    refund joins as its order did, if that impression is within the horizon of the refund, too.
 //! 4. Feedback counts under its own dimensions and position; its impression's fill what is missing.
 //! 5. A join is final when no impression (for conversions: no feedback, either) can come any more
 //!    that would change it. A join by request is final at once where the request id cannot come back
@@ -161,7 +162,8 @@ impl Attribution {
 
     /// Notes feedback, by the first line of its event.
     pub fn note(&mut self, feedback: &Feedback, item: u64, line: usize) {
-        if let Some(traced) = self.traced.as_mut().filter(|_| line == 0) {
+        let is_first = line == 0 && feedback.orders() > 0;
+        if let Some(traced) = self.traced.as_mut().filter(|_| is_first) {
             traced.push((*feedback, item));
         }
     }
@@ -345,7 +347,8 @@ impl Attribution {
             has_feedback,
         };
         let rows = &mut self.retained.rows;
-        let found = rows.newest_before(feedback.pair, wanted, feedback.event_ms, horizon_ms);
+        let horizon_ms = horizon_ms - (feedback.event_ms - feedback.joins_ms);
+        let found = rows.newest_before(feedback.pair, wanted, feedback.joins_ms, horizon_ms);
         self.evicted_early.feedback += std::mem::take(&mut rows.cut_short);
         found.unwrap_or(NO_ROW)
     }

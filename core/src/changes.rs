@@ -69,8 +69,9 @@ pub enum Fact<'a> {
     Viewing { dwell_ms: i64 },
     /// A session, under the time at which it ends.
     Session { length_ms: i64, views: i64 },
-    /// A slate, under the time and combination of its earliest member, as the following two.
-    Slate,
+    /// A slate, under the time and combination of its earliest member, as the following two; an
+    /// empty one under its event's.
+    Slate { is_empty: bool },
     /// The items of a slate in the order shown.
     List(&'a [ItemOf]),
     /// The values of a slate with feedback or probes.
@@ -91,6 +92,8 @@ stored_row! {
     pub struct Amounts {
         /// Millionths of a currency unit, ties to even; 0 where it is missing.
         value_micros: i64,
+        /// Of conversions: 1 of an order, -1 of one that is taken back, 0 of other refunds.
+        orders: i16,
         /// The time spent on the item.
         dwell_ms: Option<i64>,
     }

@@ -225,6 +225,14 @@ impl Counting {
         }
     }
 
+    /// A slate without items is shown: it says who is in which arm as others do.
+    pub fn show_nothing(&mut self, at: UserAt) {
+        self.experiments.expose(&self.dimensions, at);
+        self.units.expose(&self.dimensions, at);
+        let is_empty = true;
+        self.change(&Change::new(at, 1, Fact::Slate { is_empty }));
+    }
+
     /// An impression says something of a policy; nothing without a weight.
     fn add_weight(
         &mut self,
@@ -275,6 +283,9 @@ impl Counting {
 
     /// Feedback counts for its user: `is_fixed` when it cannot move any more.
     fn of_user(&mut self, feedback: &Feedback, is_fixed: bool) {
+        if feedback.orders() < 1 {
+            return; // nobody likes what they give back
+        }
         let column = column_of(feedback.kind, self.conversions_of_users);
         let (Some(users), Some(column), false) =
             (&mut self.users, column, is_anonymous(feedback.user))
@@ -367,7 +378,8 @@ impl Counting {
                 self.panes.add(at.event_ms, at.combination, stat, sign);
             }
         }
-        self.change(&Change::new(at, sign, Fact::Slate));
+        let is_empty = false;
+        self.change(&Change::new(at, sign, Fact::Slate { is_empty }));
     }
 
     /// The values of a slate with feedback or probes, whose members stand in the order shown.
@@ -435,8 +447,9 @@ impl Counting {
         while wanted != 0 {
             let sum = wanted.trailing_zeros() as usize;
             wanted &= wanted - 1;
-            if let Some(value) = self.own_sums.value(sum, values) {
-                self.change(&Change::new(at, sign, Fact::OwnValue { sum, value }));
+            if let Some((times, value)) = self.own_sums.value(sum, values, origin) {
+                let what = Fact::OwnValue { sum, value };
+                self.change(&Change::new(at, sign * times, what));
             }
         }
     }

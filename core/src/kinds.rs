@@ -14,6 +14,9 @@ pub enum EventKind {
     Exposures,
 }
 
+/// What `type` says in a conversion that takes its order back.
+pub const REFUND: &str = "refund";
+
 impl EventKind {
     pub const ALL: [Self; KINDS] = [
         Self::Impressions,

@@ -41,7 +41,7 @@ mod _core {
     use crate::counting::{ratio_cells, statistics, sums};
     use crate::decode::fields;
     use crate::experiments;
-    use crate::kinds::{Action, EventKind};
+    use crate::kinds::{Action, EventKind, REFUND};
     use crate::panes::{self, item_rows, rings};
     use crate::partition::counters;
     use crate::partition::tables::Table;
@@ -75,6 +75,7 @@ mod _core {
         module.add("PanicException", panic)?;
         let kinds = EventKind::ALL.map(|kind| (kind.name(), kind.event_type()));
         module.add("EVENT_KINDS", kinds.to_vec())?;
+        module.add("REFUND", REFUND)?;
         module.add("ACTIONS", Action::ALL.map(Action::name).to_vec())?;
         module.add("FIELDS", names::fields())?;
         module.add("FIELD_BOUNDS", fields::bounds().collect::<Vec<_>>())?;

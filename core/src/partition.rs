@@ -183,9 +183,10 @@ impl Partition {
                 return Ok(());
             }
         };
+        let position = log.position(offset);
         let verdict = match is_ahead {
             true => log.refuse_future(),
-            false => log.judge(event),
+            false => log.judge(event, events::order_of(event, position)),
         };
         let reason = match verdict {
             Verdict::Accepted => None,
@@ -197,7 +198,6 @@ impl Partition {
             self.rejected.push(at, record, reason);
             return Ok(());
         }
-        let position = log.position(offset);
         self.stream_ms = self.stream_ms.max(event.event_ms.min(arrival_ms));
         let oldest_ms = self
             .oldest_ms
@@ -219,18 +219,20 @@ impl Partition {
         let (units, dimensions) = (&mut self.counting.units, &self.counting.dimensions);
         let at_ms = event.event_ms;
         units.accept(dimensions, (at_ms, combination), (event.arms, named));
-        let arrival = Arrival {
-            arrival_ms,
-            position,
-            place,
-            combination,
-        };
         let Self {
+            logs,
             attribution,
             counting,
             sessions,
             ..
         } = self;
+        let arrival = Arrival {
+            log: &logs[at],
+            arrival_ms,
+            position,
+            place,
+            combination,
+        };
         events::count(attribution, counting, sessions, event, arrival);
         self.counting.fold_if_full(self.stream_ms)
     }

@@ -166,7 +166,7 @@ def _rule(kind: str | None, rule: KindValue, values: Values) -> dict[str, Any]:
     for path, wanted in rule.conditions:
         test = {"is": wanted} if isinstance(wanted, bool) else {"one_of": list(wanted)}
         when.append({"values": [values.path(path_of(path))], "test": test})
-    said = {"feedback": rule.feedback, "action": rule.action}
+    said = {"feedback": rule.feedback, "action": rule.action, "refund": rule.refund}
     return {"kind": kind, "value": rule.value, "when": when, **said}
 
 

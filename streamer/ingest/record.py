@@ -10,7 +10,7 @@ from streamer.ingest.hash_key import FIXED_KEY, HashKey
 from streamer.ingest.spec import records_spec
 from streamer.kafka.registry import schemas_of
 from streamer.settings import limits
-from streamer.settings.event_fields import LINE_TYPES
+from streamer.settings.event_fields import LINE_TYPES, REFUND
 from streamer.settings.model import Settings
 
 
@@ -41,7 +41,8 @@ def line_stamper(settings: Settings, topic: str) -> LineStamper:
     spec, logs = _decoding_spec(settings, FIXED_KEY), list(settings.logs)
     if settings.reads_sources:
         return LineStamper(spec, log=topic if topic in logs else None)
-    types = [(line, logs.index(kind)) for line, kind in LINE_TYPES.items() if kind in logs]
+    kinds = [*LINE_TYPES.items(), (REFUND, LINE_TYPES["conversion"])]
+    types = [(line, logs.index(kind)) for line, kind in kinds if kind in logs]
     return LineStamper(spec, (settings.events.fields.get("type", "type"), types))
 
 

@@ -30,7 +30,7 @@ from streamer.settings.model import Settings
 from streamer.settings.own_metrics import SIGNS, Condition, written
 from streamer.settings.paths import path_of
 from streamer.settings.sources import several
-from streamer.stats.experiments.caps import Denominator, Quantile
+from streamer.stats.experiments.caps import ANY, Denominator, Quantile
 from streamer.stats.experiments.trials import (
     AGES,
     CompiledExperiment,
@@ -487,6 +487,8 @@ def _measure(measure: Measure) -> dict[str, Any]:
         cap = "denominator"
     elif measure.percentile is not None or isinstance(measure.cap, Quantile):
         cap = "quantile"
+    elif measure.cap == ANY:
+        cap = ANY
     elif measure.cap is not None:
         cap = {"amount": measure.cap}
     others = [_ratio(part) for part in measure.parts[1:]]

@@ -36,7 +36,7 @@ from streamer.settings.experiments import (
 from streamer.settings.model import Settings
 from streamer.settings.names import nearest
 from streamer.settings.own_metrics import words_of
-from streamer.stats.experiments.caps import Cap, Denominator, Quantile
+from streamer.stats.experiments.caps import ANY, Cap, Denominator, Quantile
 from streamer.stats.experiments.composite import UNIT
 from streamer.stats.experiments.trials import (
     AGES,
@@ -457,7 +457,7 @@ class ExperimentMeasures(ComparedMetrics):
             quantile, amount = (cap, None) if 0 < cap < 1 else (None, round(cap) or None)
             return replace(self.measure(ratio), cap=Denominator(quantile, amount))
         if ratio.is_share:
-            return replace(self.measure(ratio), cap=1)
+            return replace(self.measure(ratio), cap=ANY)
         found: Cap = None
         if cap:
             found = Quantile(cap) if cap < 1 else round(cap * ratio.unit)

@@ -7,8 +7,8 @@ Wolter, *Introduction to Variance Estimation*, 2007, ch. 2): with R = Σx / Σy 
     var = k / (k - 1) · Σ (x_g - R y_g)² / (Σy)²,    interval R ± t √var,
 
 k being the groups that have something, and t Student's with k - 1 degrees of freedom (2.131 where
-all 16 have). Values that are not below 0, such as money and times, have tails: their interval is
-that of the logarithm,
+all 16 have). Values such as money and times have tails: where no group is below 0, their interval
+is that of the logarithm,
 
     R exp(± t √var / R),
 
@@ -151,17 +151,17 @@ def of_groups(
     present = are_enough(x, y, is_share)
     n = np.where(present, total, 1).astype(np.float64)
     reach = t * np.sqrt(variance)
-    if is_signed:
-        lower, upper = value - reach, value + reach
-    else:
-        far = np.exp(np.minimum(reach / np.where(value > 0, value, 1.0), 700.0))
-        lower, upper = value / far, value * far
+    is_even = is_signed | (x < 0).any(axis=1)
+    relative = np.where(is_even, 0.0, reach) / np.where(value > 0, value, 1.0)
+    far = np.exp(np.minimum(relative, 700.0))
+    lower = np.where(is_even, value - reach, value / far)
+    upper = np.where(is_even, value + reach, value * far)
     if is_share:
         single = value * (1 - value) / n
         inside = single > 0
         effect = np.divide(variance, single, out=np.ones(len(n)), where=inside)
         low, high = wilson(value, n / np.maximum(effect, 1.0), t)
-        within = value <= 1
+        within = (value >= 0) & (value <= 1)
         lower, upper = np.where(within, low, lower), np.where(within, high, upper)
     return Interval(lower / unit, upper / unit, present)
 

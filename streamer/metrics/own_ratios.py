@@ -100,7 +100,8 @@ _COUNTED = {"sessions": SESSIONS, "slates": _SLATES, PEOPLE: _OF_PEOPLE}
 _OF_EVENTS = {stat.name: stat for stat in traffic.OF_EVENTS}
 HIGH_BITS = 28
 """Of a high limb."""
-_NEVER_NEGATIVE = ("value", "dwell_ms")
+_WITH_TAILS = ("value", "dwell_ms")
+"""Fields that are above 0 on the whole."""
 
 
 def _upper_bounds(first: int, last: int) -> list[int]:
@@ -162,7 +163,7 @@ def part_sum(
     of = own_sum(part, settings.dimension_names, is_of_users).id
     if part.field is None and not is_amount:
         return Sum(named("own.count", of), text)
-    is_signed = part.field is not None and part.field not in _NEVER_NEGATIVE
+    is_signed = part.field is not None and part.field not in _WITH_TAILS
     return Sum(named("own.sum", of), text, is_large=True, is_signed=is_signed)
 
 

@@ -30,7 +30,9 @@ from streamer.metrics.sums import (
     CONVERSIONS,
     CONVERTED,
     DWELL,
+    EMPTY_SLATES,
     IMPRESSIONS,
+    REQUESTS,
     RETURN_DAYS,
     SESSION_LENGTH,
     SESSIONS,
@@ -201,6 +203,13 @@ RATIOS = (
         source="J",
         horizon="click_ms",
         support="window_ctr_attributed_impressions",
+    ),
+    Ratio(
+        *("zero_results_ratio", "Share of requests without results", EMPTY_SLATES, REQUESTS),
+        "Share of requests that showed nothing: events with `items = []`. Each slate is another"
+        " request; a single impression without `request_id` is none.",
+        brief=Brief(),
+        support="window_requests",
     ),
     Ratio(
         *("cvr_ratio", "Conversion rate", CONVERSIONS, CLICKS),

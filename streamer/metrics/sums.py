@@ -120,7 +120,11 @@ CLICKS = Sum("clicks", "clicks")
 CLICKS_OF_USERS = Sum("clicks_of_users", "clicks of users")
 CONVERSIONS = Sum("conversions", "conversions")
 CONVERSION_LINES = Sum("conversion_lines", "lines of conversions")
+REFUNDS = Sum("refunds", "refunds")
 VALUE = Sum("value", "sum of value", is_large=True)
+REFUND_VALUE = Sum("refund_value", "sum of value below 0, as a positive number", is_large=True)
+REQUESTS = Sum("requests", "requests")
+EMPTY_SLATES = Sum("empty_slates", "empty slates")
 CLICKED = Sum("clicked", "impressions with an attributed click")
 CONVERTED = Sum("converted", "clicked impressions with an attributed conversion")
 DWELL = Sum("dwell_ms", "sum of dwell")
@@ -134,7 +138,7 @@ ACTIVE_DAYS = Sum("active_days", "days with an impression")
 RETURN_DAYS = Sum("return_days", "days with an impression after the first")
 DERIVED = (ACTIVE_DAYS, RETURN_DAYS)
 """What follows of each user's impressions by day."""
-_OF_CONVERSIONS = {CONVERSIONS.name, CONVERSION_LINES.name, VALUE.name}
+_OF_CONVERSIONS = {of.name for of in (CONVERSIONS, CONVERSION_LINES, REFUNDS, VALUE, REFUND_VALUE)}
 _OF_CLICKS = {CLICKS.name, CLICKS_OF_USERS.name, "feedback", "clicks_by_position"}
 """Statistics of feedback by its own time."""
 _OF_VISITS = {

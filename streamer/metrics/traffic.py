@@ -46,6 +46,9 @@ from streamer.metrics.sums import (
     CONVERSION_LINES,
     CONVERSIONS,
     IMPRESSIONS,
+    REFUND_VALUE,
+    REFUNDS,
+    REQUESTS,
     VALUE,
     Summed,
     named,
@@ -59,6 +62,11 @@ OF_EVENTS = (
     Stat("value_high", largest=1 << 28, in_totals=True),
     Stat("value", largest=1 << VALUE_BITS, in_totals=True),
 )
+_OF_REFUNDS = (
+    Stat("refunds", in_totals=True),
+    Stat("refund_value_high", largest=1 << 28, in_totals=True),
+    Stat("refund_value", largest=1 << VALUE_BITS, in_totals=True),
+)
 """What ratios are made of, too."""
 
 
@@ -67,6 +75,9 @@ def _stats(settings: Any) -> tuple[Stat, ...]:
     by_position = {"position": POSITIONS}
     return (
         *OF_EVENTS,
+        *_OF_REFUNDS,
+        Stat("requests"),
+        Stat("empty_slates"),
         Stat("clicked"),
         Stat("converted"),
         Stat(
@@ -111,9 +122,9 @@ def _column(feedback: I64) -> Iterator[Series]:
 
 
 _NO_EVENTS = "absent without impressions, feedback and conversions"
-_NO_LINES = "absent without lines of conversions"
+_NO_LINES = "absent without lines of conversions and refunds"
 _IMPRESSIONS, _CLICKS = ((Summed(of), *_OF_ANY) for of in (IMPRESSIONS, CLICKS))
-_VALUE = (Summed(VALUE), Summed(CONVERSION_LINES))
+_VALUE = (Summed(VALUE), Summed(CONVERSION_LINES), Statistic(REFUNDS.name, is_always=True))
 
 metric.count(
     *("impressions_total", "events", "impressions"),
@@ -134,16 +145,31 @@ metric.count(
 )
 metric.count(
     *("conversions_total", "events", "settled conversions"),
-    "Conversions since the state began whose dimensions are settled; an order is one.",
+    "Conversions since the state began whose dimensions are settled; an order is one, also where it"
+    " is taken back.",
     (Summed(CONVERSIONS),),
     scope="total",
     brief=Brief(),
 )
 metric.count(
-    *("conversion_value_total", "currency", "sum of value of settled conversions"),
-    "Value of settled conversions since the state began; summed in whole micros.",
+    *("conversion_value_total", "currency", "sum of value above 0 of settled conversions"),
+    "Value of settled conversions since the state began, without refunds; summed in whole micros.",
     *(_VALUE, _where_any),
     empty=_NO_LINES,
+    scope="total",
+    brief=Brief(),
+)
+metric.count(
+    *("refunds_total", "events", "settled refunds"),
+    "Refunds since the state began whose dimensions are settled, of whole orders and of parts.",
+    (Summed(REFUNDS),),
+    scope="total",
+    brief=Brief(),
+)
+metric.count(
+    *("refund_value_total", "currency", "sum of value below 0 of settled conversions"),
+    "What settled refunds gave back since the state began, as a positive number.",
+    (Summed(REFUND_VALUE),),
     scope="total",
     brief=Brief(),
 )
@@ -171,7 +197,8 @@ metric.count(
 )
 metric.count(
     *("window_conversions", "events", "conversions"),
-    "Conversions in the window: an order is one, in the segment of its first line.",
+    "Conversions in the window: an order is one, in the segment of its first line; one taken back"
+    " is one less.",
     (Summed(CONVERSIONS),),
     brief=Brief(),
 )
@@ -184,9 +211,27 @@ metric.count(
 )
 metric.count(
     *("window_conversion_value", "currency", "sum of value"),
-    "Value of the conversions in the window, by line; summed in whole micros.",
+    "Value of the conversions in the window less its refunds, by line; summed in whole micros.",
     *(_VALUE, _where_any),
     empty=_NO_LINES,
+    brief=Brief(),
+)
+metric.count(
+    *("window_refunds", "events", "refunds"),
+    "Refunds in the window, of whole orders and of parts.",
+    (Summed(REFUNDS),),
+    brief=Brief(),
+)
+metric.count(
+    *("window_refund_value", "currency", "sum of value below 0, as a positive number"),
+    "What refunds in the window gave back; with window_conversion_value it is the value of sales.",
+    (Summed(REFUND_VALUE),),
+    brief=Brief(),
+)
+metric.count(
+    *("window_requests", "slates", "requests"),
+    "Slates in the window and events with `items = []`: the support of zero_results_ratio.",
+    (Summed(REQUESTS),),
     brief=Brief(),
 )
 metric.count(
@@ -198,7 +243,7 @@ metric.count(
 
 
 declare(
-    *(metric, "ctr_ratio", "cvr_ratio"),
+    *(metric, "ctr_ratio", "zero_results_ratio", "cvr_ratio"),
     *("conversion_value_per_click", "conversion_value_per_impression", "order_value_mean"),
 )
 

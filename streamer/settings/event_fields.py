@@ -10,6 +10,8 @@ from streamer.settings import limits
 
 LINE_TYPES = {line: kind for kind, line in _core.EVENT_KINDS}
 """``type`` of a line in a file, and key of ``[sources.kind]`` → kind."""
+REFUND = _core.REFUND
+"""Another ``type`` of conversions: of those that take their order back."""
 TYPE_OF_KIND = {kind: line for line, kind in LINE_TYPES.items()}
 ALL_KINDS = tuple(LINE_TYPES.values())
 """The kinds of events."""

@@ -332,6 +332,8 @@ def _validate_rule(events: str | None, rule: KindValue, is_fixed: bool, at: str)
     shown = repr(rule.value) if rule.value is not None else "a rule"
     if rule.feedback is not None and events != "clicks":
         raise SettingsError(f"{shown}: only clicks have feedback; {at}")
+    if rule.refund and events != "conversions":
+        raise SettingsError(f"{shown}: refund = true: only conversions are refunds; {at}")
     if rule.action is not None and (events != "sessions" or rule.action not in ACTIONS):
         raise SettingsError(
             f"{shown}: action = {rule.action!r}: of sessions one of {', '.join(ACTIONS)}; {at}"

@@ -63,6 +63,8 @@ class KindValue(Section, frozen=True):
     """Of clicks: the kind of feedback."""
     action: str | None = None
     """Of sessions: `start`, `view`, `dwell` or `end`."""
+    refund: bool = False
+    """Of conversions: whether it takes its order back; see [refunds](events.md#refunds)."""
 
     @property
     def conditions(self) -> list[tuple[str, tuple[str, ...] | bool]]:
@@ -94,7 +96,7 @@ class SourceKind(Section, frozen=True):
     `{ value = "Product Liked", feedback = "like" }`. A value may be in several lists: with a column
     `click` of 0 and 1 `impression = ["0", "1"]` and `click = ["1"]`."""
     conversion: tuple[str | KindValue, ...] = ()
-    """Values of conversions."""
+    """Values of conversions: `"Order Completed"`, `{ value = "Order Refunded", refund = true }`."""
     session: tuple[str | KindValue, ...] = ()
     """Values of sessions: `{ value = "page", action = "view" }`."""
     exposure: tuple[str | KindValue, ...] = ()

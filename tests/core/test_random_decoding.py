@@ -42,6 +42,9 @@ ALL_SETTINGS = {
     "renamed": parse({"events": {"fields": RENAMED}}),
 }
 
+REFUND = 0xC2B2_AE3D_27D4_EB4F
+"""Makes ids of refunds."""
+
 
 class Pair:
     """The decoder and the oracle of the same settings."""
@@ -96,10 +99,20 @@ class Pair:
         }
 
     def dedup_id(self, kind: str, event: Event) -> int:
-        """The id of the event; of an order that is no list with the item."""
+        """The id of the event; of an order that is no list with the item, and of refunds with what
+        is given back. An empty slate without one has its person and request."""
         order = self.core.hash(event.event_id or "")
+        if kind == "impressions" and not event.shown and not order and event.request_id:
+            who = self.core.hash(event.join_id or event.user_id or "")
+            return mix(who, self.core.hash(event.request_id))
         is_row = kind == "conversions" and not event.is_list
-        return mix(order, self.core.hash(event.item_id or "")) if order and is_row else order
+        if not order or kind != "conversions":
+            return order
+        found = mix(order, self.core.hash(event.item_id or "")) if is_row else order
+        of_refund = (REFUND, *event.worth_micros) if event.is_refund else ()
+        for part in of_refund:
+            found = mix(found, part % 2**64)
+        return found
 
     def _body(self, kind: str, lines: list[Event]) -> dict[str, Any]:
         event = lines[0]

@@ -257,7 +257,7 @@ def test_clicks_and_orders_may_have_lines() -> None:
 
 
 @pytest.mark.parametrize(
-    "items", [["a", None], ["a", {"value": 1}], [{"item_id": "a", "value": -1}, "b"], [], "a"]
+    "items", [["a", None], ["a", {"value": 1}], [{"item_id": "a", "value": -1e13}, "b"], [], "a"]
 )
 def test_orders_are_accepted_or_rejected_whole(items: Any) -> None:
     read = Read(bought(user_id="u", items=items, event_id="e"), bought(**ONE_USER, event_id="e"))

@@ -73,6 +73,15 @@ SEGMENT: list[Case] = [
         },
         {"lines": [("a", 25_000_000), ("b", 0)], "user": "u"},
     ),
+    (
+        {
+            "event": "Order Refunded",
+            "userId": "u",
+            "timestamp": "2026-11-01T10:00:00.000Z",
+            "properties": {"order_id": "50314b8e", "total": 30, "currency": "USD"},
+        },
+        {"lines": [("", -30_000_000)], "user": "u"},
+    ),
     ({"event": "Product Added", "userId": "u"}, "ignored"),
     ({"event": "Coffee Brewed", "userId": "u"}, "kind"),
     ({"type": "identify", "userId": "u"}, "ignored"),

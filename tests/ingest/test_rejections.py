@@ -64,8 +64,8 @@ def explained(kind: str, settings: Any = None, **fields: Any) -> Refusal:
         ),
         ("impressions", {"reference": ["a", 7.5]}, "reference[1]", "7.5", "item ids"),
         (
-            *("conversions", {"item_id": "", "items": ["a", {"item_id": 7, "value": -2}]}),
-            *("items[1].value", "-2", "0 to 1e+12"),
+            *("conversions", {"item_id": "", "items": ["a", {"item_id": 7, "value": -2e12}]}),
+            *("items[1].value", "-2000000000000.0", "-1e+12 to 1e+12"),
         ),
         ("conversions", {"value": 1e12 + 1}, "value", "1000000000001", "1e+12"),
         ("sessions", {"action": "stop"}, "action", '"stop"', "start, view, dwell, end"),

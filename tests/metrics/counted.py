@@ -238,7 +238,8 @@ def _log(dice: Random) -> list[LogRecord]:
     events = [event for visit in range(VISITS) for event in _visit(dice, visit)]
     logs: dict[str, list[tuple[int, bytes]]] = {kind: [] for kind in KINDS}
     for event in sorted(events, key=lambda event: event["ts"]):
-        logs[LINE_TYPES[event["type"]]].append((event["ts"], json.dumps(event).encode()))
+        kind = LINE_TYPES.get(event["type"], "conversions")  # of a refund
+        logs[kind].append((event["ts"], json.dumps(event).encode()))
     for log in logs.values():
         log.append((T0 + MONTH_MS, b"{"))
     return [
@@ -269,6 +270,8 @@ def _visit(dice: Random, number: int) -> Iterator[dict[str, Any]]:
     yield slate
     if dice.random() < 0.1:  # without a position, and nobody responds to it
         yield base | {"type": "impression", "ts": at_ms, "item_id": "lone"}
+    if number % 5 == 0:
+        yield base | {"type": "impression", "ts": at_ms, "items": []}
     liking = dice.random()
     for item in items if dice.random() < 0.85 else ():
         if dice.random() < 0.5 * liking:
@@ -293,6 +296,8 @@ def _response(dice: Random, base: dict[str, Any], at_ms: int) -> Iterator[dict[s
         value = round(dice.random() * 90, 6)
         sold = {"value": value, "margin": round(dice.gauss(1, 5), 2)}
         yield base | {"type": "conversion", "ts": at_ms + 5000, **sold}
+        if value > 80:
+            yield base | {"type": "refund", "ts": at_ms + 6000, "value": value - 60}
 
 
 def _people(dice: np.random.Generator) -> I64:

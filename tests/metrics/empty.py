@@ -20,6 +20,7 @@ from tests.metrics.counted import CountedSums
 OF_GROUPS = {
     "ctr": "impressions",
     "ctr_attributed": "impressions",
+    "zero_results": "requests",
     "cvr": "clicks",
     "cvr_attributed": "clicked",
     "conversion_value_per_click": "clicks",
@@ -66,8 +67,8 @@ VALUES = {
 WITHOUT = {
     "impressions": "impressions",
     "clicks": "clicks",
+    "requests": "requests",
     "conversions": "conversions",
-    "lines of conversions": "conversion_lines",
     "clicked impressions": "clicked",
     "ended sessions": "sessions",
     "dwell times": "viewings",
@@ -134,6 +135,9 @@ def rule(metric: Metric, sums: CountedSums, labels: dict[str, str], suffix: str)
         return stat(f"{OF_POLICIES[said]}@{labels['policy']}") > 0
     if "score" in said or "bin" in said:
         return _of_scores(said, sums, labels)
+    if said == "absent without lines of conversions and refunds":
+        names = ("value", "value_high", "conversion_lines", "refunds")
+        return np.any([stat(name) != 0 for name in names], axis=0)
     if "slates" in said:
         return _of_slates(metric, said, sums, labels)
     if metric.scope == "total" and metric.kind == "histogram":

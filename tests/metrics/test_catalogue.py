@@ -136,6 +136,10 @@ def readings() -> dict[str, list[tuple[dict[str, str], float]]]:
     return found
 
 
+NET = ("window_conver", "cvr_ratio", "conversion_value_per", "order_value_mean")
+"""Less refunds, of which there may be more."""
+
+
 def is_in_range_with_its_labels(
     metric: Metric, readings: list[tuple[dict[str, str], float]]
 ) -> None:
@@ -143,7 +147,7 @@ def is_in_range_with_its_labels(
     dimensions = {name for s in SETTINGS.values() for name in s.dimension_names}
     for labels, value in readings:
         assert np.isfinite(value)
-        signed = ("doubly_robust", "composite", "ratio", "window_ratio")
+        signed = ("doubly_robust", "composite", "ratio", "window_ratio", *NET)
         is_signed = metric.name.startswith(signed)
         assert is_signed or value >= LEAST.get(metric.unit, 0)
         if metric.unit == "ratio" and metric.name not in RATIOS_BEYOND_1:

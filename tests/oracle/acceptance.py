@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from streamer.ingest.hash_key import FIXED_KEY, HashKey
 from streamer.settings.model import Settings
@@ -92,6 +93,7 @@ def judge(
                 for line in found:
                     line.partition, line.offset = record.partition, record.offset
                     line.arrival_ms = arrival_ms
+                    line.order = seen.order_of(line, arrival_ms) if line.is_refund else None
                 out.events += found
 
 
@@ -100,7 +102,8 @@ class Seen:
     """When which events came, by kind and id."""
 
     settings: Settings
-    first_ms: dict[tuple[str, str, str | None], int] = field(default_factory=dict)
+    first_ms: dict[tuple[Any, ...], int] = field(default_factory=dict)
+    orders: dict[tuple[Any, ...], Event] = field(default_factory=dict)
 
     def judge(self, event: Event, arrival_ms: int) -> str | None:
         """Why an event does not count; None where it does."""
@@ -112,9 +115,31 @@ class Seen:
         if event.event_id is not None:
             is_order = event.topic == "conversions"
             line = event.item_id if is_order and not event.is_list else None
-            key = (event.topic, event.event_id, line)
+            key: tuple[Any, ...] = (event.topic, event.event_id, line)
+            if event.is_refund:
+                key += event.worth_micros
             ms = time.conversion_dedup_horizon_ms if is_order else time.dedup_horizon_ms
             if key in self.first_ms and arrival_ms - self.first_ms[key] <= ms:
                 return "duplicate"
             self.first_ms[key] = arrival_ms
+            self.orders[key] = event
+        elif event.topic == "impressions" and not event.shown and event.request_id is not None:
+            asked = (f"nothing for {event.request_id}", event.join_id or event.user_id, None)
+            if arrival_ms - self.first_ms.get(asked, -(10**15)) <= time.dedup_horizon_ms:
+                return "duplicate"
+            self.first_ms[asked] = arrival_ms
+        return None
+
+    def order_of(self, refund: Event, arrival_ms: int) -> Event | None:
+        """The order that a line of a refund is of: the row of its item, or one with lines."""
+        ms = self.settings.time.conversion_dedup_horizon_ms
+        for item in dict.fromkeys((refund.item_id, None)):
+            key = (refund.topic, refund.event_id, item)
+            if refund.event_id is None or key not in self.orders:
+                continue
+            is_row = item is not None or not self.orders[key].is_list
+            if item is None and is_row:
+                continue
+            if arrival_ms - self.first_ms[key] <= ms:
+                return self.orders[key]
         return None

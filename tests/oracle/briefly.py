@@ -27,6 +27,8 @@ ALWAYS = {
         "ratio_quantile",
     ),
     *("composite", "composite_lower", "composite_upper"),
+    *("window_requests", "zero_results_ratio"),
+    *("refunds_total", "refund_value_total", "window_refunds", "window_refund_value"),
     *("score_drift", "window_drift_impressions", "window_drift_day_before_impressions"),
     *("ctr_lower_ratio", "ctr_upper_ratio", "cvr_lower_ratio", "cvr_upper_ratio"),
 }

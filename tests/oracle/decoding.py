@@ -48,6 +48,7 @@ SAID: dict[str, dict[str, tuple[str, ...]]] = {
         "sold": ("impressions", "clicks", "conversions"),
         "order": ("clicks", "conversions"),
         "later": ("conversions",),
+        "returned": ("conversions",),
     },
 }
 """Topic → what `click` says → the kinds of events that the record is; the click of 2 is a like."""
@@ -84,7 +85,8 @@ def decode_all(
             continue
         liked = {"feedback": "like"} if str(value["click"]) == "2" and kind == "clicks" else {}
         try:
-            event = event_of(kind, {**value, "type": None, **liked}, settings, record_ms)
+            line_type = "refund" if str(value["click"]) == "returned" else None
+            event = event_of(kind, {**value, "type": line_type, **liked}, settings, record_ms)
             event.is_shared = len(said) > 1
             found.append(lines_of(event))
         except BrokenError as reason:
@@ -96,6 +98,7 @@ def lines_of(event: Event) -> list[Event]:
     """An event with lines as one event a line. What it says beside lines that say nothing of that
     counts with the first."""
     if not event.lines:
+        event.worth_micros = (event.value_micros,)
         return [event]
     made = []
     for i, line in enumerate(event.lines):
@@ -112,11 +115,16 @@ def lines_of(event: Event) -> list[Event]:
         if event.topic == "conversions":
             is_first_of_none = i == 0 and all(x.value is None for x in event.lines)
             value = event.value if is_first_of_none else line.value
+            if value is not None and own.is_return:
+                value = abs(value)
             own.value_micros = 0 if value is None else round(value * 1e6)
+            own.value_micros *= -1 if own.is_return else 1
             own.numbers.pop("value", None)
             if value is not None:
                 own.numbers["value"] = value
         made.append(own)
+    for own in made:
+        own.worth_micros = tuple(one.value_micros for one in made)
     return made
 
 
@@ -206,8 +214,9 @@ def read_items(topic: str, items: Any, settings: Settings) -> object:
 
 
 def slate(items: Any, settings: Settings) -> list[Shown]:
-    """The elements of ``items``, positions as they are given; an element may be an id alone."""
-    if not isinstance(items, list) or not 1 <= len(items) <= MAX_ITEMS:
+    """The elements of ``items``, positions as they are given; an element may be an id alone. None:
+    nothing was found to show."""
+    if not isinstance(items, list) or len(items) > MAX_ITEMS:
         broken("items")
     shown = []
     names, of_policies = settings.events.fields, fields_of_policies(settings)
@@ -289,10 +298,13 @@ def dwell(get: Get, settings: Settings, record_ms: int) -> int | None:
 
 
 def conversion(event: Event, get: Get, settings: Settings) -> None:
-    item_or_lines(event, get, settings)
+    event.is_return = get("type") == "refund"
+    if not (event.is_return and get("items") is None and get("item_id") in (None, "")):
+        item_or_lines(event, get, settings)
     event.value = worth(get("value"), "value")
     if event.value is not None:
-        event.value_micros = round(event.value * 1e6)
+        event.value = abs(event.value) if event.is_return else event.value
+        event.value_micros = round(event.value * 1e6) * (-1 if event.is_return else 1)
         event.numbers["value"] = event.value
 
 

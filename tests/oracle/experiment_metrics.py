@@ -13,6 +13,7 @@ ONE = "1"
 """The denominator of metrics per user."""
 RATIOS = {
     "ctr_ratio": ("clicks", "impressions"),
+    "zero_results_ratio": ("empty slates", "requests"),
     "ctr_attributed_ratio": ("clicked", "impressions"),
     "cvr_ratio": ("conversions", "clicks"),
     "cvr_attributed_ratio": ("converted", "clicked"),

@@ -45,6 +45,7 @@ DIFFERENCE = (
 )
 SCORES = ("calibration_ratio", "log_loss", "mse", "mae", "classifier_")
 EVENTS = (
+    "zero_results_ratio",
     *("ctr", "cvr", "clicks_per_user", "conversions_per_user", "positive_rate_ratio"),
     *("bounce_rate_ratio", "views_per_session", "sessions_per_user", "active_days_per_user"),
     *("user_hit_ratio", "user_conversion_ratio", "user_return_ratio"),

@@ -253,7 +253,7 @@ class Trial:
             name: [ratio_of(part, settings) for part, _ in parts_of(name, settings)]
             for name in mixed
         }
-        self.caps = {m.name: 1 if m.name in SHARES else m.cap for m in experiment.metrics}
+        self.caps = {m.name: m.cap for m in experiment.metrics}
         free = [m for m in experiment.metrics if m.margin is None and m.margin_absolute is None]
         named = [m for m in experiment.metrics if m.primary]
         self.primary = (named or free or list(experiment.metrics))[0].name
@@ -377,6 +377,9 @@ class Trial:
         cap = self.caps[metric]
         if below != ONE:
             weigh([p for its in points.values() for p in its], 0.99 if cap is None else cap)
+        elif metric in SHARES:
+            for point in (p for its in points.values() for p in its):
+                point["x"] = int(point["x"] > 0)
         elif cap:
             unit = MICROS if above == "value" else UNITS.get(above, 1)
             if above.startswith("own "):
@@ -481,17 +484,19 @@ def amount(did: list[Did], component: str) -> int:
 
 
 def capped(points: dict[str, list[dict[str, Any]]], cap: float, unit: int) -> None:
-    """Let every x be the cap at most: an amount, or from a quantile over the users of all
-    arms who have any."""
+    """Let every x be the cap at most, and as much below 0: an amount, or from a quantile over the
+    users of all arms who have any."""
     users = [point for its in points.values() for point in its]
     if cap >= 1:
         most = round(cap * unit)
     else:
         values = sorted(point["x"] for point in users if point["x"] > 0)
         rank = math.ceil(Fraction(str(cap)) * len(values))
-        most = two_digits(values[rank - 1]) if values else 0
+        if not values:
+            return
+        most = two_digits(values[rank - 1])
     for point in users:
-        point["x"] = min(point["x"], most)
+        point["x"] = max(-most, min(point["x"], most))
 
 
 def weigh(users: list[dict[str, Any]], cap: float) -> None:

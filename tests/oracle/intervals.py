@@ -48,6 +48,7 @@ def named(text: str, above: str, below: str, unit: int = 1, is_share: bool = Fal
 
 RATIOS = (
     named("ctr_*_ratio", "clicks", "impressions", is_share=True),
+    named("zero_results_*_ratio", "empty slates", "requests", is_share=True),
     named("cvr_*_ratio", "conversions", "clicks", is_share=True),
     named("conversion_value_per_click_*", "value", "clicks", 1_000_000),
     named("order_value_mean_*", "value", "conversions", 1_000_000),
@@ -92,10 +93,10 @@ def ends_of(x: list[int], y: list[int], is_share: bool, is_signed: bool = False)
     linearised = [value + len(pairs) * (a - value * b) / n for a, b in pairs]
     of_mean = variance(linearised) / len(pairs)
     t = float(student.ppf(0.975, len(pairs) - 1))
-    if not is_share or value > 1:
-        if is_signed:
+    if not is_share or not 0 <= value <= 1:
+        if is_signed or min(x) < 0:
             return value - t * sqrt(of_mean), value + t * sqrt(of_mean)
-        deviation = sqrt(of_mean) / value if value else 0.0
+        deviation = sqrt(of_mean) / value
         return exp(log(value) - t * deviation), exp(log(value) + t * deviation)
     effect = 1.0 if value in (0, 1) else max(of_mean / (value * (1 - value) / n), 1.0)
     return wilson(value, n / effect, t)

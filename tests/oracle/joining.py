@@ -42,7 +42,7 @@ def join(verdict: Acceptance, settings: Settings) -> Joins:
     conversions = [e for e in verdict.events if e.topic == "conversions"]
     for event in conversions:
         rows = candidates(event, index, settings.attribution.conversion_ms)
-        target = newest([r for r in rows if any(f.event_ms <= event.event_ms for f in r.feedback)])
+        target = newest([r for r in rows if any(f.event_ms <= joins_ms(event) for f in r.feedback)])
         out.joined[event.address] = target
         if target is not None:
             target.conversions.append(event)
@@ -88,10 +88,22 @@ def window_of_slates_ms(settings: Settings) -> int:
 def candidates(event: Event, index: RowIndex, horizon_ms: int) -> list[Row]:
     """Rows of the same user, or id of joins, and item (and request, if named) within the horizon
     before it."""
-    rows = index.get((event.partition, event.joins_as, event.item_id or ""), [])
+    who, item, request = event.joins_as, event.item_id, event.request_id
+    if event.is_refund:
+        if event.order is None or (item and event.order.request_id and event.order.joins_as != who):
+            return []
+        request = event.order.request_id
+        if item is None:
+            who, item = event.order.joins_as, event.order.item_id
+    rows = index.get((event.partition, who, item or ""), [])
     start = bisect_left(rows, event.event_ms - horizon_ms, key=event_time)
-    end = bisect_right(rows, event.event_ms, key=event_time)
-    return [r for r in rows[start:end] if event.request_id in (None, r.event.request_id)]
+    end = bisect_right(rows, joins_ms(event), key=event_time)
+    return [r for r in rows[start:end] if request in (None, r.event.request_id)]
+
+
+def joins_ms(event: Event) -> int:
+    """When it joins: a refund when its order did."""
+    return event.event_ms if event.order is None else min(event.event_ms, event.order.event_ms)
 
 
 def event_time(row: Row) -> int:
@@ -113,16 +125,17 @@ def effective_dims(event: Event, joins: Joins) -> tuple[str | None, ...]:
 def is_final(event: Event, joins: Joins, verdict: Acceptance, settings: Settings) -> bool:
     """No record that may still come can change what the event joins."""
     row = joins.joined[event.address]
-    after_ms = event.event_ms + settings.time.max_lateness_ms
+    after_ms = joins_ms(event) + settings.time.max_lateness_ms
+    request_id = event.request_id if event.order is None else event.order.request_id
 
     def passed(topic: str) -> bool:
         clock = verdict.join_clock_ms(topic, event.partition, settings.time.max_skew_ms)
         return clock > after_ms
 
     if event.topic == "clicks":
-        return (row is not None and event.request_id is not None) or passed("impressions")
-    if row is not None and event.request_id is not None:
-        before = [f for f in row.feedback if f.event_ms <= event.event_ms]
+        return (row is not None and request_id is not None) or passed("impressions")
+    if row is not None and request_id is not None:
+        before = [f for f in row.feedback if f.event_ms <= joins_ms(event)]
         if any(f.address in joins.final for f in before):
             return True
     return passed("impressions") and passed("clicks")

@@ -30,7 +30,7 @@ SMALLEST = 1000
 """The least magnitude that quantiles tell from 0: 0.001."""
 SIGNS = {">": operator.gt, "<": operator.lt, ">=": operator.ge, "<=": operator.le}
 NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
-NEVER_BELOW_0 = ("value", "dwell_ms")
+WITH_TAILS = ("value", "dwell_ms")
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def is_share(settings: Settings, name: str) -> bool:
 
 def may_be_below_0(settings: Settings, name: str) -> bool:
     (ratio,) = (each for each in settings.ratios if each.name == name)
-    return ratio.numerator.field not in (None, *NEVER_BELOW_0)
+    return ratio.numerator.field not in (None, *WITH_TAILS)
 
 
 # What is asked --------------------------------------------------------------------------------
@@ -187,11 +187,13 @@ def amounts(
         if not is_wanted(part, event, shown, joins, settings):
             continue
         if part.field is None:
-            yield MICROS if counts_millionths else 1
+            orders = event.orders if event.topic == "conversions" else 1
+            if orders:
+                yield orders * (MICROS if counts_millionths else 1)
         else:
             found = said_by(event, shown, part.field)
             if found is not None:
-                yield round(float(found) * 1e6)
+                yield round(float(found) * 1e6) * (-1 if event.is_return else 1)
 
 
 def values_of(verdict: Acceptance, joins: Joins, settings: Settings) -> Iterator[Value]:

@@ -31,6 +31,7 @@ ENGAGEMENT = (
         "dwell_seconds_per_user",
         "bounce_rate_ratio",
         "views_per_session",
+        "zero_results_ratio",
     ),
     *("session_length_mean_seconds", "sessions_per_user", "user_hit_ratio"),
 )

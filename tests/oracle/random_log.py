@@ -35,6 +35,7 @@ class _Log:
     def __init__(self, seed: int, settings: Settings, start_ms: int) -> None:
         self.start_ms = start_ms
         self.random = random = Random(seed)
+        self.of_empty, self.of_refunds = Random(seed), Random(seed)
         self.settings = settings
         self.users = [f"u{i}" for i in range(random.choice((4, 15, 60)))] + ["Zoë ✓"]
         self.items = [f"i{i}" for i in range(random.choice((3, 8, 25)))]
@@ -85,6 +86,8 @@ class _Log:
         request = None if r.random() < 0.25 else self.fresh("r")
         is_reused = request is not None and r.random() < 0.1
         self.show(at_ms, user, request, items, dims)
+        if self.of_empty.random() < 0.1:
+            self.find_nothing(at_ms, user, request, dims)
         if r.random() < 0.25:  # the same again, soon: repeats, or new rows without a request
             again = request if r.random() < 0.7 else None
             some = items[: r.randint(1, 3)]
@@ -122,6 +125,16 @@ class _Log:
         if r.random() < 0.15:  # twice in one list
             shown.append({**shown[0], "score": r.random()})
         self.event(at_ms, base | self.slates.probes(items) | {"items": shown})
+
+    def find_nothing(self, at_ms: int, user: str, request: str | None, dims: Payload) -> None:
+        """Empty slates, of the same request or of their own."""
+        r = self.of_empty
+        base = {"type": "impression", "user_id": user, "items": [], **dims}
+        named = {"request_id": r.choice((request, f"q{at_ms % 20}"))} if r.random() < 0.7 else {}
+        for _ in range(r.choice((1, 1, 2))):
+            at_ms += int(r.random() * self.settings.time.max_lateness_ms)
+            own = {"event_id": f"e{r.randint(0, 9)}"} if r.random() < 0.2 else {}
+            self.add(at_ms, base | named | own | {"ts": at_ms})
 
     def reuse(
         self, at_ms: int, user: str, request: str | None, items: list[str], dims: Payload
@@ -169,7 +182,27 @@ class _Log:
                 conversion["value"] = r.choice(
                     (0, 1e12, 19.99, 0.0000005, round(r.random() * 99, 6))
                 )
-            self.event(when_ms, conversion)
+            order_id = self.event(when_ms, conversion)
+            if self.of_refunds.random() < 0.3:
+                self.refund(when_ms, conversion, order_id)
+
+    def refund(self, at_ms: int, conversion: Payload, order_id: str | None) -> None:
+        """It gives something of a conversion back, or all; of another order, of none, or too late
+        to join what that joined."""
+        r = self.of_refunds
+        for _ in range(r.choice((1, 1, 2))):
+            horizon_ms = self.settings.attribution.conversion_ms
+            at_ms += int(r.random() * r.choice((0.01, 1)) * horizon_ms)
+            refund = {**conversion, "ts": at_ms, "value": r.choice((-0.01, -5, -19.99, -1e9))}
+            if r.random() < 0.5:
+                refund |= {"type": "refund", "value": r.choice((7, -19.99, 0, 1e9, None))}
+                if r.random() < 0.3:
+                    del refund["item_id"]
+            if r.random() < 0.2:
+                refund.pop("request_id", None)
+            if r.random() < 0.8:
+                refund["event_id"] = order_id or f"order {at_ms}"
+            self.add(at_ms + r.random() * 1000, refund)
 
     def elsewhere(self, at_ms: int, user: str, items: list[str]) -> None:
         """The same items for the same user in another segment, in a request of its own."""
@@ -209,8 +242,9 @@ class _Log:
         """Up to a share of the click horizon later."""
         return at_ms + int(self.random.random() * share * self.settings.attribution.click_ms)
 
-    def event(self, at_ms: int, payload: Payload, wanted_ms: float | None = None) -> None:
-        """File one event, with its delay (``wanted_ms``, if given), its id, perhaps copies."""
+    def event(self, at_ms: int, payload: Payload, wanted_ms: float | None = None) -> str | None:
+        """File one event, with its delay (``wanted_ms``, if given), its id, perhaps copies; the
+        id."""
         r = self.random
         time = self.settings.time
         kind = LINE_TYPES[payload["type"]]
@@ -237,6 +271,7 @@ class _Log:
                 at_ms + delay_ms + gap_ms,
                 {**copy, "ts": int(at_ms + gap_ms)} if fresh_time else dict(copy),
             )
+        return payload.get("event_id")
 
     def add(self, arrival_ms: float, payload: Payload | bytes) -> None:
         if arrival_ms > self.start_ms + self.span_ms and self.random.random() >= self.tail:

@@ -25,7 +25,7 @@ from .scores import ScoreReadings
 from .shape import ALL_KINDS, EXPOSURES, Address, Event, Labels, Readings, Row
 from .sink import Sink
 from .slate_readings import SlateReadings
-from .slates import slates_of
+from .slates import Slate, slates_of
 from .span import span_of, span_of_items
 from .user_days import facts_of
 
@@ -38,10 +38,17 @@ class Cell:
     """What one segment has in one window (or since the start)."""
 
     impressions: int = 0
+    requests: int = 0
+    empty_slates: int = 0
     clicks: int = 0
     clicks_of_users: int = 0
     conversions: int = 0
     conversion_lines: int = 0
+    refunds: int = 0
+    orders: int = 0
+    lines: int = 0
+    sold_micros: int = 0
+    refund_micros: int = 0
     value_micros: int = 0
     feedback: Counter[str] = field(default_factory=Counter)
     position_impressions: Counter[str] = field(default_factory=Counter)
@@ -75,6 +82,7 @@ def read(verdict: Acceptance, joins: Joins, settings: Settings) -> Readings:
 
         def read_window(into: Sink, label: str, at_ms: int) -> Window:
             window = Window(label, at_ms, verdict, joins, kept, settings)
+            window.add_slates(all_slates)
             window.read(into)
             clicks = {segment: cell.clicks_of_users for segment, cell in window.cells.items()}
             tallied = engagement.read(into, window.span, clicks)
@@ -171,11 +179,14 @@ def read_totals(
             count(cells[segment], event, settings)
     for segment, cell in cells.items():
         labels = dict(segment)
-        out.put("impressions_total", labels, cell.impressions)
-        out.put("clicks_total", labels, cell.clicks)
-        out.support("conversions_total", labels, cell.conversions)
-        if cell.conversion_lines:
-            out.put("conversion_value_total", labels, cell.value_micros / 1e6)
+        if cell.impressions or cell.feedback or cell.lines:
+            out.put("impressions_total", labels, cell.impressions)
+            out.put("clicks_total", labels, cell.clicks)
+        out.support("conversions_total", labels, cell.orders)
+        if cell.sold_micros or cell.lines or cell.refunds:
+            out.put("conversion_value_total", labels, cell.sold_micros / 1e6)
+        out.support("refunds_total", labels, cell.refunds)
+        out.support("refund_value_total", labels, cell.refund_micros / 1e6)
         for kind, n in cell.feedback.items():
             out.put("feedback_total", {"feedback": kind, **labels}, n)
 
@@ -184,10 +195,17 @@ def count(cell: Cell, event: Event, settings: Settings) -> None:
     """Add one event where its own time and effective dimensions put it."""
     if event.topic == "impressions":
         cell.impressions += len(event.shown)
+        cell.requests += not event.shown
+        cell.empty_slates += not event.shown
     elif event.topic == "conversions":
-        cell.conversions += event.line == 0
-        cell.conversion_lines += 1
+        cell.conversions += event.orders * (event.line == 0)
+        cell.conversion_lines += event.orders
+        cell.refunds += event.is_refund and event.line == 0
+        cell.orders += event.orders > 0 and event.line == 0
+        cell.lines += event.orders > 0
+        cell.sold_micros += max(0, event.value_micros)
         cell.value_micros += event.value_micros
+        cell.refund_micros += max(0, -event.value_micros)
     elif event.topic == "clicks":
         kind = event.kind if is_feedback(event, settings) else "other"
         cell.feedback[kind] += 1
@@ -229,6 +247,12 @@ class Window:
         for row in joins.rows:
             if self.span.covers(row.event.event_ms):
                 self.add_row(row)
+
+    def add_slates(self, slates: list[Slate]) -> None:
+        for event in (slate.event for slate in slates):
+            if self.span.covers(event.event_ms):
+                for cell in self.places(event.dims):
+                    cell.requests += 1
 
     def is_mature(self, event_ms: int, horizon_ms: int) -> bool:
         """Feedback on what happened in that pane can no longer come."""
@@ -278,12 +302,17 @@ class Window:
 
 
 def read_traffic(out: Sink, labels: dict[str, str], cell: Cell) -> None:
-    out.put("window_impressions", labels, cell.impressions)
-    out.put("window_clicks", labels, cell.clicks)
+    if cell.impressions or cell.feedback or cell.conversion_lines:
+        out.put("window_impressions", labels, cell.impressions)
+        out.put("window_clicks", labels, cell.clicks)
+    out.support("window_requests", labels, cell.requests)
+    out.ratio("zero_results_ratio", labels, cell.empty_slates, cell.requests)
     out.support("window_conversions", labels, cell.conversions)
     out.support("window_conversion_lines", labels, cell.conversion_lines)
-    if cell.conversion_lines:
+    if cell.value_micros or cell.conversion_lines or cell.refunds:
         out.put("window_conversion_value", labels, cell.value_micros / 1e6)
+    out.support("window_refunds", labels, cell.refunds)
+    out.support("window_refund_value", labels, cell.refund_micros / 1e6)
     value = Fraction(cell.value_micros, 10**6)
     out.ratio("order_value_mean", labels, value, cell.conversions)
     out.ratio("conversion_value_per_click", labels, value, cell.clicks)

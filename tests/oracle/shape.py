@@ -30,6 +30,7 @@ LINE_TYPES = {
     "impression": "impressions",
     "click": "clicks",
     "conversion": "conversions",
+    "refund": "conversions",
     "session": "sessions",
     "exposure": EXPOSURES,
 }
@@ -98,6 +99,12 @@ class Event:
     dwell_ms: int | None = None
     value: float | None = None
     value_micros: int = 0
+    is_return: bool = False
+    """Whether it takes its order back."""
+    worth_micros: tuple[int, ...] = ()
+    """Of a conversion the value of each line."""
+    order: Event | None = None
+    """The first line of the order that a refund names, where that is known."""
     lines: list[Line] = field(default_factory=list)
     line: int = 0
     numbers: dict[str, float] = field(default_factory=dict)
@@ -145,6 +152,16 @@ class Event:
         return f"{self.topic} {self.event_ms}"
 
     @property
+    def orders(self) -> int:
+        """How many orders a conversion is: one, none where it gives money back, one less where all
+        of the order is given back."""
+        return -1 if self.is_return else int(sum(self.worth_micros) >= 0)
+
+    @property
+    def is_refund(self) -> bool:
+        return self.topic == "conversions" and self.orders < 1
+
+    @property
     def joins_as(self) -> str:
         """Who it joins others as: nobody's events that are one record join each other alone."""
         is_nobodys = self.person is None and self.join_id is None and self.request_id is None
@@ -177,7 +194,11 @@ class Row:
 
     @property
     def converted(self) -> bool:
-        return self.clicked and bool(self.conversions)
+        return self.clicked and self.is_ordered
+
+    @property
+    def is_ordered(self) -> bool:
+        return sum(event.orders for event in self.conversions) > 0
 
 
 @dataclass

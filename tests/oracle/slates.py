@@ -122,6 +122,6 @@ def shown_order(row: Row) -> tuple[bool, int, tuple[int, int, int]]:
 def grade(row: Row, gains: dict[str, float]) -> float:
     """The largest gain of what was attributed to an item; without any it is 0."""
     kinds = {event.kind for event in row.feedback}
-    if row.conversions:
+    if row.is_ordered:
         kinds.add("conversion")
     return max((gains.get(kind, 0.0) for kind in kinds), default=0.0)

@@ -35,7 +35,7 @@ KIND_OF_SOLD = {
     "field": "click",
     "impression": ["0", "1", "2", "sold"],
     "click": [*CLICKS, "sold", "order"],
-    "conversion": ["sold", "order", "later"],
+    "conversion": ["sold", "order", "later", {"value": "returned", "refund": True}],
 }
 NAMES = ("defaults", "few values", "no dimensions, short times")
 OF_TOPICS = (
@@ -197,12 +197,19 @@ def test_each_event_of_a_record_is_judged_on_its_own() -> None:
     assert found["streamer_window_impressions", "1h", "all", "all"] == 2
 
 
-@pytest.mark.parametrize("fields", [{"item_id": None}, {"item_id": None, "items": []}])
-def test_without_an_item_only_the_impression_is_missed(fields: dict[str, Any]) -> None:
-    log = [LogRecord(SOLD, 0, 0, 1, shown(click=said, **fields)) for said in ("sold", "order")]
+def test_without_an_item_only_the_impression_is_missed() -> None:
     decoder = record_decoder(mapped("defaults", SOLD))
-    reason = "items" if "items" in fields else "item_id"
-    assert [decoder.decode_all(SOLD, r.value) for r in log] == [[reason], ["ignored"]]
+    said = [decoder.decode_all(SOLD, shown(click=c, item_id=None)) for c in ("sold", "order")]
+    assert said == [["item_id"], ["ignored"]]
+
+
+def test_without_items_only_the_empty_slate_counts() -> None:
+    decoder = record_decoder(mapped("defaults", SOLD))
+    empty: dict[str, Any] = {"item_id": None, "items": []}
+    (slate,) = decoder.decode_all(SOLD, shown(click="sold", **empty))
+    assert not isinstance(slate, str)
+    assert (slate["kind"], slate["items"]) == ("impressions", [])
+    assert decoder.decode_all(SOLD, shown(click="order", **empty)) == ["ignored"]
 
 
 @pytest.mark.parametrize(("value", "text"), [("true", True), ("false", False), ("1.0", 1.0)])

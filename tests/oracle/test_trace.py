@@ -51,7 +51,7 @@ def expected(records: list[Record], settings: Settings) -> Found:
     return {
         (event.topic, event.offset): why(event, joins, settings)
         for event in feedback
-        if not event.line
+        if not event.line and not event.is_refund
     }
 
 

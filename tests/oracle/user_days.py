@@ -65,14 +65,17 @@ def user_of(event: Event) -> User:
 
 def counted(event: Event, settings: Settings) -> Iterator[tuple[str, int]]:
     """What one event adds by its own time."""
-    if event.topic == "impressions":
+    if event.topic == "impressions" and event.shown:
         yield "impressions", len(event.shown)
+    elif event.topic == "impressions":
+        yield "requests", 1
+        yield "empty slates", 1
     if event.topic == "clicks" or (event.topic == "conversions" and not event.line):
         yield "outcomes", 1
     if event.topic == "clicks" and event.kind == "click":
         yield "clicks", 1
     if event.topic == "conversions":
-        yield "conversions", int(not event.line)
+        yield "conversions", event.orders * (not event.line)
         yield "value", event.value_micros
     kind = kind_of(event, settings)
     if kind is not None:
@@ -116,6 +119,7 @@ def shown_in_slates(joins: Joins, kept: Kept, settings: Settings) -> Iterator[Fa
     for slate, by_population in readings.slates:
         event = slate.event
         at = (user_of(event), event.event_ms, event.dims)
+        yield Fact(*at, "requests")
         yield Fact(*at, slates_in("all"))
         for population, values in by_population.items():
             yield Fact(*at, slates_in(population))

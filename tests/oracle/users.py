@@ -72,7 +72,8 @@ def touches(
 def kind_of(event: Event, settings: Settings) -> str | None:
     """The configured kind of feedback that an event is, if any."""
     if event.topic == "conversions":
-        return "conversion" if "conversion" in settings.metrics.feedback else None
+        is_kind = "conversion" in settings.metrics.feedback and not event.is_refund
+        return "conversion" if is_kind else None
     return event.kind if is_feedback(event, settings) else None
 
 

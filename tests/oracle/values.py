@@ -197,6 +197,6 @@ def worth(value: Any, reason: str) -> float | None:
     if value is None:
         return None
     found = number(value, reason)
-    if not 0 <= found <= MAX_VALUE:
+    if abs(found) > MAX_VALUE:
         broken(reason)
     return found

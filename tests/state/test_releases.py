@@ -56,8 +56,10 @@ OF_PEOPLE = {
     ),
     *("dwell_seconds_sum", "window_dwell_distribution", "window_dwell_seconds", "window_dwells"),
 }
-CHANGED = {19: OF_PEOPLE}
-"""Version → metrics that it counted by other rules: of events with `join_id`, by `user_id`."""
+OF_REQUESTS = {f"zero_results{end}_ratio" for end in ("", "_lower", "_upper")} | {"window_requests"}
+CHANGED = {19: OF_PEOPLE | OF_REQUESTS}
+"""Version → metrics that it counted by other rules, of events with `join_id` by `user_id`, or not
+at all."""
 
 
 def names_that_differ(found: Readings, expected: Readings) -> set[str]:
@@ -80,7 +82,7 @@ def test_a_released_state_goes_on(version: int) -> None:
     assert names_that_differ(found, expected) == CHANGED.get(version, set()), ADVICE
     equal = sum(found.get(key) == expected[key] for key in expected)
     assert len(expected) > 500
-    assert equal > 0.96 * len(expected)
+    assert equal > 0.95 * len(expected)
     if version == VERSION:
         assert found == pytest.approx(expected_of(folder), rel=1e-12), ADVICE
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from aiokafka import AIOKafkaProducer
 
+from streamer.cli.main import main
 from streamer.ingest.keys import partition_of
 from streamer.kafka.patterns import with_topics
 from streamer.server.exporter import Exporter
@@ -166,6 +167,7 @@ async def test_topics_that_become_sources_go_on_where_they_stood(
                     subprocess.run, check, capture_output=True, text=True, timeout=60, check=False
                 )
                 assert "2 partitions, written with these settings" in checked.stdout
+                assert await asyncio.to_thread(main, ["apply", str(made.config)]) == 0
             made.start_worker()
             wanted = 40 * (number + 1)
 

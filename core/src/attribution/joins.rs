@@ -131,8 +131,9 @@ impl Attribution {
         amount: i32,
         sink: &mut impl Sink,
     ) {
+        let counts = amount * feedback.orders();
         self.retained
-            .count(row, self.kind_of(feedback.kind), amount);
+            .count(row, self.kind_of(feedback.kind), counts);
         let Some(before) = self
             .retained
             .get(row)
@@ -244,7 +245,7 @@ impl Attribution {
         let is_only = slate.older == NO_SLATE && !slate.is_closed;
         feedback.has_request()
             && is_only
-            && feedback.event_ms <= until_ms
+            && feedback.joins_ms <= until_ms
             && (!feedback.is_conversion()
                 || self.has_feedback(feedback, |click| self.is_final_at_once(click)))
     }
@@ -285,8 +286,12 @@ impl Attribution {
     pub(super) fn count_final(&mut self, feedback: &Feedback, sink: &mut impl Sink) {
         let first_ms = (!feedback.is_conversion()).then_some(feedback.event_ms);
         let row = feedback.joined;
-        self.retained
-            .count_final(row, self.kind_of(feedback.kind), 1, first_ms);
+        self.retained.count_final(
+            row,
+            self.kind_of(feedback.kind),
+            feedback.orders(),
+            first_ms,
+        );
         if first_ms.is_some() {
             self.settle_conversions(feedback, sink);
         }
@@ -321,10 +326,10 @@ impl Attribution {
         let Some(row) = self.retained.get(conversion.joined) else {
             return false;
         };
-        if row.final_first_ms <= conversion.event_ms {
+        if row.final_first_ms <= conversion.joins_ms {
             return true;
         }
-        let (pair, to_ms) = (conversion.pair, conversion.event_ms);
+        let (pair, to_ms) = (conversion.pair, conversion.joins_ms);
         let pending = self.pending.of_pair(false, pair, row.event_ms, to_ms);
         let mut joined = pending.filter_map(|place| self.pending.get(place));
         joined.any(|click| click.joined == conversion.joined && lasts(click))
@@ -368,7 +373,8 @@ impl Attribution {
         feedback.joined = self.rejoined(&feedback);
         self.make_effective(&mut feedback, sink);
         let row = feedback.joined;
-        self.retained.count(row, self.kind_of(feedback.kind), 1);
+        self.retained
+            .count(row, self.kind_of(feedback.kind), feedback.orders());
         if !feedback.is_conversion() {
             let rows = &mut self.retained.rows;
             rows.change_first(row, |x| x.first_ms = x.first_ms.min(feedback.event_ms));

@@ -23,6 +23,8 @@ pub struct Feedback {
     /// Hash of its user and request; `hash::NONE` without one.
     pub slate_key: u64,
     pub event_ms: i64,
+    /// The time as of which it joins: of a refund that of its order, if that is earlier.
+    pub joins_ms: i64,
     pub offset: i64,
     /// Of its event among those of its record.
     pub number: u32,
@@ -48,6 +50,14 @@ pub struct Feedback {
 impl Feedback {
     pub fn is_conversion(&self) -> bool {
         self.kind.is_conversion()
+    }
+
+    /// What it counts as: 1, of a conversion that many orders.
+    pub fn orders(&self) -> i32 {
+        match self.is_conversion() {
+            true => self.amounts.orders.into(),
+            false => 1,
+        }
     }
 
     pub fn has_request(&self) -> bool {
@@ -164,17 +174,17 @@ impl Pending {
         self.places[at as usize] = Some(feedback);
         let waiting = self.waiting_mut(feedback.is_conversion());
         let of_pair = waiting.by_pair.entry(feedback.pair).or_default();
-        let key = (feedback.event_ms, at);
+        let key = (feedback.joins_ms, at);
         of_pair.insert(of_pair.partition_point(|other| *other < key), key);
         waiting.by_time.insert(key);
-        waiting.newest_ms = waiting.newest_ms.max(Some(feedback.event_ms));
+        waiting.newest_ms = waiting.newest_ms.max(Some(feedback.joins_ms));
         at
     }
 
     pub fn remove(&mut self, place: u32) -> Option<Feedback> {
         let feedback = self.places.get_mut(place as usize)?.take()?;
         self.free.push(place);
-        let (pair, key) = (feedback.pair, (feedback.event_ms, place));
+        let (pair, key) = (feedback.pair, (feedback.joins_ms, place));
         let waiting = self.waiting_mut(feedback.is_conversion());
         waiting.by_time.remove(&key);
         if waiting.by_time.is_empty() {
@@ -319,6 +329,7 @@ mod tests {
             pair: 7,
             slate_key: NONE,
             event_ms,
+            joins_ms: event_ms,
             offset: 0,
             number: 0,
             kind: FeedbackKind::Configured(0),

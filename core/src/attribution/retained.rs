@@ -57,7 +57,7 @@ pub struct Retained {
     /// The latest time of this row and of those before it, which leave first.
     leaves_ms: i64,
     /// Feedback of each kind, conversions last; then what is final of it.
-    counts: SmallVec<[u32; 4]>,
+    counts: SmallVec<[i32; 4]>,
 }
 
 impl Retained {
@@ -193,12 +193,12 @@ impl RetainedImpressions {
             .get_mut(row)
             .and_then(|found| found.counts.get_mut(kind))
         {
-            *count = count.saturating_add_signed(amount);
+            *count = count.saturating_add(amount);
         }
     }
 
     /// Adds to the final count of a kind, and notes the time of final feedback of the clicks topic.
-    pub fn count_final(&mut self, row: u32, kind: usize, amount: u32, first_ms: Option<i64>) {
+    pub fn count_final(&mut self, row: u32, kind: usize, amount: i32, first_ms: Option<i64>) {
         let place = self.kinds.saturating_add(kind);
         if let Some(found) = self.get_mut(row) {
             if let Some(count) = found.counts.get_mut(place) {
@@ -210,7 +210,7 @@ impl RetainedImpressions {
     }
 
     /// Counts of each kind: final feedback.
-    pub fn final_counts<'a>(&self, row: &'a Retained) -> &'a [u32] {
+    pub fn final_counts<'a>(&self, row: &'a Retained) -> &'a [i32] {
         row.counts.get(self.kinds..).unwrap_or_default()
     }
 
@@ -232,7 +232,7 @@ impl RetainedImpressions {
     }
 
     /// Adds a stored row under the number that it had; an error where others lie between.
-    pub fn load(&mut self, id: u64, mut row: Retained, counts: &[u32]) -> Result<u32, LoadError> {
+    pub fn load(&mut self, id: u64, mut row: Retained, counts: &[i32]) -> Result<u32, LoadError> {
         if self.rows.log.is_empty() {
             self.first_id = id.wrapping_sub(self.rows.log.next());
         }

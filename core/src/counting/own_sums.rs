@@ -21,6 +21,13 @@ pub enum OwnAmount {
     High,
 }
 
+impl Origin<'_> {
+    /// Whether it takes an order back.
+    fn is_return(self) -> bool {
+        matches!(self, Origin::Feedback(feedback) if feedback.orders() < 0)
+    }
+}
+
 impl OwnAmount {
     /// What a value adds.
     pub fn of(self, value: i64) -> i64 {
@@ -50,6 +57,8 @@ pub struct OwnSums {
     /// Of orders and of their further lines.
     orders: u32,
     lines: u32,
+    /// Those that add up a field.
+    of_fields: u32,
     /// By the place of the kind of feedback.
     feedback: Vec<u32>,
     /// Those that choose by dimensions, and which of them count by combination, as long as numbers
@@ -71,6 +80,7 @@ impl OwnSums {
             visits: 0,
             orders: 0,
             lines: 0,
+            of_fields: 0,
             feedback: Vec::new(),
             filtered: 0,
             known: Vec::new(),
@@ -92,6 +102,7 @@ impl OwnSums {
                 }
                 _ => return Err(format!("an own sum of {:?}", sum.kind)),
             }
+            found.of_fields |= if sum.amount.is_some() { bit } else { 0 };
             found.filtered |= if sum.dimensions.is_empty() { 0 } else { bit };
         }
         Ok(found)
@@ -109,7 +120,15 @@ impl OwnSums {
         let (of_kind, met_by_joined) = match origin {
             Origin::Shown => (self.shown, 0),
             Origin::Visit => (self.visits, 0),
-            Origin::Feedback(feedback) => (self.of_feedback(feedback.kind), feedback.met_by_joined),
+            Origin::Feedback(feedback) => {
+                let counted = if feedback.orders() == 0 {
+                    self.of_fields
+                } else {
+                    u32::MAX
+                };
+                let of_kind = self.of_feedback(feedback.kind) & counted;
+                (of_kind, feedback.met_by_joined)
+            }
         };
         let mut found = of_kind;
         for place in places(of_kind) {
@@ -127,9 +146,16 @@ impl OwnSums {
         }
     }
 
-    /// What an event adds to one of them; nothing where it lacks the amount.
-    pub fn value(&self, sum: usize, values: &Values) -> Option<i64> {
-        values.amount(self.sums[sum].amount)
+    /// What an event adds to one of them, and how often; nothing where it lacks the amount. A return
+    /// is one event less, or the negative amount.
+    pub fn value(&self, sum: usize, values: &Values, origin: Origin<'_>) -> Option<(i64, i64)> {
+        let amount = self.sums[sum].amount;
+        let value = values.amount(amount)?;
+        Some(match (origin.is_return(), amount) {
+            (false, _) => (1, value),
+            (true, None) => (-1, value),
+            (true, Some(_)) => (1, -value),
+        })
     }
 
     fn of_feedback(&self, kind: FeedbackKind) -> u32 {

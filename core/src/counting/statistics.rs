@@ -149,9 +149,9 @@ impl Statistics {
         }
     }
 
-    /// Adds a change to the totals, where nothing takes it back any more.
+    /// Adds a change to the totals, where nothing takes it back any more: they never fall.
     pub fn settle(&self, panes: &mut RolledUpPanes, change: &Change<'_>) {
-        for (places, amount) in self.totals.of(change) {
+        for (places, amount) in self.totals.of_totals(change) {
             for (first, classes) in places {
                 if let Some(class) = classes.of(change) {
                     panes.add_total(change.at.combination, first + class, amount);

@@ -30,9 +30,14 @@ pub enum Sum {
     /// Orders; their lines.
     Conversions,
     ConversionLines,
-    /// Low and high limb of millionths of currency; the low one is not below 0.
+    /// Conversions that give money back.
+    Refunds,
+    /// Low and high limb of millionths of currency; the low one is not below 0. Of refunds: of what
+    /// is below 0.
     Value,
     ValueHigh,
+    RefundValue,
+    RefundValueHigh,
     DwellMs,
     Viewings,
     /// Sessions by the time at which they end, those of them with one view, views, and lengths.
@@ -51,6 +56,9 @@ pub enum Sum {
     List(usize, ListAmount),
     /// Over the events of an own sum, by its place.
     Own(usize, OwnAmount),
+    /// Slates, empty ones too; these.
+    Requests,
+    EmptySlates,
     /// Slates of a population.
     Slates(Population),
     /// Millionths of a value of slates.
@@ -69,8 +77,11 @@ pub const TABLE: &[(&str, i64, Sum)] = &[
     ("converted", 1, Sum::Converted),
     ("conversions", 1, Sum::Conversions),
     ("conversion_lines", 1, Sum::ConversionLines),
+    ("refunds", 1, Sum::Refunds),
     ("value", MILLIONTHS, Sum::Value),
     ("value_high", MILLIONTHS, Sum::ValueHigh),
+    ("refund_value", MILLIONTHS, Sum::RefundValue),
+    ("refund_value_high", MILLIONTHS, Sum::RefundValueHigh),
     ("dwell_ms", 1000, Sum::DwellMs),
     ("viewings", 1, Sum::Viewings),
     ("sessions", 1, Sum::Sessions),
@@ -100,6 +111,8 @@ pub const TABLE: &[(&str, i64, Sum)] = &[
     ("own.count", 1, Sum::Own(0, OwnAmount::Count)),
     ("own.sum", MILLIONTHS, Sum::Own(0, OwnAmount::Low)),
     ("own.sum_high", MILLIONTHS, Sum::Own(0, OwnAmount::High)),
+    ("requests", 1, Sum::Requests),
+    ("empty_slates", 1, Sum::EmptySlates),
     ("slates", 1, Sum::Slates(Population::All)),
 ];
 
@@ -130,7 +143,7 @@ impl Fact<'_> {
             Self::Outcome { .. } => FactKind::Outcome,
             Self::Viewing { .. } => FactKind::Viewing,
             Self::Session { .. } => FactKind::Session,
-            Self::Slate => FactKind::Slate,
+            Self::Slate { .. } => FactKind::Slate,
             Self::List(_) => FactKind::List,
             Self::RankedSlate(_) => FactKind::RankedSlate,
             Self::PolicyWeight { .. } => FactKind::PolicyWeight,
@@ -181,15 +194,18 @@ impl Sum {
             | Self::ClicksOfUsers
             | Self::Conversions
             | Self::ConversionLines
+            | Self::Refunds
             | Self::Value
             | Self::ValueHigh
+            | Self::RefundValue
+            | Self::RefundValueHigh
             | Self::Feedback(_)
             | Self::OtherFeedback => &[Of::Feedback],
             Self::Clicked | Self::Converted => &[Of::Outcome],
             Self::DwellMs | Self::Viewings => &[Of::Viewing],
             Self::Sessions | Self::Bounces | Self::Views | Self::SessionMs => &[Of::Session],
             Self::Score(_) => &[Of::Impression, Of::Outcome],
-            Self::Slates(Population::All) => &[Of::Slate],
+            Self::Requests | Self::EmptySlates | Self::Slates(Population::All) => &[Of::Slate],
             Self::List(..) => &[Of::List],
             Self::Slates(_) | Self::SlateValue(_) => &[Of::RankedSlate],
             Self::Policy(..) => &[Of::PolicyWeight],
@@ -200,6 +216,19 @@ impl Sum {
     /// What a change adds; 0: nothing.
     pub fn amount(&self, change: &Change<'_>) -> i64 {
         change.sign * self.of_fact(&change.what, change.at.user)
+    }
+
+    /// Whether it falls with a fact: what is given back.
+    fn falls(&self, fact: &Fact<'_>) -> bool {
+        match (self, fact) {
+            (Self::Value | Self::ValueHigh, Fact::Feedback { amounts, .. }) => {
+                amounts.value_micros < 0
+            }
+            (Self::Conversions | Self::ConversionLines, Fact::Feedback { amounts, .. }) => {
+                amounts.orders < 0
+            }
+            _ => false,
+        }
     }
 
     fn of_fact(&self, fact: &Fact<'_>, user: u64) -> i64 {
@@ -234,7 +263,12 @@ impl Sum {
                 Self::SessionMs => length_ms,
                 _ => 0,
             },
-            Fact::Slate => i64::from(matches!(self, Self::Slates(Population::All))),
+            Fact::Slate { is_empty } => match self {
+                Self::Requests => 1,
+                Self::EmptySlates => i64::from(is_empty),
+                Self::Slates(Population::All) => i64::from(!is_empty),
+                _ => 0,
+            },
             Fact::List(items) => match self {
                 Self::List(k, amount) => amount.amount(*k, items),
                 _ => 0,
@@ -261,6 +295,8 @@ impl Sum {
 
     fn of_feedback(&self, kind: FeedbackKind, amounts: &Amounts, user: u64) -> i64 {
         let is_line = kind.is_conversion();
+        let is_refund = kind == FeedbackKind::Conversion && amounts.orders < 1;
+        let refunded = (-amounts.value_micros).max(0);
         let counts = match self {
             Self::Outcomes => kind != FeedbackKind::ConversionLine,
             Self::Clicks => kind == FeedbackKind::Configured(0),
@@ -269,11 +305,18 @@ impl Sum {
             Self::OtherFeedback => kind == FeedbackKind::Other,
             Self::Conversions => kind == FeedbackKind::Conversion,
             Self::ConversionLines => is_line,
+            Self::Refunds => is_refund,
             Self::Value if is_line => return limbs(amounts.value_micros).1,
             Self::ValueHigh if is_line => return limbs(amounts.value_micros).0,
+            Self::RefundValue if is_line => return limbs(refunded).1,
+            Self::RefundValueHigh if is_line => return limbs(refunded).0,
             _ => false,
         };
-        i64::from(counts)
+        let times = match self {
+            Self::Conversions | Self::ConversionLines => amounts.orders.into(),
+            _ => 1,
+        };
+        times * i64::from(counts)
     }
 }
 
@@ -303,6 +346,14 @@ impl<T: Clone> SumsByFact<T> {
     pub fn of<'a>(&'a self, change: &'a Change<'_>) -> impl Iterator<Item = (&'a T, i64)> {
         let sums = &self.by_fact[change.what.kind()];
         let amounts = sums.iter().map(move |(sum, to)| (to, sum.amount(change)));
+        amounts.filter(|(_, amount)| *amount != 0)
+    }
+
+    /// The same without what would let a sum fall.
+    pub fn of_totals<'a>(&'a self, change: &'a Change<'_>) -> impl Iterator<Item = (&'a T, i64)> {
+        let sums = &self.by_fact[change.what.kind()];
+        let rising = sums.iter().filter(|(sum, _)| !sum.falls(&change.what));
+        let amounts = rising.map(|(sum, to)| (to, sum.amount(change)));
         amounts.filter(|(_, amount)| *amount != 0)
     }
 }

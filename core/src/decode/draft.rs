@@ -79,6 +79,8 @@ struct Head {
     /// Values of dimensions that were cut.
     cut: u32,
     feedback_kind: Option<FeedbackKind>,
+    /// Whether a conversion takes its order back.
+    is_refund: bool,
     experiment: Text,
     arm: Text,
 }
@@ -110,6 +112,7 @@ impl Shown {
             position: self.position,
             amounts: Amounts {
                 value_micros: (self.value.unwrap_or(0.0) * 1e6).round_ties_even() as i64,
+                orders: 0,
                 dwell_ms: None, // the event's
             },
         }
@@ -443,7 +446,7 @@ impl Draft {
             return Ok(());
         }
         match (self.head.has_list, self.head.shown.item) {
-            (false, NONE) => return self.refuse(Field::ItemId),
+            (false, NONE) if !self.head.is_refund => return self.refuse(Field::ItemId),
             (true, NONE) => {}
             (false, _) => self.push_shown(kind, self.head.shown),
             (true, _) => {
@@ -459,7 +462,28 @@ impl Draft {
         } else if self.head.has_list {
             self.fill_first_line();
         }
+        if kind == EventKind::Conversions {
+            self.count_orders();
+        }
         Ok(())
+    }
+
+    /// A conversion is an order; one whose lines are together below 0 gives money back, and a refund
+    /// takes its order back, with what it is worth.
+    fn count_orders(&mut self) {
+        let values = self.lines.iter().map(|line| line.amounts.value_micros);
+        let total: i128 = values.map(i128::from).sum();
+        let orders = match self.head.is_refund {
+            true => -1,
+            false => i16::from(total >= 0),
+        };
+        for (line, value) in self.lines.iter_mut().zip(&mut self.values) {
+            line.amounts.orders = orders;
+            if orders < 0 {
+                line.amounts.value_micros = -line.amounts.value_micros.abs();
+                *value = value.map(f64::abs); // as its order says it
+            }
+        }
     }
 
     /// Value and position beside lines that say nothing of them count with the first line.

@@ -39,7 +39,7 @@ pub struct Event<'a> {
 #[derive(Clone, Copy, Debug)]
 pub enum Body<'a> {
     Impressions {
-        /// In the order shown; one at least.
+        /// In the order shown; none of an empty slate.
         items: &'a [Item],
         /// Whether the event has a list, of which it may be the only item.
         is_list: bool,
@@ -107,6 +107,9 @@ pub struct DimensionTexts<'a> {
 /// nobody are, which join each other.
 pub(in crate::decode) const OF_RECORD: &str = "record:";
 
+/// Makes ids of refunds.
+const REFUND: u64 = 0xC2B2_AE3D_27D4_EB4F;
+
 impl Event<'_> {
     /// Whether it is of no person.
     pub fn is_anonymous(&self) -> bool {
@@ -117,14 +120,38 @@ impl Event<'_> {
     }
 
     /// What copies of it have: its id, of a conversion that of its order and, where it has no list of
-    /// lines, its item, by which rows of one order differ; `hash::NONE` without an id.
+    /// lines, its item, by which rows of one order differ, and of refunds the amounts; an empty slate without an id has its
+    /// person's request; else `hash::NONE`.
     pub fn dedup_id(&self) -> u64 {
         match (&self.body, self.event_id) {
+            (Body::Impressions { items: [], .. }, NONE) if self.request != NONE => {
+                let who = if self.join == NONE {
+                    self.user
+                } else {
+                    self.join
+                };
+                mix(who, self.request)
+            }
             (_, NONE) => NONE,
-            (Body::Conversion { lines, is_list }, id) if !is_list => {
-                lines.first().map_or(id, |line| mix(id, line.item))
+            (Body::Conversion { lines, is_list }, id) => {
+                let item = lines.first().map_or(NONE, |line| line.item);
+                let id = if *is_list { id } else { mix(id, item) };
+                match lines.first().is_some_and(|line| line.amounts.orders < 1) {
+                    true => lines.iter().fold(mix(id, REFUND), |id, line| {
+                        mix(id, line.amounts.value_micros as u64)
+                    }),
+                    false => id,
+                }
             }
             (_, id) => id,
+        }
+    }
+
+    /// The ids that the order of a refunded item may have: as a row of its own, or with lines.
+    pub fn ids_of_order(&self, item: u64) -> [u64; 2] {
+        match self.event_id {
+            NONE => [NONE; 2],
+            id => [mix(id, item), id],
         }
     }
 

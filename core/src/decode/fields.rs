@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use crate::kinds::EventKind::{Clicks, Conversions, Exposures, Impressions, Sessions};
-use crate::kinds::{Action, EventKind};
+use crate::kinds::{Action, EventKind, REFUND};
 use Holds::*;
 use Of::{Event, Item};
 
@@ -114,7 +114,7 @@ fields! {
     RequestId = "request_id", Event(COUNTED), Id;
     /// The kind of the event; required in files.
     Type = "type", Event(ALL), KindOfEvent;
-    /// The visit; without it visits are told apart [by person and gap](#sessions).
+    /// The visit; without it visits are told apart [by person and gap](engagement.md#sessions).
     SessionId = "session_id", Event(&[Sessions]), Id;
     /// What happened; required. `view` is of a page, `dwell` of an item.
     Action = "action", Event(&[Sessions]), OneAction;
@@ -136,7 +136,7 @@ fields! {
     /// The category of the item; see [diversity](diversity.md).
     ItemCategory = "item_category", Item(&[Impressions]), Id;
     /// Several items in one event: a slate in the order shown, or [lines](#lines). If no item of a slate
-    /// has a `position`, positions are 1, 2 and so on.
+    /// has a `position`, positions are 1, 2 and so on; `[]` is a slate without results.
     Items = "items", Event(WITH_ITEMS), ItemList;
     /// The items that brute force would have shown, best first ([why](ranking.md#tests-of-retrieval)).
     Reference = "reference", Event(&[Impressions]), Ids;
@@ -150,8 +150,8 @@ fields! {
     StartTs = "start_ts", Event(WITH_DWELL), Span, "dwell";
     /// In place of `dwell_ms`.
     EndTs = "end_ts", Event(WITH_DWELL), Span, "dwell";
-    /// The value of the conversion, in currency units.
-    Value = "value", Item(&[Conversions]), Number(at(0.0), most("MAX_VALUE"));
+    /// The value of the conversion, in currency units; below 0 it is a [refund](#refunds).
+    Value = "value", Item(&[Conversions]), Number(least("MAX_VALUE"), most("MAX_VALUE"));
     /// See [dimensions](#dimensions); by default `variant` and `surface`.
     Dimension(u8) = "dimensions.name", Event(ALL), Anything;
     /// The arms of [experiments](experiments.md#arms) that the user is in.
@@ -280,11 +280,15 @@ impl Holds {
             Anything => "any value".to_owned(),
             Id => "an integer, or a text of 1 to {MAX_ID_BYTES} bytes".to_owned(),
             Ids => "1 to {MAX_ITEMS} item ids".to_owned(),
-            ItemList => "1 to {MAX_ITEMS} ids, or objects with item_id, and no item_id beside them"
+            ItemList => "up to {MAX_ITEMS} ids (lines: from 1), or objects with item_id, and no \
+                item_id beside them"
                 .to_owned(),
             Time => "epoch milliseconds from 0 to {MAX_EVENT_MS}, or RFC 3339 text".to_owned(),
             Span => "start_ts and end_ts, both like ts, at most a day apart".to_owned(),
-            KindOfEvent => names(&EventKind::ALL.map(EventKind::event_type)),
+            KindOfEvent => {
+                let kinds = EventKind::ALL.map(EventKind::event_type);
+                format!("{}, {REFUND}", names(&kinds))
+            }
             OneAction => names(&Action::ALL.map(Action::name)),
             Text => "a text of 1 to {MAX_LABEL_CHARS} characters".to_owned(),
             Integer(low, high) => {

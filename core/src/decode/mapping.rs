@@ -24,7 +24,8 @@ use crate::json::push_json;
 use crate::kafka::Record;
 use crate::kinds::{EventKind, KINDS};
 use crate::spec::records::{MappingSpec, MetaFieldSpec, ValueSettings};
-use kinds::{KindRule, Kinds};
+pub(super) use kinds::KindRule;
+use kinds::Kinds;
 pub(super) use levels::Levels;
 pub(super) use mapped_fields::{Fields, MappedField, MappedList};
 pub(super) use scope::Scope;
@@ -239,7 +240,7 @@ impl Mapping {
             items: &rules.no_names,
             form: &Form::PLAIN,
         };
-        draft.set_by_kind(rule.feedback, rule.action);
+        draft.set_by_kind(rule);
         let is_feedback = matches!(element.kind, EventKind::Clicks | EventKind::Conversions);
         let is_needed = element.shared.is_none() || !is_feedback;
         let mapped = (fields, &self.levels);

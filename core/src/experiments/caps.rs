@@ -9,7 +9,8 @@ use crate::spec::experiments::Cap;
 /// Up to 9.9e23: a million of the largest values, in millionths.
 const EDGE_COUNT: usize = 100 + 22 * 90;
 
-/// Of the buckets: 0 and less, 1, …, 99, 100, 110, …; there is one more for what is larger.
+/// Of the buckets: 0, 1, …, 99, 100, 110, …; there is one more for what is larger, and behind it the
+/// same of -1, -2, ….
 static EDGES: [i128; EDGE_COUNT] = edges();
 
 const fn edges() -> [i128; EDGE_COUNT] {
@@ -49,8 +50,8 @@ impl Cap {
     /// How many buckets sums are kept by.
     pub fn buckets(self) -> usize {
         match self {
-            Self::None | Self::Amount(_) => 1,
-            Self::Quantile => EDGE_COUNT + 1,
+            Self::None | Self::Amount(_) | Self::Any => 1,
+            Self::Quantile => 2 * EDGE_COUNT + 1,
             Self::Denominator => DENOMINATOR_EDGE_COUNT + 1,
         }
     }
@@ -59,7 +60,8 @@ impl Cap {
     pub fn capped(self, above: i128, below: i128) -> (i128, usize) {
         match self {
             Self::None => (above, 0),
-            Self::Amount(most) => (above.min(most), 0),
+            Self::Amount(most) => (above.clamp(-most, most), 0),
+            Self::Any => (i128::from(above > 0), 0),
             Self::Quantile => (above, bucket_of(above)),
             Self::Denominator => (above, DENOMINATOR_EDGES.partition_point(|e| *e < below)),
         }
@@ -69,7 +71,7 @@ impl Cap {
 /// The bucket of a value.
 fn bucket_of(value: i128) -> usize {
     match usize::try_from(value) {
-        Err(_) if value < 0 => 0,
+        Err(_) if value < 0 => EDGE_COUNT + bucket_of(value.saturating_neg()),
         Ok(small) if small < 100 => small,
         _ => EDGES.partition_point(|edge| *edge < value),
     }
@@ -86,11 +88,18 @@ mod tests {
         assert_eq!(EDGES[EDGE_COUNT - 1], 99 * 10_i128.pow(22));
         assert!(EDGES.windows(2).all(|pair| pair[0] < pair[1]));
         let edge = |value| EDGES.get(bucket_of(value)).copied();
-        for (value, expected) in [(-5, 0), (0, 0), (7, 7), (101, 110), (990, 990), (991, 1000)] {
+        for (value, expected) in [(0, 0), (7, 7), (101, 110), (990, 990), (991, 1000)] {
             assert_eq!(edge(value), Some(expected));
         }
         assert_eq!(edge(i128::MAX), None);
-        assert_eq!(edge(i128::MIN), Some(0));
+        assert_eq!(bucket_of(-101), EDGE_COUNT + bucket_of(101));
+        assert_eq!(bucket_of(i128::MIN) + 1, Cap::Quantile.buckets());
+        let of = |cap: Cap, above| cap.capped(above, 1).0;
+        assert_eq!(
+            [-9, -2, 3, 9].map(|x| of(Cap::Amount(3), x)),
+            [-3, -2, 3, 3]
+        );
+        assert_eq!([-9, 0, 9].map(|x| of(Cap::Any, x)), [0, 0, 1]);
     }
 
     #[test]

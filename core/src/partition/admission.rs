@@ -12,7 +12,7 @@ use crate::changes::NEVER;
 use crate::decode::{Event, Reason};
 use crate::hash::{NONE, mix};
 use crate::kinds::EventKind;
-use crate::partition::event_ids::EventIds;
+use crate::partition::event_ids::{EventId, EventIds, Order};
 use crate::spec::{LogSpec, Time};
 
 /// Offsets have no more bits.
@@ -81,8 +81,10 @@ impl TopicLog {
             cut_values: 0,
             rejected: BTreeMap::new(),
             join_gap: 0,
-            ids: [time.dedup_horizon_ms, time.conversion_dedup_horizon_ms]
-                .map(|horizon_ms| EventIds::new(horizon_ms, max_ids)),
+            ids: [
+                EventIds::new(time.dedup_horizon_ms, max_ids, false),
+                EventIds::new(time.conversion_dedup_horizon_ms, max_ids, true),
+            ],
         }
     }
 
@@ -107,10 +109,24 @@ impl TopicLog {
 
     /// The id of an event: one of another kind may have the same.
     pub fn id_of(&self, event: &Event) -> u64 {
-        match (self.is_mixed, event.dedup_id()) {
-            (true, id) if id != NONE => mix(id, 1 + event.kind() as u64),
-            (_, id) => id,
+        self.id_of_kind(event.dedup_id(), event.kind())
+    }
+
+    fn id_of_kind(&self, id: u64, kind: EventKind) -> u64 {
+        match id != NONE && self.is_mixed {
+            true => mix(id, 1 + kind as u64),
+            false => id,
         }
+    }
+
+    /// The order that a refund of an item is of, where it is known.
+    pub fn order_of(&self, refund: &Event, item: u64) -> Option<Order> {
+        let ids = &self.ids[Self::ids_of(refund)];
+        let orders = refund.ids_of_order(item).into_iter();
+        let keys = orders.map(|id| self.id_of_kind(id, refund.kind()));
+        let arrival_ms = self.arrival_ms;
+        let mut found = keys.filter_map(|key| ids.order(EventId { key, arrival_ms }));
+        found.next()
     }
 
     /// Where the id of an event is remembered.
@@ -118,8 +134,8 @@ impl TopicLog {
         usize::from(event.kind() == EventKind::Conversions)
     }
 
-    /// Judges and counts an event that has just arrived.
-    pub fn judge(&mut self, event: &Event) -> Verdict {
+    /// Judges and counts an event that has just arrived. `order`: what it is to refunds.
+    pub fn judge(&mut self, event: &Event, order: Order) -> Verdict {
         let lag_ms = self.arrival_ms - event.event_ms;
         if lag_ms < -self.time.max_skew_ms {
             return self.refuse_future();
@@ -132,7 +148,8 @@ impl TopicLog {
         if id != NONE {
             let ids = &mut self.ids[Self::ids_of(event)];
             ids.expire(self.arrival_ms);
-            if !ids.admit(id, self.arrival_ms) {
+            let (key, arrival_ms) = (id, self.arrival_ms);
+            if !ids.admit(EventId { key, arrival_ms }, order) {
                 self.duplicates += 1;
                 return Verdict::Duplicate;
             }

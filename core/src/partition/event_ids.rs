@@ -2,7 +2,9 @@
 
 use hashbrown::HashTable;
 
+use crate::changes::NEVER;
 use crate::columns::stored_row;
+use crate::hash::NONE;
 use crate::log::Log;
 
 stored_row! {
@@ -13,24 +15,45 @@ stored_row! {
     }
 }
 
+stored_row! {
+    /// What a refund needs of its order: its time, its slate, and its first line as a pair.
+    pub struct Order {
+        event_ms: i64,
+        slate: u64,
+        pair: u64,
+    }
+}
+
+impl Order {
+    /// One that nothing joins as.
+    pub const UNKNOWN: Self = Self {
+        event_ms: NEVER,
+        slate: NONE,
+        pair: NONE,
+    };
+}
+
 /// The ids of one topic-partition.
 #[derive(Debug)]
 pub struct EventIds {
     horizon_ms: i64,
     pub limit: usize,
     pub log: Log<EventId>,
+    /// Under the same numbers; only where ids are of conversions.
+    pub orders: Option<Log<Order>>,
     index: HashTable<u32>,
     /// Ids forgotten before their time, because there were too many.
     pub evicted_early: u64,
 }
 
 impl EventIds {
-    pub fn new(horizon_ms: i64, limit: usize) -> Self {
+    pub fn new(horizon_ms: i64, limit: usize, is_of_orders: bool) -> Self {
         let (log, index) = (Log::default(), HashTable::new());
         Self {
             horizon_ms,
             limit,
             log,
+            orders: is_of_orders.then(Log::default),
             index,
             evicted_early: 0,
         }
@@ -38,42 +61,54 @@ impl EventIds {
 
     /// Whether an event is the first with its id: later ones within the horizon of it are copies,
     /// and do not prolong it.
-    pub fn admit(&mut self, key: u64, arrival_ms: i64) -> bool {
+    pub fn admit(&mut self, id: EventId, order: Order) -> bool {
+        let horizon_ms = self.horizon_ms;
+        self.put(id, order, |first| {
+            id.arrival_ms - first.arrival_ms > horizon_ms
+        })
+    }
+
+    /// Takes over a stored id; they come in the order of arrival.
+    pub fn load(&mut self, id: EventId, order: Order) {
+        self.put(id, order, |_| true);
+    }
+
+    /// Adds an id, if it is new or takes the place of the one before; whether it does.
+    fn put(&mut self, id: EventId, order: Order, replaces: impl Fn(&EventId) -> bool) -> bool {
         let log = &self.log;
-        let known = |row: &u32| log.get(*row).is_some_and(|id| id.key == key);
-        if let Some(row) = self.index.find_mut(key, known) {
-            let first_ms = log.get(*row).map_or(i64::MIN / 2, |id| id.arrival_ms);
-            if arrival_ms - first_ms <= self.horizon_ms {
-                return false;
-            }
-            *row = self.log.push(EventId { key, arrival_ms });
+        let known = |row: &u32| log.get(*row).is_some_and(|other| other.key == id.key);
+        let held = self.index.find_mut(id.key, known);
+        let first = held.as_ref().and_then(|row| log.get(**row));
+        if first.is_some_and(|first| !replaces(first)) {
+            return false;
+        }
+        if let Some(orders) = &mut self.orders {
+            orders.push(order);
+        }
+        let row = self.log.push(id);
+        if let Some(held) = held {
+            *held = row;
             return true;
         }
-        self.push(EventId { key, arrival_ms });
+        let log = &self.log;
+        let key_of = |row: &u32| log.get(*row).map_or(0, |id| id.key);
+        self.index.insert_unique(id.key, row, key_of);
         true
+    }
+
+    /// The order with an id, if it came within the horizon before.
+    pub fn order(&self, id: EventId) -> Option<Order> {
+        let log = &self.log;
+        let known = |row: &u32| log.get(*row).is_some_and(|other| other.key == id.key);
+        let row = *self.index.find(id.key, known)?;
+        let age_ms = id.arrival_ms - log.get(row)?.arrival_ms;
+        let order = self.orders.as_ref()?.get(row)?;
+        (age_ms <= self.horizon_ms && *order != Order::UNKNOWN).then_some(*order)
     }
 
     /// Fetches what `admit` needs: see `Partition::warm_up`.
     pub fn warm_up(&self, key: u64) -> usize {
         usize::from(self.index.find(key, |_| false).is_some())
-    }
-
-    fn push(&mut self, id: EventId) {
-        let row = self.log.push(id);
-        let log = &self.log;
-        let key_of = |row: &u32| log.get(*row).map_or(0, |id| id.key);
-        self.index.insert_unique(id.key, row, key_of);
-    }
-
-    /// Takes over a stored id; they come in the order of arrival.
-    pub fn load(&mut self, id: EventId) {
-        let log = &self.log;
-        let known = |row: &u32| log.get(*row).is_some_and(|other| other.key == id.key);
-        if let Some(row) = self.index.find_mut(id.key, known) {
-            *row = self.log.push(id);
-        } else {
-            self.push(id);
-        }
     }
 
     /// Forgets ids whose copies would be first again, and the oldest beyond the bound.
@@ -88,11 +123,15 @@ impl EventIds {
                 entry.remove();
             }
             self.log.drop_front();
+            if let Some(orders) = &mut self.orders {
+                orders.drop_front();
+            }
         }
     }
 
     pub fn bytes(&self) -> usize {
-        self.log.bytes() + self.index.allocation_size()
+        let orders = self.orders.as_ref().map_or(0, Log::bytes);
+        self.log.bytes() + orders + self.index.allocation_size()
     }
 }
 
@@ -100,10 +139,21 @@ impl EventIds {
 mod tests {
     use super::*;
 
+    fn admit(ids: &mut EventIds, key: u64, arrival_ms: i64) -> bool {
+        let order = Order {
+            event_ms: arrival_ms,
+            ..Order::default()
+        };
+        ids.admit(EventId { key, arrival_ms }, order)
+    }
+
     #[test]
     fn copies_within_the_horizon_do_not_prolong_it() {
-        let mut ids = EventIds::new(100, 1000);
-        let verdicts = [0, 50, 100, 101, 150, 202].map(|at| ids.admit(7, at));
+        let mut ids = EventIds::new(100, 1000, true);
+        let verdicts = [0, 50, 100, 101, 150, 202].map(|at| admit(&mut ids, 7, at));
+        let of = |arrival_ms| ids.order(EventId { key: 7, arrival_ms });
+        assert_eq!(of(302).map(|order| order.event_ms), Some(202));
+        assert_eq!(of(303), None);
         assert_eq!(verdicts, [true, false, false, true, false, true]);
         ids.expire(302);
         assert_eq!(ids.log.len(), 1);
@@ -113,20 +163,20 @@ mod tests {
 
     #[test]
     fn beyond_the_bound_the_oldest_are_forgotten() {
-        let mut ids = EventIds::new(1_000_000, 10);
+        let mut ids = EventIds::new(1_000_000, 10, false);
         for hash in 1..=25 {
-            ids.admit(hash, hash as i64);
+            admit(&mut ids, hash, hash as i64);
             ids.expire(hash as i64);
         }
         assert_eq!((ids.log.len(), ids.evicted_early), (10, 15));
-        assert!(ids.admit(1, 26) && !ids.admit(25, 26));
+        assert!(admit(&mut ids, 1, 26) && !admit(&mut ids, 25, 26));
     }
 
     #[test]
     fn an_id_takes_at_most_thirty_bytes() {
-        let mut ids = EventIds::new(i64::MAX / 4, 10_000_000);
+        let mut ids = EventIds::new(i64::MAX / 4, 10_000_000, false);
         for n in 0..1_000_000u64 {
-            ids.admit(crate::hash::mix(n, 1), 0);
+            admit(&mut ids, crate::hash::mix(n, 1), 0);
         }
         assert!(ids.bytes() <= 30_000_000, "{}", ids.bytes());
     }

@@ -12,6 +12,8 @@ use crate::decode::{Body, Event, Line};
 use crate::hash::{NONE, anonymous, is_anonymous, mix};
 use crate::kinds::{Action, FeedbackKind};
 use crate::log::NO_ROW;
+use crate::partition::admission::TopicLog;
+use crate::partition::event_ids::Order;
 use crate::slates::probes::EventProbes;
 
 /// Makes the key of a slate that is one event without a request id.
@@ -41,7 +43,8 @@ fn numbered(of_record: u64, part: u64) -> u64 {
 
 /// Where an event stands in its log, and its combination.
 #[derive(Clone, Copy)]
-pub(super) struct Arrival {
+pub(super) struct Arrival<'a> {
+    pub log: &'a TopicLog,
     pub arrival_ms: i64,
     pub position: i64,
     pub place: InRecord,
@@ -96,6 +99,11 @@ impl Identity {
         }
     }
 
+    /// Hash of who joins and an item.
+    pub fn pair(self, item: u64) -> u64 {
+        mix(self.apart, item)
+    }
+
     /// The key of the slate of a request; `NONE` without one.
     pub fn slate_key(self, request: u64) -> u64 {
         if request == NONE {
@@ -106,13 +114,26 @@ impl Identity {
     }
 }
 
+/// What an event is to refunds of it.
+pub(super) fn order_of(event: &Event, position: i64) -> Order {
+    let Body::Conversion { lines, .. } = event.body else {
+        return Order::UNKNOWN;
+    };
+    let who = Identity::at(event, position);
+    Order {
+        event_ms: event.event_ms,
+        slate: who.slate_key(event.request),
+        pair: lines.first().map_or(NONE, |line| who.pair(line.item)),
+    }
+}
+
 /// Counts an accepted event.
 pub(super) fn count(
     attribution: &mut Attribution,
     counting: &mut Counting,
     sessions: &mut Sessions,
     event: &Event,
-    arrival: Arrival,
+    arrival: Arrival<'_>,
 ) {
     let who = Identity::at(event, arrival.position);
     let accepted = Accepted {
@@ -142,14 +163,10 @@ struct Accepted<'a> {
     who: Identity,
     at: UserAt,
     slate_key: u64,
-    arrival: Arrival,
+    arrival: Arrival<'a>,
 }
 
 impl Accepted<'_> {
-    fn pair(&self, item: u64) -> u64 {
-        mix(self.who.apart, item)
-    }
-
     /// It shows items.
     fn show(&self, attribution: &mut Attribution, counting: &mut Counting) {
         let Body::Impressions {
@@ -162,6 +179,9 @@ impl Accepted<'_> {
         else {
             return;
         };
+        if items.is_empty() {
+            return counting.show_nothing(self.at);
+        }
         let probes = match attribution.rules.looks_at_slates {
             true => EventProbes {
                 apart: self.who.apart,
@@ -182,7 +202,7 @@ impl Accepted<'_> {
         for (index, item) in items.iter().enumerate() {
             let shown = ShownItem {
                 at: self.at,
-                pair: self.pair(item.item),
+                pair: self.who.pair(item.item),
                 item: ItemOf {
                     item: item.item,
                     category: category.unwrap_or(item.category),
@@ -210,12 +230,13 @@ impl Accepted<'_> {
         kind_of: impl Fn(usize) -> FeedbackKind,
     ) {
         for (number, line) in lines.iter().enumerate() {
-            let feedback = Feedback {
+            let mut feedback = Feedback {
                 id: 0,
                 user: self.at.user,
-                pair: self.pair(line.item),
+                pair: self.who.pair(line.item),
                 slate_key: self.slate_key,
                 event_ms: self.at.event_ms,
+                joins_ms: self.at.event_ms,
                 offset: self.arrival.position,
                 number: self.arrival.place.number as u32,
                 kind: kind_of(number),
@@ -230,8 +251,24 @@ impl Accepted<'_> {
                 is_settled: false,
                 epoch: 0,
             };
+            if feedback.orders() < 1 {
+                self.join_as_order(&mut feedback, line.item);
+            }
             attribution.note(&feedback, line.item, number);
             attribution.give(feedback, self.event.values.get(number), counting);
+        }
+    }
+
+    /// A refund joins as its order did, or nothing where that is not known.
+    fn join_as_order(&self, refund: &mut Feedback, item: u64) {
+        let Some(order) = self.arrival.log.order_of(self.event, item) else {
+            refund.pair = mix(refund.offset as u64, NOBODY);
+            return;
+        };
+        refund.joins_ms = order.event_ms.min(refund.event_ms);
+        refund.slate_key = order.slate;
+        if item == NONE {
+            refund.pair = order.pair;
         }
     }
 
@@ -285,6 +322,6 @@ impl Accepted<'_> {
             by_feedback: None,
             by_session: Some(report),
         };
-        counting.viewing(viewing_key(self.slate_key, self.pair(item)), viewing);
+        counting.viewing(viewing_key(self.slate_key, self.who.pair(item)), viewing);
     }
 }

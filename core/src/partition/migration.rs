@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 
-use super::snapshot::GONE;
+use super::snapshot::{GONE, kind_of};
 use super::tables::{Table, amount_column, code_column, final_column, met_column, weight_column};
 use crate::columns::{Columns, LoadError, Value};
 use crate::own_sums::NO_VALUE;
@@ -70,7 +70,14 @@ impl TableMigration {
     fn put_feedback(&self, found: &mut Columns) -> Result<(), LoadError> {
         put(found, amount_column, &self.amounts, NO_VALUE)?;
         put(found, met_column, &self.conditions, false)?;
-        let kinds: &[i16] = found.get("kind")?;
+        let kinds = found.get::<i16>("kind")?.to_vec();
+        if !found.has("orders") {
+            let orders = kinds
+                .iter()
+                .map(|kind| i16::from(kind_of(*kind).is_conversion()));
+            found.add("orders", orders.collect());
+            found.add("joins_ms", found.get::<i64>("event_ms")?.to_vec());
+        }
         let now = |kind: i16| {
             let place = usize::try_from(kind).ok();
             place.map_or(Ok(kind), |was| match self.kinds_now.get(was) {
@@ -174,6 +181,7 @@ mod tests {
             Table::Feedback,
             &[
                 ("kind", ColumnValues::I16(vec![0, 1, 2, -1, -2, -3])),
+                ("event_ms", ColumnValues::I64((20..26).collect())),
                 ("amount_0", ColumnValues::I64((0..6).collect())),
                 ("amount_1", ColumnValues::I64((10..16).collect())),
                 (
@@ -190,11 +198,17 @@ mod tests {
             found.get::<i64>("amount_0"),
             Ok([10, 11, 12, 13, 14, 15].as_slice())
         );
+        assert_eq!(
+            found.get::<i16>("orders"),
+            Ok([0, 0, 0, 0, 1, 0].as_slice())
+        );
+        assert_eq!(found.get::<i64>("joins_ms"), found.get::<i64>("event_ms"));
         assert_eq!(found.get::<i64>("amount_1"), Ok([NO_VALUE; 6].as_slice()));
         let met = [true, false, true, true, true, true];
         assert_eq!(found.get::<bool>("met_0"), Ok(met.as_slice()));
         assert_eq!(found.get::<bool>("met_1"), Ok([false; 6].as_slice()));
-        let unknown = Columns(vec![("kind".to_owned(), ColumnValues::I16(vec![3]))]);
+        let mut unknown = Columns(vec![("kind".to_owned(), ColumnValues::I16(vec![3]))]);
+        unknown.add("event_ms", vec![0i64]);
         assert!(migration().apply(Table::Feedback, &unknown).is_err());
     }
 

@@ -17,7 +17,7 @@ use crate::kinds::EventKind;
 use crate::log::NO_ROW;
 use crate::panes::Overflow;
 use crate::partition::Partition;
-use crate::partition::event_ids::EventId;
+use crate::partition::event_ids::{EventId, Order};
 use crate::partition::snapshot::{LEFT, kind_of};
 use crate::partition::tables::{
     FeedbackRow, ImpressionRow, IntervalRow, ProbeRow, RetainedRow, Table, code_column,
@@ -86,8 +86,16 @@ impl Partition {
     fn load_rows(&mut self, table: Table, columns: &Columns) -> Result<(), LoadError> {
         match table {
             Table::EventIds(place) => {
-                for id in EventId::rows(columns)? {
-                    self.logs[place / 2].ids[place % 2].load(id);
+                let ids = &mut self.logs[place / 2].ids[place % 2];
+                // Orders of before 20 are not known.
+                let is_known = ids.orders.is_some() && columns.has("event_ms");
+                let order_at = match is_known {
+                    true => Some(Order::reader("", columns)?),
+                    false => None,
+                };
+                for (at, id) in EventId::rows(columns)?.enumerate() {
+                    let order = order_at.as_ref().map(|order_at| order_at(at));
+                    ids.load(id, order.unwrap_or(Order::UNKNOWN));
                 }
                 Ok(())
             }
@@ -224,7 +232,7 @@ impl Partition {
                     found.learn_earliest(age, row.combination, user);
                 }
             }
-            let counted: Vec<u32> = counts.iter().map(|of_kind| of_kind[at] as u32).collect();
+            let counted: Vec<i32> = counts.iter().map(|of_kind| of_kind[at]).collect();
             let added = attribution.retained.load(stored.id, row, &counted)?;
             attribution.weights.load_retained(weights_at(at));
             attribution.items.load_retained(item_at(at));
@@ -262,7 +270,7 @@ impl Partition {
         rows.sort_by_key(|(row, ..)| (kind_of(row.kind).is_conversion(), row.id));
         for (stored, (amounts, values), epoch) in rows {
             let clock_ms = self.feedback_clock_ms(kind_of(stored.kind).is_conversion());
-            let is_pending = stored.event_ms >= clock_ms - late_ms;
+            let is_pending = stored.joins_ms >= clock_ms - late_ms;
             if stored.kind == LEFT {
                 let (id, event_ms) = (stored.id, stored.event_ms);
                 let pending = &mut self.attribution.pending;
@@ -280,6 +288,7 @@ impl Partition {
                 pair: stored.pair,
                 slate_key: stored.slate,
                 event_ms: stored.event_ms,
+                joins_ms: stored.joins_ms,
                 offset: stored.offset,
                 number: stored.number,
                 kind: kind_of(stored.kind),

@@ -15,7 +15,7 @@ use crate::kinds::EventKind;
 use crate::kinds::FeedbackKind;
 use crate::own_sums::Values;
 use crate::partition::Partition;
-use crate::partition::event_ids::{EventId, EventIds};
+use crate::partition::event_ids::{EventId, EventIds, Order};
 use crate::partition::tables::{
     FeedbackRow, ImpressionRow, IntervalRow, ProbeRow, RetainedRow, Table, amount_column,
     code_column, final_column, store_met, store_weights,
@@ -200,12 +200,14 @@ impl Partition {
     }
 
     fn event_ids(&self, place: usize, first: u64, end: u64) -> Columns {
-        let log = &self.ids(place).log;
-        EventId::columns(
-            log.range(first, end)
-                .filter_map(|row| log.get(row))
-                .copied(),
-        )
+        let ids = self.ids(place);
+        let rows = || ids.log.range(first, end);
+        let mut columns = EventId::columns(rows().filter_map(|row| ids.log.get(row)).copied());
+        if let Some(orders) = &ids.orders {
+            let found = rows().filter_map(|row| orders.get(row)).copied();
+            Order::store("", found, &mut columns);
+        }
+        columns
     }
 
     fn impressions(&self, first: u64, end: u64) -> Columns {
@@ -271,7 +273,7 @@ impl Partition {
         for kind in 0..self.attribution.rules.grades.len() {
             let counts = rows.iter().map(|(_, _, row)| {
                 let count = retained.final_counts(row).get(kind);
-                count.map_or(0, |count| *count as i32)
+                count.copied().unwrap_or_default()
             });
             columns.add(&final_column(kind), counts.collect());
         }
@@ -349,6 +351,7 @@ impl Partition {
             pair: row.pair,
             slate: row.slate_key,
             event_ms: row.event_ms,
+            joins_ms: row.joins_ms,
             offset: row.offset,
             number: row.number,
             combination: row.own_combination,

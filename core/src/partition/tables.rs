@@ -186,6 +186,7 @@ stored_row! {
         pair: u64,
         slate: u64,
         event_ms: i64,
+        joins_ms: i64,
         offset: i64,
         number: u32,
         combination: Combination,

@@ -173,8 +173,10 @@ pub struct RatioSpec {
 pub enum Cap {
     #[default]
     None,
-    /// In units of the numerator.
+    /// In units of the numerator, on both sides of 0.
     Amount(i128),
+    /// 1 of a numerator above 0, else 0.
+    Any,
     /// A quantile of numerators, which readers take: sums are kept by buckets.
     Quantile,
     /// Readers take a quantile of denominators, or an amount: sums are kept by buckets of them.

@@ -190,6 +190,9 @@ pub struct KindRuleSpec {
     pub feedback: Option<String>,
     /// Of sessions.
     pub action: Option<String>,
+    /// Of conversions: whether it takes its order back.
+    #[serde(default)]
+    pub refund: bool,
 }
 
 /// Where the fields of a kind stand.

@@ -4,8 +4,9 @@ So that a quantile can be taken at any time, and follows every event, sums are k
 users. Two kinds of metrics are capped in two ways.
 
 - *Per user* (Σx over users): buckets of numerators, whose upper edges are the integers of at most
-  two significant digits. Who is beyond the cap counts as the edge of the bucket that it lies in, so
-  that the cap is exact for that edge.
+  two significant digits; those below 0 lie in the same buckets, mirrored. Who is beyond the cap
+  counts as the edge of the bucket that it lies in, so that the cap is exact for that edge. It holds
+  on both sides of 0.
 - *Ratios* (Σx / Σy): buckets of denominators y, ten a decade from 10 on. A user beyond the cap,
   whose bucket ends at e, counts with the weight cap / e: numerator and denominator are winsorised
   together, by the same weight, so that a user's own ratio stays what it is. So one crawler with
@@ -19,10 +20,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
+from typing import Final, Literal
 
 EDGES: tuple[int, ...] = (*range(100), *(m * 10**k for k in range(1, 23) for m in range(10, 100)))
-"""Of buckets of numerators: 0 and less, 1, …, 99, 100, 110, …, 9.9e23; one more is for what is
-larger."""
+"""Of buckets of numerators: 0, 1, …, 99, 100, 110, …, 9.9e23; one more is for what is larger. Those
+of -1, -2, … follow it."""
+BUCKETS = 2 * len(EDGES) + 1
 DENOMINATOR_EDGES = tuple(
     m * 10**k for k in range(17) for m in (10, 13, 16, 20, 25, 32, 40, 50, 63, 79)
 )
@@ -43,7 +46,7 @@ class Quantile:
         >>> Quantile(0.75).bucket({0: 90, 3: 3, 7: 1})
         3
         """
-        return _bucket_of(self.share, {bucket: n for bucket, n in users.items() if bucket})
+        return _bucket_of(self.share, above_0(users))
 
 
 @dataclass(frozen=True)
@@ -67,8 +70,19 @@ class Denominator:
         return _bucket_of(self.share, users)
 
 
-Cap = int | Quantile | Denominator | None
-"""An amount in units of the numerator, a quantile, that of a ratio, or none."""
+ANY: Final = "any"
+"""A user with a numerator above 0 counts as 1, any other as 0."""
+Cap = int | Quantile | Denominator | Literal["any"] | None
+"""An amount in units of the numerator, a quantile, that of a ratio, one of shares, or none."""
+
+
+def above_0(users: Mapping[int, int]) -> dict[int, int]:
+    """Those of them whose numerator is above 0.
+
+    >>> above_0({0: 3, 5: 1, len(EDGES) + 1: 2})
+    {5: 1}
+    """
+    return {bucket: n for bucket, n in users.items() if 0 < bucket <= len(EDGES)}
 
 
 def _bucket_of(share: float, users: Mapping[int, int]) -> int:
@@ -84,13 +98,14 @@ Exact = int | Fraction
 
 
 def folded(sums: Mapping[int, dict[str, int]], last: int) -> dict[str, Exact]:
-    """The sums of a measure per user from those by bucket, where what is in buckets beyond ``last``
-    counts as much as its edge. Each user's denominator is 1, so that Σy is their number and Σyu is
-    Σu."""
+    """The sums of a measure per user from those by bucket, where what is in buckets beyond
+    ``last``, or mirrored ones, counts as much as its edge. Each user's denominator is 1, so that Σy
+    is their number and Σyu is Σu."""
     total: dict[str, Exact] = dict.fromkeys(sums[0], 0)
     for bucket, its in sums.items():
-        if bucket > last:
-            cap = EDGES[last]
+        is_below_0 = bucket > len(EDGES)
+        if bucket - is_below_0 * len(EDGES) > last:
+            cap = -EDGES[last] if is_below_0 else EDGES[last]
             its = its | {"x": cap * its["y"], "xx": cap * cap * its["y"], "xy": cap * its["y"]}
             its |= {f"x{v}": cap * its[f"y{v}"] for v in "uv" if f"x{v}" in its}
             its["nz"] = its["y"]

@@ -25,7 +25,7 @@ from fractions import Fraction
 from itertools import accumulate
 from math import ceil, sqrt
 
-from streamer.stats.experiments.caps import EDGES, Exact
+from streamer.stats.experiments.caps import EDGES, Exact, above_0
 from streamer.stats.experiments.sums import ArmSums
 
 REACH = 2
@@ -42,13 +42,13 @@ is 1 to 2.5."""
 
 def percentile_sums(n: int, users: Mapping[int, int], share: Fraction, x_scale: float) -> ArmSums:
     """The sums of z over the n users of an arm, of those of each bucket; who is in none has
-    nothing. ``share``: p, 0.9 of the 90th percentile.
+    nothing, as who is below 0. ``share``: p, 0.9 of the 90th percentile.
 
     >>> found = percentile_sums(1000, dict.fromkeys(range(1, 101), 10), Fraction(9, 10), 1.0)
     >>> found.x / found.n, found.nonzero  # a thousand users, spread evenly from 0 to 100
     (Fraction(90, 1), 100)
     """
-    with_any = {bucket: count for bucket, count in sorted(users.items()) if bucket and count}
+    with_any = {bucket: count for bucket, count in sorted(above_0(users).items()) if count}
     zeros = n - sum(with_any.values())
     rank = share * n
     if n <= 0 or rank <= zeros:

@@ -27,6 +27,7 @@ from streamer.encoding import limbs
 from streamer.encoding.limbs import Columns
 from streamer.settings.durations import DAY_MS
 from streamer.stats.experiments.caps import (
+    BUCKETS,
     DENOMINATOR_EDGES,
     EDGES,
     Cap,
@@ -158,7 +159,7 @@ class Measure:
         if isinstance(self.cap, Denominator):
             return len(DENOMINATOR_EDGES) + 1
         is_read = self.percentile is not None or isinstance(self.cap, Quantile)
-        return len(EDGES) + 1 if is_read else 1
+        return BUCKETS if is_read else 1
 
 
 @dataclass(frozen=True)

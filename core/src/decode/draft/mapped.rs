@@ -12,12 +12,12 @@ use super::{Draft, Shown};
 use crate::decode::arms;
 use crate::decode::event::OF_RECORD;
 use crate::decode::fields::{Field, Holds};
-use crate::decode::mapping::{Fields, Levels, MappedField, MappedList, Scope};
+use crate::decode::mapping::{Fields, KindRule, Levels, MappedField, MappedList, Scope};
 use crate::decode::reading::{Place, Reading};
 use crate::decode::reason::Reason;
 use crate::hash::NONE;
 use crate::json::{Reader, push_json};
-use crate::kinds::{Action, EventKind, FeedbackKind};
+use crate::kinds::{EventKind, FeedbackKind, REFUND};
 use crate::rows::times::moment;
 
 /// An event in our shape.
@@ -85,8 +85,9 @@ impl NativeEvent {
 
 impl Draft {
     /// What follows from the kind of the event.
-    pub fn set_by_kind(&mut self, feedback: Option<FeedbackKind>, action: Option<Action>) {
-        (self.head.feedback_kind, self.head.action) = (feedback, action);
+    pub fn set_by_kind(&mut self, rule: KindRule) {
+        (self.head.feedback_kind, self.head.action) = (rule.feedback, rule.action);
+        self.head.is_refund = rule.is_refund;
     }
 
     /// Reads all fields of a kind. An event that is not `needed` is ignored where it has no item.
@@ -187,7 +188,11 @@ impl Draft {
         })?;
         match (count, levels.choose(&list.levels)) {
             (0, true) => Err(Reason::Ignored),
-            (0, false) => Err(Reason::Of(Field::Items)),
+            (0, false) if self.head.is_refund => {
+                self.head.has_list = false; // it is of all items of its order
+                Ok(())
+            }
+            (0, false) if reading.kind != EventKind::Impressions => Err(Reason::Of(Field::Items)),
             _ => Ok(()),
         }
     }
@@ -245,7 +250,10 @@ impl Draft {
 
     /// Ids that a record lacks.
     fn write_ids(&self, id: &str, shared: Option<&str>, to: &mut NativeEvent) {
-        if self.head.event_id == NONE {
+        // The request of an empty slate is its id.
+        let is_empty_slate = self.head.has_list && self.items.is_empty() && self.lines.is_empty();
+        let has_id = is_empty_slate && self.head.request != NONE;
+        if self.head.event_id == NONE && !has_id {
             to.json.push_str(",\"event_id\":");
             push_json(id, &mut to.json);
         }
@@ -281,7 +289,12 @@ impl Draft {
         let (kind, limits, json) = (reading.kind, &reading.rules.limits, &mut to.json);
         let ts_ms = self.head.ts.map_or(0, |ts| ts.ms);
         let looks_like_seconds = (limits.min_seconds..=limits.max_seconds).contains(&ts_ms);
-        let _ = write!(json, "{{\"type\":\"{}\",\"ts\":", kind.event_type());
+        let event_type = if self.head.is_refund {
+            REFUND
+        } else {
+            kind.event_type()
+        };
+        let _ = write!(json, "{{\"type\":\"{event_type}\",\"ts\":");
         let _ = match looks_like_seconds {
             true => {
                 let mut text = Vec::new();

@@ -9,7 +9,7 @@ use crate::decode::reason::Reason;
 use crate::decode::times;
 use crate::hash::NONE;
 use crate::json::{Reader, Text};
-use crate::kinds::{Action, EventKind};
+use crate::kinds::{Action, EventKind, REFUND};
 use crate::spec::records::Unit;
 
 impl Draft {
@@ -99,12 +99,14 @@ impl Draft {
         reader: &mut Reader,
         reading: &Reading,
     ) -> Result<(), Reason> {
+        self.head.is_refund = false;
         if reader.null()? {
             return Ok(());
         }
         let text = self.read_text(reader, Reason::Of(Field::Type))?;
-        let is_right = text.of(reading.record, &self.unescaped) == reading.kind.event_type();
-        if is_right {
+        let text = text.of(reading.record, &self.unescaped);
+        self.head.is_refund = reading.kind == EventKind::Conversions && text == REFUND;
+        if self.head.is_refund || text == reading.kind.event_type() {
             Ok(())
         } else {
             Err(Reason::Of(Field::Type))
@@ -249,7 +251,8 @@ impl Draft {
         if !self.head.has_list {
             return Ok(());
         }
-        read_list(Field::Items, reader, reading, |reader, i| {
+        let least = usize::from(reading.kind != EventKind::Impressions);
+        read_list((Field::Items, least), reader, reading, |reader, i| {
             self.place = Place::element(i, reader.at());
             let shown = self.read_element(reader, reading)?;
             self.push_element(reading.kind, shown)
@@ -328,7 +331,7 @@ impl Draft {
         if !self.head.has_reference {
             return Ok(());
         }
-        read_list(Field::Reference, reader, reading, |reader, i| {
+        read_list((Field::Reference, 1), reader, reading, |reader, i| {
             self.place = Place {
                 field: Some(Field::Reference),
                 ..Place::element(i, reader.at())
@@ -352,9 +355,9 @@ impl Draft {
     }
 }
 
-/// Reads a list of 1 to `max_items` elements.
+/// Reads a list of `least` to `max_items` elements.
 fn read_list(
-    field: Field,
+    (field, least): (Field, usize),
     reader: &mut Reader,
     reading: &Reading,
     mut element: impl FnMut(&mut Reader, usize) -> Result<(), Reason>,
@@ -366,7 +369,7 @@ fn read_list(
         true => element(reader, i),
         false => Err(Reason::Of(field)),
     })?;
-    (count > 0).then_some(()).ok_or(Reason::Of(field))
+    (count >= least).then_some(()).ok_or(Reason::Of(field))
 }
 
 /// Whether a text has characters, and at most so many.

@@ -13,6 +13,7 @@ use crate::spec::records::{ConditionSpec, KindRuleSpec, KindSpec, TestSpec};
 pub(in crate::decode) struct KindRule {
     pub feedback: Option<FeedbackKind>,
     pub action: Option<Action>,
+    pub is_refund: bool,
 }
 
 /// The rule that is met for each kind, in the order of `EventKind::ALL`.
@@ -133,6 +134,7 @@ fn said_by(spec: &KindRuleSpec, feedback: &[String]) -> Result<Rule, String> {
     let rule = KindRule {
         feedback: spec.feedback.as_ref().map(kind_of),
         action: spec.action.as_deref().and_then(Action::of),
+        is_refund: spec.refund,
     };
     Ok(Some((EventKind::named(kind)?, rule)))
 }
