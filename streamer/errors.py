@@ -47,6 +47,8 @@ class ProposalError(SettingsError):
     def __init__(self, message: str, topics: Sequence[str]) -> None:
         super().__init__(message)
         self.topics = tuple(topics)
+        self.toml = ""
+        """What is known already, as settings to be completed by hand."""
 
 
 class SourceError(StreamerError):

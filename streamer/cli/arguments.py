@@ -186,6 +186,14 @@ def _files(command: argparse.ArgumentParser) -> None:
     )
 
 
+def _as_is(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--as-is",
+        action="store_true",
+        help="keep the order of the lines (default: what would be late is sorted by time)",
+    )
+
+
 def _strict(command: argparse.ArgumentParser, more: str = "") -> None:
     command.add_argument(
         "--strict",
@@ -218,7 +226,7 @@ def _add_init(add: _Add) -> None:
     init.add_argument(
         "-o", "--out", metavar="PATH", help="write to this new file (default: standard output)"
     )
-    init.add_argument("--strict", action="store_true", help="exit 1 if the events look implausible")
+    init.add_argument("--strict", action="store_true", help="exit 1 if anything is doubtful")
     init.add_argument(
         "--no-input", action="store_true", help="ask no questions, even in a terminal"
     )
@@ -288,6 +296,7 @@ def _add_live(add: _Add) -> None:
 def _add_replay(add: _Add) -> None:
     replay = add("replay", "count events of files with the same engine, without Kafka and Redis")
     replay.add_argument("files", nargs="+", metavar="FILE", help=_FILES)
+    _as_is(replay)
     _settings(replay)
     shape = replay.add_mutually_exclusive_group()
     shape.add_argument("--prom", action="store_true", help="print the Prometheus text format")
@@ -347,6 +356,7 @@ def _add_produce(add: _Add) -> None:
 def _add_view(add: _Add) -> None:
     view = add("view", "count events of files, and show them on the page, without Kafka and Redis")
     view.add_argument("files", nargs="+", metavar="FILE", help=_FILES)
+    _as_is(view)
     _settings(view)
     view.add_argument("--host", help="address to listen on (default: exporter.host)")
     view.add_argument("--port", type=port, help="port to listen on (default: exporter.port)")

@@ -16,6 +16,7 @@ from streamer.cli.terminal import note
 from streamer.ingest.read_sample import ReadSample
 from streamer.query.what_was_read import missing_arms
 from streamer.settings.model import Settings
+from streamer.sources.file_span import sorted_names
 from streamer.sources.files import FileSource, Readable
 from streamer.sources.line_batch import LineBatch
 from streamer.sources.replay import Dead, Replay
@@ -47,6 +48,12 @@ def progress(what: str, source: FileSource | LiveTraffic) -> Iterator[Callable[[
             bar.update(task, completed=source.read_bytes if total else None, lines=count)
 
         yield show
+
+
+def say_sorted(files: Sequence[Readable]) -> None:
+    """Say which files were not in order."""
+    for name in sorted_names(files):
+        note(f"{name} is not in the order of time: it is sorted (--as-is keeps its order)")
 
 
 def feed(replay: Replay, source: FileSource, batches: Iterable[LineBatch] | None = None) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from streamer.cli.files import say_sorted
 from streamer.cli.read_table import print_read
 from streamer.cli.terminal import console_of, note, print_document, waiting
 from streamer.cli.wizard import Wizard, can_ask
@@ -27,6 +28,7 @@ from streamer.query.what_was_read import WhatWasRead, of_sample
 from streamer.settings.event_fields import ALL_KINDS
 from streamer.settings.load import load
 from streamer.settings.model import Settings
+from streamer.sources.file_span import spanned
 from streamer.sources.files import FileSource
 from streamer.sources.lines import STDIN
 from streamer.sources.sampled import looked_at, sample_files
@@ -36,6 +38,8 @@ _SHOWN = 5
 _SHOWN_CHARS = 400
 _REASONS = 5
 _ALWAYS_MS = 2**62
+_MOST_IGNORED = 0.01
+"""Share of records that a strict look lets be ignored."""
 
 
 def main(args: argparse.Namespace) -> int:
@@ -64,7 +68,17 @@ def main(args: argparse.Namespace) -> int:
         origin = ", ".join(sample.topic for sample in samples)
     asks = can_ask() and not args.no_input and STDIN not in args.files
     wizard = Wizard(console_of(is_stderr=True)) if asks else None
-    proposal = propose(samples, origin, brokers, wizard)
+    try:
+        proposal = propose(samples, origin, brokers, wizard)
+    except ProposalError as error:
+        if not error.toml:
+            raise
+        _write(error.toml, out)
+        note(str(error))
+        note(
+            f"next: complete {out or 'these settings'} where it says missing, then {_command(args)}"
+        )
+        return error.exit_code
     if args.files and STDIN not in args.files:  # the settings say which cells are numbers
         samples = sample_files(args.files, proposal.settings, columns)
     with waiting("trying the settings"):
@@ -72,8 +86,8 @@ def main(args: argparse.Namespace) -> int:
     if made.are_too_many_refused:
         reasons = ", ".join(f"{n:,} {reason}" for reason, n in made.reasons.most_common(_REASONS))
         what = f"settings would refuse {len(made.refused):,} of {made.records:,} records"
-        raise ProposalError(f"{what}: {reasons}; nothing is written", ())
-    _write(proposal, out)
+        raise ProposalError(f"{what}: {reasons}", ())
+    _write(proposal.toml, out)
     for line in _report(proposal, made, samples):
         note(line)
     read = _read(args.files, proposal.settings, samples)
@@ -82,7 +96,15 @@ def main(args: argparse.Namespace) -> int:
     doubts = [f"not sure: {doubt}" for doubt in (*proposal.doubts, *read.implausible)]
     for line in (*doubts, *_next(args, out)):
         note(line)
-    return 1 if not made.total or (args.strict and read.implausible) else 0
+    return 1 if not made.total or (args.strict and _is_doubtful(proposal, made, read)) else 0
+
+
+def _is_doubtful(proposal: Proposal, made: Tried, read: WhatWasRead) -> bool:
+    """Whether anything is a guess or looks wrong, apart from an arm that nobody has."""
+    guesses = [line for line in proposal.toml.splitlines() if "# ? " in line]
+    guesses = [line for line in guesses if not line.startswith("# ? variant: no field")]
+    is_much_ignored = made.ignored > _MOST_IGNORED * made.records
+    return bool(guesses or read.implausible) or is_much_ignored
 
 
 def _read(files: Sequence[str], settings: Settings, samples: Sequence[SampledTopic]) -> WhatWasRead:
@@ -93,7 +115,9 @@ def _read(files: Sequence[str], settings: Settings, samples: Sequence[SampledTop
         for log, record, decoded in decoded_samples(settings, samples):
             sample.add(log, record, decoded)
         return of_sample(settings, sample)
-    for _ in looked_at(FileSource(files, settings), sample):
+    in_order, settings = spanned(files, settings)
+    say_sorted(in_order)
+    for _ in looked_at(FileSource(in_order, settings), sample):
         if sample.is_full:
             break
     return of_sample(settings, sample)
@@ -104,13 +128,13 @@ def _with_brokers(settings: Settings, brokers: str) -> Settings:
     return msgspec.structs.replace(settings, kafka=kafka)
 
 
-def _write(proposal: Proposal, out: Path | None) -> None:
+def _write(toml: str, out: Path | None) -> None:
     if out is None:
-        print_document(proposal.toml)
+        print_document(toml)
         return
     try:
         with out.open("x", encoding="utf-8") as file:
-            file.write(proposal.toml)
+            file.write(toml)
     except OSError as error:
         raise StreamerError(f"cannot write settings: {error.strerror}; at {out}") from error
 
@@ -133,14 +157,18 @@ def _report(proposal: Proposal, made: Tried, samples: Sequence[SampledTopic]) ->
 
 
 def _next(args: argparse.Namespace, out: Path | None) -> Iterator[str]:
-    name = out or "streamer.toml"
-    first = "" if out else f"save this as {name}"
+    first = "" if out else "save this as streamer.toml"
     if not args.files and args.config:
         yield f"its security is not written: copy [kafka] of {args.config}"
-    command = f"streamer replay {' '.join(args.files)}" if args.files else "streamer check"
-    then = "" if STDIN in args.files else f"{command} -c {name}"
+    then = "" if STDIN in args.files else _command(args)
     if first or then:
         yield f"next: {', then '.join(step for step in (first, then) if step)}"
+
+
+def _command(args: argparse.Namespace) -> str:
+    """What reads the sources by the settings that were written."""
+    command = f"streamer replay {' '.join(args.files)}" if args.files else "streamer check"
+    return f"{command} -c {args.out or 'streamer.toml'}"
 
 
 def _as_counted(settings: Settings, samples: Sequence[SampledTopic], most: int) -> Iterator[str]:

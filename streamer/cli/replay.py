@@ -14,7 +14,7 @@ from operator import attrgetter
 
 import msgspec
 
-from streamer.cli.files import feed
+from streamer.cli.files import feed, say_sorted
 from streamer.cli.rejection_report import RejectionReport
 from streamer.cli.summary import SUMMARISED, summarise, summarised
 from streamer.cli.terminal import console_of, note, print_document, waiting
@@ -43,7 +43,9 @@ _MOST_READOUTS = 4
 def main(args: argparse.Namespace) -> int:
     """Read the files to their end, then print what was asked for."""
     with waiting("reading the times"):
-        files, settings = spanned(args.files, of_texts(load(args.config, os.environ)))
+        settings = of_texts(load(args.config, os.environ))
+        files, settings = spanned(args.files, settings, as_is=args.as_is)
+    say_sorted(files)
     is_whole = args.prom or args.json
     windows = summarised(settings)
     settings = settings if is_whole else with_windows(settings, windows)

@@ -10,7 +10,7 @@ from pathlib import Path
 from aiohttp import web
 from msgspec.structs import replace
 
-from streamer.cli.files import replayed
+from streamer.cli.files import replayed, say_sorted
 from streamer.cli.main import stopped
 from streamer.cli.terminal import print_line
 from streamer.errors import StreamerError
@@ -29,7 +29,8 @@ def main(args: argparse.Namespace) -> int:
     settings = of_texts(load(args.config, os.environ))
     host = args.host or settings.exporter.host
     settings = replace(settings, exporter=replace(settings.exporter, host=host))
-    files, settings = spanned(args.files, settings)
+    files, settings = spanned(args.files, settings, as_is=args.as_is)
+    say_sorted(files)
     replay, _ = replayed(settings, files)
     if not replay.accepted:
         raise StreamerError(

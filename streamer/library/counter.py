@@ -33,7 +33,7 @@ from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from streamer.settings.validation import validate
 from streamer.sources.file_span import spanned
-from streamer.sources.files import TABLE, FileSource, opened, sorted_tables
+from streamer.sources.files import TABLE, FileSource, opened
 from streamer.sources.read_once import PeekedLines, is_read_once
 from streamer.sources.replay import Replay
 from streamer.sources.sampled import looked_at, sample_files
@@ -276,9 +276,8 @@ def read(source: Events, settings: SettingsLike = None) -> Counter:
     """Count the events of a log: what ``streamer replay`` does, for a notebook.
 
     ``source``: a path or several (JSON lines, CSV, TSV, Parquet; also ``.gz`` and ``.zst``), a data
-    frame of pandas, Polars or pyarrow, or an iterable of mappings. Rows of data frames and lists
-    may be in any order; files and iterators are logs, in which events that stand far behind newer
-    ones are late. ``settings``: a file or a mapping; None: they are guessed from some events, as
+    frame of pandas, Polars or pyarrow, or an iterable of mappings; what is not in the order of time
+    is sorted. ``settings``: a file or a mapping; None: they are guessed from some events, as
     ``streamer init`` does, and ``.proposal`` has them. A mapping that reads none of the events, as
     it has no ``sources``, completes the guess.
 
@@ -308,15 +307,11 @@ def read(source: Events, settings: SettingsLike = None) -> Counter:
 
 
 def _counted(sources: Sequence[Any], settings: Settings) -> Counter:
-    """A counter of these events. Tables that are not in the order of time are sorted."""
+    """A counter of these events. What is not in the order of time is sorted."""
     once = any(map(is_read_once, sources))
     sources, settings = spanned(sources, of_texts(settings))
     counter = Counter(settings)
     counter._feed(sources, None if once else sources)
-    are_logs = any(isinstance(each, str | Path | PeekedLines) for each in sources)
-    if not once and not are_logs and any(counter.what_was_read.topics["late"]):
-        counter = Counter(settings)
-        counter._feed([sorted_tables(sources, counter.settings)], sources)
     return counter
 
 

@@ -16,7 +16,7 @@ MAX_DEPTH = 64
 parsers recurse."""
 MAX_EVENT_MS = 4_102_444_800_000
 """2100-01-01: pane numbers of one second stay below 2**32."""
-MIN_SECONDS, MAX_SECONDS = 946_684_800, 4_102_444_800
+MIN_SECONDS, MAX_SECONDS = 788_918_400, 4_102_444_800
 """2000-01-01 and 2100-01-01 in epoch seconds: a number between them is no time in milliseconds,
 which would be in January or February 1970."""
 MAX_FOUND_CHARS = 100
@@ -269,7 +269,7 @@ MAX_GAPS = 16
 DISCOVERED_RECORDS = 2000
 """Records of one file or topic that `streamer init` looks at: the first half, then every 50th."""
 DISCOVERED_PATHS = 500
-DISCOVERED_VALUES = 1000
+DISCOVERED_VALUES = 2000
 """Different values kept of each path."""
 DISCOVERED_ELEMENTS = 20
 """Elements of a list that are looked at."""

@@ -33,6 +33,7 @@ from streamer.settings.logs import kinds_of
 from streamer.settings.names import nearest
 from streamer.settings.paths import Lists, lists_in, path_of
 from streamer.settings.registry import validate_registry
+from streamer.settings.section import Section
 from streamer.settings.sources import FieldSource, KindValue, Source, full_name, is_pattern, several
 
 if TYPE_CHECKING:
@@ -40,14 +41,11 @@ if TYPE_CHECKING:
 
 _SAME_AS = {"rudderstack": "segment"}
 """Presets that are others, under a name of their own."""
-PRESETS = (
-    *("amplitude", "braze", "cloudevents", "debezium", "ga4", "heap", "matomo", "mixpanel", "otel"),
-    *("otlp", "posthog", "rudderstack", "segment", "snowplow", "snowplow-tsv", "xdm"),
-    *("eppo", "growthbook", "launchdarkly", "openfeature", "optimizely", "statsig", "unleash"),
-    *("criteo-attribution", "eb-nerd", "mind", "open-bandit", "outbrain", "retailrocket"),
-    *("trivago", "yoochoose-buys", "yoochoose-clicks"),
+_FOLDER = resources.files("streamer.settings").joinpath("presets")
+PRESETS = tuple(
+    sorted([*_SAME_AS, *(f.name[: -len(".toml")] for f in _FOLDER.iterdir() if f.is_file())])
 )
-"""Of products, of tools for experiments, then of data sets."""
+"""A file each, and those that are others."""
 _DIMENSIONS = ("variant", "surface")
 """Those that presets know."""
 UNITS = ("ms", "s", "us", "ns", "iso")
@@ -88,7 +86,7 @@ def _with_preset(source: Any, left_out: Set[str], reads_exposures: bool = True) 
     name = source.get("preset") if isinstance(source, dict) else None
     if name not in PRESETS:
         return source  # refused with a place by the rules
-    preset = dict(_preset(name))
+    preset = {key: said for key, said in _preset(name).items() if key != "recognise"}
     if not reads_exposures:
         preset = _without_exposures(preset)
     fields = preset.get("fields", {}).items()
@@ -104,8 +102,27 @@ def _preset(name: str) -> Mapping[str, Any]:
 
 
 def _text(name: str) -> str:
-    file = f"presets/{_SAME_AS.get(name, name)}.toml"
-    return resources.files("streamer.settings").joinpath(file).read_text("utf-8")
+    return _FOLDER.joinpath(f"{_SAME_AS.get(name, name)}.toml").read_text("utf-8")
+
+
+class Recognition(Section, frozen=True):
+    """[recognise] of a preset: what tells its records."""
+
+    paths: tuple[tuple[str, ...], ...] = ()
+    """Paths that are all there, of one list; the first is that of the names of events."""
+    has_kinds: bool = False
+    """Whether the preset knows what each record is without names of events."""
+    by_names: bool = False
+    """Whether the names of most events tell it."""
+    values: dict[str, str] = msgspec.field(default_factory=dict)
+    """Path → what nearly all of its values match, a regular expression."""
+
+
+@cache
+def recognition(preset: str) -> Recognition:
+    """What tells the records of a preset; nothing of one that is another."""
+    said = {} if preset in _SAME_AS else _preset(preset).get("recognise", {})
+    return msgspec.convert(said, Recognition)
 
 
 def comment_of(preset: str) -> str:
@@ -338,7 +355,7 @@ def _validate_rule(events: str | None, rule: KindValue, is_fixed: bool, at: str)
         raise SettingsError(
             f"{shown}: action = {rule.action!r}: of sessions one of {', '.join(ACTIONS)}; {at}"
         )
-    if rule.value is None and not rule.conditions and not is_fixed:
+    if rule.value is None and not rule.conditions and not (is_fixed or events is None):
         raise SettingsError(f"a rule without value, where, has and lacks is met by none; {at}")
 
 

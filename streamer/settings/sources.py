@@ -74,6 +74,10 @@ class KindValue(Section, frozen=True):
         return [*texts, *there, *((path, False) for path in several(self.lacks))]
 
 
+ANY = "*"
+"""Among ignored values: all that no kind has."""
+
+
 class SourceKind(Section, frozen=True):
     """[sources.kind]: the kind of a record. Without `field`, `header`, `schema` and `fixed`, the
     values are names of topics, or patterns that begin with `^`. A record of several kinds is an
@@ -102,8 +106,8 @@ class SourceKind(Section, frozen=True):
     exposure: tuple[str | KindValue, ...] = ()
     """Values of events that put a user into an arm of an experiment: `"Experiment Viewed"`."""
     ignored: tuple[str | KindValue, ...] = ()
-    """Values that are not counted, unless a kind has them, too. All other values are rejected as
-    `kind`."""
+    """Values that are not counted, unless a kind has them, too; `["*"]`: all others. Without it all
+    other values are rejected as `kind`."""
 
     @property
     def by_topic(self) -> bool:
@@ -118,7 +122,9 @@ class SourceKind(Section, frozen=True):
         for key, kind in (*LINE_TYPES.items(), ("ignored", None)):
             found += [(kind, KindValue()) for _ in range(key in fixed)]
             for value in getattr(self, key):
+                is_any = key == "ignored" and value == ANY
                 rule = value if isinstance(value, KindValue) else KindValue(value=value)
+                rule = KindValue() if is_any else rule
                 found.append((kind, rule))
         return found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Container, Iterable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,15 @@ from streamer.settings.source_rules import paths_of
 from streamer.sources.lines import BLOCK_BYTES, LineFile, split_lines
 
 _BOM = b"\xef\xbb\xbf"
-_SEPARATORS = ",\t;|"
+_SEPARATORS = (",", "\t", ";", "|", "::")
+_UNIT = "\x1f"
+"""What stands for a separator of two characters: readers know those of one."""
+_TYPED = re.compile(r"(.+):(?:token|float|token_seq|float_seq)")
+"""A column of RecBole, with its type."""
 _QUOTED = re.compile(rb'"[^"]*"')
+
+_LOOKED_AT = 200
+"""Rows that say whether a file holds a table."""
 
 csv.field_size_limit(limits.MAX_LINE_BYTES)  # 128 KB otherwise; rows have a bound of their own
 _is_number = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII).fullmatch
@@ -30,6 +37,7 @@ _is_number = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?",
 _is_whole = re.compile(r"-?(?:0|[1-9][0-9]*)\.0+", re.ASCII).fullmatch
 
 
+_has_comma = re.compile(r"[+-]?[0-9]+,[0-9]+", re.ASCII).fullmatch
 _is_datum = re.compile(
     r"[+-]?[0-9]+(?:[.,][0-9]*)?(?:[eE][+-]?[0-9]+)?|[0-9]{4}-[0-9]{2}-[0-9]{2}.*|[0-9]+/[0-9]+/.*",
     re.ASCII,
@@ -42,8 +50,8 @@ _USUAL = {plain(name) for of in OTHER_NAMES.items() for name in (of[0], *of[1])}
 
 class CsvFile(LineFile):
     """One input with a header row, or rows of ``columns``. Cells stand between commas, semicolons,
-    bars or tabs: what the name of the file says, where it stands in the header, else what stands
-    there most often; with ``columns`` what makes as many cells of the first row.
+    bars, tabs or ``::``: what the name of the file says, where it stands in the header, else what
+    stands there most often; with ``columns`` what makes as many cells of the first row.
 
     Iterating gives lists of lines: of each row a JSON object of its columns, of which those in
     ``numeric`` are numbers where they look so, and all others texts. Empty cells, and columns
@@ -52,6 +60,10 @@ class CsvFile(LineFile):
     """
 
     is_table = True
+    is_sample = False
+    """Whether nobody knows yet which columns are numbers."""
+    is_raw = False
+    """Whether only the first rows are read, each as a list of its cells."""
 
     def __init__(
         self, path: str | Path, numeric: Container[str], columns: Sequence[str] = ()
@@ -67,8 +79,12 @@ class CsvFile(LineFile):
         header = next(rows, None)
         if header is None:
             return
+        if self.is_raw:
+            some = islice(chain([header], rows), _LOOKED_AT)
+            yield [msgspec.json.encode(row) for row in some if isinstance(row, list)]
+            return
         is_data = bool(self._columns) and header != self._columns
-        names = self._columns or self._names(header)
+        names = self._columns or _untyped(self._names(header))
         batch: list[bytes] = []
         size = 0
         for row in chain([header], rows) if is_data else rows:
@@ -83,6 +99,7 @@ class CsvFile(LineFile):
     def _separator_of(self, row: bytes) -> str:
         """What stands between the cells of the first row."""
         own = "\t" if ".tsv" in Path(self.path).suffixes else ","
+        own = "::" if row.count(b"::") > 1 else own
         cells = {each: 1 + _QUOTED.sub(b"", row).count(each.encode()) for each in _SEPARATORS}
         if cells[own] == len(self._columns) or (not self._columns and cells[own] > 1):
             return own
@@ -116,10 +133,15 @@ class CsvFile(LineFile):
         return msgspec.json.encode(
             {
                 name: self._number(cell) if name in self._numeric else cell
-                for name, cell in zip(names, row, strict=True)
+                for name, cell in zip(names, map(self._with_point, row), strict=True)
                 if cell and name
             }
         )
+
+    def _with_point(self, cell: str) -> str:
+        """A cell; of a sample between semicolons a number with a decimal comma has a point."""
+        is_number = self.is_sample and _has_comma(cell)
+        return cell.replace(",", ".") if self._has_commas and is_number else cell
 
     def _number(self, cell: str) -> msgspec.Raw | str:
         """A cell as a number, if it is one; between semicolons it may have a decimal comma."""
@@ -127,6 +149,35 @@ class CsvFile(LineFile):
         if _is_whole(text):  # pandas writes integers so where one is missing
             text = text.partition(".")[0]
         return msgspec.Raw(text.encode()) if _is_number(text) else cell
+
+
+def _untyped(names: list[str]) -> list[str]:
+    """Names of columns without their types.
+
+    >>> _untyped(["user_id:token", "rating:float", "a:b"])
+    ['user_id', 'rating', 'a:b']
+    """
+    found = [_TYPED.fullmatch(name) for name in names]
+    return [of[1] if of else name for of, name in zip(found, names, strict=True)]
+
+
+def first_rows(path: str | Path) -> list[list[str]]:
+    """The cells of the first rows of a table, without a look at what they are."""
+    file = CsvFile(path, ())
+    file.is_raw = True
+    return [msgspec.json.decode(row) for batch in islice(file, 1) for row in batch]
+
+
+def holds_rows(path: str | Path) -> bool:
+    """Whether a file, whatever its name is, begins with rows of one separator: not with JSON."""
+    file = LineFile(path)
+    if file.is_live:
+        return False
+    rows = file.head(_LOOKED_AT)
+    if len(rows) < 2 or rows[0].lstrip().startswith((b"{", b"[", b"<")):
+        return False
+    counts = [[row.count(each.encode()) for row in rows] for each in _SEPARATORS]
+    return any(min(of) > 0 and (of[0] > 1 or max(of) == min(of)) for of in counts)
 
 
 class _Rows:
@@ -138,7 +189,9 @@ class _Rows:
         self._taken: list[bytes] = []
         self._bytes = 0
         self._is_first = True
-        self._reader = csv.reader(_Text(self), delimiter=delimiter)
+        self._separator = delimiter
+        own = _UNIT if len(delimiter) > 1 else delimiter
+        self._reader = csv.reader(_Text(self), delimiter=own)
 
     def __iter__(self) -> Iterator[list[str] | bytes]:
         return self
@@ -164,7 +217,8 @@ class _Rows:
         self._bytes += len(line) + 1
         if len(line) >= limits.MAX_LINE_BYTES:
             raise _TooLongError
-        return line.decode() + "\n"
+        text = line.decode() + "\n"
+        return text.replace(self._separator, _UNIT) if len(self._separator) > 1 else text
 
 
 class _Text:

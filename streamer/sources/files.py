@@ -22,19 +22,20 @@ from streamer._core import LineStamper
 from streamer.ingest.record import line_stamper
 from streamer.settings.model import Settings
 from streamer.settings.sources import Source, is_pattern
-from streamer.sources.csv_rows import CsvFile, numeric_columns
+from streamer.sources.csv_rows import CsvFile, holds_rows, numeric_columns
 from streamer.sources.line_batch import LineBatch, merged
 from streamer.sources.lines import STDIN, LineFile
 from streamer.sources.parquet_rows import ParquetFile
 from streamer.sources.read_once import LineSource, PeekedLines
-from streamer.sources.tables import ArrowTable, MemoryTable, SortedTables
+from streamer.sources.sorted_lines import SortedLines
+from streamer.sources.tables import ArrowTable, MemoryTable
 
 TABLE = "table"
 """What a table in memory is called."""
-_ENDINGS = re.compile(r"(\.(gz|zst|csv|tsv|parquet|ndjson|jsonl|json|txt|log|dat))+$")
+_ENDINGS = re.compile(r"(\.(gz|zst|csv|tsv|parquet|ndjson|jsonl|json|txt|log|dat|data|inter))+$")
 _JSON = (".ndjson", ".jsonl", ".json")
 
-Readable = str | Path | ArrowTable | Iterable[Mapping[str, Any]] | SortedTables | PeekedLines
+Readable = str | Path | ArrowTable | Iterable[Mapping[str, Any]] | SortedLines | PeekedLines
 """What a source reads: files by their paths, tables, and rows as mappings; or what is open."""
 
 
@@ -52,42 +53,33 @@ def topic_of(path: str | Path) -> str:
 
 def opened(
     path: Readable, settings: Settings, columns: Sequence[str] = ()
-) -> LineFile | MemoryTable | SortedTables | PeekedLines:
+) -> LineFile | MemoryTable | SortedLines | PeekedLines:
     """A file of the format that its name ends with: ``.csv``, ``.tsv`` (also ``.gz`` and ``.zst``),
-    ``.parquet``; else a table where its columns are named, or JSON; or a table in memory, called
-    ``TABLE``. ``columns``: of a table without a header row; else those of its source. SourceError
-    where it cannot be read."""
-    if isinstance(path, SortedTables | PeekedLines):
+    ``.parquet``; else a table where its columns are named or it begins with rows, or JSON; or a
+    table in memory, called ``TABLE``. ``columns``: of a table without a header row; else those of
+    its source. SourceError where it cannot be read."""
+    if isinstance(path, SortedLines | PeekedLines):
         return path
     if not isinstance(path, str | Path):
         return MemoryTable(path, TABLE)
     if str(path).endswith(".parquet"):
         return ParquetFile(path)
     name = str(path).removesuffix(".gz").removesuffix(".zst")
-    source = _source_of(path, settings)
+    source = source_of(path, settings)
     columns = columns or (() if source is None else source.columns)
-    if name.endswith((".csv", ".tsv")) or (columns and not name.endswith(_JSON)):
+    is_named = name.endswith((".csv", ".tsv")) or (columns and not name.endswith(_JSON))
+    if is_named or (path != STDIN and not name.endswith(_JSON) and holds_rows(path)):
         return CsvFile(path, numeric_columns(settings), columns)
     return LineFile(path, holds_lists=source is not None and (source.each or "").startswith("[]"))
 
 
-def _source_of(path: str | Path, settings: Settings) -> Source | None:
+def source_of(path: str | Path, settings: Settings) -> Source | None:
     """The source of a file: the one with a topic that is called like it, or the only one."""
     topic, sources = topic_of(path), settings.sources
     for source in sources:
         if any(re.match(t, topic) if is_pattern(t) else t == topic for t in source.topics):
             return source
     return sources[0] if len(sources) == 1 else None
-
-
-def sorted_tables(tables: Sequence[Readable], settings: Settings) -> SortedTables:
-    """Tables in memory as one log, in the order of event times."""
-    found = [
-        MemoryTable(table, TABLE)
-        for table in tables
-        if not isinstance(table, str | Path | SortedTables | PeekedLines)
-    ]
-    return SortedTables(found, TABLE, partial(line_stamper, settings, TABLE))
 
 
 class FileSource:

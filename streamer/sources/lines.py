@@ -36,6 +36,9 @@ _ARRAY_LINE = re.compile(rb"\s*\[.*\][ \t\r]*(\n|$)")
 """An array on one line."""
 _AFTER = re.compile(r"[\s,\]]")
 _VALUE = re.compile(r"[^\s,\]]")
+_BULK = re.compile(rb'\s*\{\s*"(index|create|update|delete)"\s*:\s*\{[^{}]*\}\s*\}')
+"""What Elasticsearch's bulk files say of the document in the next line."""
+_PAGE = re.compile(rb"\s*<(!doctype|html|head)", re.IGNORECASE)
 _OBJECT = re.compile(rb"\s*\{\s*[\"}]")
 _HEADER = re.compile(rb"[\w.$-]+((?:[,;|][\w.$-]+){2,}|(\t[\w.$-]+){2,})\r?\n")
 
@@ -73,6 +76,20 @@ class LineFile:
         """Whether its lines are written while it is read."""
         return self.total_bytes is None
 
+    def head(self, count: int) -> list[bytes]:
+        """The first lines that are not empty, whatever they hold."""
+        try:
+            with open(self.path, "rb") as file:
+                blocks = self._text(file)
+                first = next(blocks, b"")
+        except (EOFError, gzip.BadGzipFile, zlib.error, OSError, SourceError):
+            return []
+        finally:
+            self.read_bytes = 0
+        lines = first.removeprefix(codecs.BOM_UTF8).split(b"\n")
+        lines = lines[:-1] if len(lines) > 1 else lines
+        return [line for line in lines if line.strip()][:count]
+
     def __iter__(self) -> Iterator[list[bytes]]:
         try:
             if self.path == STDIN:
@@ -89,7 +106,10 @@ class LineFile:
         first = next(blocks, b"")
         is_line = self._holds_lists and _ARRAY_LINE.match(first)
         split = split_values if _VALUES.match(first) and not is_line else split_lines
-        return split(chain([first], blocks))
+        lists = split(chain([first], blocks))
+        if not _BULK.match(first):
+            return lists
+        return ([line for line in lines if not _BULK.match(line)] for lines in lists)
 
     def _checked(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
         first = next(blocks, b"")
@@ -213,6 +233,8 @@ def _check_start(start: bytes, path: str, *, is_table: bool) -> None:
         if start.startswith(signature):
             raise SourceError(f"it is {what}; at {path}")
     head = start.removeprefix(b"\xef\xbb\xbf")
+    if _PAGE.match(head):
+        raise SourceError(f"it is a page of HTML, not a log: download the file itself; at {path}")
     if is_table and _OBJECT.match(head):
         raise SourceError(f"it holds JSON, not rows: end its name with .ndjson; at {path}")
     if not is_table and (row := _HEADER.match(head)):

@@ -9,12 +9,14 @@ from itertools import islice
 from pathlib import Path
 
 from streamer.errors import SourceError
+from streamer.ingest.discovery.names import unnamed_columns
+from streamer.ingest.discovery.presets import preset_of_rows
 from streamer.ingest.discovery.shapes import FoundRecord, SampledTopic
 from streamer.ingest.read_sample import ReadSample
 from streamer.settings import limits
 from streamer.settings.model import Settings
+from streamer.sources.csv_rows import CsvFile, first_rows
 from streamer.sources.files import TABLE, Readable, opened, topic_of
-from streamer.sources.headerless import columns_of
 from streamer.sources.line_batch import NO_TOPIC, LineBatch
 from streamer.sources.lines import STDIN
 from streamer.sources.read_once import PeekedLines
@@ -58,14 +60,21 @@ def _topic(path: Readable) -> str:
 
 
 def _columns_of(path: Readable, settings: Settings) -> tuple[str, ...]:
-    """The columns of a table without a header row, where a preset knows them."""
+    """The columns of a table without a header row: as a preset knows them, else their numbers."""
     if not isinstance(path, str | Path) or path == STDIN or settings.sources:
         return ()
+    file = opened(path, settings)
+    if not isinstance(file, CsvFile):
+        return ()
     try:
-        first = next(iter(_spread(path, settings, ())), b"")
+        next(iter(file), None)
+        has_header = True
     except SourceError:
-        return columns_of(path)
-    return () if first.lstrip().startswith((b"{", b"[")) else columns_of(path)
+        has_header = False
+    rows = first_rows(path)
+    if columns := preset_of_rows(rows):
+        return tuple(columns)
+    return () if has_header or not rows else unnamed_columns(len(rows[0]))
 
 
 def _all_over(batches: Iterable[list[bytes]]) -> Iterator[bytes]:
@@ -91,7 +100,10 @@ def _spread(path: Readable, settings: Settings, columns: Sequence[str]) -> Itera
         yield from _all_over(opened(path, settings))
         return
     half, count = limits.DISCOVERED_RECORDS // 2, 0
-    for lines in opened(path, settings, columns):
+    file = opened(path, settings, columns)
+    if isinstance(file, CsvFile):
+        file.is_sample = not settings.sources
+    for lines in file:
         for line in lines:
             if not line.strip():
                 continue

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 import numpy as np
 
-from streamer._core import LineStamper, TableRows
+from streamer._core import TableRows
 from streamer.errors import SourceError
 from streamer.settings import limits
 
@@ -109,37 +108,6 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "isoformat"):
         return value.isoformat()
     raise TypeError(f"values of type {type(value).__name__} are not written")
-
-
-class SortedTables:
-    """Tables in memory as one log, in the order of event times: a table has none of its own, and
-    clicks behind all impressions would be late. All lines are held. A row without a time keeps its
-    place behind the row before."""
-
-    total_bytes: int | None = None
-    read_bytes = 0
-    is_live = False
-
-    def __init__(
-        self, tables: Sequence[MemoryTable], name: str, stamper_of: Callable[[], LineStamper]
-    ) -> None:
-        """``stamper_of``: what reads the times of a table."""
-        self.path = name
-        self._tables, self._stamper_of = tables, stamper_of
-
-    def __iter__(self) -> Iterator[list[bytes]]:
-        lines, times = list[bytes](), [np.zeros(0, np.int64)]
-        now_ms = time.time_ns() // 1_000_000
-        for table in self._tables:
-            stamper = self._stamper_of()
-            for some in table:
-                lines += some
-                times.append(stamper.stamp(some, now_ms)[2])
-        at_ms = np.concatenate(times)
-        known = np.maximum.accumulate(np.where(at_ms >= 0, np.arange(len(at_ms)), 0))
-        order = np.argsort(at_ms[known], kind="stable").tolist()
-        for first in range(0, len(order), _ROWS):
-            yield [lines[place] for place in order[first : first + _ROWS]]
 
 
 _encoder = msgspec.json.Encoder(enc_hook=_plain, decimal_format="number")

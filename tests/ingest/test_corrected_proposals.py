@@ -157,7 +157,7 @@ def test_what_is_refused_still_is_named_with_its_field() -> None:
             else {}
         )
     )
-    with pytest.raises(ProposalError, match=r"of 300 records: 34 ts \(impressions, ts\); nothing"):
+    with pytest.raises(ProposalError, match=r"of 300 records: 34 ts \(impressions, ts\)"):
         propose([sample(records)], "a test")
 
 

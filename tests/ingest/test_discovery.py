@@ -266,10 +266,7 @@ def test_ids_of_anything_are_no_items() -> None:
     (source,) = proposal.settings.sources
     assert source.fields["item_id"] == "recs[].id"
     assert source.click.fields["item_id"] == "rec"
-    doubt = (
-        "item_id: rec has no name of an item, but the values of the items of impressions (click)"
-    )
-    assert doubt in proposal.doubts
+    assert "item_id: by its values rec, 12 values (click)" in proposal.doubts
     alone = find_fields(profile_of([{"ts": MS, "page": {"id": "home"}}]), "click")
     assert "item_id" not in alone.fields
     assert "item_id" in alone.doubts

@@ -48,8 +48,9 @@ def test_a_file_is_read_as_by_replay(tmp_path: Path) -> None:
     log = streamer.read(path, DOCUMENTS[NAME])
     from streamer.sources.files import FileSource
 
-    replay = Replay(spanned([path], parse(DOCUMENTS[NAME]))[1])
-    for lines in FileSource([path], replay.settings):
+    files, settings = spanned([path], parse(DOCUMENTS[NAME]))
+    replay = Replay(settings)
+    for lines in FileSource(files, replay.settings):
         replay.feed(lines)
     replay.finish()
     expected = {(r.name, frozenset(r.labels.items()), r.value) for r in replay.readout().readings}

@@ -18,7 +18,7 @@ from streamer.ingest.rejections import Explainer
 from streamer.settings.file_window import with_file_window
 from streamer.settings.load import parse
 from streamer.sources.file_span import spanned
-from streamer.sources.files import FileSource, sorted_tables
+from streamer.sources.files import FileSource
 from streamer.testing import Engines, LogChunk, LogRecord
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -78,7 +78,7 @@ def test_each_table_has_a_clock_of_its_own() -> None:
     shown = events("impression", [*TIMES_MS, TIMES_MS[-1] + 5 * 3_600_000])
     settings = parse(SETTINGS)
     tables = [pyarrow.Table.from_pylist(table) for table in (shown, events())]
-    source = FileSource([sorted_tables(tables, settings)], settings)
+    source = FileSource(tables, settings)
     stamped = [line[:2] for batch in source for line in batch]
     clicks = [time_ms for log, time_ms in stamped if log == "clicks"]
     assert clicks == TIMES_MS

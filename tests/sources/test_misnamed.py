@@ -24,9 +24,7 @@ from streamer.sources.files import FileSource
         ),
         ("a.csv", b"PAR1\x15\x04", "it is a Parquet file: end its name with .parquet"),
         ("a.ndjson", b"type,ts,user_id\nclick,1,u\n", "end its name with .csv"),
-        ("a.log", b"type\tts\tuser_id\r\nclick\t1\tu\n", "end its name with .tsv"),
         ("a.csv", b'{"type":"click"}\n', "it holds JSON, not rows: end its name with .ndjson"),
-        ("a.log", b"type;ts;user_id\nclick;1;u\n", "end its name with .csv"),
         ("a.csv", "ts,user".encode("utf-16")[:-1], "broken UTF-16: truncated data"),
     ],
 )

@@ -93,7 +93,8 @@ def test_dead_letters_are_unchanged(tmp_path: Path) -> None:
     good = b'{"type":"impression","ts":1700000000000,"user_id":"u1","item_id":"i1"}'
     path, letters = tmp_path / "log.ndjson", tmp_path / "dead.jsonl"
     path.write_bytes(b"\n".join([good, *bad]))
-    assert main.main(["replay", str(path), "--prom", "--dead-letters", str(letters)]) == 1
+    command = ["replay", str(path), "--as-is", "--prom", "--dead-letters", str(letters)]
+    assert main.main(command) == 1
     found = [json.loads(line) for line in letters.read_bytes().splitlines()]
     assert len(found) == len(bad)
     by_place = {(x["topic"], x["offset"]): x for x in found if x["topic"]}
@@ -175,8 +176,8 @@ def test_the_exit_code_says_whether_lines_were_refused(
 ) -> None:
     path = tmp_path / "log.ndjson"
     path.write_bytes(b"\n".join(lines))
-    assert main.main(["replay", str(path), "--prom"]) == plain
-    assert main.main(["replay", str(path), "--prom", "--strict"]) == strict
+    assert main.main(["replay", str(path), "--as-is", "--prom"]) == plain
+    assert main.main(["replay", str(path), "--as-is", "--prom", "--strict"]) == strict
     err = capsys.readouterr().err
     assert ("not counted" in err) == bool(plain or strict)
     assert ("looks like seconds" in err) == (b"1700000000," in b"".join(lines))

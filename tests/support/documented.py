@@ -547,10 +547,65 @@ OPEN_BANDIT: list[Case] = [
     ),
 ]
 
+GOOGLE_RETAIL: list[Case] = [
+    (
+        {
+            "eventType": "search",
+            "visitorId": "v1",
+            "eventTime": "2026-11-01T10:00:00Z",
+            "searchQuery": "shoes",
+            "attributionToken": "t1",
+            "productDetails": [{"product": {"id": "a"}}, {"product": {"id": "b"}}],
+        },
+        {"items": [("a", 1), ("b", 2)], "user": "v1", "request": "t1"},
+    ),
+    (
+        {
+            "eventType": "detail-page-view",
+            "visitorId": "v1",
+            "eventTime": "2026-11-01T10:00:00Z",
+            "attributionToken": "t1",
+            "productDetails": [{"product": {"id": "b"}}],
+        },
+        {"lines": [("b", 0)], "user": "v1", "request": "t1"},
+    ),
+    ({"eventType": "home-page-view", "visitorId": "v1"}, "ignored"),
+]
+UBI: list[Case] = [
+    (
+        {
+            "application": "shop",
+            "query_id": "q1",
+            "client_id": "c1",
+            "user_query": "shoes",
+            "timestamp": "2026-11-01T10:00:00Z",
+            "query_response_id": "r1",
+            "query_response_hit_ids": ["a", "b"],
+        },
+        {"items": [("a", 1), ("b", 2)], "user": "c1", "request": "q1"},
+    ),
+    (
+        {
+            "application": "shop",
+            "action_name": "click",
+            "query_id": "q1",
+            "client_id": "c1",
+            "timestamp": "2026-11-01T10:00:00Z",
+            "event_attributes": {
+                "object": {"object_id": "b", "object_id_field": "id"},
+                "position": {"ordinal": 2},
+            },
+        },
+        {"lines": [("b", 2)], "user": "c1", "request": "q1"},
+    ),
+]
+
 _SHOWN = {"kind": {"impression": ["app.shown"]}}
 _VALUES = "resourceLogs[].scopeLogs[].logRecords[].attributes[key=item.ids].value.arrayValue.values"
 DOCUMENTED: dict[str, tuple[Object, list[Case]]] = {
     "rudderstack": ({}, RUDDERSTACK),
+    "google-retail": ({}, GOOGLE_RETAIL),
+    "ubi": ({}, UBI),
     "amplitude": ({}, AMPLITUDE),
     "mixpanel": ({}, MIXPANEL),
     "posthog": ({}, POSTHOG),

@@ -103,6 +103,7 @@ fn fraction(tail: &[u8]) -> Option<(i64, &[u8])> {
 fn offset_ms(zone: &[u8]) -> Option<i64> {
     let (sign, h1, h2, m1, m2) = match *zone {
         [b'Z' | b'z'] | [b' ', b'U', b'T', b'C'] => return Some(0),
+        [b' ', ref offset @ ..] => return offset_ms(offset),
         [sign, h1, h2, b':', m1, m2] | [sign, h1, h2, m1, m2] => (sign, h1, h2, m1, m2),
         [sign, h1, h2] => (sign, h1, h2, b'0', b'0'),
         _ => return None,

@@ -138,6 +138,9 @@ def _is_of_all(draft: Draft, kinds: Sequence[str], name: str, said: FieldSource)
     for it in vain, or in a list that is none of its items."""
     may = [kind for kind in kinds if kind in _kinds_with(name)]
     own = {kind: draft.shape.fields[kind].get(name) for kind in may}
+    preset = draft.preset
+    if preset is not None and any(name in getattr(preset, kind).fields for kind in may):
+        return False
     if name == "item_id":
         return not any(one is None and name in draft.of_preset(kind) for kind, one in own.items())
     if any(through(said, draft.each)):

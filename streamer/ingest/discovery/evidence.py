@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
+
 from streamer.ingest.discovery.items import whole
 from streamer.ingest.discovery.read_records import number_of, read_at, records_of
 from streamer.ingest.discovery.shapes import SampledTopic
@@ -19,6 +21,8 @@ _UNITS |= {"ns": (1e9, "nanoseconds")}
 _SHARED = ("user_id", "item_id", "request_id")
 """Ids by which feedback finds its impression."""
 _FEEDBACK = ("click", "conversion")
+_LEAST_TIMES, _TAIL, _TIMES_AS_LONG, _DAY_SECONDS = 20, 0.05, 10, 86_400
+"""Times that are far from the middle 90 %: by more than ten times its length, and a day."""
 _FEW = 2
 """Kinds that are named, where all are alike."""
 
@@ -63,6 +67,24 @@ class FieldEvidence:
             for kind in self.kinds(number)
             for form, found in self._read(number, kind, "ts")
         )
+
+    def outside(self, number: int) -> str:
+        """How many times of a source are far from all others, and which; "" where none is."""
+        seconds = [
+            at
+            for kind in self.kinds(number)
+            for form, found in self._read(number, kind, "ts")
+            for one in found
+            if (at := _moment(form, one)[1]) is not None
+        ]
+        if len(seconds) < _LEAST_TIMES:
+            return ""
+        first, last = np.quantile(seconds, (_TAIL, 1 - _TAIL))
+        most = _TIMES_AS_LONG * (last - first) + _DAY_SECONDS
+        far = [at for at in seconds if not first - most <= at <= last + most]
+        shown = ", ".join(dict.fromkeys(_between(at, at)[:10] for at in sorted(far)[:3]))
+        whole = f"{len(far):,} of {len(seconds):,} times are far from all others"
+        return f"{whole} ({shown}), and are counted" if far else ""
 
     def _common(self, name: str, values: Mapping[str, Sequence[list[Any]]]) -> Iterator[str]:
         """How many values of feedback are those of impressions, wherever these come from."""

@@ -6,18 +6,22 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import inf
 
+from streamer.ingest.discovery import roles
 from streamer.ingest.discovery.items import ItemField
 from streamer.ingest.discovery.names import (
     ARM_NAMES,
     OTHER_NAMES,
     PIECES,
     PRICES,
+    RATINGS,
     is_item,
     plain,
     rank,
+    rank_of_end,
     words,
 )
-from streamer.ingest.discovery.profile import Profile, Seen, joined, names_of
+from streamer.ingest.discovery.profile import Profile, Seen, is_around, is_of_all, joined, names_of
+from streamer.ingest.discovery.roles import FieldGuess
 from streamer.settings.event_fields import (
     ELEMENT_FIELDS,
     EXPOSURES,
@@ -27,7 +31,7 @@ from streamer.settings.event_fields import (
     TYPE_OF_KIND,
     field_names,
 )
-from streamer.settings.paths import Path, text_of
+from streamer.settings.paths import Each, Path, text_of
 from streamer.settings.sources import FieldSource
 
 _LEAST_SHARE = 0.5
@@ -47,8 +51,11 @@ _NOBODY = (
 _ENVELOPES = ("", "meta", "metadata", "event", "header", "message", "envelope")
 """Of which an `id` may be the event's; of any other object it is that object's."""
 _OFTEN = 0.999
-_LEAST_VALUES = 10
+_LEAST_OF_ITEMS = 0.05
+"""Of the records that have an item; fewer are odd ones."""
+_LEAST_VALUES = 5
 """Of a field that is taken for the item by its values alone."""
+_NEVER_ITEMS = ("user_id", "event_id", "session_id", "request_id", "position", "score", "ts")
 
 
 _WITH_OUTLIERS = ("value", "dwell_ms")
@@ -68,8 +75,7 @@ def _fits(name: str, seen: Seen) -> bool:
         return seen.unit is not None if name in MOMENTS else _is_id(seen)
     low = 0 if name == "position" else field.low  # they may begin at 0
     high = inf if name in _WITH_OUTLIERS else field.high
-    are_numbers = seen.whole == seen.count if field.holds == "integer" else seen.is_numeric
-    return are_numbers and low <= seen.low and seen.high <= high
+    return (field.holds != "integer" or seen.is_whole) and seen.within(low, high)
 
 
 _MINOR = {"cents", "cent", "pence", "minor"}
@@ -80,6 +86,8 @@ _MONEY = {
 """Words in names of what something is worth."""
 _TEXTS = ("feedback", "action")
 """Fields that may hold any text."""
+_NAMED_APART = ("item_id", "session_id", "request_id", "user_id", "variant", "event_id", "type")
+"""Names that values may contradict."""
 _FOUND_APART = frozenset(
     {"type", "ts", "user_id", "event_id", "request_id", "item_id", "items", "feedback"}
 )
@@ -111,17 +119,69 @@ class _Place:
         return self.share < _LEAST_SHARE, self.rank, len(self.path), -self.share
 
 
-def find_fields(profile: Profile, kind: str, item: ItemField | None = None) -> FoundFields:
+@dataclass(frozen=True)
+class Guesses:
+    """What values say where names say nothing: of the records of the most frequent kind, the likely
+    fields for each of ours, the best first."""
+
+    persons: Sequence[FieldGuess] = ()
+    requests: Sequence[FieldGuess] = ()
+    items: Sequence[FieldGuess] = ()
+    positions: Sequence[FieldGuess] = ()
+    values: Sequence[FieldGuess] = ()
+
+
+def guesses_of(profile: Profile, kind_at: Path | None, sold: Profile | None = None) -> Guesses:
+    """What the values of some records say. ``kind_at``: what says their kind. ``sold``:
+    conversions, of which a number is the value that other records do not have."""
+    by_name = {name: next(iter(places(profile, name)), None) for name in OTHER_NAMES}
+    named = {name: place.path for name, place in by_name.items() if place is not None}
+    taken = {path for name, path in named.items() if name not in _NAMED_APART}
+    taken |= {kind_at or ()} | {p for p, seen in profile.scalars.items() if _is_measure(p, seen)}
+    own_request, own_person = named.get("request_id"), named.get("user_id")
+    times = [path for path, seen in profile.scalars.items() if seen.unit is not None]
+    time = named.get("ts") or next(iter(times), None)
+    found = roles.requests(profile, taken | {own_person or ()}, time)
+    request = own_request or next((one.path for one in found), None)
+    item = named.get("item_id", ())
+    people = roles.persons(profile, taken | {request or (), item}, request)
+    person = own_person or next((one.path for one in people), None)
+    around = {path for path in profile.scalars if is_around(profile, path)}
+    used = taken | around | {request or (), person or ()}
+    ranks = [] if request is None else roles.ranks(profile, used, request)
+    used |= {one.path for one in ranks}
+    together = request or person
+    amounts = [
+        FieldGuess(path, 0.0, seen.distinct, seen.count)
+        for path, seen in (sold.scalars.items() if sold is not None and sold is not profile else ())
+        if path not in profile.scalars and _fits("value", seen) and seen.unit is None
+        if is_of_all(path)
+        if not any(word.endswith("id") for word in words(names_of(path)[-1])[-1:])
+    ]
+    return Guesses(people, found, roles.shown(profile, used, together), ranks, amounts)
+
+
+def _is_measure(path: Path, seen: Seen) -> bool:
+    """Whether a field is called like a price, a number of pieces, or a grade."""
+    return rank(names_of(path), (*PRICES, *PIECES, *RATINGS, *OTHER_NAMES["value"])) is not None
+
+
+def find_fields(
+    profile: Profile, kind: str, item: ItemField | None = None, guesses: Guesses | None = None
+) -> FoundFields:
     """Where the fields of the records of a kind (impression, …) stand. ``item``: the one that was
     chosen of ``item_fields``; by default the first of them."""
-    fields = FoundFields()
+    fields, guesses = FoundFields(), guesses or Guesses()
+    if item is not None and item.list is None and item.path is not None:
+        fields.taken.add(item.path)
     _find_time(profile, fields)
-    _find_user(profile, fields)
+    _find_user(profile, fields, guesses.persons)
     _find_event_id(profile, fields)
     if kind == TYPE_OF_KIND[EXPOSURES]:
         _find_arm(profile, fields)
         return fields
-    _take(fields, "request_id", places(profile, "request_id"))
+    if _take(fields, "request_id", places(profile, "request_id")) is None:
+        _guess(profile, fields, "request_id", guesses.requests)
     names = field_names(LINE_TYPES[kind])
     of_kind = [name for name in names if name in OTHER_NAMES and name not in _FOUND_APART]
     if kind != "session":
@@ -132,8 +192,31 @@ def find_fields(profile: Profile, kind: str, item: ItemField | None = None) -> F
             _find_value(profile, fields)
         else:
             _take(fields, name, places(profile, name))
+    if kind == "conversion" and "value" in of_kind and "value" not in fields.fields:
+        _guess(profile, fields, "value", guesses.values)
+    if "position" in of_kind and "position" not in fields.fields:
+        _guess(profile, fields, "position", guesses.positions)
     _take_our_names(profile, names, fields)
     return fields
+
+
+def _guess(
+    profile: Profile, found: FoundFields, name: str, candidates: Sequence[FieldGuess]
+) -> Path | None:
+    """Uses the first field that has the values of ours, and says so."""
+    free = [one for one in candidates if one.path not in found.taken]
+    free = [one for one in free if profile.share(one.path) >= _LEAST_SHARE]
+    if not free:
+        return None
+    path = free[0].path
+    found.taken.add(path)
+    found.fields[name] = text_of(path)
+    if name == "position" and not profile.scalars[path].within(1, inf):
+        found.positions_from = 0
+    others = "; or ".join(f"{text_of(one.path)} ({one.evidence})" for one in free[1:3])
+    what = f"by its values {text_of(path)} ({free[0].evidence})"
+    found.doubts[name] = f"{what}; or {others}" if others else what
+    return path
 
 
 def _take_our_names(profile: Profile, names: Sequence[str], found: FoundFields) -> None:
@@ -155,9 +238,12 @@ def places(profile: Profile, name: str, others: Sequence[str] = ()) -> list[_Pla
     for path, seen in profile.scalars.items():
         names = names_of(path)
         rank_of_name = rank(names, wanted)
+        if rank_of_name is None:
+            rank_of_name = rank_of_end(names, wanted)
         around = names[-2] if len(names) > 1 else ""
         is_other = name == "event_id" and names[-1:] == ["id"] and around not in _ENVELOPES
         is_other |= name == "event_id" and seen.repeats > profile.copies
+        is_other |= not is_of_all(path)
         if rank_of_name is not None and _fits(name, seen) and not is_other:
             candidates.append(_Place(path, seen, rank_of_name, profile.share(path)))
     return sorted(candidates, key=lambda one: one.worth)
@@ -169,7 +255,7 @@ def _take(found: FoundFields, name: str, candidates: Iterable[_Place]) -> _Place
     if best is not None:
         found.taken.add(best.path)
         found.fields[name] = text_of(best.path)
-        if name == "position" and best.seen.low == 0:
+        if name == "position" and not best.seen.within(1, inf):
             found.positions_from = 0
     return best
 
@@ -222,11 +308,16 @@ def _find_event_id(profile: Profile, found: FoundFields) -> None:
         found.doubts["event_id"] = "records with equal ones differ, so it is not the event's"
 
 
-def _find_user(profile: Profile, fields: FoundFields) -> None:
+def _find_user(profile: Profile, fields: FoundFields, guesses: Sequence[FieldGuess]) -> None:
     candidates = places(profile, "user_id")
     best = _take(fields, "user_id", candidates)
     if best is None:
-        fields.doubts["user_id"] = "none found: all events would be anonymous"
+        sessions = [
+            FieldGuess(p.path, 0.0, p.seen.distinct, p.seen.count)
+            for p in places(profile, "session_id")
+        ]
+        if _guess(profile, fields, "user_id", [*guesses, *sessions]) is None:
+            fields.doubts["user_id"] = "none found: all events would be anonymous"
         return
     rest = [p for p in places(profile, "", _NOBODY) if p.path != best.path]
     is_full = best.share > _OFTEN
@@ -239,9 +330,10 @@ def _find_user(profile: Profile, fields: FoundFields) -> None:
 
 def item_fields(profile: Profile, kind: str) -> list[ItemField]:
     """Where the item may stand in the records of a kind, by names, the most likely first."""
-    places_of_item = places(profile, "item_id")
+    places_of_item = [p for p in places(profile, "item_id") if p.share > _LEAST_OF_ITEMS]
     single = next(iter(places_of_item), None)
-    singles = [ItemField(None, p.path, p.seen) for p in places_of_item or _ids(profile, 2)]
+    within = [p for p in _ids(profile, 2) if p.share > _LEAST_OF_ITEMS]
+    singles = [ItemField(None, p.path, p.seen) for p in places_of_item or within]
     lists = sorted(_lists(profile), key=lambda one: one[0])
     in_lists = [
         ItemField(path, own.path, own.seen)
@@ -256,18 +348,34 @@ def item_fields(profile: Profile, kind: str) -> list[ItemField]:
     return [*alone, *singles] if single is None else [*singles, *in_lists]
 
 
-def unnamed_items(profile: Profile) -> list[ItemField]:
-    """Fields that hold ids and have no name of another field."""
-    others = {
-        path
-        for name in OTHER_NAMES
-        if name != "item_id"
-        for path in (p.path for p in places(profile, name))
-    }
-    return [
-        ItemField(None, path, seen)
+def unnamed_items(profile: Profile, guesses: Guesses) -> list[ItemField]:
+    """Fields that may be the item by their values: ids that no name says, in lists and beside
+    them."""
+    alone = [ItemField(path, None, seen, is_named=False) for path, seen in _id_lists(profile)]
+    of_lists = [
+        ItemField(path, own, seen, is_named=False)
+        for path, inner in profile.lists.items()
+        for own, seen in inner.scalars.items()
+        if _is_id(seen) and seen.distinct >= _LEAST_VALUES and not _is_measure(own, seen)
+    ]
+    used = {one.path for of in (guesses.persons[:1], guesses.requests[:1]) for one in of}
+    used |= {p.path for name in _NEVER_ITEMS for p in places(profile, name)}
+    best = {one.path: number for number, one in enumerate(guesses.items)}
+    singles = [
+        ItemField(None, path, seen, is_named=False)
         for path, seen in profile.scalars.items()
-        if path not in others and _is_id(seen) and seen.distinct >= _LEAST_VALUES
+        if path not in used and _is_id(seen) and not _is_measure(path, seen)
+        if seen.distinct >= _LEAST_VALUES and not is_around(profile, path) and is_of_all(path)
+    ]
+    singles.sort(key=lambda one: best.get(one.path or (), len(best)))
+    return [*alone, *of_lists, *singles]
+
+
+def _id_lists(profile: Profile) -> list[tuple[Path, Seen]]:
+    return [
+        (path, seen)
+        for path, seen in profile.id_lists.items()
+        if seen.is_id and seen.distinct > 1 and Each() not in path[len(profile.within) :]
     ]
 
 
@@ -285,8 +393,12 @@ def _take_item(
         fields.taken.add(item.path)
         fields.fields["item_id"] = text_of(item.path)
         if not item.is_named:
-            what = "no name of an item, but the values of the items of impressions"
-            fields.doubts["item_id"] = f"{text_of(item.path)} has {what}"
+            found = f"{text_of(item.path)}, {item.seen.distinct:,} values"
+            fields.doubts["item_id"] = f"by its values {found}"
+        if item.is_impression:
+            fields.fields["request_id"] = text_of(item.path)
+            what = "the impression's, as clicks have no item: numbers by item are of impressions"
+            fields.doubts["item_id"] = f"{text_of(item.path)} is {what}"
     return of_kind
 
 
@@ -362,7 +474,8 @@ def _ids(profile: Profile, least: int) -> list[_Place]:
 def _find_value(profile: Profile, fields: FoundFields) -> None:
     """A price times a number of pieces; or what the whole is worth, before a price."""
     candidates = places(profile, "value")
-    price = next((p for p in candidates if plain(names_of(p.path)[-1]) in PRICES), None)
+    price = next((p for p in candidates if words(names_of(p.path)[-1])[-1:] == ["price"]), None)
+    price = next((p for p in candidates if plain(names_of(p.path)[-1]) in PRICES), price)
     pieces = next(iter(places(profile, "", PIECES)), None)
     is_exact = candidates and candidates[0].rank == 0
     if price is not None and pieces is not None and not is_exact:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from streamer.ingest.discovery.profile import Seen
 from streamer.settings.paths import Path
@@ -13,7 +13,7 @@ _WHOLE = re.compile(r"(-?\d+)\.0")
 _TIMES = 2
 """A field goes before one with a likelier name if it has so many times its common values."""
 _MOST = 0.9
-"""Share of the values of a field without a name of items that impressions have, too."""
+"""Share of the values of feedback that impressions have, too, where an id stands for the item."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +25,8 @@ class ItemField:
     """None where elements are ids themselves."""
     seen: Seen
     is_named: bool = True
+    is_impression: bool = False
+    """Whether it is the id of an impression, which stands for the item of feedback without one."""
 
     @property
     def values(self) -> set[str]:
@@ -61,11 +63,14 @@ def chosen(
     return own, [_best(of, [_common(own, one) for one in of]) for of in others]
 
 
-def unnamed(shown: ItemField, fields: Sequence[ItemField]) -> ItemField | None:
-    """The field whose values nearly all are items of impressions."""
-    of_items = [f for f in fields if _common(shown, f) >= _MOST * len(f.values)]
-    best = max(of_items, key=lambda f: len(f.values), default=None)
-    return best and ItemField(best.list, best.path, best.seen, is_named=False)
+def shared(shown: Sequence[ItemField], other: Sequence[ItemField]) -> list[ItemField] | None:
+    """An id of impressions, and that of feedback which names the impression by it: for feedback
+    that says no item."""
+    for one in sorted(shown, key=lambda one: -one.seen.distinct):
+        for its in other:
+            if its.values and _common(one, its) >= _MOST * len(its.values):
+                return [replace(one, is_impression=True), replace(its, is_impression=True)]
+    return None
 
 
 def _common(one: ItemField, other: ItemField) -> int:

@@ -6,14 +6,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from streamer.ingest.discovery.names import ARM_NAMES, CLICK_COLUMNS, OTHER_NAMES, rank, words
-from streamer.ingest.discovery.profile import Profile, Seen, names_of
+from streamer.ingest.discovery.names import (
+    ARM_NAMES,
+    CLICK_COLUMNS,
+    OTHER_NAMES,
+    RATINGS,
+    is_unnamed,
+    rank,
+    words,
+)
+from streamer.ingest.discovery.profile import Profile, Seen, is_of_all, names_of, values_of
 from streamer.ingest.lookup import values_at
 from streamer.settings.paths import Path, text_of
 
 _MOST_VALUES = 100
 _LEAST_SHARE = 0.6
-"""Of the records that have the field."""
+"""Of the records that have a column of flags."""
+_FEW = 0.05
+"""Share of the records that may lack what says the kind."""
+_MOST_GUESSED = 6
+"""Kinds that are told apart without words."""
+_LEAST_GRADES, _MOST_GRADES = 3, 11
 NO, YES = ("0", "false", "False", "no", "0.0"), ("1", "true", "True", "yes", "1.0")
 _OTHERS = frozenset(
     words(
@@ -26,13 +39,16 @@ _OTHERS = frozenset(
 _CONVERSIONS = frozenset(
     words(
         "purchase purchases purchased bought buy conversion conversions converted convert "
-        "transaction order orders ordered sale sales sold subscribed booked booking install"
+        "transaction order orders ordered sale sales sold subscribed booked booking install conv"
     )
 )
-_CLICKS = frozenset(words("click clicks clicked clickthrough tap tapped select selected opened"))
+_CLICKS = frozenset(
+    words("click clicks clicked clk clickthrough tap tapped select selected opened read")
+)
 _FEEDBACK = {
     **{"like": "like", "liked": "like", "favorite": "like", "favorited": "like"},
     **{"save": "save", "saved": "save", "share": "share", "shared": "share"},
+    **{"star": "like", "fav": "like", "rate": "like", "rated": "like"},
     **{"upvote": "like", "upvoted": "like", "dislike": "dislike", "disliked": "dislike"},
 }
 _IMPRESSIONS = frozenset(
@@ -44,7 +60,9 @@ _IMPRESSIONS = frozenset(
 _LISTS = frozenset(
     words("list search searched results recommendations feed slate filtered recs carousel")
 )
-_VIEWS = frozenset(words("view viewed views seen"))
+_VIEWS = frozenset(
+    words("view viewed views seen pv search searched ranking received sent send delivered")
+)
 _EXPERIMENTS = frozenset(words("experiment experiments abtest"))
 _EXPOSED = frozenset(words("exposure exposures exposed impression started assigned assignment"))
 _ENDS = {"start": "start", "started": "start", "begin": "start", "end": "end", "ended": "end"}
@@ -113,7 +131,8 @@ class Kinds:
                 for value in self.values
                 if value.text == text and value.kind and value.there == text_there
             )
-        return tuple(value.kind for value in self.values if value.text == text and value.kind)
+        own = text or ""
+        return tuple(value.kind for value in self.values if value.text == own and value.kind)
 
 
 def classified(name: str) -> tuple[str, dict[str, str | bool]]:
@@ -152,8 +171,12 @@ def find_kinds(profile: Profile, headers: Mapping[str, Seen], topic: str) -> Kin
     """What says what the records of a topic are."""
     candidates: list[tuple[tuple[float, ...], Kinds]] = []
     for path, seen in profile.scalars.items():
-        rank_of_name = rank(names_of(path), ("type", *OTHER_NAMES["type"]))
+        if not is_of_all(path):
+            continue
+        rank_of_name = rank(names_of(path), ("type", *OTHER_NAMES["type"], "feedback_type"))
         _judge(candidates, seen, profile, rank_of_name, len(path), Kinds(path=path))
+    if not candidates:
+        _judge_by_presence(candidates, profile)
     for header, seen in headers.items():
         rank_of_name = rank([header], ("type", "ce_type", *OTHER_NAMES["type"]))
         _judge(candidates, seen, profile, rank_of_name, 1, Kinds(header=header))
@@ -167,6 +190,8 @@ def find_kinds(profile: Profile, headers: Mapping[str, Seen], topic: str) -> Kin
         return Kinds(fixed=(fixed,))
     if best is not None:
         return best[1]
+    if any(_is_rating(path, seen) for path, seen in profile.scalars.items()):
+        return Kinds(fixed=("click",), is_sure=False)
     return Kinds(fixed=("exposure" if _says_arms(profile) else "impression",), is_sure=False)
 
 
@@ -189,22 +214,61 @@ def _judge(
     at: Kinds,
 ) -> None:
     """Adds a candidate, with what speaks for it."""
-    share = seen.count / max(1, profile.records)
-    if seen.distinct > _MOST_VALUES or share < _LEAST_SHARE or seen.is_numeric:
+    if seen.distinct > _MOST_VALUES or seen.is_numeric:
         return
     values = _values(seen, profile)
-    of_kinds = {value.kind for value in values if value.kind and value.is_sure}
+    lacking = profile.records - seen.count
+    if lacking > _FEW * profile.records:
+        # Records that do not say it may be the lists that the others were chosen from.
+        shown = [value.kind for value in values]
+        if at.path is None or "impression" in shown or not (profile.lists or profile.id_lists):
+            return
+        lacks: dict[str, str | bool] = {"lacks": text_of(at.path)}
+        values.append(Value("", "impression", lacking, lacks, is_sure=False))
+    of_kinds = {value.kind for value in values if value.kind and (value.is_sure or not value.text)}
     if not of_kinds or (rank_of_name is None and len(of_kinds) < 2):
         return
     of_known_kind = sum(value.records for value in values if value.kind)
     worth = (
         len(of_kinds),
         rank_of_name is not None,
-        of_known_kind / seen.count,
+        of_known_kind / profile.records,
         -(rank_of_name or 0),
         -depth,
     )
     to.append((worth, Kinds(path=at.path, header=at.header, values=tuple(values))))
+
+
+def _judge_by_presence(to: list[tuple[tuple[float, ...], Kinds]], profile: Profile) -> None:
+    """Adds a field whose words say nothing, where records with one of its values alone have a
+    number: these are conversions, the most frequent are impressions, and others clicks."""
+    for path, seen in profile.scalars.items():
+        of_values = [text for text, _ in seen.values.most_common()]
+        if not 2 <= len(of_values) <= _MOST_GUESSED or profile.share(path) < 1 - _FEW:
+            continue
+        for other, numbers in profile.scalars.items():
+            if other == path or not numbers.is_numeric or numbers.unit is not None:
+                continue
+            owned = zip(values_of(profile, path), values_of(profile, other), strict=True)
+            owners = {text for text, number in owned if text is not None and number is not None}
+            if len(owners) != 1:
+                continue
+            sold = next(iter(owners))
+            if sold == of_values[0] or numbers.count < 0.9 * seen.values[sold]:
+                continue
+            kinds = {of_values[0]: "impression", sold: "conversion"}
+            values = [
+                Value(text, kinds.get(text, "click"), seen.values[text], is_sure=False)
+                for text in of_values
+            ]
+            to.append(((2.0, 0.0, 1.0, 0.0, -len(path)), Kinds(path=path, values=tuple(values))))
+
+
+def _is_rating(path: Path, seen: Seen) -> bool:
+    """Whether a field says how much somebody likes an item: some grades."""
+    is_named = rank(names_of(path), RATINGS) is not None or is_unnamed(path)
+    has_grades = _LEAST_GRADES <= seen.distinct <= _MOST_GRADES
+    return is_named and has_grades and seen.within(0, _MOST_GRADES)
 
 
 def _values(seen: Seen, profile: Profile) -> list[Value]:
@@ -231,7 +295,10 @@ def _click_column(profile: Profile) -> Kinds | None:
     columns: list[tuple[int, Path, Seen]] = []
     for path, seen in profile.scalars.items():
         rank_of_name = rank(names_of(path), CLICK_COLUMNS)
-        is_flag = set(seen.values) <= {*NO, *YES}
+        is_flag = bool(seen.values) and set(seen.values) <= {*NO, *YES}
+        if rank_of_name is None and is_unnamed(path) and is_flag and seen.distinct > 1:
+            clicked = sum(seen.values[text] for text in YES)
+            rank_of_name = len(CLICK_COLUMNS) if clicked < seen.count / 2 else None
         if rank_of_name is not None and is_flag and profile.share(path) > _LEAST_SHARE:
             columns.append((rank_of_name, path, seen))
     if not columns:
@@ -245,7 +312,7 @@ def _click_column(profile: Profile) -> Kinds | None:
     return Kinds(path=path, values=tuple(values), is_sure=rank(names_of(path), _SURE) is not None)
 
 
-_SURE: Sequence[str] = CLICK_COLUMNS[:5]
+_SURE: Sequence[str] = CLICK_COLUMNS[:-2]
 
 
 def _opposite(text: str) -> str:

@@ -19,19 +19,31 @@ OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
     "ts": (
         *("time", "timestamp", "event_time", "event_timestamp", "event_ts", "datetime", "date"),
         *("occurred_at", "happened_at", "created_at", "logged_at", "at", "derived_tstamp"),
+        *("time_stamp", "unix_review_time", "query_time", "date_time", "hour", "day"),
         *("original_timestamp", "client_time", "server_time", "sent_at", "received_at"),
     ),
     "user_id": (
         *("user", "uid", "visitor_id", "visitor", "customer_id", "customer", "member_id", "member"),
         *("who_id", "actor_id", "viewer_id", "shopper_id", "subscriber_id", "person_id"),
         *("profile_id", "client_id", "account_id", "user_pseudo_id", "distinct_id"),
-        *("anonymous_id", "cookie_id", "device_id", "domain_userid"),
+        *("anonymous_id", "cookie_id", "device_id", "domain_userid", "user_token", "reviewer_id"),
+        *("cookie", "ifa", "idfa", "gaid", "email", "profile_email", "anon_id"),
     ),
     "item_id": (
         *("item", "sku", "product_id", "product", "content_id", "article_id", "ad_id", "video_id"),
         *("movie_id", "track_id", "song_id", "doc_id", "document_id", "listing_id", "offer_id"),
         *("creative_id", "post_id", "news_id", "book_id", "job_id", "asin", "result_id", "card_id"),
-        *("entity_id", "object_id"),
+        *(
+            "entity_id",
+            "object_id",
+            "aid",
+            "business_id",
+            "isbn",
+            "hotel_id",
+            "goods_id",
+            "prop_id",
+        ),
+        *("adgroup_id", "creative", "movie", "book", "song", "track"),
     ),
     "items": (
         *("products", "recommendations", "recs", "results", "slate", "list", "candidates", "shown"),
@@ -55,7 +67,7 @@ OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
     "event_id": ("message_id", "event_uuid", "uuid", "insert_id", "record_id", "id"),
     "session_id": ("session", "visit_id", "visit", "sid", "ga_session_id"),
     "position": ("rank", "slot", "index", "pos", "place"),
-    "score": ("relevance", "prediction", "predicted_score", "model_score", "pctr"),
+    "score": ("relevance", "relevancy", "prediction", "predicted_score", "model_score", "pctr"),
     "propensity": (
         *("propensity_score", "pscore", "action_prob", "action_probability", "logging_prob"),
         "probability",
@@ -88,9 +100,30 @@ PRICES = ("price", "unitprice")
 """Plain names of what one piece costs."""
 PIECES = ("quantity", "qty", "count", "units", "pieces")
 """What others call the number of pieces on a line of an order."""
-CLICK_COLUMNS = ("click", "clicked", "is_click", "is_clicked", "has_click", "label", "target")
+RATINGS = ("rating", "ratings", "stars", "star", "overall", "book_rating", "score")
+"""What others call how much somebody likes an item."""
+CLICK_COLUMNS = (
+    *("click", "clicked", "is_click", "is_clicked", "has_click", "clk", "click_bool"),
+    *("was_clicked", "label", "target"),
+)
 """What others call a column that says whether an impression was clicked."""
 LIKENESS = 0.85
+_VAGUE = {
+    "id",
+    "ids",
+    "name",
+    "event",
+    "key",
+    "at",
+    "date",
+    "list",
+    "item",
+    "user",
+    "group",
+    "model",
+}
+"""Ends of names that say nothing."""
+_COLUMN = "column_"
 
 
 def plain(name: str) -> str:
@@ -120,6 +153,20 @@ def alike(field: str, names: Sequence[str]) -> str | None:
     return None
 
 
+def unnamed_columns(count: int) -> tuple[str, ...]:
+    """What columns without names are called."""
+    return tuple(f"{_COLUMN}{number}" for number in range(1, count + 1))
+
+
+def is_unnamed(path: Sequence[object]) -> bool:
+    """Whether a path is that of a column without a name.
+
+    >>> is_unnamed(("column_2",)), is_unnamed(("rank",))
+    (True, False)
+    """
+    return len(path) == 1 and str(path[0]).startswith(_COLUMN)
+
+
 def rank(names: Sequence[str], wanted: Sequence[str]) -> int | None:
     """How likely the names along a path mean what is also called ``wanted``: 0 is the best, None
     not at all. The last name counts, alone or with the one before: ``user.id`` is a ``user_id``.
@@ -132,6 +179,20 @@ def rank(names: Sequence[str], wanted: Sequence[str]) -> int | None:
     plain_wanted = [plain(name) for name in wanted]
     ranks = [plain_wanted.index(name) for name in (last, both) if name in plain_wanted]
     return min(ranks, default=None)
+
+
+def rank_of_end(names: Sequence[str], wanted: Sequence[str]) -> int | None:
+    """As ``rank``, behind all that it knows, for the last words of a longer name.
+
+    >>> rank_of_end(["items_item_id"], ["item_id"]), rank_of_end(["page_name"], ["name"])
+    (100, None)
+    """
+    own = words(names[-1]) if names else []
+    for start in range(1, len(own)):
+        end = "".join(own[start:])
+        if end not in _VAGUE and (place := rank([end], wanted)) is not None:
+            return 100 + place
+    return None
 
 
 def words(text: str) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from streamer.ingest.discovery.kinds import find_kinds
 from streamer.ingest.discovery.names import OTHER_NAMES, rank
-from streamer.ingest.discovery.profile import Profile, Seen, names_of, profile_of
+from streamer.ingest.discovery.profile import EventWithin, Profile, Seen, names_of, profile_of
 from streamer.ingest.lookup import parsed, unfolded, values_at
 from streamer.settings.paths import Each, Path, text_of
 from streamer.settings.sources import Source
@@ -41,7 +41,12 @@ class Opening:
     def events(self, record: Any) -> list[Mapping[str, Any]]:
         """The events of a record that was parsed."""
         opened = unfolded(self._source, record)
-        return [each for each in values_at(opened, self.each) if isinstance(each, dict)]
+        found: list[Mapping[str, Any]]
+        found = [each for each in values_at(opened, self.each) if isinstance(each, dict)]
+        if not self.each or not isinstance(opened, dict):
+            return found
+        around = {n: x for n, x in opened.items() if not isinstance(x, dict | list)}
+        return [EventWithin(each, around) for each in found]
 
     @cached_property
     def _source(self) -> Source:

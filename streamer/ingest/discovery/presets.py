@@ -2,48 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
 from streamer.ingest.discovery.kinds import Kinds, Value, classified, find_kinds, kinds_of_topic
-from streamer.ingest.discovery.profile import Profile, Seen
+from streamer.ingest.discovery.profile import Profile, Seen, nearly_all, profile_of
 from streamer.settings.event_fields import LINE_TYPES, TYPE_OF_KIND
-from streamer.settings.load import parse
-from streamer.settings.model import Settings
 from streamer.settings.paths import Path, path_of, through_lists
-from streamer.settings.source_rules import PRESETS, paths_of, preset_alone
+from streamer.settings.source_rules import (
+    PRESETS,
+    Recognition,
+    paths_of,
+    preset_alone,
+    recognition,
+)
 from streamer.settings.sources import Source, several
 
-_BY_NAMES = ("segment", "ga4", "snowplow", "braze", "xdm")
-"""Presets that the names of most events tell."""
-_BY_FIELDS: Sequence[tuple[str, Sequence[str]]] = (
-    ("amplitude", ("event_type", "amplitude_id")),
-    ("mixpanel", ("event", "properties.distinct_id", "properties.time")),
-    ("posthog", ("event.event", "event.distinct_id", "event.uuid")),
-    ("posthog", ("event", "distinct_id", "uuid")),
-    ("heap", ("event", "app_id", "idempotency_key")),
-    ("otel", ("EventName", "Timestamp")),
-    ("statsig", ("eventName", "metadata.ruleID")),
-    ("launchdarkly", ("event.kind", "event.creationDate")),
-    ("launchdarkly", ("kind", "creationDate", "key")),
-    ("unleash", ("eventType", "featureName", "enabled")),
-    ("openfeature", ("name", 'attributes["feature_flag.key"]')),
-    ("otlp", ("resourceLogs[].scopeLogs[].logRecords[].eventName",)),
-)
-"""Presets whose events have names of the team's own, and the paths that tell them, first that of
-the names."""
-_WHOLE: Mapping[str, Sequence[str]] = {
-    "matomo": ("idsite", "c_n", "c_p"),
-    "eppo": ("experiment", "subject", "variation"),
-    "optimizely": ("visitor_id", "experiment_id", "variation_id", "campaign_id"),
-    "eb-nerd": ("impression_time", "article_ids_inview"),
-    "retailrocket": ("visitorid", "event", "itemid"),
-    "trivago": ("action_type", "reference", "impressions"),
-    "criteo-attribution": ("uid", "campaign", "conversion_id", "attribution"),
-    "outbrain": ("display_id", "uuid", "ad_id", "clicked"),
-    "open-bandit": ("propensity_score", "click", "item_id", "user_feature_0"),
-}
-"""Presets that know what each record is without names of events, and the paths that tell them."""
 _LEAST_SHARE = 0.5
 _INSERTED = ("c", "r")
 """What Debezium calls rows that are new, or were there."""
@@ -55,15 +30,18 @@ def find_preset(
     """The preset that fits, and what its records are, as far as the preset does not say it; None
     where none does."""
     scalars = profile.scalars
-    for preset, paths in _WHOLE.items():
-        if all(_is_there(path, profile) for path in paths):
+    known = [(preset, recognition(preset)) for preset in PRESETS]
+    known = [one for one in known if _has_values(one[1], profile)]
+    for preset, by in known:
+        if by.has_kinds and any(_are_there(paths, profile) for paths in by.paths):
             return preset, Kinds()
-    for preset, paths in _BY_FIELDS:
-        names = scalars.get(path_of(paths[0]))
-        if names is not None and all(_is_there(path, profile) for path in paths):
-            return preset, _kinds_by(preset_alone(preset), path_of(paths[0]), names)
-    for preset in _BY_NAMES:
-        if kinds := _kinds_of(preset_alone(preset), profile):
+    for preset, by in known:
+        for paths in () if by.has_kinds else by.paths:
+            names = scalars.get(path_of(paths[0]))
+            if names is not None and _are_there(paths, profile):
+                return preset, _kinds_by(preset_alone(preset), path_of(paths[0]), names)
+    for preset, by in known:
+        if by.by_names and (kinds := _kinds_of(preset_alone(preset), profile)):
             return preset, kinds
     if ("specversion",) in scalars and ("type",) in scalars:
         return "cloudevents", Kinds(path=("type",), values=_classified(scalars["type",]))
@@ -139,9 +117,23 @@ def _kinds_by(source: Source, path: Path, seen: Seen) -> Kinds:
     return Kinds(path=path, values=tuple(values))
 
 
-def _is_there(path: str, profile: Profile) -> bool:
-    at = path_of(path)
-    return at in profile.scalars or at in profile.lists or at in profile.id_lists
+def _are_there(paths: Sequence[str], profile: Profile) -> bool:
+    ways = map(path_of, paths)
+    return all(at in {**profile.scalars, **profile.lists, **profile.id_lists} for at in ways)
+
+
+def _has_values(by: Recognition, profile: Profile) -> bool:
+    """Whether what stands at the paths of a preset is what it says."""
+    return all(
+        at not in profile.scalars or _match(by.values[path], profile.scalars[at])
+        for path in by.values
+        for at in [path_of(path)]
+    )
+
+
+def _match(pattern: str, seen: Seen) -> bool:
+    fitting = sum(n for text, n in seen.values.items() if re.fullmatch(pattern, text))
+    return nearly_all(fitting, sum(seen.values.values()))
 
 
 def _value(left_out: Set[str], known: Mapping[str, str], text: str, records: int) -> Value:
@@ -171,13 +163,17 @@ def _stands(path: str, profile: Profile) -> bool:
     return rest in profile.scalars
 
 
-def presets_of_tables() -> dict[str, Settings]:
-    """Preset of tables without a header row → settings with it alone."""
-    return {
-        name: parse({"sources": [{"topics": ["x"], "preset": name}]})
-        for name in PRESETS
-        if preset_alone(name).columns
-    }
+def preset_of_rows(rows: Sequence[Sequence[str]]) -> Sequence[str]:
+    """The columns of rows without a header, as the preset knows them whose values they have; else
+    none."""
+    for name in PRESETS:
+        columns = preset_alone(name).columns
+        if not columns or any(len(row) != len(columns) for row in rows):
+            continue
+        cells = [{n: x for n, x in zip(columns, row, strict=True) if x} for row in rows]
+        if _has_values(recognition(name), profile_of(cells)):
+            return columns
+    return ()
 
 
 def preset_of_columns(columns: Sequence[str]) -> str | None:

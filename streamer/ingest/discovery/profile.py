@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from streamer.ingest.discovery.names import EXPERIMENTS, OTHER_NAMES, VARIANT, rank, words
+from streamer.ingest.lookup import values_at
 from streamer.ingest.rejections import unit_of
 from streamer.settings import limits
 from streamer.settings.paths import Each, Path, Where, text_of
@@ -29,10 +30,11 @@ _FORMATS = (
     *("%m/%d/%Y %I:%M:%S %p", "%d/%m/%Y %I:%M:%S %p", "%m/%d/%Y %H:%M:%S", "%d/%m/%Y %H:%M:%S"),
     *("%m/%d/%Y %H:%M", "%d/%m/%Y %H:%M", "%d.%m.%Y %H:%M:%S", "%d.%m.%Y %H:%M"),
     *("%Y/%m/%d %H:%M:%S", "%Y-%m-%d %H:%M", "%Y%m%d%H%M%S", "%d/%b/%Y:%H:%M:%S %z"),
-    *("%a, %d %b %Y %H:%M:%S GMT", "%d %b %Y %H:%M:%S"),
+    *("%a, %d %b %Y %H:%M:%S GMT", "%d %b %Y %H:%M:%S", "%Y-%m-%d", "%y%m%d%H"),
 )
 """Formats of times that are looked for, beside RFC 3339."""
-_MAY_BE_TIME = re.compile(r"\d{1,4}[/.-]|\d{14}$|[A-Z][a-z]{2}, \d|\d{1,2} [A-Z][a-z]{2} ")
+_MAY_BE_TIME = re.compile(r"\d{1,4}[/.-]|\d{14}$|\d{8}$|[A-Z][a-z]{2}, \d|\d{1,2} [A-Z][a-z]{2} ")
+_FIRST_YEAR, _LAST_YEAR = 1995, 2100
 _UNITS = {"seconds": "s", "microseconds": "us", "nanoseconds": "ns"}
 _GENERIC = frozenset(
     {
@@ -63,17 +65,17 @@ class Seen:
 
     def add(self, value: Any) -> None:
         """Take a value in."""
-        written = value if isinstance(value, str) else _written(value)
+        text = value if isinstance(value, str) else written(value)
         self.count += 1
         self.texts += isinstance(value, str)
-        if written in self.values or len(self.values) < limits.DISCOVERED_VALUES:
-            self.values[written] += 1
-        if not isinstance(value, bool) and _NUMBER.fullmatch(written):
-            magnitude = float(written)
+        if text in self.values or len(self.values) < limits.DISCOVERED_VALUES:
+            self.values[text] += 1
+        if not isinstance(value, bool) and _NUMBER.fullmatch(text):
+            magnitude = float(text)
             self.numeric += 1
             is_whole = magnitude.is_integer()
-            self.whole += is_whole and "." not in written
-            self.whole_floats += is_whole and _WHOLE.fullmatch(written) is not None
+            self.whole += is_whole and "." not in text
+            self.whole_floats += is_whole and _WHOLE.fullmatch(text) is not None
             self.low, self.high = min(self.low, magnitude), max(self.high, magnitude)
         if unit := time_unit(value):
             self.units[unit] += 1
@@ -90,29 +92,56 @@ class Seen:
 
     @property
     def is_numeric(self) -> bool:
-        """Whether all are numbers, or texts of numbers."""
-        return self.numeric == self.count
+        """Whether nearly all are numbers, or texts of numbers."""
+        return nearly_all(self.numeric, self.count)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nearly all are whole numbers."""
+        return nearly_all(self.whole + self.whole_floats, self.count)
 
     @property
     def is_id(self) -> bool:
         """Whether they may be ids: texts, or whole numbers."""
-        return self.texts == self.count or self.whole + self.whole_floats == self.count
+        return nearly_all(self.texts, self.count) or self.is_whole
 
     @property
     def unit(self) -> str | None:
-        """In which unit they are times, where all are; `iso` for texts, `format` for those of
-        another one."""
+        """In which unit they are times, where nearly all are; `iso` for texts, `format` for those
+        of another one."""
         ((unit, count),) = self.units.most_common(1) or (("", -1),)
-        if count == self.count:
+        if nearly_all(count, self.count):
             return unit
         return "format" if self.formats else None
 
     @property
     def formats(self) -> list[str]:
-        """The formats of times that all of them have, the likeliest first."""
-        if self.texts < self.count or not _MAY_BE_TIME.match(next(iter(self.values), "")):
+        """The formats of times that nearly all of them have, the likeliest first."""
+        texts = [text for text in self.values if _MAY_BE_TIME.match(text)]
+        if not nearly_all(self.texts, self.count) or not nearly_all(len(texts), self.distinct):
             return []
-        return [each for each in _FORMATS if all(_has(each, text) for text in self.values)]
+        return [
+            each
+            for each in _FORMATS
+            if nearly_all(sum(_has(each, text) for text in texts), self.distinct)
+        ]
+
+    def within(self, low: float, high: float) -> bool:
+        """Whether nearly all are numbers between two."""
+        if low <= self.low and self.high <= high:
+            return self.is_numeric
+        fitting = sum(n for text, n in self.values.items() if low <= _magnitude(text) <= high)
+        return self.is_numeric and nearly_all(fitting, sum(self.values.values()))
+
+
+def nearly_all(part: int, whole: int) -> bool:
+    """Whether a rule holds by majority: for 99 % of records, for all but three of a small sample;
+    the others are refused, and counted.
+
+    >>> nearly_all(990, 1000), nearly_all(97, 100), nearly_all(96, 100), nearly_all(3, 5)
+    (True, True, False, False)
+    """
+    return part > 0 and whole - part <= max(whole // 100, min(3, whole // 10))
 
 
 @dataclass
@@ -129,6 +158,8 @@ class Profile:
     """Of lists of texts or numbers: their elements."""
     within: Path = ()
     """The path to the objects, where they are elements of records."""
+    objects: Sequence[Mapping[str, Any]] = ()
+    """They themselves, in their order; not of elements of lists."""
 
     def share(self, path: Path) -> float:
         """The share of objects that have a value at a path."""
@@ -148,14 +179,47 @@ def profile_of(objects: Iterable[Mapping[str, Any]], within: Path = ()) -> Profi
 
 
 def _profile(
-    objects: Iterable[Mapping[str, Any]], keys: Mapping[Path, str], within: Path
+    objects: Sequence[Mapping[str, Any]], keys: Mapping[Path, str], within: Path
 ) -> Profile:
     """``keys``: list → the field that tells its elements apart, where it is none of ``_KEYS``."""
-    made = Profile(within=within)
+    made = Profile(within=within, objects=objects)
     for one in objects:
         made.records += 1
         _add(made, within, one, keys)
+        if isinstance(one, EventWithin):
+            _add(made, (), one.around, keys)
     return made
+
+
+class EventWithin(dict[str, Any]):
+    """An event of a record that holds several, with the scalars around them."""
+
+    def __init__(self, event: Mapping[str, Any], around: Mapping[str, Any]) -> None:
+        super().__init__(event)
+        self.around = around
+
+
+def values_of(profile: Profile, path: Path) -> list[str | None]:
+    """The first value at a path in each object, as ids are compared."""
+    return [next(map(written, at(profile, one, path)), None) for one in profile.objects]
+
+
+def at(profile: Profile, one: Mapping[str, Any], path: Path) -> Iterator[Any]:
+    """The values at a path of an object."""
+    depth = len(profile.within)
+    if depth and path[:depth] != profile.within:
+        return values_at(one.around if isinstance(one, EventWithin) else {}, path)
+    return values_at(one, path[depth:])
+
+
+def is_of_all(path: Path) -> bool:
+    """Whether a path leads to the same in lists of any length: past no element by its number."""
+    return not any(isinstance(step, int) for step in path)
+
+
+def is_around(profile: Profile, path: Path) -> bool:
+    """Whether a path stands around the events of records."""
+    return path[: len(profile.within)] != profile.within
 
 
 def _key_of_experiments(path: Path, elements: Profile) -> str | None:
@@ -251,16 +315,21 @@ def _steps_of(element: Mapping[str, Any], keys: Iterable[str]) -> Iterator[Where
             return
 
 
+def _magnitude(text: str) -> float:
+    """The number that a text is; NaN, which is between no two, where it is none."""
+    return float(text) if _NUMBER.fullmatch(text) else float("nan")
+
+
 def _has(form: str, text: str) -> bool:
     try:
-        datetime.strptime(text.strip(), form)
+        at = datetime.strptime(text.strip(), form)
     except ValueError:
         return False
-    return True
+    return _FIRST_YEAR <= at.year < _LAST_YEAR
 
 
 def time_unit(value: Any) -> str | None:
-    """In which unit a value is a time from 2000 to 2100; None where it is none.
+    """In which unit a value is a time from 1995 to 2100; None where it is none.
 
     >>> [time_unit(x) for x in (1_700_000_000.5, 1_700_000_000_000, "2024-01-01 00:00:00Z", 7, [])]
     ['s', 'ms', 'iso', None, None]
@@ -276,6 +345,23 @@ def time_unit(value: Any) -> str | None:
     if limits.MIN_SECONDS * 1000 <= value <= limits.MAX_SECONDS * 1000:
         return "ms"
     return _UNITS.get(unit_of(value) or "")
+
+
+_PER_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
+
+
+def seconds_of(text: str) -> float | None:
+    """Epoch seconds of a time, as far as they can be told without settings.
+
+    >>> seconds_of("1700000000000"), seconds_of("2026-01-01 00:00:10"), seconds_of("x")
+    (1700000000.0, 1767225610.0, None)
+    """
+    unit = time_unit(text)
+    if unit is None:
+        return None
+    if unit != "iso":
+        return float(text) / _PER_SECOND[unit]
+    return datetime.fromisoformat(text[:19]).replace(tzinfo=UTC).timestamp()
 
 
 def names_of(path: Path) -> list[str]:
@@ -306,7 +392,8 @@ def joined(outer: str, inner: str) -> str:
     return f"{outer}.{inner}" if inner and not inner.startswith("[") else f"{outer}{inner}"
 
 
-def _written(value: Any) -> str:
+def written(value: Any) -> str:
+    """A value as its profile has it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)

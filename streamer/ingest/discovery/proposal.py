@@ -23,6 +23,8 @@ from streamer.settings.event_fields import LINE_TYPES
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
 
+_MOST_IGNORED = 0.5
+"""Share of records that may be ignored without a question."""
 _MOST_DIMENSIONS = 4
 """Of all topics together: every one multiplies series."""
 
@@ -82,9 +84,21 @@ def _proposed(
     for draft, of in zip(drafts, _dimensions(shapes, arms), strict=True):
         draft.dimensions = of
     ask_arm(drafts, asker)
-    settings = corrected(drafts, samples, lambda: written(drafts))
+    head = _opening_comment(origin)
+    try:
+        settings = corrected(drafts, samples, lambda: written(drafts))
+    except ProposalError as error:
+        error.toml = "\n".join([head, comment(f"? {error}"), "", written(drafts)])
+        raise
     evidence = FieldEvidence(settings, samples)
     ask_zone(drafts, evidence, asker)
+    read = [draft.shape for draft in drafts if not draft.shape.is_ours]
+    for number, shape in enumerate(read):
+        shape.doubts += [f"ts: {outside}" for outside in [evidence.outside(number)] if outside]
+    made = tried(settings, samples)
+    if made.ignored > _MOST_IGNORED * made.records:
+        what = f"kind: {made.ignored:,} of {made.records:,} records are ignored"
+        doubts_before = [*doubts_before, f"{what}: are they nothing that is shown or clicked?"]
     return _written(drafts, evidence, origin, brokers, doubts_before)
 
 
@@ -102,9 +116,7 @@ def _written(
     has_exposures = any("exposure" in shape.profiles for shape in shapes)
     without = [] if has_exposures else dimensions  # exposures say the arm
     of_variant = [doubt for of in with_variant or without for doubt in of.variant_doubts]
-    head = [
-        comment(f"Proposed by `streamer init` from {origin}: what is marked with ? is a guess.")
-    ]
+    head = [_opening_comment(origin)]
     of_variant = [f"variant: {doubt}" for doubt in dict.fromkeys(of_variant)]
     in_source = {doubt for shape in shapes for doubt in shape.doubts}
     doubts += [] if with_variant else of_variant
@@ -123,6 +135,10 @@ def _written(
         tuple(shapes),
         (*doubts, *of_fields, *(of_variant if with_variant else ())),
     )
+
+
+def _opening_comment(origin: str) -> str:
+    return comment(f"Proposed by `streamer init` from {origin}: what is marked with ? is a guess.")
 
 
 def _doubts(shapes: Sequence[Shape]) -> Iterator[str]:

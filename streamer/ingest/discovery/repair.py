@@ -15,7 +15,7 @@ from streamer.errors import ProposalError
 from streamer.ingest.discovery.drafts import Draft, through
 from streamer.ingest.discovery.kinds import Value
 from streamer.ingest.discovery.read_records import events_of, kinds_said, read_at
-from streamer.ingest.discovery.shapes import FoundRecord, SampledTopic
+from streamer.ingest.discovery.shapes import FoundRecord, SampledTopic, no_log
 from streamer.ingest.discovery.trying import Tried, tried
 from streamer.ingest.lookup import parsed, unfolded
 from streamer.settings.event_fields import ELEMENT_FIELDS, EXPOSURES, FIELDS, LINE_TYPES
@@ -34,6 +34,8 @@ _OF_ITEMS = "items"
 """The reason why events are refused of which an item is."""
 _SHOWN = 5
 """Causes that an error names."""
+_MOST_SHOWN = 12
+"""Fields that a missing one may be."""
 
 
 class Cause(NamedTuple):
@@ -85,9 +87,13 @@ def _leave_out_unreadable(draft: Draft, drafts: Sequence[Draft]) -> None:
         return
     for kind in list(draft.shape.profiles):
         said = draft.said(kind)
+        if not draft.shape.kinds.is_sure and (told := no_log(draft.shape.profiles[kind])):
+            raise ProposalError(f"{told}; in {', '.join(draft.shape.topics)}", draft.shape.topics)
         needed = _REQUIRED[:1] if kind == "session" else _required(kind)
         lacking = [name for name in needed if said.get(name, False) is False]
         if lacking and not _ignore(draft, drafts, kind, None, f"no {' and no '.join(lacking)}"):
+            for name in lacking:
+                draft.left_out[kind, name] = f"missing; {_candidates(draft, kind, name)}"
             what = f"{LINE_TYPES[kind]} need {' and '.join(lacking)}, and no field looks like it"
             topics = draft.shape.topics
             raise ProposalError(f"{what}; in {', '.join(topics)}", topics)
@@ -102,6 +108,15 @@ def _leave_out_unreadable(draft: Draft, drafts: Sequence[Draft]) -> None:
             are_within = all(any(of.startswith(path) for of in within) for path in lists)
             if not (is_of_element and are_within):
                 draft.leave_out(kind, name, "it stands in another list than item_id")
+
+
+def _candidates(draft: Draft, kind: str, name: str) -> str:
+    """The fields that a missing one may be, with their counts."""
+    scalars = draft.shape.profiles[kind].scalars.items()
+    free = [(path, seen) for path, seen in scalars if name == "ts" or seen.distinct > 1]
+    shown = [f"{text_of(p)} ({s.distinct:,} values in {s.count:,})" for p, s in free[:_MOST_SHOWN]]
+    more = f" and {len(free) - _MOST_SHOWN} more" if len(free) > _MOST_SHOWN else ""
+    return f"name one of {', '.join(shown)}{more}" if shown else "there are no fields"
 
 
 def _ignore(
@@ -249,13 +264,14 @@ def _without(
         draft.shape.profiles[kind].records if kind in draft.shape.profiles else 0
     )
     why = f"{len(records):,} of {whole:,} are refused as {cause.reason}"
+    for name in _required(kind) if len(records) < whole else ():
+        path = _path_in_record(draft, kind, name)
+        lacks = path is not None and all(_lacks(source, cause, name, one) for one in records)
+        if path is not None and lacks and _split(draft, cause, path, whole, len(records)):
+            return True
     if len(records) >= _HALF * whole:
         texts = [] if cause.text is None else [cause.text]
         return _ignore(draft, drafts, kind, texts, why)
-    for name in _required(kind):
-        path = _path_in_record(draft, kind, name)
-        if path is not None and all(_lacks(source, cause, name, one) for one in records):
-            return _split(draft, cause, path, whole, len(records))
     return False
 
 
@@ -307,7 +323,7 @@ def _refusal(settings: Settings, drafts: Sequence[Draft], made: Tried) -> Propos
     whole = made.records - made.ignored
     what = f"settings would refuse {len(made.refused):,} of {whole:,} records: {', '.join(shown)}"
     (_, topic), _ = counts.most_common(1)[0]
-    return ProposalError(f"{what}; nothing is written", [topic])
+    return ProposalError(f"{what}", [topic])
 
 
 def _place(drafts: Sequence[Draft], cause: Cause) -> str:

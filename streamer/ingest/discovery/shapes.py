@@ -4,20 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from streamer.ingest.discovery import items
-from streamer.ingest.discovery.fields import find_fields, item_fields, unnamed_items
+from streamer.ingest.discovery.fields import (
+    Guesses,
+    find_fields,
+    guesses_of,
+    item_fields,
+    unnamed_items,
+)
 from streamer.ingest.discovery.items import ItemField
-from streamer.ingest.discovery.kinds import Kinds, find_kinds, with_article
+from streamer.ingest.discovery.kinds import Kinds, classified, find_kinds, with_article
 from streamer.ingest.discovery.marked import with_marked
+from streamer.ingest.discovery.names import plain
 from streamer.ingest.discovery.opening import Opening, find_opening, written
 from streamer.ingest.discovery.presets import find_preset, preset_of_columns, supplied
-from streamer.ingest.discovery.profile import Profile, Seen, profile_of
+from streamer.ingest.discovery.profile import Profile, Seen, names_of, profile_of
 from streamer.ingest.lookup import parsed, values_at
 from streamer.settings import limits
 from streamer.settings.event_fields import LINE_TYPES
-from streamer.settings.paths import Path, path_of
+from streamer.settings.paths import Path, path_of, text_of
 from streamer.settings.source_rules import paths_of, preset_alone
 from streamer.settings.sources import FieldSource
 
@@ -38,6 +46,8 @@ class FoundRecord:
     offset: int = 0
 
 
+_MATRIX, _MATRIX_SHARE = 20, 0.9
+"""Columns of numbers, and their share, that make a table a matrix."""
 _Objects = list[tuple[FoundRecord, Mapping[str, Any]]]
 """Events, each with its record."""
 
@@ -80,6 +90,13 @@ class Shape:
     """Whether ids are written with decimals that are 0."""
     taken: set[Path] = field(default_factory=set)
 
+    @cached_property
+    def guesses(self) -> Guesses:
+        """What the values of its most frequent kind say."""
+        profiles = self.profiles.values()
+        main = max(profiles, key=lambda profile: profile.records, default=Profile())
+        return guesses_of(main, self.kinds.path, self.profiles.get("conversion"))
+
     def said_of(self, kind: str) -> dict[str, FieldSource]:
         """The fields of a kind without those that stand under their own names."""
         return {name: said for name, said in self.fields[kind].items() if said != name}
@@ -116,21 +133,49 @@ def _ids_of(shape: Shape, chosen: Mapping[str, ItemField]) -> Iterator[Seen]:
 def _items(shapes: Sequence[Shape]) -> dict[tuple[int, str], ItemField]:
     """(number of a shape, kind) → the field that is its item: values of impressions and feedback
     are compared, wherever they come from."""
-    may = {
-        (i, kind): item_fields(profile, kind)
-        for i, shape in enumerate(shapes)
-        for kind, profile in shape.profiles.items()
-        if kind in _OF_ITEMS
+    of_items = [
+        (i, kind) for i, of in enumerate(shapes) for kind in of.profiles if kind in _OF_ITEMS
+    ]
+    unnamed = {
+        (i, kind): unnamed_items(shapes[i].profiles[kind], shapes[i].guesses)
+        for i, kind in of_items
     }
+    named = {(i, kind): item_fields(shapes[i].profiles[kind], kind) for i, kind in of_items}
+    may = {at: named[at] or unnamed[at] for at in of_items}
     shown = next((at for at in may if at[1] == "impression"), None)
     others = [at for at in may if at != shown]
     own, of_others = items.chosen(may[shown] if shown else [], [may[at] for at in others])
     chosen = dict(zip(others, of_others, strict=True)) | ({shown: own} if shown else {})
-    for i, kind in others:
-        if own is not None and chosen[i, kind] is None:
-            profile = shapes[i].profiles[kind]
-            chosen[i, kind] = items.unnamed(own, unnamed_items(profile))
+    for at in others:
+        item = chosen[at]
+        is_other = own is not None and (item is None or not item.is_named)
+        if shown and own and is_other and not (item and own.values & item.values):
+            chosen[at] = None
+            if pair := items.shared(unnamed[shown], unnamed[at]):
+                chosen[shown], chosen[at] = pair
     return {at: item for at, item in chosen.items() if item is not None}
+
+
+def is_id(path: Path) -> bool:
+    """Whether a field is called like an id."""
+    return plain(names_of(path)[-1]).endswith(("id", "ids"))
+
+
+def no_log(profile: Profile) -> str:
+    """What records without a time or an item are, where they are no events."""
+    numbers = [path for path, seen in profile.scalars.items() if seen.is_numeric]
+    sums = [path for path in numbers if profile.scalars[path].high > 1]
+    counted = {classified(names_of(path)[-1])[0] for path in sums if not is_id(path)}
+    if {"impression", "click"} <= counted:
+        return "these are sums of events, not events: nothing can be counted again"
+    if len(numbers) >= _MATRIX and len(numbers) > _MATRIX_SHARE * len(profile.scalars):
+        return f"this is a matrix of {len(numbers)} numbers a row, not a log: make a row an event"
+    has_time = any(seen.unit is not None for seen in profile.scalars.values())
+    alone = [path for path, seen in profile.scalars.items() if seen.is_id and not seen.repeats]
+    if not has_time and alone and is_id(alone[0]):
+        people = text_of(alone[0])
+        return f"this is one row for each {people} without a time, not a log: add when it was"
+    return ""
 
 
 def parsed_records(records: Sequence[FoundRecord]) -> list[tuple[FoundRecord, Any]]:
@@ -213,6 +258,13 @@ def _fill_all(shape: Shape, chosen: Mapping[str, ItemField]) -> None:
     for kind, of_kind in shape.profiles.items():
         for doubt in _fill(shape, kind, of_kind, chosen.get(kind)):
             doubts.setdefault(doubt, []).append(kind)
+    by_impression = any(item.is_impression for item in chosen.values())
+    users = [fields.get("user_id") for fields in shape.fields.values()]
+    if by_impression and None in users and any(users):
+        at = next(filter(None, users))
+        for fields in shape.fields.values():
+            fields.pop("user_id", None)
+        doubts[f"user_id: {at} is not read: clicks have none, and would not join"] = ["impression"]
     shape.doubts += [f"{doubt} ({', '.join(of)})" for doubt, of in doubts.items()]
     if not shape.kinds.is_sure:
         topic = shape.topics[0]
@@ -251,7 +303,7 @@ def _is_ours(shape: Shape) -> bool:
 
 def _fill(shape: Shape, kind: str, profile: Profile, item: ItemField | None) -> list[str]:
     """Finds the fields of a kind, and returns what is not sure."""
-    of_kind = find_fields(profile, kind, item)
+    of_kind = find_fields(profile, kind, item, shape.guesses)
     shape.taken |= of_kind.taken | {shape.kinds.path or ()}
     fields = dict(of_kind.fields)
     if shape.preset is not None:

@@ -1,0 +1,353 @@
+"""Logs and tables whose names nobody knows: values say what they are, odd rows change nothing, and
+what is missing is said in a file."""
+
+import json
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import streamer
+from streamer.cli.main import main
+from streamer.errors import ProposalError, SourceError
+from streamer.ingest.discovery.proposal import Proposal, propose
+from streamer.ingest.record import line_stamper
+from streamer.settings.load import parse
+from streamer.settings.model import Settings
+from streamer.sources.files import opened
+from streamer.sources.sampled import sample_files
+from streamer.sources.sorted_lines import SortedLines
+from tests.support.all_cases import hold_for_all
+
+Row = dict[str, Any]
+SECOND = 1_767_225_600
+"""2026-01-01."""
+
+
+def log(requests: int = 80) -> Iterator[Row]:
+    """A shop's events in the order of time: four items a request, of which some are clicked, and
+    some of these bought."""
+    dice, found, at = random.Random(7), list[Row](), SECOND
+    for number in range(requests):
+        at += dice.randrange(120, 400)
+        who, items = dice.randrange(20), dice.sample(range(30), 4)
+        for rank, item in enumerate(items, 1):
+            one = {"kind": "shown", "at": at, "who": who, "request": number, "item": item}
+            found.append({**one, "rank": rank})
+            if dice.random() < 0.3:
+                found.append({**one, "rank": rank, "kind": "clicked", "at": at + 5})
+            if dice.random() < 0.1:
+                worth = round(dice.uniform(5, 90), 2)
+                found.append({**one, "kind": "bought", "at": at + 9, "worth": worth})
+    return iter(sorted(found, key=lambda row: row["at"]))
+
+
+TRUE = Counter(row["kind"] for row in log())
+WORTH = round(sum(row.get("worth", 0) for row in log()), 2)
+
+
+def renamed(kinds: Sequence[str], names: Mapping[str, str]) -> list[Row]:
+    said = dict(zip(("shown", "clicked", "bought"), kinds, strict=True))
+    rows = ({**row, "kind": said[row["kind"]], "at": row["at"] * 1000} for row in log())
+    return [{names.get(name, name): value for name, value in row.items()} for row in rows]
+
+
+def lines_of(path: Path, rows: Sequence[Any]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def table_of(path: Path, rows: Sequence[Sequence[Any]], by: str = ",") -> Path:
+    path.write_text("".join(by.join(map(str, row)) + "\n" for row in rows))
+    return path
+
+
+def proposed(*files: Path) -> Proposal:
+    return propose(sample_files(files, Settings()), "a test")
+
+
+def read(*files: Path) -> tuple[dict[str, int], Proposal]:
+    """Kind → its events, and the settings that were guessed."""
+    counter = streamer.read(list(files))
+    assert counter.proposal is not None
+    kinds, late = counter.what_was_read.kinds, counter.what_was_read.topics["late"]
+    assert not any(late)
+    events = zip(map(str, kinds["kind"]), kinds["events"], strict=True)
+    return {kind: int(str(n)) for kind, n in events}, counter.proposal
+
+
+STRANGE = {
+    "advertising": (
+        ("served", "clk", "conv"),
+        {"kind": "verb", "at": "when", "who": "ifa", "request": "auction", "item": "cr"},
+    ),
+    "German": (
+        ("gezeigt", "geklickt", "gekauft"),
+        {"kind": "art", "at": "zeit", "who": "kunde", "request": "anfrage", "item": "ware"},
+    ),
+    "letters": (
+        ("show", "click", "buy"),
+        {"kind": "k", "at": "t", "who": "u", "request": "r", "item": "i", "rank": "p"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STRANGE)
+def test_values_say_what_names_do_not(name: str, tmp_path: Path) -> None:
+    kinds, names = STRANGE[name]
+    counts, proposal = read(lines_of(tmp_path / "a.ndjson", renamed(kinds, names)))
+    assert counts == {
+        "impressions": TRUE["shown"],
+        "clicks": TRUE["clicked"],
+        "conversions": TRUE["bought"],
+    }
+    (source,) = proposal.settings.sources
+    for ours, theirs in (("user_id", "who"), ("request_id", "request"), ("item_id", "item")):
+        assert source.fields[ours] == names.get(theirs, theirs), ours
+    assert source.fields_of("conversions")["value"] == "worth"
+    assert "# ? request_id: by its values" in proposal.toml
+
+
+def _ratings() -> list[tuple[int, int, int, int]]:
+    dice = random.Random(3)
+    found = {(dice.randrange(40), dice.randrange(90)) for _ in range(700)}
+    rows = [(u, i, dice.randrange(1, 6), 881_250_949 + 60 * dice.randrange(9**6)) for u, i in found]
+    return sorted(rows)
+
+
+@pytest.mark.parametrize(
+    ("name", "by", "head"),
+    [
+        ("u.data", "\t", ()),
+        ("ratings.dat", "::", ()),
+        ("ratings.csv", ",", ("userId", "movieId", "rating", "timestamp")),
+        (
+            "ml.inter",
+            "\t",
+            ("user_id:token", "item_id:token", "rating:float", "timestamp:float"),
+        ),
+    ],
+)
+def test_ratings_are_feedback_of_users_however_they_are_written(
+    name: str, by: str, head: Sequence[str], tmp_path: Path
+) -> None:
+    rows: list[Sequence[Any]] = [head] if head else []
+    path = table_of(tmp_path / name, [*rows, *_ratings()], by)
+    counts, proposal = read(path)
+    assert counts == {"clicks": len(_ratings())}
+    (source,) = proposal.settings.sources
+    columns = source.columns or [one.partition(":")[0] for one in head]
+    assert [source.fields["user_id"], source.fields["item_id"]] == list(columns[:2])
+    assert "# ? kind: nothing says for sure" in proposal.toml
+
+
+def test_a_flag_without_a_name_says_what_was_clicked(tmp_path: Path) -> None:
+    shown = [row for row in log() if row["kind"] == "shown"]
+    rows = [
+        (f"u{r['who']}", r["at"], f"sku{r['item']}", int(n % 7 == 0)) for n, r in enumerate(shown)
+    ]
+    counts, _ = read(table_of(tmp_path / "imp.csv", rows))
+    assert counts == {"impressions": len(rows), "clicks": -(-len(rows) // 7)}
+
+
+def test_other_kinds_are_told_from_lists_that_do_not_say_theirs(tmp_path: Path) -> None:
+    lists: list[Row] = [
+        {"at": SECOND + 9 * n, "client": n % 9, "hits": [f"d{(n + k) % 30}" for k in range(4)]}
+        for n in range(60)
+    ]
+    clicks = [
+        {"at": one["at"] + 2, "client": one["client"], "what": what, "object": one["hits"][1]}
+        for one in lists[::3]
+        for what in ("click", "purchase")
+    ]
+    counts, proposal = read(lines_of(tmp_path / "a.ndjson", [*lists, *clicks]))
+    assert counts == {"impressions": 60, "clicks": 20, "conversions": 20}
+    assert '{ lacks = "what" }' in proposal.toml
+
+
+def test_clicks_without_an_item_join_by_the_id_of_the_impression(tmp_path: Path) -> None:
+    shown: list[Row] = [
+        {"event": "ad_impression", "bid": f"b{n}", "ad_id": f"ad{n % 7}", "ms": 1000 * (SECOND + n)}
+        for n in range(100)
+    ]
+    clicks = [{"event": "ad_click", "bid": one["bid"], "ms": one["ms"] + 400} for one in shown[::5]]
+    path = lines_of(tmp_path / "a.ndjson", sorted([*shown, *clicks], key=lambda row: row["ms"]))
+    log = streamer.read(path)
+    assert log.proposal is not None
+    assert log.proposal.settings.sources[0].fields["item_id"] == "bid"
+    assert "bid is the impression's, as clicks have no item" in log.proposal.toml
+    assert log.what_was_read.kinds["joined"] == [0, 20]
+
+
+def _one(name: str, value: Any, kind: str = "shown") -> Callable[[list[Row]], None]:
+    def change(rows: list[Row]) -> None:
+        next(row for row in rows[40:] if row["event"] == kind)[name] = value
+
+    return change
+
+
+ODD = {
+    **{f"ts {x!r}": _one("time", x) for x in (0, "", "N/A", 915_148_800_000, SECOND, None)},
+    **{f"item {x!r}": _one("sku", x) for x in (None, "", ["a"], 1.5, {"id": 1}, True, "x" * 600)},
+    **{f"user {x!r}": _one("customer", x) for x in ({"id": 1}, 1.5, False, "x" * 600)},
+    **{f"rank {x!r}": _one("rank", x) for x in (0, "top", 99_999, -1, 2.5)},
+    **{f"value {x!r}": _one("total", x, "order") for x in (-3, "free", "12,50", "NaN")},
+    **{f"kind {x!r}": _one("event", x) for x in ("heartbeat", None, 7)},
+    "ts of an order": _one("time", 915_148_800_000, "order"),
+}
+SHAPES = {
+    "flat": dict[str, str](),
+    "strange": {"customer": "ifa", "sku": "goods"},
+}
+
+
+def _rows(names: Mapping[str, str], odd: Callable[[list[Row]], None] | None) -> list[Row]:
+    own = {"kind": "event", "at": "time", "who": "customer", "request": "query_id", "item": "sku"}
+    rows = renamed(("shown", "click", "order"), {**own, "worth": "total"})
+    for row in rows:
+        row["sku"] = f"s{row['sku']}"
+    if odd is not None:
+        odd(rows)
+    return [{names.get(name, name): value for name, value in row.items()} for row in rows]
+
+
+def test_one_odd_row_changes_no_mapping(tmp_path: Path) -> None:
+    plain = {
+        name: proposed(lines_of(tmp_path / f"{name}.ndjson", _rows(names, None)))
+        for name, names in SHAPES.items()
+    }
+
+    def is_mapped_as_without_it(case: tuple[str, str]) -> None:
+        shape, odd = case
+        made = proposed(lines_of(tmp_path / f"{shape}.ndjson", _rows(SHAPES[shape], ODD[odd])))
+        own, other = made.settings.sources[0], plain[shape].settings.sources[0]
+        kinds = ("impressions", "clicks", "conversions")
+        assert [own.fields_of(kind) for kind in kinds] == [other.fields_of(kind) for kind in kinds]
+        assert own.positions_from == other.positions_from == 1
+
+    cases = [(shape, odd) for shape in SHAPES for odd in ODD]
+    hold_for_all(cases, is_mapped_as_without_it, at_least=40)
+
+
+def test_times_far_from_all_others_are_a_doubt(tmp_path: Path) -> None:
+    rows = _rows({}, _one("time", 915_148_800_000))
+    made = proposed(lines_of(tmp_path / "a.ndjson", rows))
+    assert "# ? ts: 1 of " in made.toml
+    assert "times are far from all others (1999-01-01)" in made.toml
+
+
+@pytest.mark.parametrize("is_on_disk", [False, True])
+def test_files_in_any_order_are_counted_as_in_that_of_time(
+    is_on_disk: bool, tmp_path: Path
+) -> None:
+    rows = [{**row, "at": row["at"] * 1000} for row in log()]
+    grouped = sorted(rows, key=lambda row: (row["who"], row["at"]))
+    path = lines_of(tmp_path / "a.ndjson", grouped)
+    if is_on_disk:
+        settings = proposed(path).settings
+        source = SortedLines(
+            opened(path, settings), lambda: line_stamper(settings, "a"), held_bytes=2000
+        )
+        found = [json.loads(line) for lines in source for line in lines]
+        assert [row["at"] for row in found] == [row["at"] for row in rows]
+        return
+    in_order = lines_of(tmp_path / "sorted.ndjson", rows)
+    ways: list[Any] = [path, in_order, grouped, rows]
+    tables = [streamer.read(way).metrics("ctr") for way in ways]
+    assert len({(table["value"][0], table["support"][0]) for table in tables}) == 1
+
+
+def test_sessions_that_hold_their_events_are_sorted_by_these(tmp_path: Path) -> None:
+    by_user: dict[int, list[Row]] = {}
+    for row in log():
+        what = {"shown": "impression", "clicked": "click", "bought": "purchase"}[row["kind"]]
+        by_user.setdefault(row["who"], []).append(
+            {"what": what, "at": row["at"], "product": f"p{row['item']}"}
+        )
+    rows = [{"uid": f"u{who}", "actions": events} for who, events in by_user.items()]
+    counts, proposal = read(lines_of(tmp_path / "a.ndjson", rows))
+    assert counts["impressions"] == TRUE["shown"]
+    assert proposal.settings.sources[0].fields["user_id"] == "uid"
+
+
+def test_replay_keeps_the_order_where_it_is_told_to(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = sorted(_rows({}, None), key=lambda row: (row["customer"], row["time"]))
+    path, settings = lines_of(tmp_path / "a.ndjson", rows), tmp_path / "s.toml"
+    assert main(["init", str(path), "--out", str(settings)]) == 0
+    assert "a.ndjson is not in the order of time: it is sorted" in capsys.readouterr().err
+    command = ["replay", str(path), "-c", str(settings), "--strict"]
+    assert main(command) == 0
+    assert main([*command, "--as-is"]) == 1
+
+
+NO_LOGS: dict[str, list[Sequence[Any]]] = {
+    "sums of events": [
+        ("ad", "Impressions", "Clicks"),
+        *((n % 5, 900 + n, 9 + n) for n in range(40)),
+    ],
+    "a matrix of 30": [
+        ("user", *(f"item_{n}" for n in range(30))),
+        *((f"u{n}", *(n * k % 6 for k in range(30))) for n in range(50)),
+    ],
+    "one row for each userid": [
+        ("userid", "version", "retained"),
+        *((n + 100, "ab"[n % 2], n % 3 == 0) for n in range(90)),
+    ],
+}
+
+
+@pytest.mark.parametrize("what", NO_LOGS)
+def test_tables_that_are_no_logs_are_told_as_what_they_are(what: str, tmp_path: Path) -> None:
+    with pytest.raises(ProposalError, match=what) as told:
+        proposed(table_of(tmp_path / "a.csv", NO_LOGS[what]))
+    assert what in told.value.toml
+
+
+def test_a_page_is_no_table(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("<!DOCTYPE HTML>\n<html></html>\n")
+    with pytest.raises(SourceError, match="it is a page of HTML"):
+        proposed(path)
+
+
+def test_what_is_missing_is_written_with_its_candidates(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [("user_id", "item_id", "click"), *((n % 9, n % 13, n % 2) for n in range(60))]
+    path, out = table_of(tmp_path / "a.csv", rows), tmp_path / "s.toml"
+    assert main(["init", str(path), "--out", str(out)]) == 1
+    assert "# ? ts is not read: missing; name one of user_id (9 values in 60)" in out.read_text()
+    err = capsys.readouterr().err
+    assert f"next: complete {out} where it says missing, then streamer replay {path}" in err
+
+
+def test_lines_of_bulk_files_that_say_where_documents_go_are_none(tmp_path: Path) -> None:
+    documents = renamed(("impression", "click", "purchase"), {"kind": "action", "item": "sku"})
+    rows = [one for row in documents for one in ({"index": {"_index": "ev", "_id": "1"}}, row)]
+    counts, _ = read(lines_of(tmp_path / "a.ndjson", rows))
+    assert sum(counts.values()) == len(documents)
+
+
+def test_a_star_ignores_all_other_kinds() -> None:
+    kind = {"field": "event", "click": ["click"], "ignored": ["*"]}
+    fields = {"ts": "t", "item_id": "i"}
+    settings = parse({"sources": [{"topics": ["a"], "kind": kind, "fields": fields}]})
+    rows = [{"event": what, "t": SECOND * 1000, "i": 1} for what in ("click", "ping", None)]
+    counter = streamer.Counter(settings)
+    counter.add(rows)
+    assert counter.what_was_read.topics["ignored"] == [2]
+    assert counter.what_was_read.topics["accepted"] == [1]
+
+
+def test_strict_allows_no_guess(tmp_path: Path) -> None:
+    kinds, names = STRANGE["letters"]
+    path = lines_of(tmp_path / "a.ndjson", renamed(kinds, names))
+    assert main(["init", str(path), "--out", str(tmp_path / "a.toml")]) == 0
+    assert main(["init", str(path), "--strict", "--out", str(tmp_path / "b.toml")]) == 1
+    sure = lines_of(tmp_path / "c.ndjson", _rows({}, None))
+    assert main(["init", str(sure), "--strict", "--out", str(tmp_path / "c.toml")]) == 0
