@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import shlex
 from pathlib import Path
 
 from aiohttp import web
@@ -12,21 +13,27 @@ from msgspec.structs import replace
 
 from streamer.cli.files import replayed, say_sorted
 from streamer.cli.main import stopped
-from streamer.cli.terminal import print_line
-from streamer.errors import StreamerError
+from streamer.cli.terminal import note, print_line
+from streamer.errors import SettingsError, SourceError, StreamerError
+from streamer.formatting import counted
+from streamer.ingest.discovery.trying import tried
 from streamer.ingest.record import of_texts
+from streamer.library.counter import guessed
 from streamer.server.app import application
 from streamer.server.exporter import Exporter
 from streamer.server.listener import listen
 from streamer.settings.load import load
+from streamer.settings.model import Settings
 from streamer.sources.file_span import spanned
+from streamer.sources.lines import STDIN
 from streamer.sources.replay import Replay
+from streamer.sources.sampled import sample_files
 from streamer.worker import interpreter
 
 
 def main(args: argparse.Namespace) -> int:
     """Read the files to their end, then serve until stopped."""
-    settings = of_texts(load(args.config, os.environ))
+    settings = _settings(args)
     host = args.host or settings.exporter.host
     settings = replace(settings, exporter=replace(settings.exporter, host=host))
     files, settings = spanned(args.files, settings, as_is=args.as_is)
@@ -40,6 +47,24 @@ def main(args: argparse.Namespace) -> int:
     port = settings.exporter.port if args.port is None else args.port
     asyncio.run(_serve(replay, [Path(name).name for name in args.files], port))
     return 0
+
+
+def _settings(args: argparse.Namespace) -> Settings:
+    """Those of the file; without one, a guess where the defaults read nothing."""
+    own = of_texts(load(args.config, os.environ))
+    if args.config is not None or STDIN in args.files:
+        return own
+    if tried(own, sample_files(args.files, own)).total:
+        return own
+    try:
+        _, proposal = guessed(args.files)
+    except (SettingsError, SourceError):
+        return own  # none of it is an event, which is said with what was read
+    doubts = [line.strip() for line in proposal.toml.splitlines() if "# ? " in line]
+    sure = f", with {counted(len(doubts), 'doubt')}" if doubts else ""
+    files = shlex.join(args.files)
+    note(f"settings are guessed{sure}; to correct them: streamer init {files} -o streamer.toml")
+    return of_texts(replace(proposal.settings, exporter=own.exporter))
 
 
 async def _serve(replay: Replay, names: list[str], port: int) -> None:

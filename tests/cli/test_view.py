@@ -72,3 +72,21 @@ def test_a_file_without_events_is_an_error(
     assert main(["view", str(path), "--port", "0"]) == 1
     said = capsys.readouterr().err
     assert f"none of 2 lines is an event that counts: there is nothing to show; at {path}" in said
+
+
+def test_names_of_others_are_guessed(tmp_path: Path) -> None:
+    """What ``streamer init`` would propose is shown at once."""
+    path, kinds = tmp_path / "shop.ndjson", {"impression": "shown", "click": "clicked"}
+    names = {"user_id": "cookie", "item_id": "hotel", "request_id": "page", "ts": "at"}
+    events = [event for event in visits(1, 60, FIRST_MS, 2, 0.3) if event["type"] in kinds]
+    rows = [
+        {"what": kinds[event["type"]]} | {names[k]: v for k, v in row.items() if k in names}
+        for event in events
+        for row in [event | item for item in event.get("items", [{}])]
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with viewed(str(path)) as url:
+        readings = json.loads(text_of(f"{url}/api/readings"))["readings"]
+    shown = sum(row["what"] == "shown" for row in rows)
+    assert max(r["value"] for r in readings if r["name"] == "streamer_impressions_total") == shown
+    assert any(r["name"] == "streamer_ctr_ratio" for r in readings)
