@@ -181,14 +181,19 @@ def rank(names: Sequence[str], wanted: Sequence[str]) -> int | None:
     return min(ranks, default=None)
 
 
+_KNOWN = frozenset(name for names in OTHER_NAMES.values() for name in names)
+
+
 def rank_of_end(names: Sequence[str], wanted: Sequence[str]) -> int | None:
-    """As ``rank``, behind all that it knows, for the last words of a longer name.
+    """As ``rank``, behind all that it knows, for the last words of a longer name, unless the whole
+    name is what others call a field.
 
     >>> rank_of_end(["items_item_id"], ["item_id"]), rank_of_end(["page_name"], ["name"])
     (100, None)
+    >>> rank_of_end(["propensity_score"], ["score"])
     """
     own = words(names[-1]) if names else []
-    for start in range(1, len(own)):
+    for start in range(1, 0 if "_".join(own) in _KNOWN else len(own)):
         end = "".join(own[start:])
         if end not in _VAGUE and (place := rank([end], wanted)) is not None:
             return 100 + place
