@@ -244,16 +244,17 @@ class AlertPanes(_OfRatio):
         held = np.flatnonzero(sums.any(axis=1)).tolist()
         return {self._segments_of_weeks[place]: _totals(sums[place]) for place in held}
 
-    def by_pane(self, segment: Segment, last: int) -> tuple[int, F64, F64]:
-        """The first pane of those that are kept up to ``last``, and Σx and Σy of each."""
-        ring = self._rings[1]
-        panes = range(ring.oldest(self.stream_ms), last // CHUNK + 1)
-        (found,) = cumulated(self._weeks, self._segments_of_weeks, [segment], panes)
-        sums = found.by_panes()
-        x, y, high, below_high = np.diff(sums.sums, axis=0).T.astype(np.float64)
-        stop = last + 1 - sums.first
+    def by_pane(self, segment: Segment, panes: range) -> tuple[F64, F64]:
+        """Σx and Σy in each of some neighbouring panes."""
+        everything = all(value == ALL for value in segment)
+        at = [i for i, each in enumerate(self._segments_of_weeks) if everything or each == segment]
+        chunks = range(panes.start // CHUNK, -(-panes.stop // CHUNK))
+        sums = [self._chunk(chunk)[at].sum(axis=0) for chunk in chunks]
+        first = panes.start - chunks.start * CHUNK
+        own = np.concatenate(sums, axis=1)[:, first : first + len(panes)]
+        x, y, high, below_high = own.astype(np.float64)
         scale = float(1 << VALUE_BITS)
-        return sums.first, (x + scale * high)[:stop], (y + scale * below_high)[:stop]
+        return x + scale * high, y + scale * below_high
 
     @cached_property
     def _chunks(self) -> dict[int, I64]:

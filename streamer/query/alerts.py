@@ -114,19 +114,21 @@ class AlertEvaluation(Verdicts):
         """When a ratio's change began, within the past week; None where that is not known."""
         if not self.is_ratio or not isinstance(self.panes, AlertPanes):
             return None
-        first, x, y = self.panes.by_pane(segment, self.newest)
+        a_day, counted_from = DAY_MS // self.pane_ms, -(-self.panes.since_ms // self.pane_ms)
+        week = range(max(0, counted_from, self.newest + 1 - _WEEK * a_day), self.newest + 1)
+        if not week:
+            return None
+        x, y = self.panes.by_pane(segment, week)
         (counted,), (held,) = np.nonzero(x), np.nonzero(y)
         if status is Status.NO_TRAFFIC:
-            silent_ms = (first + int(held[-1]) + 1) * self.pane_ms if len(held) else 0
+            silent_ms = week[int(held[-1])] * self.pane_ms + self.pane_ms if len(held) else 0
             return Began(silent_ms, silent_ms, silent_ms, 0) if silent_ms else None
-        a_day = DAY_MS // self.pane_ms
         alike = alike_by_time(x, y, a_day, limits.PANES_OF_ALERTS)
-        left = max(0, len(x) - _WEEK * a_day, -(-self.panes.since_ms // self.pane_ms) - first)
-        found = onset(x[left:], alike[left:], is_rise=status is Status.RISEN)
+        found = onset(x, alike, is_rise=status is Status.RISEN)
         if found is None:
             return None
         nothing = int(y[counted[-1] + 1 if len(counted) else 0 :].sum())
-        at, low, high = ((first + left + pane) * self.pane_ms for pane in found)
+        at, low, high = (week[pane] * self.pane_ms for pane in found)
         return Began(at, low, high, nothing)
 
     @property

@@ -8,7 +8,7 @@ import pytest
 from streamer.stats.alerting.onset import COVERED, Onset, alike_by_time, onset
 from tests.support.lanes import sized
 
-PANES, A_DAY, WINDOW = 3000, 144, 36
+PANES, A_DAY, WINDOW = 1008, 144, 36
 
 
 def found(
