@@ -100,11 +100,9 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _is_doubtful(proposal: Proposal, made: Tried, read: WhatWasRead) -> bool:
-    """Whether anything is a guess or looks wrong, apart from an arm that nobody has."""
-    guesses = [line for line in proposal.toml.splitlines() if "# ? " in line]
-    guesses = [line for line in guesses if not line.startswith("# ? variant: no field")]
+    """Whether anything is a guess or looks wrong."""
     is_much_ignored = made.ignored > _MOST_IGNORED * made.records
-    return bool(guesses or read.implausible) or is_much_ignored
+    return bool(proposal.guesses or read.implausible) or is_much_ignored
 
 
 def _read(files: Sequence[str], settings: Settings, samples: Sequence[SampledTopic]) -> WhatWasRead:

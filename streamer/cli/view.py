@@ -16,9 +16,8 @@ from streamer.cli.main import stopped
 from streamer.cli.terminal import note, print_line
 from streamer.errors import SettingsError, SourceError, StreamerError
 from streamer.formatting import counted
-from streamer.ingest.discovery.trying import tried
 from streamer.ingest.record import of_texts
-from streamer.library.counter import guessed
+from streamer.library.counter import guessed_unless
 from streamer.server.app import application
 from streamer.server.exporter import Exporter
 from streamer.server.listener import listen
@@ -27,7 +26,6 @@ from streamer.settings.model import Settings
 from streamer.sources.file_span import spanned
 from streamer.sources.lines import STDIN
 from streamer.sources.replay import Replay
-from streamer.sources.sampled import sample_files
 from streamer.worker import interpreter
 
 
@@ -52,16 +50,16 @@ def main(args: argparse.Namespace) -> int:
 def _settings(args: argparse.Namespace) -> Settings:
     """Those of the file; without one, a guess where the defaults read nothing."""
     own = of_texts(load(args.config, os.environ))
-    if args.config is not None or STDIN in args.files:
-        return own
-    if tried(own, sample_files(args.files, own)).total:
+    if args.config is not None or own.sources or STDIN in args.files:
         return own
     try:
-        _, proposal = guessed(args.files)
+        proposal = guessed_unless(own, args.files)
     except (SettingsError, SourceError):
         return own  # none of it is an event, which is said with what was read
-    doubts = [line.strip() for line in proposal.toml.splitlines() if "# ? " in line]
-    sure = f", with {counted(len(doubts), 'doubt')}" if doubts else ""
+    if proposal is None:
+        return own
+    guesses = len(proposal.guesses)
+    sure = f", with {counted(guesses, 'doubt')}" if guesses else ""
     files = shlex.join(args.files)
     note(f"settings are guessed{sure}; to correct them: streamer init {files} -o streamer.toml")
     return of_texts(replace(proposal.settings, exporter=own.exporter))

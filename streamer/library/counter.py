@@ -323,6 +323,13 @@ def guessed(sources: Sequence[Any]) -> tuple[list[Any], Proposal]:
     return kept, _proposal(samples)
 
 
+def guessed_unless(own: Settings, sources: Sequence[Any]) -> Proposal | None:
+    """Settings that read sources of which ``own`` read no event; None where they read some. Raises
+    what ``guessed`` raises."""
+    _, samples = _sampled(sources)
+    return None if tried(own, samples).total else _proposal(samples)
+
+
 def _sampled(sources: Sequence[Any]) -> tuple[list[Any], list[SampledTopic]]:
     """The sources, and some of their events; SourceError where there are none."""
     none = Settings()

@@ -38,6 +38,12 @@ class Proposal:
     shapes: tuple[Shape, ...]
     doubts: tuple[str, ...]
 
+    @property
+    def guesses(self) -> list[str]:
+        """Lines of the settings that are guesses, apart from an arm that nobody has."""
+        lines = [line.strip() for line in self.toml.splitlines() if "# ? " in line]
+        return [line for line in lines if not line.startswith("# ? variant: no field")]
+
 
 def propose(
     samples: Sequence[SampledTopic],
