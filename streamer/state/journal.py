@@ -11,8 +11,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
 from streamer.kafka.fingerprints import Fingerprint
 from streamer.metrics.rings import rings_of
 from streamer.settings import limits
@@ -25,6 +23,7 @@ from streamer.state.manifest import (
     Manifest,
     StoredSeries,
     Texts,
+    position_of,
 )
 from streamer.state.panes import PaneBlobs
 from streamer.state.partition import Partition
@@ -158,7 +157,7 @@ class Journal:
 
     def _position(self, manifest: Manifest) -> bytes:
         offsets = {name: topic.next_offset for name, topic in manifest.topics.items()}
-        return msgspec.msgpack.encode([manifest.commit, offsets])
+        return position_of(manifest.commit, offsets)
 
     def _put_panes(self, blobs: dict[str, bytes], delete: list[str]) -> None:
         for panes in (self.panes, *self.series.values()):

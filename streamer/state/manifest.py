@@ -29,6 +29,19 @@ _PLACE = "the manifest"
 _EARLIER_MARK, _EARLIER_HEAD = b"smc1", 8
 
 
+def position_of(commit: int, offsets: Mapping[str, int]) -> bytes:
+    """What a store compares commits by; ``offsets``: log → the next one."""
+    return msgspec.msgpack.encode([commit, offsets])
+
+
+def parts_of_position(position: bytes) -> tuple[int, dict[str, int]]:
+    """The number of the commit, and log → its next offset; none of a store that holds nothing.
+    MsgspecError where it is no position."""
+    return (
+        msgspec.msgpack.decode(position, type=tuple[int, dict[str, int]]) if position else (0, {})
+    )
+
+
 class BlobRef(msgspec.Struct, array_like=True):
     """A blob of rows of a table; it can be deleted once ``latest_event_ms`` is old enough."""
 

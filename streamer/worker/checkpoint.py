@@ -7,11 +7,10 @@ import logging
 import time
 from collections.abc import Callable
 
-import msgspec
-
 from streamer.errors import BrokerError, StoreError
 from streamer.ingest.dead_letters import DeadLetter, DeadLetters
 from streamer.settings import limits
+from streamer.state.manifest import parts_of_position
 from streamer.state.store import Answer, Commit, Store
 from streamer.state.worker_report import WorkerReport
 from streamer.worker.partition_task import PartitionTask
@@ -82,7 +81,7 @@ class Committer:
         answer = await self.store.commit(task.number, commit)
         if answer in (Answer.OK, Answer.ALREADY):
             self.worker_report.commit_took(time.perf_counter() - started)
-            task.committed = msgspec.msgpack.decode(commit.position)[1]
+            _, task.committed = parts_of_position(commit.position)
             if task.failures:
                 task.failures = 0
                 self.worker_report.problems.pop(task.number, None)

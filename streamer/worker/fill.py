@@ -13,7 +13,6 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Self
 
-import msgspec
 from aiokafka.structs import TopicPartition
 
 from streamer.errors import BrokerError, StoreError, StreamerError
@@ -24,7 +23,7 @@ from streamer.kafka.other_cluster import OtherCluster
 from streamer.kafka.topics import Readable, readable
 from streamer.settings.model import Settings
 from streamer.state.log_identity import new_names, renamed
-from streamer.state.manifest import Manifest, decode
+from streamer.state.manifest import Manifest, decode, parts_of_position, position_of
 from streamer.state.memory import MemoryStore
 from streamer.state.reader import manifests_of
 from streamer.state.store import Answer, Commit, Store
@@ -140,7 +139,7 @@ class Fill:
         advanced_at = time.monotonic()
         while True:
             stored = await self.store.read_all(sorted(numbers))
-            wanted = [_offsets(some.position) for some in stored]
+            wanted = [parts_of_position(some.position)[1] for some in stored]
             self._letters.running |= zip(sorted(numbers), wanted, strict=True)
             tasks = [runner.partitions.get(number) for number in sorted(numbers)]
             there = [{} if task is None else task.committed for task in tasks]
@@ -163,15 +162,15 @@ class Fill:
             if copied is None or not there.manifest:
                 return not there.manifest
             was, manifest = self._named(decode(there.manifest)), decode(copied.manifest)
-            offsets = _offsets(copied.position)
-            if not _is_as_far(offsets, _offsets(there.position)):
+            offsets = parts_of_position(copied.position)[1]
+            if not _is_as_far(offsets, parts_of_position(there.position)[1]):
                 return False
             _require(number, was, {name: t.first_offset for name, t in manifest.topics.items()})
             manifest.commit = max(was.commit, manifest.commit) + 1
-            sent = await self._letters.send_from(number, _offsets(there.position))
+            sent = await self._letters.send_from(number, parts_of_position(there.position)[1])
             manifest.dead_letters = was.dead_letters + sent
             manifest.dead_letters_omitted = was.dead_letters_omitted
-            position = msgspec.msgpack.encode([manifest.commit, offsets])
+            position = position_of(manifest.commit, offsets)
             commit = Commit(
                 *(claim, there.position, position, manifest.encode()),
                 blobs=self._copy.held.pop(number, {}),
@@ -216,11 +215,6 @@ class _NotSentYet(DeadLetters):
         await super().send(due)
         self._kept = [letter for letter in self._kept if letter.partition != number]
         return len(due)
-
-
-def _offsets(position: bytes) -> dict[str, int]:
-    """Log → the next offset, of a position that is stored."""
-    return msgspec.msgpack.decode(position)[1] if position else {}
 
 
 def _is_as_far(ours: Mapping[str, int], theirs: Mapping[str, int]) -> bool:
