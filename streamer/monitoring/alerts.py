@@ -8,9 +8,9 @@ from streamer.metrics.catalogue import PREFIX, Catalogue
 from streamer.monitoring.page import Variable, choice
 from streamer.monitoring.panels import (
     GREEN,
-    JOB,
     ORANGE,
     RED,
+    SYSTEM,
     Override,
     Panel,
     Query,
@@ -63,18 +63,18 @@ def variables(windowed: Windowed) -> list[Variable]:
     watched = windowed.settings.alerts
     if not watched:
         return []
-    return [choice("alert", f"{PREFIX}alert_support{{{JOB}}}", watched[0].name)]
+    return [choice("alert", f"{PREFIX}alert_support{{{SYSTEM}}}", watched[0].name)]
 
 
 def fired(settings: Settings, page_url: str, *, width: int = 16) -> Panel:
     """Rules of Prometheus that fire now, the most severe first."""
-    firing = f'alertstate="firing", alertname=~"Streamer.*", {JOB}'
+    firing = f'alertstate="firing", alertname=~"Streamer.*", {SYSTEM}'
     dimensions = settings.dimension_names
     labels = ("alertname", "alert", *dimensions, "topic", "partition", "instance")
     severities = [
         over_exporters(f'ALERTS{{{firing}, severity="{name}"}}', *labels) for name in _SEVERITIES
     ]
-    began = least_of(f'ALERTS_FOR_STATE{{alertname=~"Streamer.*", {JOB}}}', *labels)
+    began = least_of(f'ALERTS_FOR_STATE{{alertname=~"Streamer.*", {SYSTEM}}}', *labels)
     is_firing = f"on ({', '.join(labels)}) ALERTS{{{firing}}}"
     queries = [
         Query(ranked(severities), _SEVERITY),
@@ -119,17 +119,17 @@ def statuses(windowed: Windowed, page_url: str) -> Panel:
         for kind in _KINDS
     }
     ranks = [
-        over_exporters(f'{PREFIX}alert_status{{{JOB}, status=~"{names}"}}', *labels, "status")
+        over_exporters(f'{PREFIX}alert_status{{{SYSTEM}, status=~"{names}"}}', *labels, "status")
         for names in kinds.values()
     ]
     began = least_of(
-        f'ALERTS_FOR_STATE{{alertname=~"StreamerMetric.*", severity!="info", {JOB}}}', *labels
+        f'ALERTS_FOR_STATE{{alertname=~"StreamerMetric.*", severity!="info", {SYSTEM}}}', *labels
     )
     columns = _columns(windowed)
     queries = [
         Query(f"bottomk by ({', '.join(labels)}) (1, {ranked(ranks)})", _SEVERITY),
         *(
-            Query(over_exporters(f"{PREFIX}{name}{{{JOB}}}", *labels), gauge.column)
+            Query(over_exporters(f"{PREFIX}{name}{{{SYSTEM}}}", *labels), gauge.column)
             for name, gauge in columns.items()
         ),
         Query(f"{began} * {_MILLISECONDS}", "since"),
@@ -179,7 +179,7 @@ def _queries(
     legends; ``more``: further matchers, ``fold``: which value is taken of several exporters."""
     dimensions = windowed.settings.dimension_names
     segment = " · ".join(f"{{{{{name}}}}}" for name in dimensions) or "all"
-    where = ", ".join([JOB, 'alert="$alert"', *more])
+    where = ", ".join([SYSTEM, 'alert="$alert"', *more])
     return [
         Query(fold(f"{PREFIX}{name}{{{where}}}", *dimensions), f"{segment}{end}")
         for name, end in names.items()

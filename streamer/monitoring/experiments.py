@@ -11,9 +11,9 @@ from streamer.metrics.catalogue import PREFIX
 from streamer.monitoring.page import annotation, choice, page
 from streamer.monitoring.panels import (
     GREEN,
-    JOB,
     ORANGE,
     RED,
+    SYSTEM,
     Override,
     Panel,
     Query,
@@ -39,7 +39,7 @@ from streamer.stats.experiments.recommendation import Recommendation
 from streamer.stats.experiments.srm import ALPHA, ALPHA_FIXED
 from streamer.stats.experiments.verdict import Outcome
 
-_CHOSEN = f'{JOB}, experiment="$experiment"'
+_CHOSEN = f'{SYSTEM}, experiment="$experiment"'
 _OF_METRIC = f'{_CHOSEN}, metric="$metric"'
 _OF_PILLS = {"good": GREEN, "bad": RED, "warn": ORANGE, "open": "text"}
 _COLORS = {str(outcome): _OF_PILLS[verdict_pill(outcome).kind] for outcome in Outcome}
@@ -82,7 +82,7 @@ class Experiments:
                 self._outside(),
             ],
         }
-        users = f"{PREFIX}experiment_users{{{JOB}}}"
+        users = f"{PREFIX}experiment_users{{{SYSTEM}}}"
         value = f"{PREFIX}experiment_value{{{_CHOSEN}}}"
         return page(
             "experiments",
@@ -115,7 +115,7 @@ class Experiments:
         """Of all experiments, the most urgent first, with the lift of the metric that decides."""
         labels = ("experiment",)
         ranks = [
-            self._of("recommendation", f'{JOB}, recommendation="{action}"', *labels, "arm")
+            self._of("recommendation", f'{SYSTEM}, recommendation="{action}"', *labels, "arm")
             for action in _ADVICE
         ]
         urgency = f"bottomk by (experiment) (1, {ranked(ranks)})"
@@ -138,7 +138,7 @@ class Experiments:
     def _lift_of_advice(self, name: str) -> str:
         """The lift, or an end of its interval, of the first metric by experiment."""
         lifts = " or ".join(self._primary(name, *chosen) for chosen in self._primaries())
-        arm = f'{PREFIX}experiment_recommendation{{{JOB}, arm!=""}}'
+        arm = f'{PREFIX}experiment_recommendation{{{SYSTEM}, arm!=""}}'
         advised = f"(({lifts}) and on (experiment, arm) {arm})"
         return f"max by (experiment) ({advised} or (({lifts}) unless on (experiment) {arm}))"
 
@@ -152,7 +152,7 @@ class Experiments:
     def _primary(self, name: str, metric: str, experiments: str) -> str:
         """The lift, or an end of its interval, by experiment."""
         among = json.dumps(experiments)
-        where = f'{JOB}, experiment=~{among}, metric="{metric}", interval="anytime"'
+        where = f'{SYSTEM}, experiment=~{among}, metric="{metric}", interval="anytime"'
         return self._of(f"{name}_ratio", where, "experiment", "arm")
 
     def _verdicts(self) -> Panel:

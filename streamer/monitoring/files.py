@@ -20,7 +20,7 @@ from streamer.monitoring.windowed import Windowed
 from streamer.settings.model import Settings
 
 FOLDER = "dashboards"
-_RUNBOOKS, _DIMENSIONS = "RUNBOOKS", ", DIMENSIONS]"
+_RUNBOOKS, _DIMENSIONS = "RUNBOOKS", ", DIMENSIONS"
 """What the packaged files have in place of the page of runbooks and the names of dimensions."""
 _NOTE = "# Written by streamer; do not edit.\n"
 _PLAIN = re.compile(r"[A-Za-z_/][\w/.-]*|\d+(?:ms|[smhd])")
@@ -85,16 +85,15 @@ def rule_files(settings: Settings, *, page: str, runbooks: str) -> dict[str, str
     metrics = metric_rules.document(settings, page, runbooks)
     return {
         "rules/streamer.yml": _NOTE
-        + _packaged("operational_rules.yml").replace(_RUNBOOKS, runbooks),
+        + _packaged("operational_rules.yml", settings).replace(_RUNBOOKS, runbooks),
         "rules/metrics.yml": yaml_document(metrics),
-        "alertmanager.example.yml": _packaged("alertmanager.yml").replace(
-            _DIMENSIONS, "".join(f", {name}" for name in settings.dimension_names) + "]"
-        ),
+        "alertmanager.example.yml": _packaged("alertmanager.yml", settings),
     }
 
 
-def _packaged(name: str) -> str:
-    return resources.files("streamer.monitoring").joinpath(name).read_text(encoding="utf-8")
+def _packaged(name: str, settings: Settings) -> str:
+    text = resources.files("streamer.monitoring").joinpath(name).read_text(encoding="utf-8")
+    return text.replace(_DIMENSIONS, "".join(f", {name}" for name in settings.dimension_names))
 
 
 def yaml_document(value: Mapping[str, object]) -> str:

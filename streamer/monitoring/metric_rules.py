@@ -56,9 +56,7 @@ class _AlertGroup:
 
     def _rule(self, rule: AlertRule) -> dict[str, Any]:
         alert = self._alert
-        status = (f'status="{rule.status}"',) if rule.status else ()
-        where = ", ".join((f'alert="{alert.name}"', *status))
-        condition = f"{_series(rule.fold, rule.gauge, where)} {rule.condition}"
+        condition = f"{self._series(rule.fold, rule.gauge, rule.status)} {rule.condition}"
         return {
             "alert": rule.name,
             "expr": condition + self._or_not_over(rule) + self._unless(rule),
@@ -77,9 +75,9 @@ class _AlertGroup:
         if rule.over is None:
             return ""
         fold, gauge, condition = rule.over
-        where, on = f'alert="{self._alert.name}"', self._on
-        is_over = f"{_series(fold, gauge, where)} {condition}"
-        watched = f"0 * {_series('max', 'support', where)}"
+        on = self._on
+        is_over = f"{self._series(fold, gauge)} {condition}"
+        watched = f"0 * {self._series('max', 'support')}"
         return f" or ({watched} and {on} {self._fired(rule.name)} unless {on} ({is_over}))"
 
     def _unless(self, rule: AlertRule) -> str:
@@ -88,6 +86,12 @@ class _AlertGroup:
     def _fired(self, name: str) -> str:
         return f'ALERTS{{alertname="{name}", alertstate="firing", alert="{self._alert.name}"}}'
 
+    def _series(self, fold: str, gauge: str, status: str | None = None) -> str:
+        """One series a segment, whichever exporter shows it."""
+        names = (*self._names, "status") if status else self._names
+        where = f'alert="{self._alert.name}"' + (f', status="{status}"' if status else "")
+        return f"{fold} by ({', '.join(names)}) ({PREFIX}{GAUGE_PREFIX}{gauge}{{{where}}})"
+
     @property
     def _on(self) -> str:
         return f"on ({', '.join(self._names)})"
@@ -95,7 +99,7 @@ class _AlertGroup:
     @property
     def _names(self) -> tuple[str, ...]:
         """Labels that tell segments apart."""
-        return ("job", "alert", *self._dimensions)
+        return ("system", "alert", *self._dimensions)
 
     def _text(self, rule: AlertRule, text: str) -> str:
         """The template of an annotation; ``$segment`` is the selector of the segment's gauges."""
@@ -160,8 +164,3 @@ class _AlertGroup:
             return ""
         values = ",".join(f"{name}:{{{{ $labels.{name} | urlquery }}}}" for name in names)
         return f"{{{{ if ne $labels.{names[0]} `{ALL}` }}}}&segment={values}{{{{ end }}}}"
-
-
-def _series(fold: str, gauge: str, where: str) -> str:
-    """One series a segment, whichever exporter shows it."""
-    return f"{fold} without (instance) ({PREFIX}{GAUGE_PREFIX}{gauge}{{{where}}})"

@@ -10,9 +10,9 @@ from streamer.monitoring import alerts
 from streamer.monitoring.page import firing, page
 from streamer.monitoring.panels import (
     GREEN,
-    JOB,
     ORANGE,
     RED,
+    SYSTEM,
     Override,
     Panel,
     Query,
@@ -93,10 +93,10 @@ def overview(windowed: Windowed, page_url: str) -> dict[str, Any]:
 def _trust(windowed: Windowed) -> Panel:
     good, bad = [Step(None, RED), Step(1, GREEN)], [Step(None, GREEN), Step(120, ORANGE)]
     queries = [
-        Query(least_of(f"{PREFIX}ready{{{JOB}}}"), "counting"),
-        Query(least_of(f"{PREFIX}identity_exact{{{JOB}}}"), "exact"),
+        Query(least_of(f"{PREFIX}ready{{{SYSTEM}}}"), "counting"),
+        Query(least_of(f"{PREFIX}identity_exact{{{SYSTEM}}}"), "exact"),
         Query(
-            f"time() - {over_exporters(f'{PREFIX}stream_time_seconds{{{JOB}}}')}", "newest event"
+            f"time() - {over_exporters(f'{PREFIX}stream_time_seconds{{{SYSTEM}}}')}", "newest event"
         ),
     ]
     overrides = [
@@ -114,7 +114,9 @@ def _traffic(windowed: Windowed) -> Panel:
     """Growth of the totals; they count what is settled, so clicks come a little later."""
     rolled_up = "".join(f', {name}="all"' for name in windowed.settings.dimension_names)
     queries = [
-        Query(over_exporters(rate(f"{PREFIX}{name}", JOB + rolled_up)), name.removesuffix("_total"))
+        Query(
+            over_exporters(rate(f"{PREFIX}{name}", SYSTEM + rolled_up)), name.removesuffix("_total")
+        )
         for name in TRAFFIC
         if windowed.has(name)
     ]
@@ -212,7 +214,7 @@ def _composites(windowed: Windowed) -> list[Panel]:
         return []
     provisional = 'maturity="provisional"'
     rolled_up = [f'{name}="all"' for name in windowed.settings.dimension_names]
-    where = ", ".join([JOB, 'window="$window"', *rolled_up, provisional])
+    where = ", ".join([SYSTEM, 'window="$window"', *rolled_up, provisional])
     queries = [
         Query(over_exporters(f"{PREFIX}{name}{{{where}}}", "composite"), f"{{{{composite}}}}{word}")
         for name, word in (

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from streamer.metrics.catalogue import PREFIX
-from streamer.monitoring.panels import JOB, SOURCE, Panel
+from streamer.monitoring.panels import SOURCE, SYSTEM, Panel
 
 Variable = dict[str, Any]
 TAG = "streamer"
@@ -61,7 +61,7 @@ def _shared_variables() -> list[Variable]:
         "includeAll": False,
         "current": {"selected": True, "text": "Prometheus", "value": "prometheus"},
     }
-    return [source, choice("job", f"{PREFIX}ready", "streamer")]
+    return [source, choice("system", f"{PREFIX}ready", "streamer")]
 
 
 def annotation(name: str, expr: str, color: str, title: str, description: str) -> dict[str, object]:
@@ -80,7 +80,7 @@ def annotation(name: str, expr: str, color: str, title: str, description: str) -
 
 def firing(names: str = "Streamer.*") -> dict[str, object]:
     """Marks of alerts that fire, without those for information."""
-    where = f'alertstate="firing", alertname=~"{names}", severity!="info", {JOB}'
+    where = f'alertstate="firing", alertname=~"{names}", severity!="info", {SYSTEM}'
     series = f"max by (alertname, severity, alert, topic) (ALERTS{{{where}}})"
     return annotation("Alerts", series, "red", "{{alertname}}", "{{severity}} {{alert}} {{topic}}")
 

@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 
 Panel = dict[str, Any]
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}
-JOB = 'job="$job"'
+SYSTEM = 'system="$system"'
+TARGETS = f'job="streamer", {SYSTEM}'
+"""Of Prometheus' own series, which other jobs have, too."""
 GREEN, ORANGE, RED = "green", "orange", "red"
 LINE_COLORS = ("blue", "orange", "green", "purple")
 
@@ -62,7 +64,7 @@ def the_first(expr: str, labels: Sequence[str], *varying: str) -> str:
     return f"topk by ({', '.join(labels)}) (1, {over_exporters(expr, *labels, *varying)})"
 
 
-def rate(name: str, matchers: str = JOB) -> str:
+def rate(name: str, matchers: str = SYSTEM) -> str:
     """Growth per second of a counter."""
     return f"rate({name}{{{matchers}}}[$__rate_interval])"
 

@@ -10,9 +10,10 @@ from streamer.monitoring import alerts
 from streamer.monitoring.page import firing, page
 from streamer.monitoring.panels import (
     GREEN,
-    JOB,
     ORANGE,
     RED,
+    SYSTEM,
+    TARGETS,
     Override,
     Panel,
     Query,
@@ -80,18 +81,18 @@ class Processor:
         return "\n\n".join(self._series[name].description for name in names)
 
     def _gauge(self, name: str, *by: str) -> str:
-        return over_exporters(f"{PREFIX}{name}{{{JOB}}}", *by)
+        return over_exporters(f"{PREFIX}{name}{{{SYSTEM}}}", *by)
 
     def _least(self, name: str, *by: str) -> str:
         """Of exporters that differ the lowest, as the rules read it."""
-        return least_of(f"{PREFIX}{name}{{{JOB}}}", *by)
+        return least_of(f"{PREFIX}{name}{{{SYSTEM}}}", *by)
 
     def _rate(self, name: str, *by: str) -> str:
         return over_exporters(rate(f"{PREFIX}{name}"), *by)
 
     def _rarely(self, name: str, *by: str) -> str:
         """Growth per second over ten minutes, of what is seldom."""
-        return over_exporters(f"rate({PREFIX}{name}{{{JOB}}}[10m])", *by)
+        return over_exporters(f"rate({PREFIX}{name}{{{SYSTEM}}}[10m])", *by)
 
     def _share(self, *names: str) -> str:
         """Of the events of each topic."""
@@ -131,7 +132,7 @@ class Processor:
 
     def _behind(self) -> Panel:
         waiting = f"sum({self._gauge('consumer_lag_records', 'topic', 'partition')})"
-        pace = f"sum({over_exporters(f'rate({PREFIX}events_total{{{JOB}}}[10m])', 'topic')})"
+        pace = f"sum({over_exporters(f'rate({PREFIX}events_total{{{SYSTEM}}}[10m])', 'topic')})"
         newest = f"time() - {self._gauge('stream_time_seconds')}"
         queries = [
             Query(f"clamp_max({waiting} / {pace} >= 0, {_DAY_SECONDS})", "work waiting"),
@@ -348,8 +349,8 @@ class Processor:
     def _readout(self) -> Panel:
         queries = [
             Query(self._gauge("readout_seconds"), "readout"),
-            Query(f"scrape_duration_seconds{{{JOB}}}", "scrape of {{instance}}"),
-            Query(f"scrape_samples_scraped{{{JOB}}}", "{{instance}}: series"),
+            Query(f"scrape_duration_seconds{{{TARGETS}}}", "scrape of {{instance}}"),
+            Query(f"scrape_samples_scraped{{{TARGETS}}}", "{{instance}}: series"),
         ]
         description = (
             f"{self._text('readout_seconds')} A scrape fails at scrape_timeout or sample_limit."

@@ -8,7 +8,7 @@ from typing import Any
 from streamer.metrics import ranking as slates
 from streamer.monitoring import lists, scores
 from streamer.monitoring.page import Variable, choice, firing, one_of, page
-from streamer.monitoring.panels import JOB, Panel, Query, graph, support
+from streamer.monitoring.panels import SYSTEM, Panel, Query, graph, support
 from streamer.monitoring.series import PERCENT
 from streamer.monitoring.windowed import Windowed
 
@@ -74,7 +74,7 @@ def _variables(windowed: Windowed) -> list[Variable]:
         first = max((k for k in cuts if k <= slates.SAMPLED_CUTOFF), default=min(cuts))
         variables.append(one_of("k", "k", [str(k) for k in sorted(cuts)], str(first)))
     if windowed.has("window_slates"):
-        series = f"{windowed.of('window_slates').name}{{{JOB}}}"
+        series = f"{windowed.of('window_slates').name}{{{SYSTEM}}}"
         variables.append(choice("over", series, "engaged"))
     if matured := _first_shown(windowed, _WITH_MATURITY):
         variables.append(choice("maturity", matured, "provisional"))
@@ -84,7 +84,7 @@ def _variables(windowed: Windowed) -> list[Variable]:
 def _first_shown(windowed: Windowed, names: Sequence[str]) -> str:
     """The series of the first metric that the settings show; "" if they show none."""
     name = next((name for name in names if windowed.has(name)), "")
-    return f"{windowed.of(name).name}{{{JOB}}}" if name else ""
+    return f"{windowed.of(name).name}{{{SYSTEM}}}" if name else ""
 
 
 def _slates(windowed: Windowed, title: str, name: str) -> list[Panel]:

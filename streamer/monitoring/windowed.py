@@ -16,8 +16,8 @@ from streamer.metrics.catalogue import Catalogue
 from streamer.metrics.intervals import name_of
 from streamer.monitoring.page import Variable, one_of
 from streamer.monitoring.panels import (
-    JOB,
     LINE_COLORS,
+    SYSTEM,
     Override,
     Panel,
     Query,
@@ -106,7 +106,7 @@ class Windowed:
         matchers."""
         what = self.of(name)
         where = [_NARROWED[x] for x in what.labels if x in _NARROWED]
-        return f"{what.name}{{{', '.join([JOB, window, *where, *more])}}}"
+        return f"{what.name}{{{', '.join([SYSTEM, window, *where, *more])}}}"
 
     def total(self, name: str, *more: str, by: Sequence[str] = (), window: str = "") -> str:
         """The rollup: all segments together, a series for each of the labels ``by``."""

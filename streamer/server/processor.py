@@ -196,6 +196,13 @@ series.row(
     lambda known: one(known.readout_seconds),
 )
 series.row(
+    *("info", "1", "1"),
+    "1, with the prefix of Redis that is read.",
+    lambda known: iter([((known.settings.redis.prefix,), 1)]),
+    labels=("prefix",),
+    empty="never absent",
+)
+series.row(
     *("build_info", "1", "1"),
     "1, with the versions of streamer and of Python.",
     lambda known: iter([((__version__, platform.python_version()), 1)]),

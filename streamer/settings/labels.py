@@ -24,7 +24,7 @@ OF_PROCESS = ("worker", "phase", "partition")
 """Labels of the processor's own metrics."""
 OF_ALERTS = ("baseline", "severity", "alertname")
 """Labels of rules and of what Alertmanager groups by."""
-OF_TARGETS = ("job", "instance")
+OF_TARGETS = ("job", "instance", "system")
 """Labels that Prometheus adds to a target's series."""
 _NAME = re.compile(r"^[a-z_][a-z0-9_]{0,62}$")
 RESERVED = frozenset({"window", *OF_READINGS, *OF_PROCESS, *OF_ALERTS, *OF_TARGETS})

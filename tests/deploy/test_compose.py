@@ -171,6 +171,8 @@ def test_prometheus_sends_alerts_to_the_alertmanager() -> None:
 def test_prometheus_scrapes_the_exporter() -> None:
     config: Any = load(ROOT / "grafana" / "prometheus" / "prometheus.yml")
     (job,) = [job for job in config["scrape_configs"] if job["job_name"] == "streamer"]
-    assert job["static_configs"] == [{"targets": ["exporter:8000"]}]
+    assert job["static_configs"] == [
+        {"targets": ["exporter:8000"], "labels": {"system": "streamer"}}
+    ]
     assert {"sample_limit", "body_size_limit", "label_limit", "target_limit"} <= set(job)
     assert "8000" in services()["exporter"]["command"]

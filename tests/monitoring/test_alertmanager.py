@@ -129,7 +129,7 @@ def test_a_regression_and_its_end_are_sent_with_all_that_is_known(quiet: Deliver
     assert alerts[HOME]["labels"] == {
         "alertname": REGRESSION,
         "alert": "ctr",
-        "job": "streamer",
+        "system": "shop",
         "metric": "ctr_ratio",
         "severity": "warning",
         "variant": "A",

@@ -267,7 +267,7 @@ def test_exporters_that_differ_are_read_as_the_rules_read_them() -> None:
 
 def test_work_that_waits_is_a_day_where_nothing_is_read(tmp_path: Path) -> None:
     target = titled(PAGES["processor"], "Lag: how far behind is it?")["targets"][0]
-    labels = 'job="streamer", topic="clicks"'
+    labels = 'system="streamer", topic="clicks"'
     given = [
         {"series": f'{PREFIX}consumer_lag_records{{{labels}, partition="0"}}', "values": "9x20"},
         {"series": f"{PREFIX}events_total{{{labels}}}", "values": "5x20"},
@@ -394,7 +394,7 @@ def test_dimensions_and_windows_are_those_of_the_settings() -> None:
 def test_without_dimensions_there_is_one_line() -> None:
     page = boards(parse({"dimensions": []}), PAGE)["overview"]
     names = [v["name"] for v in page["templating"]["list"]]
-    assert names == ["datasource", "job", "window"]
+    assert names == ["datasource", "system", "window"]
     line = titled(page, "CTR: are clicks falling?")["targets"][0]
     assert line["legendFormat"] == "all"
     assert "ignoring" not in line["expr"]
@@ -421,7 +421,7 @@ def test_lines_are_split_and_folded_over_exporters(tmp_path: Path) -> None:
                 ("all", "unknown"): 0.97}  # fmt: skip
     given = [
         {
-            "series": f'{PREFIX}ctr_ratio{{job="streamer", instance="{i}", window="5m",'
+            "series": f'{PREFIX}ctr_ratio{{system="streamer", instance="{i}", window="5m",'
             f' variant="{variant}", surface="{surface}"}}',
             "values": str(value),
         }

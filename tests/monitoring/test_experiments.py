@@ -17,19 +17,19 @@ from tests.support.past_traffic import everything
 def test_of_exporters_that_differ_one_recommendation_is_shown(tmp_path: Path) -> None:
     panel = panels_of(PAGES["experiments"])[0]
     target = panel["targets"][0]
-    series = f'{PREFIX}experiment_recommendation{{job="streamer", experiment="ranker", '
+    series = f'{PREFIX}experiment_recommendation{{system="streamer", experiment="ranker", '
     given = [
         {"series": f'{series}instance="1", recommendation="ship", arm="B"}}', "values": "1"},
         {"series": f'{series}instance="2", recommendation="keep running", arm=""}}', "values": "1"},
     ]
     checks = [
         {
-            "expr": f"count by (experiment) ({filled_in(target['expr'], {'job': 'streamer'})})",
+            "expr": f"count by (experiment) ({filled_in(target['expr'], {'system': 'streamer'})})",
             "eval_time": "0m",
             "exp_samples": [{"labels": '{experiment="ranker"}', "value": 1}],
         },
         {
-            "expr": filled_in(target["expr"], {"job": "streamer"}),
+            "expr": filled_in(target["expr"], {"system": "streamer"}),
             "eval_time": "0m",
             "exp_samples": [{"labels": '{experiment="ranker", arm="B"}', "value": 5}],
         },
@@ -48,7 +48,7 @@ def test_the_lift_is_of_the_arm_that_is_recommended(tmp_path: Path) -> None:
     lift = panels_of(PAGES["experiments"])[0]["targets"][1]
     metric = everything().experiments[0].metrics[0].name
     name = everything().experiments[0].name
-    of = f'job="streamer", experiment="{name}"'
+    of = f'system="streamer", experiment="{name}"'
     given = [
         {
             "series": f'{PREFIX}experiment_lift_ratio{{{of}, metric="{metric}", arm="{arm}",'
@@ -64,7 +64,7 @@ def test_the_lift_is_of_the_arm_that_is_recommended(tmp_path: Path) -> None:
     ]
     checks = [
         {
-            "expr": filled_in(lift["expr"], {"job": "streamer"}),
+            "expr": filled_in(lift["expr"], {"system": "streamer"}),
             "eval_time": at,
             "exp_samples": [{"labels": f'{{experiment="{name}"}}', "value": value}],
         }
@@ -86,7 +86,7 @@ def test_the_split_is_said_in_words() -> None:
 
 def test_a_verdict_is_marked_when_it_changes(tmp_path: Path) -> None:
     (mark,) = PAGES["experiments"]["annotations"]["list"]
-    labels = 'experiment="ranker", metric="ctr_ratio", arm="B", job="streamer"'
+    labels = 'experiment="ranker", metric="ctr_ratio", arm="B", system="streamer"'
     given = [
         {"series": f'{PREFIX}experiment_verdict{{{labels}, verdict="{verdict}"}}', "values": values}
         for verdict, values in (("too early", "1x4 stale"), ("better", "_x5 1x10"))

@@ -28,7 +28,7 @@ SETTINGS: dict[str, Any] = {
 }  # fmt: skip
 ODD = 'a"b\\{{ $value }}'
 """A value of a dimension that is no code, in whatever language."""
-SLOW = {"alert": "slow", "country": "all", "device": ODD, "job": "streamer"}
+SLOW = {"alert": "slow", "country": "all", "device": ODD, "system": "shop"}
 Check = tuple[str, str, list[dict[str, Any]]]
 
 
@@ -111,7 +111,7 @@ def test_of_two_exporters_both_have_to_say_that_it_rose(tmp_path: Path) -> None:
 
 
 def test_an_alert_without_segments_is_about_everything(tmp_path: Path) -> None:
-    labels = {"alert": "order", "country": "all", "device": "all", "job": "streamer"}
+    labels = {"alert": "order", "country": "all", "device": "all", "system": "shop"}
     metric = "ndcg_ratio@10.engaged"
     about = (
         f"{metric} over 24h is unknown, the baseline unknown: a change of unknown, between unknown"
@@ -137,9 +137,9 @@ def test_without_dimensions_and_without_alerts(tmp_path: Path) -> None:
 
 def test_routes_know_the_dimensions() -> None:
     text = rule_files(parse(SETTINGS), page="", runbooks="")["alertmanager.example.yml"]
-    assert "equal: [job, alert, country, device]" in text
+    assert "equal: [system, alert, country, device]" in text
     none = rule_files(parse({"dimensions": []}), page="", runbooks="")["alertmanager.example.yml"]
-    assert "equal: [job, alert]" in none
+    assert "equal: [system, alert]" in none
     assert "DIMENSIONS" not in text + none
 
 
