@@ -7,7 +7,7 @@ import asyncio
 import os
 from functools import partial
 
-from streamer.notices import printable_logs
+from streamer.logs import printable_logs
 from streamer.settings.load import load
 from streamer.state.log_identity import resolve
 from streamer.state.worker_report import SUPERVISOR

@@ -582,6 +582,11 @@ def _add_monitoring(add: _Add) -> None:
         metavar="URL",
         help="address of a page with a section for each alert (default: /runbooks of --page)",
     )
+    rules.add_argument(
+        "--kubernetes",
+        action="store_true",
+        help="write kubernetes.yaml, too: the rules for the Prometheus Operator, and dashboards",
+    )
     _check(rules)
 
 

@@ -13,6 +13,7 @@ from streamer.cli.main import stopped
 from streamer.cli.terminal import print_line
 from streamer.errors import StoreAccessError, StoreError
 from streamer.kafka.log_ends import KafkaLogEnds
+from streamer.logs import configure
 from streamer.server.app import application
 from streamer.server.authentication import tls_context
 from streamer.server.exporter import Exporter
@@ -30,6 +31,7 @@ def main(args: argparse.Namespace) -> int:
     settings = load(args.config, os.environ)
     host = args.host or settings.exporter.host
     settings = replace(settings, exporter=replace(settings.exporter, host=host))
+    configure(settings.log)
     settings, _ = asyncio.run(resolve(settings))
     port = settings.exporter.port if args.port is None else args.port
     asyncio.run(_serve(settings, host, port))

@@ -16,7 +16,7 @@ from streamer.cli.arguments import parse, parser
 from streamer.cli.terminal import BAD, note, waiting
 from streamer.errors import StreamerError, UsageError
 from streamer.formatting import printable_lines
-from streamer.notices import printable_logs
+from streamer.logs import printable_logs
 
 _SLOW = (
     "apply",

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from streamer.cli.generated import keep_below
 from streamer.cli.terminal import note
 from streamer.errors import UsageError
-from streamer.monitoring.files import rule_files
+from streamer.monitoring.files import kubernetes_manifests, rule_files
 from streamer.server.runbooks import PATH
 from streamer.settings.load import load
 
@@ -26,6 +26,9 @@ def main(args: argparse.Namespace) -> int:
     is_url("--runbooks", runbooks)
     settings = load(args.config, os.environ)
     found = rule_files(settings, page=page, runbooks=runbooks)
+    if args.kubernetes:
+        manifests = kubernetes_manifests(settings, page=page, runbooks=runbooks)
+        found["kubernetes.yaml"] = manifests
     code = keep_below(Path(args.directory), found, is_check=args.check)
     if not args.check:
         _warn_of_this_machine({"--page": page, "--runbooks": args.runbooks})

@@ -236,7 +236,7 @@ async def require_same_state(
 def worker_command() -> list[str]:
     """The command of one worker process."""
     faust = [sys.executable, "-m", "faust", "-A", "streamer.app:app"]
-    return [*faust, "--quiet", "worker", "--loglevel", "warn"]
+    return [*faust, "--quiet", "worker", "--loglevel", "info"]  # log.level decides; no spinner
 
 
 def worker_environment(config: str | None) -> dict[str, str]:

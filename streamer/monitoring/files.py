@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from typing import Any
@@ -89,6 +90,26 @@ def rule_files(settings: Settings, *, page: str, runbooks: str) -> dict[str, str
         "rules/metrics.yml": yaml_document(metrics),
         "alertmanager.example.yml": _packaged("alertmanager.yml", settings),
     }
+
+
+def kubernetes_manifests(settings: Settings, *, page: str, runbooks: str) -> str:
+    """The same rules as PrometheusRules, and each dashboard as a ConfigMap: a YAML stream."""
+    found = []
+    for path, text in rule_files(settings, page=page, runbooks=runbooks).items():
+        if path.startswith("rules/"):
+            name = path.removeprefix("rules/").removesuffix(".yml").replace("streamer", "processor")
+            found.append(
+                _manifest("monitoring.coreos.com/v1", "PrometheusRule", name, "spec", text)
+            )
+    for name, board in boards(settings, page).items():
+        text = f"{name}.json: |\n{textwrap.indent(as_json(board), '  ')}"
+        found.append(_manifest("v1", "ConfigMap", f"dashboard-{name}", "data", text))
+    return _NOTE + "---\n".join(found)
+
+
+def _manifest(version: str, kind: str, name: str, key: str, text: str) -> str:
+    head = f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: streamer-{name}}}\n{key}:\n"
+    return head + textwrap.indent(text, "  ").rstrip("\n") + "\n"
 
 
 def _packaged(name: str, settings: Settings) -> str:

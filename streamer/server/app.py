@@ -9,7 +9,7 @@ from aiohttp import web
 from prometheus_client import ProcessCollector
 
 from streamer.errors import StreamerError
-from streamer.notices import Notices
+from streamer.logs import Notices
 from streamer.query.readings import SeriesBlock
 from streamer.server.alert_history import AlertHistoryApi
 from streamer.server.annotations import AnnotationsApi, is_annotation

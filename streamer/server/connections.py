@@ -15,7 +15,7 @@ from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 from aiohttp.web_request import BaseRequest
 
-from streamer.notices import Notices
+from streamer.logs import Notices
 from streamer.settings import limits
 
 SERVER = "streamer"

@@ -11,7 +11,7 @@ from typing import Any
 from aiohttp import web
 
 from streamer.errors import StreamerError
-from streamer.notices import Notices
+from streamer.logs import Notices
 from streamer.server.connections import SERVER
 from streamer.settings import limits
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from aiohttp import web
 
 from streamer.errors import StreamerError
-from streamer.notices import Notices
+from streamer.logs import Notices
 from streamer.server.connections import HttpConnections
 from streamer.settings import limits
 

@@ -17,9 +17,12 @@ OF_READINGS = (
     *("experiment", "metric", "arm", "interval", "verdict", "alert", "status"),
 )
 """Labels of readings, besides the window and the dimensions."""
-UNRESERVED = ("source", "cluster", "format", "recommendation", "metrics", "cause", "rollup")
-"""Labels of `source_info`, `experiment_recommendation`, `inexact` and `segments_capped_total`,
-which have none of dimensions: these may have the same names."""
+UNRESERVED = (
+    *("source", "cluster", "format", "recommendation", "metrics", "cause", "rollup"),
+    "prefix",
+)
+"""Labels of `info`, `source_info`, `experiment_recommendation`, `inexact` and
+`segments_capped_total`, which have none of dimensions: these may have the same names."""
 OF_PROCESS = ("worker", "phase", "partition")
 """Labels of the processor's own metrics."""
 OF_ALERTS = ("baseline", "severity", "alertname")

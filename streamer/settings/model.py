@@ -149,6 +149,7 @@ class Attribution(Section, frozen=True):
     session_gap_ms = in_ms("session_gap", "attribution")
 
 
+LOG_LEVELS, LOG_FORMATS = ("debug", "info", "warning", "error"), ("text", "json")
 CONVENTIONS = {
     "precision_ratio": ("shown",),
     "map_ratio": ("jurity", "primer"),
@@ -275,6 +276,17 @@ class ExporterSettings(Section, frozen=True):
     """`streamer check` and `streamer run` warn if they expect more series than this."""
 
 
+class LogSettings(Section, frozen=True):
+    """[log]: what workers and exporters log, on stderr."""
+
+    level: str = "info"
+    """The least severe messages that are logged: `debug`, `info`, `warning` or `error`. Those of
+    libraries are logged from `warning` on."""
+    format: str = "text"
+    """`text`, or `json`: each line an object with `time`, `level`, `logger`, `message` and, where
+    they are known, `partition`, `topic` and more."""
+
+
 class Settings(Section, frozen=True):
     kafka: Kafka = Kafka()
     clusters: dict[str, Connection] = msgspec.field(default_factory=dict)
@@ -294,6 +306,7 @@ class Settings(Section, frozen=True):
     composites: tuple[Composite, ...] = ()
     sources: tuple[Source, ...] = ()
     exporter: ExporterSettings = ExporterSettings()
+    log: LogSettings = LogSettings()
     limits: Limits = Limits()
 
     @property

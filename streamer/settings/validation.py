@@ -15,7 +15,7 @@ from streamer.settings.durations import pane_length_ms, short
 from streamer.settings.event_rules import validate_events
 from streamer.settings.experiment_rules import require, validate_direction, validate_experiments
 from streamer.settings.labels import VALUE_RULE, is_value
-from streamer.settings.model import CONVENTIONS
+from streamer.settings.model import CONVENTIONS, LOG_FORMATS, LOG_LEVELS
 from streamer.settings.own_metric_rules import (
     validate_composites,
     validate_policies,
@@ -72,6 +72,9 @@ def validate(s: Settings) -> None:
     _validate_limits(s.limits)
     require(0 <= s.exporter.port <= 65535, f"exporter.port = {s.exporter.port}: must be 0 to 65535")
     _validate_exporter(s.exporter)
+    for key, known in (("level", LOG_LEVELS), ("format", LOG_FORMATS)):
+        value = getattr(s.log, key)
+        require(value in known, f"log.{key} = {value!r}: must be one of {', '.join(known)}")
     validate_url(s.redis.url)
     require(
         s.redis.password is None or s.redis.password_file is None,

@@ -21,7 +21,7 @@ from aiokafka.structs import TopicPartition
 from faust.app.base import BootStrategy
 from faust.types import TP
 
-from streamer import notices
+from streamer import logs
 from streamer.errors import BrokerError, StoreError, StreamerError
 from streamer.kafka.chunk import Chunk
 from streamer.kafka.consumers import ConsumerPort, JoinedConsumers, Progress
@@ -163,7 +163,7 @@ class App(faust.App):
     async def on_first_start(self) -> None:
         """Check the store and take a worker name; SystemExit with one line where that fails."""
         await super().on_first_start()
-        notices.quiet_kafka()
+        logs.quiet_kafka()
         try:
             await self.store.check()
             self.slot = Slot(self.settings.kafka)
@@ -284,12 +284,13 @@ class App(faust.App):
                 return  # another file
             settings, self.left_out = await resolve(written)
             if any(getattr(settings, name) != getattr(self.settings, name) for name in _CONNECTED):
-                logger.warning("exiting, so that the restart takes the new settings")
+                logger.info("exiting, so that the restart takes the new settings")
                 os.kill(os.getpid(), signal.SIGTERM)
                 return
             self.written, self.settings = written, settings
             await self.runner.count_by(settings, fingerprint, found.number)
-            logger.warning("counting by the new settings, generation %d", found.number)
+            named = {"generation": found.number}
+            logger.info("counting by the new settings, generation %(generation)d", named)
 
     async def report(self) -> None:
         """Report what this worker does to the store, until it has deregistered."""
@@ -337,6 +338,7 @@ def create_app(
     app = App(
         kafka.group,
         broker=[f"streamer://{address.strip()}" for address in kafka.brokers.split(",")],
+        logging_config=logs.logging_config(settings.log),
         datadir=str(directory_of(kafka)),
         store="memory://",
         topic_disable_leader=True,
@@ -403,7 +405,7 @@ def _add_tasks(app: App) -> None:
                 found, app.left_out = await resolve(app.written, may_be_away=False)
                 if found.logs.keys() - app.settings.logs.keys():
                     new = ", ".join(sorted(found.logs.keys() - app.settings.logs.keys()))
-                    logger.warning("exiting, so that the restart counts additions: %s", new)
+                    logger.info("exiting, so that the restart counts additions: %s", new)
                     os.kill(os.getpid(), signal.SIGTERM)
 
     @app.on_partitions_assigned.connect

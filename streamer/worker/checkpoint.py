@@ -44,7 +44,7 @@ class Committer:
 
     async def commit(self, task: PartitionTask, commit: Commit, dead: list[DeadLetter]) -> None:
         """Carry out one commit, retrying for as long as the store or Kafka is away."""
-        delay_seconds = 0.05
+        delay_seconds, named = 0.05, {"partition": task.number}
         try:
             while True:
                 try:
@@ -52,20 +52,19 @@ class Committer:
                     if task.is_stuck:
                         task.is_stuck = False
                         self.worker_report.problems.pop(task.number, None)
-                        logger.warning("partition %d: commits succeed again", task.number)
+                        logger.info("partition %(partition)d: commits succeed again", named)
                     break
                 except (StoreError, BrokerError) as error:
                     if self.worker_report.problems.get(task.number) != str(error):
-                        logger.warning(
-                            "partition %d cannot commit yet, trying again: %s", task.number, error
-                        )
+                        text = "partition %(partition)d cannot commit yet, trying again: %(why)s"
+                        logger.warning(text, {**named, "why": str(error)})
                     task.is_stuck = True
                     self.worker_report.problems[task.number] = str(error)
                     await asyncio.sleep(delay_seconds)
                     delay_seconds = min(2 * delay_seconds, limits.RETRY_SECONDS_MAX)
         except Exception as error:  # whatever it is: what memory holds is not what is stored
             self.worker_report.problems[task.number] = type(error).__name__
-            logger.exception("partition %d: a commit failed; loading its state again", task.number)
+            logger.exception("partition %(partition)d: a commit failed; loading it again", named)
             task.is_fenced = True
         finally:
             if task.committing is asyncio.current_task():
@@ -80,8 +79,12 @@ class Committer:
         dead.clear()
         answer = await self.store.commit(task.number, commit)
         if answer in (Answer.OK, Answer.ALREADY):
-            self.worker_report.commit_took(time.perf_counter() - started)
-            _, task.committed = parts_of_position(commit.position)
+            seconds = time.perf_counter() - started
+            self.worker_report.commit_took(seconds)
+            number, task.committed = parts_of_position(commit.position)
+            if logger.isEnabledFor(logging.DEBUG):
+                named = {"partition": task.number, "commit": number, "ms": round(1000 * seconds)}
+                logger.debug("partition %(partition)d: commit %(commit)d in %(ms)d ms", named)
             if task.failures:
                 task.failures = 0
                 self.worker_report.problems.pop(task.number, None)
@@ -89,7 +92,7 @@ class Committer:
         if answer is Answer.INCOMPLETE:
             raise StoreError(f"blobs of partition {task.number} are missing: Redis was rolled back")
         self.worker_report.fenced += 1
-        logger.warning(
-            "partition %d: commit answered %s; loading its state again", task.number, answer
-        )
+        refused = {"partition": task.number, "answer": str(answer)}
+        text = "partition %(partition)d: a commit was answered %(answer)s; loading its state again"
+        logger.warning(text, refused)
         task.is_fenced = True  # forgotten where nothing is being applied: see the runner

@@ -197,9 +197,11 @@ class PartitionTask:
         for name, last in applied.last.items():
             self.journal.remember(name, Fingerprint(*last))
         for lost in applied.skipped:
+            named = {"topic": self._topic(lost.log), "partition": self.number, "why": lost.reason}
             logger.error(
-                "%s/%d: the record batch of offsets %d to %d cannot be read (%s): they are lost",
-                *(self._topic(lost.log), self.number, lost.first, lost.end - 1, lost.reason),
+                "%(topic)s/%(partition)d: the record batch of offsets %(first)d to %(last)d cannot "
+                "be read (%(why)s): they are lost",
+                {**named, "first": lost.first, "last": lost.end - 1},
             )
         self._keep_dead(applied)
         self.dirty = True

@@ -29,6 +29,7 @@ from streamer.state.store import Store, Stored
 logger = logging.getLogger("streamer")
 NOT_BEGUN = -1
 """The first offset of a log that could not be read since the state began."""
+_PLACE = "%(topic)s/%(partition)d"
 _NOT_THERE = "records {} to {} are lost: Kafka has deleted them"
 
 
@@ -44,7 +45,8 @@ async def find_start(
         log, first = partition.logs[logs[tp]], known.get(logs[tp], 0)
         log.first_offset, log.next_offset = min(first, start), start
         if start > first:
-            logger.error("%s/%d: %s", tp.topic, tp.partition, _NOT_THERE.format(first, start - 1))
+            why = _NOT_THERE.format(first, start - 1)
+            logger.error(f"{_PLACE}: %(why)s", {**tp._asdict(), "why": why})
             log.lose(first, start - 1)
 
 
@@ -74,13 +76,18 @@ async def find_place(
         {tp: journal.fingerprints[name] for tp, name in known.items()},
     )
     for tp, place in found.items():
-        log, where = partition.logs[logs[tp]], f"{tp.topic}/{tp.partition}"
+        log, named = partition.logs[logs[tp]], tp._asdict()
         if place.lost is not None:
-            logger.error("%s: records %d to %d were lost before they were read", where, *place.lost)
+            first, last = place.lost
+            text = f"{_PLACE}: records %(first)d to %(last)d were lost before they were read"
+            logger.error(text, {**named, "first": first, "last": last})
             log.lose(*place.lost)
         elif place.is_other_log:
-            said = "%s: truncated or recreated since it was read up to %d: reading again from %d"
-            logger.error(said, where, log.next_offset, place.offset)
+            text = (
+                f"{_PLACE}: truncated or recreated since it was read up to %(first)d: reading "
+                "again from %(last)d"
+            )
+            logger.warning(text, {**named, "first": log.next_offset, "last": place.offset})
             log.restart(place.offset)
             journal.forget_fingerprints(logs[tp], place.offset)
     return any(place.lost or place.is_other_log for place in found.values())
@@ -139,11 +146,10 @@ async def recover(
     if await store.standing([number]) != [(claim, stored.position)]:
         raise StoreError(f"partition {number} was claimed by another worker while it was loaded")
     logger.error(
-        "partition %d: %s; it is counted again from Kafka. If its logs do not hold all that was "
-        "counted, and Redis has a backup, stop the workers and restore that instead; "
+        "partition %(partition)d: %(why)s; it is counted again from Kafka. If its logs do not hold "
+        "all that was counted, and Redis has a backup, stop the workers and restore that instead; "
         "docs/operations.md says more under damaged state",
-        number,
-        damage,
+        {"partition": number, "why": str(damage)},
     )
     partition = empty(key)
     journal = start_over(partition, claim, stored)

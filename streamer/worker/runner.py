@@ -14,7 +14,7 @@ import contextlib
 import itertools
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Set
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Set
 from functools import partial
 
 from aiokafka.errors import KafkaError
@@ -80,9 +80,21 @@ class StoreWatch:
                 said = f"{missing[number]} of {len(names)} blobs are missing in Redis"
             else:
                 continue
-            logger.warning("partition %d: %s; loading its state again", number, said)
+            named = {"partition": number, "why": said}
+            logger.warning("partition %(partition)d: %(why)s; loading its state again", named)
             task.is_fenced = True
             self.when_fenced()
+
+
+def _say_assigned(text: str, numbers: Sequence[int]) -> None:
+    named = {"which": partitions_in_words(numbers), "partitions": list(numbers)}
+    logger.info(text, named)
+
+
+def _named(task: PartitionTask, why: BaseException | None = None) -> dict[str, object]:
+    """What a message names."""
+    found: dict[str, object] = {"partition": task.number}
+    return found if why is None else {**found, "why": str(why) or repr(why)}
 
 
 async def _left(
@@ -159,7 +171,12 @@ class Runner:
         async with self._lock:
             before, self.partitions = self.partitions, {}
             self._stop_recoveries()
-            for number in sorted(numbers):
+            wanted = sorted(numbers)
+            if taken := [number for number in wanted if number not in before]:
+                _say_assigned("assigned: %(which)s", taken)
+            if lost := sorted(before.keys() - set(wanted)):
+                _say_assigned("assigned to another worker or to none: %(which)s", lost)
+            for number in wanted:
                 task = before.pop(number, None) or PartitionTask(number, self.settings)
                 self.partitions[number] = task
                 self._start_recovery(task, 0.0)
@@ -224,13 +241,14 @@ class Runner:
                 break
             except SettingsError as error:
                 self.worker_report.problems[task.number] = str(error)
-                logger.error("partition %d: %s", task.number, error)
+                logger.error("partition %(partition)d: %(why)s", _named(task, error))
             except (StoreError, CodecError, BrokerError, KafkaError, OSError) as error:
                 self.worker_report.problems[task.number] = str(error)
-                logger.warning("partition %d not recovered, retrying: %s", task.number, error)
+                text = "partition %(partition)d not recovered, retrying: %(why)s"
+                logger.warning(text, _named(task, error))
             except (Exception, PanicException) as error:  # it must not stay without owner
                 self.worker_report.problems[task.number] = type(error).__name__  # no text of events
-                logger.exception("partition %d not recovered, retrying", task.number)
+                logger.exception("partition %(partition)d not recovered, retrying", _named(task))
             task.forget(Phase.ASSIGNED)
             delay_seconds = min(2 * delay_seconds + 0.1, limits.RETRY_SECONDS_MAX)
         if not task.failures:
@@ -278,7 +296,7 @@ class Runner:
         task.partition, task.phase = partition, Phase.OWNED
         task.committed_at = _now()
         self.log.resume(offsets)
-        logger.info("partition %d is recovered; this worker counts it", task.number)
+        logger.info("partition %(partition)d is recovered; this worker counts it", _named(task))
 
     async def declare_settings(self) -> Generation:
         """Learn the generation of the settings: others may have been made the newest since, or
@@ -333,7 +351,10 @@ class Runner:
             async with asyncio.timeout(limits.RETRY_SECONDS_MAX):
                 await self.store.release(task.number, claim)
         except (StoreError, TimeoutError) as error:  # its next owner claims it all the same
-            logger.warning("partition %d was not released: %r", task.number, error)
+            text = "partition %(partition)d was not released: %(why)s"
+            logger.warning(text, _named(task, error))
+            return
+        logger.info("partition %(partition)d is released", _named(task))
 
     async def _flush(self, task: PartitionTask) -> BaseException | None:
         """Commit what was applied; returns why not. Called with the partition's lock held."""
@@ -423,7 +444,8 @@ class Runner:
             return
         said = str(error) if isinstance(error, StreamerError) else type(error).__name__
         self.worker_report.problems[task.number] = said
-        logger.error("partition %d: loading it again: %s", task.number, said, exc_info=error)
+        text = "partition %(partition)d: loading it again: %(why)s"
+        logger.error(text, {**_named(task), "why": said}, exc_info=error)
         task.forget(Phase.FENCED)
         task.failures += 1
         delay_seconds = min(0.1 * 2.0 ** min(task.failures, 10), limits.RETRY_SECONDS_MAX)
@@ -471,7 +493,7 @@ class Runner:
             if text not in before:
                 logger.warning("%s", text)
         if before and not now:
-            logger.warning("records are fetched again")
+            logger.info("records are fetched again")
         if self.when_changed is not None:
             self._do_aside(self.when_changed())
 

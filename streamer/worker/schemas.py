@@ -164,19 +164,22 @@ class SchemaFinder:
                     break
             text = f"waits for schema {ids[0]} of {log}: {found.waits[ids[0]]}"
             if not said:
-                logger.warning("partition %d %s", task.number, text)
+                logger.warning(
+                    "partition %(partition)d %(why)s", {"partition": task.number, "why": text}
+                )
             problems[task.number] = said = text
             await asyncio.sleep(delay_seconds)
             delay_seconds = min(2 * delay_seconds, limits.RETRY_SECONDS_MAX)
         if said and problems.get(task.number) == said:
             problems.pop(task.number)
-            logger.warning("partition %d goes on", task.number)
+            logger.info("partition %(partition)d goes on", {"partition": task.number})
         self._when_found()
 
     async def _ask_again(self) -> None:
         try:
             for (log, number), schema in (await self.lookup.found_since()).items():
-                logger.warning("%s: the registry has schema %d by now", log, number)
+                named = {"log": log, "schema": number}
+                logger.info("%(log)s: the registry has schema %(schema)d by now", named)
                 for task in list(self._tasks()):
                     async with task.lock:
                         if task.partition is not None:

@@ -13,7 +13,7 @@ import pytest
 
 import streamer
 from streamer.formatting import printable, printable_json
-from streamer.notices import printable_logs
+from streamer.logs import printable_logs
 from tests.support.commands import called
 from tests.support.visitors import FIRST_MS, experiment
 from tests.support.workers import as_toml

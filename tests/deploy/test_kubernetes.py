@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import json
 import re
 import subprocess
 import tomllib
@@ -15,6 +16,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from streamer.cli import arguments
+from streamer.cli.main import main
 from streamer.metrics.catalogue import Catalogue
 from streamer.settings.load import load, parse
 from tests.support.compose import DOCKERFILE, ROOT, services
@@ -25,17 +27,35 @@ FOLDER = ROOT / "deploy" / "streamer"
 VALUES: dict[str, Any] = load_yaml(FOLDER / "values.yaml")
 VERSIONS = ("1.31", "1.37")
 """Kubernetes' versions whose schemas the manifests fit: each that was between them is as strict."""
+POD = (
+    *("pod.nodeSelector.disk=ssd", "pod.priorityClassName=high", "pod.annotations.team=ads"),
+    *(
+        "pod.labels.cost=ads",
+        "pod.extraEnv[0].name=STREAMER_LOG__LEVEL",
+        "pod.extraEnv[0].value=info",
+    ),
+    *("pod.tolerations[0].operator=Exists", "pod.affinity.podAntiAffinity.x=y"),
+    *("pod.extraVolumes[0].name=ca", "pod.extraVolumes[0].configMap.name=ca"),
+    *("pod.extraVolumeMounts[0].name=ca", "pod.extraVolumeMounts[0].mountPath=/ca"),
+    "exporter.pod.nodeSelector.disk=hdd",
+)
 EVERYTHING = (
+    *(each for each in POD if "podAntiAffinity" not in each),
+    *("serviceAccount.create=true", "serviceAccount.annotations.role=arn", "system=shop"),
+    *("ingress.enabled=true", "ingress.hosts[0]=a.example", "ingress.className=nginx"),
+    *("ingress.tls[0].secretName=tls", "ingress.tls[0].hosts[0]=a.example"),
+    *("httpRoute.enabled=true", "httpRoute.parentRefs[0].name=gateway"),
+    *("httpRoute.hostnames[0]=a.example", "serviceMonitor.labels.release=stack"),
     *("serviceMonitor.enabled=true", "autoscaling.enabled=true", "exporter.tls=true"),
     *("redis.worker=streamer-worker", "redis.exporter=streamer-exporter"),
     *("secrets.worker.values.redis-password=w", "secrets.exporter.values.redis-password=e"),
     "image.pullSecrets[0].name=registry",
 )
-OTHERS = ("ServiceMonitor", "ScaledObject")
+OTHERS = ("ServiceMonitor", "ScaledObject", "HTTPRoute", "PrometheusRule")
 """Kinds that operators bring: no schema of Kubernetes."""
 KINDS = (
     *("ConfigMap", "NetworkPolicy", "PodDisruptionBudget", "Service", "Deployment", "StatefulSet"),
-    *("Secret", "Job"),
+    *("Secret", "Job", "Pod", "ServiceAccount", "Ingress"),
 )
 
 
@@ -43,7 +63,8 @@ KINDS = (
 def rendered(*values: str, name: str = "streamer") -> list[dict[str, Any]]:
     """What the chart makes of some values."""
     words = ["template", name, str(FOLDER), "--namespace", "streamer", "--kube-version", "1.31"]
-    words += [word for value in values for word in ("--set", value)]
+    for value in values:
+        words += ["--set-file" if value.startswith("monitoring.manifests") else "--set", value]
     helm = program("Helm", "helm")
     done = subprocess.run([helm, *words], check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -89,8 +110,8 @@ def test_helm_finds_nothing_wrong() -> None:
 def test_manifests_fit_the_schemas(values: tuple[str, ...], version: str) -> None:
     documents = rendered(*values)
     kinds = {document["kind"] for document in documents}
-    assert kinds >= {*KINDS} - (set() if values else {"Secret"})
-    assert kinds.isdisjoint(OTHERS) == (not values)
+    assert kinds >= {*KINDS} - (set() if values else {"Secret", "ServiceAccount", "Ingress"})
+    assert kinds & {*OTHERS} == ({*OTHERS} - {"PrometheusRule"} if values else set())
     for document in documents:
         if document["kind"] not in OTHERS:
             validate(document, version)
@@ -272,7 +293,11 @@ def test_workers_are_scaled_by_lag_or_by_hand() -> None:
     scaled = found("ScaledObject", "streamer-worker", *EVERYTHING)["spec"]
     assert scaled["scaleTargetRef"] == {"kind": "StatefulSet", "name": "streamer-worker"}
     (trigger,) = scaled["triggers"]
-    assert "streamer_consumer_lag_records" in trigger["metadata"]["query"]
+    assert 'streamer_consumer_lag_records{system="shop"}' in trigger["metadata"]["query"]
+    assert scaled["maxReplicaCount"] == 8
+    assert scaled["fallback"] == {"failureThreshold": 3, "replicas": 4}
+    few = found("ScaledObject", "streamer-worker", *EVERYTHING, "autoscaling.partitions=3")["spec"]
+    assert few["maxReplicaCount"] == 3  # one worker more than partitions does nothing
     assert "replicas" not in found("StatefulSet", "streamer-worker", *EVERYTHING)["spec"]
 
 
@@ -280,9 +305,17 @@ def test_the_monitor_scrapes_as_prometheus_yml_does() -> None:
     monitor = found("ServiceMonitor", "streamer", *EVERYTHING)
     scrape, _ = load_yaml(ROOT / "grafana" / "prometheus" / "prometheus.yml")["scrape_configs"]
     service = found("Service", "streamer")
-    assert monitor["spec"]["selector"]["matchLabels"] == service["metadata"]["labels"]
+    own = service["metadata"]["labels"]
+    assert monitor["spec"]["selector"]["matchLabels"] == own
+    assert own["app.kubernetes.io/instance"] == "streamer"
+    assert monitor["metadata"]["labels"] == {"release": "stack"}
     assert service["metadata"]["labels"][monitor["spec"]["jobLabel"]] == scrape["job_name"]
     (endpoint,) = monitor["spec"]["endpoints"]
+    assert endpoint["relabelings"] == [{"targetLabel": "system", "replacement": "shop"}]
+    (plain,) = found("ServiceMonitor", "streamer", "serviceMonitor.enabled=true")["spec"][
+        "endpoints"
+    ]
+    assert plain["relabelings"][0]["replacement"] == "streamer/streamer"
     assert endpoint["port"] in {p["name"] for p in service["spec"]["ports"]}
     for ours, theirs in (("sampleLimit", "sample_limit"), ("bodySizeLimit", "body_size_limit"),
                          ("labelLimit", "label_limit"),
@@ -290,3 +323,123 @@ def test_the_monitor_scrapes_as_prometheus_yml_does() -> None:
                          ("labelValueLengthLimit", "label_value_length_limit"),
                          ("targetLimit", "target_limit")):  # fmt: skip
         assert monitor["spec"][ours] == scrape[theirs], ours
+
+
+def test_pods_are_placed_and_extended_by_values() -> None:
+    for kind, role, disk in (
+        ("StatefulSet", "worker", "ssd"),
+        ("Deployment", "exporter", "hdd"),
+        ("Job", "apply", "ssd"),
+    ):
+        workload = found(kind, f"streamer-{role}", *POD)
+        own = pod(workload)
+        assert own["nodeSelector"] == {"disk": disk}
+        assert own["priorityClassName"] == "high"
+        assert own["tolerations"] == [{"operator": "Exists"}]
+        assert own["affinity"] == {"podAntiAffinity": {"x": "y"}}
+        assert {"name": "ca", "configMap": {"name": "ca"}} in own["volumes"]
+        inner = container(workload)
+        assert {"name": "ca", "mountPath": "/ca"} in inner["volumeMounts"]
+        assert {"name": "STREAMER_LOG__LEVEL", "value": "info"} in inner["env"]
+        if role != "apply":
+            metadata = workload["spec"]["template"]["metadata"]
+            assert metadata["labels"]["cost"] == metadata["annotations"]["team"] == "ads"
+            assert "cost" not in workload["spec"]["selector"]["matchLabels"]
+
+
+def test_an_upgrade_changes_no_field_that_kubernetes_refuses_to_change() -> None:
+    for before, after in zip(workloads(), workloads(*EVERYTHING), strict=True):
+        for field in ("selector", "serviceName", "podManagementPolicy", "volumeClaimTemplates"):
+            assert before["spec"].get(field) == after["spec"].get(field)
+    hooks = {d["kind"] for d in rendered() if "helm.sh/hook" in str(d["metadata"])}
+    assert hooks == {"ConfigMap", "Job", "Pod"}
+
+
+def test_an_account_of_a_cloud_and_how_images_are_pulled() -> None:
+    assert {pod(w)["serviceAccountName"] for w in workloads()} == {"default"}
+    assert {pod(w)["serviceAccountName"] for w in workloads(*EVERYTHING)} == {"streamer"}
+    account = found("ServiceAccount", "streamer", *EVERYTHING)
+    assert account["metadata"]["annotations"] == {"role": "arn"}
+    assert {pod(w)["serviceAccountName"] for w in workloads("serviceAccount.name=mine")} == {"mine"}
+    always = workloads("image.pullPolicy=Always")
+    assert {container(w)["imagePullPolicy"] for w in always} == {"Always"}
+
+
+def test_people_reach_the_page_by_an_ingress_or_a_gateway() -> None:
+    (rule,) = found("Ingress", "streamer", *EVERYTHING)["spec"]["rules"]
+    assert rule["host"] == "a.example"
+    (path,) = rule["http"]["paths"]
+    service = found("Service", "streamer")
+    assert path["backend"]["service"] == {"name": "streamer", "port": {"name": "http"}}
+    route = found("HTTPRoute", "streamer", *EVERYTHING)["spec"]
+    (backend,) = route["rules"][0]["backendRefs"]
+    assert backend == {"name": "streamer", "port": service["spec"]["ports"][0]["port"]}
+    assert route["hostnames"] == ["a.example"]
+
+
+def test_helm_test_runs_check_with_the_rights_of_a_worker() -> None:
+    """It tries whether workers may write; an exporter's user may not."""
+    asked = found("Pod", "streamer-check", *EVERYTHING)
+    worker = found("StatefulSet", "streamer-worker", *EVERYTHING)
+    (inner,) = asked["spec"]["containers"]
+    arguments.parse(inner["args"])
+    assert inner["args"][0] == "check"
+    ours = container(worker)
+    for field in ("image", "env", "volumeMounts", "securityContext"):
+        assert inner[field] == ours[field], field
+    secret = {v["name"]: v for v in asked["spec"]["volumes"]}["secrets"]["secret"]["secretName"]
+    assert secret == "streamer-worker"
+    assert asked["metadata"]["annotations"]["helm.sh/hook"] == "test"
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        ("worker.replica=5", "replica"),
+        ("autoscaling.partitions=many", "partitions"),
+        ("podd.labels.x=y", "podd"),
+        ("system.x=1", "system"),
+        ("image.pullPolicy=Sometimes", "pullPolicy"),
+    ],
+)
+def test_a_value_that_there_is_not_is_refused_by_name(value: str, name: str) -> None:
+    helm = program("Helm", "helm")
+    words = [helm, "lint", "--strict", str(FOLDER), "--set", value]
+    done = subprocess.run(words, check=False, capture_output=True, text=True)
+    assert done.returncode != 0
+    assert name in done.stdout
+
+
+def test_the_readme_names_every_value() -> None:
+    text = (FOLDER / "README.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([\w.]+)`", text))
+
+    def values(value: Any, place: str) -> Iterator[str]:
+        if (
+            isinstance(value, dict)
+            and value
+            and not place.endswith(("resources", "Labels", "fallback"))
+        ):
+            for key, inner in value.items():
+                yield from values(inner, f"{place}.{key}".strip("."))
+        else:
+            yield place
+
+    assert set(values(VALUES, "")) <= named
+
+
+def test_rules_and_dashboards_are_what_streamer_rules_writes(tmp_path: Path) -> None:
+    settings = ["-c", str(ROOT / "grafana" / "streamer.toml")]
+    assert main(["rules", str(tmp_path), "--kubernetes", *settings]) == 0
+    given = f"monitoring.manifests={tmp_path / 'kubernetes.yaml'}"
+    labels = ("monitoring.ruleLabels.release=stack", given)
+    for name in ("processor", "metrics"):
+        rule = found("PrometheusRule", f"streamer-{name}", *labels)
+        assert rule["metadata"]["labels"] == {"release": "stack"}
+        file = "streamer" if name == "processor" else name
+        assert rule["spec"] == load_yaml(tmp_path / "rules" / f"{file}.yml")
+    for path in (ROOT / "grafana" / "dashboards").glob("*.json"):
+        board = found("ConfigMap", f"streamer-dashboard-{path.stem}", *labels)
+        assert board["metadata"]["labels"] == {"grafana_dashboard": "1"}
+        assert json.loads(board["data"][path.name]) == json.loads(path.read_text())
+    assert {d["kind"] for d in rendered()}.isdisjoint({"PrometheusRule"})

@@ -13,7 +13,7 @@ import pytest
 from aiohttp import web
 
 from streamer.errors import SettingsError
-from streamer.notices import Notices
+from streamer.logs import Notices
 from streamer.server.authentication import guards, is_open
 from streamer.server.connections import most_connections
 from streamer.server.failures import HEALTH, Handler, add_headers, errors, gate

@@ -85,6 +85,7 @@ async def waits(report: WorkerReport) -> bool:
 async def test_what_waits_for_a_schema_counts_once_it_is_there(
     chunk_of: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("INFO", "streamer")
     monkeypatch.setattr(limits, "RETRY_SECONDS_MAX", 0.01)
     made = events(6 * EACH, AT_MS)
     with PlainRegistry() as registry:
