@@ -67,6 +67,8 @@ LABELS = {
     "worker": "host, process and a random part",
     "partition": "the number of a partition",
     "phase": "where the worker stands: owned once it counts",
+    "table": "a table of rows that [limits] bounds",
+    "prefix": "redis.prefix",
     "version": "that of streamer",
     "python": "the version of Python",
 }

@@ -35,6 +35,7 @@ from streamer.settings.model import Settings
 _DAY_SECONDS = 86_400
 _QUANTILES = ("0.5", "0.9", "0.99")
 _ONE_PERCENT = (Step(None, GREEN), Step(0.01, RED))
+_LAG = ("consumer_lag_records", "consumer_lag_seconds", "stream_time_seconds")
 _LOSSES = {
     "lost_records_total": "lost records",
     "log_restarts_total": "restarted logs",
@@ -56,7 +57,7 @@ class Processor:
                 *(self._state(), alerts.fired(self._settings, page_url), self._owners()),
             ],
             "Is it keeping up?": [
-                *(self._behind(), self._pace(), self._waiting(), self._commits()),
+                *(self._behind(), self._pace(), self._waiting(), self._commits(), self._room()),
             ],
             "Is everything counted?": [
                 *(self._lost_or_late(), self._reasons(), self._left_out(), self._unattributed()),
@@ -136,13 +137,16 @@ class Processor:
         newest = f"time() - {self._gauge('stream_time_seconds')}"
         queries = [
             Query(f"clamp_max({waiting} / {pace} >= 0, {_DAY_SECONDS})", "work waiting"),
+            Query(f"max({self._gauge('consumer_lag_seconds', 'topic')})", "oldest record waits"),
             Query(newest, "newest event's age"),
+            Query(f"1 - avg_over_time(streamer:late:bool{{{SYSTEM}}}[1d])", "in time: of a day"),
             Query(waiting, "records waiting"),
         ]
         description = (
             "Work waiting: the records that wait, at the pace of the last ten minutes; a day where"
-            " nothing is read."
-            f"\n\n{self._text('consumer_lag_records', 'stream_time_seconds')}"
+            " nothing is read. In time: the objective of the rules is that records wait for at most"
+            " thirty seconds, 99.5 % of the time."
+            f"\n\n{self._text(*_LAG)}"
         )
         return graph(
             "Lag: how far behind is it?",
@@ -151,7 +155,10 @@ class Processor:
             queries,
             empty="nothing is known of Kafka's logs",
             steps=(Step(None, GREEN), Step(300, RED)),
-            overrides=[on_the_right("^records waiting$", NUMBER, "records")],
+            overrides=[
+                on_the_right("^records waiting$", NUMBER, "records"),
+                in_tooltip("^in time", PERCENT),
+            ],
         )
 
     def _pace(self) -> Panel:
@@ -204,15 +211,34 @@ class Processor:
             Query(f"histogram_quantile({q}, sum by (le) ({buckets}))", f"p{100 * float(q):g}")
             for q in _QUANTILES
         ]
-        queries.append(Query(f"sum({self._rate(f'{name}_count', 'worker')})", "commits per second"))
+        count = f"sum({self._rate(f'{name}_count', 'worker')})"
+        size = f"sum({self._rate('commit_bytes_total', 'worker')})"
+        queries += [Query(count, "commits per second"), Query(f"{size} / {count}", "size")]
         return graph(
             "Commits: how long do they take?",
-            self._text(name),
+            self._text(name, "commit_bytes_total"),
             SECONDS,
             queries,
             empty="no commits",
             steps=(Step(None, GREEN), Step(1, RED)),
-            overrides=[on_the_right(" per second$", "cps", "commits")],
+            overrides=[on_the_right(" per second$", "cps", "commits"), in_tooltip("size", "bytes")],
+        )
+
+    def _room(self) -> Panel:
+        taken = self._gauge("worker_memory_bytes", "worker")
+        limit = self._gauge("worker_memory_limit_bytes", "worker")
+        queries = [
+            Query(f"{taken} / {limit}", "{{worker}}: memory"),
+            Query(self._gauge("table_used_ratio", "table"), "{{table}}"),
+        ]
+        names = ("worker_memory_bytes", "worker_memory_limit_bytes", "table_used_ratio")
+        return graph(
+            "Room: how full are memory and tables?",
+            self._text(*names),
+            PERCENT,
+            queries,
+            empty="no worker",
+            steps=(Step(None, GREEN), Step(1, RED)),
         )
 
     def _owners(self) -> Panel:

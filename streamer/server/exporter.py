@@ -19,7 +19,15 @@ from streamer.query.unit_sums import UnitReadings
 from streamer.query.what_was_read import WhatWasRead, of_counters
 from streamer.server import processor
 from streamer.server.failures import place_of
-from streamer.server.health import Health, Lags, Standstill, health, lag_records, unread_topics
+from streamer.server.health import (
+    Health,
+    LagAge,
+    Lags,
+    Standstill,
+    health,
+    lag_records,
+    unread_topics,
+)
 from streamer.server.processor import ProcessorInputs
 from streamer.server.recent import Recent
 from streamer.settings import limits
@@ -56,7 +64,7 @@ class Exporter:
         self.health = Health()
         self.lags: Lags = {}
         """Records that are not counted yet; empty where Kafka was not asked."""
-        self.standstill = Standstill()
+        self.standstill, self.lag_age = Standstill(), LagAge()
         self.readout_seconds = 0.0
         self._live: int | None = None
         self._last: dict[bool, tuple[tuple[int, int | None, bool], ReadingSet]] = {}
@@ -90,6 +98,7 @@ class Exporter:
         self.lags = lag_records(self.ends, manifests, present)
         committed_ms = {partition: seen_ms for partition, (_, seen_ms) in stored.items()}
         self.standstill.look(now_ms, self.lags, committed_ms, self.ends)
+        self.lag_age.look(now_ms, self.lags, self.ends, manifests)
         stands = any(s > limits.STANDSTILL_SECONDS for s in self.standstill.seconds.values())
         fullness = await self.store.fullness() if stands else None
         self.health = health(self.reader, self.reports, self.standstill, self.ends, fullness)
@@ -173,6 +182,7 @@ class Exporter:
         known = ProcessorInputs(
             *(self.settings, self.reader, present, self.health, self.lags, self.ends.unstable),
             *(self.standstill.seconds, unread_topics(self.reports), self.readout_seconds),
+            self.lag_age.seconds,
         )
         return sampled_blocks(self.settings, processor.FAMILY, known)
 

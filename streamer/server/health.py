@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -12,6 +13,8 @@ from streamer.state.manifest import Manifest
 from streamer.state.reader import Reader
 from streamer.state.worker_report import WorkerReport
 
+_ENDS = 1000
+"""Of a log's ends so many are remembered, with their times: four hours of scrapes."""
 Lags = Mapping[tuple[str, int], int]
 """(log, partition) → records that wait."""
 
@@ -130,6 +133,36 @@ def lag_records(
         read = max(bounds.start, topic.next_offset if topic else 0, passed.get((log, partition), 0))
         result[log, partition] = max(0, bounds.stable - read)
     return result
+
+
+class LagAge:
+    """How long the oldest record of each log that is not counted has waited: by when its offset was
+    seen first, and at the exporter's start by when the last counted record arrived."""
+
+    def __init__(self) -> None:
+        self._ends: dict[tuple[str, int], deque[tuple[int, int]]] = {}
+        self.seconds: dict[str, float] = {}
+        """Log → the longest of its partitions; 0 where none waits."""
+
+    def look(self, now_ms: int, lags: Lags, ends: LogEnds, stored: Mapping[int, Manifest]) -> None:
+        """Bring it up to date; times by the store's clock, in milliseconds."""
+        self.seconds = {}
+        for place, records in lags.items():
+            (log, partition), stable = place, ends.bounds[place].stable
+            seen, seen_ms = self._ends.get(place), now_ms
+            if seen is None:
+                seen = self._ends[place] = deque()
+                manifest = stored.get(partition)
+                if manifest is not None and log in manifest.topics:
+                    seen_ms = min(now_ms, manifest.topics[log].arrival_ms)
+            while seen and seen[0][1] <= stable - records:
+                seen.popleft()
+            if records and (not seen or seen[-1][1] < stable):
+                if len(seen) == _ENDS:
+                    seen_ms, _ = seen.pop()
+                seen.append((seen_ms, stable))
+            waited = (now_ms - seen[0][0]) / 1000 if records else 0.0
+            self.seconds[log] = max(waited, self.seconds.get(log, 0.0))
 
 
 class Standstill:

@@ -36,6 +36,8 @@ class ProcessorInputs:
     unread: Mapping[str, str] = field(default_factory=dict)
     """Topic → why it is not read."""
     readout_seconds: float = 0.0
+    lag_seconds: Mapping[str, float] = field(default_factory=dict)
+    """Log → how long its oldest record that is not counted has waited."""
 
     @property
     def manifests(self) -> Mapping[int, Manifest]:
@@ -87,6 +89,44 @@ def _commits(known: ProcessorInputs) -> Iterator[Sample]:
         yield (report.worker,), report.commit_seconds_sum, "_sum"
 
 
+series.row(
+    *("commit_bytes_total", "bytes", "bytes of blobs and manifests"),
+    "Bytes that commits have written to the store.",
+    lambda known: (((report.worker,), report.commit_bytes) for report in known.reports),
+    labels=("worker",),
+    empty=_WITHOUT_WORKERS,
+)
+series.row(
+    *("worker_memory_bytes", "bytes", "resident memory"),
+    "Memory that a worker takes.",
+    lambda known: (((report.worker,), report.memory_bytes) for report in known.reports),
+    labels=("worker",),
+    empty=_WITHOUT_WORKERS,
+)
+series.row(
+    *("worker_memory_limit_bytes", "bytes", "limits.worker_memory_mb"),
+    "Memory beyond which the oldest rows of a worker leave early; by default 85 % of what its"
+    " container has.",
+    lambda known: (
+        ((report.worker,), report.memory_limit_bytes)
+        for report in known.reports
+        if report.memory_limit_bytes
+    ),
+    labels=("worker",),
+    empty="absent where no limit is known",
+)
+series.row(
+    *("table_used_ratio", "ratio", "rows of the fullest partition / the bound in [limits]"),
+    "How full the tables of a worker are: at 1 the oldest rows leave early, and metrics are not"
+    " exact any more.",
+    lambda known: (
+        ((report.worker, table), used)
+        for report in known.reports
+        for table, used in report.tables_used.items()
+    ),
+    labels=("worker", "table"),
+    empty=_WITHOUT_WORKERS,
+)
 series.row(
     *("fenced_total", "commits", "commits refused"),
     "Commits refused because another worker owned the partition.",
@@ -146,6 +186,14 @@ series.row(
     "Records up to the last stable offset of the log that are not in the stored state.",
     lambda known: (((topic, str(i)), records) for (topic, i), records in known.lags.items()),
     labels=("topic", "partition"),
+    empty=_WITHOUT_KAFKA,
+)
+series.row(
+    *("consumer_lag_seconds", "seconds", "time since the oldest record that waits was there"),
+    "How long the oldest record of a topic that is not in the stored state has waited; 0 if none"
+    " waits. Seen by the exporter, so to a scrape.",
+    lambda known: (((topic,), seconds) for topic, seconds in known.lag_seconds.items()),
+    labels=("topic",),
     empty=_WITHOUT_KAFKA,
 )
 series.row(

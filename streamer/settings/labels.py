@@ -23,7 +23,7 @@ UNRESERVED = (
 )
 """Labels of `info`, `source_info`, `experiment_recommendation`, `inexact` and
 `segments_capped_total`, which have none of dimensions: these may have the same names."""
-OF_PROCESS = ("worker", "phase", "partition")
+OF_PROCESS = ("worker", "phase", "partition", "table")
 """Labels of the processor's own metrics."""
 OF_ALERTS = ("baseline", "severity", "alertname")
 """Labels of rules and of what Alertmanager groups by."""

@@ -43,15 +43,21 @@ class WorkerReport(msgspec.Struct):
     silent_seconds: int = 0
     unreadable: str = ""
     process: str = ""
+    commit_bytes: int = 0
+    memory_bytes: int = 0
+    memory_limit_bytes: int = 0
+    tables_used: dict[str, float] = {}
+    """Table → rows of the fullest partition, by its bound in ``[limits]``."""
 
     @property
     def is_present(self) -> bool:
         """Whether the worker has reported lately."""
         return self.silent_seconds <= _SILENT_SECONDS and not self.unreadable
 
-    def commit_took(self, seconds: float) -> None:
-        """Count one commit."""
+    def commit_took(self, seconds: float, size: int = 0) -> None:
+        """Count one commit; ``size``: its bytes."""
         self.commits += 1
+        self.commit_bytes += size
         self.commit_seconds_sum += seconds
         for i, bound in enumerate(COMMIT_BUCKETS_SECONDS):
             if seconds <= bound:

@@ -80,7 +80,8 @@ class Committer:
         answer = await self.store.commit(task.number, commit)
         if answer in (Answer.OK, Answer.ALREADY):
             seconds = time.perf_counter() - started
-            self.worker_report.commit_took(seconds)
+            size = len(commit.manifest) + sum(map(len, commit.blobs.values()))
+            self.worker_report.commit_took(seconds, size)
             number, task.committed = parts_of_position(commit.position)
             if logger.isEnabledFor(logging.DEBUG):
                 named = {"partition": task.number, "commit": number, "ms": round(1000 * seconds)}

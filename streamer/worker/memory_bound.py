@@ -16,7 +16,7 @@ from streamer._core import Core
 from streamer.metrics.catalogue import Catalogue
 from streamer.settings import limits
 from streamer.settings.model import Settings
-from streamer.state.worker_report import SUPERVISED
+from streamer.state.worker_report import SUPERVISED, WorkerReport
 
 ROW_BYTES = {
     "event_ids": 30,
@@ -146,6 +146,7 @@ class MemoryBound:
         """Whether the process takes more: then little waits at a time."""
         self._row_bytes = {**ROW_BYTES, "user_days": _user_day_bytes(Catalogue(settings))}
         self._kept: dict[int, tuple[list[_Table], int]] = {}
+        self._used: dict[int, dict[str, float]] = {}
 
     def _taken(self) -> int:
         """Resident memory; 0 where nobody says."""
@@ -155,9 +156,18 @@ class MemoryBound:
     def look(self, numbers: Collection[int]) -> None:
         """Bring ``is_full`` up to date, and forget partitions that are not among ``numbers``."""
         self._kept = {number: kept for number, kept in self._kept.items() if number in numbers}
+        self._used = {number: used for number, used in self._used.items() if number in numbers}
         was_full, self.is_full = self.is_full, self._taken() > (self.most or math.inf)
         if self.is_full and not was_full:
             _give_back()
+
+    def tell(self, report: WorkerReport) -> None:
+        """Say in a worker's report what is taken, and how full tables are."""
+        report.memory_bytes, report.memory_limit_bytes = self._taken(), self.most or 0
+        report.tables_used = {}
+        for used in self._used.values():
+            for name, share in used.items():
+                report.tables_used[name] = max(share, report.tables_used.get(name, 0.0))
 
     def bound(self, number: int, core: Core) -> bool:
         """Set the bounds of a partition's tables; returns whether rows have to leave for them."""
@@ -176,11 +186,14 @@ class MemoryBound:
         all_kept = self._kept.values()
         taken = (table.rows * table.row_bytes for tables, _ in all_kept for table in tables)
         level = level_of(taken, max(0, self.of_rows - sum(beside for _, beside in all_kept)))
-        most = {}
+        most: dict[str, int] = {}
+        used = self._used[number] = {}
         for table in kept:
             setting = BOUNDS.get(table.name)
             own = _NO_BOUND if setting is None else getattr(self._bounds, setting)
             most[table.name] = int(min(own, level / table.row_bytes))
+            if own != _NO_BOUND:
+                used[table.name] = round(table.rows / own, 4)
         core.set_bounds(most)
         return any(table.rows > most[table.name] for table in kept)
 

@@ -482,6 +482,7 @@ class Runner:
         unread = {t: f"topic {t} is not read: its cluster is away" for t in self.log.away()}
         unread |= self.readable.unread
         self.memory.look(self.partitions.keys())
+        self.memory.tell(self.worker_report)
         before, now = self.worker_report.log_problems, self.log.problems()
         if before == now and unread == self.worker_report.unread:
             return

@@ -74,7 +74,7 @@ def test_rules_are_written_and_compared(capsys: pytest.CaptureFixture[str]) -> N
     (group,) = load(Path("prom/rules/metrics.yml"))["groups"]
     assert group["rules"][0]["annotations"]["dashboard"] == "https://numbers/?alert=ctr#explain"
     routes = load(Path("prom/alertmanager.example.yml"))
-    assert ["job", "alert", "country"] in [rule["equal"] for rule in routes["inhibit_rules"]]
+    assert ["system", "alert", "country"] in [rule["equal"] for rule in routes["inhibit_rules"]]
     assert main([*words, "--check"]) == 0
     assert "is not current" in failed(capsys, 1, *words[:-1], "https://other", "--check")
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from random import Random
+
 from streamer.ingest.hash_key import FIXED_KEY
 from streamer.kafka.log_ends import Bounds, LogEnds
 from streamer.metrics.catalogue import Catalogue
-from streamer.server.health import Health, Standstill, lag_records
+from streamer.server.health import Health, LagAge, Standstill, lag_records
 from streamer.server.health import health as health_of
 from streamer.settings.model import Settings
 from streamer.state.journal import Journal
@@ -151,3 +153,22 @@ async def test_what_is_counted_again_after_damage_is_behind_until_it_has_read_as
     await reader.refresh()
     assert reader.behind == []
     assert reader.manifests[0].topics["clicks"].next_offset == 1001
+
+
+def test_the_oldest_record_that_waits_has_an_age() -> None:
+    """By an obvious account: when each offset was seen first, and which are counted."""
+    random, age = Random(7), LagAge()
+    end, counted, now_ms = 10, 10, 1_000_000
+    seen_ms: dict[int, int] = {}
+    for _ in range(500):
+        now_ms += 15_000
+        end += random.choice((0, 0, 1, 50))
+        counted = min(end, counted + random.choice((0, 0, 0, 5, 80)))
+        for offset in range(end):
+            seen_ms.setdefault(offset, now_ms)
+        place = ("clicks", 0)
+        lags = {place: end - counted, ("clicks", 1): 0, ("views", 0): 0}
+        ends = LogEnds({at: Bounds(0, end if at == place else 5, end) for at in lags})
+        age.look(now_ms, lags, ends, {})
+        waits = (now_ms - seen_ms[counted]) / 1000 if counted < end else 0.0
+        assert age.seconds == {"clicks": waits, "views": 0.0}

@@ -11,6 +11,7 @@ from streamer.cli.check import memory_finding
 from streamer.cli.finding import OK, WARN
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
+from streamer.state.worker_report import WorkerReport
 from streamer.testing import Engines, LogRecord, chunks_of
 from streamer.worker.memory_bound import ROW_BYTES, MemoryBound, memory_bytes, partition_bytes
 from tests.support.agreement import read_engines
@@ -111,6 +112,24 @@ def test_beyond_its_memory_a_partition_goes_on_and_says_what_is_not_exact() -> N
     assert "streamer_ctr_attributed_ratio" in differing
     exact_ones = {"impressions_total", "window_impressions", "window_clicks", "ctr_ratio"}
     assert differing.isdisjoint(f"streamer_{name}" for name in exact_ones), differing
+
+
+def test_a_report_says_what_is_taken_and_how_full_the_fullest_partition_is() -> None:
+    settings = parse({"limits": {"open_impressions": 20_000, "worker_memory_mb": 1000}})
+    bound, report = bound_of(settings, lambda: 100), WorkerReport("w")
+    for number, count in enumerate((5000, 8000, 1000)):
+        engines = Engines(settings, 1)
+        feed(engines, bound, shown(count))
+        core = engines.partitions[0].core
+        bound.bound(number, core)
+        if count == 8000:
+            rows = core.sizes()["impressions_rows"]
+    bound.tell(report)
+    assert report.tables_used["impressions"] == round(rows / 20_000, 4) > 0.3
+    assert (report.memory_bytes, report.memory_limit_bytes) == (100 << 20, 1000 << 20)
+    bound.look([])
+    bound.tell(report)
+    assert report.tables_used == {}
 
 
 def test_what_gives_way_is_what_takes_most() -> None:
