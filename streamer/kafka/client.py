@@ -8,18 +8,22 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import logging
+import os
+import re
 import ssl
 from typing import Any, Self
 
 from aiokafka.abc import AbstractTokenProvider
 from aiokafka.errors import SaslAuthenticationFailed, UnsupportedSaslMechanismError
 
-from streamer.errors import SettingsError
+from streamer.errors import BrokerError, SettingsError
 from streamer.settings.clusters import MAIN, Connection
 from streamer.settings.load import secret_of, unusable
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "GSSAPI", "OAUTHBEARER")
+MSK = "AWS_MSK_IAM"
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "GSSAPI", "OAUTHBEARER", MSK)
+_REGION = re.compile(r"\.([a-z0-9-]+)\.amazonaws\.com")
 
 
 class TokenFile(AbstractTokenProvider):  # type: ignore[misc]  # untyped there
@@ -31,6 +35,26 @@ class TokenFile(AbstractTokenProvider):  # type: ignore[misc]  # untyped there
     async def token(self) -> str:
         """The token; SettingsError where the file cannot be read."""
         return await asyncio.to_thread(secret_of, self._key, self._path)
+
+
+class MskToken(AbstractTokenProvider):  # type: ignore[misc]  # untyped there
+    """Tokens of Amazon MSK for the credentials of this machine or pod, signed for each login."""
+
+    def __init__(self, region: str) -> None:
+        from aws_msk_iam_sasl_signer import (  # type: ignore[import-untyped]
+            MSKAuthTokenProvider,
+        )
+
+        self._sign, self._region = MSKAuthTokenProvider.generate_auth_token, region
+
+    async def token(self) -> str:
+        """The token; BrokerError where there are no credentials."""
+        try:
+            token, _ = await asyncio.to_thread(self._sign, self._region)
+        except Exception as error:  # of botocore: a tree of its own
+            text = f"no token of AWS in {self._region}: {error}: give this process a role"
+            raise BrokerError(text) from error
+        return str(token)
 
 
 def client_settings(kafka: Connection, section: str = MAIN) -> dict[str, Any]:
@@ -93,6 +117,14 @@ def _sasl(kafka: Connection, section: str) -> dict[str, Any]:
             raise SettingsError(f"{needs} the Python package gssapi")
         settings["sasl_kerberos_service_name"] = kafka.sasl_kerberos_service_name
         settings["sasl_kerberos_domain_name"] = kafka.sasl_kerberos_domain_name
+    elif mechanism == MSK:
+        if importlib.util.find_spec("aws_msk_iam_sasl_signer") is None:
+            raise SettingsError(f"{needs} pip install 'streamer-metrics[aws]'")
+        found = _REGION.search(kafka.brokers)
+        region = found[1] if found else os.environ.get("AWS_REGION")
+        if region is None:
+            raise SettingsError(f"{needs} AWS_REGION, as {section}.brokers names no region")
+        settings |= {"sasl_mechanism": "OAUTHBEARER", "sasl_oauth_token_provider": MskToken(region)}
     elif mechanism == "OAUTHBEARER":
         if kafka.sasl_oauth_token_file is None:
             raise SettingsError(f"{needs} {section}.sasl_oauth_token_file")

@@ -18,7 +18,8 @@ class Connection(Section, frozen=True):
     security_protocol: str = "PLAINTEXT"
     """`PLAINTEXT`, `SSL`, `SASL_PLAINTEXT` or `SASL_SSL`."""
     sasl_mechanism: str = "PLAIN"
-    """`PLAIN`, `SCRAM-SHA-256`, `SCRAM-SHA-512`, `GSSAPI` or `OAUTHBEARER`."""
+    """`PLAIN`, `SCRAM-SHA-256`, `SCRAM-SHA-512`, `GSSAPI`, `OAUTHBEARER`, or `AWS_MSK_IAM` with the
+    role of this machine or pod (needs `streamer-metrics[aws]`)."""
     sasl_username: str | None = None
     """For `PLAIN` and `SCRAM`."""
     sasl_password: str | None = None

@@ -78,8 +78,9 @@ class Redis(Section, frozen=True):
     """[redis]: the store of the state."""
 
     url: str = "redis://localhost:6379/0"
-    """`redis://host:port/db`; `rediss://` for TLS. Options after a `?` are refused: use the keys of
-    this section."""
+    """`redis://host:port/db`, or `redis+sentinel://host:port,host:port/master/db` with addresses of
+    Sentinel, whose own user and password may stand before an `@`; `rediss` for TLS. Options after
+    a `?` are refused: use the keys of this section."""
     prefix: str = "streamer"
     """Every key begins with it; another prefix is another state. One belongs to one `kafka.group`
     and its topics."""
@@ -91,7 +92,7 @@ class Redis(Section, frozen=True):
     password: str | None = None
     """The user's password; prefer the environment or the file."""
     password_file: str | None = None
-    """File with the password."""
+    """File with the password, which is read again for each connection: it may be a token."""
     ssl_ca_certs: str | None = None
     """PEM file of the authorities to trust; by default the system's authorities."""
     ssl_certfile: str | None = None

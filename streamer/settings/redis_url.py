@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit
+from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
 
 from streamer.errors import SettingsError
 
-_FORM = "redis://host:port/db, or rediss:// for TLS"
+_FORM = "redis://host:port/db, rediss:// for TLS, redis+sentinel://host:port,host:port/master/db"
+_SENTINEL_PORT = 26379
 _SETTINGS_OF_OPTIONS = {
     "username": "redis.username",
     "password": "redis.password_file",
@@ -16,6 +18,43 @@ _SETTINGS_OF_OPTIONS = {
     "ssl_keyfile": "redis.ssl_keyfile",
 }
 """Options that clients know in a URL → what is set here instead."""
+
+
+class Sentinels(NamedTuple):
+    """What a URL says of Sentinel; ``username`` and ``password``: theirs, not those of Redis."""
+
+    addresses: list[tuple[str, int]]
+    master: str
+    database: int
+    username: str | None
+    password: str | None
+    is_tls: bool
+
+
+def is_sentinel(url: str) -> bool:
+    """Whether a URL names Sentinels, which know where the master is."""
+    return url.startswith(("redis+sentinel://", "rediss+sentinel://"))
+
+
+def sentinels_of(url: str) -> Sentinels:
+    """The parts of such a URL; ValueError where it has none.
+
+    >>> sentinels_of("redis+sentinel://:s@a:1,b/main/2")[:5]
+    ([('a', 1), ('b', 26379)], 'main', 2, None, 's')
+    """
+    scheme, _, rest = url.partition("://")
+    place, _, path = rest.rpartition("@")[2].partition("/")
+    login = rest.rpartition("@")[0]
+    master, _, database = path.rstrip("/").partition("/")
+    parts = [urlsplit(f"//{each}") for each in place.split(",")]
+    if not master or not all(part.hostname for part in parts):
+        raise ValueError
+    user, _, password = login.partition(":")
+    return Sentinels(
+        [(part.hostname or "", part.port or _SENTINEL_PORT) for part in parts],
+        *(unquote(master), int(database or 0), unquote(user) or None, unquote(password) or None),
+        scheme.startswith("rediss"),
+    )
 
 
 def place_of(url: str) -> str:
@@ -32,6 +71,9 @@ def validate_url(url: str) -> None:
     than its address: a password may hold any character."""
     at = f"at {place_of(url)}" if "://" in url else "it has no ://"
     try:
+        if is_sentinel(url) and "?" not in url and "#" not in url:
+            sentinels_of(url)
+            return
         parts = urlsplit(url)
         is_sound = bool(parts.hostname) and (parts.port is None or parts.port > 0)
     except ValueError:

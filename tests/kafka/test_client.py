@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import inspect
 import ssl
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient
 
-from streamer.errors import SettingsError
+from streamer.errors import BrokerError, SettingsError
 from streamer.kafka.client import client_settings
 from streamer.settings.model import Kafka
+from tests.support.required import require_package
 
 SECRET = "s3cret"
 
@@ -54,6 +57,40 @@ def test_tokens_are_read_each_time(secret_file: str) -> None:
     assert asyncio.run(provider.token()) == SECRET
     Path(secret_file).write_text("renewed")
     assert asyncio.run(provider.token()) == "renewed"
+
+
+def test_tokens_of_msk_are_signed_for_the_region_of_the_brokers(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Signed here, as the credentials say; compared with what the service documents."""
+    require_package("aws_msk_iam_sasl_signer", extra="aws")
+    for name, value in {"ACCESS_KEY_ID": "AKID", "SECRET_ACCESS_KEY": SECRET}.items():
+        monkeypatch.setenv(f"AWS_{name}", value)
+    monkeypatch.delenv("AWS_REGION", raising=False)
+    brokers = "b-1.shop.x1y2.c3.kafka.eu-west-1.amazonaws.com:9098"
+    kafka = Kafka(brokers=brokers, security_protocol="SASL_SSL", sasl_mechanism="AWS_MSK_IAM")
+    settings = client_settings(kafka)
+    assert settings["sasl_mechanism"] == "OAUTHBEARER"
+    tokens = [asyncio.run(settings["sasl_oauth_token_provider"].token()) for _ in range(2)]
+    url = urlsplit(base64.urlsafe_b64decode(tokens[0] + "==").decode())
+    asked = {key: value for key, (value,) in parse_qs(url.query).items()}
+    assert url.hostname == "kafka.eu-west-1.amazonaws.com"
+    assert asked["Action"] == "kafka-cluster:Connect"
+    assert asked["X-Amz-Credential"].startswith("AKID/")
+    assert asked["X-Amz-Credential"].endswith("/eu-west-1/kafka-cluster/aws4_request")
+    assert int(asked["X-Amz-Expires"]) <= 900
+    assert SECRET not in url.geturl()
+    own = msgspec.structs.replace(kafka, brokers="kafka.internal:9098")
+    with pytest.raises(SettingsError, match=r"needs AWS_REGION, as kafka\.brokers names no region"):
+        client_settings(own)
+    monkeypatch.setenv("AWS_REGION", "us-east-2")
+    for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(f"AWS_{name}")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    with pytest.raises(BrokerError, match=r"no token of AWS in us-east-2: .*give this process"):
+        asyncio.run(client_settings(own)["sasl_oauth_token_provider"].token())
 
 
 def test_host_names_need_not_match() -> None:

@@ -139,6 +139,9 @@ def test_all_labels_of_the_processor_are_reserved() -> None:
         ("h:6379", ["redis://host:port/db", "no ://"]),
         ("http://h", ["redis://host:port/db"]),
         ("redis://", ["redis://host:port/db"]),
+        ("redis+sentinel://:4711secret@h:1,i:2", ["redis+sentinel://host", "at h:1,i:2"]),
+        ("redis+sentinel://h:1,:2/main/0", ["redis+sentinel://host", "at h:1,:2/main/0"]),
+        ("redis+sentinel://h:1/main/x", ["redis+sentinel://host"]),
         ("", ["redis://host:port/db"]),
     ],
 )

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
+import redis
 
 from streamer.errors import StoreError
 from streamer.settings import limits
@@ -102,6 +105,32 @@ async def test_a_redis_that_may_evict_is_refused(
         else:
             with pytest.raises(StoreError, match=refused):
                 await store.check()
+    finally:
+        await store.close()
+
+
+async def test_a_password_that_is_renewed_in_its_file_is_read_for_each_connection(
+    make_redis: MakeRedis, tmp_path: Path
+) -> None:
+    """As a token of an hour is: the server takes the new one only, and closes what it had."""
+    server, path = make_redis(), tmp_path / "token"
+    with contextlib.closing(redis.Redis.from_url(server.url)) as admin:
+        admin.config_set("requirepass", "first")
+    path.write_text("first\n")
+    store = RedisStore(Redis(url=server.url, password_file=str(path)))
+    try:
+        await store.check()
+        with contextlib.closing(redis.Redis.from_url(server.url, password="first")) as admin:
+            admin.config_set("requirepass", "second")
+            admin.client_kill_filter(_type="normal", skipme=True)
+        with contextlib.suppress(StoreError):
+            await store.now_ms()  # the first connection is closed
+        with pytest.raises(StoreError, match=r"redis\.username and its password"):
+            await store.now_ms()
+        path.write_text("second\n")
+        await store.now_ms()
+        path.unlink()
+        await store.now_ms()  # a connection that is there needs no file
     finally:
         await store.close()
 

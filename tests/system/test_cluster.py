@@ -1,4 +1,4 @@
-"""Redis Cluster: the same numbers while a slot moves, a node dies, a stale replica takes over."""
+"""Redis Cluster and Sentinel: the same numbers while slots move and replicas take over."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from tests.support.cases import check_readings
 from tests.support.clusters import Cluster
 from tests.support.fixtures import MakeTopics
 from tests.support.lanes import long
+from tests.support.sentinels import Sentinels
 from tests.support.workers import (
     Bench,
     bench,
@@ -77,12 +78,16 @@ class Load:
 
 @asynccontextmanager
 async def loaded(
-    kafka: str, topics: Topics, cluster: Cluster, folder: Path, log: Sequence[LogRecord]
+    kafka: str,
+    topics: Topics,
+    servers: Cluster | Sentinels,
+    folder: Path,
+    log: Sequence[LogRecord],
 ) -> AsyncIterator[tuple[Bench, Load]]:
-    """Two workers on the cluster, and what to load them with."""
+    """Two workers on several servers, and what to load them with."""
     prefix = f"cluster-{uuid.uuid4().hex[:8]}"
-    document = document_of(kafka, topics, cluster.url, prefix, DOCUMENT)
-    document["redis"]["cluster"] = True
+    document = document_of(kafka, topics, servers.url, prefix, DOCUMENT)
+    document["redis"]["cluster"] = isinstance(servers, Cluster)
     async with bench(folder, document) as made:
         made.start_worker()
         made.start_worker()
@@ -188,6 +193,33 @@ async def test_a_stale_replica_takes_over_under_load(
             assert (
                 "loading its state again" in made.said() or "not recovered, retrying" in made.said()
             )
+
+
+async def test_sentinel_names_another_master_under_load(
+    kafka: str,
+    topics: MakeTopics,
+    tmp_path: Path,
+    records: list[Record],
+) -> None:
+    """Twice: the second time back to the first server, which has become the replica meanwhile."""
+    log = to_log(records)
+    made_topics = topics(partitions=PARTITIONS)
+    with Sentinels(tmp_path / "sentinels") as servers:
+        async with loaded(kafka, made_topics, servers, tmp_path, log) as (made, load):
+            for old, new in (servers.nodes, servers.nodes[::-1]):
+                await load.during(0.2, lambda: None)
+                await counted(made)
+
+                def fail_over(old: EmbeddedRedis = old, new: EmbeddedRedis = new) -> None:
+                    old.kill()
+                    servers.wait(lambda: servers.is_master(new))
+
+                await load.during(0.1, fail_over)
+                old.start()  # it comes back as a master, and Sentinel corrects it
+                servers.wait_for_replica(old)
+            await load.rest()
+            await check(made, records)
+            assert "cannot commit yet" in made.said()
 
 
 async def counted(made: Bench) -> None:

@@ -13,7 +13,9 @@ from urllib.parse import urlsplit
 
 from redis.asyncio import BlockingConnectionPool, Redis, RedisCluster
 from redis.asyncio.retry import Retry
+from redis.asyncio.sentinel import Sentinel, SentinelConnectionPool
 from redis.backoff import NoBackoff
+from redis.credentials import CredentialProvider
 from redis.exceptions import (
     AuthenticationError,
     AuthorizationError,
@@ -26,7 +28,7 @@ from streamer.errors import SettingsError, StoreAccessError, StoreError
 from streamer.settings import limits
 from streamer.settings.load import secret_of, unusable
 from streamer.settings.model import Redis as RedisSettings
-from streamer.settings.redis_url import place_of
+from streamer.settings.redis_url import is_sentinel, place_of, sentinels_of
 
 FAILURES = (RedisError, RedisClusterException, OSError, TimeoutError)
 """What a client may raise: the exceptions of a cluster's client are a tree of their own."""
@@ -47,16 +49,17 @@ def client(settings: RedisSettings) -> Any:
         "socket_timeout": _TIMEOUT_SECONDS,
         "socket_connect_timeout": _TIMEOUT_SECONDS,
         "retry": Retry(NoBackoff(), 0),
-        "username": settings.username,
-        "password": _password(settings),
+        **_login(settings),
         **_certificates(settings),
     }
     options = {key: value for key, value in options.items() if value is not None}
+    # All partitions of a worker may commit at once: those beyond the bound wait for their turn.
+    bound = {"max_connections": limits.REDIS_CONNECTIONS, "timeout": _TIMEOUT_SECONDS}
     try:
         if settings.cluster:
             return RedisCluster.from_url(settings.url, **options)
-        # All partitions of a worker may commit at once: those beyond the bound wait for their turn.
-        bound = {"max_connections": limits.REDIS_CONNECTIONS, "timeout": _TIMEOUT_SECONDS}
+        if is_sentinel(settings.url):
+            return Redis.from_pool(_sentinel_pool(settings.url, {**bound, **options}))
         pool: Any = BlockingConnectionPool.from_url(settings.url, **bound, **options)
         return Redis.from_pool(pool)
     except (ValueError, TypeError, RedisError, RedisClusterException):
@@ -67,15 +70,49 @@ def client(settings: RedisSettings) -> Any:
         ) from None
 
 
-def _password(settings: RedisSettings) -> str | None:
+class _MasterPool(SentinelConnectionPool, BlockingConnectionPool):
+    """Connections to the master that Sentinel names, asked at each; those beyond the bound wait."""
+
+    async def disconnect(self, inuse_connections: bool = True) -> None:
+        """Close them, and those to the Sentinels."""
+        await super().disconnect(inuse_connections)
+        for sentinel in self.sentinel_manager.sentinels:
+            await sentinel.aclose()
+
+
+def _sentinel_pool(url: str, options: dict[str, Any]) -> Any:
+    found = sentinels_of(url)
+    own = {key: options[key] for key in ("socket_timeout", "socket_connect_timeout")}
+    asked = {**own, "username": found.username, "password": found.password}
+    if found.is_tls:
+        options["ssl"] = asked["ssl"] = True
+        asked |= {key: value for key, value in options.items() if key.startswith("ssl_")}
+    manager = Sentinel(found.addresses, sentinel_kwargs=asked)  # type: ignore[no-untyped-call]
+    pool: Any = _MasterPool
+    return pool(found.master, manager, db=found.database, **options)
+
+
+class _PasswordFile(CredentialProvider):
+    """The password of a file, which is read again for each connection: tokens are renewed."""
+
+    def __init__(self, username: str | None, path: str) -> None:
+        self._username, self._path = username, path
+        self.get_credentials()
+
+    def get_credentials(self) -> tuple[str] | tuple[str, str]:
+        """User and password, or the password alone."""
+        password = secret_of("redis.password_file", self._path)
+        return (password,) if self._username is None else (self._username, password)
+
+
+def _login(settings: RedisSettings) -> dict[str, Any]:
     path = settings.password_file
-    if path is None and settings.password is None:
-        return None
-    if _has_password(settings.url):
+    is_set = path is not None or settings.password is not None
+    if is_set and not is_sentinel(settings.url) and _has_password(settings.url):
         raise SettingsError("redis.url holds a password, and another one is set: use one")
     if path is None:
-        return settings.password
-    return secret_of("redis.password_file", path)
+        return {"username": settings.username, "password": settings.password}
+    return {"credential_provider": _PasswordFile(settings.username, path)}
 
 
 def _has_password(url: str) -> bool:
@@ -93,7 +130,7 @@ def _certificates(settings: RedisSettings) -> dict[str, Any]:
     given = {key: getattr(settings, key) for key in keys if getattr(settings, key) is not None}
     if not given:
         return {}
-    if not settings.url.startswith("rediss://"):
+    if not settings.url.startswith(("rediss://", "rediss+sentinel://")):
         raise SettingsError(f"redis.{min(given)} is set, but redis.url is not rediss://")
     if settings.ssl_keyfile is not None and settings.ssl_certfile is None:
         raise SettingsError("redis.ssl_keyfile is set without redis.ssl_certfile")
