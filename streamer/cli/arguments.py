@@ -292,6 +292,14 @@ def _add_live(add: _Add) -> None:
     export.add_argument("--host", help="address to listen on (default: exporter.host)")
     export.add_argument("--port", type=port, help="port to listen on (default: exporter.port)")
 
+    act = add("act", "tell whom [[actions]] names of what happens to experiments")
+    _settings(act)
+    act.add_argument("--failed", action="store_true", help="list what could not be delivered")
+    act.add_argument(
+        "--retry", metavar="KEY", help="let what failed under this key be sent again, or `all`"
+    )
+    act.add_argument("--json", action="store_true", help="with --failed: print JSON")
+
 
 def _add_replay(add: _Add) -> None:
     replay = add("replay", "count events of files with the same engine, without Kafka and Redis")

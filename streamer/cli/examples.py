@@ -20,6 +20,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "run": ("streamer run -c streamer.toml", "streamer run -c streamer.toml --workers 4"),
     "apply": ("streamer apply new.toml", "streamer apply new.toml --accept-drop device"),
     "export": ("streamer export -c streamer.toml", "streamer export --host 0.0.0.0 --port 8000"),
+    "act": ("streamer act -c streamer.toml", "streamer act --failed"),
     "produce": (
         "streamer produce --create 8 -c streamer.toml",
         "streamer produce events.ndjson -c streamer.toml --speed 10",
@@ -59,7 +60,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
 """Command → calls of it."""
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Try it": ("demo", "init", "view", "replay"),
-    "Run it": ("check", "run", "apply", "export", "produce", "rekey"),
+    "Run it": ("check", "run", "apply", "export", "act", "produce", "rekey"),
     "Read experiments": ("readout", "report", "export-sums", "plan"),
     "Look things up": ("why", "metrics", "inspect"),
     "Keep state": ("backup", "restore", "erase"),

@@ -69,6 +69,8 @@ LABELS = {
     "phase": "where the worker stands: owned once it counts",
     "table": "a table of rows that [limits] bounds",
     "prefix": "redis.prefix",
+    "state": "pending, delivered, failed or dry run",
+    "occasion": "harm, guardrail, split, decided, withdrawn or no_data",
     "version": "that of streamer",
     "python": "the version of Python",
 }

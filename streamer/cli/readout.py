@@ -284,7 +284,8 @@ async def _with_store(
     catalogue, store = Catalogue(settings), RedisStore(settings.redis)
     try:
         reader = await _reader(store, settings, catalogue)
-        stored = stored_experiments(settings, catalogue.experiment_measures, reader.views)
+        measures, acted = catalogue.experiment_measures, reader.acted
+        stored = stored_experiments(settings, measures, reader.views, acted=acted)
         return stored, await read(store, settings, catalogue)
     finally:
         await store.close()
@@ -308,7 +309,8 @@ async def _of_state(
     try:
         reader = await _reader(store, settings, catalogue)
         measures = catalogue.experiment_measures
-        stored = _named(stored_experiments(settings, measures, reader.views), name)
+        every = stored_experiments(settings, measures, reader.views, acted=reader.acted)
+        stored = _named(every, name)
         days = days_of(stored)
         if days is None:
             return stored, None

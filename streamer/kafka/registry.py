@@ -159,7 +159,7 @@ class SchemaRegistry:
                 url,
                 headers=self._headers(),
                 ssl=context,
-                proxy=_proxy_of(url),
+                proxy=proxy_of(url),
                 allow_redirects=False,
             ) as answer,
         ):
@@ -202,7 +202,7 @@ _MOVED = ": its address is another one; correct registry.url, for no redirect is
 _DENIED = ": look at its credentials"
 
 
-def _proxy_of(url: str) -> str | None:
+def proxy_of(url: str) -> str | None:
     """That of the environment, which tunnels TLS; one for plain HTTP would read the credentials.
     Not by aiohttp, which would also send what a .netrc has."""
     parts = urlsplit(url)

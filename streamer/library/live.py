@@ -6,12 +6,15 @@ import threading
 from types import TracebackType
 from typing import NoReturn
 
+from streamer.actions.records import Acted
 from streamer.errors import StoreError, UsageError
 from streamer.ingest.keying import require_users
 from streamer.library.background import BackgroundLoop
 from streamer.library.events_read import EventsRead
 from streamer.library.reader import CountedEvents, MetricReader
+from streamer.library.selection import time_of
 from streamer.library.settings import SettingsLike, settings_of
+from streamer.library.table import Cell, Table
 from streamer.query.experiments import StoredExperiment
 from streamer.query.what_was_read import of_counters
 from streamer.settings.model import Settings
@@ -47,6 +50,24 @@ class LiveMetrics(MetricReader):
             "in [[experiments]], or use streamer.read() with the events"
         )
 
+    def decisions(self) -> Table:
+        """What `streamer act` acted on, the oldest first: when, of which experiment, what was said,
+        and who was told."""
+        self._loop.run(self._reader.refresh())
+        acted = Acted.of(self._reader.acted)
+        rows: list[dict[str, Cell]] = [
+            {
+                "time": time_of(record.at_ms),
+                "experiment": record.experiment,
+                "kind": record.kind,
+                "arm": record.arm,
+                "sentence": record.sentence,
+                "told": ", ".join(d.place for d in acted.of_record(record.key) if d.is_told),
+            }
+            for record in acted.ordered()
+        ]
+        return Table.of_rows(rows, ["time", "experiment", "kind", "arm", "sentence", "told"])
+
     def close(self) -> None:
         """Close the connection; a second call does nothing."""
         with self._closing:
@@ -80,7 +101,10 @@ class LiveMetrics(MetricReader):
         self._loop.run(self._reader.refresh())
         reader = self._reader
         if self._last is None or self._last[0] != reader.updates:
-            self._last = reader.updates, CountedEvents(reader.views, dict(reader.keyed))
+            self._last = (
+                reader.updates,
+                CountedEvents(reader.views, dict(reader.keyed), reader.acted),
+            )
         return self._last[1]
 
     def _stored(self, counted: CountedEvents) -> dict[str, StoredExperiment]:

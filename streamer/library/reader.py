@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from math import inf
 
@@ -53,10 +53,12 @@ Key = tuple[str, frozenset[tuple[str, str]]]
 
 @dataclass(frozen=True)
 class CountedEvents:
-    """Whole commits of all partitions. ``keyed``: topic → whether it is keyed by user."""
+    """Whole commits of all partitions. ``keyed``: topic → whether it is keyed by user; ``acted``:
+    what the store keeps of actions."""
 
     views: Sequence[View]
     keyed: Mapping[str, bool]
+    acted: Mapping[str, bytes] = field(default_factory=dict)
 
     @property
     def stream_ms(self) -> int:
@@ -364,7 +366,8 @@ class MetricReader(ABC):
         return _named(self._stored(self._counted()), name)
 
     def _stored(self, counted: CountedEvents) -> Mapping[str, StoredExperiment]:
-        return stored_experiments(self.settings, self._catalogue.experiment_measures, counted.views)
+        measures = self._catalogue.experiment_measures
+        return stored_experiments(self.settings, measures, counted.views, acted=counted.acted)
 
 
 def _named(stored: Mapping[str, StoredExperiment], name: str) -> StoredExperiment:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from hashlib import blake2b
 
@@ -58,6 +58,8 @@ from streamer.stats.experiments.trials import (
     of_arms,
     users_by_day,
 )
+
+NONE_ACTED: Mapping[str, bytes] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +193,8 @@ class StoredExperiment:
     exposed_since_ms: int | None = None
     is_found: bool = False
     """Whether events name it and settings do not."""
+    acted: Mapping[str, bytes] = field(default_factory=dict)
+    """What is kept of actions on all experiments (``Acted``)."""
     left_early: int = 0
     """Impressions and feedback that left before their time, as a bound of memory was reached."""
 
@@ -360,10 +364,11 @@ def stored_experiments(
     measures: ExperimentMeasures,
     views: Sequence[View],
     units: UnitReadings | None = None,
+    acted: Mapping[str, bytes] = NONE_ACTED,
 ) -> dict[str, StoredExperiment]:
     """Name → what is known of it, of all experiments: those of the settings, then those that events
     name besides. Sums that were made under other settings are not read. ``units``: sums over units
-    that are not users, as the same reader had them before."""
+    that are not users, as the same reader had them before; ``acted``: as a store keeps it."""
     stream_ms = max((view.header.stream_ms for view in views), default=0)
     counters = [view.header.counters for view in views]
     bits, left_early = added("day_sample_bits", counters), rows_left_early(counters)
@@ -380,6 +385,7 @@ def stored_experiments(
         stored[experiment.name] = StoredExperiment(
             *(experiment, trial, measures.ratios, parts, stream_ms, its_bits),
             *(max(since, default=0), exposed_ms),
+            acted=acted,
             left_early=left_early,
         )
     for experiment in found_experiments(settings, views):
@@ -398,6 +404,7 @@ def stored_experiments(
             *(experiment, trial, measures.ratios, parts, stream_ms, bits, 0),
             min(exposed, default=None),
             is_found=True,
+            acted=acted,
             left_early=left_early,
         )
     return stored

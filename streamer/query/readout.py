@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from msgspec import UNSET, Struct, UnsetType
 
+from streamer.actions.records import Acted
 from streamer.encoding import limbs
 from streamer.formatting import counted, margin, percent, share, value_text
 from streamer.metrics.compared_metrics import ComparedRatio
@@ -223,11 +224,17 @@ def readout_of(
         split=found.metrics[0].found.split,
         guardrails=guardrails_held(found),
         recommendation=None if advice is None else advice_of(advice),
-        notes=list(notes_of(found)),
+        notes=[*notes_of(found), *acted_on(stored)],
         metrics=[_metric(experiment, m, stored.ratios[m.name]) for m in found.metrics],
         method=_method(experiment),
         history=list(_history(stored)) if with_history else UNSET,
     )
+
+
+def acted_on(stored: StoredExperiment) -> list[Note]:
+    """What was told of it, which stands whatever is found now."""
+    experiment = stored.experiment
+    return Acted.of(stored.acted).notes(experiment.name, experiment.start)
 
 
 def advice_of(advice: Recommendation) -> Advice:

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
+from streamer.actions.records import Acted
 from streamer.errors import SettingsError
 from streamer.server.api import error_answer, json_answer, without_parameters
 from streamer.server.exporter import Exporter
@@ -41,10 +42,13 @@ class AnnotationsApi:
         app.router.add_delete(f"{PATH}/{{id}}", self.deleted)
 
     async def listed(self, request: web.Request) -> web.Response:
-        """All marks, the oldest first."""
+        """All marks, and what was acted on, the oldest first."""
         if refused := without_parameters(request):
             return refused
-        found = await self.exporter.store.annotations() if self._token else {}
+        store = self.exporter.store
+        found = await store.annotations() if self._token else {}
+        found |= Acted.of(await store.acted()).marks()
+        found = dict(sorted(found.items(), key=lambda each: each[1].at_ms))
         return json_answer({"annotations": [_document(*each) for each in found.items()]})
 
     def _refused(self, request: web.Request) -> web.Response | None:

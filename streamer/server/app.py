@@ -15,6 +15,7 @@ from streamer.server.alert_history import AlertHistoryApi
 from streamer.server.annotations import AnnotationsApi, is_annotation
 from streamer.server.api import Api
 from streamer.server.authentication import guards, is_open
+from streamer.server.decisions import DecisionsApi
 from streamer.server.experiments import ExperimentsApi
 from streamer.server.exporter import Exporter
 from streamer.server.failures import add_headers, errors, gate
@@ -98,6 +99,7 @@ def application(exporter: Exporter, notices: Notices | None = None) -> web.Appli
     HistoryApi(exporter).add_routes(app)
     AlertHistoryApi(exporter).add_routes(app)
     AnnotationsApi(exporter).add_routes(app)
+    DecisionsApi(exporter).add_routes(app)
     app.router.add_get("/healthz", pages.healthz)
     app.router.add_get("/readyz", pages.readyz)
     add_pages(app)

@@ -168,7 +168,9 @@ class ExperimentsApi:
         reader, measures = self.exporter.reader, self.exporter.catalogue.experiment_measures
         require_users(self.settings, reader.keyed)
         units = self.exporter.units
-        return stored_experiments(self.settings, measures, reader.views, units), reader.updates
+        return stored_experiments(
+            self.settings, measures, reader.views, units, reader.acted
+        ), reader.updates
 
     async def _explored_by(
         self, stored: StoredExperiment, asked: list[str], updates: int

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import platform
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import accumulate
 
 from streamer import __version__
+from streamer.actions.records import Acted, Told
 from streamer.metrics.definition import Family, Sample, SeriesDeclarations, one
 from streamer.server.health import Health, Lags
 from streamer.settings.model import Settings
@@ -38,6 +41,11 @@ class ProcessorInputs:
     readout_seconds: float = 0.0
     lag_seconds: Mapping[str, float] = field(default_factory=dict)
     """Log → how long its oldest record that is not counted has waited."""
+
+    @cached_property
+    def acted(self) -> Acted:
+        """What is kept of actions."""
+        return Acted.of(self.reader.acted)
 
     @property
     def manifests(self) -> Mapping[int, Manifest]:
@@ -126,6 +134,25 @@ series.row(
     ),
     labels=("worker", "table"),
     empty=_WITHOUT_WORKERS,
+)
+series.row(
+    *("action_deliveries", "deliveries", "deliveries of records of actions, by state"),
+    "What became of what `streamer act` had to tell: pending, delivered, failed or dry run.",
+    lambda known: (
+        ((state,), sum(each.state is state for each in known.acted.deliveries.values()))
+        for state in (Told if known.settings.actions else ())
+    ),
+    labels=("state",),
+    empty="absent without [[actions]]",
+)
+series.row(
+    *("acted_total", "records", "records of actions"),
+    "What was acted on, by experiment and occasion.",
+    lambda known: iter(
+        Counter((r.experiment, r.kind) for r in known.acted.records.values()).items()
+    ),
+    labels=("experiment", "occasion"),
+    empty="absent for an experiment of which nothing was told",
 )
 series.row(
     *("fenced_total", "commits", "commits refused"),

@@ -19,10 +19,11 @@ OF_READINGS = (
 """Labels of readings, besides the window and the dimensions."""
 UNRESERVED = (
     *("source", "cluster", "format", "recommendation", "metrics", "cause", "rollup"),
-    "prefix",
+    *("prefix", "state", "occasion"),
 )
-"""Labels of `info`, `source_info`, `experiment_recommendation`, `inexact` and
-`segments_capped_total`, which have none of dimensions: these may have the same names."""
+"""Labels of series that have none of dimensions, which may have the same names: `source_info`,
+`experiment_recommendation`, `inexact`, `segments_capped_total`, `info`, `action_deliveries` and
+`acted_total`."""
 OF_PROCESS = ("worker", "phase", "partition", "table")
 """Labels of the processor's own metrics."""
 OF_ALERTS = ("baseline", "severity", "alertname")

@@ -301,6 +301,20 @@ ENDS_TIMEOUT_SECONDS = 10.0
 """Longest wait for the answer, before the connection is replaced."""
 STANDSTILL_SECONDS = 3.0
 """Records that have waited for so long without a commit of their partition are a problem."""
+ACT_SECONDS = 0.5
+"""How often who acts looks whether anything was committed."""
+LEASE_MS = 10_000
+"""After so long without a word of who acts another process leads."""
+ACT_TIMEOUT_SECONDS = 10.0
+"""Longest wait for a receiver of an action."""
+ACT_BACKOFF_SECONDS = 1.0
+"""The pause after the first attempt to deliver, twice as long after each other one."""
+ACT_PAUSE_SECONDS = 900.0
+"""The longest pause."""
+ACT_GIVES_UP_MS = 86_400_000
+"""After so long a delivery has failed."""
+MAX_ACTED = 1000
+"""Records of what was acted on; the oldest leave."""
 STORE_SECONDS = 2.0
 """A store that has not said its time within it hangs: an exporter says so, and waits no longer."""
 CLUSTER_SECONDS = 10.0

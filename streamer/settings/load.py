@@ -22,7 +22,16 @@ from streamer.settings.section import PREFIX, SECRETS
 from streamer.settings.source_rules import refuse_old_forms, with_presets
 from streamer.settings.validation import validate
 
-_LISTS = ("alerts", "composites", "dimensions", "experiments", "policies", "ratios", "sources")
+_LISTS = (
+    "actions",
+    "alerts",
+    "composites",
+    "dimensions",
+    "experiments",
+    "policies",
+    "ratios",
+    "sources",
+)
 """Lists of tables, which the environment overrides as a whole: `STREAMER_EXPERIMENTS=[{ … }]`."""
 
 

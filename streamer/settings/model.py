@@ -7,6 +7,7 @@ from functools import cached_property
 
 import msgspec
 
+from streamer.settings.actions import Hook
 from streamer.settings.alerts import Alert
 from streamer.settings.clusters import Cluster, Connection
 from streamer.settings.durations import HOUR_MS, duration_ms, in_ms
@@ -306,6 +307,7 @@ class Settings(Section, frozen=True):
     ratios: tuple[OwnRatio, ...] = ()
     composites: tuple[Composite, ...] = ()
     sources: tuple[Source, ...] = ()
+    actions: tuple[Hook, ...] = ()
     exporter: ExporterSettings = ExporterSettings()
     log: LogSettings = LogSettings()
     limits: Limits = Limits()

@@ -11,6 +11,7 @@ import msgspec
 
 from streamer.errors import SettingsError
 from streamer.settings import limits
+from streamer.settings.actions import validate_actions
 from streamer.settings.durations import pane_length_ms, short
 from streamer.settings.event_rules import validate_events
 from streamer.settings.experiment_rules import require, validate_direction, validate_experiments
@@ -69,6 +70,7 @@ def validate(s: Settings) -> None:
     _validate_items(s)
     validate_experiments(s)
     _validate_alerts(s)
+    validate_actions(s.actions, tuple(e.name for e in s.experiments))
     _validate_limits(s.limits)
     require(0 <= s.exporter.port <= 65535, f"exporter.port = {s.exporter.port}: must be 0 to 65535")
     _validate_exporter(s.exporter)

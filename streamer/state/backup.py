@@ -7,7 +7,7 @@ from streamer.state.codec import body_of
 from streamer.state.manifest import Manifest, decode, require_key
 from streamer.state.memory import MemoryStore
 from streamer.state.reader import manifests_of
-from streamer.state.store import Answer, Commit, Store, Stored
+from streamer.state.store import Answer, Commit, Store, Stored, new_claim
 
 _TRIES = 100
 """How often a partition is read again that commits meanwhile."""
@@ -25,6 +25,7 @@ async def copy_of(store: Store) -> MemoryStore:
     copy = MemoryStore()
     copy.count, copy.key, copy.owner_group = count, key, await store.group()
     copy.keys, copy.marks = await store.keyed(), await store.annotations()
+    copy.kept_of_actions = await store.acted()
     for number in range(count):
         await _copy(store, number, copy)
     return copy
@@ -75,6 +76,8 @@ async def put_back(copy: MemoryStore, store: Store) -> None:
     if copy.owner_group is not None:
         await store.set_group(copy.owner_group)
     await store.set_keyed(copy.keys)
+    if not await store.lead(new_claim(), 0, copy.kept_of_actions):
+        raise StoreError("`streamer act` runs there: stop it first")
     marks = {(mark.at_ms, mark.text) for mark in (await store.annotations()).values()}
     for mark in copy.marks.values():
         if (mark.at_ms, mark.text) not in marks:

@@ -27,6 +27,7 @@ class _Dump(msgspec.Struct, array_like=True):
     group: str | None = None
     keys: dict[str, bool] = {}
     marks: dict[str, Annotation] = {}
+    actions: dict[str, bytes] = {}
 
 
 class MemoryStore:
@@ -45,12 +46,14 @@ class MemoryStore:
         self.keys: dict[str, bool] = {}
         self.reported: dict[str, WorkerReport] = {}
         self.marks: dict[str, Annotation] = {}
+        self.leader: tuple[str, int] | None = None
+        self.kept_of_actions: dict[str, bytes] = {}
 
     def dump(self) -> bytes:
         """All partitions, with a checksum."""
         assert self.count is not None
         assert self.key is not None
-        beside = self.owner_group, self.keys, self.marks
+        beside = self.owner_group, self.keys, self.marks, self.kept_of_actions
         dump = _Dump(self.count, self.key, self.states, self.held, *beside)
         return framed(msgspec.msgpack.encode(dump), _PLACE)
 
@@ -67,6 +70,7 @@ class MemoryStore:
         store.count, store.key, store.states = dump.count, dump.key, dump.states
         store.held, store.owner_group = dump.blobs, dump.group
         store.keys, store.marks = dump.keys, dump.marks
+        store.kept_of_actions = dump.actions
         return store
 
     async def check(self) -> None:
@@ -209,6 +213,18 @@ class MemoryStore:
 
     async def annotations(self) -> dict[str, Annotation]:
         return dict(self.marks)
+
+    async def lead(self, who: str, lease_ms: int, changes: Mapping[str, bytes]) -> bool:
+        now_ms = await self.now_ms()
+        if self.leader is not None and self.leader[0] != who and now_ms < self.leader[1]:
+            return False
+        kept = {**self.kept_of_actions, **changes}
+        self.kept_of_actions = {name: data for name, data in kept.items() if data}
+        self.leader = (who, now_ms + lease_ms) if lease_ms else None
+        return True
+
+    async def acted(self) -> dict[str, bytes]:
+        return dict(self.kept_of_actions)
 
     async def eviction(self) -> str | None:
         return None

@@ -58,6 +58,8 @@ class Reader:
         self.count = 0
         """Partitions of each topic; 0 where nothing was stored yet."""
         self.keyed: dict[str, bool] = {}
+        self.acted: dict[str, bytes] = {}
+        """What is kept of actions, by name."""
         """Kind → whether its topic is keyed by user, as far as that was looked at."""
         self.claimed: set[int] = set()
         """Partitions that a worker has claimed and not released."""
@@ -103,8 +105,9 @@ class Reader:
         whole copy is shown; CodecError where there is none. StoreError as the store has."""
         self.count = await self.store.partitions() or self.count
         keyed = await self.store.keyed()
-        self.updates += keyed != self.keyed
-        self.keyed = keyed
+        acted = await self.store.acted()
+        self.updates += (keyed, acted) != (self.keyed, self.acted)
+        self.keyed, self.acted = keyed, acted
         numbers = range(self.count)
         for number in [n for n in self._copies if n >= self.count]:
             del self._copies[number]  # a new state with fewer partitions

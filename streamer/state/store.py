@@ -162,6 +162,14 @@ class Store(Protocol):
     async def annotations(self) -> dict[str, Annotation]:
         """The marks by their ids, the oldest first."""
 
+    async def lead(self, who: str, lease_ms: int, changes: Mapping[str, bytes]) -> bool:
+        """Take or keep the lease of who acts on experiments (0 ms: give it back), and write by name
+        what is kept of actions, all or nothing (b"" deletes). False where another one has the
+        lease, and nothing is written."""
+
+    async def acted(self) -> dict[str, bytes]:
+        """What is kept of actions, by name."""
+
     async def eviction(self) -> str | None:
         """In words that the store may drop state without an error; None where it does not, or does
         not say."""

@@ -228,6 +228,12 @@ class SimStore:
     async def annotations(self) -> dict[str, Annotation]:
         return {}
 
+    async def lead(self, who: str, lease_ms: int, changes: Mapping[str, bytes]) -> bool:
+        return False
+
+    async def acted(self) -> dict[str, bytes]:
+        return {}
+
     async def eviction(self) -> str | None:
         return None
 

@@ -81,6 +81,14 @@ class Keys:
     def annotations(self) -> str:
         return f"{self.prefix}:annotations"
 
+    @property
+    def leader(self) -> str:
+        return f"{self.prefix}:{{act}}:leader"
+
+    @property
+    def acted(self) -> str:
+        return f"{self.prefix}:{{act}}:kept"
+
     def claim(self, partition: int) -> str:
         return f"{self.prefix}:{{{partition}}}:claim"
 
@@ -130,6 +138,7 @@ class RedisStore:
         self._commit = self.redis.register_script((lua / "commit.lua").read_text())
         self._sweep = self.redis.register_script((lua / "sweep.lua").read_text())
         self._erase = self.redis.register_script((lua / "erase.lua").read_text())
+        self._lead = self.redis.register_script((lua / "lead.lua").read_text())
         self._declare = self.redis.register_script((lua / "declare.lua").read_text())
         self._reports = 0
         self._release = self.redis.register_script((lua / "release.lua").read_text())
@@ -254,6 +263,7 @@ class RedisStore:
         with self._errors("cannot delete what is stored of all partitions"):
             for key in (
                 keys.annotations,
+                keys.acted,
                 keys.keyed,
                 keys.settings,
                 keys.erasures,
@@ -433,6 +443,16 @@ class RedisStore:
     async def annotations(self) -> dict[str, Annotation]:
         with self._errors("cannot read the marks"):
             return stored_annotations(await self.redis.hgetall(self.keys.annotations))
+
+    async def lead(self, who: str, lease_ms: int, changes: Mapping[str, bytes]) -> bool:
+        args = [who, lease_ms, *(each for pair in changes.items() for each in pair)]
+        with self._errors("cannot write what is acted on"):
+            return bool(await self._lead(keys=[self.keys.leader, self.keys.acted], args=args))
+
+    async def acted(self) -> dict[str, bytes]:
+        with self._errors("cannot read what was acted on"):
+            found = await self.redis.hgetall(self.keys.acted)
+        return {name.decode(errors="replace"): data for name, data in found.items()}
 
     async def close(self) -> None:
         await cast(Callable[[], Awaitable[None]], self.redis.aclose)()

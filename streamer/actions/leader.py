@@ -1,0 +1,271 @@
+"""The process that acts: one of any number leads, by a lease in the store.
+
+It looks at whole commits, writes what is new, and only then sends it. Whoever takes over finds what
+was written and sends the rest under the same keys: a receiver sees a key at least once, and more
+than once only where an answer was lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import hashlib
+import logging
+import random
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import aiohttp
+import msgspec
+
+from streamer.actions.bodies import request_of
+from streamer.actions.occasions import Occasion, is_past, new_records, occasions_of
+from streamer.actions.records import Acted, ActionRecord, Delivery, Told, forgotten, stored
+from streamer.errors import SettingsError, StoreError, StreamerError
+from streamer.ingest.keying import require_users
+from streamer.kafka.registry import proxy_of
+from streamer.query.experiment_list import ListedExperiment, Readouts, listed
+from streamer.query.experiments import stored_experiments
+from streamer.server.exporter import Exporter
+from streamer.settings import limits
+from streamer.settings.actions import Hook
+from streamer.state.store import new_claim
+
+logger = logging.getLogger("streamer.act")
+Wait = Callable[[float], float]
+"""Seconds of back-off → those to wait, with jitter."""
+
+
+def jitter(seconds: float) -> float:
+    """Between half and all of it: what failed together is not tried together."""
+    return seconds * random.uniform(0.5, 1.0)
+
+
+def digest_of(hook: Hook) -> str:
+    """Tells receivers apart; of a URL that may be a secret nothing is shown."""
+    return hashlib.sha256(msgspec.json.encode(msgspec.structs.astuple(hook))).hexdigest()[:12]
+
+
+class Leader:
+    """Looks and tells for as long as it has the lease. ``wait``: for tests without jitter."""
+
+    def __init__(self, exporter: Exporter, wait: Wait = jitter) -> None:
+        self._exporter, self._wait = exporter, wait
+        self.settings, self._store = exporter.settings, exporter.store
+        self.hooks = {digest_of(hook): hook for hook in self.settings.actions}
+        self.token = new_claim()
+        self.acted = Acted()
+        self.is_leading = False
+        self._held_until = 0.0
+        self._readouts = Readouts()
+        self._seen: dict[int, int] | None = None
+        self._sending: dict[str, asyncio.Task[None]] = {}
+        self._session: aiohttp.ClientSession | None = None
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Until ``stop``: then the lease is given back."""
+        try:
+            while not stop.is_set():
+                try:
+                    await self.turn()
+                except StreamerError as error:
+                    self._lose(str(error))
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(stop.wait(), limits.ACT_SECONDS)
+        finally:
+            await self.close()
+
+    async def turn(self) -> None:
+        """Take or keep the lease; where this one leads, look once, and send what is due."""
+        was_leading = self.is_leading
+        if not await self._keep({}):
+            return
+        if not was_leading:
+            logger.info("this process leads: it looks, and tells")
+            self.acted = Acted.of(await self._store.acted())
+            self._seen = None
+        await self._exporter.refresh()
+        await self._look()
+        self._send_due()
+
+    async def close(self) -> None:
+        """Stop sending, and give the lease back."""
+        for task in self._sending.values():
+            task.cancel()
+        await asyncio.gather(*self._sending.values(), return_exceptions=True)
+        if self._session is not None:
+            await self._session.close()
+        if self.is_leading:
+            with suppress(StoreError):
+                await self._store.lead(self.token, 0, {})
+        self.is_leading = False
+
+    # The lease ------------------------------------------------------------------------------------
+
+    async def _keep(self, changes: dict[str, bytes]) -> bool:
+        """Write under the lease; False where another process has it, and nothing was written."""
+        began = time.monotonic()
+        if await self._store.lead(self.token, limits.LEASE_MS, changes):
+            self.is_leading, self._held_until = True, began + limits.LEASE_MS / 1000
+            return True
+        self._lose("another process leads")
+        return False
+
+    def _lose(self, why: str) -> None:
+        if self.is_leading:
+            logger.warning("this process does not lead any more: %(why)s", {"why": why})
+        self.is_leading = False
+        for task in self._sending.values():
+            task.cancel()
+
+    @property
+    def _may_send(self) -> bool:
+        """Whether the lease still holds by this process' own clock: it may have been stopped."""
+        return self.is_leading and time.monotonic() < self._held_until
+
+    # Looking --------------------------------------------------------------------------------------
+
+    async def _look(self) -> None:
+        exporter = self._exporter
+        if self._commits == self._seen or not exporter.reader.views:
+            return
+        if any(self._age_ms > hook.max_age_ms for hook in self.hooks.values()):
+            return  # one receiver must not learn of what another one may not: looked at again
+        found = await asyncio.to_thread(self._found)
+        moment = self._moment()
+        new = new_records(found, self.acted.ordered(), moment)
+        looked_ms, now_ms = self.acted.looked_ms, exporter.now_ms
+        least_ms = min((hook.max_age_ms for hook in self.hooks.values()), default=0)
+        records = [msgspec.structs.replace(r, is_past=is_past(r, least_ms, looked_ms)) for r in new]
+        deliveries = [each for record in records for each in self._deliveries(record, now_ms)]
+        changes = stored(records, deliveries, now_ms) | forgotten(self.acted, limits.MAX_ACTED)
+        if not await self._keep(changes):
+            return
+        self._seen = dict(moment.commits)
+        self.acted = Acted.of(await self._store.acted()) if new else self.acted
+        self.acted.looked_ms = now_ms
+        for record in records:
+            said = {"key": record.key, "kind": record.kind, "sentence": record.sentence}
+            past = " (of the past: nobody is told)" * record.is_past
+            logger.info(f"%(kind)s: %(sentence)s{past}", said)
+
+    @property
+    def _commits(self) -> dict[int, int]:
+        return {number: m.commit for number, m in self._exporter.reader.manifests.items()}
+
+    @property
+    def _age_ms(self) -> float:
+        """How old what is counted is."""
+        if self._exporter.ends.problem is not None:
+            return float("inf")
+        return 1000 * max(self._exporter.lag_age.seconds.values(), default=0.0)
+
+    def _found(self) -> dict[str, tuple[ListedExperiment, Sequence[Occasion]]]:
+        exporter = self._exporter
+        reader, measures = exporter.reader, exporter.catalogue.experiment_measures
+        require_users(self.settings, reader.keyed)
+        known = stored_experiments(self.settings, measures, reader.views, exporter.units)
+        every = listed(self.settings, known, self._readouts)
+        return {each.stored.experiment.name: (each, occasions_of(each)) for each in every}
+
+    def _moment(self) -> ActionRecord:
+        exporter = self._exporter
+        blank: dict[str, Any] = dict.fromkeys(
+            ("key", "kind", "experiment", "arm", "action", "sentence"), ""
+        )
+        return ActionRecord(
+            **blank,
+            start=datetime.date(1970, 1, 1),
+            reason="",
+            at_ms=exporter.now_ms,
+            stream_ms=exporter.reader.stream_ms,
+            commits=self._commits,
+        )
+
+    def _deliveries(self, record: ActionRecord, now_ms: int) -> list[Delivery]:
+        if record.is_past:
+            return []
+        return [
+            Delivery(
+                *(record.key, digest, hook.place),
+                state=Told.DRY_RUN if hook.dry_run else Told.PENDING,
+                began_ms=now_ms,
+            )
+            for digest, hook in self.hooks.items()
+            if hook.wants(record.kind, record.experiment, record.owner)
+        ]
+
+    # Sending --------------------------------------------------------------------------------------
+
+    def _send_due(self) -> None:
+        now_ms = self._exporter.now_ms
+        for key, delivery in self.acted.deliveries.items():
+            is_due = delivery.state is Told.PENDING and delivery.next_ms <= now_ms
+            if is_due and key not in self._sending and delivery.hook in self.hooks:
+                task = asyncio.create_task(self._deliver(delivery))
+                self._sending[key] = task
+                task.add_done_callback(partial(self._has_sent, key))
+
+    def _has_sent(self, key: str, _: asyncio.Task[None]) -> None:
+        self._sending.pop(key, None)
+
+    async def _deliver(self, delivery: Delivery) -> None:
+        record = self.acted.records[delivery.record]
+        problem = await self._post(self.hooks[delivery.hook], record)
+        try:
+            after = _after(delivery, problem, await self._store.now_ms(), self._wait)
+            is_kept = await self._keep(stored(deliveries=[after]))
+        except StoreError as error:  # it is sent again, under the same key
+            lost = {"key": record.key, "why": str(error)}
+            logger.warning("a delivery of %(key)s was not stored: %(why)s", lost)
+            return
+        if is_kept:
+            self.acted.deliveries[after.key] = after
+        said: dict[str, object] = {
+            "key": record.key,
+            "place": delivery.place,
+            "attempt": after.attempts,
+        }
+        if not problem:
+            logger.info("told %(place)s of %(key)s", said)
+        else:
+            text = "%(place)s was not told of %(key)s, attempt %(attempt)d: %(why)s"
+            logger.warning(text, {**said, "why": problem})
+
+    async def _post(self, hook: Hook, record: ActionRecord) -> str:
+        """Why it was not delivered; nothing where it was."""
+        if not self._may_send:
+            return "the lease ran out"
+        try:
+            made = request_of(hook, record, int(time.time()))
+        except SettingsError as error:
+            return str(error)
+        if self._session is None:
+            timeout = aiohttp.ClientTimeout(total=limits.ACT_TIMEOUT_SECONDS)
+            self._session = aiohttp.ClientSession(timeout=timeout)
+        options: dict[str, Any] = {"data": made.body, "headers": made.headers}
+        options |= {"allow_redirects": False, "proxy": proxy_of(made.url)}
+        try:
+            async with self._session.request(made.method, made.url, **options) as answer:
+                return "" if 200 <= answer.status < 300 else f"it answered {answer.status}"
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            return f"{type(error).__name__}: {hook.place}"  # its text may quote the URL
+
+
+def _after(delivery: Delivery, problem: str, now_ms: int, wait: Wait) -> Delivery:
+    """What becomes of a delivery after an attempt."""
+    attempts = delivery.attempts + 1
+    made: dict[str, Any]
+    if not problem:
+        made = {"state": Told.DELIVERED, "ended_ms": now_ms, "problem": ""}
+    elif now_ms - delivery.began_ms > limits.ACT_GIVES_UP_MS:
+        made = {"state": Told.FAILED, "ended_ms": now_ms, "problem": problem}
+    else:
+        seconds = min(
+            limits.ACT_BACKOFF_SECONDS * 2.0 ** min(attempts - 1, 20), limits.ACT_PAUSE_SECONDS
+        )
+        made = {"next_ms": now_ms + round(1000 * wait(seconds)), "problem": problem}
+    return msgspec.structs.replace(delivery, attempts=attempts, **made)
