@@ -13,7 +13,6 @@ from typing import Any
 import msgspec
 
 from streamer.formatting import printable, printable_lines
-from streamer.settings.model import LogSettings
 
 AGAIN_SECONDS = 10.0
 NOTICE_SECONDS = 60.0
@@ -92,25 +91,25 @@ def _time(record: logging.LogRecord) -> str:
     return f"{found:%Y-%m-%dT%H:%M:%S}.{record.msecs:03.0f}Z"
 
 
-def logging_config(settings: LogSettings) -> dict[str, Any]:
-    """What ``logging.config.dictConfig`` and Faust take."""
-    formatter = JsonFormatter if settings.format == "json" else TextFormatter
+def logging_config(level: str, layout: str) -> dict[str, object]:
+    """What ``logging.config.dictConfig`` and Faust take; ``layout``: `text` or `json`."""
+    formatter = JsonFormatter if layout == "json" else TextFormatter
     return {
         "version": 1,
         "disable_existing_loggers": False,
         "formatters": {"ours": {"()": formatter}},
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "ours"}},
         "loggers": {
-            "streamer": {"level": settings.level.upper()},
+            "streamer": {"level": level.upper()},
             **{name: {"level": "WARNING"} for name in _MODE},
         },
         "root": {"level": "WARNING", "handlers": ["stderr"]},
     }
 
 
-def configure(settings: LogSettings) -> None:
+def configure(level: str, layout: str) -> None:
     """Log in this process as the settings say."""
-    logging.config.dictConfig(logging_config(settings))
+    logging.config.dictConfig(logging_config(level, layout))
 
 
 class Seldom:

@@ -16,9 +16,16 @@ TESTS = Path(__file__).parent
 PACKAGE = TESTS.parent / "streamer"
 FILES = sorted(PACKAGE.rglob("*.py"))
 FLOORS = (
-    *(("_core",), ("errors", "formatting"), ("notices",), ("encoding",), ("settings",)),
+    *(("_core",), ("errors", "formatting"), ("logs",), ("encoding",), ("settings",)),
     *(("stats",), ("metrics",), ("kafka",), ("ingest",), ("state",), ("query",)),
-    *(("worker", "server"), ("monitoring",), ("sources",), ("library",), ("testing",), ("app",)),
+    *(
+        ("worker", "server"),
+        ("actions", "monitoring"),
+        ("sources",),
+        ("library",),
+        ("testing",),
+        ("app",),
+    ),
     *(("cli",), ("__main__",)),
 )
 """From the ground up: a room may import from itself and from lower floors. Every folder and every

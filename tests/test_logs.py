@@ -8,6 +8,7 @@ import logging
 import logging.config
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -31,7 +32,7 @@ def written(settings: LogSettings) -> Iterator[io.StringIO]:
     root, ours = logging.getLogger(), logging.getLogger("streamer")
     before = (root.handlers[:], root.level, ours.level)
     stream = io.StringIO()
-    config = logs.logging_config(settings)
+    config: Any = logs.logging_config(settings.level, settings.format)
     config["handlers"]["stderr"]["stream"] = stream
     try:
         logging.config.dictConfig(config)

@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
-from streamer.actions.records import ActionRecord
 from streamer.errors import SettingsError
 from streamer.formatting import percent, share
+from streamer.query.acted import ActionRecord
 from streamer.settings.actions import TEMPLATES, Hook
 from streamer.settings.load import secret_of
 
@@ -66,7 +66,7 @@ def signature(secret: str, at_s: int, body: bytes) -> str:
     """HMAC-SHA256 over the time, a dot and the body.
 
     >>> signature("s", 1, b"{}")[:20]
-    'sha256=0a3abb4ab0ffd'
+    'sha256=b253639bcd705'
     """
     made = hmac.new(secret.encode(), f"{at_s}.".encode() + body, hashlib.sha256)
     return f"sha256={made.hexdigest()}"

@@ -23,10 +23,10 @@ import msgspec
 
 from streamer.actions.bodies import request_of
 from streamer.actions.occasions import Occasion, is_past, new_records, occasions_of
-from streamer.actions.records import Acted, ActionRecord, Delivery, Told, forgotten, stored
 from streamer.errors import SettingsError, StoreError, StreamerError
 from streamer.ingest.keying import require_users
 from streamer.kafka.registry import proxy_of
+from streamer.query.acted import Acted, ActionRecord, Delivery, Told, forgotten, stored
 from streamer.query.experiment_list import ListedExperiment, Readouts, listed
 from streamer.query.experiments import stored_experiments
 from streamer.server.exporter import Exporter

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import msgspec
 
-from streamer.actions.records import ActionRecord, Numbers
+from streamer.query.acted import ActionRecord, Numbers
 from streamer.query.experiment_list import ListedExperiment
 from streamer.query.experiment_metrics import JudgedMetric
 from streamer.query.experiments import JudgedExperiment, users_of

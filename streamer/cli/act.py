@@ -10,13 +10,13 @@ from msgspec.structs import replace
 
 from streamer.actions.bodies import require_usable
 from streamer.actions.leader import Leader
-from streamer.actions.records import Acted, Delivery, Told, stored
 from streamer.cli.main import stopped
 from streamer.cli.terminal import print_json, print_line
 from streamer.errors import SettingsError, StoreError, UsageError
 from streamer.formatting import moment
 from streamer.kafka.log_ends import KafkaLogEnds
 from streamer.logs import configure
+from streamer.query.acted import Acted, Delivery, Told, stored
 from streamer.server.exporter import Exporter
 from streamer.settings.load import load
 from streamer.settings.model import Settings
@@ -33,7 +33,7 @@ def main(args: argparse.Namespace) -> int:
         raise SettingsError("there is no [[actions]]: say what is sent where")
     for hook in settings.actions:
         require_usable(hook)
-    configure(settings.log)
+    configure(settings.log.level, settings.log.format)
     if args.failed or args.retry is not None:
         return asyncio.run(_failed(settings, args.retry, is_json=args.json))
     settings, _ = asyncio.run(resolve(settings))

@@ -116,6 +116,7 @@ def parser() -> Parser:
 
     _add_init(command)
     _add_live(command)
+    _add_readers(command)
     _add_replay(command)
     _add_produce(command)
     _add_view(command)
@@ -287,6 +288,8 @@ def _add_live(add: _Add) -> None:
         help="end once all events of the sources are written (default: run until stopped)",
     )
 
+
+def _add_readers(add: _Add) -> None:
     export = add("export", "serve /metrics, /healthz, /readyz and /api from the state in Redis")
     _settings(export)
     export.add_argument("--host", help="address to listen on (default: exporter.host)")

@@ -31,7 +31,7 @@ def main(args: argparse.Namespace) -> int:
     settings = load(args.config, os.environ)
     host = args.host or settings.exporter.host
     settings = replace(settings, exporter=replace(settings.exporter, host=host))
-    configure(settings.log)
+    configure(settings.log.level, settings.log.format)
     settings, _ = asyncio.run(resolve(settings))
     port = settings.exporter.port if args.port is None else args.port
     asyncio.run(_serve(settings, host, port))

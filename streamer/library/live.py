@@ -6,7 +6,6 @@ import threading
 from types import TracebackType
 from typing import NoReturn
 
-from streamer.actions.records import Acted
 from streamer.errors import StoreError, UsageError
 from streamer.ingest.keying import require_users
 from streamer.library.background import BackgroundLoop
@@ -15,6 +14,7 @@ from streamer.library.reader import CountedEvents, MetricReader
 from streamer.library.selection import time_of
 from streamer.library.settings import SettingsLike, settings_of
 from streamer.library.table import Cell, Table
+from streamer.query.acted import Acted
 from streamer.query.experiments import StoredExperiment
 from streamer.query.what_was_read import of_counters
 from streamer.settings.model import Settings

@@ -22,6 +22,7 @@ from streamer.settings.model import Settings
 
 FOLDER = "dashboards"
 _RUNBOOKS, _DIMENSIONS = "RUNBOOKS", ", DIMENSIONS"
+_PAGE = "PAGE_OF_EXPORTER"
 """What the packaged files have in place of the page of runbooks and the names of dimensions."""
 _NOTE = "# Written by streamer; do not edit.\n"
 _PLAIN = re.compile(r"[A-Za-z_/][\w/.-]*|\d+(?:ms|[smhd])")
@@ -86,7 +87,9 @@ def rule_files(settings: Settings, *, page: str, runbooks: str) -> dict[str, str
     metrics = metric_rules.document(settings, page, runbooks)
     return {
         "rules/streamer.yml": _NOTE
-        + _packaged("operational_rules.yml", settings).replace(_RUNBOOKS, runbooks),
+        + _packaged("operational_rules.yml", settings)
+        .replace(_RUNBOOKS, runbooks)
+        .replace(_PAGE, page),
         "rules/metrics.yml": yaml_document(metrics),
         "alertmanager.example.yml": _packaged("alertmanager.yml", settings),
     }

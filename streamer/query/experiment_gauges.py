@@ -12,6 +12,7 @@ from functools import partial
 from streamer.metrics.definition import Family, Sample, SeriesDeclarations
 from streamer.query.counters import CounterInputs, Samples
 from streamer.query.experiments import JudgedExperiment
+from streamer.settings.durations import DAY_MS, day_of
 from streamer.stats.experiments.estimate import Estimate, Inference
 from streamer.stats.experiments.readout import Comparison
 from streamer.stats.experiments.verdict import Scale
@@ -217,5 +218,17 @@ def _recommendation(known: CounterInputs) -> Iterator[Sample]:
         if (advice := found.recommendation) is not None:
             yield (found.experiment.name, str(advice.action), advice.arm or ""), 1
 
+
+series.row(
+    *("experiment_decided_timestamp_seconds", "epoch seconds", "the day of the first decision"),
+    "When the decision was taken that counts: the beginning of its day, UTC.",
+    lambda known: (
+        ((found.experiment.name,), day_of(found.recommendation.since) * DAY_MS / 1000)
+        for found in known.experiments
+        if found.recommendation is not None and found.recommendation.since is not None
+    ),
+    labels=("experiment",),
+    empty="absent before a decision of an earlier day",
+)
 
 FAMILY = Family("experiments", tuple(series.series))

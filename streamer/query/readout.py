@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 
 from msgspec import UNSET, Struct, UnsetType
 
-from streamer.actions.records import Acted
 from streamer.encoding import limbs
 from streamer.formatting import counted, margin, percent, share, value_text
 from streamer.metrics.compared_metrics import ComparedRatio
+from streamer.query.acted import Acted
 from streamer.query.experiment_metrics import JudgedMetric, MetricSums, Wait
 from streamer.query.experiments import (
     Data,

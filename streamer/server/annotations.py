@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from streamer.actions.records import Acted
 from streamer.errors import SettingsError
+from streamer.query.acted import Acted
 from streamer.server.api import error_answer, json_answer, without_parameters
 from streamer.server.exporter import Exporter
 from streamer.settings import limits

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
-from typing import Any
 
-import msgspec
 from aiohttp import web
 
-from streamer.actions.records import Acted, ActionRecord, Delivery
 from streamer.formatting import moment
+from streamer.query.acted import Acted, ActionRecord, DecisionList
 from streamer.server.api import error_answer, json_answer, without_parameters
 from streamer.server.exporter import Exporter
 from streamer.settings import limits
@@ -38,7 +36,7 @@ class DecisionsApi:
             return error_answer(400, "since must be milliseconds since 1970")
         acted = Acted.of(await self.exporter.store.acted())
         after = [record for record in acted.ordered() if record.at_ms > int(since)]
-        return json_answer({"decisions": documents(acted, after)})
+        return json_answer(DecisionList([acted.told_of(record) for record in after]))
 
     async def feed(self, request: web.Request) -> web.Response:
         """As Atom, the newest first."""
@@ -47,19 +45,6 @@ class DecisionsApi:
         acted = Acted.of(await self.exporter.store.acted())
         body = atom(self.exporter.settings.redis.prefix, acted.ordered())
         return web.Response(body=body, content_type="application/atom+xml", charset="utf-8")
-
-
-def documents(acted: Acted, records: Sequence[ActionRecord]) -> list[dict[str, Any]]:
-    """Records with what became of their deliveries."""
-
-    def of(delivery: Delivery) -> dict[str, Any]:
-        names = ("place", "state", "attempts", "ended_ms", "problem")
-        return {name: getattr(delivery, name) for name in names}
-
-    return [
-        {**msgspec.to_builtins(record), "told": [of(d) for d in acted.of_record(record.key)]}
-        for record in records
-    ]
 
 
 def atom(prefix: str, records: Sequence[ActionRecord]) -> bytes:

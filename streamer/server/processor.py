@@ -10,8 +10,8 @@ from functools import cached_property
 from itertools import accumulate
 
 from streamer import __version__
-from streamer.actions.records import Acted, Told
 from streamer.metrics.definition import Family, Sample, SeriesDeclarations, one
+from streamer.query.acted import Acted, Told
 from streamer.server.health import Health, Lags
 from streamer.settings.model import Settings
 from streamer.state.manifest import Manifest

@@ -338,7 +338,7 @@ def create_app(
     app = App(
         kafka.group,
         broker=[f"streamer://{address.strip()}" for address in kafka.brokers.split(",")],
-        logging_config=logs.logging_config(settings.log),
+        logging_config=logs.logging_config(settings.log.level, settings.log.format),
         datadir=str(directory_of(kafka)),
         store="memory://",
         topic_disable_leader=True,

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from streamer.actions.bodies import signature
-from streamer.actions.records import Acted, Told
 from streamer.errors import StoreError
 from streamer.kafka.log_ends import Bounds, LogEnds
+from streamer.query.acted import Acted, Told
 from streamer.query.readout import readout_of
 from streamer.settings import limits
 from tests.actions.world import (
@@ -226,7 +226,7 @@ async def test_after_a_day_a_delivery_has_failed(monkeypatch: pytest.MonkeyPatch
 
 def test_pauses_double_up_to_a_quarter_of_an_hour() -> None:
     from streamer.actions.leader import _after
-    from streamer.actions.records import Delivery
+    from streamer.query.acted import Delivery
 
     delivery, pauses = Delivery("r", "h", "p"), []
     for _ in range(14):

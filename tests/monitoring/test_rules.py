@@ -131,6 +131,17 @@ def test_rules_fold_what_exporters_share(path: Path) -> None:
     assert series
 
 
+def test_nothing_mutes_what_is_said_of_an_experiment() -> None:
+    inhibited = load(FOLDER / "alertmanager.example.yml")["inhibit_rules"]
+    for rule in inhibited:
+        for matcher in rule["target_matchers"]:
+            _, operator, value = re.split(r"\s*(=~|=)\s*", matcher, maxsplit=1)
+            pattern = value.strip('"') if operator == "=~" else re.escape(value.strip('"'))
+            said = [name for name in alerts() if name.startswith("StreamerExperiment")]
+            assert said
+            assert not [name for name in said if re.fullmatch(pattern, name)]
+
+
 def test_one_exporter_that_is_away_mutes_nothing_of_the_others() -> None:
     inhibited = load(FOLDER / "alertmanager.example.yml")["inhibit_rules"]
     (muting,) = [rule for rule in inhibited if "StreamerMetric.+" in rule["target_matchers"][0]]

@@ -93,6 +93,19 @@ class Delivery(msgspec.Struct, frozen=True):
         return f"{self.record}/{self.hook}"
 
 
+class ToldDecision(msgspec.Struct, frozen=True):
+    """A record, and what became of its deliveries."""
+
+    record: ActionRecord
+    told: Sequence[Delivery]
+
+
+class DecisionList(msgspec.Struct, frozen=True):
+    """Those that are asked for, the oldest first."""
+
+    decisions: Sequence[ToldDecision]
+
+
 class Acted(msgspec.Struct):
     """Everything that is stored of actions. ``looked_ms``: when somebody looked last."""
 
@@ -125,6 +138,10 @@ class Acted(msgspec.Struct):
     def of_record(self, key: str) -> list[Delivery]:
         """The deliveries of a record."""
         return [each for each in self.deliveries.values() if each.record == key]
+
+    def told_of(self, record: ActionRecord) -> ToldDecision:
+        """A record with its deliveries."""
+        return ToldDecision(record, self.of_record(record.key))
 
     def marks(self) -> dict[str, Annotation]:
         """The records as marks on charts."""
