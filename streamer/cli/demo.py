@@ -30,6 +30,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from streamer.actions.leader import Leader
 from streamer.cli.demo_log import SURFACE, ReplayLeg, planted, replay
 from streamer.cli.main import stopped
 from streamer.cli.run import worker_command, worker_environment
@@ -127,6 +128,8 @@ group = "{topics}streamer-demo"
 {_topics(topics)}
 [redis]
 url = "{redis_url}"
+[log]
+level = "warning"
 [windows]
 lengths = {json.dumps(_WINDOWS)}
 [metrics]
@@ -143,6 +146,10 @@ window = "24h"
 segments = ["surface"]
 drop = 0.2
 traffic_rise = 0  # live traffic is faster than the log
+[[actions]]
+url = "http://localhost/" # nothing is sent: it is recorded what would be
+on = ["harm", "guardrail", "split", "decided", "withdrawn"]
+dry_run = true
 """
 
 
@@ -166,14 +173,16 @@ async def _demo(args: argparse.Namespace, settings: Settings, path: str) -> int:
     ):
         _announce(settings, path, port, args)
         traffic = asyncio.create_task(_produce(producer, settings, args.rate))
+        acting = asyncio.create_task(Leader(exporter).run(stop))
         if args.seconds is not None:
             asyncio.get_running_loop().call_later(args.seconds, stop.set)
         try:
             await _show(exporter, stop, traffic, worker)
         finally:
-            traffic.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await traffic
+            for task in (traffic, acting):
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
         print("streamer: demo ended; everything was stopped", flush=True)
     return 0
 

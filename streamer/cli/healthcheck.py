@@ -2,6 +2,7 @@
 
 python -m streamer.cli.healthcheck worker     a worker on this host has reported to the store lately
 python -m streamer.cli.healthcheck traffic    Kafka has impressions of the last minute
+python -m streamer.cli.healthcheck act        somebody leads who acts on experiments
 python -m streamer.cli.healthcheck URL        the page answers with 200
 
 Settings as for ``faust -A streamer.app worker``: STREAMER_CONFIG and STREAMER_… of the environment.
@@ -35,6 +36,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if what == "worker":
             problem = asyncio.run(asyncio.wait_for(_worker(), SECONDS))
+        elif what == "act":
+            problem = asyncio.run(asyncio.wait_for(_act(), SECONDS))
         elif what == "traffic":
             problem = asyncio.run(asyncio.wait_for(_traffic(), SECONDS))
         else:
@@ -69,6 +72,18 @@ async def _worker() -> str | None:
         return None
     silent = min((report.silent_seconds for report in ours), default=None)
     return f"no worker of {host} has reported" + ("" if silent is None else f" for {silent} s")
+
+
+async def _act() -> str | None:
+    from streamer.settings.load import load
+    from streamer.state.redis.store import RedisStore
+
+    store = RedisStore(load(os.environ.get("STREAMER_CONFIG"), os.environ).redis)
+    try:
+        is_led = await store.redis.exists(store.keys.leader)
+    finally:
+        await store.close()
+    return None if is_led else "nobody leads: look at the log of `streamer act`"
 
 
 async def _traffic() -> str | None:

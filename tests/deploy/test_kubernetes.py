@@ -347,6 +347,19 @@ def test_pods_are_placed_and_extended_by_values() -> None:
             assert "cost" not in workload["spec"]["selector"]["matchLabels"]
 
 
+def test_who_acts_has_the_rights_of_a_worker() -> None:
+    acting = found("Deployment", "streamer-act", *EVERYTHING, "act.enabled=true")
+    assert container(acting)["args"] == ["act", "-c", "/etc/streamer/streamer.toml"]
+    arguments.parse(container(acting)["args"])
+    worker = found("StatefulSet", "streamer-worker", *EVERYTHING)
+    assert container(acting)["env"] == container(worker)["env"]
+    assert pod(acting)["securityContext"] == pod(worker)["securityContext"]
+    policy = found("NetworkPolicy", "streamer-act", "act.enabled=true")["spec"]
+    assert policy["ingress"] == []
+    assert policy["podSelector"]["matchLabels"] == acting["spec"]["selector"]["matchLabels"]
+    assert not [d for d in rendered() if d["metadata"]["name"] == "streamer-act"]
+
+
 def test_an_upgrade_changes_no_field_that_kubernetes_refuses_to_change() -> None:
     for before, after in zip(workloads(), workloads(*EVERYTHING), strict=True):
         for field in ("selector", "serviceName", "podManagementPolicy", "volumeClaimTemplates"):

@@ -33,7 +33,7 @@ def refusal(document: dict[str, Any]) -> str:
         ({"kafka": {"topics": {"click": "x"}}}, "did you mean 'clicks'?"),
         (
             {"kafka": {"url": "x"}},
-            "did you mean redis.url or experiments.url or sources.registry.url?",
+            "did you mean redis.url or experiments.url or sources.registry.url or actions.url?",
         ),
         ({"dimensions": [{"name": "a", "max_value": 3}]}, "did you mean 'max_values'?"),
         ({"events": {"xyz": 1}}, "the keys there are fields"),
