@@ -60,6 +60,7 @@ class Leader:
         self.acted = Acted()
         self.is_leading = False
         self._held_until = 0.0
+        self._stream_ms = 0
         self._readouts = Readouts()
         self._seen: dict[int, int] | None = None
         self._sending: dict[str, asyncio.Task[None]] = {}
@@ -144,7 +145,7 @@ class Leader:
         changes = stored(records, deliveries, now_ms) | forgotten(self.acted, limits.MAX_ACTED)
         if not await self._keep(changes):
             return
-        self._seen = dict(moment.commits)
+        self._seen, self._stream_ms = dict(moment.commits), moment.stream_ms
         self.acted = Acted.of(await self._store.acted()) if new else self.acted
         self.acted.looked_ms = now_ms
         for record in records:
@@ -182,6 +183,7 @@ class Leader:
             reason="",
             at_ms=exporter.now_ms,
             stream_ms=exporter.reader.stream_ms,
+            seen_ms=self._stream_ms,
             commits=self._commits,
         )
 

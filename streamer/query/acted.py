@@ -61,6 +61,8 @@ class ActionRecord(msgspec.Struct, frozen=True):
     owner: str = ""
     url: str = ""
     is_past: bool = False
+    seen_ms: int = 0
+    """Stream time of the look before, at which it did not hold."""
 
     @property
     def subject(self) -> tuple[str, datetime.date, str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import datetime
 import json
+import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -105,6 +106,7 @@ class Receiver:
 
     def __init__(self) -> None:
         self.got: list[tuple[Mapping[str, str], bytes, str]] = []
+        self.times: list[float] = []
         self.answers: list[int | float] = []
 
     @property
@@ -116,6 +118,7 @@ class Receiver:
 
     async def _take(self, request: web.Request) -> web.Response:
         self.got.append((dict(request.headers), await request.read(), request.method))
+        self.times.append(time.time())
         answer = self.answers.pop(0) if self.answers else 200
         if isinstance(answer, float):
             await asyncio.sleep(answer)
