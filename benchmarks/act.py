@@ -26,10 +26,10 @@ import numpy as np
 from aiokafka import AIOKafkaProducer
 
 from streamer.cli.run import worker_command, worker_environment
-from streamer.testing.embedded import create_topics
 from streamer.query.acted import Acted
 from streamer.settings.load import load
 from streamer.state.redis.store import RedisStore
+from streamer.testing.embedded import create_topics
 from tests.actions.world import Receiver, receiver
 from tests.support.servers import FAST, KafkaServer, own_redis
 

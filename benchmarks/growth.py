@@ -200,7 +200,7 @@ def runs(shape: Shape, n: int) -> tuple[Run, int]:
             first = at
     core = Core(spec)
     for log, data in fed:
-        core.feed_batches(log, data, [], True)
+        core.feed_batches(log, data, [])
     if core.take_rejected()[0]:
         raise SystemExit("events of a shape are rejected")
     return (spec, fed), len(lines)

@@ -115,7 +115,7 @@ def fork(name: str, load: Callable[[], object], path: str) -> None:
 def feed(core: Any, batches: list[tuple[str, bytes]]) -> None:
     """As a partition does."""
     for log, data in batches:
-        core.feed_batches(log, data, [], True)
+        core.feed_batches(log, data, [])
     core.end_apply([])
     core.take_rejected()
     core.refresh_user_sums()

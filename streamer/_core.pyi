@@ -162,7 +162,6 @@ class Core:
         log: str,
         blob: bytes,
         aborted: Sequence[tuple[int, int]],
-        check_crcs: bool = True,
         most_ms: int | None = None,
     ) -> _Fed:
         """Take in record batches as Kafka sent them, from the log's next offset on; after
@@ -413,7 +412,6 @@ class Rekeyer:
         place: tuple[str, int],
         blob: bytes,
         aborted: Sequence[tuple[int, int]],
-        check_crcs: bool,
         next_offset: int,
         until_ms: int,
     ) -> _Rekeyed:

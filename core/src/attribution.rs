@@ -56,6 +56,8 @@ pub struct Rules {
     /// Whether any metric looks at slates, and the margin of their loss.
     pub looks_at_slates: bool,
     pub margin: f64,
+    /// Largest magnitude of ratings, and of the scores that they are compared with.
+    pub max_rating: f64,
     pub slate_items: u32,
     pub max_open: usize,
     pub max_retained: usize,
@@ -81,6 +83,7 @@ impl Rules {
                 && !spec.slates.families.is_empty(),
             looks_at_slates: !spec.slates.families.is_empty(),
             margin: spec.slates.tables.margin,
+            max_rating: spec.limits.rating,
             slate_items: spec.limits.slate_items as u32,
             max_open: spec.limits.open_impressions,
             max_retained: usize::MAX,

@@ -65,6 +65,8 @@ pub enum Fact<'a> {
         clicked: i64,
         converted: i64,
     },
+    /// A rating, in millionths, is given to an impression with a score.
+    Rating { score: f64, rating: i64 },
     /// Time is spent on one item.
     Viewing { dwell_ms: i64 },
     /// A session, under the time at which it ends.
@@ -96,6 +98,23 @@ stored_row! {
         orders: i16,
         /// The time spent on the item.
         dwell_ms: Option<i64>,
+        /// See `Amounts::rating`; 0: none.
+        rating: i32,
+    }
+}
+
+/// What a stored rating of 0 is: the largest magnitude of a rating is below it.
+const RATING_OF_0: i32 = 1 << 30;
+
+impl Amounts {
+    /// How a rating is kept; ties to even.
+    pub fn rating_code(rating: Option<f64>) -> i32 {
+        rating.map_or(0, |x| (x * 1e6).round_ties_even() as i32 + RATING_OF_0)
+    }
+
+    /// The rating, in millionths.
+    pub fn rating(&self) -> Option<i64> {
+        (self.rating != 0).then(|| i64::from(self.rating - RATING_OF_0))
     }
 }
 

@@ -43,7 +43,7 @@ use crate::slates::members::{Member, Probed};
 use crate::slates::pairs::PairLosses;
 use crate::slates::values::{SlateContext, Tables};
 use crate::spec::Spec;
-use crate::spec::sums::SumSpec;
+use crate::spec::sums::{SumSpec, VisibleSpec};
 use crate::users::{Touch, Users, UsersSpec};
 use crate::weights::{Weight, Weights};
 
@@ -66,6 +66,7 @@ pub struct Counting {
     statistics: Statistics,
     own_sums: OwnSums,
     families: Vec<(u32, SlateFamily)>,
+    visible: Option<VisibleSpec>,
     /// What slates are read into, one after another; none while sums are made of one.
     context: Option<SlateContext>,
     amounts: Vec<i64>,
@@ -127,6 +128,7 @@ impl Counting {
             statistics: Statistics::new(&spec.statistics)?,
             own_sums: OwnSums::new(&spec.own_sums)?,
             families,
+            visible: spec.slates.visible.clone(),
             context: Some(SlateContext::new(tables, has_scoring)),
             amounts: vec![0; width],
             experiments: Experiments::new(&spec.experiments, spec)?,
@@ -193,6 +195,7 @@ impl Counting {
         let score = item.score;
         let change = Change::new(at, 1, Fact::Impression { position, score });
         self.settle(&change);
+        let before = self.last_ms(at.user, item.pair, false);
         if let Some(users) = &mut self.users
             && !is_anonymous(at.user)
         {
@@ -211,6 +214,7 @@ impl Counting {
                 self.stream_ms,
             );
         }
+        self.count_person((at.user, item.pair), item.item.item, before, false);
         self.change(&change);
         if let Some(counts) = &mut self.listing.counts {
             counts.shown(&self.dimensions, at, position, item.item);
@@ -395,6 +399,7 @@ impl Counting {
             return;
         };
         context.read(members, probed, losses);
+        context.visible = self.visible_under(at.combination);
         for (first, family) in &self.families {
             let amounts = &mut self.amounts[..family.width];
             family.amounts(&context, amounts);
@@ -403,6 +408,17 @@ impl Counting {
         }
         self.change(&Change::new(at, sign, Fact::RankedSlate(&context)));
         self.context = Some(context);
+    }
+
+    /// How many positions people see under a combination; 0 where nobody asks.
+    fn visible_under(&self, combination: Combination) -> i64 {
+        let Some(visible) = &self.visible else {
+            return 0;
+        };
+        let code = self.dimensions.codes(combination)[visible.dimension];
+        let text = &self.dimensions.values[visible.dimension].texts[code as usize];
+        let positions = visible.values.get(text.as_str());
+        positions.copied().unwrap_or(visible.others)
     }
 
     /// Brings what was gathered into the panes.
@@ -455,6 +471,31 @@ impl Counting {
     }
 
     // Items and lists
+
+    /// When (ms) somebody last saw an item, or gave feedback to it; None where nobody asks.
+    pub fn last_ms(&self, user: u64, pair: u64, is_feedback: bool) -> Option<i64> {
+        let asks = self.listing.counts.as_ref().is_some_and(|x| x.has_lists());
+        let users = self.users.as_ref().filter(|_| asks)?;
+        users.last_ms(user, pair, is_feedback)
+    }
+
+    /// Somebody counts for an item at the last time, and no longer at the one before.
+    pub fn count_person(
+        &mut self,
+        (user, pair): (u64, u64),
+        item: u64,
+        before: Option<i64>,
+        is_feedback: bool,
+    ) {
+        let now = self.last_ms(user, pair, is_feedback);
+        if let Some(counts) = self.listing.counts.as_mut().filter(|_| now != before) {
+            for (last_ms, sign) in [(before, -1), (now, 1)] {
+                if let Some(last_ms) = last_ms {
+                    counts.person(&self.dimensions, (last_ms, sign), is_feedback, item);
+                }
+            }
+        }
+    }
 
     /// The category of what an event shows, where a dimension is the category; its values in order.
     pub fn category_of<'a>(&self, mut values: impl Iterator<Item = &'a str>) -> Option<u64> {
@@ -513,6 +554,7 @@ impl Sink for Counting {
                 self.add_values(values, now.at(), 1, Origin::Feedback(now));
             }
             Emitted::Settled(feedback) => self.settled(feedback),
+            Emitted::Rated(change) => self.change(&change),
             Emitted::OfUser(feedback, is_fixed) => self.of_user(feedback, is_fixed),
             Emitted::Outcome {
                 change,

@@ -110,21 +110,20 @@ impl Core {
     /// Takes in record batches as Kafka sent them, from the log's next offset on. Returns what
     /// was fed. ValueError where the format is not read, OverflowError where a sum would pass 2**62.
     /// `most_ms`: after so long the rest is left for another time.
-    #[pyo3(signature = (log, blob, aborted, check_crcs=true, most_ms=None))]
+    #[pyo3(signature = (log, blob, aborted, most_ms=None))]
     fn feed_batches(
         &mut self,
         py: Python<'_>,
         log: &str,
         blob: PyBackedBytes,
         aborted: Vec<(i64, i64)>,
-        check_crcs: bool,
         most_ms: Option<u64>,
     ) -> PyResult<Fed> {
         let log = log_of(&self.partition, log)?;
         let to = Feeding::new(log, &mut self.decoder, &mut self.partition, &self.limits);
         let to = to.within(most_ms);
         let scratch = &mut self.scratch;
-        py.detach(move || to.batches(scratch, &blob, &aborted, check_crcs))
+        py.detach(move || to.batches(scratch, &blob, &aborted))
     }
 
     /// Makes a schema of a log known, or its records rejected. ValueError: it cannot be used.

@@ -122,6 +122,8 @@ pub struct Limits {
     pub event_ids: usize,
     /// Members of a slate.
     pub slate_items: usize,
+    /// Magnitude of ratings, and of the scores that they are compared with.
+    pub rating: f64,
     /// Combinations of values that an alert watches.
     pub series_labels: usize,
     /// Bytes of one record batch, inflated.
@@ -229,7 +231,8 @@ pub struct Since {
     pub items: ItemsSince,
 }
 
-/// Of counts of items: by place of their window, and of the cut-off; clicks and lists are apart.
+/// Of counts of items: by place of their window, and of the cut-off; clicks, lists and people are
+/// apart.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ItemsSince {
@@ -237,6 +240,7 @@ pub struct ItemsSince {
     pub cutoffs_ms: Vec<i64>,
     pub clicked_ms: i64,
     pub lists_ms: Vec<i64>,
+    pub people_ms: i64,
 }
 
 /// What is counted of items and lists.

@@ -189,6 +189,17 @@ impl Users {
         }
     }
 
+    /// The last time (ms) at which a user saw an item, or gave feedback to it.
+    pub fn last_ms(&self, user: u64, pair: u64, is_feedback: bool) -> Option<i64> {
+        let columns = if is_feedback { 1..1 + self.kinds } else { 0..1 };
+        let rows = self.items.of(user).filter(|row| row.pair() == pair);
+        let rows = rows.flat_map(|row| row.times()[columns.clone()].iter().copied());
+        let held = self.held.of(user);
+        let held = held.filter(|(of, _, column, _)| *of == pair && columns.contains(column));
+        let time = rows.chain(held.map(|(.., time)| time)).max()?;
+        (time > 0).then(|| (i64::from(time) - 1 + self.base) * self.unit_ms)
+    }
+
     /// Key and time of an event; None where it does not count.
     fn read(&mut self, touch: &Touch) -> Option<(UserItemKey, u32)> {
         let Touch {

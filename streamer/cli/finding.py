@@ -13,6 +13,7 @@ from rich.text import Text
 from streamer.cli.terminal import BAD, GOOD, WARNING, say, say_beside, shown
 from streamer.formatting import counted
 from streamer.query.series_estimate import expected_series
+from streamer.settings import limits
 from streamer.settings.model import Settings
 from streamer.state.manifest import Manifest, Texts
 
@@ -56,19 +57,18 @@ def in_sum(findings: Sequence[Finding]) -> str:
 
 
 def series_finding(settings: Settings, stored: Stored) -> Finding:
-    """How many series to expect, and a warning where ``exporter.series_warning`` is passed."""
+    """How many series to expect, and a warning where they are many."""
     expected = expected_series(settings, values_seen(settings, stored))
     what = f"series: at most {expected:,} on /metrics"
     if stored:
         what += ", by the values stored so far"
-    bound = settings.exporter.series_warning
-    if expected <= bound:
+    if expected <= limits.MANY_SERIES:
         return Finding(OK, what)
     fix = (
-        "name the values of dimensions and lower max_values, remove combinations of dimensions "
-        "from metrics.rollups and metrics.detailed, or raise the bound"
+        "name the values of dimensions and lower max_values, and remove combinations of "
+        "dimensions from metrics.rollups and metrics.detailed"
     )
-    return Finding(WARN, f"{what}, more than exporter.series_warning = {bound:,}", fix)
+    return Finding(WARN, f"{what}, more than {limits.MANY_SERIES:,}", fix)
 
 
 def values_seen(settings: Settings, stored: Stored) -> list[set[str]] | None:

@@ -43,7 +43,10 @@ from streamer.stats.experiments.trials import (
 
 _ALWAYS: dict[str, Any] = {
     **{name: [] for name in ("rings", "statistics", "users_ms")},
-    "items": {"rings_ms": [], "cutoffs_ms": [], "clicked_ms": 0, "lists_ms": []},
+    "items": {
+        **{name: [] for name in ("rings_ms", "cutoffs_ms", "lists_ms")},
+        **dict.fromkeys(("clicked_ms", "people_ms"), 0),
+    },
 }
 _RECORD_LIMITS = (
     *("max_record_bytes", "max_depth", "max_refused_schemas", "max_event_ms", "min_seconds"),
@@ -271,6 +274,7 @@ def _bounds(settings: Settings) -> dict[str, Any]:
         "user_rows": limits.MAX_USER_ROWS,
         "event_ids": bounds.event_ids,
         "slate_items": limits.MAX_ITEMS,
+        "rating": limits.MAX_RATING,
         "series_labels": limits.MAX_ALERT_LABELS,
         "inflated_bytes": limits.MAX_INFLATED_BYTES,
         "rejected": {
@@ -305,7 +309,16 @@ def _slates(settings: Settings, catalogue: Catalogue) -> dict[str, Any]:
     return {
         "tables": slates.core_tables(settings.gains, settings.metrics.margin),
         "families": [_FAMILIES[name].core_spec(settings) for name in names if name in _FAMILIES],
+        "visible": _visible(settings),
     }
+
+
+def _visible(settings: Settings) -> dict[str, Any] | None:
+    """How many positions people see."""
+    for name, positions in settings.metrics.visible.items():
+        at = settings.dimension_names.index(name)
+        return {"dimension": at, "values": positions, "others": settings.metrics.k[0]}
+    return None
 
 
 def _items(settings: Settings) -> dict[str, Any]:

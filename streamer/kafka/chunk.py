@@ -33,7 +33,7 @@ class Records:
     def __len__(self) -> int:
         return len(self.offset)
 
-    def feed(self, core: Core, check_crcs: bool, most_ms: int | None = None) -> Fed:
+    def feed(self, core: Core, most_ms: int | None = None) -> Fed:
         """Into the core, from the log's next offset on."""
         return core.feed_records(self.log, self.offset, self.record_ms, self.values, self.beside)
 
@@ -51,9 +51,9 @@ class Batches:
     def __len__(self) -> int:
         return self.rows
 
-    def feed(self, core: Core, check_crcs: bool, most_ms: int | None = None) -> Fed:
+    def feed(self, core: Core, most_ms: int | None = None) -> Fed:
         """Into the core, from the log's next offset on; after so long the rest is left."""
-        return core.feed_batches(self.log, self.data, self.aborted, check_crcs, most_ms)
+        return core.feed_batches(self.log, self.data, self.aborted, most_ms)
 
 
 @dataclass(slots=True)

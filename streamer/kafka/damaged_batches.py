@@ -39,8 +39,7 @@ class _Damage:
 class DamagedBatches:
     """The batches of one consumer that arrived damaged. Other threads may call ``problems``."""
 
-    def __init__(self, check_crcs: bool) -> None:
-        self._check_crcs = check_crcs
+    def __init__(self) -> None:
         self._damaged: dict[TopicPartition, _Damage] = {}
 
     def problems(self) -> dict[TopicPartition, str]:
@@ -102,7 +101,7 @@ class DamagedBatches:
         if code == _BROKER_FOUND_IT:
             self._note(tp, offsets[tp])
             return part
-        if code or not self._check_crcs:
+        if code:
             return part
         end_offset = end_offset if end_offset >= 0 else _MAX_OFFSET
         whole = verify_batches(blob, offsets[tp], end_offset)

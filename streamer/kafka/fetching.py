@@ -31,7 +31,7 @@ _DOUBTED = -1
 """The epoch of what is fetched from a log that may have changed."""
 
 
-def consumer_options(*, check_crcs: bool) -> dict[str, Any]:
+def consumer_options() -> dict[str, Any]:
     """Arguments of aiokafka's consumer: nothing aborted, raw batches, no reset of offsets behind
     our back."""
     return {
@@ -43,7 +43,6 @@ def consumer_options(*, check_crcs: bool) -> dict[str, Any]:
         "max_partition_fetch_bytes": _FETCH_BYTES,
         "fetch_max_wait_ms": FETCH_MAX_WAIT_MS,
         "metadata_max_age_ms": _METADATA_MAX_AGE_MS,
-        "check_crcs": check_crcs,
     }
 
 
@@ -57,13 +56,13 @@ class Fetches:
     so far between two fetches: that is noticed only when the partition is claimed again.
     """
 
-    def __init__(self, logs: Mapping[str, Log], *, check_crcs: bool) -> None:
+    def __init__(self, logs: Mapping[str, Log]) -> None:
         self._logs = logs
         self._epochs: dict[TopicPartition, int] = {}
         self._handed_out: dict[TopicPartition, int] = {}
         self._asked_at: dict[TopicPartition, float] = {}
         self._doubted: deque[TopicPartition] = deque()
-        self._damaged = DamagedBatches(check_crcs)
+        self._damaged = DamagedBatches()
         self._connections: Connections | None = None
         self._answered_at = -math.inf
 

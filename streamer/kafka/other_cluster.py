@@ -46,13 +46,10 @@ class OtherCluster:
         self, settings: Settings, cluster: Cluster, offer: Callable[[Chunk], None]
     ) -> None:
         self._cluster, self._offer = cluster, offer
-        self._check_crcs = settings.kafka.check_crcs
         logs = settings.logs_in(cluster)
         self._plain = {log.topic: log.plain for log in logs}
         self._full = {log.plain: log.topic for log in logs}
-        self._fetches = Fetches(
-            {log.plain: log for log in logs}, check_crcs=settings.kafka.check_crcs
-        )
+        self._fetches = Fetches({log.plain: log for log in logs})
         self._assigned: frozenset[TopicPartition] = frozenset()
         self._active: set[TopicPartition] = set()
         self._consumer: Any = None
@@ -121,7 +118,7 @@ class OtherCluster:
         section = self._cluster.section
         consumer = aiokafka.AIOKafkaConsumer(
             **client_settings(self._cluster.connection, section),
-            **consumer_options(check_crcs=self._check_crcs),
+            **consumer_options(),
         )
         self._fetches.watch(consumer._client)
         refusals = Refusals(section)

@@ -67,10 +67,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
     def __post_init__(self) -> None:
         super().__post_init__()
         main = self._settings.read_clusters[0]
-        self.fetches = Fetches(
-            {log.plain: log for log in self._settings.logs_in(main)},
-            check_crcs=self._settings.kafka.check_crcs,
-        )
+        self.fetches = Fetches({log.plain: log for log in self._settings.logs_in(main)})
 
     @property
     def _settings(self) -> Settings:
@@ -82,7 +79,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         self._assignor = StickyNumbers()
         consumer = aiokafka.AIOKafkaConsumer(
             **client_settings(kafka),
-            **consumer_options(check_crcs=kafka.check_crcs),
+            **consumer_options(),
             client_id=conf.broker_client_id,
             group_id=kafka.group,
             group_instance_id=cast(Any, self.app).slot.instance_id,

@@ -312,7 +312,7 @@ class ComparedMetrics:
         options: list[str],
         at: str,
     ) -> ComparedRatio:
-        cuts = [str(c) for c in self.settings.metrics.k] if metric.by_k else ["0"]
+        cuts = self.settings.metrics.cutoffs if metric.by_k else {"0": 0}
         rule = f"@k is one of metrics.k: {', '.join(cuts)}" if metric.by_k else "has no cut-off @k"
         self._require(k in cuts, at, rule)
         over, convention = metric.over[:1] or (metric.population.name,), ""
@@ -324,7 +324,7 @@ class ComparedMetrics:
             else:
                 known = [*metric.over, *metric.conventions]
                 raise SettingsError(f"{at}: option {option!r}; it has {', '.join(known) or 'none'}")
-        value = _SlateSum(metric, int(k), convention)
+        value = _SlateSum(metric, cuts[k], convention)
         above = f"{metric.name}@{k}.{convention}"
         self.slate_sums[above] = value
         title = ", ".join([metric.title + (f"@{k}" if metric.by_k else ""), *options])

@@ -30,6 +30,13 @@ and c have two bits, b has one, and log2(3) are 1.585; the counts are 1, 1 and 2
 
     >>> read("diversity_loss"), read("novelty_ratio"), read("exposure_gini")
     (-0.375, 0.946395, 0.166667)
+
+By people, user v clicks c. Nobody else was left to be shown b and c; one of two was shown a:
+
+    >>> events.append({"type": "click", "user_id": "v", "item_id": "c"})
+    >>> settings["metrics"]["families"].append("engagement")
+    >>> read("people_novelty_ratio")
+    0.125
 """
 
 from __future__ import annotations
@@ -41,7 +48,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from streamer.encoding.arrays import I64
-from streamer.metrics.coverage import catalog_size, of_items
+from streamer.metrics.coverage import Tables, catalog_size, of_items
 from streamer.metrics.definition import (
     Declarations,
     Declared,
@@ -60,7 +67,7 @@ from streamer.metrics.item_counts import (
 )
 from streamer.metrics.layout import Stat
 from streamer.metrics.ratios import Ratio, RatioBy, declare, maturities
-from streamer.metrics.reads import AllItems, Given, OfItems, Rows, Users
+from streamer.metrics.reads import AllItems, Given, OfItems, Rows, Users, UserSampleRatio
 from streamer.metrics.sums import Sum, named
 from streamer.metrics.users import USERS
 from streamer.settings.model import Settings
@@ -112,6 +119,11 @@ def has_lists(settings: Settings) -> bool:
     return FAMILY_OF[INTRA_LIST.name] in settings.metrics.families
 
 
+def has_people(settings: Settings) -> bool:
+    """Whether the people of items are counted, which takes those who are known."""
+    return has_lists(settings) and "engagement" in settings.metrics.families
+
+
 def _stats(settings: Settings) -> tuple[Stat, ...]:
     ratios = (ratio for _, ratio in INTRA_LIST.variants(settings))
     return tuple(
@@ -119,7 +131,7 @@ def _stats(settings: Settings) -> tuple[Stat, ...]:
     )
 
 
-USER_COVERAGE = "user_coverage_ratio"
+USER_COVERAGE, PEOPLE_NOVELTY = "user_coverage_ratio", "people_novelty_ratio"
 
 
 def _lists(of: Declared) -> Iterator[Variant]:
@@ -269,6 +281,43 @@ metric.row(
     source="P",
     reads=(Rows(), OfItems((CATEGORY,))),
 )
+
+
+def _people(of: Declared) -> Iterator[Variant]:
+    """What reads the people of items, and all people, of the total only: a person who is shown an
+    item in several segments is one."""
+    declared = item_counts(of.settings)
+    if declared is not None and has_people(of.settings):
+        places = declared.people
+        items = OfItems((SHOWN, *places), is_of_total=True)
+        yield Variant({}, (Rows(), items, Given(places), Users(USERS), UserSampleRatio()))
+
+
+@metric(
+    PEOPLE_NOVELTY,
+    formula="mean over impressions of 1 - people who were shown the item / people who gave it no"
+    " feedback, at least 0",
+    unit="ratio",
+    empty="absent without impressions of people, and where items or people are a sample",
+    source="P",
+    doc="How many of those who have not reacted to the shown items were not shown them, either."
+    " People are those with an impression in the window; one counts for an item by the last"
+    " impression of it, and by the last feedback in `metrics.feedback`. For the total only. It has"
+    " no interval.",
+    reads=_people,
+)
+def people_novelty(
+    rows: int, tables: Tables, places: tuple[int, int], people: I64, sample_ratio: float
+) -> Iterator[Series]:
+    found = np.full(rows, np.nan)
+    for row, table in tables.items():
+        shown, (saw, gave) = table.of(SHOWN), map(table.of, places)
+        if people[row] and shown.any() and table.is_whole and sample_ratio == 1:
+            others = np.maximum(people[row] - gave, 0)
+            share = np.where(others > 0, np.minimum(saw / np.maximum(others, 1), 1.0), 1.0)
+            found[row] = shown @ (1 - share) / shown.sum()
+    present = ~np.isnan(found)
+    yield Series({}, np.where(present, found, 0.0), present)
 
 
 @metric(

@@ -29,6 +29,7 @@ class FullSums:
     ) -> None:
         """``ring``: of the window; None: of the totals."""
         self.settings, self.layout, self._ring = settings, layout, ring
+        self.is_total = not rollup
         self._dimensions = () if rollup else settings.dimension_names
         is_window = ring is not None and ring.label in settings.item_windows
         self._is_counted = is_window and settings.has_items(rollup)

@@ -320,10 +320,10 @@ for of_family in _OF_FAMILIES:
     _declare_ends(of_family.name, reads_ends, of_family.unit, of_family.labels, f"{rule}{_IF_OFF}")
 _OWN = own_ratios.OWN_RATIOS
 _declare_ends(_OWN.name, _ends_of(_OWN), _OWN.unit, _OWN.labels)
-_MSE = score_ratios.MSE
-_declare_ends(
-    *("rmse", _ends_of(_MSE), "score", _MSE.labels, f"{_OF_VALUES}{_IF_OFF}", _square_root)
-)
+for prefix, of_squares in (("", score_ratios.MSE), ("rating_", score_ratios.RATING_MSE)):
+    unit, absent = of_squares.unit.removeprefix("squared "), f"{_OF_VALUES}{_IF_OFF}"
+    ends = (_ends_of(of_squares), unit, of_squares.labels, absent, _square_root)
+    _declare_ends(f"{prefix}rmse", *ends)
 
 
 def _share(above: I64, below: I64) -> F64:

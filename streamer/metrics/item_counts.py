@@ -53,7 +53,13 @@ class ItemCounts:
     @property
     def places(self) -> int:
         """How many counts an item has."""
-        return 3 + 3 * len(self.cutoffs)
+        return 5 + 3 * len(self.cutoffs)
+
+    @property
+    def people(self) -> tuple[int, int]:
+        """The places of people by their last impression of an item, and by their last feedback."""
+        first = 3 + 3 * len(self.cutoffs)
+        return first, first + 1
 
     def top(self, k: int) -> int:
         """The place of impressions at a position up to k."""
@@ -80,8 +86,8 @@ class ItemTable:
 
     @property
     def is_held(self) -> bool:
-        """Whether it holds anything."""
-        return bool(self.counts.any() or self.every.any())
+        """Whether anything was shown: feedback to an item may come in another window."""
+        return bool(self.every[SHOWN])
 
     @property
     def is_whole(self) -> bool:

@@ -17,6 +17,15 @@ One slate of four items; the second and the fourth are clicked:
     0.5
     >>> value_of(events, "map_ratio", {"metrics": {"k": [4]}}, k="4", **slates)  # (1/2 + 2/4) / 2
     0.5
+
+The cut-off `visible` is what people see: on the surface `phone` one position, elsewhere four:
+
+    >>> settings = {"metrics": {"k": [4], "visible": {"surface": {"phone": 1}}}}
+    >>> value_of(events, "hit_ratio", settings, k="visible", **slates)
+    1.0
+    >>> events[0]["surface"] = "phone"
+    >>> value_of(events, "hit_ratio", settings, k="visible", **slates)
+    0.0
 """
 
 from __future__ import annotations

@@ -51,6 +51,11 @@ class Sums(Protocol):
         ...
 
     @property
+    def is_total(self) -> bool:
+        """Whether the one segment is that of everything."""
+        ...
+
+    @property
     def all_items(self) -> ItemTable | None:
         """All items of the longest window; None where they are not counted."""
         ...
@@ -153,12 +158,15 @@ class ByValue(_Part):
 
 @dataclass(frozen=True)
 class OfItems(_Part):
-    """Counts of the items of each segment."""
+    """Counts of the items of each segment; ``is_of_total``: of the total only."""
 
     places: tuple[int, ...]
     horizon_ms: int | None = None
+    is_of_total: bool = False
 
     def of(self, sums: Sums) -> Mapping[int, ItemTable] | None:
+        if self.is_of_total and not sums.is_total:
+            return {}
         found = sums.items(self.places, self.horizon_ms)
         return None if self.horizon_ms is not None and not found else found
 

@@ -29,9 +29,11 @@ SCORE = _sum("score", "sum of scores from 0 to 1")
 LOG_LOSS = _sum("log_loss", "sum of -ln(predicted probability of what happened)")
 SQUARED_ERROR = _sum("squared_error", "sum of (score - clicked)²")
 ABSOLUTE_ERROR = _sum("absolute_error", "sum of |score - clicked|")
+RATINGS = Sum("ratings.ratings", "ratings of impressions with a score")
 
 
 _CLICKED, _SCORED = "window_probability_clicked", "window_probability_impressions"
+_SUPPORT = {POSITIVES: _CLICKED, PROBABILITIES: _SCORED, RATINGS: "window_ratings"}
 
 
 def _ratio(
@@ -43,7 +45,7 @@ def _ratio(
     unit: str = "ratio",
     source: str = "",
 ) -> Ratio:
-    support = {POSITIVES: _CLICKED, PROBABILITIES: _SCORED}.get(below, "")
+    support = _SUPPORT.get(below, "")
     return Ratio(
         *(name, title, above, below, doc, unit), source=source, horizon=HORIZON, support=support
     )
@@ -61,6 +63,13 @@ MSE = _ratio(
     "squared score",
     source="P",
 )
+RATING_MSE = _ratio(
+    *("rating_mse", "Mean squared error of ratings"),
+    *(Sum("ratings.squared_error", "sum of (score - rating)²"), RATINGS),
+    "Mean squared error of scores that predict ratings; squares are rounded to 1e-6 each.",
+    "squared rating",
+    source="P",
+)
 RATIOS = (
     CALIBRATION,
     _ratio(
@@ -74,6 +83,14 @@ RATIOS = (
         *("mae", "Mean absolute error", ABSOLUTE_ERROR, PROBABILITIES),
         "Mean absolute error of the scores. Predicting 0 throughout may minimise it.",
         "score",
+        source="P",
+    ),
+    RATING_MSE,
+    _ratio(
+        *("rating_mae", "Mean absolute error of ratings"),
+        *(Sum("ratings.absolute_error", "sum of |score - rating|"), RATINGS),
+        "Mean absolute error of scores that predict ratings.",
+        "rating",
         source="P",
     ),
 )

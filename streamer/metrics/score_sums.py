@@ -2,6 +2,7 @@
 
 Sums and curve are over *probabilities*, scores from 0 to 1; bins take every score. An impression is
 *clicked* when a click is attributed to it. Amounts are whole numbers of 1e-9, each rounded once.
+Ratings have sums of their own, in whole numbers of 1e-6.
 """
 
 from __future__ import annotations
@@ -22,9 +23,17 @@ _FOR_SCORES = (
     *("score_of_positives", "score_square", "absolute_error", "squared_error", "log_loss"),
 )
 _BY_THRESHOLD = ("predicted", "true_positives")
+_FOR_RATINGS = (
+    *("ratings", "score", "rating", "product", "score_square", "rating_square"),
+    *("absolute_error", "squared_error"),
+)
 _FOR_CURVE = ("probabilities", "positives", "score")
 _LARGEST_LOSS = 35 * UNIT
 """Of a click that was predicted with a probability of 1e-15 or less."""
+RATING_UNIT = UNITS["ratings.rating"]
+"""Units of a rating that is 1."""
+_LARGEST_OF_RATINGS = round(4 * limits.MAX_RATING**2) * RATING_UNIT
+"""The square of the largest error."""
 
 
 def _octaves(first: int, stop: int) -> list[float]:
@@ -78,7 +87,9 @@ def names(settings: Settings) -> tuple[str, ...]:
     if "scores" in settings.metrics.families:
         at = settings.metrics.thresholds
         of_thresholds = [name_of(kind, t) for t in at for kind in _BY_THRESHOLD]
-        return (*map(name_of, (*_FOR_CALIBRATION, *_FOR_SCORES)), *of_thresholds)
+        of_ratings = (f"ratings.{kind}" for kind in _FOR_RATINGS)
+        of_scores = map(name_of, (*_FOR_CALIBRATION, *_FOR_SCORES))
+        return (*of_scores, *of_ratings, *of_thresholds)
     if "calibration" in settings.metrics.families:
         return tuple(map(name_of, _FOR_CALIBRATION))
     return ()
@@ -100,4 +111,6 @@ def stats(settings: Settings) -> tuple[Stat, ...]:
 
 def _largest(name: str) -> int:
     base = name.partition("@")[0]
+    if base.startswith("ratings."):
+        return _LARGEST_OF_RATINGS
     return _LARGEST_LOSS if base == name_of("log_loss") else UNITS[base]

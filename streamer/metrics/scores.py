@@ -28,11 +28,22 @@ At the threshold 0.5 two are predicted to be clicked, of which one is, and of th
     0.5
     >>> read("classifier_recall_ratio", threshold="0.5")
     0.5
+
+Feedback may carry a `rating`; with the score of its impression it is a pair, under the impression's
+time and segment. A rating given again is another pair. Both are from -100 to 100. Predicted were 4
+and 2 stars, given 5, 1 and 2; errors are 1, 1 and 0:
+
+    >>> shown = [{"item_id": "a", "score": 4}, {"item_id": "b", "score": 2}]
+    >>> events = [{"type": "impression", "request_id": "r", "items": shown}]
+    >>> events += [{"type": "click", "item_id": i, "rating": int(n)} for i, n in ("a5", "b1", "b2")]
+    >>> read("rating_mse"), read("rating_rmse"), read("rating_mae"), read("rating_pearson_r")
+    (0.666667, 0.816497, 0.666667, 0.970725)
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from math import sqrt
 from typing import Any
 
@@ -49,7 +60,7 @@ from streamer.metrics.definition import (
     count,
     ratio,
 )
-from streamer.metrics.ratios import declare, matured, maturities
+from streamer.metrics.ratios import Ratio, declare, matured, maturities
 from streamer.metrics.reads import ByValue, Rows
 from streamer.metrics.score_ratios import (
     BY_THRESHOLD,
@@ -59,6 +70,8 @@ from streamer.metrics.score_ratios import (
     MSE,
     POSITIVES,
     PROBABILITIES,
+    RATING_MSE,
+    RATINGS,
     RATIOS,
     SCORE,
 )
@@ -68,6 +81,7 @@ from streamer.metrics.score_sums import (
     CURVE,
     CURVE_BINS,
     EDGES,
+    RATING_UNIT,
     UNIT,
     name_of,
     stats,
@@ -80,19 +94,24 @@ _MATURITY = ("maturity",)
 declare(metric, *(each for each in RATIOS if each is not CALIBRATION))
 
 
-@metric(
-    "rmse",
-    formula="square root of mse",
-    unit="score",
-    empty=f"absent without {PROBABILITIES.text}",
-    source="P",
-    labels=_MATURITY,
-    reads=MSE.reads,
-)
-def rmse(above: I64, below: I64) -> Iterator[Series]:
-    """Root of the mean squared error. The ends of its interval are the roots of the ends of mse."""
-    mse = MSE.of(above, below)
-    yield Series({}, np.sqrt(mse.values), mse.present)
+def _root(of: Ratio, above: I64, below: I64) -> Iterator[Series]:
+    mean = of.of(above, below)
+    yield Series({}, np.sqrt(mean.values), mean.present)
+
+
+for name, of_squares, unit in (("rmse", MSE, "score"), ("rating_rmse", RATING_MSE, "rating")):
+    metric(
+        name,
+        formula=f"square root of {of_squares.name}",
+        unit=unit,
+        empty=of_squares.absent,
+        source="P",
+        labels=_MATURITY,
+        doc="Root of the mean squared error. The ends of its interval are the roots of the ends of"
+        f" {of_squares.name}.",
+        support=of_squares.support if of_squares is RATING_MSE else "",
+        reads=of_squares.reads,
+    )(partial(_root, of_squares))
 
 
 declare(metric, *BY_THRESHOLD)
@@ -147,19 +166,57 @@ def normalized_entropy(loss: I64, n: I64, y: I64) -> Iterator[Series]:
         *(name_of(each) for each in ("score_of_positives", "score_square")),
     ),
 )
-def pearson(*sums: I64) -> Iterator[Series]:
-    rows = [_correlation(*row) for row in zip(*(x.tolist() for x in sums), strict=True)]
-    present = np.array([r is not None for r in rows], bool)
-    yield Series({}, np.array([r or 0.0 for r in rows]), present)
+def pearson(n: I64, clicked: I64, score: I64, product: I64, square: I64) -> Iterator[Series]:
+    ones = UNIT * clicked
+    yield _correlations(UNIT, 0, n, score, ones, product, square, ones)
 
 
-def _correlation(n: int, y: int, s: int, sy: int, ss: int) -> float | None:
-    """Pearson's r from exact sums; None where one of both does not vary, as far as rounded squares
-    say."""
-    variance = n * ss * UNIT - s * s
-    if not 0 < y < n or 2 * variance <= n * n * UNIT:
+@metric(
+    "rating_pearson_r",
+    formula="covariance(score, rating) / root of the product of their variances",
+    unit="correlation",
+    empty="absent without scores and ratings that differ",
+    source="P",
+    labels=_MATURITY,
+    doc="Pearson's correlation of scores and ratings, from products that are rounded to 1e-6 each."
+    f" {_NO_INTERVAL}",
+    support="window_ratings",
+    reads=matured(
+        HORIZON,
+        *(f"ratings.{each}" for each in ("ratings", "score", "rating")),
+        *(f"ratings.{each}" for each in ("product", "score_square", "rating_square")),
+    ),
+)
+def rating_pearson(*sums: I64) -> Iterator[Series]:
+    yield _correlations(RATING_UNIT, RATING_UNIT, *sums)
+
+
+metric.count(
+    "window_ratings",
+    formula=RATINGS.text,
+    unit="ratings",
+    labels=_MATURITY,
+    doc="Support of the metrics of ratings: both score and rating are from -100 to 100.",
+    reads=matured(HORIZON, RATINGS.name),
+)
+
+
+def _correlations(unit: int, rounding: int, *sums: I64) -> Series:
+    rows = zip(*(x.tolist() for x in sums), strict=True)
+    found = [_correlation(unit, rounding, *row) for row in rows]
+    present = np.array([r is not None for r in found], bool)
+    return Series({}, np.array([r or 0.0 for r in found]), present)
+
+
+def _correlation(
+    unit: int, rounding: int, n: int, x: int, y: int, xy: int, xx: int, yy: int
+) -> float | None:
+    """Pearson's r from exact sums of this unit; None where one of both does not vary, as far as
+    squares say, which are rounded (of y by ``rounding``)."""
+    of_x, of_y = n * xx * unit - x * x, n * yy * unit - y * y
+    if 2 * of_x <= n * n * unit or 2 * of_y <= n * n * rounding:
         return None
-    r = (n * sy - s * y) / sqrt(variance * y * (n - y))
+    r = (n * xy * unit - x * y) / sqrt(of_x * of_y)
     return min(max(r, -1.0), 1.0)
 
 

@@ -29,7 +29,7 @@ from streamer.metrics.moments import Moments
 from streamer.metrics.reads import Given, Statistic
 from streamer.metrics.slates import UNIT
 from streamer.settings import limits
-from streamer.settings.model import CONVENTIONS
+from streamer.settings.model import CONVENTIONS, VISIBLE
 
 Largest = Callable[[tuple[float, ...], float, int], int]
 """Gains, margin and cut-off → the largest value of a slate, in units of 1e-9."""
@@ -76,9 +76,10 @@ class SlateMetric:
 
 @dataclass(frozen=True)
 class Column:
-    """Where the sums of one value begin."""
+    """Where the sums of one value begin. ``cutoff``: the label of ``k``, "0" without one."""
 
     metric: SlateMetric
+    cutoff: str
     k: int
     convention: str
     at: int
@@ -87,7 +88,7 @@ class Column:
     @property
     def labels(self) -> dict[str, str]:
         """Labels of its series: ``k`` and ``convention``, where it has them."""
-        k = {"k": str(self.k)} if self.k else {}
+        k = {"k": self.cutoff} if self.k else {}
         return k | ({"convention": self.convention} if self.convention else {})
 
 
@@ -154,18 +155,25 @@ class SlateFamily:
         """The columns under these settings."""
         metrics = settings.metrics
         chosen = tuple((name, tuple(sorted(some))) for name, some in metrics.conventions.items())
-        return self._plan(tuple(sorted(metrics.k)), settings.gains, chosen, metrics.margin)
+        cutoffs, most = tuple(metrics.cutoffs.items()), metrics.most_visible
+        return self._plan(cutoffs, most, settings.gains, chosen, metrics.margin)
 
     def _planned(
-        self, k: tuple[int, ...], gains: tuple[float, ...], chosen: Chosen, margin: float
+        self,
+        cutoffs: tuple[tuple[str, int], ...],
+        most_visible: int,
+        gains: tuple[float, ...],
+        chosen: Chosen,
+        margin: float,
     ) -> ColumnPlan:
         at = len(self.populations)
         columns = []
         for metric in self.values:
-            for cut in k if metric.by_k else (0,):
+            for cutoff, k in cutoffs if metric.by_k else (("0", 0),):
+                most = most_visible if k == VISIBLE else k
                 for convention in ("", *dict(chosen).get(metric.name, ())):
-                    moments = Moments(metric.largest(gains, margin, cut))
-                    columns.append(Column(metric, cut, convention, at, moments))
+                    moments = Moments(metric.largest(gains, margin, most))
+                    columns.append(Column(metric, cutoff, k, convention, at, moments))
                     at += moments.width
         numbers = {population.name: i for i, population in enumerate(self.populations)}
         return ColumnPlan(numbers, tuple(columns), at)
@@ -175,7 +183,7 @@ class SlateFamily:
         plan = self.plan(settings)
         keys = [f"{self.name}.{population}" for population in plan.populations]
         for column in plan.columns:
-            name = f"{column.metric.name}@{column.k}.{column.convention}"
+            name = f"{column.metric.name}@{column.cutoff}.{column.convention}"
             keys += [f"{self.name}.{name}/{i}" for i in range(column.moments.width)]
         largest, keyed = 1 << 33, tuple(keys)
         return Stat(self.name, largest, width=plan.width, keys=keyed)

@@ -186,13 +186,18 @@ def joined_within_ms(name: str, settings: Settings) -> int:
 
 
 _SLATES = ("ranking.", "scoring.", "slates")
-_MARGIN = "margin_loss"
+_MARGIN, _VISIBLE = "margin_loss", "@visible."
 
 
 def of_slates(settings: Settings) -> str:
     """What makes items of slates relevant, and how much."""
     gains = {kind: gain for kind, gain in settings.metrics.feedback.items() if gain > 0}
     return repr(sorted(gains.items()))
+
+
+def of_visible(settings: Settings) -> str:
+    """How many positions people see."""
+    return repr((settings.metrics.visible, settings.metrics.k[0]))
 
 
 def of_policy(settings: Settings, name: str) -> str:
@@ -208,7 +213,8 @@ def meaning(settings: Settings, name: str) -> str:
         return of_policy(settings, whole.partition("@")[2])
     if name.startswith(_SLATES):
         margin = settings.metrics.margin if _MARGIN in name else None
-        return repr((of_slates(settings), margin))
+        visible = (of_visible(settings),) if _VISIBLE in name else ()
+        return repr((of_slates(settings), margin, *visible))
     return ""
 
 

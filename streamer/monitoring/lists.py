@@ -8,6 +8,7 @@ from streamer.monitoring.windowed import Windowed
 
 _VARIETY = {
     "novelty_ratio": "novelty",
+    "people_novelty_ratio": "novelty, by people",
     "serendipity_ratio": "serendipity",
     "exposure_gini": "concentration (Gini)",
 }

@@ -72,7 +72,8 @@ def _variables(windowed: Windowed) -> list[Variable]:
     if _first_shown(windowed, _WITH_K):
         cuts = windowed.settings.metrics.k
         first = max((k for k in cuts if k <= slates.SAMPLED_CUTOFF), default=min(cuts))
-        variables.append(one_of("k", "k", [str(k) for k in sorted(cuts)], str(first)))
+        of_slates = list(windowed.settings.metrics.cutoffs)
+        variables.append(one_of("k", "k", of_slates, str(first)))
     if windowed.has("window_slates"):
         series = f"{windowed.of('window_slates').name}{{{SYSTEM}}}"
         variables.append(choice("over", series, "engaged"))

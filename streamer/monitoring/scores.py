@@ -51,6 +51,11 @@ def panels(windowed: Windowed) -> list[Panel]:
             note="Below 1 they do. `streamer_log_loss` has an interval.",
             steps=_NO_BETTER,
         ),
+        *windowed.split(
+            "RMSE of ratings: how far are scores from what people say?",
+            "rating_rmse",
+            "window_ratings",
+        ),
         *_drift(windowed),
         *_policies(windowed),
     ]

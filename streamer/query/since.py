@@ -168,6 +168,8 @@ class Times:
             for number in numbers:
                 found = np.maximum(found, items.rings.get(number, 0))
             found[CLICKED] = max(found[CLICKED], items.clicked_ms)
+            for place in counts.people:
+                found[place] = max(found[place], items.people_ms)
             for k in counts.cutoffs:
                 found[counts.top(k)] = max(found[counts.top(k)], items.cutoffs.get(k, 0))
                 for place in (counts.weight(k), counts.excess(k)):

@@ -337,6 +337,11 @@ class Rolled:
         return self.segments
 
     @property
+    def is_total(self) -> bool:
+        """Whether the one segment is that of everything."""
+        return not self._rollup
+
+    @property
     def all_items(self) -> ItemTable | None:
         """All items of the longest window; None where they are not counted."""
         return self.window.longest_of_items.all_items

@@ -36,6 +36,9 @@ MAX_ITEMS = 1000
 pairs cost the square of it."""
 MAX_SCORE = 1e6
 """Magnitude of a score: sums of losses keep nine decimals."""
+MAX_RATING = 100.0
+"""Magnitude of a rating, and of scores that are compared with ratings: sums of squares of a unit of
+1e-6 hold 10**8 of them."""
 MAX_VALUE = 1e12
 """Value of one conversion, in currency units: 1e18 micros, a quarter of 2**62. Sums are kept in two
 limbs, of which 2**34 such values fit."""
@@ -97,6 +100,8 @@ MAX_RATIO_VALUES = 100
 """Values of a field that a ratio is restricted to."""
 MAX_AMOUNT = 1e12
 """Magnitude of a value of a field that ratios add up: as that of money."""
+MANY_SERIES = 50_000
+"""Series of an exporter beyond which `streamer check` and `streamer run` warn."""
 MAX_WEIGHT = 1000.0
 """Largest weight of one impression: sums of squares hold billions of them."""
 MAX_CUTOFF = 1000

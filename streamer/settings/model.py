@@ -69,8 +69,6 @@ class Kafka(Connection, frozen=True):
     host_name: str | None = None
     """Name of this host among the workers of the group; two hosts must not have the same one.
     Default: the host's own name."""
-    check_crcs: bool = True
-    """Whether checksums of fetched batches are verified."""
 
     session_timeout_ms = in_ms("session_timeout", "kafka")
 
@@ -163,11 +161,19 @@ CONVENTIONS = {
 which they are laid out."""
 
 
+VISIBLE = -1
+"""Stands for the positions that people see, as a cut-off."""
+
+
 class Metrics(Section, frozen=True):
     """[metrics]: the metrics to compute."""
 
     k: tuple[int, ...] = (10,)
     """Cut-offs of the metrics of ranked lists."""
+    visible: dict[str, dict[str, int]] = msgspec.field(default_factory=dict)
+    """A dimension = its values with the number of positions that people see there, e.g. `{ platform
+    = { phone = 3, desktop = 8 } }`: metrics of slates have the cut-off `visible`, too. With other
+    values it is the first of `k`."""
     margin: float = 0.1
     """The distance that `margin_loss` asks for between the scores of a relevant item and another
     one."""
@@ -197,6 +203,18 @@ class Metrics(Section, frozen=True):
     detailed: tuple[tuple[str, ...], ...] | None = None
     """Rollups that show every metric. Default: the total. The others show the series marked *brief*
     in metrics.md; series of ranking and scoring only for at most one dimension."""
+
+    @property
+    def cutoffs(self) -> dict[str, int]:
+        """Those of slates by label, ascending; `VISIBLE` comes last."""
+        found = {str(k): k for k in sorted(self.k)}
+        return {**found, "visible": VISIBLE} if self.visible else found
+
+    @property
+    def most_visible(self) -> int:
+        """The largest number of positions that people see."""
+        seen = (k for positions in self.visible.values() for k in positions.values())
+        return max((self.k[0], *seen))
 
 
 class Items(Section, frozen=True):
@@ -274,8 +292,6 @@ class ExporterSettings(Section, frozen=True):
     the environment or the file."""
     annotations_token_file: str | None = None
     """File with the token."""
-    series_warning: int = 50_000
-    """`streamer check` and `streamer run` warn if they expect more series than this."""
 
 
 class LogSettings(Section, frozen=True):
@@ -318,13 +334,13 @@ class Settings(Section, frozen=True):
 
     @cached_property
     def kept_dimensions(self) -> tuple[Dimension, ...]:
-        """The dimensions, where arms of experiments, and values that ratios are restricted to, are
-        always kept, too."""
+        """The dimensions, where arms of experiments, and values that ratios are restricted to or
+        cut-offs depend on, are always kept, too."""
         kept = {d.name: dict.fromkeys(d.values) for d in self.dimensions}
         for experiment in self.experiments:
             if experiment.dimension:
                 kept[experiment.dimension].update(dict.fromkeys(experiment.arms))
-        for dimension, values in self.values_of_ratios.items():
+        for dimension, values in (*self.values_of_ratios.items(), *self.metrics.visible.items()):
             kept[dimension].update(dict.fromkeys(values))
         return tuple(
             msgspec.structs.replace(d, values=tuple(kept[d.name])) for d in self.dimensions

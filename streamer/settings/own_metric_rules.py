@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _NAME = re.compile(r"^[a-z][a-z0-9_]{0,62}\Z")
 _FIELD = re.compile(r"^[a-z_][a-z0-9_]{0,62}\Z")
-_NUMBERS = ("score", "position", "dwell_ms", "value")
+_NUMBERS = ("score", "position", "dwell_ms", "rating", "value")
 _AGAINST = ("value", "target", "day_before")
 
 

@@ -17,14 +17,14 @@ from streamer.settings.section import Section
 
 KNOWN_FIELDS = {
     "impressions": ("score",),
-    "clicks": ("dwell_ms",),
+    "clicks": ("dwell_ms", "rating"),
     "conversions": ("value",),
     "sessions": ("dwell_ms",),
 }
 """Kind of events → its own numeric fields that ratios can add up, too."""
 ASKED_FIELDS = {
     "impressions": ("score", "position", "item_id", "item_category"),
-    "clicks": ("dwell_ms", "item_id"),
+    "clicks": ("dwell_ms", "rating", "item_id"),
     "conversions": ("value", "item_id"),
     "sessions": ("dwell_ms", "item_id"),
 }
@@ -53,7 +53,7 @@ class RatioPart(Section, frozen=True):
     `slates`, and in denominators `people`, who saw an impression."""
     field: str | None = None
     """A field with a number from -1e12 to 1e12 to add up (for items in a list: the item's own, else
-    the event's); also `score`, `dwell_ms` or `value`. Without it events are counted."""
+    the event's); also `score`, `dwell_ms`, `rating` or `value`. Without it events are counted."""
     where: dict[str, Where] = msgspec.field(default_factory=dict)
     """Field = value, list of values, or bounds as `{ ">" = 5 }`: only these events count.
     `impression.campaign` is the field `campaign` of the impression that feedback joined."""

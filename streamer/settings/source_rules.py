@@ -475,8 +475,18 @@ def _validate_field(ours: str, said: FieldSource, known: tuple[str, ...], at: st
         _validate_form(ours, form, f"{at}.{ours}")
 
 
+_GONE = {
+    ("kafka", "check_crcs"): "checksums of fetched batches are always verified now",
+    ("exporter", "series_warning"): "`streamer check` always warns above 50,000 series now",
+}
+"""Section and key of settings that nobody needed → what holds without them."""
+
+
 def refuse_old_forms(data: Mapping[str, Any]) -> None:
     """Raise SettingsError where a document says what is written otherwise now."""
+    for (section, key), instead in _GONE.items():
+        if isinstance(table := data.get(section), dict) and key in table:
+            raise SettingsError(f"{key}: {instead}; remove it; at {section}")
     limits, alerts = data.get("limits"), data.get("alerts")
     for at, table in (
         ("limits", limits),

@@ -146,6 +146,15 @@ def _validate_ranking(metrics: Metrics) -> None:
     )
     at = metrics.thresholds
     require(
+        len(metrics.visible) < 2 and all(map(len, metrics.visible.values())),
+        f"metrics.visible = {metrics.visible}: one dimension, with some of its values",
+    )
+    require(
+        metrics.most_visible <= limits.MAX_CUTOFF
+        and all(k > 0 for some in metrics.visible.values() for k in some.values()),
+        f"metrics.visible = {metrics.visible}: positions are 1 to {limits.MAX_CUTOFF}",
+    )
+    require(
         0 < len(at) <= limits.MAX_THRESHOLDS
         and all(0 <= t <= 1 for t in at)
         and all(low < high for low, high in pairwise(at)),
@@ -243,10 +252,6 @@ def _validate_exporter(exporter: ExporterSettings) -> None:
             "metrics.example.org, without a scheme, a port or a path",
         )
     require(
-        exporter.series_warning > 0,
-        f"exporter.series_warning = {exporter.series_warning}: must be above 0",
-    )
-    require(
         exporter.tls_keyfile is None or exporter.tls_certfile is not None,
         "exporter.tls_keyfile is set without exporter.tls_certfile",
     )
@@ -285,6 +290,10 @@ def _validate_dimensions(s: Settings) -> None:
         for value in d.values:
             require(is_value(value), f"bad value {value!r}: {VALUE_RULE}; {at}")
     require(len(s.rollups) <= limits.MAX_ROLLUPS, f"more than {limits.MAX_ROLLUPS} rollups")
+    for name, positions in s.metrics.visible.items():
+        require(name in names, f"metrics.visible names {name!r}; dimensions are {list(names)}")
+        for value in positions:
+            require(is_value(value), f"metrics.visible.{name}: bad value {value!r}: {VALUE_RULE}")
     for rollup in s.rollups:
         for name in rollup:
             require(name in names, f"metrics.rollups names {name!r}; dimensions are {list(names)}")

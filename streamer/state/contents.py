@@ -10,7 +10,7 @@ from streamer.ingest.mapping import fields_of, said_of
 from streamer.metrics import diversity, rollups
 from streamer.metrics.catalogue import Catalogue
 from streamer.metrics.rings import rings_of
-from streamer.metrics.sums import key_of, of_policy, of_slates
+from streamer.metrics.sums import key_of, of_policy, of_slates, of_visible
 from streamer.settings.logs import Log
 from streamer.settings.model import Settings
 from streamer.settings.own_metrics import definition
@@ -76,7 +76,8 @@ class Contents(msgspec.Struct, frozen=True):
 
 
 class ItemsHeld(msgspec.Struct, array_like=True, frozen=True):
-    """Counts of items under their shape: by what, and whether of lists and clicks, too."""
+    """Counts of items under their shape: by what, and whether of lists and clicks, and of people,
+    too."""
 
     shape: str
     dimensions: list[str]
@@ -84,6 +85,7 @@ class ItemsHeld(msgspec.Struct, array_like=True, frozen=True):
     cutoffs: list[int]
     rings: list[Span]
     has_lists: bool
+    has_people: bool = False
 
 
 class Beside(msgspec.Struct, frozen=True):
@@ -150,7 +152,8 @@ def beside_of(settings: Settings, catalogue: Catalogue) -> Beside:
         rings = [(ring.pane_ms, ring.panes) for ring in counts.rings]
         by = (list(counts.dimensions), list(counts.rollups))
         has_lists = diversity.has_lists(settings)
-        items = ItemsHeld(counts.shape, *by, list(counts.cutoffs), rings, has_lists)
+        has = (has_lists, diversity.has_people(settings))
+        items = ItemsHeld(counts.shape, *by, list(counts.cutoffs), rings, *has)
     meanings = {}
     for measures in (catalogue.experiment_measures, catalogue.alert_measures):
         for name in measures.sums:
@@ -223,6 +226,8 @@ def _listed(settings: Settings, catalogue: Catalogue) -> dict[str, Listed]:
     }
     if {"ranking", "scoring"} & set(metrics.families):
         found["metrics.feedback: gains"] = {"": ("gains", of_slates(settings))}
+    if metrics.visible:
+        found["metrics.visible"] = {"": ("positions", of_visible(settings))}
     if "scoring" in metrics.families:
         found["metrics.margin"] = {"": ("margin", repr(metrics.margin))}
     return found

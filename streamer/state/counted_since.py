@@ -30,12 +30,13 @@ class Named(msgspec.Struct, array_like=True, frozen=True):
 
 
 class ItemsCountedSince(msgspec.Struct, array_like=True, frozen=True):
-    """Of counts of items: rings by their number, cut-offs and lists by k, and clicks."""
+    """Of counts of items: rings by their number, cut-offs and lists by k, clicks, and people."""
 
     rings: dict[int, int] = {}
     cutoffs: dict[int, int] = {}
     lists: dict[int, int] = {}
     clicked_ms: int = 0
+    people_ms: int = 0
 
 
 class CountedSince(msgspec.Struct, frozen=True):
@@ -90,6 +91,7 @@ class CountedSince(msgspec.Struct, frozen=True):
                 "rings_ms": [live(self.items.rings.get(n, 0)) for n, _ in enumerate(rings, 1)],
                 "cutoffs_ms": [live(self.items.cutoffs.get(k, 0)) for k in cutoffs],
                 "clicked_ms": live(self.items.clicked_ms),
+                "people_ms": live(self.items.people_ms),
                 "lists_ms": [live(self.items.lists.get(k, 0)) for k in cutoffs],
             },
         }
@@ -221,6 +223,7 @@ def _of_items(
         cutoffs=_after(before.cutoffs, old.cutoffs, new.cutoffs, now_ms),
         lists=_after(before.lists, of_lists, new.cutoffs, now_ms) if new.has_lists else {},
         clicked_ms=before.clicked_ms if old.has_lists else now_ms * new.has_lists,
+        people_ms=before.people_ms if old.has_people else now_ms * new.has_people,
     )
 
 

@@ -138,6 +138,10 @@ class ItemMigration:
             for part in range(parts if place is not None else 0):
                 was = len(_OF_ITEMS) + part * len(old.cutoffs) + (place or 0)
                 self._place[was] = len(_OF_ITEMS) + part * len(new.cutoffs) + at
+        if new.has_people:
+            of_lists = (len(_OF_ITEMS) + _OF_LISTS * len(held.cutoffs) for held in (old, new))
+            was, now = of_lists
+            self._place[was : was + 2] = [now, now + 1]
         rings = _places(new.rings, old.rings)
         self._rings = {1 + i: 1 + place for i, place in enumerate(rings) if place is not None}
 

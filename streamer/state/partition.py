@@ -337,8 +337,7 @@ class Partition:
 
     def _feed(self, some: Records | Batches, applied: Applied, most_ms: int | None) -> bool:
         """Returns whether the time was up before the end."""
-        check_crcs = self.settings.kafka.check_crcs
-        rows, last, skipped, unknown, is_late = some.feed(self.core, check_crcs, most_ms)
+        rows, last, skipped, unknown, is_late = some.feed(self.core, most_ms)
         applied.rows += rows
         applied.unknown_schemas = (some.log, unknown) if unknown else None
         if last is not None:

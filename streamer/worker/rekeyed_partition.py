@@ -154,9 +154,8 @@ class RekeyedPartition:
     def _rewritten(self, chunk: Chunk, until_ms: int) -> Any:
         content, place, at = chunk.content, (self.tp.topic, self.tp.partition), self.next_offset
         if isinstance(content, Batches):
-            checks = self._settings.kafka.check_crcs
             return self._rekeyer.batches(
-                content.log, place, content.data, content.aborted, checks, at, until_ms
+                content.log, place, content.data, content.aborted, at, until_ms
             )
         return self._rekeyer.records(
             *(content.log, place, content.offset, content.record_ms),

@@ -157,7 +157,7 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # untyped th
         self._logs = {log.topic: log.name for log in plan.settings.logs.values()}
         self._lookup = SchemaLookup(plan.settings)
         logs = {log.topic: log for log in plan.settings.logs.values()}
-        self._fetches = Fetches(logs, check_crcs=plan.settings.kafka.check_crcs)
+        self._fetches = Fetches(logs)
         self._open: dict[TopicPartition, RekeyedPartition] = {}
         self._lock = asyncio.Lock()
         """Held while partitions are taken over, written, or given back."""
@@ -217,7 +217,6 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # untyped th
             isolation_level="read_committed",
             max_partition_fetch_bytes=_FETCH_BYTES,
             fetch_max_wait_ms=_POLL_MS,
-            check_crcs=kafka.check_crcs,
             session_timeout_ms=kafka.session_timeout_ms,
             heartbeat_interval_ms=kafka.session_timeout_ms // 5,
         )

@@ -43,6 +43,15 @@ def _jurity(case: str) -> float:
         return float(InterListDiversity("score", K).get_score(lists, lists))
 
 
+def _novelty(case: str) -> float:
+    """1 - people who were shown an item / people who clicked another or none, over impressions."""
+    rows = [(user, item) for user, some in enumerate(cases()[case]) for item in some]
+    shown = pd.DataFrame(rows, columns=["user", "item"])
+    saw = shown.groupby("item").user.nunique()
+    clicked = pd.Series({cases()[case][0][0]: 1}).reindex(saw.index, fill_value=0)
+    return float((1 - saw / (shown.user.nunique() - clicked))[shown["item"]].mean())
+
+
 def _rectools(name: str) -> Callable[[str], float]:
     return lambda case: RECTOOLS[case][name]
 
@@ -63,6 +72,7 @@ COMPARISONS = (
         _rectools("MeanInvUserFreq"),
         log2(ITEMS),
     ),
+    Comparison("people_novelty_ratio", "pandas: the primer's formula", _novelty),
 )
 
 
@@ -71,6 +81,9 @@ def _log(lists: list[list[int]]) -> Iterator[Line]:
         items = [{"item_id": f"i{item}", "item_category": f"c{category_of(item)}"} for item in some]
         event = {"type": "impression", "ts": START_MS + user, "user_id": f"u{user}", "items": items}
         yield "impressions", START_MS + user, json.dumps(event).encode()
+    at_ms = START_MS + len(lists)
+    click = {"type": "click", "ts": at_ms, "user_id": "u0", "item_id": f"i{lists[0][0]}"}
+    yield "clicks", at_ms, json.dumps(click).encode()
 
 
 @cache
@@ -80,7 +93,7 @@ def readings(case: str) -> dict[str, float]:
         {
             "dimensions": [],
             "windows": {"lengths": ["1h"]},
-            "metrics": {"families": ["coverage", "diversity"], "k": [K]},
+            "metrics": {"families": ["coverage", "diversity", "engagement"], "k": [K]},
             "items": {"catalog_size": ITEMS},
         }
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from random import Random
 
@@ -26,19 +26,20 @@ DAY_MS = 86_400_000
 
 @dataclass(frozen=True)
 class Impressions:
-    """Scores of impressions, and which were clicked; ``then``: scores of the same hour a day
-    before."""
+    """Scores of impressions, which were clicked, and their ratings; ``then``: scores of the same
+    hour a day before."""
 
     name: str
     score: list[float]
     clicked: list[bool]
     then: list[float]
+    rating: list[float]
 
     @property
     def probable(self) -> Impressions:
         """Those whose score is a probability."""
         some = [(s, c) for s, c in zip(self.score, self.clicked, strict=True) if 0 <= s <= 1]
-        return Impressions(self.name, [s for s, _ in some], [c for _, c in some], self.then)
+        return replace(self, score=[s for s, _ in some], clicked=[c for _, c in some])
 
 
 @dataclass(frozen=True)
@@ -147,6 +148,22 @@ COMPARISONS = (
         lambda of: float(stats.pearsonr(of.score, of.clicked).statistic),
     ),
     Comparison(
+        *("rating_mse", SKLEARN, "`mean_squared_error` of ratings"),
+        lambda of: float(metrics.mean_squared_error(of.rating, of.score)),
+    ),
+    Comparison(
+        *("rating_rmse", SKLEARN, "`root_mean_squared_error` of ratings"),
+        lambda of: float(metrics.root_mean_squared_error(of.rating, of.score)),
+    ),
+    Comparison(
+        *("rating_mae", SKLEARN, "`mean_absolute_error` of ratings"),
+        lambda of: float(metrics.mean_absolute_error(of.rating, of.score)),
+    ),
+    Comparison(
+        *("rating_pearson_r", SCIPY, "`pearsonr` of ratings"),
+        lambda of: float(stats.pearsonr(of.score, of.rating).statistic),
+    ),
+    Comparison(
         *("score_drift", SCIPY, "`entropy` to and fro, of tenths"),
         _entropies,
         has_maturity=False,
@@ -172,7 +189,8 @@ def _case(name: str, draw: Callable[[Random], float]) -> Impressions:
     score = [round(float(draw(dice)), 7) for _ in range(N)]
     clicked = [dice.random() < min(max(s, 0.02), 0.98) for s in score]
     then = [round(0.05 + 0.9 * float(draw(dice)), 7) for _ in range(N // 2)]
-    return Impressions(name, score, clicked, then)
+    rating = [round(2 * s + dice.gauss(1, 1), 3) for s in score]
+    return Impressions(name, score, clicked, then, rating)
 
 
 def _log(of: Impressions) -> Iterator[Line]:
@@ -187,6 +205,9 @@ def _log(of: Impressions) -> Iterator[Line]:
         yield _line("impressions", START_MS + number, event)
     for number in (n for n, is_clicked in enumerate(of.clicked) if is_clicked):
         yield _line("clicks", START_MS + N + number, {"type": "click", "item_id": f"i{number}"})
+    for number, rating in enumerate(of.rating):
+        event = {"type": "click", "feedback": "rate", "item_id": f"i{number}", "rating": rating}
+        yield _line("clicks", START_MS + 2 * N + number, event)
 
 
 def _line(kind: str, ms: int, event: dict[str, object]) -> Line:
@@ -197,7 +218,8 @@ def _line(kind: str, ms: int, event: dict[str, object]) -> Line:
 def readings(number: int) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
     """What streamer reads of a case, by name and labels."""
     families = ["calibration", "scores"]
-    settings = {"families": families, "thresholds": [THRESHOLD]}
+    feedback = {"click": 1, "rate": 0}
+    settings = {"families": families, "thresholds": [THRESHOLD], "feedback": feedback}
     windows = {"lengths": ["1h"], "day_before": ["1h"]}
     replay = Replay(parse({"dimensions": [], "windows": windows, "metrics": settings}))
     replay.feed(list(_log(cases()[number])))
@@ -236,7 +258,9 @@ class Found:
 def found(comparison: Comparison) -> Iterator[Found]:
     """What comes of every case."""
     for number, case in enumerate(cases()):
-        of = case if comparison.metric in ("auc_ratio", "score_drift") else case.probable
+        has_any = comparison.metric.startswith(("auc_ratio", "score_drift", "rating_"))
+        of = case if has_any else case.probable
         bound = ours(number, comparison.within) if comparison.within else 0.0
+        bound = 1e-6 if comparison.metric.startswith("rating_") else bound  # their unit
         value = ours(number, comparison.metric, comparison.labels, comparison.has_maturity)
         yield Found(case.name, value, comparison.value(of), bound)

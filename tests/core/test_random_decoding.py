@@ -143,7 +143,9 @@ class Pair:
             feedback = kinds.index(event.kind) if event.kind in kinds else -1
             places = [line.position or 0 for line in lines]
             clicked = list(zip(items, places, strict=True))
-            return {**dwell, "lines": clicked, "feedback": feedback}
+            said = [line.rating for line in lines]
+            ratings = [None if rating is None else round(rating * 1e6) for rating in said]
+            return {**dwell, "lines": clicked, "feedback": feedback, "ratings": ratings}
         session = self.core.hash(event.session_id or "")
         action = ACTIONS.index(event.action or "")
         return {**dwell, "item": items[0], "session": session, "action": action}

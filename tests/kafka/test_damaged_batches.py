@@ -50,7 +50,7 @@ def blob_of(response: Any) -> bytes:
 
 
 def test_what_is_whole_is_kept_and_the_rest_fetched_again() -> None:
-    found, good = DamagedBatches(check_crcs=True), batch(0)
+    found, good = DamagedBatches(), batch(0)
     whole = answer(good + batch(3) + batch(6)[:30])
     assert not found.examine(request(0), whole)
     assert blob_of(whole) == good + batch(3) + batch(6)[:30]
@@ -63,7 +63,7 @@ def test_what_is_whole_is_kept_and_the_rest_fetched_again() -> None:
 
 
 def test_a_batch_that_is_damaged_each_time_is_handed_on_alone() -> None:
-    found, damaged = DamagedBatches(check_crcs=True), flipped(batch(3))
+    found, damaged = DamagedBatches(), flipped(batch(3))
     for _ in range(limits.DAMAGED_FETCHES - 1):
         part = answer(damaged + batch(6))
         assert found.examine(request(3), part)
@@ -78,14 +78,14 @@ def test_a_batch_that_is_damaged_each_time_is_handed_on_alone() -> None:
 
 @pytest.mark.parametrize("at", [7, 11, 16], ids=["offset", "length", "format"])
 def test_what_the_checksum_does_not_cover(at: int) -> None:
-    found, blob = DamagedBatches(check_crcs=True), batch(3)
+    found, blob = DamagedBatches(), batch(3)
     damaged = answer(flipped(blob, at) + batch(6))
     assert found.examine(request(3), damaged)
     assert blob_of(damaged) == b""
 
 
 def test_a_batch_whose_frame_is_damaged_is_never_given_up() -> None:
-    found = DamagedBatches(check_crcs=True)
+    found = DamagedBatches()
     for _ in range(2 * limits.DAMAGED_FETCHES):
         part = answer(flipped(batch(3), 16))
         assert found.examine(request(3), part)
@@ -95,7 +95,7 @@ def test_a_batch_whose_frame_is_damaged_is_never_given_up() -> None:
 
 async def test_others_are_fetched_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(damaged_batches, "_PAUSE_SECONDS", 0.0)
-    found = DamagedBatches(check_crcs=True)
+    found = DamagedBatches()
     found.examine(request(3, 1), answer(flipped(batch(3))))
     asked = request(3, 1)
     assert await found.hold_back(asked) is None
@@ -110,13 +110,13 @@ async def test_others_are_fetched_meanwhile(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_the_broker_may_find_the_damage_itself() -> None:
-    found = DamagedBatches(check_crcs=True)
+    found = DamagedBatches()
     assert not found.examine(request(3), answer(b"", code=2))
     assert TP in found.problems()
 
 
 def test_an_answer_to_another_question() -> None:
-    found, other = DamagedBatches(check_crcs=True), answer(batch(3))
+    found, other = DamagedBatches(), answer(batch(3))
     other.topics = [("clacks", other.topics[0][1])]
     with pytest.raises(KafkaConnectionError, match="what it was not asked"):
         found.examine(request(3), other)

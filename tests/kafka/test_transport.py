@@ -146,7 +146,7 @@ async def test_a_failed_fetch_casts_doubt_on_its_logs() -> None:
             return answer
 
     client: Any = Client()
-    made = fetching.Fetches({}, check_crcs=True)
+    made = fetching.Fetches({})
     made.watch(client)
     tps = [TopicPartition("clicks", number) for number in range(2)]
     expected = [{tps[1]}, {tps[0]}]

@@ -116,7 +116,7 @@ FIELDS = ("propensity", "reward_estimate", "p_new", "q_new")
 class CountedSums:
     """One row a segment. Is the metrics' ``Sums``; it adds, as partitions do."""
 
-    user_sample_ratio = 1.0
+    user_sample_ratio, is_total = 1.0, True
 
     def __init__(
         self,
@@ -227,7 +227,8 @@ def _items_of(partition: Partition) -> I64:
         partition.core.live_panes(series.number), series.number
     )
     item, label, place = parts_of_item_code(code)
-    numbers = [int(label["variant"].removeprefix("v")) for label in series.labels]
+    texts = [label["variant"].removeprefix("v") for label in series.labels]
+    numbers = [0 if text == "unknown" else int(text) for text in texts]  # people, of whom 0 has all
     found = NO_ITEMS.copy()
     np.add.at(found, (np.array(numbers)[label], np.searchsorted(ITEMS, item), place), value)
     return found
@@ -291,7 +292,8 @@ def _response(dice: Random, base: dict[str, Any], at_ms: int) -> Iterator[dict[s
     """Feedback of some kind, and perhaps a purchase."""
     kind = dice.choice(("click", "click", "like", "share"))
     dwell = {"dwell_ms": int(dice.lognormvariate(9, 2)) % 3_000_000} if dice.random() < 0.8 else {}
-    yield base | dwell | {"type": "click", "ts": at_ms, "feedback": kind}
+    rating = {"rating": round(dice.gauss(1, 1), 3)} if dice.random() < 0.8 else {}
+    yield base | dwell | rating | {"type": "click", "ts": at_ms, "feedback": kind}
     if dice.random() < 0.4:
         value = round(dice.random() * 90, 6)
         sold = {"value": value, "margin": round(dice.gauss(1, 5), 2)}

@@ -35,6 +35,9 @@ OF_GROUPS = {
     "mse": "scores.probabilities",
     "rmse": "scores.probabilities",
     "mae": "scores.probabilities",
+    "rating_mse": "ratings.ratings",
+    "rating_rmse": "ratings.ratings",
+    "rating_mae": "ratings.ratings",
     "classifier_precision": "scores.predicted",
     "classifier_recall": "scores.positives",
     "ips": "off_policy.impressions",
@@ -56,6 +59,9 @@ VALUES = {
     "mse": "scores.squared_error",
     "rmse": "scores.squared_error",
     "mae": "scores.absolute_error",
+    "rating_mse": "ratings.squared_error",
+    "rating_rmse": "ratings.squared_error",
+    "rating_mae": "ratings.absolute_error",
     "ips": "off_policy.clicked_weight",
     "snips": "off_policy.clicked_weight",
     "doubly_robust": "off_policy.doubly_robust",
@@ -74,6 +80,7 @@ WITHOUT = {
     "dwell times": "viewings",
     "impressions with a score from 0 to 1": "scores.probabilities",
     "clicked impressions with a score from 0 to 1": "scores.positives",
+    "ratings of impressions with a score": "ratings.ratings",
 }
 """What a metric is absent without → the statistic that counts it."""
 OF_POLICIES = {
@@ -286,6 +293,8 @@ def _of_scores(said: str, sums: CountedSums, labels: dict[str, str]) -> Any:
         return of_probabilities
     if said.startswith("absent without scores from 0 to 1 that differ"):  # as they do here
         return of_probabilities
+    if said == "absent without scores and ratings that differ":  # as they do here
+        return stat("ratings.ratings") > 1
     if said == "absent without scored impressions clicked and not clicked":
         bins = stat("score_bins")
         return is_mixed(*(part.sum(axis=1) for part in np.split(bins, 2, axis=1)))

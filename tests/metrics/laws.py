@@ -15,7 +15,7 @@ from tests.metrics.empty import rule
 
 ADDITIVE = {
     *("events", "impressions", "users", "viewings", "sessions", "slates", "currency"),
-    *("nats in all", "units of the ratio in all"),
+    *("nats in all", "units of the ratio in all", "ratings"),
 }
 """Units of what adds up over partitions."""
 BEYOND_1 = {
@@ -26,9 +26,11 @@ BEYOND_1 = {
 """Ratios whose parts count by their own times, or with weights; and the ends of their intervals."""
 NO_MEANS = {
     *("coec_ratio", "window_coec_expected_clicks", "auc_ratio", "auc_error_ratio", "pearson_r"),
+    "rating_pearson_r",
     *("normalized_entropy", "expected_calibration_error", "fairness_loss"),
     *("effective_sample_size", "composite", "score_drift"),
     *("catalog_coverage_ratio", "window_items", "exposure_gini", "novelty_ratio"),
+    "people_novelty_ratio",
     *("serendipity_ratio", "diversity_loss", "inter_list_diversity_ratio"),
 }
 """What a union has depends on more than what its parts have."""

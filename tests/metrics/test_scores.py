@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -102,9 +103,17 @@ def test_the_bound_says_where_scores_lie_closer_than_bins() -> None:
 def test_a_correlation_needs_scores_that_differ() -> None:
     third = 333_333_333
     square = round(third**2 / 1e9)
-    assert _correlation(4, 2, 4 * third, 2 * third, 4 * square) is None
-    assert _correlation(2, 2, 10**9, 10**9, 10**9) is None
-    assert _correlation(2, 1, 10**9, 10**9, 10**9) == 1.0
+    one, of_clicks = 10**9, partial(_correlation, 10**9, 0)
+    assert of_clicks(4, 4 * third, 2 * one, 2 * third, 4 * square, 2 * one) is None
+    assert of_clicks(2, one, 2 * one, one, one, 2 * one) is None
+    assert of_clicks(2, one, one, one, one, one) == 1.0
+
+
+def test_a_correlation_needs_ratings_that_differ_by_more_than_rounding() -> None:
+    third, square = 333_333, 111_111
+    of_ratings = partial(_correlation, 10**6, 10**6)
+    assert of_ratings(2, 3 * 10**6, 2 * third, third * 3, 5 * 10**6, 2 * square) is None
+    assert of_ratings(2, 3 * 10**6, 3 * 10**6, 5 * 10**6, 5 * 10**6, 5 * 10**6) == 1.0
 
 
 def test_sums_are_those_of_the_families() -> None:
@@ -113,5 +122,5 @@ def test_sums_are_those_of_the_families() -> None:
 
     assert of("traffic", "intervals") == ()
     assert of("calibration") == ("scores.probabilities", "scores.positives", "scores.score")
-    assert len(of("scores")) == len(of("calibration", "scores")) == 12
+    assert len(of("scores")) == len(of("calibration", "scores")) == 20
     assert of("scores")[-1] == "scores.true_positives@0.5"

@@ -66,7 +66,7 @@ def test_there_are_four_with_few_panels_each() -> None:
     assert list(PAGES) == ["overview", "ranking", "experiments", "processor"]
     assert {name: len(panels_of(page)) for name, page in PAGES.items()} == {
         "overview": 16,
-        "ranking": 15,
+        "ranking": 16,
         "experiments": 10,
         "processor": 17,
     }
@@ -198,7 +198,7 @@ def test_the_tooltip_has_the_support_of_each_line() -> None:
             assert ": " in names[-1]
             assert support["custom.hideFrom"] == {"legend": True, "tooltip": False, "viz": False}
             assert (support["custom.lineWidth"], support["unit"]) == (0, "short")
-    assert found == 14
+    assert found == 15
 
 
 def test_named_values_have_bands_and_others_their_ends_in_the_tooltip() -> None:

@@ -43,6 +43,7 @@ WRONG: dict[str, list[tuple[str, str, list[Any]]]] = {
     "position": [("impression", "position", [-1, 10_001, "1", 1.5, False]),
                  ("click", "position", [-1, 10_001])],
     "score": [("impression", "score", ["high", True, [1], 1_000_000.5, -1_000_001, 10**400])],
+    "rating": [("click", "rating", ["good", True, [5], 100.5, -101, 10**400])],
     "reference": [("impression", "reference", [[], {}, "i1", 7, [7.5], [None], [["i1"]], ["i1", ""],
                                                ["i" * 513], ["i1"] * 1001])],
     "held_out": [("impression", "held_out", [7.5, ["i1"], "h" * 513])],

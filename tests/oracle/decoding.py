@@ -28,6 +28,7 @@ from .values import (
     numbers,
     optional_identity,
     position,
+    rated,
     reference,
     said_of_policies,
     scored,
@@ -112,6 +113,7 @@ def lines_of(event: Event) -> list[Event]:
         if i == 0 and all(x.position is None for x in event.lines):
             own.position = event.position
         own.dwell_ms = None if i else event.dwell_ms
+        own.rating = line.rating
         if event.topic == "conversions":
             is_first_of_none = i == 0 and all(x.value is None for x in event.lines)
             value = event.value if is_first_of_none else line.value
@@ -258,7 +260,8 @@ def order(topic: str, items: Any, settings: Settings) -> list[Line]:
     names, of_ratios = settings.events.fields, fields_of_ratios(settings, topic)
     asked = asked_by_ratios(settings, topic)
     own = {"clicks": "position", "conversions": "value"}[topic]
-    reasons = dict.fromkeys(("item_id", own, *of_ratios), "items")
+    also = ("rating",) if topic == "clicks" else ()
+    reasons = dict.fromkeys(("item_id", own, *also, *of_ratios), "items")
     lines = []
     for element in items:
         if not isinstance(element, Object):
@@ -269,6 +272,7 @@ def order(topic: str, items: Any, settings: Settings) -> list[Line]:
         line = Line(identity(part["item_id"], "items"))
         if topic == "clicks":
             line.position = position(part["position"], settings, "items")
+            line.rating = rated(part["rating"], "items")
         else:
             line.value = worth(part["value"], "items")
         line.numbers = numbers(part.get, of_ratios, "items")
@@ -280,6 +284,7 @@ def order(topic: str, items: Any, settings: Settings) -> list[Line]:
 def click(event: Event, get: Get, settings: Settings, record_ms: int) -> None:
     item_or_lines(event, get, settings)
     event.position = position(get("position"), settings)
+    event.rating = rated(get("rating"), "rating")
     event.kind = "click" if get("feedback") in (None, "") else label(get("feedback"), "feedback")
     event.dwell_ms = dwell(get, settings, record_ms)
 

@@ -15,10 +15,11 @@ from streamer.settings.model import Settings
 
 from .dimensions import Dims, Kept, Segment
 from .joining import Joins
-from .shape import Row, Shown
+from .shape import Event, Row, Shown
 from .sink import Sink
 from .slates import Slate
 from .span import Span
+from .users import kind_of, touch
 
 MILLION = 10**6
 FAMILIES = {"coverage", "diversity"}
@@ -75,6 +76,7 @@ class Cell:
 class ItemReadings:
     """What is shown of a log's items."""
 
+    events: list[Event]
     joins: Joins
     slates: list[Slate]
     kept: Kept
@@ -204,6 +206,38 @@ class ItemReadings:
             known = self.settings.items.users or len(users[longest.label, segment])
             labels = {"window": span.label, **dict(segment)}
             out.ratio("user_coverage_ratio", labels, len(shown), known)
+
+    def read_people(self, out: Sink, span: Span, of_users: Span) -> None:
+        """Of the people of a window, how many were shown what they had not reacted to; each is of
+        an item by the last time that it was shown, and that feedback was given."""
+        has_families = {"diversity", "engagement"} <= set(self.settings.metrics.families)
+        if not has_families or span.label not in self.settings.item_windows:
+            return
+        shown: dict[tuple[int, str], dict[str, int]] = defaultdict(dict)
+        given: dict[tuple[int, str], dict[str, int]] = defaultdict(dict)
+        for event in self.events:
+            if event.person is None:
+                continue
+            who = event.partition, event.person
+            for one in event.shown:
+                touch(shown[who], one.item_id, event.event_ms)
+            if kind_of(event, self.settings) is not None:
+                touch(given[who], event.item_id or "", event.event_ms)
+        people = sum(any(map(of_users.reaches, last.values())) for last in shown.values())
+        told = Counter(
+            row.shown.item_id for row in self.joins.rows if span.covers(row.event.event_ms)
+        )
+        novelty = Fraction(0)
+        for item, times in told.items():
+            saw = sum(item in last and span.covers(last[item]) for last in shown.values())
+            gave = sum(item in last and span.covers(last[item]) for last in given.values())
+            if people > gave:
+                novelty += times * (1 - min(Fraction(saw, people - gave), Fraction(1)))
+        if people and told:
+            labels = dict.fromkeys(self.settings.dimension_names, "all")
+            out.ratio(
+                "people_novelty_ratio", {"window": span.label, **labels}, novelty, told.total()
+            )
 
 
 def is_among(shown: Shown, k: int | None) -> bool:

@@ -21,6 +21,7 @@ from .values import (
     optional_identity,
     position,
     probability,
+    rated,
     reference,
     scored,
     worth,
@@ -38,6 +39,7 @@ FIELDS = {
     ),
     "clicks": (
         *("item_id", "position", "items", "feedback", "dwell_ms", "start_ts", "end_ts", "join_id"),
+        "rating",
     ),
     "conversions": ("item_id", "items", "value", "join_id"),
     "sessions": (
@@ -100,6 +102,8 @@ def check_value(field: str, said: Any, reason: str, topic: str, settings: Settin
         integer(said, 0, DAY_MS, reason)
     elif field == "score":
         scored(said, reason)
+    elif field == "rating":
+        rated(said, reason)
     elif field in fields_of_policies(settings):
         probability(field, said, reason)
     elif any(field in fields_of_ratios(settings, kind) for kind in FIELDS):

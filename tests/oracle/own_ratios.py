@@ -141,6 +141,8 @@ def said_by(event: Event, shown: Shown | None, field: str) -> str | float | None
         of_item["item_id"] = event.item_id
         if event.dwell_ms is not None and not event.line:
             of_item["dwell_ms"] = float(event.dwell_ms)
+        if event.rating is not None:
+            of_item["rating"] = float(event.rating)
     if shown is not None:
         of_item = {**shown.texts, **shown.numbers, **of_item}
     found: str | float | None = {**event.texts, **event.numbers, **of_item}.get(field)

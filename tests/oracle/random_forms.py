@@ -121,6 +121,8 @@ class Forms:
                 line[own] = (
                     said if n == 0 else dice.choice((1, 2, 30) if is_click else (0, 7.5, said))
                 )
+            if "rating" in payload and n != 1:
+                line["rating"] = payload["rating"]
             lines.append(line)
         payload["items"] = lines
         if dice.random() < 0.2:

@@ -20,6 +20,7 @@ START_MS = 1_700_000_000_000
 FAR_MS = 3_000_000_000_000
 """Later than any wall clock of these tests: the year 2065."""
 UNCONFIGURED = ("share", "skip")
+RATINGS = (1, 2, 3, 4, 5, 4.5, 0, -100, 100.0, 0.3, 1 / 3, 2e-6, -2.5)
 
 
 def random_log(seed: int, settings: Settings, n: int, start_ms: int = START_MS) -> list[bytes]:
@@ -36,6 +37,7 @@ class _Log:
         self.start_ms = start_ms
         self.random = random = Random(seed)
         self.of_empty, self.of_refunds = Random(seed), Random(seed)
+        self.of_ratings = Random(seed)
         self.settings = settings
         self.users = [f"u{i}" for i in range(random.choice((4, 15, 60)))] + ["Zoë ✓"]
         self.items = [f"i{i}" for i in range(random.choice((3, 8, 25)))]
@@ -168,6 +170,8 @@ class _Log:
                 click["feedback"] = kind
             if r.random() < 0.15:
                 click["position"] = r.randint(1, 60)
+            if self.of_ratings.random() < 0.4:
+                click["rating"] = self.of_ratings.choice(RATINGS)
             self.event(time_ms, click)
             if r.random() < 0.4:
                 self.visit(self.visits.reports(time_ms, click, length_ms))

@@ -75,7 +75,7 @@ def read(verdict: Acceptance, joins: Joins, settings: Settings) -> Readings:
         engagement.read_totals(out, verdict, joins, settings)
         all_slates = slates_of(joins, settings)
         slates = SlateReadings(all_slates, kept, settings)
-        items = ItemReadings(joins, all_slates, kept, settings)
+        items = ItemReadings(verdict.events, joins, all_slates, kept, settings)
         lengths_ms = settings.windows.lengths_ms
         of_items = max(settings.item_windows, key=lambda label: lengths_ms[label])
         longest = max(lengths_ms, key=lambda label: lengths_ms[label])
@@ -92,7 +92,9 @@ def read(verdict: Acceptance, joins: Joins, settings: Settings) -> Readings:
             OffPolicyReadings(joins, kept, settings).read(into, window.span, at_ms)
             items.read(into, window.span, span_of(longest, at_ms, settings))
             of_catalog = span_of_items(of_items, at_ms, settings)
-            items.read_counts(into, span_of_items(label, at_ms, settings), of_catalog, at_ms)
+            of_items_now = span_of_items(label, at_ms, settings)
+            items.read_counts(into, of_items_now, of_catalog, at_ms)
+            items.read_people(into, of_items_now, window.span)
             RatioReadings(verdict, joins, kept, settings).read(into, window.span, tallied)
             return window
 

@@ -18,6 +18,7 @@ _SOUND: dict[str, dict[str, Any]] = {
     "dwell": {"dwell_ms": None, "start_ts": None, "end_ts": None},
     "position": {"position": None},
     "score": {"score": None},
+    "rating": {"rating": None},
     "propensity": {"propensity": None},
     "reward_estimate": {"reward_estimate": None},
     "item_category": {"item_category": None},

@@ -23,6 +23,7 @@ from .ranking import rounded
 from .shape import Row
 from .sink import Sink
 from .span import Span
+from .values import MAX_RATING
 
 UNIT = 10**9
 LEAST = 1e-15
@@ -35,11 +36,23 @@ Pair = tuple[str, str]
 """Components: numerator and denominator."""
 
 
+RATING_UNIT = 10**6
+
+
 class Scored(NamedTuple):
-    """An impression with a score."""
+    """An impression with a score, and the ratings that it got."""
 
     score: float
     clicked: bool
+    ratings: tuple[float, ...] = ()
+
+    @property
+    def rated(self) -> list[tuple[int, int]]:
+        """Score and rating, where both are within the bound of ratings."""
+        if abs(self.score) > MAX_RATING:
+            return []
+        score = rounded(self.score * 1e6)
+        return [(score, round(rating * 1e6)) for rating in self.ratings]
 
     @property
     def is_probability(self) -> bool:
@@ -59,9 +72,20 @@ class Scored(NamedTuple):
         return rounded(-math.log(p if self.clicked else 1.0 - p) * 1e9)
 
 
+def scored_of(row: Row) -> Scored:
+    given = (event.rating for event in row.feedback)
+    ratings = tuple(rating for rating in given if rating is not None)
+    assert row.shown.score is not None
+    return Scored(row.shown.score, row.clicked, ratings)
+
+
 def square(units: int) -> int:
     """The square of a number of 1e-9, in the same unit: halves go up."""
-    return math.floor(Fraction(units * units, UNIT) + Fraction(1, 2))
+    return product(units, units, UNIT)
+
+
+def product(a: int, b: int, unit: int) -> int:
+    return math.floor(Fraction(a * b, unit) + Fraction(1, 2))
 
 
 def threshold_units(text: str) -> int:
@@ -69,7 +93,16 @@ def threshold_units(text: str) -> int:
 
 
 def amount(component: str, scored: Scored) -> int:
-    """What an impression adds to a sum; only scores that are probabilities add."""
+    """What an impression adds to a sum; only scores that are probabilities add, but to sums of
+    ratings."""
+    if component.startswith("ratings "):
+        of_rating: dict[str, Callable[[int], int]] = {
+            "all": lambda error: 1,
+            "absolute": abs,
+            "squared": lambda error: product(error, error, RATING_UNIT),
+        }
+        added = of_rating[component.removeprefix("ratings ")]
+        return sum(added(score - rating) for score, rating in scored.rated)
     if not scored.is_probability:
         return 0
     kind, _, at = component.removeprefix("scores ").partition("@")
@@ -101,6 +134,8 @@ def ratios(settings: Settings) -> dict[str, Pair]:
         "log_loss": ("scores loss", "scores all"),
         "mse": ("scores squared", "scores all"),
         "mae": ("scores absolute", "scores all"),
+        "rating_mse": ("ratings squared", "ratings all"),
+        "rating_mae": ("ratings absolute", "ratings all"),
     }
     for t in thresholds(settings):
         of = f"scores found@{t}"
@@ -111,6 +146,8 @@ def ratios(settings: Settings) -> dict[str, Pair]:
 
 def unit_of(metric: str) -> int:
     """How many units of a numerator are 1."""
+    if metric.startswith("rating_"):
+        return RATING_UNIT
     return 1 if metric.startswith("classifier") else UNIT
 
 
@@ -155,7 +192,7 @@ class ScoreReadings:
             event = row.event
             if row.shown.score is None or not span.covers(event.event_ms):
                 continue
-            scored = Scored(row.shown.score, row.clicked)
+            scored = scored_of(row)
             for segment in self.kept.segments(event.dims):
                 whole[segment, "provisional"].append(scored)
                 if span.is_mature(event.event_ms, times, stream_ms):
@@ -170,11 +207,12 @@ class ScoreReadings:
                 out.support("window_probability_impressions", labels, len(probable))
                 clicked = sum(scored.clicked for scored in probable)
                 out.support("window_probability_clicked", labels, clicked)
-            self.read_ratios(out, labels, probable)
+            self.read_ratios(out, labels, some)
             if "scores" in self.settings.metrics.families:
                 read_classes(out, labels, some)
                 read_errors(out, labels, probable)
                 read_curve(out, labels, probable)
+                read_ratings(out, labels, some)
 
     def read_fairness(self, out: Sink, span: Span, stream_ms: int) -> None:
         """How far the values of each dimension are apart."""
@@ -204,8 +242,9 @@ class ScoreReadings:
             name, _, threshold = metric.partition("@")
             of = {**labels, "threshold": threshold} if threshold else labels
             out.ratio(name, of, top, bottom * unit_of(metric))
-            if metric == "mse" and bottom:
-                out.put("rmse", of, math.sqrt(Fraction(top, bottom * UNIT)))
+            if metric.endswith("mse") and bottom:
+                root = math.sqrt(Fraction(top, bottom * unit_of(metric)))
+                out.put(metric.replace("mse", "rmse"), of, root)
 
 
 def read_order(out: Sink, labels: dict[str, str], some: list[Scored]) -> None:
@@ -244,17 +283,35 @@ def read_errors(out: Sink, labels: dict[str, str], some: list[Scored]) -> None:
 
 
 def correlation(some: list[Scored]) -> float | None:
-    """By the definition; None where the variance of the scores may come of rounding alone."""
-    n = len(some)
-    mean_x = Fraction(sum(s.units for s in some), n)
-    mean_y = Fraction(sum(s.clicked for s in some), n)
-    variance_x = Fraction(sum(square(s.units) for s in some) * UNIT, n) - mean_x**2
-    if variance_x <= Fraction(UNIT, 2):
-        return None
-    variance_y = mean_y - mean_y**2
-    covariance = sum((s.units - mean_x) * (s.clicked - mean_y) for s in some) / n
-    size = math.sqrt(covariance**2 / (variance_x * variance_y))
+    """Of scores and clicks."""
+    return pearson([(s.units, UNIT * s.clicked) for s in some], UNIT)
+
+
+def pearson(pairs: list[tuple[int, int]], unit: int) -> float | None:
+    """By the definition; None where a variance may come of rounding alone, which moves no 0 or
+    1."""
+    n = len(pairs)
+    mean_x, mean_y = (Fraction(sum(column), n) for column in zip(*pairs, strict=True))
+    variances = []
+    for column, mean in zip(zip(*pairs, strict=True), (mean_x, mean_y), strict=True):
+        squares = sum(product(value, value, unit) for value in column)
+        variance = Fraction(squares * unit, n) - mean**2
+        is_exact = set(column) <= {0, unit}
+        if variance <= (0 if is_exact else Fraction(unit, 2)):
+            return None
+        variances.append(variance)
+    products = Fraction(sum(product(x, y, unit) for x, y in pairs) * unit, n)
+    covariance = products - mean_x * mean_y
+    size = math.sqrt(covariance**2 / (variances[0] * variances[1]))
     return math.copysign(min(size, 1.0), covariance)
+
+
+def read_ratings(out: Sink, labels: dict[str, str], some: list[Scored]) -> None:
+    pairs = [pair for scored in some for pair in scored.rated]
+    out.support("window_ratings", labels, len(pairs))
+    r = pearson(pairs, RATING_UNIT) if pairs else None
+    if r is not None:
+        out.put("rating_pearson_r", labels, r)
 
 
 def by_bin(some: list[Scored]) -> dict[int, list[Scored]]:
@@ -279,7 +336,7 @@ def added(joins: Joins, settings: Settings) -> Iterator[tuple[Row, str, int]]:
     wanted = components(settings)
     for row in joins.rows if wanted else ():
         if row.shown.score is not None:
-            scored = Scored(row.shown.score, row.clicked)
+            scored = scored_of(row)
             for component in wanted:
                 if units := amount(component, scored):
                     yield row, component, units

@@ -74,6 +74,7 @@ class Line:
     item_id: str
     position: int | None = None
     value: float | None = None
+    rating: float | None = None
     numbers: dict[str, float] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
 
@@ -97,6 +98,7 @@ class Event:
     held_out: str | None = None
     kind: str = "click"
     dwell_ms: int | None = None
+    rating: float | None = None
     value: float | None = None
     value_micros: int = 0
     is_return: bool = False

@@ -12,7 +12,7 @@ from functools import partial
 from streamer.settings.model import Settings
 
 from . import ranking, scoring
-from .dimensions import Kept, Segment
+from .dimensions import Dims, Kept, Segment
 from .ranking import UNIT
 from .sink import Sink
 from .slates import Slate
@@ -56,28 +56,31 @@ class SlateReadings:
         is_long = settings.metrics.feedback.get("conversion", 0) > 0
         horizon_ms = attribution.conversion_ms if is_long else attribution.click_ms
         self.wait_ms = horizon_ms + settings.time.max_lateness_ms
-        self.known: dict[tuple[float, ...], Values] = {}
+        self.settings = settings
+        self.known: dict[tuple[tuple[float, ...], int], Values] = {}
         self.slates = [(slate, self.values_of(slate)) for slate in slates if self.measures]
 
     def values_of(self, slate: Slate) -> Values:
-        """What depends on nothing but grades is computed once for slates that have the same."""
+        """What depends on nothing but grades, and on how many positions people see, is computed
+        once for slates that have the same."""
         found: Values = {}
         if self.has_ranking:
-            if slate.grades not in self.known:
-                self.known[slate.grades] = self.graded(slate.grades)
-            found |= self.known[slate.grades] | self.probed(slate)
+            seen = visible(slate.event.dims, self.settings)
+            if (slate.grades, seen) not in self.known:
+                self.known[slate.grades, seen] = self.graded(slate.grades, seen)
+            found |= self.known[slate.grades, seen] | self.probed(slate, seen)
         if "gauc" in self.measures and any(m.row.feedback for m in slate.members):
             found |= self.scored(slate)
         return found
 
-    def graded(self, grades: tuple[float, ...]) -> Values:
-        found = {}
+    def graded(self, grades: tuple[float, ...], seen: int) -> Values:
+        found, measures = {}, graded_measures(self.settings, seen)
         for name, is_so in (
             ("engaged", ranking.relevant(grades) > 0),
             ("contrasted", ranking.is_contrasted(grades)),
         ):
             if is_so:
-                found[name] = [m.value(grades) for m in self.measures[name]]
+                found[name] = [m.value(grades) for m in measures[name]]
         return found
 
     def scored(self, slate: Slate) -> Values:
@@ -91,12 +94,12 @@ class SlateReadings:
                 found[name] = [m.value(pairs) for m in self.measures[name]]
         return found
 
-    def probed(self, slate: Slate) -> Values:
-        found = {}
+    def probed(self, slate: Slate, seen: int) -> Values:
+        found, measures = {}, probed_measures(self.settings, seen)
         if slate.held_out is not None:
-            found["sampled"] = [m.value(slate.held_out_rank) for m in self.measures["sampled"]]
+            found["sampled"] = [m.value(slate.held_out_rank) for m in measures["sampled"]]
         if slate.reference:
-            found["reference"] = [m.value(slate) for m in self.measures["reference"]]
+            found["reference"] = [m.value(slate) for m in measures["reference"]]
         return found
 
     def read(self, out: Sink, span: Span, stream_ms: int) -> None:
@@ -170,10 +173,25 @@ def standard_error(values: list[int], n: int) -> float:
 # Which there are ------------------------------------------------------------------------------
 
 
-def graded_measures(settings: Settings) -> dict[str, list[Measure]]:
+def visible(dims: Dims, settings: Settings) -> int:
+    """How many positions people see: by the value of a dimension, else as many as the first
+    cut-off."""
+    for name, positions in settings.metrics.visible.items():
+        value = dims[settings.dimension_names.index(name)]
+        return positions.get(value or "", settings.metrics.k[0])
+    return 0
+
+
+def cutoffs(settings: Settings, seen: int) -> dict[str, int]:
+    """By label; ``seen``: how many positions people see, where that is one."""
+    found = {str(k): k for k in settings.metrics.k}
+    return {**found, "visible": seen} if settings.metrics.visible else found
+
+
+def graded_measures(settings: Settings, seen: int = 0) -> dict[str, list[Measure]]:
     engaged = [Measure("mrr", "engaged", ranking.reciprocal_rank, over_all=True)]
-    for k in settings.metrics.k:
-        engaged += at_cutoff(k, settings)
+    for label, k in cutoffs(settings, seen).items():
+        engaged += at_cutoff(label, k, settings)
     contrasted = [
         Measure("fcp_ratio", "contrasted", ranking.concordance),
         Measure("kendall_tau", "contrasted", ranking.kendall_tau),
@@ -185,7 +203,7 @@ def graded_measures(settings: Settings) -> dict[str, list[Measure]]:
     return {"engaged": engaged, "contrasted": contrasted}
 
 
-def at_cutoff(k: int, settings: Settings) -> Iterator[Measure]:
+def at_cutoff(label: str, k: int, settings: Settings) -> Iterator[Measure]:
     """The metrics of the first k, in all conventions that are asked for."""
     conventions = settings.metrics.conventions
     for (name, convention), value in AT_CUTOFF.items():
@@ -196,7 +214,7 @@ def at_cutoff(k: int, settings: Settings) -> Iterator[Measure]:
             name,
             "engaged",
             partial(value, k=k),
-            (("k", str(k)), *named),
+            (("k", label), *named),
             over_all=name != "recall_ratio",
         )
 
@@ -238,15 +256,15 @@ def scored_measures(settings: Settings) -> dict[str, list[Measure]]:
     }
 
 
-def probed_measures(settings: Settings) -> dict[str, list[Measure]]:
+def probed_measures(settings: Settings, seen: int = 0) -> dict[str, list[Measure]]:
     return {
         "sampled": [
             Measure("hit_sampled_ratio", "sampled", ranking.hit_sampled),
             Measure("ndcg_sampled_ratio", "sampled", ranking.gain_sampled),
         ],
         "reference": [
-            Measure("index_recall_ratio", "reference", partial(index_recall, k=k), (("k", str(k)),))
-            for k in settings.metrics.k
+            Measure("index_recall_ratio", "reference", partial(index_recall, k=k), (("k", label),))
+            for label, k in cutoffs(settings, seen).items()
         ],
     }
 

@@ -13,6 +13,7 @@ from .shape import KINDS
 
 MAX_ITEMS = 1000
 MAX_SCORE = 1_000_000
+MAX_RATING = 100
 MAX_VALUE = 1e12
 MAX_AMOUNT = 1e12
 MAX_LABEL = 128
@@ -99,6 +100,14 @@ def scored(value: Any, reason: str) -> float | None:
     return score
 
 
+def rated(value: Any, reason: str) -> float | None:
+    """The rating of an item."""
+    rating = None if value is None else number(value, reason)
+    if rating is not None and abs(rating) > MAX_RATING:
+        broken(reason)
+    return rating
+
+
 def fields_of_policies(settings: Settings) -> dict[str, str]:
     """Fields that say something of policies → the reason of a wrong value."""
     found = {"propensity": "propensity", "reward_estimate": "reward_estimate"}
@@ -123,7 +132,7 @@ def said_of_policies(get: Get, reasons: Mapping[str, str]) -> dict[str, float]:
     return {f: probability(f, v, reasons[f]) for f, v in given.items() if v is not None}
 
 
-ANYWAY = ("score", "dwell_ms", "value", "position", "item_id", "item_category")
+ANYWAY = ("score", "dwell_ms", "rating", "value", "position", "item_id", "item_category")
 """Fields that ratios may name, and that events have anyway."""
 
 

@@ -7,6 +7,7 @@ import pytest
 from streamer.cli.finding import OK, WARN, series_finding
 from streamer.cli.run import say_series
 from streamer.query.series_estimate import expected_series
+from streamer.settings import limits
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from tests.support.agreement import (
@@ -75,16 +76,18 @@ def test_values_that_a_ratio_names_are_not_all() -> None:
     assert expected_series(of_a) > expected_series(everywhere)
 
 
-def test_a_warning_above_the_bound_of_the_settings(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_warning_where_series_are_many(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     finding = series_finding(named(), [])
     assert finding.level == OK
     assert f"at most {expected_series(named()):,} on /metrics" in finding.what
     say_series(named())
     assert "streamer: series: at most" in capsys.readouterr().out
-    low = named(exporter={"series_warning": 1000})
-    assert series_finding(low, []).level == WARN
-    assert "more than exporter.series_warning = 1,000" in series_finding(low, []).what
-    say_series(low)
+    monkeypatch.setattr(limits, "MANY_SERIES", 1000)
+    assert series_finding(named(), []).level == WARN
+    assert "more than 1,000" in series_finding(named(), []).what
+    say_series(named())
     out, err = capsys.readouterr()
     assert out == ""
     assert "metrics.rollups" in err

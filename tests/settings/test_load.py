@@ -412,6 +412,31 @@ def test_conversion_is_no_kind_of_the_clicks_topic_and_click_comes_first() -> No
     assert parse({"metrics": {"feedback": {"like": 1}}}).feedback_kinds == ("click", "like")
 
 
+@pytest.mark.parametrize(
+    ("section", "key"), [("kafka", "check_crcs"), ("exporter", "series_warning")]
+)
+def test_settings_that_nobody_needed_are_refused_with_what_holds(section: str, key: str) -> None:
+    with pytest.raises(SettingsError, match=f"{key}: .* always .* now; remove it; at {section}"):
+        parse({section: {key: 1}})
+
+
+def test_positions_that_people_see() -> None:
+    settings = parse({"metrics": {"k": [8, 3], "visible": {"surface": {"phone": 2, "wall": 20}}}})
+    assert settings.metrics.cutoffs == {"3": 3, "8": 8, "visible": -1}
+    assert settings.metrics.most_visible == 20
+    assert settings.kept_dimensions[1].values == ("phone", "wall")
+    for wrong, said in (
+        ({"surface": {"phone": 2}, "variant": {"a": 1}}, "one dimension"),
+        ({"surface": {}}, "one dimension, with some"),
+        ({"surface": {"phone": 0}}, "positions are 1 to 1000"),
+        ({"surface": {"phone": 1001}}, "positions are 1 to 1000"),
+        ({"platform": {"phone": 1}}, "metrics.visible names 'platform'"),
+        ({"surface": {"all": 1}}, "bad value 'all'"),
+    ):
+        with pytest.raises(SettingsError, match=said):
+            parse({"metrics": {"visible": wrong}})
+
+
 def test_settings_are_frozen() -> None:
     with pytest.raises(AttributeError):
         Settings().kafka.group = "x"  # type: ignore[misc]

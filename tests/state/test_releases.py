@@ -57,7 +57,7 @@ OF_PEOPLE = {
     *("dwell_seconds_sum", "window_dwell_distribution", "window_dwell_seconds", "window_dwells"),
 }
 OF_REQUESTS = {f"zero_results{end}_ratio" for end in ("", "_lower", "_upper")} | {"window_requests"}
-CHANGED = {19: OF_PEOPLE | OF_REQUESTS}
+CHANGED = {19: OF_PEOPLE | OF_REQUESTS | {"people_novelty_ratio"}}
 """Version → metrics that it counted by other rules, of events with `join_id` by `user_id`, or not
 at all."""
 

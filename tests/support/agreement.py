@@ -83,6 +83,11 @@ RATIOS: list[dict[str, Any]] = [
         "unit": "percent",
     },
     {
+        "name": "rating",
+        "numerator": {"kind": "like", "field": "rating", "where": {"rating": {">=": 0}}},
+        "denominator": {"kind": "clicks", "where": {"rating": [5, 100]}},
+    },
+    {
         "name": "likes",
         "numerator": {"kind": "like", "where": {"impression.score": {">": 0.2}}},
         "denominator": {"kind": "people"},
@@ -103,6 +108,7 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
             "max_weight": 20,
             "feedback": {"click": 1.0, "like": 1.0},
             "k": [3],
+            "visible": {"surface": {"surface-0": 1, "surface-7": 5}},
             "rollups": [[], ["variant"], ["surface"], ["device", "variant"], ["surface", "device"]],
             "detailed": [[], ["surface"], ["variant", "device"]],
         },
@@ -116,12 +122,14 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
                 "metrics": [
                     {"name": "ctr_ratio"},
                     {"name": "ndcg_ratio@3.engaged"},
+                    {"name": "hit_ratio@visible"},
                     {"name": "positive_rate_ratio.like", "margin": 0.5},
                     {"name": "dwell_mean_seconds", "direction": "lower"},
                     {"name": "conversion_value_per_user"},
                     {"name": "conversions_per_user", "cap": 1},
                     {"name": "clicks_per_user", "cap": 1},
                     {"name": "log_loss", "direction": "lower"},
+                    {"name": "rating_mse", "direction": "lower"},
                     {"name": "calibration_ratio"},
                     {"name": "classifier_precision_ratio@0.1"},
                     {"name": "snips_ratio@new"},
@@ -142,6 +150,8 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
             {"name": "ctr", "segments": ["variant", "surface"]},
             {"name": "order", "metric": "ndcg_ratio@3", "window": "10m", "baseline": "before"},
             {"name": "dwell", "metric": "dwell_mean_seconds", "direction": "lower"},
+            {"name": "seen", "metric": "precision_ratio@visible", "segments": ["surface"]},
+            {"name": "rated", "metric": "rating_mae", "direction": "lower"},
             {"name": "level", "metric": "calibration_ratio"},
             {"name": "policy", "metric": "ips_ratio@by-place"},
             {"name": "diversity", "metric": "intra_list_diversity_ratio@3"},
@@ -189,7 +199,7 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
             {
                 "name": "models",
                 "parts": [
-                    {"metric": "ndcg_ratio@3.engaged", "against": "day_before"},
+                    {"metric": "ndcg_ratio@visible.engaged", "against": "day_before"},
                     {"metric": "snips_ratio@new"},
                     {"metric": "log_loss", "weight": -0.5, "against": "day_before"},
                 ],
@@ -244,6 +254,7 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
             "rollups": [[], ["country"], ["country", "variant"]],
             "detailed": [[], ["country"], ["country", "variant"]],
             "k": [1, 5, 10],
+            "visible": {"country": {"country-1": 2}},
         },
         "events": {
             "positions_from": 0,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from random import Random
 from typing import Any
@@ -99,7 +100,10 @@ def arms_of(
         users = of_measure.users or [{} for _ in trial.arms]
         its = zip(trial.arms, sums.counts[1:], of_measure.arms, users, strict=True)
         for arm, counts, moments, by_bucket in its:
-            edges = tuple(sorted((EDGES[b], n) for b, n in by_bucket.items() if n))
+            buckets = Counter[int]()
+            for bucket, n in by_bucket.items():
+                buckets[EDGES[bucket] if bucket < len(EDGES) else 0] += n  # what is below 0 mirrors
+            edges = tuple(sorted((edge, n) for edge, n in buckets.items() if n))
             exact: dict[str, Any] = dict(moments)
             found[measure.key, arm] = ArmTruth(counts["users"], edges=edges, **exact)
     return found

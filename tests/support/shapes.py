@@ -18,7 +18,7 @@ from tests.oracle.shape import Readings
 from tests.support.agreement import DOCUMENTS, SETTINGS, log_records, read_engines, to_log
 
 OF_ITEM = ("item_id", "position", "score", "propensity", "reward_estimate", "item_category")
-OF_NUMBERS = ("position", "score", "propensity", "reward_estimate", "dwell_ms", "value")
+OF_NUMBERS = ("position", "score", "propensity", "reward_estimate", "dwell_ms", "rating", "value")
 NAMES = ("defaults", "few values")
 SINGULAR = {
     "impressions": "impression",
@@ -65,7 +65,7 @@ def in_text(kind: str, event: Object, dimensions: tuple[str, ...]) -> Object:
 def _sources_of(shape: str, settings: Settings) -> list[Object]:
     """Settings that read a shape."""
     of_ratios = {name for names in settings.own_fields.values() for name in names}
-    others = (*settings.policy_fields, *of_ratios)
+    others = (*settings.policy_fields, *of_ratios, "rating")
     fields: Object
     more: Object = {}
     every = ["ts", "event_id", "user_id", "join_id", "request_id", "reference", "held_out"]

@@ -68,6 +68,8 @@ pub enum Emitted<'a> {
     Settled(&'a Feedback),
     /// Feedback counts for its user; whether it cannot move any more.
     OfUser(&'a Feedback, bool),
+    /// A rating of an impression.
+    Rated(Change<'a>),
     /// An impression is clicked or converted, or is not any more; what else is kept of it.
     Outcome {
         change: Change<'a>,

@@ -131,6 +131,9 @@ impl Attribution {
         amount: i32,
         sink: &mut impl Sink,
     ) {
+        if let Some(rating) = feedback.amounts.rating() {
+            self.rate(row, rating, amount, sink);
+        }
         let counts = amount * feedback.orders();
         self.retained
             .count(row, self.kind_of(feedback.kind), counts);
@@ -158,6 +161,18 @@ impl Attribution {
         }
         if amount > 0 && !feedback.is_conversion() && feedback.has_request() {
             self.settle_conversions(feedback, sink);
+        }
+    }
+
+    /// A rating of an impression counts beside its score, or does not any more.
+    fn rate(&self, row: u32, rating: i64, amount: i32, sink: &mut impl Sink) {
+        if let Some(found) = self.retained.get(row)
+            && found.score.abs() <= self.rules.max_rating
+        {
+            let at = UserAt::new(found.user, found.event_ms, found.combination);
+            let score = found.score;
+            let what = Fact::Rating { score, rating };
+            sink.emit(Emitted::Rated(Change::new(at, amount.into(), what)));
         }
     }
 

@@ -55,9 +55,13 @@ impl Places {
     fn excess(self, at: usize) -> usize {
         3 + 2 * self.cutoffs + at
     }
+    /// People by their last impression of the item, and by their last feedback to it.
+    fn people(self, is_feedback: bool) -> usize {
+        3 + 3 * self.cutoffs + usize::from(is_feedback)
+    }
     fn width(self) -> usize {
         match self.has_lists {
-            true => 3 + 3 * self.cutoffs,
+            true => 5 + 3 * self.cutoffs,
             false => 3 + self.cutoffs,
         }
     }
@@ -180,12 +184,33 @@ impl ItemCounts {
         }
     }
 
+    /// Whether lists are counted, and the people of items.
+    pub fn has_lists(&self) -> bool {
+        self.places.has_lists
+    }
+
     /// An impression of an item is clicked, or is not any more.
     pub fn clicked(&mut self, dimensions: &Dimensions, at: UserAt, sign: i64, item: u64) {
         for rollup in 0..self.labels.rollups() {
             let label = self.labels.of_rollup(dimensions, at.combination, rollup);
             let row = self.gather(at.event_ms, ItemKey::new(item, label));
             row[Places::CLICKED] += sign;
+        }
+    }
+
+    /// Somebody saw an item last, or gave feedback to it, or later again: whatever the segments, of
+    /// which there may be several, people count under the label of none.
+    pub fn person(
+        &mut self,
+        dimensions: &Dimensions,
+        (last_ms, sign): (i64, i64),
+        is_feedback: bool,
+        item: u64,
+    ) {
+        let place = self.places.people(is_feedback);
+        for rollup in 0..self.labels.rollups() {
+            let label = self.labels.unknown(dimensions, rollup);
+            self.gather(last_ms, ItemKey::new(item, label))[place] += sign;
         }
     }
 
@@ -252,6 +277,11 @@ impl ItemCounts {
         let mut due = Cow::Borrowed(counts);
         if at_ms < self.since.clicked_ms {
             due.to_mut()[Places::CLICKED] = 0;
+        }
+        if at_ms < self.since.people_ms && self.places.has_lists {
+            for is_feedback in [false, true] {
+                due.to_mut()[self.places.people(is_feedback)] = 0;
+            }
         }
         for (at, _) in (0..)
             .zip(&self.since.cutoffs_ms)

@@ -5,7 +5,7 @@
 //! changes.
 
 use crate::changes::PolicyOutcome;
-use crate::counting::scores::square;
+use crate::counting::scores::product;
 use crate::weights::{VALUE_UNIT, WEIGHT_UNIT, Weight};
 
 /// What is added up for one policy: counts, weights and their squares in units of 1e-6, doubly
@@ -38,7 +38,7 @@ impl PolicyAmount {
                 Self::Impressions => 1,
                 Self::Clipped => i64::from(is_clipped),
                 Self::Weight => weight,
-                Self::WeightSquare => square(weight, WEIGHT_UNIT),
+                Self::WeightSquare => product(weight, weight, WEIGHT_UNIT),
                 Self::ClickedWeight => 0,
                 Self::Estimated => i64::from(is_estimated),
                 Self::DoublyRobust => unclicked,

@@ -10,21 +10,54 @@ use crate::logarithms::minus_log;
 
 /// Units of a score that is 1.
 const UNIT: i64 = 1_000_000_000;
+/// Units of a rating that is 1.
+const RATING_UNIT: i64 = 1_000_000;
 /// Predictions of 0 and of 1 are taken as so far from it: their loss is finite.
 const LEAST: f64 = 1e-15;
+
+/// What is added up over pairs of a score and what it predicted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PairAmount {
+    Count,
+    Score,
+    Label,
+    Product,
+    ScoreSquare,
+    LabelSquare,
+    AbsoluteError,
+    SquaredError,
+}
+
+impl PairAmount {
+    /// What a pair adds, both in units that are 1 / `unit`.
+    fn of(self, score: i64, label: i64, unit: i64) -> i64 {
+        match self {
+            Self::Count => 1,
+            Self::Score => score,
+            Self::Label => label,
+            Self::Product => product(score, label, unit),
+            Self::ScoreSquare => product(score, score, unit),
+            Self::LabelSquare => product(label, label, unit),
+            Self::AbsoluteError => (score - label).abs(),
+            Self::SquaredError => product(score - label, score - label, unit),
+        }
+    }
+
+    /// What a rating of so many millionths adds.
+    pub fn of_rating(self, score: f64, rating: i64) -> i64 {
+        let score = (score * RATING_UNIT as f64 + 0.5).floor() as i64;
+        self.of(score, rating, RATING_UNIT)
+    }
+}
 
 /// What is added up over impressions whose score is a probability; in units of 1e-9 where it is no
 /// count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScoreAmount {
-    /// Impressions, and those of them that were clicked.
-    Probabilities,
+    /// Of the score and 1 or 0: clicked or not.
+    Pair(PairAmount),
+    /// Impressions that were clicked.
     Positives,
-    Score,
-    ScoreOfPositives,
-    ScoreSquare,
-    AbsoluteError,
-    SquaredError,
     LogLoss,
     /// Impressions with a score of at least this, in units, and those of them that were clicked.
     Predicted(i64),
@@ -37,15 +70,9 @@ impl ScoreAmount {
         let Some(units) = units_of(score) else {
             return 0;
         };
-        let error = units - if is_clicked { UNIT } else { 0 };
         match self {
-            Self::Probabilities => 1,
+            Self::Pair(amount) => amount.of(units, UNIT * i64::from(is_clicked), UNIT),
             Self::Positives => i64::from(is_clicked),
-            Self::Score => units,
-            Self::ScoreOfPositives => units * i64::from(is_clicked),
-            Self::ScoreSquare => square(units, UNIT),
-            Self::AbsoluteError => error.abs(),
-            Self::SquaredError => square(error, UNIT),
             Self::LogLoss => loss(score, is_clicked),
             Self::Predicted(least) => i64::from(units >= least),
             Self::TruePositives(least) => i64::from(is_clicked && units >= least),
@@ -107,9 +134,9 @@ pub fn bin_of(score: f64, bins: u32) -> Option<u32> {
     Some(((units / (UNIT / i64::from(bins))) as u32).min(bins - 1))
 }
 
-/// The square of an integer of units that are 1 / `unit`, in the same unit; halves go up.
-pub fn square(value: i64, unit: i64) -> i64 {
-    (value * value + unit / 2) / unit
+/// The product of two integers of units that are 1 / `unit`, in the same unit; halves go up.
+pub fn product(a: i64, b: i64, unit: i64) -> i64 {
+    (a * b + unit / 2).div_euclid(unit)
 }
 
 #[cfg(test)]
@@ -119,18 +146,30 @@ mod tests {
     #[test]
     fn amounts_are_those_of_the_formulas() {
         let of = |sum: ScoreAmount| (sum.amount(0.2, false), sum.amount(0.2, true));
-        assert_eq!(of(ScoreAmount::Probabilities), (1, 1));
+        let pair = |amount| of(ScoreAmount::Pair(amount));
+        assert_eq!(pair(PairAmount::Count), (1, 1));
         assert_eq!(of(ScoreAmount::Positives), (0, 1));
-        assert_eq!(of(ScoreAmount::Score), (200_000_000, 200_000_000));
-        assert_eq!(of(ScoreAmount::AbsoluteError), (200_000_000, 800_000_000));
-        assert_eq!(of(ScoreAmount::SquaredError), (40_000_000, 640_000_000));
+        assert_eq!(pair(PairAmount::Score), (200_000_000, 200_000_000));
+        assert_eq!(pair(PairAmount::Product), (0, 200_000_000));
+        assert_eq!(pair(PairAmount::AbsoluteError), (200_000_000, 800_000_000));
+        assert_eq!(pair(PairAmount::SquaredError), (40_000_000, 640_000_000));
         assert_eq!(of(ScoreAmount::LogLoss), (223_143_551, 1_609_437_912));
         assert_eq!(of(ScoreAmount::Predicted(200_000_000)), (1, 1));
         assert_eq!(of(ScoreAmount::TruePositives(200_000_001)), (0, 0));
         for score in [f64::NAN, -0.1, 1.1] {
-            assert_eq!(ScoreAmount::Probabilities.amount(score, true), 0);
+            assert_eq!(ScoreAmount::Pair(PairAmount::Count).amount(score, true), 0);
         }
         assert_eq!(ScoreAmount::LogLoss.amount(0.0, true), 34_538_776_395);
+    }
+
+    #[test]
+    fn ratings_may_be_negative() {
+        let of = |sum: PairAmount| sum.of_rating(-1.5, 2_000_000);
+        assert_eq!(of(PairAmount::Score), -1_500_000);
+        assert_eq!(of(PairAmount::Label), 2_000_000);
+        assert_eq!(of(PairAmount::Product), -3_000_000);
+        assert_eq!(of(PairAmount::LabelSquare), 4_000_000);
+        assert_eq!(of(PairAmount::SquaredError), 12_250_000);
     }
 
     #[test]

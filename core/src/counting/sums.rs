@@ -5,7 +5,7 @@ use crate::changes::{Amounts, Change, Fact};
 use crate::counting::listing::ListAmount;
 use crate::counting::off_policy::PolicyAmount;
 use crate::counting::own_sums::{MAX_OWN_SUMS, OwnAmount};
-use crate::counting::scores::ScoreAmount;
+use crate::counting::scores::{PairAmount, ScoreAmount};
 use crate::hash::is_anonymous;
 use crate::kinds::FeedbackKind;
 use crate::limbs::limbs;
@@ -50,6 +50,8 @@ pub enum Sum {
     OtherFeedback,
     /// Over impressions with a score.
     Score(ScoreAmount),
+    /// Over ratings of impressions with a score.
+    Rating(PairAmount),
     /// Over impressions with a weight for a policy, by its place.
     Policy(usize, PolicyAmount),
     /// Over lists that are cut off.
@@ -89,16 +91,24 @@ pub const TABLE: &[(&str, i64, Sum)] = &[
     ("views", 1, Sum::Views),
     ("session_ms", 1000, Sum::SessionMs),
     ("feedback", 1, Sum::Feedback(0)),
-    ("scores.probabilities", 1, Sum::Score(ScoreAmount::Probabilities)),
+    ("scores.probabilities", 1, Sum::Score(ScoreAmount::Pair(PairAmount::Count))),
     ("scores.positives", 1, Sum::Score(ScoreAmount::Positives)),
-    ("scores.score", BILLIONTHS, Sum::Score(ScoreAmount::Score)),
-    ("scores.score_of_positives", BILLIONTHS, Sum::Score(ScoreAmount::ScoreOfPositives)),
-    ("scores.score_square", BILLIONTHS, Sum::Score(ScoreAmount::ScoreSquare)),
-    ("scores.absolute_error", BILLIONTHS, Sum::Score(ScoreAmount::AbsoluteError)),
-    ("scores.squared_error", BILLIONTHS, Sum::Score(ScoreAmount::SquaredError)),
+    ("scores.score", BILLIONTHS, Sum::Score(ScoreAmount::Pair(PairAmount::Score))),
+    ("scores.score_of_positives", BILLIONTHS, Sum::Score(ScoreAmount::Pair(PairAmount::Product))),
+    ("scores.score_square", BILLIONTHS, Sum::Score(ScoreAmount::Pair(PairAmount::ScoreSquare))),
+    ("scores.absolute_error", BILLIONTHS, Sum::Score(ScoreAmount::Pair(PairAmount::AbsoluteError))),
+    ("scores.squared_error", BILLIONTHS, Sum::Score(ScoreAmount::Pair(PairAmount::SquaredError))),
     ("scores.log_loss", BILLIONTHS, Sum::Score(ScoreAmount::LogLoss)),
     ("scores.predicted", 1, Sum::Score(ScoreAmount::Predicted(0))),
     ("scores.true_positives", 1, Sum::Score(ScoreAmount::TruePositives(0))),
+    ("ratings.ratings", 1, Sum::Rating(PairAmount::Count)),
+    ("ratings.score", MILLIONTHS, Sum::Rating(PairAmount::Score)),
+    ("ratings.rating", MILLIONTHS, Sum::Rating(PairAmount::Label)),
+    ("ratings.product", MILLIONTHS, Sum::Rating(PairAmount::Product)),
+    ("ratings.score_square", MILLIONTHS, Sum::Rating(PairAmount::ScoreSquare)),
+    ("ratings.rating_square", MILLIONTHS, Sum::Rating(PairAmount::LabelSquare)),
+    ("ratings.absolute_error", MILLIONTHS, Sum::Rating(PairAmount::AbsoluteError)),
+    ("ratings.squared_error", MILLIONTHS, Sum::Rating(PairAmount::SquaredError)),
     ("off_policy.impressions", 1, Sum::Policy(0, PolicyAmount::Impressions)),
     ("off_policy.clipped", 1, Sum::Policy(0, PolicyAmount::Clipped)),
     ("off_policy.weight", MILLIONTHS, Sum::Policy(0, PolicyAmount::Weight)),
@@ -122,6 +132,7 @@ enum FactKind {
     Impression,
     Feedback,
     Outcome,
+    Rating,
     Viewing,
     Session,
     Slate,
@@ -141,6 +152,7 @@ impl Fact<'_> {
             Self::Impression { .. } => FactKind::Impression,
             Self::Feedback { .. } => FactKind::Feedback,
             Self::Outcome { .. } => FactKind::Outcome,
+            Self::Rating { .. } => FactKind::Rating,
             Self::Viewing { .. } => FactKind::Viewing,
             Self::Session { .. } => FactKind::Session,
             Self::Slate { .. } => FactKind::Slate,
@@ -205,6 +217,7 @@ impl Sum {
             Self::DwellMs | Self::Viewings => &[Of::Viewing],
             Self::Sessions | Self::Bounces | Self::Views | Self::SessionMs => &[Of::Session],
             Self::Score(_) => &[Of::Impression, Of::Outcome],
+            Self::Rating(_) => &[Of::Rating],
             Self::Requests | Self::EmptySlates | Self::Slates(Population::All) => &[Of::Slate],
             Self::List(..) => &[Of::List],
             Self::Slates(_) | Self::SlateValue(_) => &[Of::RankedSlate],
@@ -249,6 +262,10 @@ impl Sum {
                 Self::Clicked => clicked,
                 Self::Converted => converted,
                 Self::Score(amount) => amount.of_clicks(score, clicked),
+                _ => 0,
+            },
+            Fact::Rating { score, rating } => match self {
+                Self::Rating(amount) => amount.of_rating(score, rating),
                 _ => 0,
             },
             Fact::Viewing { dwell_ms } => match self {

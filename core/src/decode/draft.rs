@@ -90,6 +90,8 @@ struct Head {
 struct Shown {
     item: u64,
     position: u32,
+    /// As `Amounts` keeps it.
+    rating: i32,
     score: Option<f64>,
     category: u64,
     value: Option<f64>,
@@ -114,6 +116,7 @@ impl Shown {
                 value_micros: (self.value.unwrap_or(0.0) * 1e6).round_ties_even() as i64,
                 orders: 0,
                 dwell_ms: None, // the event's
+                rating: self.rating,
             },
         }
     }
@@ -239,6 +242,7 @@ impl Draft {
             Field::ItemId
             | Field::Position
             | Field::Score
+            | Field::Rating
             | Field::Propensity
             | Field::RewardEstimate
             | Field::ItemCategory
@@ -332,6 +336,7 @@ impl Draft {
         match field {
             Field::Value => shown.value = number,
             Field::Score => shown.score = number,
+            Field::Rating => shown.rating = Amounts::rating_code(number),
             Field::Amount(i) => {
                 if let Some(own) = &mut self.own {
                     own.set(usize::from(i), is_element, number);
@@ -615,6 +620,10 @@ impl Draft {
             },
             NumberFrom::Dwell if at > 0 => f64::NAN,
             NumberFrom::Dwell => self.head.dwell_ms.map_or(f64::NAN, |ms| ms as f64),
+            NumberFrom::Rating => {
+                let rating = self.lines[at].amounts.rating();
+                rating.map_or(f64::NAN, |millionths| millionths as f64 / 1e6)
+            }
             NumberFrom::Value => self.values[at].unwrap_or(f64::NAN),
         }
     }

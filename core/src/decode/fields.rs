@@ -150,6 +150,8 @@ fields! {
     StartTs = "start_ts", Event(WITH_DWELL), Span, "dwell";
     /// In place of `dwell_ms`.
     EndTs = "end_ts", Event(WITH_DWELL), Span, "dwell";
+    /// How much the user likes the item, to [compare](ranking.md#scores) with the score.
+    Rating = "rating", Item(&[Clicks]), Number(least("MAX_RATING"), most("MAX_RATING"));
     /// The value of the conversion, in currency units; below 0 it is a [refund](#refunds).
     Value = "value", Item(&[Conversions]), Number(least("MAX_VALUE"), most("MAX_VALUE"));
     /// See [dimensions](#dimensions); by default `variant` and `surface`.

@@ -9,7 +9,7 @@
 use hashbrown::HashMap;
 
 use crate::changes::Combination;
-use crate::panes::dimensions::Dimensions;
+use crate::panes::dimensions::{Dimensions, UNKNOWN};
 
 const UNSET: u32 = u32::MAX;
 /// Stands for all values of a dimension.
@@ -116,6 +116,11 @@ impl Labels {
             self.of_combination[at] = self.learn(dimensions, codes, rollup);
         }
         self.of_combination[at]
+    }
+
+    /// The label of unknown values under a rollup.
+    pub fn unknown(&mut self, dimensions: &Dimensions, rollup: usize) -> u32 {
+        self.learn(dimensions, &vec![UNKNOWN; dimensions.values.len()], rollup)
     }
 
     fn learn(&mut self, dimensions: &Dimensions, codes: &[u32], rollup: usize) -> u32 {

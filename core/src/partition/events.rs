@@ -255,7 +255,10 @@ impl Accepted<'_> {
                 self.join_as_order(&mut feedback, line.item);
             }
             attribution.note(&feedback, line.item, number);
+            let who = (feedback.user, feedback.pair);
+            let before = counting.last_ms(who.0, who.1, true);
             attribution.give(feedback, self.event.values.get(number), counting);
+            counting.count_person(who, line.item, before, true);
         }
     }
 

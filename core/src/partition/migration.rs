@@ -77,6 +77,7 @@ impl TableMigration {
                 .map(|kind| i16::from(kind_of(*kind).is_conversion()));
             found.add("orders", orders.collect());
             found.add("joins_ms", found.get::<i64>("event_ms")?.to_vec());
+            found.add("rating", vec![0i32; kinds.len()]);
         }
         let now = |kind: i16| {
             let place = usize::try_from(kind).ok();

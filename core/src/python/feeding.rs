@@ -121,13 +121,12 @@ impl<'a> Feeding<'a> {
         scratch: &mut kafka::Scratch,
         blob: &[u8],
         aborted: &[(i64, i64)],
-        check_crcs: bool,
     ) -> PyResult<Fed> {
         let room = self.limits.rejected.room(blob.len());
         self.partition.rejected.set_room(room);
         let options = kafka::ReadOptions {
             next_offset: self.log().next_offset,
-            check_crcs,
+            check_crcs: true,
             is_read_committed: true,
             aborted,
             max_inflated_bytes: self.limits.inflated_bytes,

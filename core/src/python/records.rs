@@ -278,6 +278,8 @@ fn as_dict<'py>(py: Python<'py>, event: &Event) -> PyResult<Bound<'py, PyDict>> 
         }
         Body::Click { lines, kind } => {
             let dwell_ms = lines.first().and_then(|line| line.amounts.dwell_ms);
+            let ratings = lines.iter().map(|line| line.amounts.rating());
+            found.set_item("ratings", ratings.collect::<Vec<_>>())?;
             let lines = lines.iter().map(|line| (line.item, line.position));
             found.set_item("lines", lines.collect::<Vec<_>>())?;
             found.set_item("feedback", feedback_code(kind))?;

@@ -122,14 +122,13 @@ impl Rekeyer {
         place: (String, i32),
         blob: PyBackedBytes,
         aborted: Vec<(i64, i64)>,
-        check_crcs: bool,
         next_offset: i64,
         until_ms: i64,
     ) -> PyResult<Rekeyed<'py>> {
         let from = self.wanted(log, &place, until_ms)?;
         let options = kafka::ReadOptions {
             next_offset,
-            check_crcs,
+            check_crcs: true,
             is_read_committed: true,
             aborted: &aborted,
             max_inflated_bytes: self.max_inflated_bytes,

@@ -6,6 +6,9 @@ use crate::slates::values::{Convention, MAX_ITEMS, SlateContext, UNIT};
 use crate::slates::{ranking, scoring};
 use crate::spec::sums::{ColumnSpec, FamilySpec};
 
+/// Stands for the positions that people see, a cut-off that each slate has.
+const VISIBLE: i64 = -1;
+
 /// Slate, cut-off k (0: none) and convention → value in units of 1e-9.
 type Function = fn(&SlateContext, i64, Convention) -> i64;
 
@@ -88,14 +91,14 @@ pub struct SlateValue {
 }
 
 impl SlateValue {
-    /// An error where a name is unknown or k is not a cut-off. `k`: 0 for none.
+    /// An error where a name is unknown or k is not a cut-off. `k`: 0 for none, or `VISIBLE`.
     pub fn new(name: &str, k: i64, convention: &str, population: &str) -> Result<Self, String> {
         let (function, conventions) =
             function(name).ok_or_else(|| format!("no value {name:?} of slates"))?;
         let convention = Convention::parse(convention)
             .filter(|x| *x == Convention::Default || conventions.contains(x))
             .ok_or_else(|| format!("{name} has no convention {convention:?}"))?;
-        if !(0..=MAX_ITEMS as i64).contains(&k) {
+        if !(VISIBLE..=MAX_ITEMS as i64).contains(&k) {
             return Err(format!("{name} at {k}: cut-offs are at most {MAX_ITEMS}"));
         }
         Ok(Self {
@@ -111,7 +114,11 @@ impl SlateValue {
         if !self.population.contains(slate) {
             return 0;
         }
-        (self.function)(slate, self.k, self.convention)
+        let k = match self.k {
+            VISIBLE => slate.visible,
+            k => k,
+        };
+        (self.function)(slate, k, self.convention)
     }
 
     /// The value in millionths, as it is added for users.

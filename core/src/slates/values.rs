@@ -146,6 +146,8 @@ pub struct Relevant {
 pub struct SlateContext {
     pub tables: Arc<Tables>,
     has_scoring: bool,
+    /// How many positions people see.
+    pub visible: i64,
     /// Number of members.
     pub size: i64,
     /// The relevant members, in the order shown.
@@ -185,6 +187,7 @@ impl SlateContext {
         Self {
             tables,
             has_scoring,
+            visible: 0,
             size: 0,
             relevant: Vec::new(),
             at_grade: [0; MAX_GRADES + 1],

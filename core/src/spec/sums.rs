@@ -1,6 +1,8 @@
 //! What Python says of sums: which ones there are, the statistics that they fill, and the values of
 //! slates that are wanted.
 
+use std::collections::HashMap;
+
 use serde::Deserialize;
 
 /// One additive statistic: `width` integers, the first at `at` (block * 64 + place).
@@ -89,6 +91,19 @@ pub struct OwnSum {
 pub struct SlatesSpec {
     pub tables: TableSpec,
     pub families: Vec<FamilySpec>,
+    #[serde(default)]
+    pub visible: Option<VisibleSpec>,
+}
+
+/// How many positions people see, by the value of a dimension.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VisibleSpec {
+    /// Its place.
+    pub dimension: usize,
+    pub values: HashMap<String, i64>,
+    /// With any other value.
+    pub others: i64,
 }
 
 /// The statistic of a family: sizes of populations first, then columns of values.

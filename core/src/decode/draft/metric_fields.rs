@@ -16,6 +16,7 @@ pub(super) enum NumberFrom {
     /// In a field that events have anyway.
     Score,
     Dwell,
+    Rating,
     Value,
     Position,
 }
@@ -142,6 +143,7 @@ fn known_number(kind: EventKind, field: &str) -> Option<NumberFrom> {
         ("score", EventKind::Impressions) => Some(NumberFrom::Score),
         ("position", EventKind::Impressions) => Some(NumberFrom::Position),
         ("dwell_ms", EventKind::Clicks | EventKind::Sessions) => Some(NumberFrom::Dwell),
+        ("rating", EventKind::Clicks) => Some(NumberFrom::Rating),
         ("value", EventKind::Conversions) => Some(NumberFrom::Value),
         _ => None,
     }
