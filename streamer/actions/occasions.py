@@ -12,6 +12,7 @@ from streamer.query.acted import ActionRecord, Numbers
 from streamer.query.experiment_list import ListedExperiment
 from streamer.query.experiment_metrics import JudgedMetric
 from streamer.query.experiments import JudgedExperiment, users_of
+from streamer.query.losses import losses_of
 from streamer.settings.durations import DAY_MS, date_of, day_of
 from streamer.stats.experiments.recommendation import DISTRUST, Action, Recommendation
 from streamer.stats.experiments.verdict import Outcome, Scale
@@ -41,7 +42,10 @@ def occasions_of(listed: ListedExperiment) -> list[Occasion]:
     advice = found.recommendation
     if advice is None:
         return []
-    return [*_advised(found, advice), *_without_data(listed)]
+    advised = list(_advised(found, advice))
+    if not any(each.kind == "split" for each in advised):
+        advised += _lost(listed)
+    return [*advised, *_without_data(listed)]
 
 
 def _advised(found: JudgedExperiment, advice: Recommendation) -> Iterator[Occasion]:
@@ -59,6 +63,17 @@ def _advised(found: JudgedExperiment, advice: Recommendation) -> Iterator[Occasi
     elif advice.action in _KINDS:
         numbers = _numbers(found.primary, arm or found.focus)
         yield Occasion(_KINDS[advice.action], arm, *said, advice.since, numbers)
+
+
+def _lost(listed: ListedExperiment) -> Iterator[Occasion]:
+    """Treatments that have cost more than they may."""
+    found, experiment = listed.readout, listed.stored.experiment
+    for each in losses_of(experiment, found.metrics, listed.stored.ratios):
+        if each.is_too_much:
+            sentence = f"{experiment.name}: {each.arm} costs too much. {each.words}"
+            reason = "That nothing is lost is excluded at 0.001, however often one looks."
+            numbers = _numbers(each.metric, each.arm)
+            yield Occasion("loss", each.arm, "stop: loss", sentence, reason, None, numbers)
 
 
 def _harmed(found: JudgedExperiment, arm: str) -> JudgedMetric:
@@ -184,5 +199,7 @@ def is_past(record: ActionRecord, max_age_ms: int, looked_ms: int) -> bool:
     if record.since is not None:
         ended_ms = (day_of(record.since) + 1) * DAY_MS
         return record.stream_ms - ended_ms > max_age_ms
-    is_of_now = record.kind in _DECISIONS and record.at_ms - record.stream_ms <= max_age_ms
+    is_of_now = (
+        record.kind in (*_DECISIONS, "loss") and record.at_ms - record.stream_ms <= max_age_ms
+    )
     return not looked_ms and not is_of_now

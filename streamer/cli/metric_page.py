@@ -70,7 +70,7 @@ LABELS = {
     "table": "a table of rows that [limits] bounds",
     "prefix": "redis.prefix",
     "state": "pending, delivered, failed or dry run",
-    "occasion": "harm, guardrail, split, decided, withdrawn or no_data",
+    "occasion": "harm, guardrail, loss, split, decided, withdrawn or no_data",
     "version": "that of streamer",
     "python": "the version of Python",
 }

@@ -406,6 +406,8 @@ class ExperimentMeasures(ComparedMetrics):
             )
             for experiment in settings.experiments
         )
+        for experiment in settings.experiments:
+            self._require_loss(experiment)
         slots = range(defaults.max_found) if settings.finds_experiments else ()
         self.slots = tuple(self._slot(settings, slot) for slot in slots)
         """Of experiments that are found: their arms have numbers for names."""
@@ -416,6 +418,18 @@ class ExperimentMeasures(ComparedMetrics):
         for trial in self.trials:
             if trial.unit is not None:
                 self.by_unit.setdefault(trial.unit, []).append(trial)
+
+    def _require_loss(self, experiment: Experiment) -> None:
+        """SettingsError where a bound of losses is of nothing that a metric per user counts."""
+        bound = experiment.loss_bound
+        ratios = [self.ratios[each.name] for each in experiment.metrics]
+        nouns = dict.fromkeys(each.noun for each in ratios if each.below is None and each.noun)
+        if bound is not None and bound[1] not in nouns:
+            known = ", ".join(nouns) or "nothing: add one, such as conversions_per_user"
+            raise SettingsError(
+                f"experiment {experiment.name!r}: max_loss is of {bound[1]!r}, and its metrics per "
+                f"user count {known}"
+            )
 
     def _slot(self, settings: Settings, slot: int) -> CompiledExperiment:
         arms = tuple(str(arm) for arm in range(1, limits.MAX_ARMS + 1))

@@ -23,6 +23,7 @@ from streamer.query.experiments import (
     StoredExperiment,
     unit_words,
 )
+from streamer.query.losses import ArmLoss, losses_of
 from streamer.query.notes import Note, notes_of
 from streamer.query.pills import BAD, GOOD, OPEN, Pill, advice_pill, verdict_pill
 from streamer.query.shown_lift import ShownLift, shown_lift
@@ -225,7 +226,7 @@ def readout_of(
         guardrails=guardrails_held(found),
         recommendation=None if advice is None else advice_of(advice),
         notes=[*notes_of(found), *acted_on(stored)],
-        metrics=[_metric(experiment, m, stored.ratios[m.name]) for m in found.metrics],
+        metrics=[_metric(experiment, m, stored.ratios) for m in found.metrics],
         method=_method(experiment),
         history=list(_history(stored)) if with_history else UNSET,
     )
@@ -281,7 +282,11 @@ def _days_in_all(found: JudgedExperiment, days: int) -> int | None:
 # Metrics ---------------------------------------------------------------------------------------
 
 
-def _metric(experiment: Experiment, metric: JudgedMetric, of: ComparedRatio) -> MetricReading:
+def _metric(
+    experiment: Experiment, metric: JudgedMetric, ratios: Mapping[str, ComparedRatio]
+) -> MetricReading:
+    of = ratios[metric.name]
+    losses = {each.arm: each for each in losses_of(experiment, [metric], ratios)}
     return MetricReading(
         **{field.name: getattr(metric, field.name) for field in fields(MetricSums)},
         title=of.title,
@@ -289,7 +294,9 @@ def _metric(experiment: Experiment, metric: JudgedMetric, of: ComparedRatio) -> 
         rule=_rule(metric),
         arms=[_arm(metric, arm) for arm in metric.found.arms],
         comparisons=[
-            _comparison(experiment, metric, metric.found, comparison, waits)
+            _comparison(
+                experiment, metric, metric.found, comparison, waits, losses.get(comparison.arm)
+            )
             for comparison, waits in zip(metric.found.comparisons, metric.waits, strict=True)
         ],
         ages=[
@@ -314,6 +321,7 @@ def _comparison(
     its: MetricComparisons,
     comparison: Comparison,
     waits: Sequence[Wait] = (),
+    loss: ArmLoss | None = None,
 ) -> ComparisonReading:
     """``its``: of all users or of an age."""
     limit = metric.margin
@@ -324,7 +332,7 @@ def _comparison(
         comparison,
         lift=shown_lift(its, comparison, metric.form, limit),
         pill=verdict_pill(comparison.verdict.outcome),
-        statistics=list(_statistics(experiment, comparison, waits)),
+        statistics=list(_statistics(experiment, comparison, waits, loss)),
         waits=list(waits),
     )
 
@@ -343,7 +351,10 @@ def with_more(made: Callable[..., T], *of: object, **more: Any) -> T:
 
 
 def _statistics(
-    experiment: Experiment, comparison: Comparison, waits: Sequence[Wait]
+    experiment: Experiment,
+    comparison: Comparison,
+    waits: Sequence[Wait],
+    loss: ArmLoss | None,
 ) -> Iterator[ComparisonStatistic]:
     """What is known of a comparison besides its lift; each face shows all of it."""
     if (made := comparison.adjustment) is not None:
@@ -355,6 +366,8 @@ def _statistics(
         users = counted(comparison.users, "user")
         text = f"With {users} changes above {share(least)} are found reliably."
         yield ComparisonStatistic("detectable", "Could be found", text, least)
+    if loss is not None:
+        yield ComparisonStatistic("loss", "Lost so far", loss.words, loss.loss.value)
     if waits:
         text = "; ".join(f"{share(w.effect)}: {_days(w.days)}" for w in waits)
         yield ComparisonStatistic("waits", "Days until a change would be found", f"{text}.")

@@ -10,7 +10,7 @@ from streamer.errors import SettingsError
 from streamer.settings.durations import duration_ms
 from streamer.settings.section import Section
 
-OCCASIONS = ("harm", "guardrail", "split", "decided", "withdrawn", "no_data")
+OCCASIONS = ("harm", "guardrail", "loss", "split", "decided", "withdrawn", "no_data")
 """What may happen to an experiment."""
 TEMPLATES = ("json", "slack")
 
@@ -20,10 +20,10 @@ class Hook(Section, frozen=True):
 
     url: str
     """Where to: `https://…`, or `http://` within your network. No redirect is followed."""
-    on: tuple[str, ...] = ("harm", "guardrail", "split", "withdrawn")
+    on: tuple[str, ...] = ("harm", "guardrail", "loss", "split", "withdrawn")
     """What it is sent for: `harm` (the primary metric is worse), `guardrail` (one is harmed),
-    `split` (nothing may be believed), `decided` (ship, or no effect), `withdrawn` (a decision no
-    longer stands), `no_data` (nobody is exposed any more)."""
+    `loss` (more than `max_loss` is lost), `split` (nothing may be believed), `decided` (ship, or no
+    effect), `withdrawn` (a decision no longer stands), `no_data` (nobody is exposed any more)."""
     of: tuple[str, ...] = ()
     """Names of experiments, or of owners as `owner:ads`; without any, all experiments."""
     template: str = "json"

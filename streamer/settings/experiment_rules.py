@@ -54,6 +54,7 @@ def validate_experiments(s: Settings) -> None:
         if e.switchback is None:
             _validate_arm(s, e, at)
         _validate_unit(s, e, at)
+        _validate_loss(e, at)
         require(
             1 < len(e.split) <= limits.MAX_ARMS and e.control in e.split,
             f"split = {e.split}: 2 to {limits.MAX_ARMS} arms, control = {e.control!r} one of "
@@ -157,6 +158,14 @@ def _validate_words(e: Experiment, at: str) -> None:
         not e.url or (e.url.startswith(("https://", "http://")) and e.url.isprintable()),
         f"url = {e.url[: limits.MAX_FOUND_CHARS]!r}: an address that begins with https://; {at}",
     )
+
+
+def _validate_loss(e: Experiment, at: str) -> None:
+    try:
+        _ = e.loss_bound
+    except ValueError:
+        text = f"max_loss = {e.max_loss!r}: a number above 0, and what it is of: '50 conversions'"
+        raise SettingsError(f"{text}; {at}") from None
 
 
 def _validate_unit(s: Settings, e: Experiment, at: str) -> None:

@@ -210,6 +210,10 @@ class Experiment(Section, frozen=True, kw_only=True):
     """Events that count towards an arm. `exposed`: everything a user does from the first exposure.
     `attributed`, with `dimension`: events with the arm's value, or with an impression that has
     it."""
+    max_loss: str | None = None
+    """How much a treatment may cost, as `50 conversions`: what a metric per user of the experiment
+    counts. Beyond it, and where it is excluded at 0.001 that nothing is lost, `streamer act` tells
+    of a `loss`, however few users there are."""
     explore: tuple[str, ...] = ()
     """Other dimensions by which `streamer readout --by` and the page explore; each adds rows of
     users."""
@@ -228,6 +232,16 @@ class Experiment(Section, frozen=True, kw_only=True):
         if self.switchback is not None:
             return self.switchback.by
         return None if self.unit == USER else self.unit
+
+    @property
+    def loss_bound(self) -> tuple[float, str] | None:
+        """How much of what may be lost; ValueError where it is not said so."""
+        if self.max_loss is None:
+            return None
+        most, _, noun = self.max_loss.partition(" ")
+        if not noun or float(most) <= 0:
+            raise ValueError(self.max_loss)
+        return float(most), noun
 
     @property
     def called(self) -> str:

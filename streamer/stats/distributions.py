@@ -105,6 +105,18 @@ def chi2_upper(x: float, df: float) -> float:
     return 1.0 - front * _gamma_series(a, z) if z < a + 1 else front * _gamma_fraction(a, z)
 
 
+def beta_cdf(a: float, b: float, x: float) -> float:
+    """P(X <= x) of a beta distribution: I_x(a, b) (DLMF 8.17).
+
+    >>> round(beta_cdf(2, 3, 0.4), 12)
+    0.5248
+    """
+    front = exp(lgamma(a + b) - lgamma(a) - lgamma(b) + a * log(x) + b * log1p(-x))
+    if x < (a + 1) / (a + b + 2):
+        return front * _beta_fraction(a, b, x) / a
+    return 1.0 - front * _beta_fraction(b, a, 1 - x) / b
+
+
 def _hill(df: float, square: float) -> float:
     """The normal deviate with the tail that t² = ``square`` has."""
     a = df - 0.5

@@ -279,6 +279,44 @@ async def test_a_decision_of_the_past_is_recorded_and_nobody_is_told() -> None:
         await leader.close()
 
 
+async def test_more_than_may_be_lost_is_told_at_once_and_stays_told() -> None:
+    """A half of the buyers of B are gone; nothing is told before fifty are."""
+    async with receiver() as (there, url):
+        settings = settings_of(
+            {"url": url, "on": ["loss"]},
+            max_loss="50 clicks",
+            metrics=[{"name": "clicks_per_user"}],
+        )
+        world = World(settings)
+        leader = None
+
+        def some(arm: str, user: int) -> int:
+            return int(user // 2 % 3 == 0 and (arm == "A" or user % 4 == 1))
+
+        counts = []
+        for first in range(0, 2000, 250):
+            await world.feed(lines_of(0, range(first, first + 250), some, even))
+            leader = leader or world.leader()
+            await leader.turn()
+            await until_sent(leader)
+            counts.append(len(there.got))
+        assert leader is not None
+        assert counts[0] == 0
+        assert counts[-1] == 1
+        (document,) = there.documents()
+        assert "B costs too much. About" in document["text"]
+        assert "clicks are lost" in document["text"]
+        stored = world.replay.experiments()["ranker"]
+        texts = [
+            each.text
+            for each in readout_of(stored, stored.read()).primary.of("B").statistics
+            if each.name == "loss"
+        ]
+        assert len(texts) == 1
+        assert "50 may be." in texts[0]
+        await leader.close()
+
+
 async def test_a_decision_that_no_longer_stands_is_withdrawn() -> None:
     async with receiver() as (there, url):
         world = World(settings_of({"url": url}))

@@ -29,7 +29,7 @@ from streamer.stats.experiments.sums import ArmSums
 
 SHARE_OF_ALPHA = 0.2
 """Part of the experiment's alpha that this test has, beside the intervals'."""
-_WIDTHS = (1.0, 10.0, 100.0)
+PRIORS = (1.0, 10.0, 100.0)
 _STEPS = 60
 
 
@@ -46,6 +46,8 @@ class Converters:
     p_value: float
     p_adjusted: float
     alpha: float
+    log_bayes_factor: float = 0.0
+    """Against the planned share."""
 
 
 def converters(plan: Plan, arms: Sequence[tuple[str, ArmSums, ArmSums]]) -> list[Converters | None]:
@@ -62,18 +64,19 @@ def converters(plan: Plan, arms: Sequence[tuple[str, ArmSums, ArmSums]]) -> list
     planned = [
         plan.shares[name] / (plan.shares[name] + plan.shares[plan.control]) for name, _, _ in arms
     ]
-    p_values = [
-        1.0 if both is None else min(1.0, exp(-_log_bayes_factor(both, q, q)))
+    against = [
+        0.0 if both is None else _log_bayes_factor(both, q, q)
         for both, q in zip(counts, planned, strict=True)
     ]
+    p_values = [min(1.0, exp(-each)) for each in against]
     corrected = holm(p_values, SHARE_OF_ALPHA * plan.alpha)
     found: list[Converters | None] = []
-    for both, q, p_value, its in zip(counts, planned, p_values, corrected, strict=True):
+    for i, (both, q, its) in enumerate(zip(counts, planned, corrected, strict=True)):
         if both is None:
             found.append(None)
         else:
             ends = _interval(both, q, its.alpha)
-            found.append(Converters(*both, *ends, p_value, its.p_value, its.alpha))
+            found.append(Converters(*both, *ends, p_values[i], its.p_value, its.alpha, against[i]))
     return found
 
 
@@ -85,7 +88,7 @@ def _counts(treatment: ArmSums, control: ArmSums) -> tuple[int, int] | None:
 
 def _log_bayes_factor(counts: tuple[int, int], planned: float, q: float) -> float:
     """Of the mean of the priors around ``planned`` against ``q``."""
-    logs = [_log_marginal(counts, planned, width) for width in _WIDTHS]
+    logs = [_log_marginal(counts, planned, width) for width in PRIORS]
     most = max(logs)
     mean = most + log(sum(exp(each - most) for each in logs) / len(logs))
     return mean - counts[0] * log(q) - counts[1] * log(1 - q)
