@@ -53,6 +53,66 @@ class Bug:
 
 BUGS = (
     Bug(
+        "actions/leader.py",
+        "return self.is_leading and time.monotonic() < self._held_until",
+        "return True",
+        "tests/actions",
+    ),
+    Bug(
+        "actions/leader.py",
+        "if self._commits == self._seen or",
+        "if False or",
+        "tests/actions",
+    ),
+    Bug(
+        "actions/leader.py",
+        "if is_due and key not in self._sending and",
+        "if key not in self._sending and",
+        "tests/actions",
+    ),
+    Bug(
+        "actions/leader.py",
+        '"allow_redirects": False',
+        '"allow_redirects": True',
+        "tests/actions",
+    ),
+    Bug(
+        "actions/leader.py",
+        "if any(self._age_ms > hook.max_age_ms for hook in self.hooks.values()):",
+        "if False:",
+        "tests/actions",
+    ),
+    Bug(
+        "actions/occasions.py",
+        "if kind in _DECISIONS and (kind, arm) not in held:",
+        "if False:",
+        "tests/actions",
+    ),
+    Bug(
+        "actions/occasions.py",
+        "return record.stream_ms - ended_ms > max_age_ms",
+        "return False",
+        "tests/actions",
+    ),
+    Bug(
+        "actions/bodies.py",
+        'f"{at_s}.".encode() + body',
+        "body",
+        "tests/actions",
+    ),
+    Bug(
+        "state/redis/lua/lead.lua",
+        "if leader and leader ~= ARGV[1] then",
+        "if false then",
+        "tests/state/test_redis_store.py -k lease",
+    ),
+    Bug(
+        "stats/experiments/loss.py",
+        "if observed < q else 1.0",
+        "if True else 1.0",
+        "tests/stats/experiments/test_loss.py",
+    ),
+    Bug(
         "core/src/panes/dimensions.rs",
         "if !is_used && *epoch != FREE",
         "if *epoch != FREE",
