@@ -56,6 +56,7 @@ COMPONENTS = {
     "Valgrind": Component((("valgrind",),), ("valgrind",)),
     "iproute2": Component((("ip",),), ("iproute2",)),
     "wget": Component((("wget",),), ("wget",)),
+    "systemd": Component((("systemd-analyze",),), ("systemd",)),
     "Helm": Component((("helm",),), module="helm.sh/helm/v3/cmd/helm@v3.22.0"),
 }
 SKIPPED = "not run without "
