@@ -151,10 +151,10 @@ def _moved(what: str, worse: _Beyond, prefix: str, before: str, now: str) -> str
     )
 
 
-def _for_the_worse(alert: Alert, prefix: str = "") -> _Beyond:
+def _for_the_worse(alert: Alert, change: float, prefix: str = "") -> _Beyond:
     """The direction that an alert is about."""
     is_drop = alert.direction == "higher"
-    drop, rise = (alert.drop, 0.0) if is_drop else (0.0, alert.drop)
+    drop, rise = (change, 0.0) if is_drop else (0.0, change)
     return next(_beyond(prefix, drop, rise))
 
 
@@ -253,16 +253,22 @@ class MetricCheck(Check):
 
     def rules(self, alert: Alert) -> Iterator[AlertRule]:
         """The regression itself, and why nothing is said of the metric."""
-        metric, window, worse = alert.metric, alert.window, _for_the_worse(alert)
-        yield AlertRule(
-            *("StreamerMetricRegression", worse.gauge, worse.condition),
-            _moved("[metric][segment]", worse, "", "baseline", "value"),
-            f"{metric} over {window} is [value], the baseline [baseline]: a change of"
-            f" [change_ratio], {worse.between}, where {worse.tolerated} is tolerated."
-            " Support: [support], usually [expected_support].",
-            fold=worse.fold,
-            over=worse.over,
-        )
+        metric, window, worse = alert.metric, alert.window, _for_the_worse(alert, alert.drop)
+        sizes = {"StreamerMetricRegression": (alert.drop, alert.severity)}
+        if alert.critical:
+            sizes["StreamerMetricCollapse"] = alert.critical, "critical"
+        for name, (change, severity) in sizes.items():
+            beyond = _for_the_worse(alert, change)
+            yield AlertRule(
+                *(name, beyond.gauge, beyond.condition),
+                _moved("[metric][segment]", beyond, "", "baseline", "value"),
+                f"{metric} over {window} is [value], the baseline [baseline]: a change of"
+                f" [change_ratio], {beyond.between}, where {worse.tolerated} is tolerated."
+                " Support: [support], usually [expected_support].",
+                severity,
+                fold=beyond.fold,
+                over=beyond.over,
+            )
         yield AlertRule(
             *("StreamerMetricNoTraffic", "status", "== 1"),
             "[metric][segment] has no traffic (usually [expected_support]), since [since]",
@@ -394,7 +400,7 @@ class ReferenceCheck(Check):
         """Slow drift away from the reference week."""
         if alert.reference == "none":
             return
-        worse = _for_the_worse(alert, "reference_")
+        worse = _for_the_worse(alert, alert.drop, "reference_")
         is_first = alert.reference == "first"
         week = "its first week" if is_first else f"the week from {alert.reference}"
         yield AlertRule(

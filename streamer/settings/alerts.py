@@ -33,6 +33,11 @@ class Alert(Section, frozen=True):
     alerts. They explain changes."""
     drop: float = 0.1
     """Tolerated relative change of the metric for the worse."""
+    critical: float = 0.9
+    """Relative change for the worse that is proved when somebody is to be called: nearly all is
+    gone; 0: nobody is."""
+    severity: str = "warning"
+    """Of a change beyond `drop`: `warning`, or `critical`."""
     direction: str = "higher"
     """`higher` or `lower`: which is better."""
     baseline: str = "days"

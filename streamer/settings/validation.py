@@ -208,6 +208,14 @@ def _validate_alerts(s: Settings) -> None:
             f"segments = {list(a.segments)}: dimensions are {list(s.dimension_names)}; {at}",
         )
         require(0 < a.drop < 1, f"drop = {a.drop}: above 0 and below 1; {at}")
+        require(
+            a.critical == 0 or a.drop <= a.critical < 1,
+            f"critical = {a.critical}: 0 (nobody is called), or from drop to below 1; {at}",
+        )
+        require(
+            a.severity in ("warning", "critical"),
+            f"severity = {a.severity!r}: 'warning' or 'critical'; {at}",
+        )
         validate_direction(a.direction, "", at)
         require(
             a.baseline in ("days", "before"),
