@@ -12,6 +12,7 @@ from streamer.actions.bodies import require_usable
 from streamer.actions.leader import Leader
 from streamer.cli.main import stopped
 from streamer.cli.terminal import print_json, print_line
+from streamer.cli.watched_settings import WatchedSettings, begin_again
 from streamer.errors import SettingsError, StoreError, UsageError
 from streamer.formatting import moment
 from streamer.kafka.log_ends import KafkaLogEnds
@@ -28,7 +29,7 @@ from streamer.worker import interpreter
 
 def main(args: argparse.Namespace) -> int:
     """Act until stopped; or list what failed, or send it again. SettingsError without actions."""
-    settings = load(args.config, os.environ)
+    written = settings = load(args.config, os.environ)
     if not settings.actions:
         raise SettingsError("there is no [[actions]]: say what is sent where")
     for hook in settings.actions:
@@ -37,19 +38,27 @@ def main(args: argparse.Namespace) -> int:
     if args.failed or args.retry is not None:
         return asyncio.run(_failed(settings, args.retry, is_json=args.json))
     settings, _ = asyncio.run(resolve(settings))
-    asyncio.run(_act(settings))
+    watched = WatchedSettings(args.config, written)
+    asyncio.run(_act(settings, watched))
+    if watched.have_changed:
+        begin_again()
     return 0
 
 
-async def _act(settings: Settings) -> None:
-    stop = stopped()
+async def _act(settings: Settings, watched: WatchedSettings) -> None:
+    stop, ended = stopped(), asyncio.Event()
     interpreter.calm()
     ends = KafkaLogEnds(settings)
     exporter = Exporter(settings, RedisStore(settings.redis), ends)
     try:
         await exporter.store.check()
         async with ends.followed(lambda: exporter.reader.count):
-            await Leader(exporter).run(stop)
+            acting = asyncio.create_task(Leader(exporter).run(ended))
+            watching = asyncio.create_task(watched.until(stop, exporter.store))
+            await asyncio.wait({acting, watching}, return_when=asyncio.FIRST_COMPLETED)
+            watching.cancel()
+            ended.set()
+            await acting
     finally:
         await exporter.store.close()
 

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from streamer.cli.main import stopped
 from streamer.cli.terminal import print_line
+from streamer.cli.watched_settings import WatchedSettings, begin_again
 from streamer.errors import StoreAccessError, StoreError
 from streamer.kafka.log_ends import KafkaLogEnds
 from streamer.logs import configure
@@ -27,18 +28,23 @@ from streamer.worker import interpreter
 
 
 def main(args: argparse.Namespace) -> int:
-    """Serve until stopped; returns the exit code."""
-    settings = load(args.config, os.environ)
+    """Serve until stopped; returns the exit code. Where the file says something else, and that is
+    counted by now, the process begins again with it."""
+    written = settings = load(args.config, os.environ)
     host = args.host or settings.exporter.host
     settings = replace(settings, exporter=replace(settings.exporter, host=host))
     configure(settings.log.level, settings.log.format)
     settings, _ = asyncio.run(resolve(settings))
     port = settings.exporter.port if args.port is None else args.port
-    asyncio.run(_serve(settings, host, port))
+    watched = WatchedSettings(args.config, written)
+    bound = asyncio.run(_serve(settings, host, port, watched))
+    if watched.have_changed:
+        begin_again("--port", str(bound))
     return 0
 
 
-async def _serve(settings: Settings, host: str, port: int) -> None:
+async def _serve(settings: Settings, host: str, port: int, watched: WatchedSettings) -> int:
+    """Returns the port that it listened on."""
     stop = stopped()
     interpreter.calm()
     context = tls_context(settings.exporter)
@@ -50,7 +56,8 @@ async def _serve(settings: Settings, host: str, port: int) -> None:
         bound = await listen(runner, host, port, context)
         scheme = "http" if context is None else "https"
         print_line(f"streamer: {scheme}://{host}:{bound}/metrics")
-        await stop.wait()
+        await watched.until(stop, exporter.store)
+        return bound
     finally:
         await runner.cleanup()
         await exporter.store.close()

@@ -6,10 +6,12 @@ import asyncio
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+from unittest.mock import patch
 
 from streamer.ingest.hash_key import HashKey
 from streamer.kafka.chunk import Batches, Chunk, Records
 from streamer.settings.event_fields import KINDS
+from streamer.state import upgrades
 from streamer.state.manifest import decode
 from streamer.state.memory import MemoryStore
 from streamer.state.partition import Applied, Partition
@@ -18,7 +20,7 @@ from streamer.worker.checkpoint import Committer
 from streamer.worker.partition_task import PartitionTask
 from streamer.worker.runner import Runner
 from tests.simulation.store import SimStore
-from tests.simulation.world import World
+from tests.simulation.world import Outcome, World
 
 _TTL_SECONDS = 20.0
 
@@ -197,6 +199,22 @@ class OldGenerationAfterApply(World):
             )
 
 
+class UpgradedWithoutRows(World):
+    """A step from the release before leaves out the table of its rows of impressions."""
+
+    upgrading = 1
+
+    async def run(self) -> Outcome:
+        step = upgrades.STEPS[19]
+
+        def without(raw: dict[str, Any]) -> dict[str, Any]:
+            found = step(raw)
+            return {**found, "tables": {**found["tables"], "impressions": []}}
+
+        with patch.dict(upgrades.STEPS, {19: without}):
+            return await super().run()
+
+
 BUGS: dict[str, type[World]] = {
     "a commit that does not compare the claim": ClaimNotCompared,
     "seek before the claim": SoughtBeforeClaim,
@@ -211,4 +229,5 @@ BUGS: dict[str, type[World]] = {
     "dead letters sent after the commit": DeadLettersAfterCommit,
     "older settings that count on": OlderSettingsCount,
     "settings applied again that stay old": OldGenerationAfterApply,
+    "an upgrade that loses rows": UpgradedWithoutRows,
 }

@@ -34,6 +34,7 @@ FAMILIES = {
     "keys": ("a hash key that a worker remembers",),
     "dead letters": ("dead letters sent after the commit",),
     "settings": ("older settings that count on", "settings applied again that stay old"),
+    "upgrades": ("an upgrade that loses rows",),
 }
 """Planted bugs: the short lane looks for the first of each family."""
 FOUND_BY = {
@@ -50,6 +51,7 @@ FOUND_BY = {
     "dead letters sent after the commit": 18,
     "older settings that count on": 105,
     "settings applied again that stay old": 131,
+    "an upgrade that loses rows": 0,
 }
 """A seed that finds each bug: the search starts there. Other orders of steps move them."""
 

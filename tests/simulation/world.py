@@ -11,7 +11,7 @@ import hashlib
 import logging
 import traceback
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 from unittest.mock import patch
@@ -31,6 +31,7 @@ from tests.simulation.cases import LOGS, NAMES, PARTITIONS, Counted, case_of, co
 from tests.simulation.kafka import Logs, SimLog
 from tests.simulation.loop import DeadlockError, VirtualLoop
 from tests.simulation.store import Server, SimStore
+from tests.state.released import as_19
 from tests.support.canonical import canonical
 
 _FAULT_SECONDS = 30.0
@@ -77,6 +78,7 @@ class World:
     store_type: type[SimStore] = SimStore
     memory_type: type[MemoryStore] = MemoryStore
     changing = 3
+    upgrading = 4
     """One world in so many changes its settings."""
     stragglers = 0.5
     """Share of the workers that start with a file that may be older."""
@@ -93,6 +95,8 @@ class World:
             Random(seed) if seed % self.changing == self.changing - 1 else None,
         )
         """The settings that were applied last; dice of their own, in a third of the worlds."""
+        self.upgrades = Random(~seed) if seed % self.upgrading == self.upgrading - 1 else None
+        """Dice of their own where an older release counts at first."""
         self.logs = Logs(self.case.log, PARTITIONS)
         self.server = Server(self.memory_type(), dice)
         self.workers: list[Worker] = []
@@ -224,6 +228,15 @@ class World:
         if self.dice.random() < 0.7 and self.server.roll_back():
             self.say("the store is rolled back")
 
+    async def upgrade(self) -> None:
+        """What is stored is as the release before wrote it: its workers counted until now."""
+        assert self.upgrades is not None
+        await asyncio.sleep(self.upgrades.random() * _FAULT_SECONDS)
+        states = self.server.memory.states
+        for number, stored in list(states.items()):
+            states[number] = replace(stored, manifest=as_19(stored.manifest))
+        self.say("the state is that of the release before")
+
     async def apply(self, counted: Counted | None = None) -> None:
         """Make settings the newest, as ``streamer apply`` does; workers take them one by one, or
         not before they are started again."""
@@ -257,6 +270,9 @@ class World:
         await self.rebalance()
         applying = [asyncio.create_task(self.apply()) for _ in range(3 if self.changes else 0)]
         self.outcome.count("apply") if applying else None
+        if self.upgrades:
+            self.outcome.count("upgrade")
+            applying.append(asyncio.create_task(self.upgrade()))
         await self._faults()
         await producing
         await asyncio.gather(*applying)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from streamer.state.codec import framed
 from streamer.state.manifest import VERSION, decode
 from streamer.state.memory import MemoryStore
 from tests.oracle.random_log import random_log
+from tests.state.released import as_19
 from tests.state.releases import (
     DOCUMENT,
     LINES,
@@ -104,35 +104,6 @@ def test_random_states_of_the_version_before_go_on_to_the_last_digit() -> None:
         assert len(expected) > 500
         differ = names_that_differ(readings_of(again), expected)
         assert differ <= {"window_conversion_lines"}  # in 19 orders were counted by lines
-
-
-def as_19(manifest: bytes) -> bytes:
-    """A manifest as version 19 wrote it."""
-    raw = msgspec.to_builtins(decode(manifest), builtin_types=(bytes,))
-    counters = raw.pop("counters")
-    of_log = [topic.pop("counters") for topic in raw["topics"].values()]
-    for topic, counts in zip(raw["topics"].values(), of_log, strict=True):
-        topic.update(counts)
-    early, dropped = (defaultdict[str, int](int) for _ in range(2))
-    for name, count in counters.items():
-        what, _, of = name.partition(".")
-        if what in ("unattributed", "unsettled"):
-            raw.setdefault(what, {})[of] = count
-        elif what == "evicted_early" and of != "event_ids":
-            early[of] = count
-        else:
-            raw[name] = count
-    dropped |= {
-        "event_ids": counters["evicted_early.event_ids"],
-        "segments": counters["segments_overflowed"],
-        "user_items": counters["dropped_user_rows"],
-        "user_days": counters["dropped_day_rows"],
-        "alert_segments": counters["full_alert_series"],
-        "item_labels": counters["full_item_counts"],
-    }
-    found = {"version": 19, "dropped": dropped, "evicted_early": early}
-    found |= {"overflowed": list(raw["overflowed"].values())}
-    return framed(codec.packed(msgspec.msgpack.encode({**raw, **found})), "the manifest")
 
 
 def test_a_version_that_no_step_leads_from_is_refused_by_name() -> None:
