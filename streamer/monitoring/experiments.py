@@ -92,7 +92,7 @@ class Experiments:
                 choice("experiment", users, first.name),
                 choice("metric", value, first.metrics[0].name),
             ],
-            annotations=[self._changes()],
+            annotations=[self._changes(), self._acted()],
             since="now-24h",
             links=[
                 ("The exporter's page", page_url),
@@ -110,6 +110,14 @@ class Experiments:
         now = self._of("verdict", _CHOSEN, "metric", "arm", "verdict")
         expr = f"{now} unless {now.replace('})', '} offset $__interval)')}"
         return annotation("Verdicts", expr, "blue", "{{arm}}: {{verdict}}", "by {{metric}}")
+
+    def _acted(self) -> dict[str, object]:
+        """Marks of what `streamer act` has recorded of the experiment."""
+        of = f'{PREFIX}acted_total{{{SYSTEM}, experiment="$experiment"}}'
+        now = over_exporters(of, "occasion")
+        then = over_exporters(f"{of} offset $__interval", "occasion")
+        expr = f"{now} > ({then} or {now} * 0)"
+        return annotation("Acted on", expr, "purple", "acted on: {{occasion}}", "`streamer act`")
 
     def _advice(self) -> Panel:
         """Of all experiments, the most urgent first, with the lift of the metric that decides."""

@@ -179,7 +179,7 @@ def test_alerts_and_changes_of_verdicts_are_marked() -> None:
     for name in ("overview", "ranking", "processor"):
         (mark,) = PAGES[name]["annotations"]["list"]
         assert 'ALERTS{alertstate="firing", alertname=~"Streamer' in mark["expr"]
-    (mark,) = PAGES["experiments"]["annotations"]["list"]
+    mark, _ = PAGES["experiments"]["annotations"]["list"]
     assert " unless " in mark["expr"]
     assert mark["titleFormat"] == "{{arm}}: {{verdict}}"
 

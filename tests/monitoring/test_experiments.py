@@ -85,7 +85,7 @@ def test_the_split_is_said_in_words() -> None:
 
 
 def test_a_verdict_is_marked_when_it_changes(tmp_path: Path) -> None:
-    (mark,) = PAGES["experiments"]["annotations"]["list"]
+    mark, _ = PAGES["experiments"]["annotations"]["list"]
     labels = 'experiment="ranker", metric="ctr_ratio", arm="B", system="streamer"'
     given = [
         {"series": f'{PREFIX}experiment_verdict{{{labels}, verdict="{verdict}"}}', "values": values}
@@ -99,5 +99,28 @@ def test_a_verdict_is_marked_when_it_changes(tmp_path: Path) -> None:
     ]
     case = {"interval": "1m", "input_series": given, "promql_expr_test": checks}
     path = tmp_path / "verdicts.yml"
+    path.write_text(json.dumps({"evaluation_interval": "1m", "tests": [case]}))
+    promtool("test", "rules", path)
+
+
+def test_what_was_acted_on_is_marked_once(tmp_path: Path) -> None:
+    _, mark = PAGES["experiments"]["annotations"]["list"]
+    name = everything().experiments[0].name
+    of = f'{PREFIX}acted_total{{experiment="{name}", system="streamer", occasion='
+    given = [
+        {"series": f'{of}"harm"}}', "values": "_x5 1x10"},
+        {"series": f'{of}"split"}}', "values": "1x8 2x10"},
+    ]
+    expr = filled_in(mark["expr"], filled(PAGES["experiments"]))
+    checks = [
+        {
+            "expr": expr,
+            "eval_time": at,
+            "exp_samples": [{"labels": f'{{occasion="{what}"}}', "value": n} for what, n in some],
+        }
+        for at, some in (("4m", []), ("5m", [("harm", 1)]), ("6m", []), ("9m", [("split", 2)]))
+    ]
+    case = {"interval": "1m", "input_series": given, "promql_expr_test": checks}
+    path = tmp_path / "marks.yml"
     path.write_text(json.dumps({"evaluation_interval": "1m", "tests": [case]}))
     promtool("test", "rules", path)
