@@ -24,7 +24,7 @@ from benchmarks.studies.rates import hold, table
 from streamer.settings.experiments import DEFAULT_RATIO_CAP
 from streamer.stats.experiments import discoveries, support
 from streamer.stats.experiments.caps import Denominator
-from streamer.stats.experiments.converters import _WIDTHS, SHARE_OF_ALPHA
+from streamer.stats.experiments.converters import PRIORS, SHARE_OF_ALPHA
 from streamer.stats.experiments.discoveries import EXACT_WEIGHT, Candidate
 from streamer.stats.experiments.plan import Plan, Rule
 from streamer.stats.experiments.readout import compare
@@ -142,7 +142,7 @@ def log_bayes_factors(t: Floats, c: Floats, q: float) -> Floats:
     first, second = t.astype(np.int64), c.astype(np.int64)
     most = int((first + second).max())
     logs = []
-    for width in _WIDTHS:
+    for width in PRIORS:
         a = width / min(q, 1 - q)
         parts = [log_gammas(start, most) for start in (a * q, a * (1 - q), a)]
         logs.append(parts[0][first] + parts[1][second] - parts[2][first + second])

@@ -63,7 +63,9 @@ export function verdict(health) {
 
 /** What readers of the numbers should know besides. */
 export function remarks(health) {
-  const found = health.warnings.map((text) => `Not all is counted: ${text}.`);
+  const found = (health.silent ?? []).map((silent) => `${silent.text}.`);
+  found.push(...health.problems.map((text) => `Not ready: ${text}.`));
+  found.push(...health.warnings.map((text) => `Not all is counted: ${text}.`));
   const others = health.inexact.filter((each) => each.cause !== "unread_topics" || !found.length);
   found.push(...others.map((each) => each.text));
   if (health.users_behind_seconds > QUIET_SECONDS) {
@@ -128,5 +130,6 @@ export class Header {
     setAttribute(byId("health"), "data-state", state);
     setText(byId("health-state"), words);
     setText(byId("health-detail"), rest);
+    setAttribute(byId("health"), "title", words + rest);
   }
 }
