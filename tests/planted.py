@@ -407,7 +407,19 @@ BUGS = (
         "a.factor * a.factor",
         "tests/stats/experiments/test_composite.py",
     ),
-    Bug("stats/experiments/srm.py", "p_value <= ALPHA or", "False or", "tests/stats/experiments"),
+    Bug("stats/experiments/srm.py", "p_value <= alpha or", "False or", "tests/stats/experiments"),
+    Bug(
+        "stats/experiments/periods.py",
+        "weight / total for weight in weights",
+        "Fraction(1, len(weights)) for weight in weights",
+        "streamer/stats/experiments",
+    ),
+    Bug(
+        "stats/experiments/recommendation.py",
+        "if is_harm and decision.unseen:",
+        "if False:",
+        "tests/query/test_dirty_logs.py",
+    ),
     Bug(
         "stats/experiments/discoveries.py",
         "enumerate(others, 2)",

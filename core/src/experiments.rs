@@ -444,8 +444,7 @@ impl Experiments {
                 None => trial.find_mixed(seen, &wanted, work),
             }
             for each in same {
-                let arm = each.seen.only().unwrap_or(0);
-                self.trials[each.trial].add(work, arm, (delta, sign));
+                self.trials[each.trial].add(work, each.seen.arm, (delta, sign));
             }
         }
     }
@@ -561,14 +560,13 @@ impl Experiments {
             };
             let work = &mut self.work;
             work.contribution.clear();
-            let arm = seen.and_then(|seen| seen.only());
-            match (seen, arm) {
+            match (seen, seen.and_then(|seen| seen.only())) {
                 (None, _) => trial.find_unexposed(&history, &wanted, 1, work),
                 (Some(seen), None) => trial.find_mixed(seen, &wanted, work),
                 (Some(seen), Some(_)) => trial.find((&history, seen), arms, &wanted, work),
             }
             let sums = found.entry(value).or_default();
-            trial.add(work, arm.unwrap_or(0), (sums, 1));
+            trial.add(work, seen.map_or(0, |seen| seen.arm), (sums, 1));
         }
         let columns = |(value, sums): (&&str, &ExperimentSums)| {
             ((*value).to_owned(), trial.columns(sums, 0..0))

@@ -53,6 +53,7 @@ from streamer.state.reader import Reader
 from streamer.state.redis.store import RedisStore
 from streamer.state.snapshot import View
 from streamer.state.user_days import (
+    DAY,
     Across,
     Days,
     DaysBefore,
@@ -200,6 +201,8 @@ def _explore(settings: Settings, request: ReadoutRequest, by: str, args: argpars
 
 def _exploring(settings: Settings, experiment: Experiment, by: str) -> Settings:
     """The settings, with the dimension among those that the experiment is explored by."""
+    if by == DAY and DAY not in settings.dimension_names:
+        return settings
     explore = tuple(dict.fromkeys([*experiment.explore, by]))
     own = msgspec.structs.replace(experiment, explore=explore)
     experiments = tuple(own if e == experiment else e for e in settings.experiments)

@@ -505,5 +505,8 @@ def _measure(measure: Measure) -> dict[str, Any]:
     elif measure.cap is not None:
         cap = {"amount": measure.cap}
     others = [_ratio(part) for part in measure.parts[1:]]
-    age = None if measure.age is None else AGES[measure.age]
-    return {**_ratio(measure), "cap": cap, "age": age, "others": others}
+    age = None if measure.within is None else (0, measure.within)
+    if measure.age is not None:
+        age = AGES[measure.age]
+    made = {"cap": cap, "age": age, "is_mature": measure.is_mature, "others": others}
+    return _ratio(measure) | made

@@ -411,8 +411,15 @@ class ExperimentMeasures(ComparedMetrics):
         slots = range(defaults.max_found) if settings.finds_experiments else ()
         self.slots = tuple(self._slot(settings, slot) for slot in slots)
         """Of experiments that are found: their arms have numbers for names."""
-        self.of_users = tuple(trial for trial in self.trials if trial.unit is None)
-        """Those whose unit is the user."""
+        self.periods = {
+            trial.name: tuple(replace(trial, days=period.days) for period in experiment.periods)
+            for trial, experiment in zip(self.trials, settings.experiments, strict=True)
+            if len(experiment.periods) > 1
+        }
+        """Of experiments with a ramp its periods, as experiments of their own."""
+        periods = (period for its in self.periods.values() for period in its)
+        self.of_users = (*(trial for trial in self.trials if trial.unit is None), *periods)
+        """Those whose unit is the user, and periods."""
         self.by_unit: dict[Unit, list[CompiledExperiment]] = {}
         """Unit → those of another one."""
         for trial in self.trials:
@@ -455,8 +462,8 @@ class ExperimentMeasures(ComparedMetrics):
         """Those of the metrics, and of the primary one for each age of users."""
         for metric in experiment.metrics:
             measure = self._capped(metric)
-            yield measure
-            has_ages = not measure.parts and experiment.switchback is None
+            yield replace(measure, within=metric.within_days, is_mature=metric.mature)
+            has_ages = not measure.parts and experiment.switchback is None and not metric.mature
             if metric == experiment.primary and has_ages:
                 yield from (replace(measure, age=age) for age in AGES)
 

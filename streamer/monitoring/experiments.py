@@ -227,7 +227,7 @@ class Experiments:
 
     def _bands(self) -> list[Override]:
         """The arms are in the settings, so bands can go by their names."""
-        arms = dict.fromkeys(arm for each in self._settings.experiments for arm in each.split)
+        arms = dict.fromkeys(arm for each in self._settings.experiments for arm in each.shares)
         found = bands_of(arms)
         return [*found, support(": users$")]
 

@@ -147,7 +147,7 @@ class Windowed:
 
     def _named(self, dimension: Dimension) -> list[str]:
         """The first values of a dimension that the settings name, as its own or as arms."""
-        arms = (e.split for e in self.settings.experiments if e.dimension == dimension.name)
+        arms = (e.shares for e in self.settings.experiments if e.dimension == dimension.name)
         return list(dict.fromkeys([*dimension.values, *itertools.chain(*arms)]))[:BANDS]
 
     # Panels ---------------------------------------------------------------------------------------

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from streamer.metrics.compared_metrics import ComparedRatio
+from streamer.settings.durations import date_of
 from streamer.settings.experiments import Experiment, ExperimentMetric
 from streamer.stats.experiments import readout, sizing, srm
 from streamer.stats.experiments.caps import Exact, Largest
 from streamer.stats.experiments.composite import composite_sums
 from streamer.stats.experiments.forecast import Forecast, Growth, Precision, Sought
 from streamer.stats.experiments.percentile import percentile_sums
+from streamer.stats.experiments.periods import SplitSums, pooled
 from streamer.stats.experiments.plan import Plan, Rule
-from streamer.stats.experiments.recommendation import Decision, Judged, Recommendation, recommend
+from streamer.stats.experiments.recommendation import (
+    Decision,
+    Judged,
+    Recommendation,
+    Reweighing,
+    recommend,
+)
 from streamer.stats.experiments.sums import MOMENTS, ArmSums, BeforeSums
 from streamer.stats.experiments.trials import AGES, CompiledExperiment, CumulatedSums, Measure
 
@@ -64,13 +72,14 @@ class MetricSums:
 @dataclass(frozen=True, kw_only=True)
 class JudgedMetric(MetricSums):
     """The same compared; ``waits`` has an entry for each comparison; ``forecasts``: by arm, where
-    they are known; ``ages``: of the primary metric the same by days since a user's first
-    (``AGES``)."""
+    they are known; ``ages``, ``periods``: of the primary metric the same by days since a user's
+    first (``AGES``), and by periods of a ramp."""
 
     found: readout.MetricComparisons
     waits: Sequence[Sequence[Wait]]
     forecasts: Mapping[str, Forecast]
     ages: Mapping[str, readout.MetricComparisons]
+    periods: Mapping[str, readout.MetricComparisons]
 
 
 def compared(
@@ -79,20 +88,16 @@ def compared(
     ratios: Mapping[str, ComparedRatio],
     sums: CumulatedSums,
     past: MidpointSums | None,
+    split: srm.Split,
     *,
-    history: srm.History = (),
     is_over: bool = False,
 ) -> list[JudgedMetric]:
     """Every metric: the primary one and each guardrail have alpha for themselves, the others share
-    it. ``past``: what forecasts need, where it is known; ``history``: users at the ends of the days
-    before the last one."""
+    it. ``past``: what forecasts need, where it is known."""
     plan, found = plan_of(experiment, is_over=is_over), {}
-    users = {arm: max(0, of["users"]) for arm, of in zip(trial.arms, sums.counts[1:], strict=True)}
-    by_day = () if experiment.switchback else history  # slots have their arms by schedule
-    split = srm.split(users, plan.shares, by_day, is_over=is_over)
     earlier = {}
     if past is not None:
-        then = compared(experiment, trial, ratios, past.sums, None)
+        then = compared(experiment, trial, ratios, past.sums, None, split)
         earlier = {metric.name: metric.found for metric in then}
     alone = [(m,) for m in experiment.metrics if m not in experiment.secondary]
     for family in (*alone, experiment.secondary):
@@ -108,6 +113,7 @@ def compared(
             forecasts = {}
             if past is not None:
                 forecasts = _forecasts(past.growth, earlier[metric.name], its)
+            ages, periods = _groups(experiment, plan, trial, ratios[metric.name], sums)
             found[metric.name] = JudgedMetric(
                 name=metric.name,
                 role=experiment.role_of(metric),
@@ -125,20 +131,47 @@ def compared(
                 definition=ratios[metric.name].definition,
                 form=ratios[metric.name].form,
                 largest=_largest(trial, metric.name, sums),
-                ages=_ages(experiment, plan, trial, ratios[metric.name], sums),
+                ages=ages,
+                periods=periods,
                 denominator=_denominator(ratios[metric.name], arms),
             )
     return [found[metric.name] for metric in experiment.metrics]
 
 
+def without(
+    experiment: Experiment,
+    trial: CompiledExperiment,
+    ratios: Mapping[str, ComparedRatio],
+    sums: CumulatedSums,
+    *,
+    is_over: bool,
+) -> dict[str, readout.MetricComparisons]:
+    """The metrics that decide, by sums in which some days count less; no percentiles, for users
+    move between buckets from day to day."""
+    plan = plan_of(experiment, is_over=is_over)
+    split = srm.split(dict.fromkeys(plan.split, 0), plan.shares)  # it is judged over all days
+    found = {}
+    for metric in (experiment.primary, *experiment.guardrails):
+        ratio = ratios[metric.name]
+        if ratio.percentile is None:
+            judged = rule_of(experiment, metric, ratio), by_arm(trial, ratio, sums)
+            (found[metric.name],) = readout.compare_family(plan, [judged], split)
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Course:
     """How an experiment has gone: whole days with users, whether no more days come, and the share
-    of users seen in several arms."""
+    of users seen in several arms; the others as of ``Decision``."""
 
     days: int
     is_over: bool
     several_arms: float
+    leaning: str
+    week_left: int | None
+    unseen: str
+    readings: Sequence[Reweighing] = ()
+    delay_left: Mapping[str, int] = field(default_factory=dict)
 
 
 def recommended(
@@ -164,6 +197,11 @@ def recommended(
             experiment.min_days,
             course.several_arms,
             [Judged(age, rules[primary.name], found) for age, found in primary.ages.items()],
+            course.readings,
+            course.week_left,
+            course.unseen,
+            course.delay_left,
+            course.leaning,
         )
     )
 
@@ -171,12 +209,16 @@ def recommended(
 def by_arm(
     trial: CompiledExperiment, ratio: ComparedRatio, sums: CumulatedSums, age: str | None = None
 ) -> dict[str, ArmSums]:
-    """The sums of a metric in each arm, as the statistics take them."""
+    """The sums of a metric in each arm, as the statistics take them; of a ramp those of its periods
+    as one."""
+    if sums.periods:
+        periods = [(shares, by_arm(trial, ratio, its, age)) for shares, its in sums.periods]
+        return pooled([SplitSums(shares, its) for shares, its in periods])
     measure = next(m for m in trial.measures if (m.name, m.age) == (ratio.name, age))
     of_measure = sums.measures[measure.key]
     users = [counts["users"] for counts in sums.counts[1:]]
-    if age is not None:
-        users = list(sums.users_by_age[age])
+    if age is not None or measure.is_mature:
+        users = list(sums.users_by_age[age or measure.key])
     if ratio.percentile is not None:
         both = zip(trial.arms, users, of_measure.users, strict=True)
         unit = 1 / ratio.unit
@@ -188,22 +230,28 @@ def by_arm(
     }
 
 
-def _ages(
+def _groups(
     experiment: Experiment,
     plan: Plan,
     trial: CompiledExperiment,
     ratio: ComparedRatio,
     sums: CumulatedSums,
-) -> dict[str, readout.MetricComparisons]:
-    """The primary metric by days since a user's first, each with alpha for itself."""
-    if ratio.name != experiment.primary.name or ratio.parts or experiment.switchback:
-        return {}
-    rule = rule_of(experiment, experiment.primary, ratio)
-    return {
-        age: readout.compare(plan, rule, by_arm(trial, ratio, sums, age))
-        for age in AGES
-        if any(sums.users_by_age[age])
-    }
+) -> tuple[dict[str, readout.MetricComparisons], dict[str, readout.MetricComparisons]]:
+    """The primary metric by days since a user's first, and by periods of a ramp, each with alpha
+    for itself."""
+    if ratio.name != experiment.primary.name:
+        return {}, {}
+    rule, ages = rule_of(experiment, experiment.primary, ratio), []
+    if any(measure.age for measure in trial.measures):
+        ages = [age for age in AGES if any(sums.users_by_age[age])]
+    periods = zip(experiment.periods, sums.periods, strict=False)
+    return (
+        {age: readout.compare(plan, rule, by_arm(trial, ratio, sums, age)) for age in ages},
+        {
+            f"from {date_of(p.days.start)}": readout.compare(plan, rule, by_arm(trial, ratio, its))
+            for p, (_, its) in periods
+        },
+    )
 
 
 def _denominator(ratio: ComparedRatio, arms: Mapping[str, ArmSums]) -> int | None:
@@ -228,7 +276,7 @@ def plan_of(experiment: Experiment, *, is_over: bool) -> Plan:
     """The statistical plan that the settings ask for; ``is_over``: the last day is."""
     return Plan(
         experiment.control,
-        {arm: experiment.split[arm] for arm in experiment.arms},
+        {arm: experiment.shares[arm] for arm in experiment.arms},
         experiment.alpha,
         experiment.expected_users,
         experiment.power,
@@ -247,6 +295,7 @@ def rule_of(experiment: Experiment, metric: ExperimentMetric, ratio: ComparedRat
         can_be_negative=ratio.is_signed,
         is_amount=not ratio.is_share,
         is_percentile=ratio.percentile is not None,
+        is_ramp=len(experiment.periods) > 1,
         form=ratio.form,
     )
 
@@ -260,8 +309,7 @@ def _arm_sums(
     largest: Largest | None,
 ) -> ArmSums:
     if ratio.parts:
-        whole = {name: int(value) for name, value in moments.items()}
-        return composite_sums(users, whole, ratio.factors, len(trial.covariates) > 0)
+        return composite_sums(users, moments, ratio.factors, len(trial.covariates) > 0)
     held = {name: moments[name] for name in trial.moments_of(measure)}
     x, xx, y, yy, xy = (held.pop(name) for name in MOMENTS)
     nonzero = int(held.pop("nz"))

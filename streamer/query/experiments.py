@@ -15,11 +15,12 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from hashlib import blake2b
 
+import msgspec
 import numpy as np
 
 from streamer.encoding.limbs import Columns
 from streamer.errors import UsageError
-from streamer.formatting import counted, minute, share
+from streamer.formatting import counted, minute, share, two_digits
 from streamer.metrics.compared_metrics import (
     ComparedRatio,
     ExperimentMeasures,
@@ -32,29 +33,37 @@ from streamer.query.experiment_metrics import (
     MidpointSums,
     compared,
     recommended,
+    without,
 )
 from streamer.query.shown_lift import shown_lift
 from streamer.query.unit_sums import UnitReading, UnitReadings
 from streamer.settings import limits
-from streamer.settings.durations import DAY_MS, date_of, short
+from streamer.settings.durations import DAY_MS, date_of, day_of, short
 from streamer.settings.experiments import Experiment
 from streamer.settings.model import Settings
 from streamer.state.counters import added
 from streamer.state.experiment_sums import ExperimentSlot
 from streamer.state.snapshot import View
+from streamer.stats.experiments.days import five_to_two, is_odd, oddness, unseen, week_left
 from streamer.stats.experiments.forecast import Growth
+from streamer.stats.experiments.readout import Comparison
 from streamer.stats.experiments.recommendation import (
+    DECISIONS,
     DISTRUST,
     Action,
     Recommendation,
+    Reweighing,
     first_decision,
 )
-from streamer.stats.experiments.srm import History
+from streamer.stats.experiments.srm import ALPHA, History, Split, leaning, split
 from streamer.stats.experiments.trials import (
     ACTIVE,
     CompiledExperiment,
+    CumulatedSums,
+    DayWeights,
     Unit,
     cumulated,
+    median_age,
     of_arms,
     users_by_day,
 )
@@ -96,9 +105,21 @@ class Data:
 
 
 @dataclass(frozen=True, slots=True)
+class OddDay:
+    """A day without which the lift of a treatment is another one. ``amounts``: by arm what an
+    active user did on it, in words."""
+
+    day: datetime.date
+    whole: Comparison
+    without: Comparison
+    amounts: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class JudgedExperiment:
     """An experiment from ``first`` to ``last``, both days included; ``last`` is None before the
-    first day has begun. ``data``: what there is of these days. ``counted_since_ms``: where
+    first day has begun. ``leaning``: in which arm too many of those in several began, in words.
+    ``data``: what there is of these days. ``counted_since_ms``: where
     something is counted only since then. ``recommendation`` is None before the first day, and of
     ranges that begin later."""
 
@@ -107,6 +128,7 @@ class JudgedExperiment:
     last: datetime.date | None
     users: Mapping[str, int]
     users_in_several_arms: int
+    leaning: str
     outside: Outside | None
     data: Data | None
     user_sample_ratio: float
@@ -152,11 +174,12 @@ def unit_words(experiment: Experiment) -> str:
 
 def require_user_unit(stored: StoredExperiment, asked: str) -> None:
     """UsageError for what is made of rows of users (``asked``), where these are not the unit."""
+    name = f"experiment {stored.experiment.name!r}"
+    why = f"{name} has several splits, which days tell apart" if stored.periods else ""
     if stored.trial.unit is not None:
-        raise UsageError(
-            f"{asked}: it is made of rows of users, and the unit of experiment "
-            f"{stored.experiment.name!r} is {unit_words(stored.experiment)}"
-        )
+        why = f"the unit of {name} is {unit_words(stored.experiment)}"
+    if why:
+        raise UsageError(f"{asked}: it is made of rows of users, and {why}")
 
 
 def _of_holdout(found: JudgedExperiment) -> str:
@@ -197,6 +220,8 @@ class StoredExperiment:
     """What is kept of actions on all experiments (``Acted``)."""
     left_early: int = 0
     """Impressions and feedback that left before their time, as a bound of memory was reached."""
+    periods: Sequence[tuple[Mapping[str, float], CompiledExperiment, Sequence[Columns]]] = ()
+    """Of a ramp each period: its planned shares, how it is counted, and its sums."""
 
     @property
     def last_day(self) -> int | None:
@@ -222,19 +247,25 @@ class StoredExperiment:
         return range(self.trial.days.start, self.trial.days.start if last is None else last + 1)
 
     @cached_property
+    def excluded(self) -> DayWeights:
+        """The days that do not count."""
+        return {day_of(date): 0 for date in self.experiment.exclude}
+
+    @cached_property
     def days_with_users(self) -> list[int]:
-        """The days on which users of an arm had an impression or an outcome."""
+        """The days that count on which users of an arm had an impression or an outcome."""
         found: set[int] = set()
         for part in self.parts:
             place, stat = np.divmod(part["key"], self.trial.stats)
             is_active = (stat == ACTIVE) & (place >= len(self.trial.days))
             found.update(np.unique(place[is_active] % len(self.trial.days)).tolist())
-        return [self.trial.days.start + day for day in sorted(found)]
+        days = (self.trial.days.start + day for day in sorted(found))
+        return [day for day in days if day not in self.excluded]
 
-    def whole_days(self, last: int) -> int:
-        """How many of them up to a day are over."""
+    def whole_days(self, last: int) -> list[int]:
+        """Those of them up to a day that are over."""
         over = min(last, self.stream_ms // DAY_MS - 1)
-        return sum(day <= over for day in self.days_with_users)
+        return [day for day in self.days_with_users if day <= over]
 
     @property
     def data(self) -> Data | None:
@@ -245,7 +276,7 @@ class StoredExperiment:
         if self.exposed_since_ms is not None:
             from_ms = max(from_ms, self.exposed_since_ms)
         to_ms = min(self.stream_ms, self.trial.days.stop * DAY_MS)
-        return Data(from_ms, to_ms, self.whole_days(self.days_with_users[-1]))
+        return Data(from_ms, to_ms, len(self.whole_days(self.days_with_users[-1])))
 
     @property
     def starts_later(self) -> str:
@@ -270,19 +301,21 @@ class StoredExperiment:
         """The readout as of the end of a day, or as of now with the decision that counts."""
         last = self.last_day if day is None else day
         found = self.of_parts(self.parts, self.trial.days.start, last)
-        if day is not None or found.recommendation is None:
+        if day is not None or last is None or found.recommendation is None:
             return found
-        counts = first_decision(self._looks(), found.recommendation)
-        return replace(found, recommendation=counts)
+        today = found.recommendation
+        if today.action in (*DECISIONS, Action.WAIT):
+            today = self._recommended(found, last, self._readings(last))
+        return replace(found, recommendation=first_decision(self.looks(), today))
 
     def of_parts(self, parts: Sequence[Columns], first: int, last: int | None) -> JudgedExperiment:
         """The readout of sums over the days from ``first`` to ``last`` (None: of none)."""
         past = None if last is None else self._past(parts, first, last)
-        sums = cumulated(self.trial, parts, first - 1 if last is None else last)
+        sums = self._sums(parts, first - 1 if last is None else last, self.excluded)
         is_over = last is not None and self._is_over(last)
-        known = self.experiment, self.trial, self.ratios, sums, past
-        history = () if last is None else self._history(parts, first, last)
-        metrics = compared(*known, history=history, is_over=is_over)
+        rules = self.experiment if last is None else self._rules(last)
+        known = rules, self.trial, self.ratios, sums, past
+        metrics = compared(*known, self._split(parts, sums, first, last), is_over=is_over)
         is_whole = first == self.trial.days.start
         if not is_whole:  # of a range, users are as old as its first day
             metrics = [replace(metric, ages={}) for metric in metrics]
@@ -293,6 +326,10 @@ class StoredExperiment:
             last=None if last is None else date_of(last),
             users={arm: s["users"] for arm, s in zip(self.trial.arms, arms, strict=True)},
             users_in_several_arms=none["mixed"],
+            leaning=leaning(
+                {arm: s["mixed"] for arm, s in zip(self.trial.arms, arms, strict=True)},
+                self.experiment.shares,
+            ),
             outside=Outside(none["early"], none["unexposed"]),
             data=self.data,
             user_sample_ratio=self.user_sample_ratio,
@@ -305,17 +342,141 @@ class StoredExperiment:
             return found
         return replace(found, recommendation=self._recommended(found, last))
 
-    def _history(self, parts: Sequence[Columns], first: int, last: int) -> History:
-        """Users of each arm at the ends of the days before the last one."""
-        days = [day for day in self.days_with_users if first <= day < last]
-        found = users_by_day(self.trial, parts, days)
-        return [(date_of(day), counts) for day, counts in zip(days, found, strict=True)]
+    def _sums(self, parts: Sequence[Columns], last: int, weights: DayWeights) -> CumulatedSums:
+        """Up to a day, of a ramp by period, too."""
+        found = cumulated(self.trial, parts, last, weights)
+        if not self.periods:
+            return found
+        begun = [(s, t, p) for s, t, p in self.periods if t.days.start <= last]
+        by_period = [
+            (shares, cumulated(trial, its, min(last, trial.days.stop - 1), weights))
+            for shares, trial, its in begun
+        ]
+        return replace(found, periods=by_period)
 
-    def _recommended(self, found: JudgedExperiment, last: int) -> Recommendation:
+    def _split(
+        self, parts: Sequence[Columns], sums: CumulatedSums, first: int, last: int | None
+    ) -> Split:
+        """Of a ramp that of the period in which it is the least likely."""
+        is_over = last is not None and self._is_over(last)
+        splits = []
+        for shares, trial, its in self.periods or [(self.experiment.shares, self.trial, parts)]:
+            end = min(first - 1 if last is None else last, trial.days.stop - 1)
+            days = [d for d in self.days_with_users if max(first, trial.days.start) <= d < end]
+            history: History = []
+            if self.experiment.switchback is None:  # slots have their arms by schedule
+                found = users_by_day(trial, its, days)
+                history = [(date_of(d), each) for d, each in zip(days, found, strict=True)]
+            counts = of_arms(trial, its, end)[1:] if self.periods else sums.counts[1:]
+            users = {a: max(0, each["users"]) for a, each in zip(trial.arms, counts, strict=True)}
+            planned = {arm: shares[arm] / sum(shares.values()) for arm in trial.arms}
+            alpha = ALPHA / max(1, len(self.periods))
+            splits.append(split(users, planned, history, is_over=is_over, alpha=alpha))
+        return min(splits, key=lambda each: (each.p_value, each.p_value_fixed))
+
+    def _readings(self, last: int) -> list[Reweighing]:
+        """Up to a day: without each day in turn, with weekdays and weekends as 5 : 2, and with the
+        days that are excluded."""
+        days = [day for day in self.days_with_users if day <= last]
+        made = [self._reading(f"without {date_of(d)}", {d: 0}, last, date_of(d)) for d in days]
+        if self.experiment.whole_weeks and (weights := five_to_two(days)):
+            made.append(self._reading("with weekdays and weekends as 5 : 2", weights, last))
+        if self.excluded:
+            back = dict.fromkeys(self.excluded, 1)
+            made.append(self._reading("with the days that are excluded", back, last))
+        return made
+
+    def _rules(self, last: int) -> Experiment:
+        """The settings by which a day is judged: the one look at the end needs the planned
+        users, else whoever ends early chooses the look."""
+        experiment, planned = self.experiment, self.experiment.planned_users or 0
+        if self._is_over(last) and planned > users_of(self.trial, self.parts, last):
+            return msgspec.structs.replace(experiment, decide="any_time")
+        return experiment
+
+    def _reading(
+        self, words: str, weights: DayWeights, last: int, left_out: datetime.date | None = None
+    ) -> Reweighing:
+        sums = self._sums(self.parts, last, {**self.excluded, **weights})
+        known = self._rules(last), self.trial, self.ratios, sums
+        return Reweighing(words, without(*known, is_over=self._is_over(last)), left_out)
+
+    def odd_days(self, found: JudgedExperiment) -> list[OddDay]:
+        """For each treatment the day without which the lift of the primary metric is another one,
+        of several the most odd."""
+        last, primary = self.last_day, found.primary
+        if last is None or found.recommendation is None:
+            return []
+        readings = [each for each in self._readings(last) if primary.name in each.metrics]
+        odd = []
+        for number, whole in enumerate(primary.found.comparisons):
+            by_day = {
+                each.left_out: each.metrics[primary.name].comparisons[number]
+                for each in readings
+                if each.left_out is not None
+            }
+            day = max(
+                by_day, key=lambda d: oddness(whole.absolute, by_day[d].absolute), default=None
+            )
+            if day and is_odd(whole.absolute, by_day[day].absolute, len(by_day)):
+                odd.append(OddDay(day, whole, by_day[day], self._amounts(day, primary.name)))
+        return odd
+
+    def _amounts(self, date: datetime.date, name: str) -> dict[str, str]:
+        """By arm what an active user did on a day, and on the other days."""
+        last, ratio = self.last_day, self.ratios[name]
+        assert last is not None
+        whole, now, then = (
+            cumulated(self.trial, self.parts, day) for day in (last, day_of(date), day_of(date) - 1)
+        )
+        said = {}
+        for number, arm in enumerate(self.trial.arms):
+            by_part: list[str] = []
+            for part, noun, unit in (("y", ratio.counted, 1), ("x", ratio.noun, ratio.unit)):
+                if part == "y" and ratio.below is None:
+                    continue
+                of = [each.measures[name].arms[number].get(part, 0) for each in (whole, now, then)]
+                users = [each.counts[number + 1]["active"] for each in (whole, now, then)]
+                on = (of[1] - of[2]) / max(1, users[1] - users[2]) / unit
+                off = (of[0] - of[1] + of[2]) / max(1, users[0] - users[1] + users[2]) / unit
+                by_part.append(
+                    f"{two_digits(float(on))} {noun} ({two_digits(float(off))} on other days)"
+                )
+            said[arm] = " and ".join(by_part)
+        return said
+
+    def _delays(self, found: JudgedExperiment, last: int) -> dict[str, int]:
+        """By metric, days until its outcomes have had time to come: its window, or, of the primary
+        one per user, twice the time in which half of the control's come."""
+        first = next(iter(self.days_with_users), last)
+        takes = {m.name: m.within_days or 0 for m in self.experiment.metrics if not m.mature}
+        primary = found.primary
+        if not takes.get(primary.name) and self.ratios[primary.name].below is None:
+            controls = {age: its.arms[0] for age, its in primary.ages.items()}
+            amounts = {age: (arm.value or 0.0) * arm.users for age, arm in controls.items()}
+            takes[primary.name] = 2 * median_age(amounts)
+        return {name: days - (last + 1 - first) for name, days in takes.items()}
+
+    def _recommended(
+        self, found: JudgedExperiment, last: int, readings: Sequence[Reweighing] = ()
+    ) -> Recommendation:
         """What counts from the start holds at any look, that of a range does not."""
         is_over = self._is_over(last)
-        course = Course(self.whole_days(last), is_over, found.several_arms_ratio)
-        advice = recommended(self.experiment, self.ratios, found.metrics, course)
+        over = self.whole_days(last)
+        is_weekly = self.experiment.whole_weeks
+        course = Course(
+            len(over),
+            is_over,
+            found.several_arms_ratio,
+            found.leaning,
+            week_left(self.days_with_users[0], last, self.stream_ms)
+            if is_weekly and over
+            else None,
+            unseen(over) if is_weekly else "",
+            readings,
+            self._delays(found, last),
+        )
+        advice = recommended(self._rules(last), self.ratios, found.metrics, course)
         if not self.experiment.holdout or advice.action in DISTRUST:
             return advice
         return Recommendation(Action.MEASURE, None, _of_holdout(found))
@@ -329,16 +490,24 @@ class StoredExperiment:
         """Whether a look at the end of a day is one after the last day."""
         return last == self.last_day and self.stream_ms >= self.trial.days.stop * DAY_MS
 
-    def _looks(self) -> Iterator[tuple[datetime.date, Recommendation]]:
-        """The recommendations at the end of the earlier days with users."""
+    def looks(self) -> Iterator[tuple[datetime.date, Recommendation]]:
+        """What was said at the end of each earlier day with users."""
         earlier = [day for day in self.days_with_users if day != self.last_day]
+        is_decided = False
         for day, key in keys_by_day(self.trial, self.parts, repr(self.experiment), earlier):
-            yield date_of(day), LOOKS.at(key, partial(self._look, day))
+            found = LOOKS.at(key, partial(self._look, day))
+            if found.action in DECISIONS and not is_decided:
+                found = LOOKS.at(key + b" ", partial(self._look, day, is_final=True))
+                is_decided = found.action in DECISIONS
+            yield date_of(day), found
 
-    def _look(self, day: int) -> Recommendation:
-        found = self.read(day).recommendation
-        assert found is not None
-        return found
+    def _look(self, day: int, *, is_final: bool = False) -> Recommendation:
+        """What a day says; ``is_final``: where it would be the decision."""
+        found = self.read(day)
+        assert found.recommendation is not None
+        if is_final:
+            return self._recommended(found, day, self._readings(day))
+        return found.recommendation
 
     def _past(self, parts: Sequence[Columns], first: int, last: int) -> MidpointSums | None:
         """At half time; None before two whole days, or where nobody comes any more."""
@@ -350,7 +519,7 @@ class StoredExperiment:
         then, now = users_of(self.trial, parts, first + half - 1), users_of(self.trial, parts, last)
         if not then:
             return None
-        sums = cumulated(self.trial, parts, first + half - 1)
+        sums = self._sums(parts, first + half - 1, self.excluded)
         return MidpointSums(Growth(half, then, days, now), sums)
 
 
@@ -387,6 +556,12 @@ def stored_experiments(
             *(max(since, default=0), exposed_ms),
             acted=acted,
             left_early=left_early,
+            periods=[
+                (period.shares, its, _of_users(its, views, bits)[0])
+                for period, its in zip(
+                    experiment.periods, measures.periods.get(trial.name, ()), strict=False
+                )
+            ],
         )
     for experiment in found_experiments(settings, views):
         trial = measures.compiled(experiment)

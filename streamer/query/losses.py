@@ -54,7 +54,8 @@ def losses_of(
     if bound is None:
         return
     for metric in metrics:
-        if ratios[metric.name].noun != bound[1] or metric.direction != "higher":
+        ratio = ratios[metric.name]
+        if ratio.noun != bound[1] or ratio.below is not None or metric.direction != "higher":
             continue
         for comparison in metric.found.comparisons:
             if (found := _of(experiment, metric, comparison)) is not None:
@@ -68,6 +69,6 @@ def _of(experiment: Experiment, metric: JudgedMetric, comparison: Comparison) ->
     control = next(arm for arm in metric.found.arms if arm.name == experiment.control)
     if who is None or control.value is None or not who.control:
         return None
-    shares = experiment.split[comparison.arm], experiment.split[experiment.control]
+    shares = experiment.shares[comparison.arm], experiment.shares[experiment.control]
     each = control.value * control.users / who.control
     return loss_of(who, shares[0] / sum(shares), each)

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
+from math import hypot
 
 import msgspec
 
-from streamer.formatting import counted, minute, percent
+from streamer.formatting import change, counted, minute, percent
 from streamer.query.experiment_metrics import JudgedMetric
-from streamer.query.experiments import JudgedExperiment, began, sampled, unit_words
+from streamer.query.experiments import JudgedExperiment, OddDay, began, sampled, unit_words
 from streamer.query.shown_lift import shown_lift
 from streamer.settings.schedules import tied_to_hours
+from streamer.stats.experiments.days import WEEK
+from streamer.stats.experiments.readout import MetricComparisons
 from streamer.stats.experiments.srm import Split
 
 HEAVY = 0.1
 """Share of a denominator from which on it is said that a few users have it."""
 MANY_IN_SEVERAL_ARMS = 0.01
 """Share of users seen in several arms from which on that is a warning."""
+
+
+APART = 3.0
+"""Standard errors between the lifts of a plain and an attributed rate from which on it is said."""
 
 
 class Severity(StrEnum):
@@ -46,24 +53,29 @@ class Note(msgspec.Struct, frozen=True):
         return f"{of}: {self.text}" if of else self.text
 
 
-def notes_of(found: JudgedExperiment) -> Iterator[Note]:
-    """All of an experiment, from its first day on."""
+def notes_of(found: JudgedExperiment, odd: Sequence[OddDay] = ()) -> Iterator[Note]:
+    """All of an experiment, from its first day on. ``odd``: days of it."""
     if found.last is None:
         return
     yield _data(found)
     yield from _unit(found)
+    yield from _weeks(found)
     yield from _plan(found)
     yield _split(found.metrics[0].found.split)
     yield from _slots(found)
     yield from _left_early(found)
     yield from _several_arms(found)
     yield from _outside(found)
+    yield from (_odd(found, each) for each in odd)
     for metric in found.metrics:
         if metric.definition:
             yield Note("definition", f"{metric.definition}.", metric=metric.name)
+        yield from _window(found, metric)
+        yield from _disagreement(found, metric)
         yield from _cap(metric)
         yield from _heaviest(metric)
-        yield from _ages(metric)
+        yield from _groups(metric, metric.ages, "days since a user's exposure")
+        yield from _groups(metric, metric.periods, "periods of the split")
     if found.user_sample_ratio < 1:
         yield Note("sample", f"{sampled(found.user_sample_ratio)}.")
     if found.counted_since_ms is not None:
@@ -112,28 +124,60 @@ def _unit(found: JudgedExperiment) -> Iterator[Note]:
         yield Note("unit", words)
 
 
+def _weeks(found: JudgedExperiment) -> Iterator[Note]:
+    experiment = found.experiment
+    beyond = len(experiment.days) % WEEK if experiment.end is not None else 0
+    if experiment.whole_weeks and beyond:
+        text = f"The end, {experiment.end}, is {counted(beyond, 'day')} after a whole week: "
+        text += "weekdays differ, so let it last whole weeks (whole_weeks)."
+        yield Note("whole weeks", text, Severity.WARNING)
+    if experiment.exclude:
+        days = ", ".join(str(day) for day in experiment.exclude)
+        yield Note("excluded", f"Without {days} (exclude); a decision has to hold with them, too.")
+
+
 def _plan(found: JudgedExperiment) -> Iterator[Note]:
     experiment = found.experiment
     if experiment.decide != "at_end":
         return
     users, planned = sum(found.users.values()), experiment.planned_users
     size = "" if planned is None else f" ({users:,} of {planned:,} planned users so far)"
-    yield Note(
-        "plan",
-        f"One look after the last day, {experiment.end}, decides{size}; before that only harm is "
-        "reported.",
+    text = f"One look after the last day, {experiment.end}, decides{size}; before that only harm is"
+    if planned is not None and users < planned:
+        short = "With fewer users the range that holds at every look decides."
+        is_last = found.last is not None and found.last == experiment.end
+        severity = Severity.WARNING if is_last else Severity.INFO
+        yield Note("plan", f"{text} reported. {short}", severity)
+    else:
+        yield Note("plan", f"{text} reported.")
+
+
+def _odd(found: JudgedExperiment, odd: OddDay) -> Note:
+    """What a day does to a lift, and in which arm and part it lies."""
+    metric = found.primary
+    whole, without = (
+        shown_lift(metric.found, each, metric.form).words for each in (odd.whole, odd.without)
+    )
+    amounts = "; ".join(f"{arm} {words}" for arm, words in odd.amounts.items())
+    return Note(
+        "odd day",
+        f"{odd.day} is odd: the lift of {odd.whole.arm} is {whole}, without this day {without}. "
+        f"An active user had then: {amounts}. See what was logged; exclude leaves a day out.",
+        Severity.WARNING,
+        metric.name,
     )
 
 
 def _several_arms(found: JudgedExperiment) -> Iterator[Note]:
     several, ratio = found.users_in_several_arms, found.several_arms_ratio
-    if ratio >= MANY_IN_SEVERAL_ARMS:
+    if ratio >= MANY_IN_SEVERAL_ARMS or found.leaning:
+        began = f"{found.leaning}. " if found.leaning else ""
         yield Note(
             "several arms",
             f"{counted(several, 'user')} ({percent(ratio)} of all who were in an arm) were seen in "
-            "several arms and are excluded. If one arm makes users switch, or loses their "
+            f"several arms and are excluded. {began}If one arm makes users switch, or loses their "
             "identity, the remaining users cannot be compared: check that users keep their arm.",
-            Severity.WARNING,
+            Severity.BAD if found.leaning else Severity.WARNING,
         )
     elif several:
         are = "is" if several == 1 else "are"
@@ -153,6 +197,36 @@ def _outside(found: JudgedExperiment) -> Iterator[Note]:
         f"Outcomes ignored: {outside.before_exposure:,} {early}, {outside.unexposed:,} of users "
         "who never saw an arm.",
     )
+
+
+def _disagreement(found: JudgedExperiment, metric: JudgedMetric) -> Iterator[Note]:
+    """Where the lift of outcomes by their own time is not that of those that joined impressions."""
+    plain = [m for m in found.metrics if m.name == metric.name.replace("_attributed", "")]
+    if not plain or plain[0].name == metric.name:
+        return
+    for one, two in zip(plain[0].found.comparisons, metric.found.comparisons, strict=True):
+        lifts = [(its.relative.value, its.relative.stderr) for its in (one, two)]
+        (a, error_a), (b, error_b) = lifts
+        if a is None or b is None or not error_a or not error_b:
+            continue
+        if abs(a - b) > APART * hypot(error_a, error_b):
+            text = (
+                f"The lift of {one.arm} is {change(a)} by {plain[0].name}, and {change(b)} here: "
+                "one arm has repeats without event_id, or outcomes that join no impression."
+            )
+            yield Note("disagreement", text, Severity.WARNING, metric.name)
+
+
+def _window(found: JudgedExperiment, metric: JudgedMetric) -> Iterator[Note]:
+    """Of which days of users it is."""
+    own = next(each for each in found.experiment.metrics if each.name == metric.name)
+    if own.within_days is None:
+        return
+    text = f"Only the first {counted(own.within_days, 'day')} of each user count (within)"
+    if own.mature:
+        had = sum(arm.users for arm in metric.found.arms)
+        text += f", of the {had:,} users who have had them (mature)"
+    yield Note("window", f"{text}.", metric=metric.name)
 
 
 def _cap(metric: JudgedMetric) -> Iterator[Note]:
@@ -176,14 +250,16 @@ def _heaviest(metric: JudgedMetric) -> Iterator[Note]:
             yield Note("heaviest users", text, metric=metric.name)
 
 
-def _ages(metric: JudgedMetric) -> Iterator[Note]:
-    """The lift of each treatment by days since a user's first."""
+def _groups(
+    metric: JudgedMetric, groups: Mapping[str, MetricComparisons], by: str
+) -> Iterator[Note]:
+    """The lift of each treatment by groups of users."""
     for place, comparison in enumerate(metric.found.comparisons):
         lifts = {
-            age: shown_lift(its, its.comparisons[place], metric.form)
-            for age, its in metric.ages.items()
+            name: shown_lift(its, its.comparisons[place], metric.form)
+            for name, its in groups.items()
         }
         if len(lifts) > 1:
-            said = "; ".join(f"{age} {lift.words}" for age, lift in lifts.items())
-            text = f"Lift of {comparison.arm} by days since a user's exposure: {said}."
-            yield Note("ages", text, metric=metric.name)
+            said = "; ".join(f"{name} {lift.words}" for name, lift in lifts.items())
+            text = f"Lift of {comparison.arm} by {by}: {said}."
+            yield Note("ages" if groups is metric.ages else "periods", text, metric=metric.name)

@@ -225,7 +225,7 @@ def readout_of(
         split=found.metrics[0].found.split,
         guardrails=guardrails_held(found),
         recommendation=None if advice is None else advice_of(advice),
-        notes=[*notes_of(found), *acted_on(stored)],
+        notes=[*notes_of(found, stored.odd_days(found)), *acted_on(stored)],
         metrics=[_metric(experiment, m, stored.ratios) for m in found.metrics],
         method=_method(experiment),
         history=list(_history(stored)) if with_history else UNSET,
@@ -454,7 +454,7 @@ def _method(experiment: Experiment) -> str:
         f"{share(1 - experiment.alpha)} however often you look; that of one look holds once, at an "
         "end date set in advance. Several arms share alpha (Holm), and so do the secondary "
         "metrics. An arm is shipped if the primary metric is better and no guardrail is worse than "
-        "tolerated."
+        "tolerated. How often each sentence is false: docs/claims.md."
     )
 
 

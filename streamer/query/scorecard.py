@@ -150,8 +150,10 @@ def _sentence(found: Readout, primary: MetricReading, arm: str) -> str:
         return f"{several} of the users were seen in more than one arm: do not use these numbers."
     if advice is not None and advice.action is Action.CHANGED:
         return "The effect is not what it was when it was decided: do not use these numbers."
-    held = _guardrail_sentence(found, arm)
-    return " ".join(part for part in (_moved(found, primary, arm), held) if part)
+    moved = " ".join(filter(None, (_moved(found, primary, arm), _guardrail_sentence(found, arm))))
+    if advice is None or advice.since is None:
+        return moved
+    return f"{advice.pill.words}, as decided at the end of {advice.since}. Today: {moved}"
 
 
 def _moved(found: Readout, primary: MetricReading, arm: str) -> str:

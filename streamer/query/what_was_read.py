@@ -389,10 +389,11 @@ def missing_arms(settings: Settings, sample: ReadSample) -> Iterator[Implausible
         where = settings.says_arm(experiment)
         seen = set(sample.arms.get(where, ()))
         is_over = experiment.end is not None and experiment.end < today
-        if experiment.start > today or is_over or seen & set(experiment.split):
+        is_by_time = experiment.switchback is not None
+        if experiment.start > today or is_over or is_by_time or seen & set(experiment.shares):
             continue
         values = ", ".join(sorted(map(repr, seen - {""}))[:_MOST_VALUES]) or "nothing"
-        arms = ", ".join(experiment.split)
+        arms = ", ".join(experiment.shares)
         event = "impression" if experiment.dimension else "event"
         what = f"no {event} has an arm of {experiment.name} ({arms}): {where}"
         section = _section(settings) if experiment.dimension else "[[experiments]]"
@@ -405,7 +406,7 @@ def unknown_arms(settings: Settings, said: Mapping[str, Mapping[str, int]]) -> d
     ``said``: ``ReadSample.arms``."""
     found: dict[str, int] = {}
     for where, seen in said.items():
-        arms = {a for e in settings.experiments if settings.says_arm(e) == where for a in e.split}
+        arms = {a for e in settings.experiments if settings.says_arm(e) == where for a in e.shares}
         found |= {f"{where} {text}": n for text, n in seen.items() if text not in {*arms, ""}}
     return found
 

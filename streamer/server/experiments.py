@@ -42,7 +42,7 @@ from streamer.server.exporter import Exporter
 from streamer.server.failures import failure
 from streamer.server.web import HEADERS, scorecards
 from streamer.settings import limits
-from streamer.state.user_days import Across, Days, all_pairs, sums_of_days
+from streamer.state.user_days import DAY, Across, Days, all_pairs, sums_of_days
 
 
 class _Explored(NamedTuple):
@@ -123,7 +123,8 @@ class ExperimentsApi:
             if found is not None:
                 explorations = [msgspec.json.decode(found, type=Exploration)]
         card = scorecard(await self._whole(name), explorations, request.query.get("arm"))
-        text = scorecards.page(card, experiment.explore, busy)
+        more = [] if not_explored(experiment, DAY, self.settings.dimension_names) else [DAY]
+        text = scorecards.page(card, [*experiment.explore, *more], busy)
         return web.Response(text=text, content_type="text/html", headers=HEADERS)
 
     async def table(self, request: web.Request) -> web.Response:

@@ -8,9 +8,16 @@ from typing import TYPE_CHECKING
 
 from streamer.errors import SettingsError
 from streamer.settings import limits
-from streamer.settings.durations import DAY_MS, date_of
+from streamer.settings.durations import DAY_MS, date_of, day_of, duration_ms
 from streamer.settings.event_fields import ALL_FIELDS, EXPOSURES, KINDS
-from streamer.settings.experiments import USER, USER_ID, Experiment, Switchback, percentile_of
+from streamer.settings.experiments import (
+    USER,
+    USER_ID,
+    Experiment,
+    ExperimentMetric,
+    Switchback,
+    percentile_of,
+)
 from streamer.settings.labels import is_value, validate_dimension_name
 from streamer.settings.paths import path_of
 from streamer.settings.schedules import shares_of
@@ -54,13 +61,14 @@ def validate_experiments(s: Settings) -> None:
         if e.switchback is None:
             _validate_arm(s, e, at)
         _validate_unit(s, e, at)
+        _validate_periods(e, at)
         _validate_loss(e, at)
         require(
-            1 < len(e.split) <= limits.MAX_ARMS and e.control in e.split,
+            1 < len(e.shares) <= limits.MAX_ARMS and e.control in e.shares,
             f"split = {e.split}: 2 to {limits.MAX_ARMS} arms, control = {e.control!r} one of "
             f"them; {at}",
         )
-        for arm, share in e.split.items():
+        for arm, share in [its for period in e.periods for its in period.shares.items()]:
             require(
                 is_value(arm) and 0 < share < math.inf,
                 f"split.{arm} = {share}: a value of {s.says_arm(e)!r}, and a share above 0; {at}",
@@ -72,6 +80,27 @@ def validate_experiments(s: Settings) -> None:
         )
         _validate_experiment_days(e, at)
         _validate_experiment_metrics(e, at)
+
+
+def _validate_periods(e: Experiment, at: str) -> None:
+    if isinstance(e.split, dict):
+        return
+    days = [period.days for period in e.periods]
+    is_whole = bool(days) and days[0].start == e.days.start and all(map(len, days))
+    require(
+        is_whole and len(days) == len(e.split),
+        f"split: each period has a from, the first of them start = {e.start}, then later days of "
+        f"the experiment; {at}",
+    )
+    arms = {tuple(sorted(period.shares)) for period in e.periods}
+    require(len(arms) == 1, f"split: every period has the same arms; {at}")
+    is_plain = e.unit_field is None and e.outcomes == "exposed"
+    percentiles = [metric.name for metric in e.metrics if percentile_of(metric.name)]
+    require(
+        is_plain and not percentiles and not e.explore,
+        "split: an experiment with several periods is one on users, with outcomes = 'exposed' and "
+        f"neither percentiles nor explore; {at}",
+    )
 
 
 def _reads_exposures(s: Settings) -> bool:
@@ -221,15 +250,15 @@ def _validate_switchback(e: Experiment, of: Switchback, at: str) -> None:
         f"schedule: a list, as there is no `by` whose values it could name; {at}",
     )
     for value, arms in of.by_value.items():
-        wrong = ", ".join(map(repr, sorted(set(arms) - set(e.split))))
+        wrong = ", ".join(map(repr, sorted(set(arms) - set(e.shares))))
         require(not wrong, f"schedule of {value!r}: {wrong}: arms are {list(e.arms)}; {at}")
         require(
             len(arms) <= limits.MAX_SCHEDULE_SLOTS and len(set(arms)) > 1,
             f"schedule of {value!r} with {len(arms)} slots: 2 to {limits.MAX_SCHEDULE_SLOTS}, of "
             f"several arms; {at}",
         )
-    shares, total = shares_of(of.by_value), sum(e.split.values())
-    apart = max(abs(shares.get(arm, 0.0) - its / total) for arm, its in e.split.items())
+    shares, total = shares_of(of.by_value), sum(e.shares.values())
+    apart = max(abs(shares.get(arm, 0.0) - its / total) for arm, its in e.shares.items())
     named = ", ".join(f"{arm} = {share:.3g}" for arm, share in shares.items())
     require(
         apart <= _MOST_APART,
@@ -284,6 +313,8 @@ def _validate_experiment_days(e: Experiment, at: str) -> None:
         e.planned_users is None or (e.decide == "at_end" and e.planned_users > 0),
         f"planned_users = {e.planned_users}: above 0, and only with decide = 'at_end'; {at}",
     )
+    outside = [f"{day}" for day in e.exclude if day_of(day) not in e.days]
+    require(not outside, f"exclude = {', '.join(outside)}: not from start to end; {at}")
     require(e.expected_users > 0, f"expected_users = {e.expected_users}: above 0; {at}")
     require(
         e.min_users >= limits.MIN_USERS,
@@ -298,6 +329,23 @@ def _validate_experiment_days(e: Experiment, at: str) -> None:
     require(
         e.min_lift is None or 0 < e.min_lift < 1,
         f"min_lift = {e.min_lift}: above 0 and below 1, e.g. 0.02 for 2 %; {at}",
+    )
+
+
+def _validate_window(e: Experiment, metric: ExperimentMetric, at: str) -> None:
+    if metric.within is None:
+        require(not metric.mature, f"{metric.name}: mature = true without within; {at}")
+        return
+    ms = duration_ms(metric.within, at)
+    require(
+        0 < ms <= limits.MAX_COVARIATE_DAYS * DAY_MS and ms % DAY_MS == 0,
+        f"{metric.name}: within = {metric.within!r}: whole days, at most "
+        f"{limits.MAX_COVARIATE_DAYS}; {at}",
+    )
+    is_single = e.unit_field is None and not metric.name.startswith("composite")
+    require(
+        is_single and e.outcomes == "exposed",
+        f"{metric.name}: within is of single metrics of users, with outcomes = 'exposed'; {at}",
     )
 
 
@@ -316,6 +364,7 @@ def _validate_experiment_metrics(e: Experiment, at: str) -> None:
             f"which forbids a harm but decides nothing; remove one of them; {at}",
         )
         validate_direction(metric.direction, f"{metric.name}: ", at)
+        _validate_window(e, metric, at)
         require(
             metric.margin is None or 0 < metric.margin < 1,
             f"{metric.name}: margin = {metric.margin}: above 0 and below 1, e.g. 0.02 for 2 %; an "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -54,6 +55,19 @@ class ExperimentMetric(Section, frozen=True):
     (default `0.99`), rounded up to 10, 13, 16, 20, 25, 32, 40, 50, 63, 79, 100, …: users beyond it
     count with less weight, so that no crawler decides."""
 
+    within: str | None = None
+    """Whole days from a user's first that count, such as `7d`: what comes later does not. Without
+    it all counts, and arms are compared before those whose outcomes come late have them."""
+    mature: bool = False
+    """With `within`: users count once they have had all these days."""
+
+    @cached_property
+    def within_days(self) -> int | None:
+        """Days."""
+        if self.within is None:
+            return None
+        return duration_ms(self.within, "experiments.metrics.within") // DAY_MS
+
     @property
     def is_guardrail(self) -> bool:
         """Whether a harm is tolerated up to a margin."""
@@ -87,15 +101,9 @@ class ExperimentDefaults(Section, frozen=True):
     each experiment is decided for itself."""
     alpha: float = 0.05
     """As of `[[experiments]]`."""
-    power: float = 0.8
-    """Likewise."""
     min_lift: float | None = None
     """Likewise."""
-    min_users: int = limits.MIN_USERS
-    """Likewise."""
     min_days: int = 7
-    """Likewise."""
-    expected_users: int = 5000
     """Likewise."""
 
     def experiment(self, **own: Any) -> Experiment:
@@ -139,6 +147,14 @@ class Switchback(Section, frozen=True):
         return self.schedule if isinstance(self.schedule, dict) else {"*": self.schedule}
 
 
+@dataclass(frozen=True)
+class SplitPeriod:
+    """Days with the same split."""
+
+    days: range
+    shares: dict[str, float]
+
+
 class Experiment(Section, frozen=True, kw_only=True):
     """[[experiments]]: an A/B test (or A/B/C/…), whose arms are in events."""
 
@@ -165,8 +181,10 @@ class Experiment(Section, frozen=True, kw_only=True):
     Its impressions expose their users."""
     control: str
     """The arm that the others are compared with."""
-    split: dict[str, float]
-    """Arm = expected share of the users, in any unit: `{ A = 1, B = 1 }`."""
+    split: dict[str, float] | tuple[dict[str, float | datetime.date], ...]
+    """Arm = expected share of the users, in any unit: `{ A = 1, B = 1 }`. For a ramp a list of
+    periods, each until the next: `[{ from = 2026-11-02, A = 99, B = 1 }, { from = 2026-11-05, A =
+    1, B = 1 }]`."""
     start: datetime.date
     """First day, as `2026-11-02` (without quotes), in UTC."""
     end: datetime.date | None = None
@@ -197,12 +215,18 @@ class Experiment(Section, frozen=True, kw_only=True):
     min_days: int = 7
     """Whole days with users before the recommendation may be to ship, or to stop without an effect,
     because weekdays differ."""
+    whole_weeks: bool = True
+    """Whether to ship, and to stop without an effect, is decided over whole weeks alone; `false` if
+    you know that weekdays and weekends are alike."""
+    exclude: tuple[datetime.date, ...] = ()
+    """Days whose outcomes do not count, such as one whose log is broken, nor, in the split, users
+    who came first on them. A decision has to hold with these days, too."""
     decide: str = "any_time"
     """`any_time`: intervals that hold at every look decide. `at_end`: one look after the last day
     (`end`) decides, which takes about half the users; before that only harm is reported."""
     planned_users: int | None = None
-    """With `decide = "at_end"`: the planned number of users of all arms, which the readout shows
-    next to the actual number."""
+    """With `decide = "at_end"`: the planned number of users of all arms. With fewer at the end, the
+    interval that holds at every look decides."""
     covariate_days: int = 0
     """Days before the start in which users' own behaviour is measured. It adjusts the lift (CUPED),
     and `streamer plan` uses it before the start; 0: none."""
@@ -274,7 +298,25 @@ class Experiment(Section, frozen=True, kw_only=True):
     @cached_property
     def arms(self) -> tuple[str, ...]:
         """The control first."""
-        return (self.control, *(arm for arm in self.split if arm != self.control))
+        return (self.control, *(arm for arm in self.shares if arm != self.control))
+
+    @cached_property
+    def periods(self) -> tuple[SplitPeriod, ...]:
+        """Those of a ramp, or one."""
+        if isinstance(self.split, dict):
+            return (SplitPeriod(self.days, self.split),)
+        dates = [each.get("from") for each in self.split]
+        firsts = [day_of(date) for date in dates if isinstance(date, datetime.date)]
+        shares = [
+            {arm: n for arm, n in each.items() if isinstance(n, int | float)} for each in self.split
+        ]
+        ends = zip(firsts, [*firsts[1:], self.days.stop], shares, strict=False)
+        return tuple(SplitPeriod(range(*days), its) for *days, its in ends)
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """The split, of several that of the last period."""
+        return self.periods[-1].shares if self.periods else {}
 
     @cached_property
     def days(self) -> range:

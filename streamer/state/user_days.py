@@ -13,6 +13,7 @@ from streamer.encoding.limbs import Columns
 from streamer.errors import CodecError
 from streamer.metrics.catalogue import Catalogue
 from streamer.settings import limits
+from streamer.settings.durations import date_of
 from streamer.settings.model import Settings
 from streamer.state import codec
 from streamer.state.contents import contents_of, reads_as
@@ -29,10 +30,14 @@ SumsByValue = dict[str, list[Columns]]
 """Value of a dimension → sums in every partition; of all users under the empty text."""
 
 
+DAY = "day"
+"""Stands for a dimension of calendar days, where there is no other one of this name."""
+
+
 @dataclass(frozen=True)
 class Days:
     """The days of an experiment that are asked for; ``by``: a dimension by whose values users are
-    told apart."""
+    told apart, or ``DAY``: each day for itself."""
 
     trial: CompiledExperiment
     within: range
@@ -40,12 +45,18 @@ class Days:
 
     def sums_in(self, partition: Partition) -> Mapping[str, Columns]:
         """Value → sums, computed from the rows of a partition."""
-        names = partition.settings.dimension_names
-        by = None if self.by is None else names.index(self.by)
-        days = (self.within.start, self.within.stop)
+        names, core = partition.settings.dimension_names, partition.core
         if (place := place_in(partition, self.trial)) is None:
             return {}
-        found = partition.core.experiment_sums_of_days(place.number, days, by) or {}
+        if self.by == DAY and DAY not in names:
+            found: dict[str, Columns] = {}
+            for day in self.within:
+                its = core.experiment_sums_of_days(place.number, (day, day + 1), None) or {}
+                found |= {date_of(day).isoformat(): columns for columns in its.values()}
+        else:
+            by = None if self.by is None else names.index(self.by)
+            days = (self.within.start, self.within.stop)
+            found = dict(core.experiment_sums_of_days(place.number, days, by) or {})
         return {value: place.rebased(columns, self.trial) for value, columns in found.items()}
 
     def is_held(self, manifest: Manifest, _: Catalogue) -> bool:
@@ -141,11 +152,17 @@ def is_counted(manifest: Manifest, trial: CompiledExperiment) -> bool:
 def pairs_in(partition: Partition) -> Counter[tuple[Arm, Arm]]:
     """Users who are in two experiments, by their arms; of the settings, or found."""
     measures = partition.catalogue.experiment_measures
-    arms = {i: (trial.name, trial.arms) for i, trial in enumerate(measures.of_users)}
+    arms = {
+        i: (trial.name, trial.arms)
+        for i, trial in enumerate(measures.of_users)
+        if trial in measures.trials
+    }
     for slot, (key, *names), *_ in partition.core.found_experiments():
         arms[len(measures.of_users) + slot] = (key, tuple(names))
     counts: Counter[tuple[Arm, Arm]] = Counter()
     for first, a, second, b, users in partition.core.experiment_pairs():
+        if first not in arms or second not in arms:
+            continue  # a period of an experiment
         one = arms[first][0], arms[first][1][a - 1]
         two = arms[second][0], arms[second][1][b - 1]
         counts[min(one, two), max(one, two)] += users

@@ -160,7 +160,7 @@ async def test_a_process_that_was_stopped_writes_and_sends_nothing_when_it_wakes
 ) -> None:
     async with receiver() as (there, url):
         world = World(settings_of({"url": url}))
-        await world.feed(lines_of(0, USERS, alike, even))
+        await world.feed(lines_of(0, USERS, lambda arm, user: 0, even))
         first, second = world.leader(), world.leader()
         await first.turn()
         world.store.leader = None  # the first one is stopped, and its lease runs out
@@ -269,7 +269,7 @@ async def test_a_decision_of_the_past_is_recorded_and_nobody_is_told() -> None:
         world = World(settings_of({"url": url}))
         await harmed(world)
         for day in (1, 2, 3):
-            await world.feed(lines_of(day, USERS, alike, even))
+            await world.feed(lines_of(day, USERS, harmful, even))
         leader = world.leader()
         await leader.turn()
         await until_sent(leader)

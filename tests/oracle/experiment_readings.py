@@ -25,10 +25,11 @@ from streamer.stats.experiments.recommendation import (
     Decision,
     Judged,
     Recommendation,
+    Reweighing,
     first_decision,
     recommend,
 )
-from streamer.stats.experiments.srm import split
+from streamer.stats.experiments.srm import leaning, split
 from streamer.stats.experiments.sums import ArmSums, BeforeSums
 
 from . import off_policy, own_ratios, percentiles, scores
@@ -160,7 +161,7 @@ def primary_of(metrics: Sequence[ExperimentMetric]) -> ExperimentMetric:
 def plan_of(experiment: Experiment, *, is_over: bool) -> Plan:
     return Plan(
         experiment.control,
-        {arm: experiment.split[arm] for arm in experiment.arms},
+        {arm: experiment.shares[arm] for arm in experiment.arms},
         experiment.alpha,
         experiment.expected_users,
         at_end=experiment.decide == "at_end",
@@ -218,6 +219,12 @@ def advised(
     users = sum(arm.users for arm in found[0][1].arms)
     mixed = truth.mixed[experiment.name, day]
     days = active_days(truth, experiment, min(day, today - 1))
+    is_weekend = {date_of(d).weekday() >= 5 for d in days}
+    missing = "" if len(is_weekend) == 2 else "weekdays" if True in is_weekend else "weekend days"
+    left = None
+    if experiment.whole_weeks and days:
+        ended = min(day + 1, today) - days[0]
+        left = 0 if day < today and ended % 7 == 0 else 7 - ended % 7
     return recommend(
         Decision(
             plan_of(experiment, is_over=is_over),
@@ -229,8 +236,43 @@ def advised(
             experiment.min_days,
             mixed / (mixed + users) if mixed + users else 0.0,
             list(by_age(truth, experiment, primary, day, settings, is_over=is_over)),
+            list(without_days(truth, experiment, day, settings, is_over=is_over)),
+            left,
+            missing if experiment.whole_weeks else "",
+            leaning=leaning(truth.began[experiment.name, day], experiment.shares),
         )
     )
+
+
+def without_days(
+    truth: ExperimentTruth, experiment: Experiment, day: int, settings: Settings, *, is_over: bool
+) -> Iterator[Reweighing]:
+    """The metrics that decide, without what was done on each day in turn; who came then stays."""
+    plan, has_before = plan_of(experiment, is_over=is_over), bool(experiment.covariates)
+    primary = primary_of(experiment.metrics)
+    deciding = [m for m in experiment.metrics if m == primary or has_margin(m)]
+    users = dict.fromkeys(plan.split, 0)
+    for gone in active_days(truth, experiment, day):
+        found = {}
+        for m in deciding:
+            if without_percentile(m.name)[1] is not None or m.name.startswith("composite@"):
+                continue
+            arms = {}
+            for arm in experiment.arms:
+                now, then, before = (
+                    truth.sums.get((experiment.name, m.name, arm, d), ArmTruth())
+                    for d in (day, gone, gone - 1)
+                )
+                did = ["x", "xx", "xu", "xv"]
+                if not ratio_of_users(m.name, settings):
+                    did += ["y", "yy", "xy", "yu", "yv"]
+                less = {n: getattr(now, n) - getattr(then, n) + getattr(before, n) for n in did}
+                if ratio_of_users(m.name, settings):
+                    less["xy"] = less["x"]
+                arms[arm] = as_sums(m.name, replace(now, **less), settings, has_before)
+            judged = rule_of(m, settings), arms
+            (found[m.name],) = compare_family(plan, [judged], split(users, plan.shares))
+        yield Reweighing(f"without {date_of(gone)}", found, date_of(gone))
 
 
 def by_age(

@@ -87,6 +87,7 @@ class ExperimentTruth:
     sums: dict[tuple[str, str, str, int], ArmTruth] = field(default_factory=dict)
     moments: dict[tuple[str, str, str, int], dict[str, int]] = field(default_factory=dict)
     mixed: dict[tuple[str, int], int] = field(default_factory=dict)
+    began: dict[tuple[str, int], Counter[str]] = field(default_factory=dict, compare=False)
     outside: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
     active: dict[tuple[str, int], int] = field(default_factory=dict)
 
@@ -118,6 +119,7 @@ def experiment_truth(verdict: Acceptance, joins: Joins, settings: Settings) -> E
             if day <= stream_ms // DAY_MS:
                 so_far = range(experiment.days.start, day + 1)
                 out.mixed[experiment.name, day] = trial.mixed_by(day)
+                out.began[experiment.name, day] = trial.began_by(day)
                 out.outside[experiment.name, day] = trial.outside(so_far)
                 out.active[experiment.name, day] = trial.active(so_far)
                 for (metric, arm), sums in trial.sums(so_far).items():
@@ -303,6 +305,17 @@ class Trial:
         """How many of the mixed users saw any arm by the end of a day."""
         so_far = range(self.experiment.days.start, day + 1)
         return sum(bool(self.arms_of(user, so_far)) for user in self.mixed)
+
+    def began_by(self, day: int) -> Counter[str]:
+        """Of the mixed users by the end of a day how many saw each arm first; of two at once the
+        one that is listed first."""
+        found: Counter[str] = Counter()
+        for user in self.mixed:
+            days = self.experiment.days
+            saw = [s for s in self.saw[user] if s.event_ms // DAY_MS in days]
+            first = min(saw, key=lambda s: (s.event_ms, self.arms.index(s.arm)))
+            found[first.arm] += first.event_ms // DAY_MS <= day
+        return found
 
     def first_ms(self, user: User) -> int | None:
         """When the user was first exposed."""

@@ -3,7 +3,8 @@ users in several arms."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -11,13 +12,18 @@ import msgspec
 import numpy as np
 import pytest
 
+from streamer.errors import SettingsError
 from streamer.query.experiments import StoredExperiment, stored_experiments
+from streamer.query.exploration import explored
 from streamer.query.notes import notes_of
 from streamer.query.readout import readout_of
+from streamer.settings.event_fields import LINE_TYPES
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
+from streamer.sources.replay import Replay
 from streamer.state.snapshot import view_of
-from streamer.stats.experiments.recommendation import Action
+from streamer.state.user_days import DAY, Days
+from streamer.stats.experiments.recommendation import Action, Recommendation
 from streamer.testing import LogRecord
 from tests.query.test_experiments import DAY_MS, FIRST, FIRST_MS
 from tests.support.agreement import run_engines
@@ -38,13 +44,13 @@ def settings_of(metric: str, **more: Any) -> Settings:
     return parse({"dimensions": [{"name": "variant"}], "experiments": [experiment | more]})
 
 
-def stored_of(events: Iterable[Event], settings: Settings) -> StoredExperiment:
-    """What readers know after these events."""
+def stored_of(events: Iterable[Event], settings: Settings, size: int = 10**6) -> StoredExperiment:
+    """What readers know after these events, ``size`` at a time."""
     records = [
         LogRecord(TOPICS[e["type"]], 0, i, e["ts"], msgspec.json.encode(e))
         for i, e in enumerate(sorted(events, key=lambda e: int(e["ts"])))
     ]
-    engines = run_engines(settings, 1, records, 10**6, None)
+    engines = run_engines(settings, 1, records, size, None)
     views = [view_of(p) for p in engines.partitions]
     return stored_experiments(settings, engines.catalogue.experiment_measures, views)["x"]
 
@@ -178,7 +184,7 @@ def once_each(late: float) -> list[Event]:
 def test_a_decision_is_kept_with_its_day() -> None:
     """B wins for five days and less later; what was decided on day 4 stays said, and the same from
     state that was read anew."""
-    settings = settings_of("ctr_ratio", min_days=4)
+    settings = settings_of("ctr_ratio", min_days=4, whole_weeks=False)
     stored = stored_of(once_each(0.35), settings)
     advice = stored.read().recommendation
     assert advice is not None
@@ -198,7 +204,7 @@ def test_a_decision_is_kept_with_its_day() -> None:
 def test_a_decision_is_withdrawn_where_the_effect_is_another_one() -> None:
     """Nobody who comes from the sixth day on clicks in B: the range of today lies wholly below the
     one that decided, and no second decision follows."""
-    stored = stored_of(once_each(0.0), settings_of("ctr_ratio", min_days=4))
+    stored = stored_of(once_each(0.0), settings_of("ctr_ratio", min_days=4, whole_weeks=False))
     found = stored.read()
     advice = found.recommendation
     assert advice is not None
@@ -306,9 +312,9 @@ def test_one_look_at_the_end_decides_where_that_was_planned() -> None:
     last = {"type": "impression", "ts": FIRST_MS + 4 * DAY_MS + 1, "user_id": "late"}
     events.append(last | {"item_id": "i", "variant": "none"})
     end = FIRST.replace(day=FIRST.day + 3)
-    more = {"end": end, "min_days": 2}
+    more = {"end": end, "min_days": 2, "whole_weeks": False}
     any_time = stored_of(events, settings_of("ctr_ratio", **more)).read()
-    stored = stored_of(events, settings_of("ctr_ratio", decide="at_end", planned_users=800, **more))
+    stored = stored_of(events, settings_of("ctr_ratio", decide="at_end", planned_users=700, **more))
     at_end, before = stored.read(), stored.read(stored.trial.days.stop - 2)
     assert any_time.recommendation is not None
     assert any_time.recommendation.action is Action.UNDECIDED
@@ -319,6 +325,340 @@ def test_one_look_at_the_end_decides_where_that_was_planned() -> None:
     assert before.recommendation.action is Action.KEEP_RUNNING
     assert "The one look at the end decides." in before.recommendation.reason
     assert [note.text for note in notes_of(at_end)][1] == (
-        f"One look after the last day, {end}, decides (700 of 800 planned users so far); before "
+        f"One look after the last day, {end}, decides (700 of 700 planned users so far); before "
         "that only harm is reported."
     )
+
+
+def test_who_ends_early_does_not_choose_the_look() -> None:
+    """The same, of twice as many users as came."""
+    dice = np.random.default_rng(9)
+    events = list(visits(dice, 700, 4, lambda arm, age: 0.3 if arm == "A" else 0.325))
+    last = {"type": "impression", "ts": FIRST_MS + 4 * DAY_MS + 1, "user_id": "late"}
+    events.append(last | {"item_id": "i", "variant": "none"})
+    more = {"end": FIRST.replace(day=FIRST.day + 3), "min_days": 2, "whole_weeks": False}
+    settings = settings_of("ctr_ratio", decide="at_end", planned_users=1400, **more)
+    found = stored_of(events, settings).read()
+    assert found.recommendation is not None
+    assert found.recommendation.action is Action.UNDECIDED
+    (note,) = (note for note in notes_of(found) if note.kind == "plan")
+    assert "(700 of 1,400 planned users so far)" in note.text
+    assert note.text.endswith("With fewer users the range that holds at every look decides.")
+
+
+def test_repeats_without_ids_show_beside_what_joined() -> None:
+    """Each click of B is logged twice."""
+    dice = np.random.default_rng(3)
+    events = list(visits(dice, 800, 2, lambda arm, age: 0.2))
+    twice = [
+        e | {"ts": e["ts"] + 1} for e in events if e["type"] == "click" and e["variant"] == "B"
+    ]
+    metrics = [{"name": "ctr_ratio"}, {"name": "ctr_attributed_ratio"}]
+    found = stored_of([*events, *twice], settings_of("", metrics=metrics)).read()
+    (note,) = (note for note in notes_of(found) if note.kind == "disagreement")
+    assert "one arm has repeats without event_id" in note.text
+    clean = stored_of(events, settings_of("", metrics=metrics)).read()
+    assert not [note for note in notes_of(clean) if note.kind == "disagreement"]
+
+
+# Days and weeks ----------------------------------------------------------------------------------
+
+
+def newcomers(
+    days: int, rate: Callable[[str, int], float], a_day: int = 300, *, lost: int | None = None
+) -> Iterable[Event]:
+    """Users who come once, with eight impressions; ``rate``: of clicks by arm and day; on the day
+    ``lost`` the impressions of B, but the first of each user, are not logged."""
+    dice = np.random.default_rng(5)
+    for day in range(days):
+        for user in range(a_day):
+            arm, at = "AB"[user % 2], FIRST_MS + day * DAY_MS + 1000 * user
+            who = {"user_id": f"u{day}-{user}", "variant": arm}
+            shown = 2 if arm == "B" and day == lost else 8
+            for i in range(shown):
+                yield {"type": "impression", "ts": at + i, "item_id": f"i{i}", **who}
+            for i in np.flatnonzero(dice.random(8) < rate(arm, day)).tolist():
+                yield {"type": "click", "ts": at + 100 + i, "item_id": f"i{i}", **who}
+
+
+def advice_of(stored: StoredExperiment) -> Recommendation:
+    found = stored.read().recommendation
+    assert found is not None
+    return found
+
+
+def test_one_day_without_impressions_ships_nothing_and_is_named() -> None:
+    """A/A; for a day most of B's impressions are lost, and its clicks are not."""
+    events = list(newcomers(8, lambda arm, day: 0.2, 1200, lost=2))
+    advice = advice_of(stored_of(events, settings_of("ctr_ratio")))
+    bad = (FIRST + timedelta(days=2)).isoformat()
+    assert advice.action is Action.KEEP_RUNNING
+    assert f"B has a better ctr_ratio so far, but without {bad} it is " in advice.reason
+    stored = stored_of(events, settings_of("ctr_ratio"))
+    made = readout_of(stored, stored.read())
+    (note,) = (note for note in made.notes if note.kind == "odd day")
+    assert note.text.startswith(f"{bad} is odd: the lift of B is +")
+    assert (
+        "; B 2.0 impressions (8.0 on other days) and 1.6 clicks (1.6 on other days). " in note.text
+    )
+    told = stored_of(events, settings_of("ctr_ratio", exclude=[FIRST + timedelta(days=2)]))
+    found = told.read()
+    assert "could be anything from" in advice_of(told).reason
+    assert any(note.text.startswith(f"Without {bad} (exclude)") for note in notes_of(found))
+    arm = found.metrics[0].found.arms[1]
+    assert arm.value == pytest.approx(0.2, abs=0.01)
+    assert arm.users == 4800
+
+
+def test_an_excluded_day_is_as_if_it_were_not_in_the_log() -> None:
+    """Everybody comes every day, so that without the first the log has the same users."""
+    dice = np.random.default_rng(6)
+    events = list(visits(dice, 400, 4, lambda arm, age: 0.2))
+    away = [e for e in events if e["ts"] // DAY_MS != FIRST_MS // DAY_MS + 1]
+    whole = stored_of(events, settings_of("ctr_ratio", exclude=[FIRST + timedelta(days=1)]))
+    both = whole, stored_of(away, settings_of("ctr_ratio"))
+    arms = [each.read().metrics[0].found.arms for each in both]
+    assert [a.value for a in arms[0]] == [a.value for a in arms[1]]
+
+
+def test_a_decision_has_to_hold_with_the_days_that_are_excluded() -> None:
+    def rate(arm: str, day: int) -> float:
+        return 0.05 if arm == "B" and day == 3 else 0.28 if arm == "B" else 0.25
+
+    gain = list(newcomers(8, rate, 1200))
+    excluded = settings_of("ctr_ratio", exclude=[FIRST + timedelta(days=3)], min_days=6)
+    advice = advice_of(stored_of(gain, excluded))
+    assert advice.action is Action.KEEP_RUNNING
+    assert "but with the days that are excluded it is " in advice.reason
+
+
+def test_only_whole_weeks_ship() -> None:
+    """+15 % on weekdays, -40 % at weekends; FIRST is a Monday."""
+
+    def rate(arm: str, day: int) -> float:
+        return 0.3 * (1 if arm == "A" else 0.6 if day % 7 > 4 else 1.15)
+
+    events = list(newcomers(12, rate, 500))
+    advice = advice_of(stored_of(events, settings_of("ctr_ratio")))
+    assert advice.action in (Action.KEEP_RUNNING, Action.WAIT)
+    gain = list(newcomers(10, lambda arm, day: 0.3 if arm == "A" else 0.4))
+    shipped = advice_of(stored_of(gain, settings_of("ctr_ratio")))
+    assert (shipped.action, shipped.since) == (Action.SHIP, FIRST + timedelta(days=6))
+    early = stored_of(gain[: len(gain) // 2], settings_of("ctr_ratio")).read().recommendation
+    assert early is not None
+    assert early.words == "wait: 2 more days"
+
+
+def test_an_end_within_a_week_decides_nothing_and_is_warned_of() -> None:
+    gain = list(newcomers(6, lambda arm, day: 0.3 if arm == "A" else 0.4))
+    stored = stored_of(gain, settings_of("ctr_ratio", end=FIRST + timedelta(days=4)))
+    advice = advice_of(stored)
+    assert advice.action is Action.UNDECIDED
+    assert "only whole weeks decide" in advice.reason
+    (note,) = (n for n in notes_of(stored.read()) if n.kind == "whole weeks")
+    assert note.text.startswith("The end, 2025-06-06, is 5 days after a whole week")
+
+
+def test_harm_waits_for_weekend_and_weekdays_and_is_then_said() -> None:
+    """A loss on weekdays, seen from Monday on; without any click of B it is harm at once."""
+
+    def rate(arm: str, day: int) -> float:
+        return 0.3 if arm == "A" else 0.2
+
+    early = advice_of(stored_of(newcomers(4, rate), settings_of("ctr_ratio")))
+    assert early.action is Action.KEEP_RUNNING
+    assert "B has a worse ctr_ratio so far, but there are no weekend days yet" in early.reason
+    assert (
+        advice_of(stored_of(newcomers(7, rate), settings_of("ctr_ratio"))).words
+        == "stop: harm, since 2025-06-07"
+    )
+    nothing = newcomers(1, lambda arm, day: 0.1 if arm == "A" else 0.0)
+    lost = advice_of(stored_of(nothing, settings_of("clicks_per_user")))
+    assert lost.words == "stop: harm"
+    nothing = newcomers(1, lambda arm, day: 0.1 if arm == "A" else 0.0, 60)
+    canary = advice_of(stored_of(nothing, settings_of("ctr_ratio")))
+    assert canary.words == "stop: harm"
+    assert "0 of 30, compared with " in canary.reason
+
+
+def test_by_day_each_day_has_what_was_done_on_it() -> None:
+    """B's clicks are half as many on the third day, and none is lost on the others."""
+
+    def rate(arm: str, day: int) -> float:
+        return 0.1 if (arm, day) == ("B", 2) else 0.3
+
+    log = sorted(newcomers(4, rate, 600), key=lambda e: int(e["ts"]))
+    replay = Replay(settings_of("ctr_ratio"), 2)
+    replay.feed([(LINE_TYPES[e["type"]], e["ts"], msgspec.json.encode(e)) for e in log])
+    replay.finish()
+    stored = replay.experiments()["x"]
+    sums = replay.sums_of_days(Days(stored.trial, stored.so_far, DAY))
+    found = explored(stored, DAY, sums, stored.so_far)
+    days = [(FIRST + timedelta(days=n)).isoformat() for n in range(4)]
+    assert [*found.values] == days
+    assert f"differs by day (p < 0.0001 at one look): {days[2]} stands apart" in (
+        found.heterogeneity[0].sentence
+    )
+    clicks = Counter((e["variant"], e["ts"] // DAY_MS) for e in log if e["type"] == "click")
+    shown = Counter((e["variant"], e["ts"] // DAY_MS) for e in log if e["type"] == "impression")
+    for number, day in enumerate(days):
+        key = "B", FIRST_MS // DAY_MS + number
+        assert found.values[day].metrics[0].arms[1].value == clicks[key] / shown[key]
+
+
+def test_users_who_leave_one_arm_are_told_however_few_they_are() -> None:
+    """Of B's users who click nothing one in ten is moved to A: 3 % of all, and none of A's."""
+    events: list[Event] = []
+    for user in range(3000):
+        arm = "AB"[user % 2]
+        who = {"user_id": f"u{user}", "variant": arm, "item_id": "i"}
+        at = FIRST_MS + user * 1000
+        events.append({"type": "impression", "ts": at, **who})
+        if user % 30 == 1:
+            events.append({"type": "impression", "ts": at + 9, **(who | {"variant": "A"})})
+        elif user % 3 == 1:
+            events.append({"type": "click", "ts": at + 9, **who})
+    found = stored_of(events, settings_of("ctr_ratio")).read()
+    assert found.recommendation is not None
+    assert found.recommendation.action is Action.DO_NOT_USE_ARMS
+    began = "100 of 100 began in B, and 50.0% would be expected"
+    assert began in found.recommendation.reason
+    assert any(began in note.text for note in notes_of(found) if note.kind == "several arms")
+    both = [e | {"variant": "AB"[e["ts"] // 1000 % 2]} for e in events if e["user_id"][1:] > "2"]
+    assert stored_of(both, settings_of("ctr_ratio")).read().leaning == ""
+
+
+# Ramps -------------------------------------------------------------------------------------------
+
+RAMP = [
+    {"from": FIRST, "A": 99, "B": 1},
+    {"from": FIRST + timedelta(days=3), "A": 1, "B": 1},
+]
+
+
+def ramp(days: int, gain: float, a_day: int = 1500, *, moved: bool = False) -> Iterable[Event]:
+    """One of a hundred is in B for three days, and half of them later, when all click more;
+    ``gain``: of B. ``moved``: who came first in A comes again in B, once that grows."""
+    dice = np.random.default_rng(8)
+    for day in range(days):
+        rate = 0.05 if day < 3 else 0.2
+        for user in range(a_day):
+            arm = "B" if dice.random() < (0.01 if day < 3 else 0.5) else "A"
+            for again in range(1 + (moved and day < 3 and user % 2)):
+                arm = "B" if again else arm
+                at = FIRST_MS + (day + 3 * again) * DAY_MS + 10 * user
+                who = {"user_id": f"u{day}-{user}", "variant": arm}
+                for i in range(4):
+                    yield {"type": "impression", "ts": at + i, "item_id": f"i{i}", **who}
+                    if dice.random() < rate * (gain if arm == "B" else 1):
+                        yield {"type": "click", "ts": at + 5, "item_id": f"i{i}", **who}
+
+
+def test_a_ramp_of_no_effect_ships_nothing() -> None:
+    """With one split it is broken; with the total's it would be a gain of the later days."""
+    events = list(ramp(8, 1.0))
+    assert advice_of(stored_of(events, settings_of("ctr_ratio"))).action is Action.DO_NOT_USE
+    found = stored_of(events, settings_of("ctr_ratio", split=RAMP)).read()
+    assert found.recommendation is not None
+    assert found.recommendation.action is Action.KEEP_RUNNING
+    lift = found.primary.found.comparisons[0].relative
+    assert lift.value == pytest.approx(0.0, abs=0.1)
+    assert lift.anytime is not None
+    assert not found.primary.found.split.is_wrong
+    (note,) = (note for note in notes_of(found) if note.kind == "periods")
+    assert note.text.startswith(f"Lift of B by periods of the split: from {FIRST} ")
+    total = sum(e["variant"] == "B" for e in events if e["type"] == "impression")
+    shown = sum(e["type"] == "impression" for e in events)
+    wrong = {"A": shown - total, "B": total}
+    naive = stored_of(events, settings_of("ctr_ratio", split=wrong)).read().primary
+    assert (naive.found.comparisons[0].relative.value or 0) > 0.2
+
+
+def test_a_ramp_with_an_effect_is_found() -> None:
+    found = stored_of(ramp(8, 1.3), settings_of("ctr_ratio", split=RAMP)).read()
+    assert found.recommendation is not None
+    assert found.recommendation.action is Action.SHIP
+    value = found.primary.found.comparisons[0].relative.value
+    assert value == pytest.approx(0.3, abs=0.08)
+
+
+def test_who_came_in_an_earlier_period_is_not_of_a_later_one() -> None:
+    """They saw A before, whose users they were."""
+    settings = settings_of("ctr_ratio", split=RAMP)
+    plain, moved = (stored_of(ramp(6, 1.0, 300, moved=m), settings) for m in (False, True))
+    later = f"from {RAMP[1]['from']}"
+    arms = [its.read().primary.periods[later].arms for its in (plain, moved)]
+    assert [sum(arm.users for arm in its) for its in arms] == [900, 900]
+
+
+@pytest.mark.parametrize(
+    ("split", "wrong"),
+    [
+        ([{"A": 1, "B": 1}], "each period has a from"),
+        ([RAMP[0], {**RAMP[1], "C": 1}], "every period has the same arms"),
+        ([RAMP[1], RAMP[0]], "then later days"),
+    ],
+)
+def test_a_ramp_that_is_none(split: list[dict[str, Any]], wrong: str) -> None:
+    with pytest.raises(SettingsError, match=wrong):
+        settings_of("ctr_ratio", split=split)
+
+
+# Outcomes that come late -------------------------------------------------------------------------
+
+
+def buyers(days: int, wait: Mapping[str, int], a_day: int = 500) -> Iterable[Event]:
+    """One of five users buys once, so many days after coming."""
+    for day in range(days):
+        for user in range(a_day):
+            arm, at = "AB"[user % 2], FIRST_MS + day * DAY_MS + 10 * user
+            who = {"user_id": f"u{day}-{user}", "variant": arm, "item_id": "i"}
+            yield {"type": "impression", "ts": at, **who}
+            if user % 10 < 2 and day + wait[arm] < days:
+                yield {"type": "conversion", "ts": at + wait[arm] * DAY_MS + 1, **who}
+
+
+def test_who_buys_later_is_no_harm_yet() -> None:
+    """A's users buy on the next day, B's three days later; nobody of B has any after three."""
+    settings = settings_of("user_conversion_ratio")
+    advice = advice_of(stored_of(buyers(3, {"A": 1, "B": 3}), settings))
+    assert advice.action is Action.KEEP_RUNNING
+    assert "nobody has any yet, and outcomes may take 1 more day" in advice.reason
+    later = advice_of(stored_of(buyers(12, {"A": 1, "B": 3}), settings))
+    assert later.action is not Action.STOP_HARM
+    assert advice_of(stored_of(buyers(9, {"A": 0, "B": 99}), settings)).action is Action.STOP_HARM
+
+
+def test_mature_users_are_compared_after_as_many_days() -> None:
+    """Over two partitions, and event by event."""
+    log = list(buyers(9, {"A": 1, "B": 3}))
+    window = {"within": "4d", "mature": True}
+    metrics = [{"name": "user_conversion_ratio", **window}, {"name": "cvr_ratio", "within": "2d"}]
+    settings = settings_of("user_conversion_ratio", metrics=metrics)
+    replay, lines = Replay(settings, 2), sorted(log, key=lambda e: int(e["ts"]))
+    replay.feed([(LINE_TYPES[e["type"]], e["ts"], msgspec.json.encode(e)) for e in lines])
+    replay.finish()
+    for stored in (replay.experiments()["x"], stored_of(log, settings, 97)):
+        found = stored.read()
+        mature, early = found.metrics
+        assert [arm.users for arm in mature.found.arms] == [6 * 250] * 2
+        assert [arm.value for arm in mature.found.arms] == [0.2, 0.2]
+        assert mature.ages == {}
+        assert [note.text for note in notes_of(found) if note.kind == "window"] == [
+            "Only the first 4 days of each user count (within), of the 3,000 users who have had "
+            "them (mature).",
+            "Only the first 2 days of each user count (within).",
+        ]
+        assert early.found.arms[1].value in (0, None)
+
+
+@pytest.mark.parametrize(
+    ("metric", "wrong"),
+    [
+        ({"mature": True}, "mature = true without within"),
+        ({"within": "36h"}, "whole days, at most 90"),
+    ],
+)
+def test_windows_are_whole_days(metric: dict[str, Any], wrong: str) -> None:
+    with pytest.raises(SettingsError, match=wrong):
+        settings_of("", metrics=[{"name": "user_conversion_ratio", **metric}])

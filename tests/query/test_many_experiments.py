@@ -195,7 +195,9 @@ def many() -> tuple[Settings, Replay]:
 
     later = experiment("later", start=FIRST + datetime.timedelta(days=90))
     names = ("ranker", "layout", "broken")
-    settings = settings_of(*(experiment(name, min_days=1) for name in names), later)
+    settings = settings_of(
+        *(experiment(name, min_days=1, whole_weeks=False) for name in names), later
+    )
     return settings, replayed(settings, list(events(1500, of, days=3, rate=clicked)))
 
 

@@ -26,7 +26,9 @@ def test_a_gain_is_said_with_what_it_comes_to() -> None:
     (pair,) = found.metrics[0].comparisons
     assert its.pill is not None
     assert (its.pill.kind, its.pill.words) == ("good", "Ship new")
-    assert its.sentence.startswith("New raises the click-through rate from 19.5% to 3")
+    decided = "Ship new, as decided at the end of 2026-11-08. Today: "
+    raises = "New raises the click-through rate from 19.5% to 3"
+    assert its.sentence.startswith(f"{decided}{raises}")
     assert ", at least +" in its.sentence
     assert "That is 110 more clicks per 1,000 impressions: about " in its.impact
     assert found.data is not None
@@ -46,7 +48,7 @@ def test_a_loss_stops() -> None:
     its = card(new=0.1)
     assert its.pill is not None
     assert (its.pill.kind, its.pill.words) == ("bad", "Stop: harm")
-    assert its.sentence.startswith("New lowers the click-through rate from ")
+    assert "Today: New lowers the click-through rate from " in its.sentence
     assert "fewer clicks per 1,000 impressions" in its.impact
 
 

@@ -245,6 +245,9 @@ def test_arms_are_others() -> None:
     assert is_one(found, "no impression has an arm of ranker (A, B)", "variant is 'blue'")
     later = {**EXPERIMENT, "start": "2026-12-01"}
     assert findings(changed(lambda e: {**e, "arm": "blue"}), SOURCE, experiments=[later]) == []
+    by_time = {key: value for key, value in EXPERIMENT.items() if key != "dimension"}
+    by_time["switchback"] = {"slot": "1h", "schedule": ["A", "B", "B", "A"]}
+    assert findings(changed(lambda e: {**e, "arm": "blue"}), SOURCE, experiments=[by_time]) == []
 
 
 def test_most_is_refused() -> None:

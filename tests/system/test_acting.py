@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from streamer.testing import LogRecord
-from tests.actions.world import DAY, alike, even, harmful, lines_of, receiver
+from tests.actions.world import DAY, even, harmful, lines_of, receiver
 from tests.support.fixtures import MakeTopics
 from tests.support.workers import as_toml, bench, document_of, produce, until
 
@@ -73,7 +73,7 @@ async def test_a_leader_is_killed_and_the_other_one_tells_once(
         async with bench(tmp_path, document) as made:
             made.config.write_text(as_toml(document))
             made.start_worker()
-            await produce(kafka, names, records_of(0, USERS, alike))
+            await produce(kafka, names, records_of(0, USERS, lambda arm, user: 0))
 
             async def counted() -> bool:
                 await made.reader.refresh()

@@ -21,8 +21,8 @@ mod tests;
 /// Components that count impressions, with one of which a user is in an experiment, and outcomes.
 pub const SHOWN: usize = 0;
 pub const OUTCOMES: usize = 1;
-/// Statistics: users of an arm, and those who did anything on the day; of no arm: users seen in
-/// several, outcomes before the first exposure of their user, and outcomes of users without one.
+/// Statistics: users of an arm, users seen in several of which it was the first, and those who did
+/// anything on the day; of no arm: users seen in several, outcomes before the first exposure of their user, and outcomes of users without one.
 const USERS: usize = 0;
 const MIXED: usize = 1;
 const EARLY: usize = 2;
@@ -140,18 +140,18 @@ struct Totals {
     seen_on: Option<i64>,
 }
 
-/// In which arm a user is: the first and the last that the user saw, and since when.
+/// The arm that a user saw first, whether it was the only one, and since when.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen {
-    first: u32,
-    last: u32,
+    pub arm: u32,
+    is_only: bool,
     first_ms: i64,
 }
 
 impl Seen {
     /// The only arm; None of several.
     pub fn only(&self) -> Option<u32> {
-        (self.first == self.last).then_some(self.last)
+        self.is_only.then_some(self.arm)
     }
 
     /// How many things the user did before it.
@@ -239,22 +239,30 @@ impl Trial {
         sums::columns(own.chain(of_all).collect())
     }
 
-    /// In which arm a user is, who saw these at first at these times; None: in none.
+    /// In which arm a user is, who saw these at first at these times; None: in none, or before these
+    /// days.
     pub fn seen(&self, saw: &[(ArmOf, i64)]) -> Option<Seen> {
         let is_in = |first_ms: i64| self.days.contains(&first_ms.div_euclid(DAY_MS));
+        let is_earlier = |first_ms: i64| first_ms.div_euclid(DAY_MS) < self.days.start;
+        if saw.iter().any(|(_, first_ms)| is_earlier(*first_ms)) {
+            return None; // of an earlier period
+        }
         let inside = saw.iter().filter(|(_, first_ms)| is_in(*first_ms));
-        let seen = inside.map(|(of, first_ms)| {
-            let arm = self.arms[of.arm as usize - 1];
-            Seen {
-                first: arm,
-                last: arm,
-                first_ms: *first_ms,
-            }
+        let seen = inside.map(|(of, first_ms)| Seen {
+            arm: self.arms[of.arm as usize - 1],
+            is_only: true,
+            first_ms: *first_ms,
         });
-        seen.reduce(|a, b| Seen {
-            first: a.first.min(b.first),
-            last: a.last.max(b.last),
-            first_ms: a.first_ms.min(b.first_ms),
+        seen.reduce(|a, b| {
+            let first = if (b.first_ms, b.arm) < (a.first_ms, a.arm) {
+                b
+            } else {
+                a
+            };
+            Seen {
+                is_only: a.is_only && b.is_only && a.arm == b.arm,
+                ..first
+            }
         })
     }
 
@@ -268,7 +276,7 @@ impl Trial {
         work: &mut Work,
     ) {
         let counts = |did: &&Did| match arms {
-            Some(arms) => arms.of(did.label) == seen.last,
+            Some(arms) => arms.of(did.label) == seen.arm,
             None => did.at_ms >= seen.first_ms,
         };
         let inside = history.within(&self.days);
@@ -287,10 +295,11 @@ impl Trial {
         self.accumulate((history, exposed), did, counts, work);
     }
 
-    /// Find what a user contributes who saw several arms.
+    /// Find what a user contributes who saw several arms, to none and to the first of them.
     pub fn find_mixed(&self, seen: Seen, wanted: &DayRanges, work: &mut Work) {
         if wanted.added.contains(&seen.day()) {
             self.push_count(work, (seen.day(), false), MIXED, 1);
+            self.push_count(work, (seen.day(), true), MIXED, 1);
         }
     }
 
@@ -346,7 +355,7 @@ impl Trial {
     ) -> Option<&'v str> {
         seen.only()?;
         let counts = |did: &&Did| match arms {
-            Some(arms) => arms.of(did.label) == seen.last,
+            Some(arms) => arms.of(did.label) == seen.arm,
             None => did.at_ms >= seen.first_ms,
         };
         let day = seen.day();
@@ -387,7 +396,7 @@ impl Trial {
             }
             last = Some(day);
             if day >= added.end {
-                return;
+                break;
             }
             let is_active = did.day >= from && ended.is_active(did);
             if is_active && active_on.replace(day) != Some(day) && added.contains(&day) {
@@ -406,7 +415,30 @@ impl Trial {
             }
         }
         if let Some(done) = last {
-            self.step((done, i64::MAX), added, work);
+            if done < added.end {
+                self.step((done, i64::MAX), added, work);
+            }
+            self.push_mature(first.unwrap_or(done), added, work);
+        }
+    }
+
+    /// Find what the user comes to in windows that are over, on the last day of each: all at once.
+    fn push_mature(&self, first: i64, added: &Range<i64>, work: &mut Work) {
+        if !self.measures.iter().any(|measure| measure.is_mature) {
+            return;
+        }
+        self.stand(work);
+        for (number, measure) in self.measures.iter().enumerate() {
+            let Some((_, stop)) = measure.age.filter(|_| measure.is_mature) else {
+                continue;
+            };
+            let day = first + stop - 1;
+            let is_added = added.contains(&day) && self.days.contains(&day);
+            if let Some((bucket, moments)) = work.now.of(number).filter(|_| is_added) {
+                let block = self.layout.block(number, bucket);
+                let values = moments.iter().copied();
+                work.contribution.push((day, true), block, values);
+            }
         }
     }
 
@@ -460,7 +492,7 @@ impl Trial {
         } = work;
         for measure in 0..self.measures.len() {
             let (now, before) = (now.of(measure), before.of(measure));
-            if now == before {
+            if now == before || self.measures[measure].is_mature {
                 continue;
             }
             let mut push = |bucket: usize, values: &mut dyn Iterator<Item = I256>| {

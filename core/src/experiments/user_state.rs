@@ -117,6 +117,7 @@ mod tests {
             below_high: None,
             cap: Cap::None,
             age: None,
+            is_mature: false,
             others: vec![other],
         };
         assert_eq!(moments(&measure, false), 16);

@@ -152,6 +152,9 @@ pub struct MeasureSpec {
     /// The days since a user's first that counts, [from, to), of which it is alone; else of all.
     #[serde(default)]
     pub age: Option<(i64, i64)>,
+    /// Whether users count once their days of that age are over, all at once.
+    #[serde(default)]
+    pub is_mature: bool,
     /// Of a composite the ratios besides this one.
     #[serde(default)]
     pub others: Vec<RatioSpec>,

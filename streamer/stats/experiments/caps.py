@@ -97,7 +97,7 @@ Exact = int | Fraction
 """Sums; of users that count with a weight they are no integers."""
 
 
-def folded(sums: Mapping[int, dict[str, int]], last: int) -> dict[str, Exact]:
+def folded(sums: Mapping[int, dict[str, Exact]], last: int) -> dict[str, Exact]:
     """The sums of a measure per user from those by bucket, where what is in buckets beyond
     ``last``, or mirrored ones, counts as much as its edge. Each user's denominator is 1, so that Σy
     is their number and Σyu is Σu."""
@@ -114,7 +114,7 @@ def folded(sums: Mapping[int, dict[str, int]], last: int) -> dict[str, Exact]:
     return total
 
 
-def weighted(sums: Mapping[int, dict[str, int]], last: int) -> dict[str, Exact]:
+def weighted(sums: Mapping[int, dict[str, Exact]], last: int) -> dict[str, Exact]:
     """The sums of a ratio from those by bucket, where users in buckets beyond ``last`` count with
     the weight that takes them to its edge. What they were before the experiment stays."""
     total: dict[str, Exact] = dict.fromkeys(sums[0], 0)
@@ -137,7 +137,7 @@ class Largest:
     share: float
 
 
-def largest(sums: Mapping[int, Mapping[str, int]]) -> Largest | None:
+def largest(sums: Mapping[int, Mapping[str, Exact]]) -> Largest | None:
     """Those of the topmost buckets, at most LARGEST_USERS; None where so few do not stand out, or
     nobody has any denominator.
 
@@ -147,13 +147,13 @@ def largest(sums: Mapping[int, Mapping[str, int]]) -> Largest | None:
     total = sum(its["y"] for its in sums.values())
     if total <= 0:
         return None
-    users = y = 0
+    users, y = 0, Fraction(0)
     for bucket in sorted(sums, reverse=True):
-        more = sums[bucket]["ny"]
+        more = int(sums[bucket]["ny"])
         if users + more > LARGEST_USERS:
             break
         users, y = users + more, y + sums[bucket]["y"]
-    return Largest(users, y / total) if users else None
+    return Largest(users, float(y / total)) if users else None
 
 
 def edge_of(cap: Quantile | Denominator, bucket: int) -> int | None:

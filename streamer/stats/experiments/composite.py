@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from streamer.stats.experiments.caps import Exact
 from streamer.stats.experiments.sums import ArmSums, BeforeSums
 
 UNIT = 10**18
@@ -29,8 +30,8 @@ class _Term:
 
     above: str
     below: str
-    total: int
-    support: int
+    total: Exact
+    support: Exact
     factor: Fraction
 
 
@@ -44,7 +45,7 @@ def names_of(parts: int, letters: Sequence[str]) -> list[str]:
 
 
 def composite_sums(
-    n: int, moments: Mapping[str, int], factors: Sequence[Fraction], has_before: bool
+    n: int, moments: Mapping[str, Exact], factors: Sequence[Fraction], has_before: bool
 ) -> ArmSums:
     """The sums of z over the n users of an arm, from those of its parts: `x1`, `x1y2`, …, `nz1`,
     …, and the same of `u1`, … if there is a time before. Without a denominator there is no value.
@@ -65,17 +66,17 @@ def composite_sums(
     numbers = range(1, len(factors) + 1)
     denominators = tuple((moments[f"y{i}"], moments[f"y{i}y{i}"]) for i in numbers)
     if n <= 0 or any(term.support <= 0 for term in now):
-        held = max(0, nonzero)
+        held = max(0, int(nonzero))
         return ArmSums(n, nonzero=held, x_scale=1 / UNIT, denominators=denominators)
     value = _value(now)
     squares = n * value * value + _spread(n, moments, now, now)
     before = _before(n, moments, factors, now) if has_before else None
     x = n * value
-    return ArmSums(n, x, squares, n, n, x, nonzero, 1 / UNIT, before, denominators)
+    return ArmSums(n, x, squares, n, n, x, int(nonzero), 1 / UNIT, before, denominators)
 
 
 def _before(
-    n: int, moments: Mapping[str, int], factors: Sequence[Fraction], now: Sequence[_Term]
+    n: int, moments: Mapping[str, Exact], factors: Sequence[Fraction], now: Sequence[_Term]
 ) -> BeforeSums:
     """Nothing where a part has no denominator before the experiment."""
     then = _terms(moments, factors, BEFORE)
@@ -97,7 +98,7 @@ def _before(
 
 
 def _terms(
-    moments: Mapping[str, int], factors: Sequence[Fraction], letters: Sequence[str]
+    moments: Mapping[str, Exact], factors: Sequence[Fraction], letters: Sequence[str]
 ) -> list[_Term]:
     names = names_of(len(factors), letters)
     pairs = zip(names[::2], names[1::2], factors, strict=True)
@@ -110,12 +111,12 @@ def _value(terms: Sequence[_Term]) -> int:
 
 
 def _spread(
-    n: int, moments: Mapping[str, int], first: Sequence[_Term], second: Sequence[_Term]
+    n: int, moments: Mapping[str, Exact], first: Sequence[_Term], second: Sequence[_Term]
 ) -> int:
     """n² Σ c c' Σ (x - R y)(x' - R' y') / (Y Y') over users and pairs of parts, in squared
     units."""
 
-    def product(a: str, b: str) -> int:
+    def product(a: str, b: str) -> Exact:
         return moments[a + b] if a + b in moments else moments[b + a]
 
     found = Fraction(0)

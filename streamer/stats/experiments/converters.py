@@ -51,8 +51,8 @@ class Converters:
 
 
 def converters(plan: Plan, arms: Sequence[tuple[str, ArmSums, ArmSums]]) -> list[Converters | None]:
-    """For each treatment (name, its sums, the control's) who has any; None where the metric is not
-    one per user.
+    """For each treatment (name, its sums, the control's) who has any; of a metric that is not
+    one per user only where nobody in the treatment has, else None.
 
     >>> plan = Plan("A", {"A": 1, "B": 1})
     >>> none, some = (ArmSums(10_000, y=10_000, yy=10_000, nonzero=n) for n in (0, 199))
@@ -81,7 +81,8 @@ def converters(plan: Plan, arms: Sequence[tuple[str, ArmSums, ArmSums]]) -> list
 
 
 def _counts(treatment: ArmSums, control: ArmSums) -> tuple[int, int] | None:
-    if not (treatment.is_per_user and control.is_per_user):
+    is_per_user = treatment.is_per_user and control.is_per_user
+    if not is_per_user and (treatment.nonzero or treatment.denominators):
         return None
     return max(0, treatment.nonzero), max(0, control.nonzero)
 

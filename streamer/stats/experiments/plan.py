@@ -62,7 +62,8 @@ class Rule:
     Below ``min_users`` in an arm there is no interval at any time. ``can_be_negative``: the metric;
     without it no relative interval goes below -1. ``form``: how its values are written (percent,
     seconds or number). ``is_amount``: a value above 0 says how much, not only that there is one, so
-    that who has any decides only with the lift. ``is_percentile``: who has any says nothing of it.
+    that who has any decides only with the lift. ``is_percentile``, ``is_ramp`` (on some days the
+    split is not that of the plan): who has any says nothing of it.
     Where there are sums of the time before, the lift adjusted by them decides: the better looking
     one of the two would be found too often.
     """
@@ -74,6 +75,7 @@ class Rule:
     can_be_negative: bool = True
     is_amount: bool = False
     is_percentile: bool = False
+    is_ramp: bool = False
     form: str = "number"
 
     @property

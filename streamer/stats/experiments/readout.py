@@ -62,7 +62,8 @@ class Comparison:
     ``guardrail``, with a margin: R_t - (1 - margin) R_c, or R_t - R_c + margin of an absolute one,
     at any time, in the unit of the metric; above 0 a loss as large as the margin is excluded. Where
     lower is better the margin has the other sign, and the loss is excluded below 0.
-    ``converters``: the users with a value, of metrics per user that cannot be negative.
+    ``converters``: the users with a value, of metrics that cannot be negative; of ratios only where
+    the treatment has none.
     """
 
     arm: str
@@ -75,6 +76,12 @@ class Comparison:
     converters: Converters | None
     detectable: Detectable
     verdict: Verdict
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether nobody in the treatment has any of what is certain to be had."""
+        who = self.converters
+        return who is not None and not who.treatment and who.high is not None and who.high < 0
 
     @property
     def shown(self) -> Estimate:
@@ -141,7 +148,7 @@ def _measured(plan: Plan, rule: Rule, sums: Mapping[str, ArmSums]) -> _Measured:
     pairs = [_pair(rule, *both) for both in sums_of]
     named = [(name, *both) for name, both in zip(plan.treatments, sums_of, strict=True)]
     who: list[Converters | None] = [None] * len(named)
-    if not (rule.can_be_negative or rule.is_percentile):
+    if not (rule.can_be_negative or rule.is_percentile or rule.is_ramp):
         who = converters(plan, named)
     if any(control.before is None for _, control in sums_of):
         return _Measured(rule, arms, pairs, who, [])

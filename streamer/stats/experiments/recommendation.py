@@ -5,13 +5,21 @@ An arm is
 - *harmful* where the primary metric is worse, or a guardrail is harmed beyond its margin,
 - *without effect* where the primary metric's interval excludes a gain of ``min_lift``,
 - *to be shipped* where the primary metric is better, and every guardrail better or of no harm,
-  unless the lift has faded: at the last age (days since their first) of which there is an interval
-  users are worse off, or unlike those of an earlier age (disjoint intervals) and not better off,
+  unless the lift has faded: users are worse off at the last age (days since their first) of which
+  there is an interval, not better off after their first day, or unlike then (``UNLIKE``) and not
+  certain to be better off at the last age,
 - *open* otherwise; the first rule that applies holds.
 
+A gain or a harm has to hold without each day that is odd (days.py), and with weekdays and weekends
+as 5 : 2; a harm before ``min_days`` without each day at all, once there are both: one bad day of
+logging, or a start on a Thursday, decides nothing. Nor does a harm that is smaller after users'
+first day. Only where nobody in an arm has any of what the control's users have is that a harm at
+once, by the exact test.
+
 The recommendation is to ship the best arm that is to be shipped, otherwise to go on while an arm is
-open, otherwise to stop. To ship and to stop for want of an effect wait for ``min_days``; harm does
-not wait. Nothing is trusted where the split is wrong, or many users were seen in several arms.
+open, otherwise to stop. To ship and to stop for want of an effect wait for ``min_days`` and the end
+of a week; harm does not. Nothing is trusted where the split is wrong, or many users were seen in
+several arms.
 
 Its errors are those of the verdicts, which hold at every look. Shipping takes all claims at once:
 an arm that is not better is shipped with probability alpha at most, and so is one that harms a
@@ -29,13 +37,15 @@ import datetime
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from math import ceil, fsum, hypot
 
 from streamer.formatting import change, counted, percent, share
+from streamer.stats.experiments.days import WEEK, is_odd
 from streamer.stats.experiments.forecast import Forecast, Sought
 from streamer.stats.experiments.plan import Plan, Rule
 from streamer.stats.experiments.readout import Comparison, MetricComparisons
 from streamer.stats.experiments.sizing import anytime
-from streamer.stats.experiments.verdict import Outcome
+from streamer.stats.experiments.verdict import Outcome, Scale
 
 
 class Action(StrEnum):
@@ -57,6 +67,9 @@ DECISIONS = (Action.SHIP, Action.STOP_HARM, Action.STOP_NO_EFFECT)
 """What ends an experiment. The first one counts: later looks may fall back behind it by chance."""
 DISTRUST = (Action.DO_NOT_USE, Action.DO_NOT_USE_ARMS, Action.CHANGED)
 """What says that nothing is to be believed."""
+UNLIKE = 2.0
+"""Standard errors between the lifts of users' first day and of later ones from which on they are
+said to differ."""
 MAX_IN_SEVERAL_ARMS = 0.05
 """Share of users seen in several arms above which nothing is trusted."""
 
@@ -107,10 +120,23 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
+class Reweighing:
+    """The metrics that decide, by name, where some days count otherwise; ``words``: how;
+    ``left_out``: the day that does not count."""
+
+    words: str
+    metrics: Mapping[str, MetricComparisons]
+    left_out: datetime.date | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Decision:
     """What an experiment is decided by. ``is_over``: no more days will come. ``days``: whole days
     with users so far. ``several_arms``: share of users seen in several arms. ``ages``: the primary
-    metric by days since a user's first, in order."""
+    metric by days since a user's first, in order. ``readings``: what a gain or a harm has to hold
+    in, too; ``week_left``: days until whole weeks are over, None where weeks do not matter, and
+    ``unseen``: weekdays or weekends, where no such day is over; ``delay_left``: by metric, days
+    until outcomes have had the time to come; ``leaning``: as ``srm.leaning``."""
 
     plan: Plan
     primary: Judged
@@ -121,11 +147,22 @@ class Decision:
     min_days: int = 1
     several_arms: float = 0.0
     ages: Sequence[Judged] = ()
+    readings: Sequence[Reweighing] = ()
+    week_left: int | None = None
+    unseen: str = ""
+    delay_left: Mapping[str, int] = field(default_factory=dict)
+    leaning: str = ""
 
     @property
     def days_left(self) -> int:
         """Days until a decision may be taken; 0 after the last day, when no more come."""
-        return 0 if self.is_over else max(0, self.min_days - self.days)
+        return self.weekly(0 if self.is_over else max(0, self.min_days - self.days))
+
+    def weekly(self, days: int) -> int:
+        """So many days, or more until whole weeks are over."""
+        if self.week_left is None or self.plan.is_final:
+            return days
+        return self.week_left + WEEK * max(0, ceil((days - self.week_left) / WEEK))
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +192,7 @@ def _recommended(decision: Decision) -> Recommendation:
     if primary.found.split.is_wrong:
         reason = primary.found.comparisons[0].verdict.reason
         return Recommendation(Action.DO_NOT_USE, None, reason)
-    if decision.several_arms > MAX_IN_SEVERAL_ARMS:
+    if decision.several_arms > MAX_IN_SEVERAL_ARMS or decision.leaning:
         return Recommendation(Action.DO_NOT_USE_ARMS, None, _several(decision))
     sorted_in: dict[Action, list[_Arm]] = {action: [] for action in Action}
     for i, comparison in enumerate(primary.found.comparisons):
@@ -182,8 +219,14 @@ def _decided(decision: Decision, action: Action, arm: str | None, reason: str) -
     left = decision.days_left
     if not left:
         return Recommendation(action, arm, reason)
-    so_far = counted(decision.days, "whole day")
-    why = f"Weekdays differ: {so_far} had users, and {decision.min_days} (min_days) are needed."
+    if decision.is_over:
+        why = "The last day is over within a week, and only whole weeks decide (whole_weeks)."
+        return Recommendation(Action.UNDECIDED, None, _sentences(reason, why))
+    if decision.days < decision.min_days:
+        so_far = counted(decision.days, "whole day")
+        why = f"Weekdays differ: {so_far} had users, and {decision.min_days} (min_days) are needed."
+    else:
+        why = "Weekdays differ: only whole weeks decide (whole_weeks)."
     return Recommendation(Action.WAIT, arm, _sentences(reason, why), left)
 
 
@@ -243,32 +286,116 @@ def _withdrawn(
 
 
 def _state(decision: Decision, arm: _Arm) -> Action:
-    primary = arm.primary.verdict.outcome
-    is_harmed = any(c.verdict.outcome is Outcome.HARM for _, c in arm.guardrails)
-    if primary is Outcome.WORSE or is_harmed:
-        return Action.STOP_HARM
+    if harms := _harms(decision, arm):
+        is_firm = any(not _doubt(decision, arm, *each) for each in harms)
+        return Action.STOP_HARM if is_firm else Action.KEEP_RUNNING
     if _is_idle(decision, arm):
         return Action.STOP_NO_EFFECT
-    is_ready = primary is Outcome.BETTER and not arm.open_guardrails
-    is_ready = is_ready and _faded(decision, arm) is None
+    is_ready = arm.primary.verdict.outcome is Outcome.BETTER and not arm.open_guardrails
+    is_ready = is_ready and not _faded(decision, arm)
+    is_ready = is_ready and not _doubt(decision, arm, decision.primary, arm.primary)
     return Action.SHIP if is_ready else Action.KEEP_RUNNING
 
 
-def _faded(decision: Decision, arm: _Arm) -> tuple[str, Comparison] | None:
-    """The last age with an interval, where users are worse off at it, or unlike those of an earlier
-    age and not better off."""
-    ranges = []
-    for age in decision.ages:
+def _harms(decision: Decision, arm: _Arm) -> list[tuple[Judged, Comparison]]:
+    """The metrics that are worse."""
+    every = [(decision.primary, arm.primary), *arm.guardrails]
+    return [
+        (judged, c)
+        for judged, c in every
+        if c.verdict.outcome is (Outcome.HARM if judged.rule.is_guardrail else Outcome.WORSE)
+    ]
+
+
+def _doubt(decision: Decision, arm: _Arm, judged: Judged, comparison: Comparison) -> str:
+    """What speaks against a gain or a harm, in words; empty where nothing does."""
+    outcome = comparison.verdict.outcome
+    is_harm = outcome is not Outcome.BETTER
+    if is_harm and (left := decision.delay_left.get(judged.name, 0)) > 0:
+        yet = "nobody has any yet, and " if comparison.is_lost else ""
+        return f"{yet}outcomes may take {counted(left, 'more day')}"
+    if is_harm and comparison.is_lost:
+        return ""
+    if is_harm and decision.unseen:
+        return f"there are no {decision.unseen} yet"
+    for reading in decision.readings:
+        if judged.name not in reading.metrics:
+            continue
+        (its,) = (c for c in reading.metrics[judged.name].comparisons if c.arm == arm.name)
+        if its.verdict.outcome is outcome:
+            continue
+        is_asked = reading.left_out is None or (is_harm and decision.days < decision.min_days)
+        if is_asked or is_odd(comparison.absolute, its.absolute, len(decision.readings)):
+            return f"{reading.words} it is {_lift(judged, its)}"
+    if is_harm and judged is decision.primary:
+        ages, sign = _ages(decision, arm), 1 if judged.rule.higher_is_better else -1
+        if ages is not None and ages.are_unlike and sign * ages.late[0] > sign * ages.early[0]:
+            write = Scale.ABSOLUTE.writer(judged.rule.form)
+            return f"after users' first day it is {write(ages.late[0])}"
+    return ""
+
+
+def _lift(judged: Judged, comparison: Comparison) -> str:
+    """A lift with its range."""
+    write, interval = comparison.verdict.scale.writer(judged.rule.form), comparison.interval
+    if comparison.shown.value is None or interval is None:
+        return "not known yet"
+    low, high = write(interval.low), write(interval.high)
+    return f"{write(comparison.shown.value)} ({low} to {high})"
+
+
+@dataclass(frozen=True, slots=True)
+class _Ages:
+    """The last age after the first day with an interval (None: none has one), and the lifts of
+    users' first day and of all later ones, each with its standard error."""
+
+    last: tuple[str, Comparison] | None
+    early: tuple[float, float]
+    late: tuple[float, float]
+
+    @property
+    def are_unlike(self) -> bool:
+        """Whether late differs from early."""
+        (early, a), (late, b) = self.early, self.late
+        return abs(late - early) > UNLIKE * hypot(a, b)
+
+
+def _ages(decision: Decision, arm: _Arm) -> _Ages | None:
+    """None where there is nothing early or nothing late."""
+    last, known = None, []
+    for number, age in enumerate(decision.ages):
         comparison = next(c for c in age.found.comparisons if c.arm == arm.name)
-        if comparison.absolute.anytime is not None:
-            ranges.append((age.name, comparison, comparison.absolute.anytime))
-    if not ranges:
-        return None
-    *earlier, (name, last, now) = ranges
-    is_unlike = any(now.high < its.low or now.low > its.high for _, _, its in earlier)
-    outcome = last.verdict.outcome
-    is_faded = outcome is Outcome.WORSE or (is_unlike and outcome is not Outcome.BETTER)
-    return (name, last) if is_faded else None
+        lift = comparison.absolute
+        if lift.value is not None and lift.stderr:
+            known.append((number, lift.value, lift.stderr**-2))
+        if number and lift.anytime is not None:
+            last = age.name, comparison
+    pooled = []
+    for its in ([k for k in known if not k[0]], [k for k in known if k[0]]):
+        if not its:
+            return None
+        weight = fsum(w for _, _, w in its)
+        pooled.append((fsum(value * w for _, value, w in its) / weight, weight**-0.5))
+    return _Ages(last, *pooled)
+
+
+def _faded(decision: Decision, arm: _Arm) -> str:
+    """That users who are used to it gain less, in words: they are worse off at the last age, not
+    better off after their first day, or unlike then and not certain to be better off. Else
+    empty."""
+    ages = _ages(decision, arm)
+    if ages is None:
+        return ""
+    if ages.last is not None:
+        name, last = ages.last
+        outcome = last.verdict.outcome
+        if outcome is Outcome.WORSE or (ages.are_unlike and outcome is not Outcome.BETTER):
+            return f"{name} since their exposure: {_lift(decision.primary, last)}"
+    late = ages.late[0] if decision.primary.rule.higher_is_better else -ages.late[0]
+    if late <= 0 or (ages.are_unlike and ages.last is None):
+        write = Scale.ABSOLUTE.writer(decision.primary.rule.form)
+        return f"after the first day: {write(ages.late[0])}"
+    return ""
 
 
 def _is_idle(decision: Decision, arm: _Arm) -> bool:
@@ -306,7 +433,7 @@ def _waiting(
 
 def _days(decision: Decision, arm: _Arm) -> tuple[int | None, str]:
     """Whole days until everything that is open would be decided, and what that means."""
-    if decision.plan.at_end:
+    if decision.plan.at_end or _harms(decision, arm):
         return None, ""
     if arm.name not in decision.primary.forecasts:
         return None, ""
@@ -327,7 +454,7 @@ def _days(decision: Decision, arm: _Arm) -> tuple[int | None, str]:
     if None in waits:
         why = f"At this rate the test will not reach a decision if {' and '.join(said)}"
         return None, f"{why}: increase traffic or stop."
-    days = max(1, decision.days_left, *(wait or 0 for wait in waits))
+    days = decision.weekly(max(1, decision.days_left, *(wait or 0 for wait in waits)))
     power = share(decision.plan.power)
     return days, (
         f"The test reaches a decision in about {counted(days, 'day')} with a probability of "
@@ -378,12 +505,7 @@ def _about(name: str, comparison: Comparison) -> str:
 
 def _harm(decision: Decision, arm: _Arm) -> str:
     """What is worse in an arm."""
-    every = [(decision.primary, arm.primary), *arm.guardrails]
-    worse = [
-        (judged, c)
-        for judged, c in every
-        if c.verdict.outcome is (Outcome.HARM if judged.rule.is_guardrail else Outcome.WORSE)
-    ]
+    worse = _harms(decision, arm)
     names = " and ".join(judged.name for judged, _ in worse)
     judged, comparison = worse[0]
     return f"{arm.name} harms {names}. {_about(judged.name, comparison)}"
@@ -402,16 +524,22 @@ def _idle(decision: Decision, arm: _Arm) -> str:
 
 def _undecided(decision: Decision, arm: _Arm) -> str:
     """What is still open of an arm."""
+    if harms := _harms(decision, arm):
+        (judged, comparison), *_ = harms
+        doubt = _doubt(decision, arm, judged, comparison)
+        return f"{arm.name} has a worse {judged.name} so far, but {doubt}: this is no decision yet."
     if arm.primary.verdict.outcome is not Outcome.BETTER:
         return _about(decision.primary.name, arm.primary)
-    if not arm.open_guardrails and (faded := _faded(decision, arm)) is not None:
-        age, comparison = faded
-        value = comparison.shown.value
-        assert value is not None
-        how = comparison.verdict.scale.writer(decision.primary.rule.form)(value)
+    if not arm.open_guardrails and (faded := _faded(decision, arm)):
         return (
             f"{arm.name} has a better {decision.primary.name} so far, but not for users who are "
-            f"used to it ({age} since their exposure: {how}): the novelty wears off."
+            f"used to it ({faded}): the novelty wears off."
+        )
+    if not arm.open_guardrails:
+        doubt = _doubt(decision, arm, decision.primary, arm.primary)
+        return (
+            f"{arm.name} has a better {decision.primary.name} so far, but {doubt}: this is no "
+            "decision yet."
         )
     names = [
         f"{judged.name} ({c.verdict.outcome})"
@@ -426,8 +554,12 @@ def _undecided(decision: Decision, arm: _Arm) -> str:
 
 
 def _several(decision: Decision) -> str:
+    most = f"{percent(decision.several_arms)} of the users were seen in several arms"
+    if decision.leaning:
+        why = f"{decision.leaning}: what they saw makes users change arms"
+    else:
+        why = f"at most {share(MAX_IN_SEVERAL_ARMS)} may be"
     return (
-        f"{percent(decision.several_arms)} of the users were seen in several arms, and at most "
-        f"{share(MAX_IN_SEVERAL_ARMS)} may be: the remaining users are not those who were "
-        "assigned. Find out why users change arms."
+        f"{most}, and {why}. The remaining users are not those who were assigned. Find out why "
+        "users change arms."
     )

@@ -63,13 +63,9 @@ class Split:
     @property
     def sentence(self) -> str:
         """What is to be thought of it."""
-        total = sum(self.users.values())
-        if not total:
+        if not sum(self.users.values()):
             return f"No user was in an arm yet ({', '.join(self.users)})."
-        shares = "; ".join(
-            f"{arm} {percent(count / total)}, planned {percent(self.expected[arm])}"
-            for arm, count in self.users.items()
-        )
+        shares = self.shares
         p = f"{p_words(self.p_value)} at any look, {p_words(self.p_value_fixed)} at one look"
         if self.is_wrong:
             return (
@@ -83,6 +79,15 @@ class Split:
                 "experiment is. Look for a browser, country or platform that is split otherwise."
             )
         return f"Users are split as planned ({shares}; {p})."
+
+    @property
+    def shares(self) -> str:
+        """Those of the arms, and as planned, in words; there are users."""
+        total = sum(self.users.values())
+        return "; ".join(
+            f"{arm} {percent(count / total)}, planned {percent(self.expected[arm])}"
+            for arm, count in self.users.items()
+        )
 
     @property
     def _since(self) -> str:
@@ -110,6 +115,7 @@ def split(
     history: History = (),
     *,
     is_over: bool = False,
+    alpha: float = ALPHA,
 ) -> Split:
     """Users by arm against their planned shares, which add up to 1. ``history``: of the days before
     the last one; ``is_over``: no more users come.
@@ -123,10 +129,34 @@ def split(
     is_asked = sum(counts) * min(planned) >= MIN_EXPECTED
     is_unusual = is_asked and fixed < ALPHA_FIXED
     is_apart = _is_apart(looks)
-    is_wrong = p_value <= ALPHA or is_apart or (is_unusual and is_over)
+    is_wrong = p_value <= alpha or is_apart or (is_unusual and is_over)
     turn = _turn([*users], history, counts) if is_wrong else None
     found = dict(users), dict(shares), p_value, fixed, is_wrong
     return Split(*found, is_unusual and not is_wrong, turn, is_apart)
+
+
+def leaning(began: Mapping[str, int], shares: Mapping[str, float]) -> str:
+    """Where users who were seen in several arms began, in words; empty where that is as it may be.
+
+    Where arms change nothing, the share of them that began in an arm lies between its planned one
+    (all users are as likely to change) and an even one. The Bayes factor of any share (uniform)
+    against each share between is at least that against the nearest of them, which so holds at every
+    look and for any number of users; the arms share ``ALPHA``.
+
+    >>> leaning({"A": 0, "B": 299}, {"A": 1, "B": 1}), leaning({"A": 8, "B": 6}, {"A": 1, "B": 1})
+    ('299 of 299 began in B, and 50.0% would be expected', '')
+    """
+    several, planned = sum(began.values()), fsum(shares.values())
+    found = {}
+    for arm, count in began.items():
+        low, high = sorted((shares[arm] / planned, 1 / len(shares)))
+        near, rest = min(max(count / max(1, several), low), high), several - count
+        factor = lgamma(1 + count) + lgamma(1 + rest) - lgamma(2 + several)
+        factor -= count * log(near) + rest * log(1 - near)
+        if factor >= log(len(shares) / ALPHA):
+            began_in = f"{count:,} of {several:,} began in {arm}"
+            found[arm] = f"{began_in}, and {percent(near)} would be expected"
+    return found[max(found, key=began.__getitem__)] if found else ""
 
 
 def over_time(looks: Sequence[Counts], shares: Sequence[float]) -> float:

@@ -119,13 +119,31 @@ AGES: dict[str, tuple[int, int]] = {
 }
 """Days since a user's first day that counts (0), by which the primary metric is read apart: name →
 [from, to)."""
+
+
+def median_age(amounts: Mapping[str, float]) -> int:
+    """The last day, from 0, of the age up to which half of the amounts by age come; two weeks at
+    most.
+
+    >>> median_age({"first day": 8.0, "days 2-3": 7.0}), median_age({"days 2-3": 9, "later": 3})
+    (0, 2)
+    """
+    so_far, half = 0.0, sum(amounts.values()) / 2
+    for age, amount in amounts.items():
+        so_far += amount
+        if so_far >= half > 0:
+            return min(AGES[age][1], 14) - 1
+    return 0
+
+
 UNEXPOSED = 3
 """Statistic, of no arm: outcomes of users who saw none, of which other parts may be negative."""
 ACTIVE = 4
 """Statistic: users of an arm with an impression or an outcome on a day."""
 _COUNTS = ("users", "mixed", "early", "unexposed", "active")
 """The first statistics. Of no arm (number 0): users that were seen in several, and outcomes before
-the first exposure of their user and of users without one."""
+the first exposure of their user and of users without one. Of an arm ``mixed`` are those of these
+users who saw it first."""
 _FIRST_MEASURE = len(_COUNTS)
 
 
@@ -145,6 +163,10 @@ class Measure:
     """Of a composite its ratios, of which the first is this one; else nothing."""
     age: str | None = None
     """Of which age of users it is alone (``AGES``); else of all."""
+    within: int | None = None
+    """Days since a user's first that count; else all. ``is_mature``: users count once they have had
+    them."""
+    is_mature: bool = False
     percentile: Fraction | None = None
     below_high: int | None = None
 
@@ -219,11 +241,30 @@ class CompiledExperiment:
                 m.key,
                 "denominators" if isinstance(m.cap, Denominator) else m.cap,
                 m.buckets,
+                m.within,
+                m.is_mature,
                 *(part.name for part in m.parts),
             )
             for m in self.measures
         ]
         return repr((self.name, self.arms, spans, measures, self.exposure.name))
+
+    @cached_property
+    def starts(self) -> dict[str, int]:
+        """Ages, and keys of mature measures → days since a user's first at which they begin."""
+        ages = {age: start for age, (start, _) in AGES.items()}
+        has_ages = any(measure.age for measure in self.measures)
+        mature = {m.key: (m.within or 1) - 1 for m in self.measures if m.is_mature}
+        return (ages if has_ages else {}) | mature
+
+    @cached_property
+    def degrees(self) -> list[int]:
+        """How many amounts of the days themselves each statistic is a product of: 2 of Σx²."""
+        found = [0] * _FIRST_MEASURE
+        for measure in self.measures:
+            names = self.moments_of(measure)
+            found += [_degree(name) for name in names] * measure.buckets
+        return found
 
     @cached_property
     def firsts(self) -> list[int]:
@@ -241,23 +282,39 @@ class CompiledExperiment:
         return self.firsts[-1]
 
 
+def _degree(name: str) -> int:
+    """
+    >>> _degree("xx"), _degree("xu"), _degree("x1y2"), _degree("nz1"), _degree("ny")
+    (2, 1, 2, 1, 0)
+    """
+    return sum(letter in "xy" for letter in name) if name[0] != "n" else int(name[1] == "z")
+
+
+DayWeights = Mapping[int, int | Fraction]
+"""Day → how much what was done on it counts; 1 of days that are not in it. Users count alike."""
+ALIKE: DayWeights = {}
+
+
 def of_arms(trial: CompiledExperiment, parts: Sequence[Columns], day: int) -> list[dict[str, int]]:
     """For no arm and then for each the first statistics up to a day: ``users``, ``mixed``,
     ``early``, ``unexposed``, and ``active``, days of users with an impression or an outcome."""
-    total = _totals(trial, parts, day, (_FIRST_MEASURE, trial.stats))
-    return [dict(zip(_COUNTS, sums, strict=True)) for sums in total]
+    return [_counts(sums) for sums in _totals(trial, parts, day, ALIKE, _FIRST_MEASURE)]
+
+
+def _counts(sums: Sequence[Exact]) -> dict[str, int]:
+    return {name: int(count) for name, count in zip(_COUNTS, sums, strict=False)}
 
 
 def users_by_day(
     trial: CompiledExperiment, parts: Sequence[Columns], days: Sequence[int]
 ) -> list[tuple[int, ...]]:
-    """Users of each arm up to the ends of days, which ascend."""
+    """Users of each arm up to the ends of days, which ascend, of those who came on one of them."""
     ends, arms, chosen = np.array(days, np.int64) - trial.days.start, len(trial.arms), []
     for found in parts:
         place, stat = np.divmod(found["key"], trial.stats)
         arm, at = np.divmod(place, len(trial.days))
         end = np.searchsorted(ends, at)
-        rows = np.flatnonzero((stat == 0) & (arm > 0) & (end < len(ends)))
+        rows = np.flatnonzero((stat == 0) & (arm > 0) & np.isin(at, ends))
         chosen.append((found, rows, (end * arms + arm - 1)[rows]))
     came = np.array(limbs.summed(chosen, len(ends) * arms), np.int64).reshape(len(ends), arms)
     return [tuple(counts) for counts in came.cumsum(axis=0).tolist()]
@@ -279,24 +336,27 @@ class MeasureSums:
 @dataclass(frozen=True)
 class CumulatedSums:
     """What an experiment comes to up to a day. ``counts``: of no arm, and of each;
-    ``users_by_age``: age → of each arm the users who have reached it; ``measures``: by key."""
+    ``users_by_age``: age, or key of a mature measure → of each arm the users who have reached it;
+    ``measures``: by key;
+    ``periods``: of a ramp the same of each period that has begun, with its planned shares."""
 
     counts: Sequence[Mapping[str, int]]
     users_by_age: Mapping[str, Sequence[int]]
     measures: Mapping[str, MeasureSums]
+    periods: Sequence[tuple[Mapping[str, float], CumulatedSums]] = ()
 
 
-def cumulated(trial: CompiledExperiment, parts: Sequence[Columns], day: int) -> CumulatedSums:
+def cumulated(
+    trial: CompiledExperiment, parts: Sequence[Columns], day: int, weights: DayWeights = ALIKE
+) -> CumulatedSums:
     """The sums up to a day. ``parts``: those of every partition, as columns."""
-    rows = _totals(trial, parts, day, (trial.stats, trial.stats))
+    rows = _totals(trial, parts, day, weights, trial.stats)
     return CumulatedSums(
-        [dict(zip(_COUNTS, sums[:_FIRST_MEASURE], strict=True)) for sums in rows],
+        [_counts(sums) for sums in rows],
         {
             age: [sums["users"] for sums in of_arms(trial, parts, day - start)[1:]]
-            for age, (start, _) in AGES.items()
-        }
-        if any(measure.age for measure in trial.measures)
-        else {},
+            for age, start in trial.starts.items()
+        },
         {
             measure.key: _of_measure(trial, measure, [sums[first:] for sums in rows[1:]])
             for measure, first in zip(trial.measures, trial.firsts, strict=False)
@@ -305,27 +365,41 @@ def cumulated(trial: CompiledExperiment, parts: Sequence[Columns], day: int) -> 
 
 
 def _totals(
-    trial: CompiledExperiment, parts: Sequence[Columns], day: int, stats: tuple[int, int]
-) -> list[list[int]]:
-    """Of no arm, and of each: the first ``stats[0]`` of its statistics, added up to a day."""
-    wanted, every = stats
-    last, chosen = day - trial.days.start, []
-    for found in parts:
-        place, stat = np.divmod(found["key"], every)
-        arm, at = np.divmod(place, len(trial.days))
-        rows = np.flatnonzero((at <= last) & (stat < wanted))
-        chosen.append((found, rows, (arm * wanted + stat)[rows]))
-    total = limbs.summed(chosen, (len(trial.arms) + 1) * wanted)
-    return [list(total[i : i + wanted]) for i in range(0, len(total), wanted)]
+    trial: CompiledExperiment,
+    parts: Sequence[Columns],
+    day: int,
+    weights: DayWeights,
+    wanted: int,
+) -> list[list[Exact]]:
+    """Of no arm, and of each: the first ``wanted`` of its statistics, added up to a day."""
+    last, size = day - trial.days.start, (len(trial.arms) + 1) * wanted
+    listed, by_weight = np.array([*weights], np.int64) - trial.days.start, [*weights.values()]
+    total: list[Exact] = [0] * size
+    for weight in {1, *by_weight}:
+        is_of = np.array([each == weight for each in by_weight], bool)
+        chosen, days = [], listed[~is_of if weight == 1 else is_of]
+        for found in parts:
+            place, stat = np.divmod(found["key"], trial.stats)
+            arm, at = np.divmod(place, len(trial.days))
+            is_in = (at <= last) & (stat < wanted)
+            if weights:
+                is_in &= np.isin(at, days, invert=weight == 1)
+            rows = np.flatnonzero(is_in)
+            chosen.append((found, rows, (arm * wanted + stat)[rows]))
+        powers = [1, weight, weight * weight]
+        degrees = trial.degrees[:wanted] * (len(trial.arms) + 1)
+        sums = zip(total, limbs.summed(chosen, size), degrees, strict=True)
+        total = [a + b * powers[degree] if b else a for a, b, degree in sums]
+    return [total[i : i + wanted] for i in range(0, size, wanted)]
 
 
 def _of_measure(
-    trial: CompiledExperiment, measure: Measure, rows: Sequence[Sequence[int]]
+    trial: CompiledExperiment, measure: Measure, rows: Sequence[Sequence[Exact]]
 ) -> MeasureSums:
     """The sums of a measure from its statistics in each arm, which ``rows`` begin with."""
     names = trial.moments_of(measure)
     size = len(names)
-    found: list[dict[int, dict[str, int]]] = []
+    found: list[dict[int, dict[str, Exact]]] = []
     users: Counter[int] = Counter()
     counted = "ny" if isinstance(measure.cap, Denominator) else "y"
     for row in rows:
@@ -334,10 +408,10 @@ def _of_measure(
             sums = row[bucket * size : (bucket + 1) * size]
             if any(sums) or not bucket:
                 buckets[bucket] = dict(zip(names, sums, strict=True))
-                users[bucket] += buckets[bucket].get(counted, 0)
+                users[bucket] += int(buckets[bucket].get(counted, 0))
         found.append(buckets)
     if measure.percentile is not None:
-        by_arm = [{bucket: its["y"] for bucket, its in buckets.items()} for buckets in found]
+        by_arm = [{bucket: int(its["y"]) for bucket, its in buckets.items()} for buckets in found]
         return MeasureSums([folded(buckets, len(EDGES)) for buckets in found], users=by_arm)
     if not isinstance(measure.cap, Quantile | Denominator):
         return MeasureSums([dict(buckets[0]) for buckets in found])

@@ -64,7 +64,7 @@ def test_it_fits_every_window(page: Browser, site: Site) -> None:
 
 def test_a_dimension_is_explored_where_it_is_asked_for(page: Browser, site: Site) -> None:
     page.open(f"{site.url}/experiments/ranker")
-    assert page.texts("#segments a") == ["By surface"]
+    assert page.texts("#segments a") == ["By surface", "By day"]
     page.driver.find_element("css selector", "#segments a").click()
     page.until(lambda: page.texts("#segments tbody th"), "the groups")
     found = site.get("/api/experiments/ranker?by=surface")

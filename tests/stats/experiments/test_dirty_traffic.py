@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import datetime
 import re
+from dataclasses import replace
 from random import Random
 
 import numpy as np
 import pytest
 
-from streamer.stats.experiments.caps import DENOMINATOR_EDGES, Denominator, largest, weighted
+from streamer.stats.experiments.caps import DENOMINATOR_EDGES, Denominator, Exact, largest, weighted
 from streamer.stats.experiments.converters import converters
 from streamer.stats.experiments.plan import Plan, Rule
 from streamer.stats.experiments.readout import compare
@@ -71,14 +72,14 @@ def test_a_crawler_weighs_as_the_heaviest_of_the_others() -> None:
     """By buckets of denominators beside a slow recomputation from users."""
     dice = Random(7)
     users = [(dice.randint(0, 3), dice.randint(0, 90)) for _ in range(400)] + [(2, 60_000)]
-    by_bucket: dict[int, dict[str, int]] = {}
+    by_bucket: dict[int, dict[str, Exact]] = {}
     for x, y in users:
         bucket = int(np.searchsorted(DENOMINATOR_EDGES, y))
         its = by_bucket.setdefault(bucket, dict.fromkeys(("x", "y", "xx", "xy", "yy", "ny"), 0))
         for name, value in zip(its, (x, y, x * x, x * y, y * y, y > 0), strict=True):
             its[name] += value
     by_bucket.setdefault(0, dict.fromkeys(("x", "y", "xx", "xy", "yy", "ny"), 0))
-    counts = {bucket: its["ny"] for bucket, its in by_bucket.items()}
+    counts = {bucket: int(its["ny"]) for bucket, its in by_bucket.items()}
     last = Denominator(0.99).bucket(counts)
     assert DENOMINATOR_EDGES[last] == 100
     found = weighted(dict(sorted(by_bucket.items())), last)
@@ -203,12 +204,39 @@ def test_many_users_in_several_arms_are_not_trusted() -> None:
     assert recommend(decision(several_arms=0.04)).words == "ship B"
 
 
+def test_a_gain_on_the_first_day_alone_is_not_shipped() -> None:
+    """No later age has an interval yet, and what there is of them is no gain."""
+    few = {"A": clicks(90, 12), "B": clicks(90, 10)}
+    ages = [
+        Judged("first day", Rule(), BETTER),
+        Judged("days 2-3", Rule(), compare(HALVES, Rule(), few)),
+    ]
+    found = recommend(decision(ages=ages))
+    assert found.action is Action.KEEP_RUNNING
+    assert "(after the first day: −0.00111): the novelty wears off" in found.reason
+
+
+def test_a_harm_that_later_days_make_up_for_is_no_decision() -> None:
+    """Outcomes of B come later than those of A."""
+    early = compare(HALVES, Rule(), {"A": clicks(5000, 140), "B": clicks(5000, 100)})
+    late = compare(HALVES, Rule(), {"A": clicks(5000, 10), "B": clicks(5000, 40)})
+    ages = [Judged("first day", Rule(), early), Judged("days 2-3", Rule(), late)]
+    worse = Judged("primary", Rule(), early)
+    found = recommend(replace(decision(ages=ages), primary=worse))
+    assert found.action is Action.KEEP_RUNNING
+    assert "worse primary so far, but after users' first day it is +0.00" in found.reason
+    assert recommend(replace(decision(), primary=worse)).action is Action.STOP_HARM
+
+
 def test_what_wears_off_is_not_shipped() -> None:
     worse = compare(HALVES, Rule(), {"A": clicks(5000, 140), "B": clicks(5000, 100)})
     ages = [Judged("first day", Rule(), BETTER), Judged("later", Rule(), worse)]
     found = recommend(decision(ages=ages))
     assert found.action is Action.KEEP_RUNNING
-    assert "(later since their exposure: \u221229%): the novelty wears off" in found.reason
+    assert (
+        "(later since their exposure: \u221229% (\u221240% to \u221216%)): the novelty wears off"
+        in found.reason
+    )
     assert recommend(decision(ages=ages[:1])).words == "ship B"
 
 

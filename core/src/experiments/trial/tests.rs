@@ -13,6 +13,7 @@ fn summed(users: &[&[Row]]) -> Vec<(i64, i64, i64)> {
         below_high: None,
         cap: Cap::None,
         age: None,
+        is_mature: false,
         others: vec![],
     };
     let spec = TrialSpec {
