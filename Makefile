@@ -64,7 +64,7 @@ check-python: .venv/.test
 	$(BIN)/basedpyright
 
 check-pages: .venv/.test
-	$(BIN)/python -m streamer.cli.reference --check
+	$(BIN)/python -m tests.docs.reference --check
 	$(BIN)/streamer dashboards grafana -c grafana/streamer.toml --path /etc/streamer/dashboards --prometheus http://prometheus:9090 --check
 	$(BIN)/streamer rules grafana/prometheus -c grafana/streamer.toml --check
 	$(BIN)/python -m tests.conformance --check

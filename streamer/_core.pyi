@@ -418,6 +418,12 @@ class Rekeyer:
         """The same of record batches as Kafka sent them; ValueError where the format is not
         read."""
 
+def depth(record: bytes) -> int:
+    """Deepest nesting of brackets outside of texts."""
+
+def partition_of(key: bytes | None, partitions: int) -> int:
+    """The partition of a key by Kafka's default partitioner (Java's); 0 without a key."""
+
 def hash_of(key: tuple[int, int], id: str) -> int:
     """The hash of an id under a key."""
 

@@ -21,7 +21,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from benchmarks.backlog import BATCH_BYTES
 from benchmarks.measure import Meter, program
 from benchmarks.throughput import cpu, rate
-from streamer.ingest.keys import partition_of
+from streamer._core import partition_of
 from streamer.settings.event_fields import KINDS
 from streamer.settings.load import parse
 from streamer.testing.embedded import create_topics

@@ -51,7 +51,9 @@ mod _core {
     #[pymodule_export]
     use crate::python::ratio_cells::first_cell;
     #[pymodule_export]
-    use crate::python::records::{RecordDecoder, arms_said, hash_of, people_of, read_batches};
+    use crate::python::records::{
+        RecordDecoder, arms_said, depth, hash_of, partition_of, people_of, read_batches,
+    };
     #[pymodule_export]
     use crate::python::rekeying::Rekeyer;
     #[pymodule_export]

@@ -19,13 +19,14 @@ from typing import Any, Generic, TypeVar
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
+from streamer._core import partition_of
 from streamer.cli.files import progress
 from streamer.cli.main import stopped
 from streamer.cli.rejection_report import RejectionReport
 from streamer.cli.terminal import note, waiting
 from streamer.errors import BrokerError, UsageError
 from streamer.ingest.dead_letters import DeadLetter
-from streamer.ingest.keys import KeyReader, partition_of
+from streamer.ingest.keys import KeyReader
 from streamer.ingest.record import RecordJudge, reason_of_no_topic
 from streamer.ingest.rejections import Explainer
 from streamer.kafka.admin import TopicDescription, create_topics, describe_topics, quiet

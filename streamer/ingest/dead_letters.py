@@ -18,8 +18,8 @@ from aiokafka.errors import (
     RecordListTooLargeError,
 )
 
+from streamer._core import partition_of
 from streamer.errors import BrokerError
-from streamer.ingest.keys import partition_of
 from streamer.ingest.rejections import Refusal
 from streamer.kafka.client import client_settings
 from streamer.kafka.filled_batches import Answer, Row, errors_of, filled_batches, sent

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 import msgspec
 
+from streamer._core import partition_of
 from streamer.ingest.record import record_decoder
 from streamer.settings import limits
 from streamer.settings.model import Settings
-
-_M, _MASK = 0x5BD1E995, 0xFFFFFFFF
 
 
 class KeyReader:
@@ -46,35 +44,8 @@ class KeyReader:
             return None
 
 
-@lru_cache(maxsize=1 << 16)
-def partition_of(key: bytes | None, partitions: int) -> int:
-    """The partition of a key by Kafka's default partitioner (Java's); 0 without a key.
-
-    >>> [partition_of(key, 4) for key in (b"u1", b"u2", None)]
-    [0, 2, 0]
-    """
-    return 0 if key is None else (murmur2(key) & 0x7FFFFFFF) % partitions
-
-
 PARTITIONERS: dict[str, Callable[[bytes, int], int]] = {
     "murmur2": partition_of,
     "crc32": lambda key, n: zlib.crc32(key) % n,
 }
 """Java's default, and librdkafka's."""
-
-
-def murmur2(data: bytes) -> int:
-    """The 32-bit hash of Kafka's Java client.
-
-    >>> murmur2(b"21") - 2**32  # one of the Java client's own test values
-    -973932308
-    """
-    h = 0x9747B28C ^ len(data)
-    whole = len(data) & ~3
-    for i in range(0, whole, 4):
-        k = int.from_bytes(data[i : i + 4], "little") * _M & _MASK
-        h = h * _M & _MASK ^ (k ^ k >> 24) * _M & _MASK
-    if len(data) > whole:
-        h = (h ^ int.from_bytes(data[whole:], "little")) * _M & _MASK
-    h = (h ^ h >> 13) * _M & _MASK
-    return h ^ h >> 15

@@ -5,15 +5,14 @@ Only refused records come here; the core decides quickly.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from time import time_ns
 from typing import Any
 
 import msgspec
-import numpy as np
 
+from streamer._core import depth
 from streamer.formatting import moment, printable
 from streamer.ingest.discovery.names import OTHER_NAMES, alike
 from streamer.ingest.lookup import names_near, parsed, unfolded
@@ -41,13 +40,6 @@ _KINDS = 6
 """Values that say what a record is, of which no more are shown."""
 _NAMES = 20
 """Names of fields that are shown at most."""
-_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
-"""A text, or what follows a quotation mark without its like. Nothing is tried twice: a record of
-many quotation marks and no end would take hours."""
-_LEVELS = np.zeros(256, np.int64)
-_LEVELS[list(b"[{")] = 1
-_LEVELS[list(b"]}")] = -1
-
 
 Beside = tuple[()] | tuple[bytes | None, bytes, int]
 """Key, headers (as Kafka sends them) and timestamp of a record."""
@@ -267,12 +259,6 @@ def _of_wire(raw: bytes) -> str:
     if len(raw) >= _WIRE_HEAD_BYTES and raw[0] == 0:
         return f"{size}, with the schema id {int.from_bytes(raw[1:_WIRE_HEAD_BYTES])}"
     return f"{size} that begin with {raw[:1].hex()}" if raw else NOTHING
-
-
-def depth(value: bytes) -> int:
-    """Deepest nesting of brackets outside texts."""
-    outside = np.frombuffer(_STRING.sub(b"", value), np.uint8)
-    return int(np.cumsum(_LEVELS[outside]).max(initial=0))
 
 
 def what_is(given: Any) -> str:

@@ -119,7 +119,7 @@ def _sasl(kafka: Connection, section: str) -> dict[str, Any]:
         settings["sasl_kerberos_domain_name"] = kafka.sasl_kerberos_domain_name
     elif mechanism == MSK:
         if importlib.util.find_spec("aws_msk_iam_sasl_signer") is None:
-            raise SettingsError(f"{needs} pip install 'streamer-metrics[aws]'")
+            raise SettingsError(f"{needs} the Python package aws-msk-iam-sasl-signer-python")
         found = _REGION.search(kafka.brokers)
         region = found[1] if found else os.environ.get("AWS_REGION")
         if region is None:

@@ -1,6 +1,6 @@
 """``/runbooks``: what to do about each alert, to which the rules of ``streamer rules`` link.
 
-The page is made of ``docs/operations.md`` by ``python -m streamer.cli.reference``.
+The page is made of ``docs/operations.md`` by ``python -m tests.docs.reference``.
 """
 
 from __future__ import annotations

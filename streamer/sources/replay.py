@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from streamer._core import partition_of
 from streamer.encoding.arrays import I64, runs_of
 from streamer.ingest.hash_key import FIXED_KEY, HashKey
-from streamer.ingest.keys import KeyReader, partition_of
+from streamer.ingest.keys import KeyReader
 from streamer.ingest.record import reason_of_no_topic
 from streamer.ingest.rejections import Beside
 from streamer.kafka.chunk import Records

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 from aiokafka import AIOKafkaProducer
 
+from streamer._core import partition_of
 from streamer.cli import main
 from streamer.cli.check_store import redis_findings
 from streamer.cli.check_topics import topic_findings
 from streamer.cli.finding import ERROR, OK, WARN, Finding
-from streamer.ingest.keys import partition_of
 from streamer.kafka.admin import TopicDescription
 from streamer.settings.event_fields import KINDS, TYPE_OF_KIND
 from streamer.settings.load import parse

@@ -15,10 +15,11 @@ import pytest
 from aiohttp import web
 
 from streamer import __version__
-from streamer.cli import arguments, main, reference
+from streamer.cli import arguments, main
 from streamer.errors import SettingsError, StreamerError
 from streamer.server.listener import listen
 from streamer.state.manifest import VERSION
+from tests.docs import reference
 
 COMMANDS = tuple(reference.subcommands())
 

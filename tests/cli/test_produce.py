@@ -15,10 +15,11 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaConsumer
 
+from streamer._core import partition_of
 from streamer.cli import main
 from streamer.cli.produce import Pace, refuse_old
 from streamer.errors import BrokerError
-from streamer.ingest.keys import KeyReader, partition_of
+from streamer.ingest.keys import KeyReader
 from streamer.kafka.admin import TopicDescription
 from streamer.settings.event_fields import KINDS
 from streamer.settings.load import parse

@@ -22,9 +22,9 @@ from streamer.cli import arguments
 from streamer.cli.examples import EXAMPLES, GROUPS
 from streamer.cli.finding import ERROR, OK, WARN, Finding
 from streamer.cli.main import main
-from streamer.cli.reference import subcommands
 from streamer.cli.terminal import Grid, TextColumn, name_column, say, text_column
 from streamer.errors import UsageError
+from tests.docs.reference import subcommands
 from tests.support.lanes import long
 
 ESCAPE = re.compile(r"\x1b\[[\d;?]*[A-Za-z]")

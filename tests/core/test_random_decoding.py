@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from streamer.ingest.rejections import depth
+from streamer._core import depth
 from streamer.settings.event_fields import ACTIONS, KINDS
 from streamer.settings.limits import MAX_DEPTH
 from streamer.settings.load import parse

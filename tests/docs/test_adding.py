@@ -226,7 +226,7 @@ print(json.dumps({"joined": lines(before), "moved": lines(after)}))
 """
 USE_OF_A_FIELD = """
 import json
-from streamer.cli.reference import events_page
+from tests.docs.reference import events_page
 from streamer.ingest.record import RecordJudge
 from streamer.ingest.rejections import Explainer
 from streamer.query.readings import readout

@@ -16,7 +16,7 @@ import pytest
 
 import streamer
 from streamer import errors
-from streamer.cli import arguments, reference
+from streamer.cli import arguments
 from streamer.errors import UsageError
 from streamer.metrics.catalogue import PREFIX, Catalogue
 from streamer.settings.event_fields import KINDS, LINE_TYPES, field_names
@@ -25,7 +25,7 @@ from streamer.settings.model import Settings
 from streamer.sources.replay import Replay
 from tests.conformance import offline
 from tests.core.decoders import REASONS
-from tests.docs import rooms
+from tests.docs import reference, rooms
 from tests.support.all_cases import hold_for_all
 
 ROOT = Path(__file__).parents[2]
@@ -272,7 +272,7 @@ def test_every_command_is_described() -> None:
 @pytest.mark.parametrize("name", reference.pages())
 def test_generated_pages_are_current(name: str) -> None:
     text = (ROOT / "docs" / name).read_text(encoding="utf-8")
-    assert text == reference.pages()[name], "run `python -m streamer.cli.reference`"
+    assert text == reference.pages()[name], "run `python -m tests.docs.reference`"
 
 
 def test_check_names_what_is_stale(

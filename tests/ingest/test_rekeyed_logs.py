@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from streamer._core import partition_of
 from streamer.errors import SettingsError
-from streamer.ingest.keys import partition_of
 from streamer.ingest.record import rekeyer
 from streamer.settings.event_fields import KINDS
 from streamer.settings.load import parse

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from streamer._core import partition_of
 from streamer.ingest.discovery.shapes import FoundRecord
-from streamer.ingest.keys import partition_of
 from streamer.ingest.read_sample import ReadSample
 from streamer.ingest.record import record_decoder
 from streamer.query.what_was_read import (

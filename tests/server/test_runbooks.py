@@ -10,8 +10,8 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from streamer.cli.runbooks import page
 from streamer.server.runbooks import PATH, add_runbooks
+from tests.docs.runbooks import page
 from tests.monitoring.test_rules import alerts
 from tests.support.compose import ROOT
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaProducer
 
-from streamer.ingest.keys import partition_of
+from streamer._core import partition_of
 from streamer.query.readings import readout
 from streamer.server.exporter import Exporter
 from streamer.settings.load import parse

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
-from streamer.ingest.keys import partition_of
+from streamer._core import partition_of
 from streamer.query.readings import readout
 from streamer.settings.load import parse
 from streamer.settings.model import Settings, Topics

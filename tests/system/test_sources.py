@@ -13,8 +13,8 @@ from typing import Any
 
 from aiokafka import AIOKafkaProducer
 
+from streamer._core import partition_of
 from streamer.cli.main import main
-from streamer.ingest.keys import partition_of
 from streamer.kafka.patterns import with_topics
 from streamer.server.exporter import Exporter
 from streamer.settings.model import Topics

@@ -64,20 +64,3 @@ impl Listing {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn diversity_is_the_share_of_pairs_of_different_categories() {
-        let item = |category| ItemOf { item: 1, category };
-        let items = [item(5), item(NONE), item(7), item(5), item(9)];
-        let of = |k, amount: ListAmount| amount.amount(k, &items);
-        assert_eq!(of(2, ListAmount::Lists), 0);
-        assert_eq!(of(3, ListAmount::Diversity), DIVERSITY_UNIT);
-        assert_eq!(of(4, ListAmount::Diversity), 666_667);
-        assert_eq!(of(9, ListAmount::Diversity), 833_333);
-        assert_eq!(of(9, ListAmount::Lists), 1);
-    }
-}

@@ -51,32 +51,3 @@ impl PolicyAmount {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn amounts_are_those_of_the_formulas() {
-        let shown = PolicyOutcome::Shown {
-            is_clipped: true,
-            unclicked: -7,
-        };
-        let estimated = 1 << 30;
-        let of = |code: i32, quantity| {
-            let amount = |outcome| PolicyAmount::of(quantity, Weight::of_code(code), outcome);
-            (amount(shown), amount(PolicyOutcome::Clicked))
-        };
-        let with = estimated | 2_000_001;
-        assert_eq!(of(with, PolicyAmount::Impressions), (1, 0));
-        assert_eq!(of(with, PolicyAmount::Clipped), (1, 0));
-        assert_eq!(of(with, PolicyAmount::Weight), (2_000_001, 0));
-        assert_eq!(of(with, PolicyAmount::WeightSquare), (4_000_004, 0));
-        assert_eq!(of(with, PolicyAmount::ClickedWeight), (0, 2_000_001));
-        assert_eq!(of(with, PolicyAmount::Estimated), (1, 0));
-        assert_eq!(of(with, PolicyAmount::DoublyRobust), (-7, 2_000_001_000));
-        assert_eq!(of(2_000_001, PolicyAmount::Estimated), (0, 0));
-        assert_eq!(of(2_000_001, PolicyAmount::DoublyRobust).1, 0);
-        assert_eq!(of(-1, PolicyAmount::Impressions), (0, 0));
-    }
-}

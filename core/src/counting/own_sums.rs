@@ -204,28 +204,3 @@ pub fn bucket_of(upper: &[i64], value: i64) -> u32 {
         false => last + magnitude.min(last),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::limbs::LIMB_BITS;
-
-    #[test]
-    fn limbs_of_negative_values_add_up() {
-        for value in [0, 1, -1, 5_000_000_000, -5_000_000_000, 1 << 59, -(1 << 59)] {
-            let (low, high) = (OwnAmount::Low.of(value), OwnAmount::High.of(value));
-            assert!(low >= 0);
-            assert_eq!((high << LIMB_BITS) + low, value);
-        }
-        assert_eq!(OwnAmount::Count.of(7), 1);
-    }
-
-    #[test]
-    fn buckets_mirror_negative_values() {
-        let upper = [9, 19, 29];
-        let of = |value| bucket_of(&upper, value);
-        assert_eq!([0, 9, -9].map(of), [2, 2, 2]);
-        assert_eq!([10, 19, 20, 29, 30].map(of), [3, 3, 4, 4, 4]);
-        assert_eq!([-10, -19, -20, -1000].map(of), [1, 1, 0, 0]);
-    }
-}

@@ -98,34 +98,3 @@ impl MeanSums {
         self.sizes += other.sizes;
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn users_are_added_with_their_products() {
-        let mut user = UserMeanSums::new(2);
-        let mut sums = vec![MeanSums::default(); 2];
-        for values in [[7, 1], [-3, 0]] {
-            user.clear();
-            user.add(0, 0, values[0]);
-            user.add(0, 0, values[0]);
-            user.add(0, 1, values[1]);
-            user.add(5, 1, values[1]);
-            let segments: Vec<_> = user.segments().map(|(segment, _)| segment).collect();
-            assert_eq!(segments, [0, 5]);
-            let (_, of_all) = user.segments().next().unwrap();
-            for (sum, of_user) in sums.iter_mut().zip(of_all) {
-                sum.add_user(of_user);
-            }
-        }
-        let of = &sums[0];
-        assert_eq!((of.lists, of.users), (4, 2));
-        assert_eq!(of.total.as_i64(), 14 - 6);
-        assert_eq!(of.squares.as_i64(), 14 * 14 + 6 * 6);
-        assert_eq!(of.products.as_i64(), 14 * 2 - 6 * 2);
-        assert_eq!(of.sizes.as_i64(), 8);
-        assert_eq!((sums[1].lists, sums[1].total.as_i64()), (2, 1));
-    }
-}

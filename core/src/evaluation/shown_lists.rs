@@ -346,15 +346,3 @@ impl Groups {
         &self.members[self.first[group] as usize..self.first[group + 1] as usize]
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn groups_have_their_members_in_order() {
-        let groups = Groups::new(&[1, 0, 1, 3, 1], 4);
-        let members: Vec<_> = (0..4).map(|group| groups.of(group).to_vec()).collect();
-        assert_eq!(members, [vec![1], vec![0, 2, 4], vec![], vec![3]]);
-    }
-}

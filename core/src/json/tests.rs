@@ -1,70 +1,5 @@
 use super::*;
 
-fn verdict(record: &str) -> Result<(), Reason> {
-    let mut reader = Reader::new(record, 8);
-    reader.skip(0)?;
-    if reader.is_at_end() {
-        Ok(())
-    } else {
-        Err(Reason::Json)
-    }
-}
-
-#[test]
-fn what_is_json_and_what_is_not() {
-    let good = [
-        r#" {"a" : [1, -0, 0.5, 1e400, 1E-7, true, false, null, "x\u00e9\ud83d\ude00\n"]} "#,
-        "[]",
-        "{}",
-        "0",
-        r#""""#,
-        r#""a text of more than eight bytes \\ and \" more""#,
-        "[[[[[[[[]]]]]]]]",
-    ];
-    for record in good {
-        assert_eq!(verdict(record), Ok(()), "{record}");
-    }
-    let bad = [
-        "",
-        " ",
-        "{",
-        "[1,]",
-        "{\"a\":1,}",
-        "{a:1}",
-        "01",
-        "-",
-        "+1",
-        "1.",
-        ".5",
-        "1e",
-        "1e+",
-        "NaN",
-        "tru",
-        "nulL",
-        "\"",
-        "\"\\",
-        "\"\\u12\"",
-        "\"\\ud800\"",
-        "\"\\udc00\"",
-        "\"\\ud800\\u0041\"",
-        "\"\\x\"",
-        "\"a\nb\"",
-        "\"12345678\u{1}\"",
-        "{} {}",
-        "[1 2]",
-        "{\"a\" 1}",
-        "-01",
-        "\u{feff}1",
-        "'a'",
-        "\"\\u+123\"",
-    ];
-    for record in bad {
-        assert_eq!(verdict(record), Err(Reason::Json), "{record}");
-    }
-    assert_eq!(verdict("[[[[[[[[[]]]]]]]]]"), Err(Reason::TooDeep));
-    assert_eq!(verdict(&"[".repeat(900_000)), Err(Reason::TooDeep));
-}
-
 #[test]
 fn numbers_are_the_nearest_doubles() {
     let double = |text: &str| Reader::new(text, 1).number().ok().and_then(|n| n.double());
@@ -106,12 +41,4 @@ fn numbers_are_the_nearest_doubles() {
         (integer("9223372036854775808"), integer(&"1".repeat(5000))),
         (None, None)
     );
-}
-
-#[test]
-fn brackets_are_counted_outside_of_texts() {
-    assert_eq!(depth(br#"[{"]]\"]]": "[[["}]"#), 2);
-    assert_eq!(depth(b"]]][["), 0);
-    assert_eq!(depth(b"\"[[["), 0);
-    assert_eq!(depth(b"[[]][[[\"\\"), 3);
 }

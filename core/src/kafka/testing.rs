@@ -1,7 +1,5 @@
 //! Batches made by hand, for the tests.
 
-use std::io::Write;
-
 /// A record: offset delta, timestamp delta, value.
 pub(super) type Given<'a> = (i64, i64, Option<&'a [u8]>);
 
@@ -107,43 +105,6 @@ fn put_record(out: &mut Vec<u8>, offset: i64, time: i64, key: Option<&[u8]>, val
     out.extend(record);
 }
 
-fn gzip(data: &[u8]) -> Vec<u8> {
-    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    encoder.write_all(data).unwrap();
-    encoder.finish().unwrap()
-}
-
-fn snappy(data: &[u8]) -> Vec<u8> {
-    snap::raw::Encoder::new().compress_vec(data).unwrap()
-}
-
-fn xerial(data: &[u8]) -> Vec<u8> {
-    let mut framed = [
-        0x82, b'S', b'N', b'A', b'P', b'P', b'Y', 0, 0, 0, 0, 1, 0, 0, 0, 1,
-    ]
-    .to_vec();
-    for chunk in data.chunks(32 << 10) {
-        let block = snappy(chunk);
-        framed.extend((block.len() as u32).to_be_bytes());
-        framed.extend(block);
-    }
-    framed
-}
-
-fn lz4(data: &[u8]) -> Vec<u8> {
-    let mut encoder = lz4_flex::frame::FrameEncoder::new(Vec::new());
-    encoder.write_all(data).unwrap();
-    encoder.finish().unwrap()
-}
-
-fn zstd(data: &[u8]) -> Vec<u8> {
-    ::zstd::encode_all(data, 3).unwrap()
-}
-
-pub(super) type Compress = fn(&[u8]) -> Vec<u8>;
-pub(super) const CODECS: [(i16, Compress); 5] =
-    [(1, gzip), (2, snappy), (2, xerial), (3, lz4), (4, zstd)];
-
 /// A small generator: the same sequence on every machine.
 pub(crate) struct Dice(pub u64);
 
@@ -155,10 +116,4 @@ impl Dice {
             .wrapping_add(1442695040888963407);
         ((self.0 >> 33) as usize) % n.max(1)
     }
-}
-
-/// How often something random is tried: twenty times as often in the whole suite.
-pub fn rounds(short: usize) -> usize {
-    let is_all = std::env::var("STREAMER_TESTS").is_ok_and(|lane| lane == "all");
-    if is_all { 20 * short } else { short }
 }

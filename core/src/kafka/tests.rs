@@ -1,7 +1,7 @@
 use std::io::Write;
 
 use super::records::Skipped;
-use super::testing::{Batch, CODECS, CONTROL, Dice, Given, TRANSACTIONAL, rounds};
+use super::testing::{Batch, CONTROL, TRANSACTIONAL};
 use super::*;
 
 fn options(next_offset: i64, aborted: &[(i64, i64)]) -> ReadOptions<'_> {
@@ -40,68 +40,6 @@ fn three(base_offset: i64) -> Batch {
         base_offset,
         &[(0, 0, Some(b"a")), (1, 5, None), (2, -7, Some(b""))],
     )
-}
-
-#[test]
-fn records_gaps_tombstones_and_a_tail_that_is_cut() {
-    let compacted = Batch {
-        last_offset_delta: 6,
-        ..three(10)
-    };
-    let mut blob = [three(3).bytes(), compacted.bytes()].concat();
-    blob.extend(&three(17).bytes()[..40]);
-    let (summary, records) = found(&blob, &options(4, &[]));
-    let texts = [None, Some(b"".to_vec()), Some(b"a".to_vec())];
-    let expected: Found = vec![
-        (4, 1005, texts[0].clone()),
-        (5, 993, texts[1].clone()),
-        (10, 1000, texts[2].clone()),
-    ];
-    assert_eq!(records[..3], expected);
-    assert_eq!(
-        (summary.next_offset, summary.records, summary.leftover_bytes),
-        (17, 5, 40)
-    );
-    assert_eq!(summary.skipped, []);
-}
-
-#[test]
-fn the_brokers_time_is_that_of_the_batch() {
-    let batch = Batch {
-        attributes: 8,
-        ..three(0)
-    };
-    let (_, records) = found(&batch.bytes(), &options(0, &[]));
-    assert!(records.iter().all(|r| r.1 == 9_000));
-}
-
-#[test]
-fn aborted_transactions_end_at_their_marker() {
-    let blob = [
-        three(0).of(7),
-        three(3).of(8),
-        three(6),
-        Batch::marker(9, 7, 0),
-        three(10).of(7),
-        Batch::marker(13, 8, 0),
-        Batch::marker(14, 7, 1),
-    ]
-    .map(|batch| batch.bytes())
-    .concat();
-    let aborted = [(8, 3), (7, 0)];
-    let (read, next_offset, skipped) = offsets(&blob, &options(0, &aborted));
-    assert_eq!(
-        (read, next_offset, skipped),
-        (vec![6, 7, 8, 10, 11, 12], 15, vec![])
-    );
-    let all = ReadOptions {
-        is_read_committed: false,
-        ..options(0, &aborted)
-    };
-    assert_eq!(
-        offsets(&blob, &all).0,
-        (0..9).chain(10..13).collect::<Vec<_>>()
-    );
 }
 
 #[test]
@@ -175,45 +113,6 @@ fn damage_is_a_range_and_reading_goes_on() {
 }
 
 #[test]
-fn formats_that_are_not_read_have_a_name() {
-    let mut old = three(3).bytes();
-    old[16] = 1;
-    let blob = [three(0).bytes(), old.clone()].concat();
-    assert_eq!(offsets(&blob, &options(0, &[])).1, 3);
-    let error = |bytes: &[u8]| read(bytes, &options(3, &[]), &mut Scratch::default(), |_| {});
-    assert_eq!(error(&old), Err(ReadError::Format { magic: 1 }));
-    assert_eq!(
-        error(&blob),
-        Err(ReadError::Format { magic: 1 }),
-        "nothing new before it"
-    );
-    old[8..12].copy_from_slice(&(-1i32).to_be_bytes());
-    assert_eq!(error(&old), Err(ReadError::Length { at: 0 }));
-}
-
-#[test]
-fn every_compression_and_no_more_than_the_bound() {
-    let long = vec![b'x'; 100_000];
-    let records: Vec<Given> = (0..12).map(|i| (i, i, Some(&long[..]))).collect();
-    for (codec, compress) in CODECS {
-        let blob = Batch::new(5, &records).compressed(codec, compress).bytes();
-        let wide = ReadOptions {
-            max_inflated_bytes: 2_000_000,
-            ..options(5, &[])
-        };
-        let (summary, read) = found(&blob, &wide);
-        assert_eq!((summary.next_offset, summary.skipped.len()), (17, 0));
-        assert!(read.iter().all(|r| r.2.as_ref() == Some(&long)));
-        let skipped = vec![Skipped {
-            first: 5,
-            end: 17,
-            reason: SkipReason::TooLarge,
-        }];
-        assert_eq!(offsets(&blob, &options(5, &[])), (vec![], 17, skipped));
-    }
-}
-
-#[test]
 fn a_gigabyte_of_nothing_costs_neither_memory_nor_time() {
     let started = std::time::Instant::now();
     let mut encoder = ::zstd::Encoder::new(Vec::new(), 1).unwrap();
@@ -235,38 +134,6 @@ fn a_gigabyte_of_nothing_costs_neither_memory_nor_time() {
     let blob = Batch::new(0, &[]).compressed(2, |_| huge.clone()).bytes();
     let summary = read(&blob, &wide, &mut scratch, |_| {}).unwrap();
     assert_eq!(summary.skipped[0].reason, SkipReason::Damaged);
-}
-
-#[test]
-fn no_bytes_make_it_panic() {
-    let long = b"0123456789".repeat(40);
-    let records: Vec<Given> = (0..20).map(|i| (i, i, Some(&long[..]))).collect();
-    let mut dice = Dice(1);
-    let mut scratch = Scratch::default();
-    let reading = ReadOptions {
-        check_crcs: false,
-        ..options(0, &[(7, 0)])
-    };
-    let mut blobs: Vec<Vec<u8>> = CODECS
-        .iter()
-        .map(|&(codec, compress)| Batch::new(0, &records).compressed(codec, compress).bytes())
-        .collect();
-    blobs.push(
-        [three(0).of(7), Batch::marker(3, 7, 0), three(4)]
-            .map(|b| b.bytes())
-            .concat(),
-    );
-    for _ in 0..rounds(4000) {
-        let mut blob = blobs[dice.below(blobs.len())].clone();
-        for _ in 0..=dice.below(4) {
-            let at = dice.below(blob.len());
-            blob[at] ^= 1 << dice.below(8);
-        }
-        blob.truncate(blob.len() - dice.below(3) * dice.below(blob.len()) / 3);
-        if let Ok(summary) = read(&blob, &reading, &mut scratch, |_| {}) {
-            assert!(summary.next_offset >= 0);
-        }
-    }
 }
 
 #[test]

@@ -148,20 +148,6 @@ mod tests {
     }
 
     #[test]
-    fn copies_within_the_horizon_do_not_prolong_it() {
-        let mut ids = EventIds::new(100, 1000, true);
-        let verdicts = [0, 50, 100, 101, 150, 202].map(|at| admit(&mut ids, 7, at));
-        let of = |arrival_ms| ids.order(EventId { key: 7, arrival_ms });
-        assert_eq!(of(302).map(|order| order.event_ms), Some(202));
-        assert_eq!(of(303), None);
-        assert_eq!(verdicts, [true, false, false, true, false, true]);
-        ids.expire(302);
-        assert_eq!(ids.log.len(), 1);
-        ids.expire(303);
-        assert_eq!((ids.log.len(), ids.index.len()), (0, 0));
-    }
-
-    #[test]
     fn beyond_the_bound_the_oldest_are_forgotten() {
         let mut ids = EventIds::new(1_000_000, 10, false);
         for hash in 1..=25 {

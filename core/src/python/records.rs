@@ -9,6 +9,7 @@ use crate::decode::{Body, Decoded, Decoder, Event, Reason};
 use crate::experiments::assignments::{self, ArmAssignment};
 use crate::formats::SchemaText;
 use crate::hash::{HashKey, NONE};
+use crate::json;
 use crate::kafka;
 use crate::kinds::{EventKind, FeedbackKind};
 use crate::own_sums::MAX_AMOUNTS;
@@ -308,6 +309,18 @@ fn as_dict<'py>(py: Python<'py>, event: &Event) -> PyResult<Bound<'py, PyDict>> 
         }
     }
     Ok(found)
+}
+
+/// Deepest nesting of brackets outside of texts.
+#[pyfunction]
+pub fn depth(record: &[u8]) -> usize {
+    json::depth(record)
+}
+
+/// The partition of a key by Kafka's default partitioner; 0 without a key.
+#[pyfunction]
+pub fn partition_of(key: Option<&[u8]>, partitions: u32) -> u32 {
+    key.map_or(0, |key| kafka::partition_of(key, partitions))
 }
 
 /// The hash of an id under a key.

@@ -1,8 +1,8 @@
 """The generated pages of ``docs/``: metrics, settings, commands; the fields of events; and the page
 of runbooks that exporters serve.
 
-python -m streamer.cli.reference            writes them
-python -m streamer.cli.reference --check    exits 1 and names those that are not current
+python -m tests.docs.reference            writes them
+python -m tests.docs.reference --check    exits 1 and names those that are not current
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from typing import Any
 
 import msgspec
 
-from streamer.cli import arguments, generated, runbooks
-from streamer.cli.api_reference import api_page
+from streamer.cli import arguments, generated
 from streamer.cli.examples import EXAMPLES
 from streamer.cli.metrics import SOURCES
 from streamer.metrics.definition import DIMENSIONS
@@ -37,11 +36,13 @@ from streamer.settings import (
 from streamer.settings.durations import date_of
 from streamer.settings.event_fields import FIELDS, LINE_TYPES, NAMED_BY_SETTINGS, EventField
 from streamer.settings.section import NAME, Section
+from tests.docs import runbooks
+from tests.docs.api_reference import api_page
 
-DOCS = Path(__file__).parents[2] / "docs"
-SERVER = Path(__file__).parents[1] / "server"
+ROOT = Path(__file__).parents[2]
+DOCS, SERVER = ROOT / "docs", ROOT / "streamer" / "server"
 _EVENTS, _OPERATIONS = DOCS / "events.md", DOCS / "operations.md"
-_NOTE = "<!-- Written by `python -m streamer.cli.reference`; do not edit. -->\n"
+_NOTE = "<!-- Written by `python -m tests.docs.reference`; do not edit. -->\n"
 
 
 def pages() -> dict[str, str]:
@@ -339,7 +340,7 @@ def _usage(action: argparse.Action) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Write the pages, or with ``--check`` compare them."""
-    program = "streamer.cli.reference"
+    program = "tests.docs.reference"
     is_check = generated.parser(program, __doc__ or "").parse_args(argv).check
     files = {DOCS / name: text for name, text in pages().items()}
     served = runbooks.page(_OPERATIONS.read_text(encoding="utf-8"))
