@@ -58,7 +58,7 @@ class CountedEvents:
 
     views: Sequence[View]
     keyed: Mapping[str, bool]
-    acted: Mapping[str, bytes] = field(default_factory=dict)
+    acted: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
 
     @property
     def stream_ms(self) -> int:
