@@ -26,8 +26,8 @@ import numpy as np
 from aiokafka import AIOKafkaProducer
 
 from streamer.cli.run import worker_command, worker_environment
-from streamer.query.acted import Acted
 from streamer.settings.load import load
+from streamer.state.acted import Acted
 from streamer.state.redis.store import RedisStore
 from streamer.testing.embedded import create_topics
 from tests.actions.world import Receiver, receiver

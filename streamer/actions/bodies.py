@@ -15,9 +15,9 @@ import msgspec
 
 from streamer.errors import SettingsError
 from streamer.formatting import percent, share
-from streamer.query.acted import ActionRecord
 from streamer.settings.actions import TEMPLATES, Hook
 from streamer.settings.load import secret_of
+from streamer.state.acted import ActionRecord
 
 _NAMES = (
     *("key", "kind", "experiment", "arm", "action", "sentence", "reason", "time", "owner", "url"),

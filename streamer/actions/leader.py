@@ -26,12 +26,12 @@ from streamer.actions.occasions import Occasion, is_past, new_records, occasions
 from streamer.errors import SettingsError, StoreError, StreamerError
 from streamer.ingest.keying import require_users
 from streamer.kafka.registry import proxy_of
-from streamer.query.acted import Acted, ActionRecord, Delivery, Told, forgotten, stored
 from streamer.query.experiment_list import ListedExperiment, Readouts, listed
 from streamer.query.experiments import stored_experiments
 from streamer.server.exporter import Exporter
 from streamer.settings import limits
 from streamer.settings.actions import Hook
+from streamer.state.acted import Acted, ActionRecord, Delivery, Told, forgotten, stored
 from streamer.state.store import new_claim
 
 logger = logging.getLogger("streamer.act")

@@ -8,12 +8,12 @@ from itertools import pairwise
 
 import msgspec
 
-from streamer.query.acted import ActionRecord, Numbers
 from streamer.query.experiment_list import ListedExperiment
 from streamer.query.experiment_metrics import JudgedMetric
 from streamer.query.experiments import JudgedExperiment, users_of
 from streamer.query.losses import losses_of
 from streamer.settings.durations import DAY_MS, date_of, day_of
+from streamer.state.acted import ActionRecord, Numbers
 from streamer.stats.experiments.recommendation import DISTRUST, Action, Recommendation
 from streamer.stats.experiments.verdict import Outcome, Scale
 

@@ -17,10 +17,10 @@ from streamer.errors import SettingsError, StoreError, UsageError
 from streamer.formatting import moment
 from streamer.kafka.log_ends import KafkaLogEnds
 from streamer.logs import configure
-from streamer.query.acted import Acted, Delivery, Told, stored
 from streamer.server.exporter import Exporter
 from streamer.settings.load import load
 from streamer.settings.model import Settings
+from streamer.state.acted import Acted, Delivery, Told, stored
 from streamer.state.log_identity import resolve
 from streamer.state.redis.store import RedisStore
 from streamer.state.store import Store, new_claim

@@ -14,7 +14,6 @@ from streamer.library.reader import CountedEvents, MetricReader
 from streamer.library.selection import time_of
 from streamer.library.settings import SettingsLike, settings_of
 from streamer.library.table import Cell, Table
-from streamer.query.acted import Acted
 from streamer.query.experiments import StoredExperiment
 from streamer.query.what_was_read import of_counters
 from streamer.settings.model import Settings
@@ -54,7 +53,7 @@ class LiveMetrics(MetricReader):
         """What `streamer act` acted on, the oldest first: when, of which experiment, what was said,
         and who was told."""
         self._loop.run(self._reader.refresh())
-        acted = Acted.of(self._reader.acted)
+        acted = self._reader.acted
         rows: list[dict[str, Cell]] = [
             {
                 "time": time_of(record.at_ms),

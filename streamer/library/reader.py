@@ -40,6 +40,7 @@ from streamer.query.exploration import Exploration, explored, not_explored, valu
 from streamer.query.readings import ReadingSet, readout
 from streamer.settings.file_window import FILE
 from streamer.settings.model import Settings
+from streamer.state.acted import Acted
 from streamer.state.snapshot import View
 from streamer.state.user_days import Days, RowsOfUsers, SumsByValue
 from streamer.stats.distributions import interval_of_mean
@@ -54,11 +55,11 @@ Key = tuple[str, frozenset[tuple[str, str]]]
 @dataclass(frozen=True)
 class CountedEvents:
     """Whole commits of all partitions. ``keyed``: topic → whether it is keyed by user; ``acted``:
-    what the store keeps of actions."""
+    on any experiment."""
 
     views: Sequence[View]
     keyed: Mapping[str, bool]
-    acted: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
+    acted: Acted = field(default_factory=Acted)
 
     @property
     def stream_ms(self) -> int:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from hashlib import blake2b
 
@@ -41,6 +41,7 @@ from streamer.settings import limits
 from streamer.settings.durations import DAY_MS, date_of, day_of, short
 from streamer.settings.experiments import Experiment
 from streamer.settings.model import Settings
+from streamer.state.acted import Acted, ToldDecision
 from streamer.state.counters import added
 from streamer.state.experiment_sums import ExperimentSlot
 from streamer.state.snapshot import View
@@ -67,8 +68,6 @@ from streamer.stats.experiments.trials import (
     of_arms,
     users_by_day,
 )
-
-NONE_ACTED: Mapping[str, bytes] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,8 +215,8 @@ class StoredExperiment:
     exposed_since_ms: int | None = None
     is_found: bool = False
     """Whether events name it and settings do not."""
-    acted: Mapping[str, bytes] = field(default_factory=dict)
-    """What is kept of actions on all experiments (``Acted``)."""
+    acted: Sequence[ToldDecision] = ()
+    """What was acted on, the oldest first."""
     left_early: int = 0
     """Impressions and feedback that left before their time, as a bound of memory was reached."""
     periods: Sequence[tuple[Mapping[str, float], CompiledExperiment, Sequence[Columns]]] = ()
@@ -533,11 +532,12 @@ def stored_experiments(
     measures: ExperimentMeasures,
     views: Sequence[View],
     units: UnitReadings | None = None,
-    acted: Mapping[str, bytes] = NONE_ACTED,
+    acted: Acted | None = None,
 ) -> dict[str, StoredExperiment]:
     """Name → what is known of it, of all experiments: those of the settings, then those that events
     name besides. Sums that were made under other settings are not read. ``units``: sums over units
-    that are not users, as the same reader had them before; ``acted``: as a store keeps it."""
+    that are not users, as the same reader had them before; ``acted``: on any of them."""
+    acted = acted or Acted()
     stream_ms = max((view.header.stream_ms for view in views), default=0)
     counters = [view.header.counters for view in views]
     bits, left_early = added("day_sample_bits", counters), rows_left_early(counters)
@@ -554,7 +554,7 @@ def stored_experiments(
         stored[experiment.name] = StoredExperiment(
             *(experiment, trial, measures.ratios, parts, stream_ms, its_bits),
             *(max(since, default=0), exposed_ms),
-            acted=acted,
+            acted=acted.of_experiment(experiment.name, experiment.start),
             left_early=left_early,
             periods=[
                 (period.shares, its, _of_users(its, views, bits)[0])
@@ -579,7 +579,7 @@ def stored_experiments(
             *(experiment, trial, measures.ratios, parts, stream_ms, bits, 0),
             min(exposed, default=None),
             is_found=True,
-            acted=acted,
+            acted=acted.of_experiment(experiment.name, experiment.start),
             left_early=left_early,
         )
     return stored

@@ -13,6 +13,7 @@ from streamer.query.experiment_metrics import JudgedMetric
 from streamer.query.experiments import JudgedExperiment, OddDay, began, sampled, unit_words
 from streamer.query.shown_lift import shown_lift
 from streamer.settings.schedules import tied_to_hours
+from streamer.state.acted import Told, ToldDecision
 from streamer.stats.experiments.days import WEEK
 from streamer.stats.experiments.readout import MetricComparisons
 from streamer.stats.experiments.srm import Split
@@ -263,3 +264,23 @@ def _groups(
             said = "; ".join(f"{name} {lift.words}" for name, lift in lifts.items())
             text = f"Lift of {comparison.arm} by {by}: {said}."
             yield Note("ages" if groups is metric.ages else "periods", text, metric=metric.name)
+
+
+_TOLD = {
+    Told.PENDING: "still to be told",
+    Told.DELIVERED: "told",
+    Told.FAILED: "could not be told",
+    Told.DRY_RUN: "would have been told",
+}
+
+
+def note_of_decision(decision: ToldDecision) -> Note:
+    """What was acted on, which stands whatever the readout says now."""
+    record, words = decision.record, []
+    for state, text in _TOLD.items():
+        hosts = sorted({sent.place for sent in decision.told if sent.state is state})
+        if hosts:
+            words.append(f"{text}: {', '.join(hosts)}")
+    to = f" ({'; '.join(words)})" if words else ""
+    severity = Severity.INFO if record.kind == "decided" else Severity.WARNING
+    return Note("acted on", f"{minute(record.at_ms)} UTC: {record.sentence}{to}.", severity)

@@ -14,7 +14,6 @@ from msgspec import UNSET, Struct, UnsetType
 from streamer.encoding import limbs
 from streamer.formatting import counted, margin, percent, share, value_text
 from streamer.metrics.compared_metrics import ComparedRatio
-from streamer.query.acted import Acted
 from streamer.query.experiment_metrics import JudgedMetric, MetricSums, Wait
 from streamer.query.experiments import (
     Data,
@@ -24,7 +23,7 @@ from streamer.query.experiments import (
     unit_words,
 )
 from streamer.query.losses import ArmLoss, losses_of
-from streamer.query.notes import Note, notes_of
+from streamer.query.notes import Note, note_of_decision, notes_of
 from streamer.query.pills import BAD, GOOD, OPEN, Pill, advice_pill, verdict_pill
 from streamer.query.shown_lift import ShownLift, shown_lift
 from streamer.settings import limits
@@ -225,17 +224,14 @@ def readout_of(
         split=found.metrics[0].found.split,
         guardrails=guardrails_held(found),
         recommendation=None if advice is None else advice_of(advice),
-        notes=[*notes_of(found, stored.odd_days(found)), *acted_on(stored)],
+        notes=[
+            *notes_of(found, stored.odd_days(found)),
+            *map(note_of_decision, stored.acted),
+        ],
         metrics=[_metric(experiment, m, stored.ratios) for m in found.metrics],
         method=_method(experiment),
         history=list(_history(stored)) if with_history else UNSET,
     )
-
-
-def acted_on(stored: StoredExperiment) -> list[Note]:
-    """What was told of it, which stands whatever is found now."""
-    experiment = stored.experiment
-    return Acted.of(stored.acted).notes(experiment.name, experiment.start)
 
 
 def advice_of(advice: Recommendation) -> Advice:

@@ -12,11 +12,11 @@ import msgspec
 from aiohttp import web
 
 from streamer.errors import SettingsError
-from streamer.query.acted import Acted
 from streamer.server.api import error_answer, json_answer, without_parameters
 from streamer.server.exporter import Exporter
 from streamer.settings import limits
 from streamer.settings.model import ExporterSettings
+from streamer.state.acted import Acted
 from streamer.state.annotations import Annotation
 
 PATH = "/api/annotations"

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from aiohttp import web
 
 from streamer.formatting import moment
-from streamer.query.acted import Acted, ActionRecord, DecisionList
 from streamer.server.api import error_answer, json_answer, without_parameters
 from streamer.server.exporter import Exporter
 from streamer.settings import limits
+from streamer.state.acted import Acted, ActionRecord, DecisionList
 
 _ATOM = "http://www.w3.org/2005/Atom"
 

@@ -6,14 +6,13 @@ import platform
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import accumulate
 
 from streamer import __version__
 from streamer.metrics.definition import Family, Sample, SeriesDeclarations, one
-from streamer.query.acted import Acted, Told
 from streamer.server.health import Health, Lags
 from streamer.settings.model import Settings
+from streamer.state.acted import Told
 from streamer.state.manifest import Manifest
 from streamer.state.reader import Reader
 from streamer.state.topics import TopicState
@@ -41,11 +40,6 @@ class ProcessorInputs:
     readout_seconds: float = 0.0
     lag_seconds: Mapping[str, float] = field(default_factory=dict)
     """Log → how long its oldest record that is not counted has waited."""
-
-    @cached_property
-    def acted(self) -> Acted:
-        """What is kept of actions."""
-        return Acted.of(self.reader.acted)
 
     @property
     def manifests(self) -> Mapping[int, Manifest]:
@@ -139,7 +133,7 @@ series.row(
     *("action_deliveries", "deliveries", "deliveries of records of actions, by state"),
     "What became of what `streamer act` had to tell: pending, delivered, failed or dry run.",
     lambda known: (
-        ((state,), sum(each.state is state for each in known.acted.deliveries.values()))
+        ((state,), sum(each.state is state for each in known.reader.acted.deliveries.values()))
         for state in (Told if known.settings.actions else ())
     ),
     labels=("state",),
@@ -149,7 +143,7 @@ series.row(
     *("acted_total", "records", "records of actions"),
     "What was acted on, by experiment and occasion.",
     lambda known: iter(
-        Counter((r.experiment, r.kind) for r in known.acted.records.values()).items()
+        Counter((r.experiment, r.kind) for r in known.reader.acted.records.values()).items()
     ),
     labels=("experiment", "occasion"),
     empty="absent for an experiment of which nothing was told",

@@ -12,6 +12,7 @@ from streamer._core import UNIT_TABLES
 from streamer.errors import CodecError, DamagedError, StoreError
 from streamer.settings import limits
 from streamer.state import codec
+from streamer.state.acted import Acted
 from streamer.state.changes import changes
 from streamer.state.codec import Columns
 from streamer.state.contents import Contents, reads_as
@@ -58,9 +59,9 @@ class Reader:
         self.count = 0
         """Partitions of each topic; 0 where nothing was stored yet."""
         self.keyed: dict[str, bool] = {}
-        self.acted: dict[str, bytes] = {}
-        """What is kept of actions, by name."""
         """Kind → whether its topic is keyed by user, as far as that was looked at."""
+        self.acted = Acted()
+        self._stored_acted: dict[str, bytes] = {}
         self.claimed: set[int] = set()
         """Partitions that a worker has claimed and not released."""
         self.moved_ms = 0
@@ -105,9 +106,9 @@ class Reader:
         whole copy is shown; CodecError where there is none. StoreError as the store has."""
         self.count = await self.store.partitions() or self.count
         keyed = await self.store.keyed()
-        acted = await self.store.acted()
-        self.updates += (keyed, acted) != (self.keyed, self.acted)
-        self.keyed, self.acted = keyed, acted
+        self.updates += keyed != self.keyed
+        self.keyed = keyed
+        await self._update_acted()
         numbers = range(self.count)
         for number in [n for n in self._copies if n >= self.count]:
             del self._copies[number]  # a new state with fewer partitions
@@ -127,6 +128,13 @@ class Reader:
         for number, damage in self.damaged.items():
             if self._copies[number].view is None:
                 raise CodecError(f"partition {number}: {damage}")
+
+    async def _update_acted(self) -> None:
+        """That somebody looked and found nothing is no update: it is so after each commit."""
+        stored = await self.store.acted()
+        if stored != self._stored_acted:
+            before, self.acted, self._stored_acted = self.acted, Acted.of(stored), stored
+            self.updates += not self.acted.has_same(before)
 
     def _fits(self, stored: bytes, ours: Contents) -> bool:
         if stored != self._fitting and reads_as(stored, ours):

@@ -14,9 +14,9 @@ import pytest
 
 from streamer.actions.bodies import HttpRequest, request_of, require_usable
 from streamer.errors import SettingsError
-from streamer.query.acted import ActionRecord, Numbers
 from streamer.settings.actions import Hook
 from streamer.settings.load import parse
+from streamer.state.acted import ActionRecord, Numbers
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "act-on-a-verdict.md"
 HOSTILE = 'a"b\\c\n<!channel> & ${secret}\x1b[2J'

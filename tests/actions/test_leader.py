@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,9 +12,9 @@ import pytest
 from streamer.actions.bodies import signature
 from streamer.errors import StoreError
 from streamer.kafka.log_ends import Bounds, LogEnds
-from streamer.query.acted import Acted, Told
 from streamer.query.readout import readout_of
 from streamer.settings import limits
+from streamer.state.acted import Acted, Told
 from tests.actions.world import (
     World,
     alike,
@@ -58,18 +59,13 @@ async def test_a_harm_is_recorded_told_once_and_quoted(tmp_path: Any) -> None:
         assert document["commits"] == {"0": 1}
         stored = world.replay.experiments()["ranker"]
         await leader._exporter.refresh()
-        found = readout_of(_with(stored, leader._exporter.reader.acted), stored.read())
+        told = leader._exporter.reader.acted.of_experiment("ranker", stored.experiment.start)
+        found = readout_of(replace(stored, acted=told), stored.read())
         (note,) = [note for note in found.notes if note.kind == "acted on"]
         assert "ranker: stop: harm" in note.text
         assert f"told: {leader.hooks.popitem()[1].place}" in note.text
         await leader.close()
         assert world.store.leader is None
-
-
-def _with(stored: Any, kept: Mapping[str, bytes]) -> Any:
-    from dataclasses import replace
-
-    return replace(stored, acted=kept)
 
 
 async def test_nothing_happens_where_the_arms_are_alike() -> None:
@@ -226,7 +222,7 @@ async def test_after_a_day_a_delivery_has_failed(monkeypatch: pytest.MonkeyPatch
 
 def test_pauses_double_up_to_a_quarter_of_an_hour() -> None:
     from streamer.actions.leader import _after
-    from streamer.query.acted import Delivery
+    from streamer.state.acted import Delivery
 
     delivery, pauses = Delivery("r", "h", "p"), []
     for _ in range(14):

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from streamer.query.readings import readout
+from streamer.state.acted import Delivery, Told, stored
 from streamer.state.manifest import decode
 from streamer.state.memory import MemoryStore
 from streamer.state.reader import Reader
@@ -87,6 +90,19 @@ class ReaderSuite:
             assert all(offsets[kind] >= t.next_offset for kind, t in shown.topics.items())
         await reader.refresh()
         assert reader.views[0].header.commit == again.journals[0].commit_number
+
+    async def test_what_is_acted_on_is_an_update_and_a_look_that_finds_nothing_is_none(
+        self, store: Store
+    ) -> None:
+        reader = Reader(store)
+        await store.lead("w", 10_000, stored(looked_ms=5))
+        await reader.refresh()
+        assert (reader.updates, reader.acted.looked_ms) == (0, 5)
+        sent = Delivery("ranker/1", "hook", "example.org")
+        for count, each in enumerate((sent, replace(sent, state=Told.DELIVERED)), start=1):
+            await store.lead("w", 10_000, stored(deliveries=[each], looked_ms=5 + count))
+            await reader.refresh()
+            assert (reader.updates, reader.acted.deliveries) == (count, {each.key: each})
 
     async def test_a_reader_forgets_partitions_that_a_new_state_has_not(self, store: Store) -> None:
         run = await start(store, SETTINGS["defaults"], 2)

@@ -1,4 +1,4 @@
-"""What was acted on: stored before anything is sent, and quoted by readouts ever after."""
+"""What was acted on, as a store keeps it: written before anything is sent."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from enum import StrEnum
 
 import msgspec
 
-from streamer.formatting import minute
-from streamer.query.notes import Note, Severity
 from streamer.settings import limits
 from streamer.state.annotations import Annotation
 
@@ -64,11 +62,6 @@ class ActionRecord(msgspec.Struct, frozen=True):
     seen_ms: int = 0
     """Stream time of the look before, at which it did not hold."""
 
-    @property
-    def subject(self) -> tuple[str, datetime.date, str, str]:
-        """What it is of: of one of its kind there is one record until it is withdrawn."""
-        return self.experiment, self.start, self.kind, self.arm
-
 
 class Delivery(msgspec.Struct, frozen=True):
     """A record on its way to one receiver. ``hook``: a digest of its settings; ``next_ms``: when it
@@ -118,20 +111,24 @@ class Acted(msgspec.Struct):
     @classmethod
     def of(cls, stored: Mapping[str, bytes]) -> Acted:
         """What a store keeps; entries that cannot be read are left out."""
-        found = cls()
+        acted = cls()
         for name, data in stored.items():
             try:
                 if name == _LOOKED:
-                    found.looked_ms = msgspec.json.decode(data, type=int)
+                    acted.looked_ms = msgspec.json.decode(data, type=int)
                 elif name.startswith(_RECORD):
                     record = msgspec.json.decode(data, type=ActionRecord)
-                    found.records[record.key] = record
+                    acted.records[record.key] = record
                 elif name.startswith(_DELIVERY):
                     delivery = msgspec.json.decode(data, type=Delivery)
-                    found.deliveries[delivery.key] = delivery
+                    acted.deliveries[delivery.key] = delivery
             except msgspec.MsgspecError:
                 continue
-        return found
+        return acted
+
+    def has_same(self, other: Acted) -> bool:
+        """Whether another one has the same records, and they are told alike."""
+        return (self.records, self.deliveries) == (other.records, other.deliveries)
 
     def ordered(self) -> list[ActionRecord]:
         """The records, the oldest first."""
@@ -150,10 +147,10 @@ class Acted(msgspec.Struct):
         most = limits.MAX_ANNOTATION_CHARS
         return {r.key: Annotation(r.at_ms, r.sentence[:most]) for r in self.ordered()}
 
-    def notes(self, experiment: str, start: datetime.date) -> list[Note]:
-        """What readouts of an experiment quote."""
-        own = [r for r in self.ordered() if (r.experiment, r.start) == (experiment, start)]
-        return [_note(record, self.of_record(record.key)) for record in own]
+    def of_experiment(self, name: str, start: datetime.date) -> list[ToldDecision]:
+        """The records of an experiment, the oldest first."""
+        own = [r for r in self.ordered() if (r.experiment, r.start) == (name, start)]
+        return [self.told_of(record) for record in own]
 
 
 def stored(
@@ -162,11 +159,11 @@ def stored(
     looked_ms: int | None = None,
 ) -> dict[str, bytes]:
     """As a store keeps them."""
-    found = {f"{_RECORD}{each.key}": msgspec.json.encode(each) for each in records}
-    found |= {f"{_DELIVERY}{each.key}": msgspec.json.encode(each) for each in deliveries}
+    changes = {f"{_RECORD}{record.key}": msgspec.json.encode(record) for record in records}
+    changes |= {f"{_DELIVERY}{sent.key}": msgspec.json.encode(sent) for sent in deliveries}
     if looked_ms is not None:
-        found[_LOOKED] = msgspec.json.encode(looked_ms)
-    return found
+        changes[_LOOKED] = msgspec.json.encode(looked_ms)
+    return changes
 
 
 def forgotten(acted: Acted, most: int) -> dict[str, bytes]:
@@ -176,23 +173,3 @@ def forgotten(acted: Acted, most: int) -> dict[str, bytes]:
     for record in leaving:
         names += [f"{_DELIVERY}{each.key}" for each in acted.of_record(record.key)]
     return dict.fromkeys(names, b"")
-
-
-_WORDS = {
-    Told.DELIVERED: "told",
-    Told.PENDING: "still to be told",
-    Told.FAILED: "could not be told",
-    Told.DRY_RUN: "would have been told",
-}
-
-
-def _note(record: ActionRecord, deliveries: Sequence[Delivery]) -> Note:
-    words = [
-        f"{_WORDS[state]}: {', '.join(sorted({d.place for d in some}))}"
-        for state in Told
-        if (some := [each for each in deliveries if each.state is state])
-    ]
-    to = f" ({'; '.join(words)})" if words else ""
-    text = f"{minute(record.at_ms)} UTC: {record.sentence}{to}."
-    severity = Severity.INFO if record.kind == "decided" else Severity.WARNING
-    return Note("acted on", text, severity)
