@@ -78,19 +78,19 @@ BUGS = (
     ),
     Bug(
         "actions/leader.py",
-        "if any(self._age_ms > hook.max_age_ms for hook in self.hooks.values()):",
+        "if self._age_ms > self._max_age_ms:",
         "if False:",
         "tests/actions",
     ),
     Bug(
         "actions/occasions.py",
-        "if kind in _DECISIONS and (kind, arm) not in held:",
+        "if kind in _DECISIONS and (kind, arm) not in still:",
         "if False:",
         "tests/actions",
     ),
     Bug(
         "actions/occasions.py",
-        "return record.stream_ms - ended_ms > max_age_ms",
+        "return look.stream_ms - ended_ms > look.max_age_ms",
         "return False",
         "tests/actions",
     ),

@@ -8,12 +8,11 @@ than once only where an answer was lost.
 from __future__ import annotations
 
 import asyncio
-import datetime
 import hashlib
 import logging
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -22,11 +21,11 @@ import aiohttp
 import msgspec
 
 from streamer.actions.bodies import request_of
-from streamer.actions.occasions import Occasion, is_past, new_records, occasions_of
+from streamer.actions.occasions import Look, new_records
 from streamer.errors import SettingsError, StoreError, StreamerError
 from streamer.ingest.keying import require_users
 from streamer.kafka.registry import proxy_of
-from streamer.query.experiment_list import ListedExperiment, Readouts, listed
+from streamer.query.experiment_list import Readouts, listed
 from streamer.query.experiments import stored_experiments
 from streamer.server.exporter import Exporter
 from streamer.settings import limits
@@ -56,13 +55,14 @@ class Leader:
         self._exporter, self._wait = exporter, wait
         self.settings, self._store = exporter.settings, exporter.store
         self.hooks = {digest_of(hook): hook for hook in self.settings.actions}
+        self._max_age_ms = min(hook.max_age_ms for hook in self.settings.actions)
         self.token = new_claim()
         self.acted = Acted()
         self.is_leading = False
         self._held_until = 0.0
         self._stream_ms = 0
         self._readouts = Readouts()
-        self._seen: dict[int, int] | None = None
+        self._seen: Mapping[int, int] | None = None
         self._sending: dict[str, asyncio.Task[None]] = {}
         self._session: aiohttp.ClientSession | None = None
 
@@ -133,25 +133,28 @@ class Leader:
         exporter = self._exporter
         if self._commits == self._seen or not exporter.reader.views:
             return
-        if any(self._age_ms > hook.max_age_ms for hook in self.hooks.values()):
+        if self._age_ms > self._max_age_ms:
             return  # one receiver must not learn of what another one may not: looked at again
-        found = await asyncio.to_thread(self._found)
-        moment = self._moment()
-        new = new_records(found, self.acted.ordered(), moment)
-        looked_ms, now_ms = self.acted.looked_ms, exporter.now_ms
-        least_ms = min((hook.max_age_ms for hook in self.hooks.values()), default=0)
-        records = [msgspec.structs.replace(r, is_past=is_past(r, least_ms, looked_ms)) for r in new]
-        deliveries = [each for record in records for each in self._deliveries(record, now_ms)]
-        changes = stored(records, deliveries, now_ms) | forgotten(self.acted, limits.MAX_ACTED)
+        look = Look(
+            at_ms=exporter.now_ms,
+            stream_ms=exporter.reader.stream_ms,
+            seen_ms=self._stream_ms,
+            commits=self._commits,
+            looked_ms=self.acted.looked_ms,
+            max_age_ms=self._max_age_ms,
+        )
+        records = await asyncio.to_thread(self._new_records, look)
+        deliveries = [sent for record in records for sent in self._deliveries(record, look.at_ms)]
+        changes = stored(records, deliveries, look.at_ms) | forgotten(self.acted, limits.MAX_ACTED)
         if not await self._keep(changes):
             return
-        self._seen, self._stream_ms = dict(moment.commits), moment.stream_ms
-        self.acted = Acted.of(await self._store.acted()) if new else self.acted
-        self.acted.looked_ms = now_ms
+        self._seen, self._stream_ms = look.commits, look.stream_ms
+        self.acted = Acted.of(await self._store.acted()) if records else self.acted
+        self.acted.looked_ms = look.at_ms
         for record in records:
-            said = {"key": record.key, "kind": record.kind, "sentence": record.sentence}
             past = " (of the past: nobody is told)" * record.is_past
-            logger.info(f"%(kind)s: %(sentence)s{past}", said)
+            logged = {"key": record.key, "kind": record.kind, "sentence": record.sentence}
+            logger.info(f"%(kind)s: %(sentence)s{past}", logged)
 
     @property
     def _commits(self) -> dict[int, int]:
@@ -164,35 +167,22 @@ class Leader:
             return float("inf")
         return 1000 * max(self._exporter.lag_age.seconds.values(), default=0.0)
 
-    def _found(self) -> dict[str, tuple[ListedExperiment, Sequence[Occasion]]]:
+    def _new_records(self, look: Look) -> list[ActionRecord]:
         exporter = self._exporter
         reader, measures = exporter.reader, exporter.catalogue.experiment_measures
         require_users(self.settings, reader.keyed)
         known = stored_experiments(self.settings, measures, reader.views, exporter.units)
-        every = listed(self.settings, known, self._readouts)
-        return {each.stored.experiment.name: (each, occasions_of(each)) for each in every}
-
-    def _moment(self) -> ActionRecord:
-        exporter = self._exporter
-        blank: dict[str, Any] = dict.fromkeys(
-            ("key", "kind", "experiment", "arm", "action", "sentence"), ""
-        )
-        return ActionRecord(
-            **blank,
-            start=datetime.date(1970, 1, 1),
-            reason="",
-            at_ms=exporter.now_ms,
-            stream_ms=exporter.reader.stream_ms,
-            seen_ms=self._stream_ms,
-            commits=self._commits,
-        )
+        experiments = listed(self.settings, known, self._readouts)
+        return new_records(experiments, self.acted, look)
 
     def _deliveries(self, record: ActionRecord, now_ms: int) -> list[Delivery]:
         if record.is_past:
             return []
         return [
             Delivery(
-                *(record.key, digest, hook.place),
+                record=record.key,
+                hook=digest,
+                place=hook.place,
                 state=Told.DRY_RUN if hook.dry_run else Told.PENDING,
                 began_ms=now_ms,
             )
@@ -226,16 +216,12 @@ class Leader:
             return
         if is_kept:
             self.acted.deliveries[after.key] = after
-        said: dict[str, object] = {
-            "key": record.key,
-            "place": delivery.place,
-            "attempt": after.attempts,
-        }
+        logged = {"key": record.key, "place": delivery.place, "attempt": after.attempts}
         if not problem:
-            logger.info("told %(place)s of %(key)s", said)
+            logger.info("told %(place)s of %(key)s", logged)
         else:
             text = "%(place)s was not told of %(key)s, attempt %(attempt)d: %(why)s"
-            logger.warning(text, {**said, "why": problem})
+            logger.warning(text, {**logged, "why": problem})
 
     async def _post(self, hook: Hook, record: ActionRecord) -> str:
         """Why it was not delivered; nothing where it was."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 
 import msgspec
@@ -13,13 +14,12 @@ from streamer.query.experiment_metrics import JudgedMetric
 from streamer.query.experiments import JudgedExperiment, users_of
 from streamer.query.losses import losses_of
 from streamer.settings.durations import DAY_MS, date_of, day_of
-from streamer.state.acted import ActionRecord, Numbers
-from streamer.stats.experiments.recommendation import DISTRUST, Action, Recommendation
+from streamer.state.acted import Acted, ActionRecord, Numbers
+from streamer.stats.experiments.recommendation import DECISIONS, DISTRUST, Action, Recommendation
 from streamer.stats.experiments.verdict import Outcome, Scale
 
 _HARMED = (Outcome.WORSE, Outcome.HARM)
 _DECISIONS = ("harm", "guardrail", "decided")
-_KINDS = {Action.SHIP: "decided", Action.STOP_NO_EFFECT: "decided"}
 _LEAST_EXPOSED = 100
 """Users of an arm on the days before, from which on a day without any is told."""
 
@@ -36,53 +36,65 @@ class Occasion(msgspec.Struct, frozen=True):
     numbers: Numbers | None = None
 
 
-def occasions_of(listed: ListedExperiment) -> list[Occasion]:
+class Look(msgspec.Struct, frozen=True):
+    """A look at all experiments: ``at_ms`` by the store's clock, ``stream_ms`` of the ``commits``
+    by partition, ``seen_ms`` of the look before. ``looked_ms``: when anybody looked before, 0 where
+    nobody did. Nobody is told of what was over for longer than ``max_age_ms``."""
+
+    at_ms: int
+    stream_ms: int
+    seen_ms: int
+    commits: Mapping[int, int]
+    looked_ms: int
+    max_age_ms: int
+
+
+def _occasions_of(listed: ListedExperiment) -> list[Occasion]:
     """Of one experiment; none before its first day."""
-    found = listed.readout
-    advice = found.recommendation
+    advice = listed.readout.recommendation
     if advice is None:
         return []
-    advised = list(_advised(found, advice))
+    advised = list(_advised(listed.readout, advice))
     if not any(each.kind == "split" for each in advised):
         advised += _lost(listed)
     return [*advised, *_without_data(listed)]
 
 
-def _advised(found: JudgedExperiment, advice: Recommendation) -> Iterator[Occasion]:
-    name = found.experiment.name
-    arm = advice.arm or (found.focus if advice.action is Action.STOP_HARM else "")
-    said = (str(advice.action), f"{name}: {advice.words}", advice.reason)
+def _advised(readout: JudgedExperiment, advice: Recommendation) -> Iterator[Occasion]:
+    sentence = f"{readout.experiment.name}: {advice.words}"
+    made = partial(Occasion, action=str(advice.action), sentence=sentence, reason=advice.reason)
     if advice.action in DISTRUST:
-        is_changed = advice.action is Action.CHANGED
-        if not is_changed:
-            yield Occasion("split", "", *said)
-    elif advice.action is Action.STOP_HARM:
-        harmed = _harmed(found, arm)
-        kind = "harm" if harmed is found.primary else "guardrail"
-        yield Occasion(kind, arm, *said, advice.since, _numbers(harmed, arm))
-    elif advice.action in _KINDS:
-        numbers = _numbers(found.primary, arm or found.focus)
-        yield Occasion(_KINDS[advice.action], arm, *said, advice.since, numbers)
+        if advice.action is not Action.CHANGED:
+            yield made("split", "")
+        return
+    arm = advice.arm or readout.focus
+    if advice.action is Action.STOP_HARM:
+        harmed = _harmed(readout, arm)
+        kind = "harm" if harmed is readout.primary else "guardrail"
+        yield made(kind, arm, since=advice.since, numbers=_numbers(harmed, arm))
+    elif advice.action in DECISIONS:
+        numbers = _numbers(readout.primary, arm)
+        yield made("decided", advice.arm or "", since=advice.since, numbers=numbers)
 
 
 def _lost(listed: ListedExperiment) -> Iterator[Occasion]:
     """Treatments that have cost more than they may."""
-    found, experiment = listed.readout, listed.stored.experiment
-    for each in losses_of(experiment, found.metrics, listed.stored.ratios):
-        if each.is_too_much:
-            sentence = f"{experiment.name}: {each.arm} costs too much. {each.words}"
+    experiment = listed.stored.experiment
+    for loss in losses_of(experiment, listed.readout.metrics, listed.stored.ratios):
+        if loss.is_too_much:
+            sentence = f"{experiment.name}: {loss.arm} costs too much. {loss.words}"
             reason = "That nothing is lost is excluded at 0.001, however often one looks."
-            numbers = _numbers(each.metric, each.arm)
-            yield Occasion("loss", each.arm, "stop: loss", sentence, reason, None, numbers)
+            numbers = _numbers(loss.metric, loss.arm)
+            yield Occasion("loss", loss.arm, "stop: loss", sentence, reason, numbers=numbers)
 
 
-def _harmed(found: JudgedExperiment, arm: str) -> JudgedMetric:
+def _harmed(readout: JudgedExperiment, arm: str) -> JudgedMetric:
     """The metric that is harmed: the primary one, where it is."""
-    first = [found.primary, *(each for each in found.metrics if each.role == "guardrail")]
-    for metric in first:
+    guardrails = (metric for metric in readout.metrics if metric.role == "guardrail")
+    for metric in (readout.primary, *guardrails):
         if any(c.arm == arm and c.verdict.outcome in _HARMED for c in metric.found.comparisons):
             return metric
-    return found.primary
+    return readout.primary
 
 
 def _numbers(metric: JudgedMetric, arm: str) -> Numbers | None:
@@ -118,49 +130,46 @@ def _without_data(listed: ListedExperiment) -> Iterator[Occasion]:
 
 
 def new_records(
-    found: Mapping[str, tuple[ListedExperiment, Sequence[Occasion]]],
-    known: Sequence[ActionRecord],
-    made: ActionRecord,
+    experiments: Iterable[ListedExperiment], acted: Acted, look: Look
 ) -> list[ActionRecord]:
     """The records that are to be written: one for each occasion that is not recorded, or was
-    withdrawn since, and one for each decision that no longer stands. ``made``: one with the moment
-    at which was looked."""
+    withdrawn since, and one for each decision that no longer stands."""
+    known = acted.ordered()
     return [
-        each
-        for listed, occasions in found.values()
-        for each in _of_experiment(listed, occasions, known, made)
+        record
+        for listed in experiments
+        for record in _of_experiment(listed, _occasions_of(listed), known, look)
     ]
 
 
 def _of_experiment(
     listed: ListedExperiment,
-    occasions: Iterable[Occasion],
+    occasions: Sequence[Occasion],
     known: Sequence[ActionRecord],
-    made: ActionRecord,
+    look: Look,
 ) -> Iterator[ActionRecord]:
     experiment = listed.stored.experiment
     own = [r for r in known if (r.experiment, r.start) == (experiment.name, experiment.start)]
     standing = _standing(own)
-    held = set()
     for occasion in occasions:
-        held.add((occasion.kind, occasion.arm))
         before = standing.get((occasion.kind, occasion.arm))
         if before is None or (occasion.kind == "no_data" and before.since != occasion.since):
-            yield _record(listed, occasion, own, made)
+            yield _record(listed, occasion, own, look)
+    still = {(occasion.kind, occasion.arm) for occasion in occasions}
     for (kind, arm), record in standing.items():
-        if kind in _DECISIONS and (kind, arm) not in held:
-            yield _record(listed, _withdrawal(listed, record), own, made)
+        if kind in _DECISIONS and (kind, arm) not in still:
+            yield _record(listed, _withdrawal(listed, record), own, look)
 
 
 def _standing(own: Iterable[ActionRecord]) -> dict[tuple[str, str], ActionRecord]:
     """The last record of each kind and arm that was not withdrawn."""
-    found: dict[tuple[str, str], ActionRecord] = {}
+    standing: dict[tuple[str, str], ActionRecord] = {}
     for record in own:
         if record.kind == "withdrawn":
-            found = {at: each for at, each in found.items() if at[0] not in _DECISIONS}
+            standing = {of: known for of, known in standing.items() if of[0] not in _DECISIONS}
         else:
-            found[record.kind, record.arm] = record
-    return found
+            standing[record.kind, record.arm] = record
+    return standing
 
 
 def _withdrawal(listed: ListedExperiment, record: ActionRecord) -> Occasion:
@@ -172,34 +181,40 @@ def _withdrawal(listed: ListedExperiment, record: ActionRecord) -> Occasion:
 
 
 def _record(
-    listed: ListedExperiment,
-    occasion: Occasion,
-    own: Sequence[ActionRecord],
-    made: ActionRecord,
+    listed: ListedExperiment, occasion: Occasion, own: Sequence[ActionRecord], look: Look
 ) -> ActionRecord:
     experiment = listed.stored.experiment
     like = sum((each.kind, each.arm) == (occasion.kind, occasion.arm) for each in own)
     parts = (experiment.name, str(experiment.start), occasion.kind, occasion.arm, str(like + 1))
-    return msgspec.structs.replace(
-        made,
+    return ActionRecord(
         key="/".join(filter(None, parts)),
+        kind=occasion.kind,
         experiment=experiment.name,
         start=experiment.start,
+        arm=occasion.arm,
+        action=occasion.action,
+        sentence=occasion.sentence,
+        reason=occasion.reason,
+        at_ms=look.at_ms,
+        stream_ms=look.stream_ms,
+        commits=look.commits,
+        since=occasion.since,
+        numbers=occasion.numbers,
         owner=experiment.owner,
         url=experiment.url,
-        **{name: getattr(occasion, name) for name in Occasion.__struct_fields__},
+        is_past=_is_past(occasion, look),
+        seen_ms=look.seen_ms,
     )
 
 
-def is_past(record: ActionRecord, max_age_ms: int, looked_ms: int) -> bool:
+def _is_past(occasion: Occasion, look: Look) -> bool:
     """Whether it had happened long before anybody looked: the day of a decision is over for longer;
     or nobody has ever looked before, and it is not of now."""
-    if record.kind == "withdrawn":
+    if occasion.kind == "withdrawn":
         return False
-    if record.since is not None:
-        ended_ms = (day_of(record.since) + 1) * DAY_MS
-        return record.stream_ms - ended_ms > max_age_ms
-    is_of_now = (
-        record.kind in (*_DECISIONS, "loss") and record.at_ms - record.stream_ms <= max_age_ms
-    )
-    return not looked_ms and not is_of_now
+    if occasion.since is not None:
+        ended_ms = (day_of(occasion.since) + 1) * DAY_MS
+        return look.stream_ms - ended_ms > look.max_age_ms
+    is_recent = look.at_ms - look.stream_ms <= look.max_age_ms
+    is_of_now = occasion.kind in (*_DECISIONS, "loss") and is_recent
+    return not look.looked_ms and not is_of_now

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from streamer.actions.bodies import signature
+from streamer.actions.occasions import Look
 from streamer.errors import StoreError
 from streamer.kafka.log_ends import Bounds, LogEnds
 from streamer.query.readout import readout_of
@@ -83,14 +84,14 @@ async def test_it_looks_again_only_after_a_commit() -> None:
     world = World(settings_of({"url": "http://127.0.0.1:9/"}))
     await world.feed(lines_of(0, USERS, alike, even))
     leader, looks = world.leader(), 0
-    of = leader._found
+    of = leader._new_records
 
-    def counted() -> Any:
+    def counted(look: Look) -> Any:
         nonlocal looks
         looks += 1
-        return of()
+        return of(look)
 
-    leader._found = counted  # type: ignore[method-assign]
+    leader._new_records = counted  # type: ignore[method-assign]
     for _ in range(3):
         await leader.turn()
     assert looks == 1
