@@ -9,7 +9,6 @@ import re
 import string
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -19,10 +18,9 @@ from streamer.settings.actions import TEMPLATES, Hook
 from streamer.settings.load import secret_of
 from streamer.state.acted import ActionRecord
 
-_NAMES = (
-    *("key", "kind", "experiment", "arm", "action", "sentence", "reason", "time", "owner", "url"),
-    *("since", "metric", "users", "lift", "low", "high"),
-)
+_OF_RECORD = ("key", "kind", "experiment", "arm", "action", "sentence", "reason", "owner", "url")
+_OF_NUMBERS = ("metric", "users", "lift", "low", "high")
+_NAMES = (*_OF_RECORD, "time", "since", *_OF_NUMBERS)
 """What a template may name."""
 _METHODS = ("POST", "PUT", "PATCH", "DELETE")
 _HEADER = re.compile(r"^([A-Za-z0-9-]+): *(.*)$")
@@ -91,13 +89,13 @@ def _made(
 def values_of(record: ActionRecord) -> dict[str, str]:
     """Each value that a template may name, as it is shown; empty where there is none."""
     numbers = record.numbers
-    found: dict[str, Any] = {name: getattr(record, name, "") for name in _NAMES}
-    found |= {"time": str(record.at_ms), "since": record.since or ""}
-    if numbers is not None:
-        found |= {"metric": numbers.metric, "users": numbers.users}
-        shown = _share if numbers.is_relative else _plain
-        found |= {n: shown(getattr(numbers, n)) for n in ("lift", "low", "high")}
-    return {name: str(value) for name, value in found.items()}
+    values = {name: str(getattr(record, name)) for name in _OF_RECORD}
+    values |= {"time": str(record.at_ms), "since": str(record.since or "")}
+    if numbers is None:
+        return values | dict.fromkeys(_OF_NUMBERS, "")
+    shown = _share if numbers.is_relative else _plain
+    ends = {name: shown(getattr(numbers, name)) for name in ("lift", "low", "high")}
+    return values | {"metric": numbers.metric, "users": str(numbers.users), **ends}
 
 
 def _share(value: float | None) -> str:
@@ -132,13 +130,14 @@ def _read(path: str) -> _Template:
     head, empty, body = text.partition("\n\n")
     lines = head.splitlines()
     method = lines[0].strip() if lines and lines[0].strip() in _METHODS else ""
-    headers = [_HEADER.match(line) for line in lines[bool(method) :]]
-    if not (method or (lines and all(headers))):
+    matches = [_HEADER.match(line) for line in lines[bool(method) :]]
+    headers = {match[1]: match[2] for match in matches if match is not None}
+    are_headers = all(matches)
+    if not (method or (lines and are_headers)):
         return _checked(path, _Template("POST", {}, text))
-    if not empty or not all(headers):
+    if not empty or not are_headers:
         raise SettingsError(f"a method and headers are followed by an empty line; at {path}")
-    found = {each[1]: each[2] for each in headers if each is not None}
-    return _checked(path, _Template(method or "POST", found, body))
+    return _checked(path, _Template(method or "POST", headers, body))
 
 
 def _checked(path: str, template: _Template) -> _Template:
