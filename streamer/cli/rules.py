@@ -14,6 +14,7 @@ from streamer.errors import UsageError
 from streamer.monitoring.files import kubernetes_manifests, rule_files
 from streamer.server.runbooks import PATH
 from streamer.settings.load import load
+from streamer.settings.urls import http_parts
 
 _THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 
@@ -25,11 +26,10 @@ def main(args: argparse.Namespace) -> int:
     is_url("--page", page)
     is_url("--runbooks", runbooks)
     settings = load(args.config, os.environ)
-    found = rule_files(settings, page=page, runbooks=runbooks)
+    files = rule_files(settings, page=page, runbooks=runbooks)
     if args.kubernetes:
-        manifests = kubernetes_manifests(settings, page=page, runbooks=runbooks)
-        found["kubernetes.yaml"] = manifests
-    code = keep_below(Path(args.directory), found, is_check=args.check)
+        files["kubernetes.yaml"] = kubernetes_manifests(files, settings, page=page)
+    code = keep_below(Path(args.directory), files, is_check=args.check)
     if not args.check:
         _warn_of_this_machine({"--page": page, "--runbooks": args.runbooks})
     return code
@@ -47,13 +47,8 @@ def _warn_of_this_machine(links: Mapping[str, str | None]) -> None:
 
 def is_url(option: str, url: str) -> None:
     """UsageError where a text is no http(s) URL, or holds a password."""
-    try:
-        parts = urlsplit(url)
-        is_one = parts.scheme in ("http", "https") and bool(parts.hostname)
-        _ = parts.port
-    except ValueError:
-        is_one = False
-    if not is_one:
+    parts = http_parts(url)
+    if parts is None:
         raise UsageError(f"{option} is no URL that begins with http:// or https://")
     if "@" in parts.netloc:
         raise UsageError(f"{option} holds a user name or a password: leave it out of the URL")

@@ -95,19 +95,20 @@ def rule_files(settings: Settings, *, page: str, runbooks: str) -> dict[str, str
     }
 
 
-def kubernetes_manifests(settings: Settings, *, page: str, runbooks: str) -> str:
-    """The same rules as PrometheusRules, and each dashboard as a ConfigMap: a YAML stream."""
-    found = []
-    for path, text in rule_files(settings, page=page, runbooks=runbooks).items():
+def kubernetes_manifests(rules: Mapping[str, str], settings: Settings, *, page: str) -> str:
+    """The rules of ``rule_files`` as PrometheusRules, and each dashboard as a ConfigMap: a YAML
+    stream."""
+    manifests = []
+    for path, text in rules.items():
         if path.startswith("rules/"):
             name = path.removeprefix("rules/").removesuffix(".yml").replace("streamer", "processor")
-            found.append(
+            manifests.append(
                 _manifest("monitoring.coreos.com/v1", "PrometheusRule", name, "spec", text)
             )
     for name, board in boards(settings, page).items():
         text = f"{name}.json: |\n{textwrap.indent(as_json(board), '  ')}"
-        found.append(_manifest("v1", "ConfigMap", f"dashboard-{name}", "data", text))
-    return _NOTE + "---\n".join(found)
+        manifests.append(_manifest("v1", "ConfigMap", f"dashboard-{name}", "data", text))
+    return _NOTE + "---\n".join(manifests)
 
 
 def _manifest(version: str, kind: str, name: str, key: str, text: str) -> str:

@@ -9,6 +9,7 @@ import msgspec
 from streamer.errors import SettingsError
 from streamer.settings.durations import duration_ms
 from streamer.settings.section import Section
+from streamer.settings.urls import http_parts
 
 OCCASIONS = ("harm", "guardrail", "loss", "split", "decided", "withdrawn", "no_data")
 """What may happen to an experiment."""
@@ -55,13 +56,7 @@ def validate_actions(hooks: tuple[Hook, ...], experiments: tuple[str, ...]) -> N
     """Raise SettingsError at the first one that cannot be used."""
     for i, hook in enumerate(hooks):
         at = f"at actions[{i}]"
-        try:
-            parts = urlsplit(hook.url)
-            is_sound = parts.scheme in ("http", "https") and bool(parts.hostname)
-            _ = parts.port
-        except ValueError:
-            is_sound = False
-        if not is_sound:
+        if http_parts(hook.url) is None:
             raise SettingsError(f"url is none that begins with https:// or http://; {at}")
         if unknown := [kind for kind in hook.on if kind not in OCCASIONS]:
             raise SettingsError(f"on = {unknown[0]!r}: one of {', '.join(OCCASIONS)}; {at}")

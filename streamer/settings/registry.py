@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit
-
 from streamer.errors import SettingsError
 from streamer.settings.durations import duration_ms
 from streamer.settings.section import Section
+from streamer.settings.urls import http_parts
 
 FORMATS = ("json", "json-schema", "avro", "protobuf")
 WITH_SCHEMAS = ("avro", "protobuf")
@@ -64,14 +63,9 @@ def validate_registry(data_format: str, registry: Registry | None, at: str) -> N
             f"{', '.join(WITH_SCHEMAS)}; {at}"
         )
     at = f"{at}.registry"
-    try:
-        parts = urlsplit(registry.url)
-        is_sound = parts.scheme in ("http", "https") and bool(parts.hostname)
-        is_sound &= not (parts.username or parts.password or parts.query or parts.fragment)
-        is_sound &= parts.port is None or parts.port > 0
-    except ValueError:
-        is_sound = False
-    if not is_sound:
+    parts = http_parts(registry.url)
+    has_more = parts and (parts.username or parts.password or parts.query or parts.fragment)
+    if parts is None or has_more or parts.port == 0:
         raise SettingsError(
             f"url is none like 'https://registry:8081'; credentials are keys of their own; {at}"
         )
