@@ -304,7 +304,7 @@ class StoredExperiment:
             return found
         today = found.recommendation
         if today.action in (*DECISIONS, Action.WAIT):
-            today = self._recommended(found, last, self._readings(last))
+            today = self._recommended(found, last, self._readings_now)
         return replace(found, recommendation=first_decision(self.looks(), today))
 
     def of_parts(self, parts: Sequence[Columns], first: int, last: int | None) -> JudgedExperiment:
@@ -377,13 +377,27 @@ class StoredExperiment:
         """Up to a day: without each day in turn, with weekdays and weekends as 5 : 2, and with the
         days that are excluded."""
         days = [day for day in self.days_with_users if day <= last]
-        made = [self._reading(f"without {date_of(d)}", {d: 0}, last, date_of(d)) for d in days]
+        rules, is_over = self._rules(last), self._is_over(last)
+
+        def reading(
+            words: str, weights: DayWeights, left_out: datetime.date | None = None
+        ) -> Reweighing:
+            sums = self._sums(self.parts, last, {**self.excluded, **weights})
+            metrics = without(rules, self.trial, self.ratios, sums, is_over=is_over)
+            return Reweighing(words, metrics, left_out)
+
+        readings = [reading(f"without {date_of(day)}", {day: 0}, date_of(day)) for day in days]
         if self.experiment.whole_weeks and (weights := five_to_two(days)):
-            made.append(self._reading("with weekdays and weekends as 5 : 2", weights, last))
+            readings.append(reading("with weekdays and weekends as 5 : 2", weights))
         if self.excluded:
             back = dict.fromkeys(self.excluded, 1)
-            made.append(self._reading("with the days that are excluded", back, last))
-        return made
+            readings.append(reading("with the days that are excluded", back))
+        return readings
+
+    @cached_property
+    def _readings_now(self) -> list[Reweighing]:
+        """Those up to the last day, which both the advice and the odd days are from."""
+        return [] if self.last_day is None else self._readings(self.last_day)
 
     def _rules(self, last: int) -> Experiment:
         """The settings by which a day is judged: the one look at the end needs the planned
@@ -393,20 +407,13 @@ class StoredExperiment:
             return msgspec.structs.replace(experiment, decide="any_time")
         return experiment
 
-    def _reading(
-        self, words: str, weights: DayWeights, last: int, left_out: datetime.date | None = None
-    ) -> Reweighing:
-        sums = self._sums(self.parts, last, {**self.excluded, **weights})
-        known = self._rules(last), self.trial, self.ratios, sums
-        return Reweighing(words, without(*known, is_over=self._is_over(last)), left_out)
-
     def odd_days(self, found: JudgedExperiment) -> list[OddDay]:
         """For each treatment the day without which the lift of the primary metric is another one,
         of several the most odd."""
-        last, primary = self.last_day, found.primary
-        if last is None or found.recommendation is None:
+        primary = found.primary
+        if found.recommendation is None:
             return []
-        readings = [each for each in self._readings(last) if primary.name in each.metrics]
+        readings = [each for each in self._readings_now if primary.name in each.metrics]
         odd = []
         for number, whole in enumerate(primary.found.comparisons):
             by_day = {

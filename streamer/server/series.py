@@ -10,8 +10,6 @@ from streamer.metrics.definition import Brief, DeclaredSeries, Family
 from streamer.query.readings import SAMPLED
 from streamer.server import processor
 
-OF_WINDOWS = frozenset(family.name for family in FAMILIES)
-"""Families whose series have windows, or are totals by dimension."""
 OTHERS: tuple[Family[Any], ...] = (*SAMPLED, processor.FAMILY)
 """All other families, which settings do not switch off."""
 

@@ -20,9 +20,10 @@ import msgspec
 from streamer.cli import arguments, generated
 from streamer.cli.examples import EXAMPLES
 from streamer.cli.metrics import SOURCES
+from streamer.metrics.catalogue import FAMILIES
 from streamer.metrics.definition import DIMENSIONS
 from streamer.server.runbooks import NAME as RUNBOOKS
-from streamer.server.series import OF_WINDOWS, Entry, entries
+from streamer.server.series import Entry, entries
 from streamer.settings import (
     alerts,
     clusters,
@@ -42,6 +43,8 @@ from tests.docs.api_reference import api_page
 ROOT = Path(__file__).parents[2]
 DOCS, SERVER = ROOT / "docs", ROOT / "streamer" / "server"
 _EVENTS, _OPERATIONS = DOCS / "events.md", DOCS / "operations.md"
+_OF_WINDOWS = {family.name for family in FAMILIES}
+"""Families whose series have windows, or are totals by dimension."""
 _NOTE = "<!-- Written by `python -m tests.docs.reference`; do not edit. -->\n"
 
 
@@ -145,7 +148,7 @@ def _block(entry: Entry) -> str:
     each = "each dimension"
     kind = entry.kind
     labels = [each if label == DIMENSIONS else f"`{label}`" for label in entry.labels]
-    if entry.family in OF_WINDOWS:
+    if entry.family in _OF_WINDOWS:
         kind = f"{entry.scope} {entry.kind}"
         labels = [*(["`window`"] if entry.scope == "window" else []), *labels, each]
     if entry.brief:
