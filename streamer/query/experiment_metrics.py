@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from streamer.metrics.compared_metrics import ComparedRatio
 from streamer.settings.durations import date_of
@@ -18,9 +18,6 @@ from streamer.stats.experiments.plan import Plan, Rule
 from streamer.stats.experiments.recommendation import (
     Decision,
     Judged,
-    Recommendation,
-    Reweighing,
-    recommend,
 )
 from streamer.stats.experiments.sums import MOMENTS, ArmSums, BeforeSums
 from streamer.stats.experiments.trials import AGES, CompiledExperiment, CumulatedSums, Measure
@@ -159,50 +156,27 @@ def without(
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Course:
-    """How an experiment has gone: whole days with users, whether no more days come, and the share
-    of users seen in several arms; the others as of ``Decision``."""
-
-    days: int
-    is_over: bool
-    several_arms: float
-    leaning: str
-    week_left: int | None
-    unseen: str
-    readings: Sequence[Reweighing] = ()
-    delay_left: Mapping[str, int] = field(default_factory=dict)
-
-
-def recommended(
+def decision_of(
     experiment: Experiment,
     ratios: Mapping[str, ComparedRatio],
     metrics: Sequence[JudgedMetric],
-    course: Course,
-) -> Recommendation:
-    """What to do, by these metrics from the first day on."""
+    *,
+    is_over: bool,
+) -> Decision:
+    """What is to be decided by these metrics, which count from the first day on."""
     rules = {m.name: rule_of(experiment, m, ratios[m.name]) for m in experiment.metrics}
     judged = {
         its.name: Judged(its.name, rules[its.name], its.found, its.forecasts) for its in metrics
     }
     primary = next(its for its in metrics if its.name == experiment.primary.name)
-    return recommend(
-        Decision(
-            plan_of(experiment, is_over=course.is_over),
-            judged[experiment.primary.name],
-            [judged[metric.name] for metric in experiment.guardrails],
-            experiment.min_lift,
-            course.is_over,
-            course.days,
-            experiment.min_days,
-            course.several_arms,
-            [Judged(age, rules[primary.name], found) for age, found in primary.ages.items()],
-            course.readings,
-            course.week_left,
-            course.unseen,
-            course.delay_left,
-            course.leaning,
-        )
+    return Decision(
+        plan_of(experiment, is_over=is_over),
+        judged[primary.name],
+        [judged[metric.name] for metric in experiment.guardrails],
+        experiment.min_lift,
+        is_over,
+        min_days=experiment.min_days,
+        ages=[Judged(age, rules[primary.name], found) for age, found in primary.ages.items()],
     )
 
 

@@ -28,11 +28,10 @@ from streamer.metrics.compared_metrics import (
 )
 from streamer.query.exactness import rows_left_early
 from streamer.query.experiment_metrics import (
-    Course,
     JudgedMetric,
     MidpointSums,
     compared,
-    recommended,
+    decision_of,
     without,
 )
 from streamer.query.shown_lift import shown_lift
@@ -55,6 +54,7 @@ from streamer.stats.experiments.recommendation import (
     Recommendation,
     Reweighing,
     first_decision,
+    recommend,
 )
 from streamer.stats.experiments.srm import ALPHA, History, Split, leaning, split
 from streamer.stats.experiments.trials import (
@@ -470,19 +470,18 @@ class StoredExperiment:
         is_over = self._is_over(last)
         over = self.whole_days(last)
         is_weekly = self.experiment.whole_weeks
-        course = Course(
-            len(over),
-            is_over,
-            found.several_arms_ratio,
-            found.leaning,
-            week_left(self.days_with_users[0], last, self.stream_ms)
-            if is_weekly and over
-            else None,
-            unseen(over) if is_weekly else "",
-            readings,
-            self._delays(found, last),
+        left = week_left(self.days_with_users[0], last, self.stream_ms) if over else None
+        decision = replace(
+            decision_of(self._rules(last), self.ratios, found.metrics, is_over=is_over),
+            days=len(over),
+            several_arms=found.several_arms_ratio,
+            leaning=found.leaning,
+            week_left=left if is_weekly else None,
+            unseen=unseen(over) if is_weekly else "",
+            readings=readings,
+            delay_left=self._delays(found, last),
         )
-        advice = recommended(self._rules(last), self.ratios, found.metrics, course)
+        advice = recommend(decision)
         if not self.experiment.holdout or advice.action in DISTRUST:
             return advice
         return Recommendation(Action.MEASURE, None, _of_holdout(found))
