@@ -55,6 +55,7 @@ PLACE_BITS: int
 """Bits of a place in a row: of a count of an item."""
 ITEM_LABEL_BITS: int
 ITEM_CATEGORY_BITS: int
+PAIR_ITEM_BITS: int
 """Bits of the label of an item, above the place; above both is the item's hash."""
 TOTAL_RING: int
 """The ring of the totals since the state began; it has the one pane 0. Windows are 1, 2, …"""

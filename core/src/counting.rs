@@ -29,7 +29,7 @@ use crate::counting::sums::{Sum, SumsByFact};
 use crate::counting::viewings::Viewings;
 use crate::experiments::Experiments;
 use crate::experiments::units::Units;
-use crate::hash::{NONE, is_anonymous};
+use crate::hash::{NONE, is_anonymous, unmix};
 use crate::kinds::FeedbackKind;
 use crate::own_sums::Values;
 use crate::panes::Overflow;
@@ -492,6 +492,34 @@ impl Counting {
             for (last_ms, sign) in [(before, -1), (now, 1)] {
                 if let Some(last_ms) = last_ms {
                     counts.person(&self.dimensions, (last_ms, sign), is_feedback, item);
+                }
+            }
+            let is_in_pairs = is_feedback && counts.has_pairs_of(item);
+            if is_in_pairs {
+                self.count_pairs((user, pair), item, before, now);
+            }
+        }
+    }
+
+    /// Somebody counts for an item and each of the others by the first of both last times.
+    fn count_pairs(
+        &mut self,
+        (user, pair): (u64, u64),
+        item: u64,
+        before: Option<i64>,
+        now: Option<i64>,
+    ) {
+        let (Some(users), Some(counts)) = (&self.users, &mut self.listing.counts) else {
+            return;
+        };
+        for (other, other_ms) in users.last_feedback(user) {
+            let [before, now] = [before, now].map(|last_ms| last_ms.map(|ms| ms.min(other_ms)));
+            let second = unmix(user, other);
+            if other != pair && before != now && counts.has_pairs_of(second) {
+                for (last_ms, sign) in [(before, -1), (now, 1)] {
+                    if let Some(last_ms) = last_ms {
+                        counts.person_of_pair((last_ms, sign), item, second);
+                    }
                 }
             }
         }

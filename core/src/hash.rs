@@ -11,6 +11,8 @@ use siphasher::sip::SipHasher13;
 /// The hash of a text that is missing or empty; no other text has it.
 pub const NONE: u64 = 0;
 const MIX: u64 = 0x9E37_79B9_7F4A_7C15;
+/// MIX · UNMIX = 1, modulo 2⁶⁴.
+const UNMIX: u64 = 0xF1DE_83E1_9937_733D;
 /// How hashes end that stand for anonymous events: no id has such a one.
 const ANONYMOUS: u64 = 0xFFFF_FFFF;
 
@@ -36,6 +38,14 @@ pub fn mix(a: u64, b: u64) -> u64 {
     let mut h = (a ^ b.wrapping_mul(MIX)).wrapping_mul(MIX);
     h ^= h >> 32;
     h.wrapping_mul(MIX).max(1)
+}
+
+/// The `b` that `mix` was given with this `a`.
+#[inline]
+pub fn unmix(a: u64, mixed: u64) -> u64 {
+    let mut h = mixed.wrapping_mul(UNMIX);
+    h ^= h >> 32;
+    (h.wrapping_mul(UNMIX) ^ a).wrapping_mul(UNMIX)
 }
 
 /// Who stands for an anonymous event: what tells it apart, marked so that no user has the same.
@@ -89,6 +99,7 @@ mod tests {
         assert_ne!(a.of(b"user-1"), b.of(b"user-1"));
         assert_eq!(a.of(b""), NONE);
         assert_ne!(mix(1, 2), mix(2, 1));
+        assert_eq!(unmix(1 << 63, mix(1 << 63, 2)), 2);
     }
 
     #[test]

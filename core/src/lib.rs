@@ -86,6 +86,7 @@ mod _core {
         module.add("PLACE_BITS", item_rows::PLACE_BITS)?;
         module.add("ITEM_LABEL_BITS", item_rows::LABEL_BITS)?;
         module.add("ITEM_CATEGORY_BITS", item_rows::CATEGORY_BITS)?;
+        module.add("PAIR_ITEM_BITS", item_rows::PAIR_ITEM_BITS)?;
         module.add("TOTAL_RING", rings::TOTALS)?;
         let units = sums::TABLE.iter().map(|(name, unit, _)| (*name, *unit));
         module.add("SUMS", units.collect::<Vec<_>>())?;

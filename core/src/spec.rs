@@ -241,6 +241,7 @@ pub struct ItemsSince {
     pub clicked_ms: i64,
     pub lists_ms: Vec<i64>,
     pub people_ms: i64,
+    pub pairs_ms: i64,
 }
 
 /// What is counted of items and lists.
@@ -264,6 +265,8 @@ pub struct ItemCountsSpec {
     pub rings: Vec<Ring>,
     /// Cut-offs, ascending.
     pub cutoffs: Vec<u32>,
+    /// Whether pairs of items are counted, too.
+    pub has_pairs: bool,
     /// Labels of each rollup, and rows of the panes of one ring.
     pub labels: usize,
     pub limit: usize,

@@ -16,6 +16,8 @@ pub mod sums;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
+
 use crate::changes::Combination;
 use crate::hash::in_sample;
 use crate::panes::dimensions::{CombinationCodes, PushedOut};
@@ -198,6 +200,25 @@ impl Users {
         let held = held.filter(|(of, _, column, _)| *of == pair && columns.contains(column));
         let time = rows.chain(held.map(|(.., time)| time)).max()?;
         (time > 0).then(|| (i64::from(time) - 1 + self.base) * self.unit_ms)
+    }
+
+    /// The last times (ms) at which a user gave feedback, by pair.
+    pub fn last_feedback(&self, user: u64) -> BTreeMap<u64, i64> {
+        let rows = self.items.of(user).map(|row| {
+            let last = row.times()[1..].iter().max();
+            (row.pair(), last.copied().unwrap_or(0))
+        });
+        let held = self.held.of(user);
+        let held = held.filter(|(_, _, column, _)| *column > 0);
+        let mut found = BTreeMap::new();
+        for (pair, time) in rows.chain(held.map(|(pair, .., time)| (pair, time))) {
+            if time > 0 {
+                let last_ms = (i64::from(time) - 1 + self.base) * self.unit_ms;
+                let known = found.entry(pair).or_insert(last_ms);
+                *known = last_ms.max(*known);
+            }
+        }
+        found
     }
 
     /// Key and time of an event; None where it does not count.

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from streamer._core import (
     ITEM_LABEL_BITS,
+    PAIR_ITEM_BITS,
     PANE_BITS,
     PLACE_BITS,
     STAT_BITS,
@@ -19,6 +20,10 @@ ITEM_BITS = 63 - PLACE_BITS - ITEM_LABEL_BITS
 """Bits of an item's hash in codes."""
 SAMPLE_PLACE = (1 << PLACE_BITS) - 1
 """The place at which a pane of items has its sample bits, under no row."""
+PAIR_SAMPLE_PLACE = SAMPLE_PLACE - 1
+"""Likewise those of its pairs."""
+PAIR_PLACE = 1 << (PLACE_BITS - 1)
+"""Marks the place of a count of a pair of items, whose code has neither item nor label."""
 
 
 def pane_number(ring: int, pane: int) -> int:
@@ -66,6 +71,11 @@ def parts_of_item_code(code: I64) -> tuple[I64, I64, I64]:
 def item_code(item: I64, label: I64, place: I64) -> I64:
     """What ``parts_of_item_code`` takes apart."""
     return (item << ITEM_LABEL_BITS | label) << PLACE_BITS | place
+
+
+def items_of_pair(key: I64) -> tuple[I64, I64]:
+    """The first bits of the hashes of both items of a pair, the key of its code."""
+    return key >> PAIR_ITEM_BITS, key & ((1 << PAIR_ITEM_BITS) - 1)
 
 
 MAX_READ_LABELS = 1 << (63 - ITEM_BITS)

@@ -45,7 +45,7 @@ _ALWAYS: dict[str, Any] = {
     **{name: [] for name in ("rings", "statistics", "users_ms")},
     "items": {
         **{name: [] for name in ("rings_ms", "cutoffs_ms", "lists_ms")},
-        **dict.fromkeys(("clicked_ms", "people_ms"), 0),
+        **dict.fromkeys(("clicked_ms", "people_ms", "pairs_ms"), 0),
     },
 }
 _RECORD_LIMITS = (

@@ -61,7 +61,7 @@ PREFIX = "streamer_"
 
 _USERS = [metric.name for metric in users.METRICS]
 _ENDS = [intervals.name_of(name, end) for name in _USERS for end in ("lower", "upper")]
-OF_USERS = frozenset([*_USERS, *_ENDS, diversity.USER_COVERAGE, diversity.PEOPLE_NOVELTY])
+OF_USERS = frozenset([*_USERS, *_ENDS, *diversity.OF_USERS])
 """Metrics that count users, and the ends of their intervals."""
 
 

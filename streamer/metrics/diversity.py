@@ -37,22 +37,35 @@ By people, user v clicks c. Nobody else was left to be shown b and c; one of two
     >>> settings["metrics"]["families"].append("engagement")
     >>> read("people_novelty_ratio")
     0.125
+
+User v clicks b, too, and user u only b: of those who clicked both, or either, there is one in √(1 ·
+2). Nobody clicked a. One of the two lists holds each of these pairs:
+
+    >>> for user in "uv":
+    ...     events.append({"type": "click", "user_id": user, "item_id": "b"})
+    >>> settings["items"] = {"pairs": True}
+    >>> read("co_occurrence_diversity_ratio", k="10")
+    0.646447
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from streamer.encoding.arrays import I64
+from streamer._core import PAIR_ITEM_BITS
+from streamer.encoding.arrays import F64, I64
+from streamer.encoding.packed import ITEM_BITS
 from streamer.metrics.coverage import Tables, catalog_size, of_items
 from streamer.metrics.definition import (
     Declarations,
     Declared,
     Family,
+    Formula,
     Series,
     Variant,
     count,
@@ -132,6 +145,9 @@ def _stats(settings: Settings) -> tuple[Stat, ...]:
 
 
 USER_COVERAGE, PEOPLE_NOVELTY = "user_coverage_ratio", "people_novelty_ratio"
+_CO_OCCURRENCE, _CO_OCCURRENCE_ERROR = (
+    f"co_occurrence_diversity_{end}" for end in ("ratio", "error")
+)
 
 
 def _lists(of: Declared) -> Iterator[Variant]:
@@ -320,6 +336,110 @@ def people_novelty(
     yield Series({}, np.where(present, found, 0.0), present)
 
 
+def _co_occurring(of: Declared) -> Iterator[Variant]:
+    """What reads the pairs of items in lists of each cut-off, of the total only."""
+    declared = item_counts(of.settings)
+    if declared is None or not declared.has_pairs:
+        return
+    for k in declared.cutoffs:
+        places = declared.people[1], declared.top(k)
+        items = OfItems((*places, declared.pairs), is_of_total=True)
+        yield Variant({"k": str(k)}, (Rows(), items, Given(places), UserSampleRatio()))
+
+
+@dataclass(frozen=True)
+class _Cosines:
+    """Pairs of items that stand in lists: the places of both items among those that are held, how
+    many lists hold them, and the cosine of their people."""
+
+    items: tuple[I64, I64]
+    lists: I64
+    cosines: F64
+    sample_ratio: float
+
+    @property
+    def mean(self) -> float:
+        """Over all pairs in all lists."""
+        return float(self.lists @ self.cosines / self.lists.sum())
+
+    @property
+    def stderr(self) -> float:
+        """Of the mean, as items are sampled: the jackknife over items."""
+        if self.sample_ratio == 1:
+            return 0.0
+        both, n = np.concatenate(self.items), max(map(np.max, self.items)) + 1
+        lists, cosines = (
+            np.bincount(both, np.tile(weights, 2), n)
+            for weights in (self.lists, self.lists * self.cosines)
+        )
+        seen = lists > 0
+        rest = self.lists.sum() - lists[seen]
+        if seen.sum() < 3 or not rest.all():
+            return float("nan")
+        without = (self.lists @ self.cosines - cosines[seen]) / rest
+        spread = float(np.square(without - without.mean()).sum())
+        share = 1 - 1 / seen.sum()
+        return math.sqrt(spread * share * (1 - self.sample_ratio))
+
+
+def cosines_of(table: ItemTable, places: tuple[int, int]) -> _Cosines | None:
+    """The pairs in lists, where any are held; ``places``: of people and of lists. Items whose
+    hashes begin alike are left out."""
+    people_at, lists_at = places
+    pairs = table.pairs
+    if pairs is None:
+        return None
+    begin = table.items >> (ITEM_BITS - PAIR_ITEM_BITS)
+    known, first, times = np.unique(begin, return_index=True, return_counts=True)
+    known, first = known[times == 1], first[times == 1]
+    lists = pairs.counts[:, lists_at]
+    is_held = (lists > 0) & np.isin(pairs.items[0], known) & np.isin(pairs.items[1], known)
+    if not is_held.any():
+        return None
+    one, other = (np.searchsorted(known, each[is_held]) for each in pairs.items)
+    people = table.of(people_at)[first]
+    either = np.sqrt(people[one] * people[other])
+    both = pairs.counts[is_held, people_at]
+    cosines = np.divide(both, either, out=np.zeros(len(both)), where=either > 0)
+    return _Cosines((one, other), lists[is_held], cosines, pairs.sample_ratio)
+
+
+def _of_cosines(value: Callable[[_Cosines], float]) -> Formula:
+    def of_table(table: ItemTable, places: tuple[int, int], users_ratio: float) -> float | None:
+        found = cosines_of(table, places) if users_ratio == 1 else None
+        return None if found is None else value(found)
+
+    return of_items(of_table)
+
+
+_WITHOUT_PAIRS = (
+    "absent without `items.pairs`, without two items in a slate, and where people are a sample"
+)
+metric.row(
+    *(_CO_OCCURRENCE, "ratio"),
+    "1 - mean over pairs of items in slates of people who gave feedback to both / sqrt(people of"
+    " one · people of the other)",
+    "Difference within slates, by their first k items: the mean distance of two different items,"
+    " 1 - the cosine of the people who gave them feedback in the window (0 without any). It needs"
+    " `items.pairs`. Pairs beyond `limits.items` are those of a sample of the items, with an error"
+    " of `co_occurrence_diversity_error`. For the total only.",
+    _of_cosines(lambda of: 1 - of.mean),
+    empty=_WITHOUT_PAIRS,
+    source="P",
+    labels=("k",),
+    reads=_co_occurring,
+)
+metric.row(
+    *(_CO_OCCURRENCE_ERROR, "as co_occurrence_diversity_ratio"),
+    "jackknife over the items of the sample · sqrt(1 - their share)",
+    "Standard error of co_occurrence_diversity_ratio by the sample of items; 0 where all are held.",
+    _of_cosines(lambda of: of.stderr),
+    empty=_WITHOUT_PAIRS,
+    labels=("k",),
+    reads=_co_occurring,
+)
+
+
 @metric(
     USER_COVERAGE,
     formula="users with an impression / users with an impression in the longest window",
@@ -340,4 +460,6 @@ def user_coverage(users: I64, of_longest: I64, known: int) -> Iterator[Series]:
     yield Series({}, share, present)
 
 
+OF_USERS = (USER_COVERAGE, PEOPLE_NOVELTY, _CO_OCCURRENCE, _CO_OCCURRENCE_ERROR)
+"""Metrics that count users."""
 FAMILY = Family("diversity", tuple(metric.series), _stats)

@@ -31,12 +31,14 @@ FAMILIES = frozenset({"coverage", "diversity"})
 @dataclass(frozen=True)
 class ItemCounts:
     """What is counted of items, by rollup; ``dimensions``: of any of them; ``rollups``: first those
-    of the fewest dimensions; ``cutoffs``: ascending; ``rings``: coarse ones, for items are many."""
+    of the fewest dimensions; ``cutoffs``: ascending; ``rings``: coarse ones, for items are many;
+    ``has_pairs``: whether of pairs of items, too."""
 
     dimensions: tuple[str, ...]
     rollups: tuple[tuple[str, ...], ...]
     cutoffs: tuple[int, ...]
     rings: tuple[Ring, ...]
+    has_pairs: bool = False
 
     @property
     def shape(self) -> str:
@@ -53,7 +55,7 @@ class ItemCounts:
     @property
     def places(self) -> int:
         """How many counts an item has."""
-        return 5 + 3 * len(self.cutoffs)
+        return 5 + 3 * len(self.cutoffs) + self.has_pairs
 
     @property
     def people(self) -> tuple[int, int]:
@@ -61,8 +63,13 @@ class ItemCounts:
         first = 3 + 3 * len(self.cutoffs)
         return first, first + 1
 
+    @property
+    def pairs(self) -> int:
+        """The place under which it is said since when pairs are counted."""
+        return self.places - 1
+
     def top(self, k: int) -> int:
-        """The place of impressions at a position up to k."""
+        """The place of impressions at a position up to k; of a pair: of lists, cut off at k."""
         return 3 + self.cutoffs.index(k)
 
     def weight(self, k: int) -> int:
@@ -75,14 +82,26 @@ class ItemCounts:
 
 
 @dataclass(frozen=True)
+class ItemPairs:
+    """Pairs of items of a window: the first ``PAIR_ITEM_BITS`` of both hashes, with a row of counts
+    each. ``sample_ratio``: share of the items whose pairs are here."""
+
+    items: tuple[I64, I64]
+    counts: I64
+    sample_ratio: float
+
+
+@dataclass(frozen=True)
 class ItemTable:
     """Items of a window under some values of dimensions: ascending hashes, with a row of counts
-    each. ``every``: the counts of no item; ``sample_ratio``: share of the items that are here."""
+    each. ``every``: the counts of no item; ``sample_ratio``: share of the items that are here;
+    ``pairs``: all those of the window."""
 
     items: I64
     counts: I64
     every: I64
     sample_ratio: float = 1.0
+    pairs: ItemPairs | None = None
 
     @property
     def is_held(self) -> bool:
@@ -126,7 +145,8 @@ def item_counts(settings: Settings) -> ItemCounts | None:
     rollups = tuple(sorted(ordered, key=len)) or ((),)
     dimensions = tuple(n for n in names if any(n in rollup for rollup in rollups))
     rings = tuple(ring.coarse for ring in rings_of(settings) if ring.label in counted)
-    return ItemCounts(dimensions, rollups, tuple(sorted(settings.metrics.k)), rings)
+    cutoffs, has_pairs = tuple(sorted(settings.metrics.k)), settings.items.pairs
+    return ItemCounts(dimensions, rollups, cutoffs, rings, has_pairs)
 
 
 def core_spec(settings: Settings) -> dict[str, Any] | None:
@@ -138,6 +158,7 @@ def core_spec(settings: Settings) -> dict[str, Any] | None:
         "rollups": [[names.index(name) for name in rollup] for rollup in counts.rollups],
         "rings": [{"pane_ms": ring.pane_ms, "panes": ring.panes} for ring in counts.rings],
         "cutoffs": counts.cutoffs,
+        "has_pairs": counts.has_pairs,
         "labels": counts.max_labels,
         "limit": settings.limits.items,
     }

@@ -62,6 +62,11 @@ def _variety(windowed: Windowed) -> list[Panel]:
     if not window or not names:
         return []
     queries = [Query(windowed.total(name, window=window), _VARIETY[name]) for name in names]
+    if windowed.settings.items.pairs:
+        name = "co_occurrence_diversity_ratio"
+        names.append(name)
+        within = windowed.total(name, by=["k"], window=window)
+        queries.append(Query(within, "within lists, by people, first {{k}}"))
     overrides = []
     if windowed.has("window_lists"):
         queries.append(Query(windowed.total("window_lists", window=window), "lists"))

@@ -7,19 +7,23 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from streamer.encoding.arrays import I64
+from streamer._core import PAIR_ITEM_BITS, PLACE_BITS
+from streamer.encoding.arrays import I64, Bools
 from streamer.encoding.packed import (
     ITEM_BITS,
     MAX_READ_LABELS,
+    PAIR_PLACE,
+    PAIR_SAMPLE_PLACE,
     SAMPLE_PLACE,
     item_key,
+    items_of_pair,
     pane_number,
     parts_of_item_code,
     parts_of_item_key,
     segment_code,
 )
 from streamer.encoding.segments import ALL, Label, rollup_of
-from streamer.metrics.item_counts import ItemCounts, ItemTable
+from streamer.metrics.item_counts import ItemCounts, ItemPairs, ItemTable
 from streamer.metrics.rings import Ring
 from streamer.query.panes import PaneReader, are_same
 from streamer.query.sum_rows import SumRows
@@ -36,7 +40,8 @@ Values = tuple[str, ...]
 
 @dataclass
 class _Slots:
-    """Numbers of keys (item and label), given out once: the keys ascending, the number of each."""
+    """Numbers of keys (item and label; ~ a pair), given out once: the keys ascending, the number of
+    each."""
 
     keys: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
     numbers: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -62,12 +67,13 @@ class _Slots:
 
 @dataclass(frozen=True)
 class _Part:
-    """The panes of one partition, with slots in place of items, and the sample bits of each."""
+    """The panes of one partition, with slots in place of items, and the sample bits of each: of
+    items, and of pairs."""
 
     series: SeriesView
     labels: tuple[int, ...]
     panes: Mapping[int, Pane]
-    bits: Mapping[int, int]
+    bits: Mapping[int, tuple[int, int]]
 
 
 _NOTHING = SeriesView(0, [], {})
@@ -134,13 +140,19 @@ class ItemSumCache:
                 panes[number], bits[number] = self._pane(codes, values, labels)
         return _Part(series, labels, panes, bits)
 
-    def _pane(self, codes: I64, values: I64, labels: tuple[int, ...]) -> tuple[Pane, int]:
+    def _pane(
+        self, codes: I64, values: I64, labels: tuple[int, ...]
+    ) -> tuple[Pane, tuple[int, int]]:
         item, label, place = parts_of_item_code(codes)
-        is_count = place != SAMPLE_PLACE
-        bits = int(values[~is_count].sum())
-        own = np.array(labels, np.int64)[label[is_count]]
-        slot = self._slots.of(item_key(item[is_count], own))
-        return (segment_code(slot, place[is_count]), values[is_count]), bits
+        of_items, of_pairs = (
+            int(values[place == sample].sum()) for sample in (SAMPLE_PLACE, PAIR_SAMPLE_PLACE)
+        )
+        is_count, is_pair = place < PAIR_SAMPLE_PLACE, place >= PAIR_PLACE
+        own = np.array([*labels, 0], np.int64)[np.where(is_pair, -1, label)]
+        keys = np.where(is_pair, ~(codes >> PLACE_BITS), item_key(item, own))
+        slot = self._slots.of(keys[is_count])
+        place = np.where(is_pair, place - PAIR_PLACE, place)[is_count]
+        return (segment_code(slot, place), values[is_count]), (of_items, of_pairs)
 
     def ring(self, label: str) -> Ring | None:
         """The ring of a window; None where items are not counted for it."""
@@ -151,18 +163,31 @@ class ItemSumCache:
         number = self._declared.rings.index(ring) + 1
         first, last = pane_number(number, max(oldest, 0)), pane_number(number, newest)
         sums = self._sums.sum((number, what), first, last).reshape(-1, self._declared.places)
-        bits = max(
-            (b for part in self._parts for n, b in part.bits.items() if first <= n <= last),
-            default=0,
-        )
+        of_panes = [b for part in self._parts for n, b in part.bits.items() if first <= n <= last]
+        bits, of_pairs = np.max([(0, 0), *of_panes], axis=0).tolist()
         held = np.flatnonzero(sums.any(axis=1))
         self._used = max(self._used, len(held))
+        pairs = self._pairs(sums, held[self._keys[held] < 0], max(bits, of_pairs))
+        held = held[self._keys[held] >= 0]
         item, label = parts_of_item_key(self._keys[held])
-        is_kept = item >> (ITEM_BITS - bits) == 0 if bits else np.ones(len(item), bool)
+        is_kept = _is_in_sample(item, ITEM_BITS, bits)
         labels = [dict(zip(self._declared.dimensions, v, strict=True)) for v in self._labels]
-        counts = sums[held[is_kept]]
-        rollups = self._declared.rollups
-        return ItemWindow(item[is_kept], label[is_kept], counts, labels, rollups, 2.0**-bits)
+        counts, rollups = sums[held[is_kept]], self._declared.rollups
+        return ItemWindow(
+            *(item[is_kept], label[is_kept], counts, labels, rollups, 2.0**-bits, pairs)
+        )
+
+    def _pairs(self, sums: I64, held: I64, bits: int) -> ItemPairs | None:
+        if not self._declared.has_pairs:
+            return None
+        one, other = items_of_pair(~self._keys[held])
+        is_kept = _is_in_sample(other, PAIR_ITEM_BITS, bits)
+        return ItemPairs((one[is_kept], other[is_kept]), sums[held[is_kept]], 2.0**-bits)
+
+
+def _is_in_sample(item: I64, of: int, bits: int) -> Bools:
+    """Which hashes of so many bits begin with enough zeros."""
+    return item >> (of - bits) == 0 if bits else np.ones(len(item), bool)
 
 
 @dataclass(frozen=True)
@@ -176,6 +201,7 @@ class ItemWindow:
     labels: Sequence[Label]
     rollups: Sequence[tuple[str, ...]]
     sample_ratio: float
+    pairs: ItemPairs | None
 
     def by(self, rollup: tuple[str, ...]) -> dict[Values, ItemTable]:
         """The items under the values of a rollup; of the total those of the first one together."""
@@ -193,4 +219,5 @@ class ItemWindow:
         np.add.at(counts, place, self.counts[chosen])
         is_every = items == 0
         every = counts[is_every].sum(axis=0)
-        return ItemTable(items[~is_every], counts[~is_every], every, self.sample_ratio)
+        counts = counts[~is_every]
+        return ItemTable(items[~is_every], counts, every, self.sample_ratio, self.pairs)

@@ -170,6 +170,8 @@ class Times:
             found[CLICKED] = max(found[CLICKED], items.clicked_ms)
             for place in counts.people:
                 found[place] = max(found[place], items.people_ms)
+            if counts.has_pairs:
+                found[counts.pairs] = max(found[counts.pairs], items.pairs_ms)
             for k in counts.cutoffs:
                 found[counts.top(k)] = max(found[counts.top(k)], items.cutoffs.get(k, 0))
                 for place in (counts.weight(k), counts.excess(k)):

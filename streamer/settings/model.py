@@ -231,6 +231,9 @@ class Items(Section, frozen=True):
     """Number of items in the catalogue; 0: the items in the longest of these windows."""
     users: int = 0
     """Number of all users, for `user_coverage_ratio`; 0: the users of the longest window."""
+    pairs: bool = False
+    """Counts pairs of items, for `co_occurrence_diversity_ratio`: `limits.items` bounds them, too.
+    The families `diversity` and `engagement` are needed."""
     category: str | None = None
     """The dimension that holds the category of items. Default: the field `item_category`."""
 

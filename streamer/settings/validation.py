@@ -122,6 +122,11 @@ def _validate_items(s: Settings) -> None:
         f"items.windows = {list(s.item_windows)}: some of windows.lengths, each once: "
         f"{', '.join(lengths)}",
     )
+    needed = {"diversity", "engagement"} - set(s.metrics.families)
+    require(
+        not (items.pairs and needed),
+        f"items.pairs = true: metrics.families lacks {', '.join(sorted(needed))}",
+    )
     for key, value in (("catalog_size", items.catalog_size), ("users", items.users)):
         require(
             0 <= value <= limits.MAX_CATALOG,

@@ -76,8 +76,8 @@ class Contents(msgspec.Struct, frozen=True):
 
 
 class ItemsHeld(msgspec.Struct, array_like=True, frozen=True):
-    """Counts of items under their shape: by what, and whether of lists and clicks, and of people,
-    too."""
+    """Counts of items under their shape: by what, and whether of lists and clicks, of people, and
+    of pairs, too."""
 
     shape: str
     dimensions: list[str]
@@ -86,6 +86,7 @@ class ItemsHeld(msgspec.Struct, array_like=True, frozen=True):
     rings: list[Span]
     has_lists: bool
     has_people: bool = False
+    has_pairs: bool = False
 
 
 class Beside(msgspec.Struct, frozen=True):
@@ -152,7 +153,7 @@ def beside_of(settings: Settings, catalogue: Catalogue) -> Beside:
         rings = [(ring.pane_ms, ring.panes) for ring in counts.rings]
         by = (list(counts.dimensions), list(counts.rollups))
         has_lists = diversity.has_lists(settings)
-        has = (has_lists, diversity.has_people(settings))
+        has = (has_lists, diversity.has_people(settings), counts.has_pairs)
         items = ItemsHeld(counts.shape, *by, list(counts.cutoffs), rings, *has)
     meanings = {}
     for measures in (catalogue.experiment_measures, catalogue.alert_measures):

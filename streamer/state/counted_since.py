@@ -30,13 +30,14 @@ class Named(msgspec.Struct, array_like=True, frozen=True):
 
 
 class ItemsCountedSince(msgspec.Struct, array_like=True, frozen=True):
-    """Of counts of items: rings by their number, cut-offs and lists by k, clicks, and people."""
+    """Of counts of items: rings by their number, cut-offs and lists by k, clicks, people, pairs."""
 
     rings: dict[int, int] = {}
     cutoffs: dict[int, int] = {}
     lists: dict[int, int] = {}
     clicked_ms: int = 0
     people_ms: int = 0
+    pairs_ms: int = 0
 
 
 class CountedSince(msgspec.Struct, frozen=True):
@@ -92,6 +93,7 @@ class CountedSince(msgspec.Struct, frozen=True):
                 "cutoffs_ms": [live(self.items.cutoffs.get(k, 0)) for k in cutoffs],
                 "clicked_ms": live(self.items.clicked_ms),
                 "people_ms": live(self.items.people_ms),
+                "pairs_ms": live(self.items.pairs_ms),
                 "lists_ms": [live(self.items.lists.get(k, 0)) for k in cutoffs],
             },
         }
@@ -224,6 +226,7 @@ def _of_items(
         lists=_after(before.lists, of_lists, new.cutoffs, now_ms) if new.has_lists else {},
         clicked_ms=before.clicked_ms if old.has_lists else now_ms * new.has_lists,
         people_ms=before.people_ms if old.has_people else now_ms * new.has_people,
+        pairs_ms=before.pairs_ms if old.has_pairs else now_ms * new.has_pairs,
     )
 
 

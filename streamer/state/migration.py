@@ -22,6 +22,8 @@ import numpy as np
 from streamer._core import STAT_BITS, TOTAL_RING
 from streamer.encoding.arrays import I64
 from streamer.encoding.packed import (
+    PAIR_PLACE,
+    PAIR_SAMPLE_PLACE,
     SAMPLE_PLACE,
     item_code,
     pane_number,
@@ -142,6 +144,9 @@ class ItemMigration:
             of_lists = (len(_OF_ITEMS) + _OF_LISTS * len(held.cutoffs) for held in (old, new))
             was, now = of_lists
             self._place[was : was + 2] = [now, now + 1]
+        if new.has_pairs:
+            of_items = self._place[:PAIR_PLACE]
+            self._place[PAIR_PLACE:] = np.where(of_items < 0, -1, PAIR_PLACE + of_items)
         rings = _places(new.rings, old.rings)
         self._rings = {1 + i: 1 + place for i, place in enumerate(rings) if place is not None}
 
@@ -174,10 +179,15 @@ class ItemMigration:
             return None
         codes, values = pane
         item, label, place = parts_of_item_code(codes)
-        mapped, is_sample = self._place[place], place == SAMPLE_PLACE
-        moved = [(codes[is_sample], values[is_sample])]
+        mapped, is_sample = self._place[place], place >= PAIR_SAMPLE_PLACE
+        is_pair = ~is_sample & (place >= PAIR_PLACE)
+        of_pairs = is_pair & (mapped >= 0)
+        moved = [
+            (codes[is_sample], values[is_sample]),
+            ((codes - place + mapped)[of_pairs], values[of_pairs]),
+        ]
         for numbers in self._labels:
-            ours = numbers[np.where(is_sample, -1, label)]
+            ours = numbers[np.where(is_sample | is_pair, -1, label)]
             is_kept = (ours >= 0) & (mapped >= 0)
             of_rollup = item_code(item[is_kept], ours[is_kept], mapped[is_kept])
             moved.append((of_rollup, values[is_kept]))

@@ -7,11 +7,14 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import combinations
 from math import log2
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 from jurity.recommenders import InterListDiversity
+from sklearn.metrics.pairwise import cosine_similarity
 
 from streamer.settings.load import parse
 from streamer.sources.line_batch import Line
@@ -48,8 +51,20 @@ def _novelty(case: str) -> float:
     rows = [(user, item) for user, some in enumerate(cases()[case]) for item in some]
     shown = pd.DataFrame(rows, columns=["user", "item"])
     saw = shown.groupby("item").user.nunique()
-    clicked = pd.Series({cases()[case][0][0]: 1}).reindex(saw.index, fill_value=0)
+    clicks = [item for user, some in enumerate(cases()[case]) for item in _clicked(user, some)]
+    clicked = pd.Series(clicks).value_counts().reindex(saw.index, fill_value=0)
     return float((1 - saw / (shown.user.nunique() - clicked))[shown["item"]].mean())
+
+
+def _co_occurrence(case: str) -> float:
+    """1 - mean cosine of the people who clicked both, over pairs of items in lists."""
+    users = enumerate(cases()[case])
+    clicks = np.zeros((ITEMS, len(cases()[case])))
+    for user, some in users:
+        clicks[list(_clicked(user, some)), user] = 1
+    alike = cosine_similarity(clicks)
+    pairs = [alike[a, b] for some in cases()[case] for a, b in combinations(some[:K], 2)]
+    return 1 - float(np.mean(pairs))
 
 
 def _rectools(name: str) -> Callable[[str], float]:
@@ -73,6 +88,11 @@ COMPARISONS = (
         log2(ITEMS),
     ),
     Comparison("people_novelty_ratio", "pandas: the primer's formula", _novelty),
+    Comparison(
+        "co_occurrence_diversity_ratio",
+        "scikit-learn: `cosine_similarity` of the people who clicked each item",
+        _co_occurrence,
+    ),
 )
 
 
@@ -82,8 +102,15 @@ def _log(lists: list[list[int]]) -> Iterator[Line]:
         event = {"type": "impression", "ts": START_MS + user, "user_id": f"u{user}", "items": items}
         yield "impressions", START_MS + user, json.dumps(event).encode()
     at_ms = START_MS + len(lists)
-    click = {"type": "click", "ts": at_ms, "user_id": "u0", "item_id": f"i{lists[0][0]}"}
-    yield "clicks", at_ms, json.dumps(click).encode()
+    for user, some in enumerate(lists):
+        for item in _clicked(user, some):
+            click = {"type": "click", "ts": at_ms, "user_id": f"u{user}", "item_id": f"i{item}"}
+            yield "clicks", at_ms, json.dumps(click).encode()
+
+
+def _clicked(user: int, some: list[int]) -> set[int]:
+    """What a user clicks of a list: one user in three up to three items."""
+    return set(some[: user % 4]) if user % 3 == 0 else set()
 
 
 @cache
@@ -94,7 +121,7 @@ def readings(case: str) -> dict[str, float]:
             "dimensions": [],
             "windows": {"lengths": ["1h"]},
             "metrics": {"families": ["coverage", "diversity", "engagement"], "k": [K]},
-            "items": {"catalog_size": ITEMS},
+            "items": {"catalog_size": ITEMS, "pairs": True},
         }
     )
     replay = Replay(settings)

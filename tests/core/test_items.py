@@ -162,6 +162,51 @@ def test_coverage_is_at_most_1() -> None:
         assert found["catalog_coverage_ratio"] == 1.0
 
 
+def pairs_log(seed: int, items: int = 400, people: int = 3000) -> list[LogRecord]:
+    """Slates of eight of many items in twenty groups, mostly of one group; people click two."""
+    dice, found, offsets = Random(seed), [], Counter[str]()
+    for number in range(people):
+        group = dice.randrange(20)
+        some = dice.sample(range(group, items, 20), 6) + dice.sample(range(items), 2)
+        at_ms = T0 + number * 1000
+        shown = [{"item_id": f"i{seed}-{i}"} for i in dict.fromkeys(some)]
+        base = {"ts": at_ms, "user_id": f"u{number}"}
+        events = [("impression", base | {"items": shown})]
+        events += [("click", base | {"item_id": f"i{seed}-{i}"}) for i in some[:2]]
+        for kind, event in events:
+            value = json.dumps(event | {"type": kind}).encode()
+            found.append(LogRecord(f"{kind}s", 0, offsets[kind], at_ms, value))
+            offsets[kind] += 1
+    return found
+
+
+def read_pairs(log: list[LogRecord], limit: int) -> list[float]:
+    """Diversity by co-occurrence at 5, and its standard error."""
+    of = settings(limit, items={"pairs": True})
+    engines = Engines(of, 1)
+    for chunk in chunks_of(log, 500, 3):
+        engines.feed(chunk)
+    engines.finish()
+    return [
+        value
+        for end in ("ratio", "error")
+        for (name, labels), value in read_engines(engines).items()
+        if name == f"streamer_co_occurrence_diversity_{end}" and ("k", "5") in labels
+    ]
+
+
+def test_a_sample_of_pairs_says_its_error() -> None:
+    """Of six logs five are within two standard errors, at least."""
+    within = 0
+    for seed in range(6):
+        log = pairs_log(seed)
+        exact, sampled = read_pairs(log, 2_000_000), read_pairs(log, 8_000)
+        assert exact[1] == 0.0
+        assert 0 < sampled[1] < 0.1
+        within += abs(sampled[0] - exact[0]) < 2 * sampled[1]
+    assert within >= 5
+
+
 def test_novelty_is_absent_where_the_longest_window_left_items_out() -> None:
     """Of the last minute all items are held, of the hour some."""
     found = {}

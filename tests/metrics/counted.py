@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from streamer._core import TOTAL_RING
+from streamer._core import PAIR_ITEM_BITS, TOTAL_RING
 from streamer.encoding.arrays import I64
-from streamer.encoding.packed import ITEM_BITS, parts_of_item_code
+from streamer.encoding.packed import ITEM_BITS, PAIR_PLACE, SAMPLE_PLACE, parts_of_item_code
 from streamer.ingest.hash_key import FIXED_KEY
 from streamer.metrics.catalogue import Catalogue
 from streamer.metrics.definition import Metric, Series, series_of
-from streamer.metrics.item_counts import ItemTable, item_counts
+from streamer.metrics.item_counts import ItemPairs, ItemTable, item_counts
 from streamer.metrics.users import (
     HITS,
     RATE_UNIT,
@@ -57,7 +57,7 @@ SETTINGS: Settings = parse(
                 "kendall_tau": ["tau_b"],
             },
         },
-        "items": {"dimensions": ["variant"]},
+        "items": {"dimensions": ["variant"], "pairs": True},
         "policies": [
             {"name": "new", "propensity": "p_new", "estimate": "q_new"},
             {"name": "by-place", "positions": [0.5, 0.3]},
@@ -205,7 +205,10 @@ def sums(catalogue: Catalogue, seed: int, scope: str = "window") -> CountedSums:
 
 def _table(counts: I64) -> ItemTable:
     """Of (items, places), of which the first is that of no item."""
-    return ItemTable(ITEMS[1:], counts[1:], counts[0])
+    prefixes = ITEMS[1:] >> ITEM_BITS - PAIR_ITEM_BITS
+    of_pairs = np.minimum(counts[1:-1], counts[2:])  # as if neighbours had all they can share
+    pairs = ItemPairs((prefixes[:-1], prefixes[1:]), of_pairs, 0.5)
+    return ItemTable(ITEMS[1:], counts[1:], counts[0], pairs=pairs)
 
 
 def _counted(catalogue: Catalogue, seed: int, scope: str) -> tuple[I64, I64]:
@@ -226,6 +229,7 @@ def _items_of(partition: Partition) -> I64:
     _, code, value = partition.core.dump_panes(
         partition.core.live_panes(series.number), series.number
     )
+    code, value = (column[code & SAMPLE_PLACE < PAIR_PLACE] for column in (code, value))
     item, label, place = parts_of_item_code(code)
     texts = [label["variant"].removeprefix("v") for label in series.labels]
     numbers = [0 if text == "unknown" else int(text) for text in texts]  # people, of whom 0 has all

@@ -218,6 +218,9 @@ def _of_items(said: str, sums: CountedSums, labels: dict[str, str]) -> Any:
     if said == "absent without two slates":
         place = declared.weight(int(labels["k"]))
         return _each(sums, lambda table: table.every[place] > 1)
+    if "items.pairs" in said:
+        at = declared.top(int(labels["k"]))
+        return _each(sums, lambda table: bool(table.pairs and table.pairs.counts[:, at].any()))
     assert said.startswith("absent without impressions")
     is_mature = labels.get("maturity") == "mature"
     return _each(sums, lambda table: table.every[SHOWN] > 0, 0 if is_mature else None)

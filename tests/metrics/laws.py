@@ -30,7 +30,7 @@ NO_MEANS = {
     *("normalized_entropy", "expected_calibration_error", "fairness_loss"),
     *("effective_sample_size", "composite", "score_drift"),
     *("catalog_coverage_ratio", "window_items", "exposure_gini", "novelty_ratio"),
-    "people_novelty_ratio",
+    *("people_novelty_ratio", "co_occurrence_diversity_ratio", "co_occurrence_diversity_error"),
     *("serendipity_ratio", "diversity_loss", "inter_list_diversity_ratio"),
 }
 """What a union has depends on more than what its parts have."""

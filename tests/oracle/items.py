@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import combinations
+from operator import and_
 
 import numpy as np
 
@@ -235,14 +236,45 @@ class ItemReadings:
                 novelty += times * (1 - min(Fraction(saw, people - gave), Fraction(1)))
         if people and told:
             labels = dict.fromkeys(self.settings.dimension_names, "all")
-            out.ratio(
-                "people_novelty_ratio", {"window": span.label, **labels}, novelty, told.total()
-            )
+            labels["window"] = span.label
+            out.ratio("people_novelty_ratio", labels, novelty, told.total())
+        if self.settings.items.pairs:
+            reacted = [
+                {item for item, at_ms in last.items() if span.covers(at_ms)}
+                for last in given.values()
+            ]
+            self.read_pairs(out, span, reacted)
+
+    def read_pairs(self, out: Sink, span: Span, reacted: list[set[str]]) -> None:
+        """How different the items of slates are by the items to which each person reacted."""
+        labels = dict.fromkeys(self.settings.dimension_names, "all")
+        slates = [s.members for s in self.slates if span.covers(s.event.event_ms)]
+        for k in self.settings.metrics.k:
+            cosines = [
+                cosine(
+                    [one.item_id in some for some in reacted],
+                    [other.item_id in some for some in reacted],
+                )
+                for members in slates
+                for one, other in combinations(members[:k], 2)
+                if one.item_id != other.item_id
+            ]
+            if cosines:
+                of_k = {"k": str(k), "window": span.label, **labels}
+                mean = math.fsum(cosines) / len(cosines)
+                out.put("co_occurrence_diversity_ratio", of_k, 1 - mean)
+                out.put("co_occurrence_diversity_error", of_k, 0.0)
 
 
 def is_among(shown: Shown, k: int | None) -> bool:
     """Whether an item is shown at a position up to k; None: at any, or none."""
     return k is None or (shown.position is not None and shown.position <= k)
+
+
+def cosine(one: list[bool], other: list[bool]) -> float:
+    """Of two vectors of 0 and 1; 0 where either is 0."""
+    both, lengths = sum(map(and_, one, other)), sum(one) * sum(other)
+    return both / math.sqrt(lengths) if lengths else 0.0
 
 
 def gini(counts: list[int]) -> float:

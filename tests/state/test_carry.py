@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, cast
 
+import msgspec
 import numpy as np
 
 from streamer._core import PANE_BITS, STAT_BITS
@@ -127,6 +128,26 @@ def test_items_keep_their_counts_under_other_labels_and_cut_offs() -> None:
     assert carried.pane(1 << 32, of_sample) == (1 << 32, of_sample)
     without = ItemMigration(old, items([5], ["variant"], families=("coverage",)), LABELS, 100)
     assert moved(without, [(0, CLICKED)]) == []
+
+
+def test_pairs_keep_their_counts_under_other_cut_offs() -> None:
+    asked = {"families": ["diversity", "engagement"], "k": [3, 5]}
+    old, new = (
+        holding({"metrics": asked | {"k": k}, "items": {"pairs": True}}, 1).beside.items
+        for k in ([3, 5], [5])
+    )
+    assert old is not None
+    assert new is not None
+    key = 0x1234567 << 28 | 0x2345678
+    codes = np.array([key << 7 | 64 + place for place in (3, 4, 10)] + [SAMPLE - 1])
+    ours = ItemMigration(old, new, [{}], 100).pane(1 << 32, (codes, np.array([1, 2, 3, 4])))
+    assert ours is not None
+    found = dict(zip(*(column.tolist() for column in ours[1]), strict=True))
+    assert found == {key << 7 | 64 + 3: 2, key << 7 | 64 + 7: 3, SAMPLE - 1: 4}
+    without = msgspec.structs.replace(new, has_pairs=False)
+    dropped = ItemMigration(old, without, [{}], 100).pane(1 << 32, (codes[:3], codes[:3]))
+    assert dropped is not None
+    assert not len(dropped[1][0])
 
 
 def test_rollups_of_items_that_begin_hold_what_was_before_as_unknown() -> None:

@@ -164,6 +164,7 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
             "dimensions": ["surface", "variant", "device"],
             "catalog_size": 30,
             "windows": ["5m", "24h"],
+            "pairs": True,
         },
         "ratios": RATIOS,
         "policies": [
@@ -332,7 +333,12 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
                 ],
             },
         ],
-        "items": {"category": "country", "dimensions": ["country", "variant"], "users": 100},
+        "items": {
+            "category": "country",
+            "dimensions": ["country", "variant"],
+            "users": 100,
+            "pairs": True,
+        },
     },
 }
 """Settings files, as TOML documents."""

@@ -11,7 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from streamer._core import ITEM_LABEL_BITS
 from streamer.encoding.packed import (
+    PAIR_PLACE,
+    PAIR_SAMPLE_PLACE,
     first_user_key,
     parts_of_item_code,
     parts_of_user_key,
@@ -250,7 +253,10 @@ def _of_items(series: PaneSeries, labels: Sequence[tuple[str, ...]]) -> Iterator
     for pane, (codes, values) in panes_of(series).items():
         columns = (*parts_of_item_code(codes), values)
         for item, label, place, value in zip(*(c.tolist() for c in columns), strict=True):
-            yield (pane, item, labels[label], place), value
+            if PAIR_PLACE <= place < PAIR_SAMPLE_PLACE:  # a pair, which has no label
+                yield (pane, item << ITEM_LABEL_BITS | label, (), place), value
+            else:
+                yield (pane, item, labels[label], place), value
 
 
 def _shown(kept: dict[str, Any], label: Label) -> tuple[str, ...]:

@@ -4,13 +4,19 @@
 //! pane holds a row of counts for each item that was shown in it, under the label of each rollup.
 //! Rows of one ring are bounded: beyond the bound those items stay whose hashes begin with enough
 //! zero bits, which is a uniform sample of the items, the same one in every partition.
+//!
+//! Pairs of items have rows, too, where they are asked for, with the same bound and a sample of its
+//! own: the lists that hold both up to a cut-off stand at the place of impressions up to it, and the
+//! people at that of people by their last feedback, which is here the earlier one of both.
 
 use std::borrow::Cow;
 
 use crate::changes::{ItemOf, UserAt};
-use crate::hash::NONE;
+use crate::hash::{NONE, in_sample};
 use crate::panes::dimensions::Dimensions;
-use crate::panes::item_rows::{ItemKey, ItemPane, KeyedCounts, PLACE_BITS, SAMPLE_PLACE};
+use crate::panes::item_rows::{
+    Counted, ItemKey, ItemPane, KeyedCounts, PAIR_SAMPLE_PLACE, SAMPLE_PLACE,
+};
 use crate::panes::labels::Labels;
 use crate::panes::pane_map::PaneMap;
 use crate::panes::rings::{Rings, gcd, number_of, ring_and_pane};
@@ -18,6 +24,8 @@ use crate::panes::{Overflow, PaneColumns, PaneStore, add_up};
 use crate::spec::ItemCountsSpec;
 use crate::spec::ItemsSince;
 
+/// Codes of a pane's sample bits.
+const SAMPLES: [u64; 2] = [SAMPLE_PLACE, PAIR_SAMPLE_PLACE];
 /// Stands for all items: under it lists are counted.
 const EVERY: u64 = 0;
 /// A list of n items has the length √n: what one of them adds has these units, over √n.
@@ -67,20 +75,19 @@ impl Places {
     }
 }
 
-/// One pane: of its items those in the sample of so many bits. `without_item`: how many of its rows
-/// are of no item.
+/// One pane: of its items and pairs those in the samples of so many bits, and how many.
 #[derive(Debug)]
 struct Pane {
     rows: KeyedCounts<ItemKey>,
-    without_item: usize,
-    bits: u32,
+    len: [usize; 2],
+    bits: [u32; 2],
 }
 
 impl Pane {
-    fn new(width: usize, bits: u32) -> Self {
+    fn new(width: usize, bits: [u32; 2]) -> Self {
         Self {
             rows: KeyedCounts::new(width),
-            without_item: 0,
+            len: [0; 2],
             bits,
         }
     }
@@ -88,15 +95,19 @@ impl Pane {
     fn row(&mut self, key: ItemKey) -> &mut [i64] {
         let known = self.rows.places.len();
         let at = self.rows.place(key);
-        let is_new = self.rows.places.len() > known;
-        self.without_item += usize::from(is_new && key.is_of_no_item());
+        if self.rows.places.len() > known && key.counted() != Counted::Every {
+            self.len[key.counted() as usize] += 1;
+        }
         let width = self.rows.width;
         &mut self.rows.counts[at..at + width]
     }
 
-    /// Rows of items, which a sample of them makes fewer.
-    fn items(&self) -> usize {
-        self.rows.places.len() - self.without_item
+    /// Keeps a sample of its items, or of its pairs.
+    fn sample(&mut self, what: Counted, bits: u32) {
+        self.bits[what as usize] = bits;
+        self.rows.retain(|key, _| key.is_in_sample(self.bits));
+        let is_of = |key: &&ItemKey| key.counted() == what;
+        self.len[what as usize] = self.rows.places.keys().filter(is_of).count();
     }
 }
 
@@ -113,7 +124,7 @@ pub struct ItemCounts {
     last: Vec<Option<(ItemPane, usize)>>,
     panes: PaneMap<Pane>,
     /// Sample bits that new panes of each ring begin with.
-    bits: Vec<u32>,
+    bits: Vec<[u32; 2]>,
     /// From when on what counts.
     since: ItemsSince,
 }
@@ -131,7 +142,7 @@ impl ItemCounts {
             gathered: KeyedCounts::new(places.width()),
             last: vec![None; spec.rollups.len()],
             panes: PaneMap::default(),
-            bits: vec![0; rings.len()],
+            bits: vec![[0; 2]; rings.len()],
             rings,
             since: since.clone(),
             places,
@@ -214,11 +225,43 @@ impl ItemCounts {
         }
     }
 
+    /// Whether the pairs of an item are counted in any ring.
+    pub fn has_pairs_of(&self, item: u64) -> bool {
+        let is_in = |bits: &[u32; 2]| in_sample(item, bits[Counted::Pair as usize]);
+        self.spec.has_pairs && self.bits.iter().any(is_in)
+    }
+
+    /// Somebody has given feedback to two items: the first of their last times is another one now.
+    pub fn person_of_pair(&mut self, (last_ms, sign): (i64, i64), one: u64, other: u64) {
+        let place = self.places.people(true);
+        self.gather(last_ms, ItemKey::of_pair(one, other))[place] += sign;
+    }
+
     /// A list is shown as it is now, or is not any more.
     pub fn listed(&mut self, dimensions: &Dimensions, at: UserAt, sign: i64, items: &[ItemOf]) {
+        self.pairs_listed(at.event_ms, sign, items);
         for rollup in 0..self.labels.rollups() {
             let label = self.labels.of_rollup(dimensions, at.combination, rollup);
             self.listed_under(at.event_ms, rollup, label, sign, items);
+        }
+    }
+
+    fn pairs_listed(&mut self, event_ms: i64, sign: i64, items: &[ItemOf]) {
+        let longest = self.spec.cutoffs.last().map_or(0, |k| *k as usize);
+        let shown = (0..longest).zip(items).map(|(at, item)| (at, item.item));
+        let shown: Vec<_> = shown.filter(|(_, item)| self.has_pairs_of(*item)).collect();
+        for (at, (second, item)) in shown.iter().enumerate() {
+            for (_, other) in shown[..at].iter().filter(|(_, other)| other != item) {
+                let places = self.places;
+                let reached = self
+                    .spec
+                    .cutoffs
+                    .partition_point(|k| *k as usize <= *second);
+                let row = self.gather(event_ms, ItemKey::of_pair(*item, *other));
+                for at in reached..places.cutoffs {
+                    row[places.top(at)] += sign;
+                }
+            }
         }
     }
 
@@ -254,7 +297,11 @@ impl ItemCounts {
             let mut place = 0;
             while let Some((number, ring)) = self.rings.get(place) {
                 let pane = (unit * self.unit_ms).div_euclid(ring.pane_ms);
-                let since_ms = self.since.of_ring(place);
+                let of_pairs_ms = match key.counted() {
+                    Counted::Pair => self.since.pairs_ms,
+                    _ => 0,
+                };
+                let since_ms = self.since.of_ring(place).max(of_pairs_ms);
                 if pane >= ring.oldest(stream_ms) && unit * self.unit_ms >= since_ms {
                     self.add(number_of(number, pane), self.bits[place], key, counts)?;
                 }
@@ -267,7 +314,8 @@ impl ItemCounts {
             self.panes.expire(&self.rings, |_| ());
         }
         for place in 0..self.rings.len() {
-            self.bound(place);
+            self.bound(place, Counted::Item);
+            self.bound(place, Counted::Pair);
         }
         Ok(())
     }
@@ -303,7 +351,7 @@ impl ItemCounts {
     fn add(
         &mut self,
         number: u64,
-        bits: u32,
+        bits: [u32; 2],
         key: ItemKey,
         counts: &[i64],
     ) -> Result<(), Overflow> {
@@ -316,29 +364,28 @@ impl ItemCounts {
     }
 
     /// Beyond the bound of rows of a ring half of the items stay, and half of those, until they fit;
-    /// where few are left, new panes hold more again. Rows of no item always stay: only panes and
-    /// labels bound them.
-    fn bound(&mut self, place: usize) {
+    /// where few are left, new panes hold more again. So do pairs, of half of the items. Rows of no
+    /// item always stay: only panes and labels bound them.
+    fn bound(&mut self, place: usize, what: Counted) {
+        let at = what as usize;
         let Some((ring, _)) = self.rings.get(place) else {
             return;
         };
         let is_of = |number: u64| ring_and_pane(number).0 == ring;
         loop {
             let of_ring = self.panes.iter().filter(|(number, _)| is_of(*number));
-            let rows: usize = of_ring.map(|(_, pane)| pane.items()).sum();
+            let rows: usize = of_ring.map(|(_, pane)| pane.len[at]).sum();
             if rows <= self.spec.limit {
                 if rows < self.spec.limit / 8 {
-                    self.bits[place] = self.bits[place].saturating_sub(1);
+                    self.bits[place][at] = self.bits[place][at].saturating_sub(1);
                 }
                 return;
             }
-            self.bits[place] += 1;
-            let bits = self.bits[place];
+            self.bits[place][at] += 1;
+            let bits = self.bits[place][at];
             self.panes.each(|found| {
-                if is_of(found.number) && found.pane().bits < bits {
-                    let pane = found.change();
-                    pane.bits = bits;
-                    pane.rows.retain(|key, _| key.is_in_sample(bits));
+                if is_of(found.number) && found.pane().bits[at] < bits {
+                    found.change().sample(what, bits);
                 }
             });
         }
@@ -349,9 +396,10 @@ impl ItemCounts {
         panes + self.gathered.bytes()
     }
 
-    /// Rows of items, of all panes.
+    /// Rows of items and of pairs, of all panes.
     pub fn len(&self) -> usize {
-        self.panes.iter().map(|(_, pane)| pane.items()).sum()
+        let of_pane = |(_, pane): (_, &Pane)| pane.len.iter().sum::<usize>();
+        self.panes.iter().map(of_pane).sum()
     }
 }
 
@@ -371,12 +419,14 @@ impl PaneStore for ItemCounts {
                 continue;
             };
             let mut push = |code: u64, value| columns.push(*number, code as i64, value);
-            push(SAMPLE_PLACE, i64::from(pane.bits));
+            for (place, bits) in SAMPLES.into_iter().zip(pane.bits) {
+                push(place, i64::from(bits));
+            }
             let mut rows: Vec<_> = pane.rows.iter().collect();
             rows.sort_unstable_by_key(|(key, _)| *key);
             for (key, counts) in rows {
                 for (place, count) in (0..).zip(counts) {
-                    push(key.0 << PLACE_BITS | place, *count);
+                    push(key.code(place), *count);
                 }
             }
         }
@@ -385,14 +435,11 @@ impl PaneStore for ItemCounts {
 
     fn load(&mut self, number: u64, codes: &[i64], values: &[i64]) -> Result<(), Overflow> {
         let (ring, _) = ring_and_pane(number);
-        let mut pane = Pane::new(self.places.width(), 0);
+        let mut pane = Pane::new(self.places.width(), [0; 2]);
         for (code, value) in codes.iter().zip(values) {
-            let (key, place) = (
-                ItemKey(*code as u64 >> PLACE_BITS),
-                *code as u64 & SAMPLE_PLACE,
-            );
-            if place == SAMPLE_PLACE {
-                pane.bits = *value as u32;
+            let (key, place) = ItemKey::of_code(*code as u64);
+            if let Some(at) = SAMPLES.iter().position(|sample| *sample == *code as u64) {
+                pane.bits[at] = *value as u32;
             } else if let Some(count) = pane.row(key).get_mut(place as usize) {
                 *count += *value; // of labels that are one now
             }
@@ -401,7 +448,7 @@ impl PaneStore for ItemCounts {
             .checked_sub(1)
             .and_then(|at| self.bits.get_mut(at as usize))
         {
-            *bits = pane.bits.max(*bits);
+            *bits = [0, 1].map(|at| pane.bits[at].max(bits[at]));
         }
         self.panes.insert(number, pane);
         Ok(())

@@ -9,15 +9,31 @@ use crate::hash::{Spread, in_sample, mix};
 /// Bits of a count's place in a code, and of a label before it; the item's hash begins the code. It
 /// has 44 bits: the probability that any two of 150,000 items share one is 0.0006.
 pub const PLACE_BITS: u32 = 7;
-/// The place of a pane's sample bits, which stand where no row does.
+/// The places of a pane's sample bits, of items and of pairs, which stand where no row does.
 pub const SAMPLE_PLACE: u64 = (1 << PLACE_BITS) - 1;
+pub const PAIR_SAMPLE_PLACE: u64 = SAMPLE_PLACE - 1;
 pub const LABEL_BITS: u32 = 12;
 const ITEM_SHIFT: u32 = 64 - (63 - PLACE_BITS - LABEL_BITS);
+/// Bits of an item's hash in the key of a pair, which has two and no label.
+pub const PAIR_ITEM_BITS: u32 = (63 - PLACE_BITS) / 2;
+/// Marks the key of a pair.
+const PAIR: u64 = 1 << 63;
+/// In a code it marks the place.
+pub const PAIR_PLACE: u64 = 1 << (PLACE_BITS - 1);
 /// Categories are few, and a sample of them says little: in place of an item they begin with so many
 /// zero bits, so that all of them stay where one item in 2^6 does.
 pub const CATEGORY_BITS: u32 = 6;
 
-/// Item and label, in one number.
+/// What a row is of; of items and of pairs a pane may hold samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counted {
+    Item,
+    Pair,
+    /// All items, under a label.
+    Every,
+}
+
+/// Item and label, or a pair of items, in one number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ItemKey(pub u64);
 
@@ -30,13 +46,43 @@ impl ItemKey {
         Self::new(category >> CATEGORY_BITS, label)
     }
 
-    /// Whether it stands for all items.
-    pub fn is_of_no_item(self) -> bool {
-        self.0 >> LABEL_BITS == 0
+    /// Two different items, in whatever order.
+    pub fn of_pair(one: u64, other: u64) -> Self {
+        let [one, other] = [one, other].map(|item| item >> (64 - PAIR_ITEM_BITS));
+        Self(PAIR | one.min(other) << PAIR_ITEM_BITS | one.max(other))
     }
 
-    pub fn is_in_sample(self, bits: u32) -> bool {
-        in_sample(self.0 >> LABEL_BITS << ITEM_SHIFT, bits)
+    pub fn counted(self) -> Counted {
+        match self.0 {
+            key if key & PAIR != 0 => Counted::Pair,
+            key if key >> LABEL_BITS == 0 => Counted::Every,
+            _ => Counted::Item,
+        }
+    }
+
+    /// Whether it stays in a pane whose items and pairs are samples of so many bits.
+    pub fn is_in_sample(self, bits: [u32; 2]) -> bool {
+        match self.counted() {
+            Counted::Every => true,
+            Counted::Item => in_sample(self.0 >> LABEL_BITS << ITEM_SHIFT, bits[0]),
+            // both of its items: the smaller number has at least as many zeros as the larger one
+            Counted::Pair => in_sample(self.0 << (64 - PAIR_ITEM_BITS), bits[1]),
+        }
+    }
+
+    /// The code of a count at a place.
+    pub fn code(self, place: u64) -> u64 {
+        let mark = if self.0 & PAIR == 0 { 0 } else { PAIR_PLACE };
+        (self.0 & !PAIR) << PLACE_BITS | place | mark
+    }
+
+    /// Key and place of a code.
+    pub fn of_code(code: u64) -> (Self, u64) {
+        let (key, place) = (code >> PLACE_BITS, code & SAMPLE_PLACE);
+        match place & PAIR_PLACE {
+            0 => (Self(key), place),
+            _ => (Self(key | PAIR), place & !PAIR_PLACE),
+        }
     }
 }
 

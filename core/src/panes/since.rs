@@ -13,7 +13,7 @@ impl ItemsSince {
             .into_iter()
             .flatten()
             .copied()
-            .chain([self.clicked_ms, self.people_ms])
+            .chain([self.clicked_ms, self.people_ms, self.pairs_ms])
     }
 
     /// From when on a ring counts.
