@@ -28,6 +28,7 @@ from tests.cli.test_check import event, found, send
 from tests.support.agreement import DOCUMENTS
 from tests.support.exporters import fill, settings_of
 from tests.support.fixtures import MakeRedis, MakeTopics
+from tests.support.lanes import long
 from tests.support.required import require
 from tests.support.workers import as_toml, document_of
 
@@ -142,6 +143,7 @@ def test_cluster_mode_that_is_not_the_servers(
     assert said.count("\n") == 1
 
 
+@long
 def test_state_of_other_settings_and_other_topics(
     kafka: str,
     topics: MakeTopics,

@@ -32,11 +32,13 @@ def real_of(log: list[dict[str, object]]) -> list[dict[str, object]]:
     ]
 
 
+@long
 def test_real_events_stay_as_they_are() -> None:
     log = open_bandit.events()
     assert real_of(planted(log, None)) == log
 
 
+@long
 def test_as_much_is_planted_as_is_said() -> None:
     log = planted(open_bandit.events(), None)
     shown = [event for event in log if event["type"] == "impression"]

@@ -24,6 +24,7 @@ from streamer.state.worker_report import WorkerReport
 from streamer.testing.embedded import delete_topics, free_port
 from tests.cli.test_produce import settings_file
 from tests.support.fixtures import MakeTopics
+from tests.support.lanes import long
 from tests.support.workers import until
 
 
@@ -65,6 +66,7 @@ def test_a_page_that_does_not_answer_is_unhealthy(capsys: pytest.CaptureFixture[
     assert healthcheck.main([]) == 2
 
 
+@long
 @pytest.mark.usefixtures("apache_kafka")
 async def test_live_traffic_is_seen_and_ends_on_a_signal(
     kafka: str, topics: MakeTopics, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -10,7 +10,7 @@ import pytest
 from streamer.metrics.catalogue import Catalogue
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
-from tests.support.lanes import shortened
+from tests.support.lanes import long, shortened
 from tests.support.moments import columns_of
 from tests.support.slate_values import FAMILIES, Slate, amounts, oracle_values, random_slate
 
@@ -67,6 +67,7 @@ def test_values_are_those_of_the_oracle(settings: Settings, seed: int) -> None:
     assert compare(settings, slates) == every
 
 
+@long
 def test_slates_of_a_thousand() -> None:
     dice, kinds = Random(7), list(SETTINGS[1].metrics.feedback)
     slates = [random_slate(dice, n, kinds) for n in (1000, 1, 999, 1000, 2)]

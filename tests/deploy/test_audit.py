@@ -13,6 +13,7 @@ import pytest
 
 from streamer.testing.embedded import HOST, free_port
 from tests.deploy import audit
+from tests.support.lanes import long
 
 
 class Service(BaseHTTPRequestHandler):
@@ -116,6 +117,7 @@ def test_a_known_vulnerability_fails(
     assert out == "audit: 1 packages, 0 known vulnerabilities (osv)\n"
 
 
+@long
 def test_nothing_is_known(
     service: str,
     advise: Callable[[str], Path],
@@ -127,6 +129,7 @@ def test_nothing_is_known(
     assert capsys.readouterr() == (none + CLEAN, "")
 
 
+@long
 @pytest.mark.parametrize("away", ["packages", "crates"])
 def test_where_no_service_answers_it_fails_unless_it_is_told(
     away: str,

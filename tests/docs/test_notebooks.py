@@ -17,6 +17,7 @@ from tests.docs.notebooks import PATHS, demo_state, executed, texts
 from tests.docs.test_docs import blocks
 from tests.library.test_live import fill
 from tests.library.test_reading import EVENTS, SETTINGS
+from tests.support.lanes import shortened
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +46,7 @@ def test_python_of_the_pages_runs(
     assert names["log"].metrics("ctr", by="variant")["value"]
 
 
-@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", shortened(PATHS[::-1]), ids=lambda path: path.stem)
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 def test_a_notebook_prints_what_stands_in_it(path: Path, folder: Path) -> None:
     stored = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.lanes import long
 from tests.support.required import require_package
 
 ROOT = Path(__file__).parents[2]
@@ -39,6 +40,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@long
 def test_a_link_to_nowhere_fails(tmp_path: Path) -> None:
     shutil.copy(ROOT / "mkdocs.yml", tmp_path)
     shutil.copytree(ROOT / "docs", tmp_path / "docs")

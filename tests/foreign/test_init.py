@@ -91,7 +91,7 @@ def test_proposals_count_the_truth(tmp_path: Path, capsys: pytest.CaptureFixture
         counts_the_truth(name, proposed(name, tmp_path / name, capsys))
 
     names = [name for name in SHAPES if name not in NOT_READ]
-    hold_for_all(names[:: sized(5, 1)], law, at_least=sized(10, 40))
+    hold_for_all(names[:: sized(9, 1)], law, at_least=sized(6, 40))
 
 
 def test_most_shapes_are_right_at_once() -> None:

@@ -326,6 +326,7 @@ async def test_fausts_other_commands_work(arguments: list[str], tmp_path: Path) 
             assert kind in done.stdout
 
 
+@long
 async def test_another_number_of_partitions_is_reported_and_recovers_nothing(
     kafka: str, topics: MakeTopics, redis_url: str, redis_prefix: str, tmp_path: Path
 ) -> None:

@@ -284,6 +284,7 @@ def test_late_rows_of_a_log_are_found() -> None:
     assert finding.startswith("439 of 500 events of impressions are late")
 
 
+@long
 def test_floats_that_are_whole_are_positions() -> None:
     frame = pandas.DataFrame(SHOP)
     assert frame["slot"].dtype == float

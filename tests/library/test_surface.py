@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import streamer
+from tests.support.lanes import long
 from tests.support.required import require_package
 
 ROOT = Path(__file__).parents[2]
@@ -49,6 +50,7 @@ def test_every_public_name_is_there_and_documented() -> None:
         _ = streamer.nothing  # type: ignore[attr-defined]
 
 
+@long
 def test_calls_are_typed_strictly(tmp_path: Path) -> None:
     """Pyright, strict, knows the types of what callers get."""
     require_package("basedpyright", extra="test")

@@ -19,6 +19,7 @@ from streamer.settings.event_fields import LINE_TYPES
 from streamer.settings.load import parse
 from streamer.sources.open_bandit import SURFACES, Place, events, rows
 from streamer.sources.replay import Replay
+from tests.support.lanes import long
 
 TARGETS = ("p_bts", "p_wrong")
 SETTINGS: dict[str, Any] = {
@@ -88,6 +89,7 @@ def weights(surface: str) -> tuple[Any, Any]:
     return w, np.array([e["request_id"] in clicked for e in some])
 
 
+@long
 @pytest.mark.parametrize("surface", ["all", *SURFACES.values()])
 def test_the_random_arm_tells_the_click_through_rate_of_the_other_arm(surface: str) -> None:
     shown = readings()["", "bts", surface]

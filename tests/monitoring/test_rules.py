@@ -15,6 +15,7 @@ from streamer.cli.arguments import parser
 from streamer.server.runbooks import PATH
 from tests.support.all_cases import hold_for_all
 from tests.support.compose import ROOT, load
+from tests.support.lanes import long
 from tests.support.required import program
 
 FOLDER = ROOT / "grafana" / "prometheus"
@@ -47,6 +48,7 @@ def test_the_rules_are_valid() -> None:
     promtool("check", "rules", "--lint=all", "--lint-fatal", *RULES)
 
 
+@long
 def test_alerts_fire_when_they_should() -> None:
     promtool("test", "rules", *TESTS)
 

@@ -10,6 +10,7 @@ import pytest
 
 from streamer.settings.load import parse
 from tests.support.all_cases import hold_for_all
+from tests.support.lanes import long
 
 from .acceptance import accept
 from .decoding import decode
@@ -208,6 +209,7 @@ def test_partitioner_is_kafkas() -> None:
     assert partition_of(None, 8) == 0
 
 
+@long
 def test_random_logs_have_every_complication() -> None:
     settings = parse(
         {

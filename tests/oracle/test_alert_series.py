@@ -24,7 +24,7 @@ from tests.oracle.random_log import random_log
 from tests.support.agreement import SETTINGS, run_engines, states, to_log
 from tests.support.canonical import canonical
 from tests.support.journals import commit, start, take_over
-from tests.support.lanes import shortened
+from tests.support.lanes import long, shortened
 
 ALERTS = (
     Alert(name="ctr", segments=("variant", "surface")),
@@ -98,6 +98,7 @@ def test_sums_equal_the_oracles_whatever_the_cuts(seed: int) -> None:
         assert states(engines) == reference
 
 
+@long
 async def test_restarts_change_no_sum_and_a_new_alert_leaves_the_others() -> None:
     settings, store = with_alerts("few values", ALERTS[:3]), MemoryStore()
     records = records_of_log(random_log(9, settings, 800), settings)

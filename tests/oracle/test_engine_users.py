@@ -97,6 +97,7 @@ def _read(records: list[LogRecord], limit: int) -> tuple[Engines, dict[str, floa
     return engines, shown
 
 
+@long
 def test_a_sample_stays_within_its_standard_error() -> None:
     """The errors are what docs say: most within one standard error, none beyond four."""
     people, within = 4000, []

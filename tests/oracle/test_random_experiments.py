@@ -132,6 +132,7 @@ def the_last_day_is_the_range(name: str, seed: int) -> None:
             assert sums == truth.sums.get((experiment.name, metric, arm, day), ArmTruth())
 
 
+@long
 def test_the_last_day_is_the_range_of_all_days() -> None:
     hold_for_all(CASES, lambda case: the_last_day_is_the_range(*case), at_least=3 * SEEDS)
 

@@ -9,6 +9,7 @@ from itertools import pairwise
 import pytest
 
 from streamer.settings.load import parse
+from tests.support.lanes import long
 
 from .acceptance import Acceptance, accept
 from .files import records_of_log
@@ -78,6 +79,7 @@ def has_equal_positions(slate: Slate) -> bool:
     return len(set(known)) < len(known)
 
 
+@long
 def test_how_they_are_shown(slates: list[Slate]) -> None:
     assert count(slates, lambda s: s.event.request_id is None) > 50
     assert count(slates, lambda s: len(set(offsets(s))) == 1 and s.event.request_id) > 50

@@ -98,6 +98,7 @@ def ends_and_views_at_once(log: list[Event]) -> bool:
     return any(e.action == "view" and e.event_ms in ends for e in log)
 
 
+@long
 def test_dwell(logs: Logs) -> None:
     by_key: dict[tuple[int, int, str, str, str | None], list[Report]] = defaultdict(list)
     without = 0

@@ -14,6 +14,7 @@ from streamer.stats.experiments.recommendation import Action
 from streamer.stats.experiments.verdict import Outcome
 from tests.query.test_dirty_logs import Event, settings_of, stored_of
 from tests.query.test_experiments import DAY_MS, FIRST_MS
+from tests.support.lanes import long
 
 USERS, DAYS = 5000, 9
 P90, MEDIAN = "dwell_seconds_per_user@p90", "dwell_seconds_per_user@p50"
@@ -37,6 +38,7 @@ def settings() -> Settings:
     return settings_of(P90, metrics=[{"name": P90}, {"name": MEDIAN}])
 
 
+@long
 def test_longer_stays_of_the_longest_are_a_gain_of_their_percentile(settings: Settings) -> None:
     stored = stored_of(dwells(np.random.default_rng(1), 1.35), settings)
     found = stored.read()
@@ -71,6 +73,7 @@ def clicks(dice: np.random.Generator, more: float) -> Iterator[Event]:
                 yield {"type": "click", "ts": at + 1 + i, **who}
 
 
+@long
 def test_a_percentile_of_counts_is_a_count() -> None:
     """The nearest rank; the lift is of the percentile between whole numbers, which is told."""
     name = "clicks_per_user@p90"

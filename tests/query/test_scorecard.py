@@ -14,6 +14,7 @@ from streamer.settings.load import parse
 from streamer.state.user_days import Days
 from tests.support import assigned
 from tests.support.assigned import halves, readout_of
+from tests.support.lanes import long
 
 
 def card(**more: Any) -> Scorecard:
@@ -90,6 +91,7 @@ def test_guardrails(margin: float, new: float, held: str, said: str) -> None:
     assert its.rows[-1].comparison.lift.limit == -margin
 
 
+@long
 def test_the_best_of_several_treatments_is_looked_at() -> None:
     its = card(
         arms=lambda user: {"prices": ("old", "new", "third")[user % 3]},

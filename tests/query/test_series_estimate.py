@@ -19,6 +19,7 @@ from tests.support.agreement import (
     to_log,
 )
 from tests.support.canonical import combinations_of
+from tests.support.lanes import long
 
 BESIDE = ("streamer_alert", "streamer_experiment", "streamer_rejected", "streamer_lift")
 VALUES = {
@@ -34,6 +35,7 @@ def named(**document: object) -> Settings:
     return parse({"dimensions": dimensions, **document})
 
 
+@long
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_no_log_shows_more(name: str) -> None:
     settings = SETTINGS[name]

@@ -394,6 +394,7 @@ async def _refuses(site: Site, what: str) -> bool:
     return ("/metrics", 503) in statuses
 
 
+@long
 async def test_a_slow_readout_is_shared_by_all_who_wait(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:

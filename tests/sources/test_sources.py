@@ -26,6 +26,7 @@ from streamer.sources.line_batch import NO_TOPIC, Line
 from streamer.sources.lines import BLOCK_BYTES, LineFile, split_lines
 from streamer.sources.open_bandit import Event
 from streamer.sources.synthetic import BROKEN, SyntheticTraffic, generate
+from tests.support.lanes import long
 
 TEXT = b"".join(
     b'{"type":"click","ts":%d,"user_id":"u","item_id":"x"}\n' % i for i in range(50_000)
@@ -265,6 +266,7 @@ def test_synthetic_is_determined_by_its_seed() -> None:
     assert len(first) == 30_000
 
 
+@long
 def test_realised_click_rates_are_near_the_true_ones() -> None:
     traffic = SyntheticTraffic(
         variants=(("A", 0.05), ("B", 0.10)), events_per_second=100, users=5000
@@ -340,6 +342,7 @@ def sessions_of(events: list[Event]) -> dict[str, list[Event]]:
     return {name: some for name, some in visits_of(events).items() if some[0]["ts"] < until_ms}
 
 
+@long
 def test_sessions_bounce_pause_and_end_as_often_as_they_should() -> None:
     traffic = SyntheticTraffic(
         events_per_second=5, session_share=1.0, slate=3, items=50, pause_share=0.1

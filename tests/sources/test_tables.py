@@ -380,6 +380,7 @@ def test_texts_that_are_stored_as_dictionaries_are_the_same_lines(
     assert [json.loads(line)["n"] for line in both[0]] == list(range(2500))
 
 
+@long
 def test_a_small_file_takes_no_gigabyte(tmp_path: Path) -> None:
     path, rows = tmp_path / "long.parquet", 3000
     places = pyarrow.array([0] * rows, pyarrow.int32())

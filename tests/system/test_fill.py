@@ -21,6 +21,7 @@ from tests.support.cases import (
     random_case,
 )
 from tests.support.fixtures import MakeTopics
+from tests.support.lanes import sized
 from tests.support.workers import as_toml, bench, document_of, ends_of, produce
 
 BEFORE: dict[str, Any] = {
@@ -48,7 +49,7 @@ async def test_what_begins_has_its_past_and_nothing_else_changes(
 ) -> None:
     """Workers count by fewer settings, and go on while the log is counted again and more of it
     comes: at last all is as the oracle counts the whole log under the new settings."""
-    case, names = random_case(LIVE, 1500, 3), topics(partitions=PARTITIONS)
+    case, names = random_case(LIVE, sized(500, 1500), 3), topics(partitions=PARTITIONS)
     old = document_of(kafka, names, redis_url, redis_prefix, BEFORE)
     new = document_of(kafka, names, redis_url, redis_prefix, LIVE)
     half = len(case.log) // 2

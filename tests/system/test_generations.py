@@ -15,6 +15,7 @@ from streamer.cli.main import main
 from streamer.state.manifest import decode
 from streamer.testing import LogRecord
 from tests.support.fixtures import MakeTopics
+from tests.support.lanes import long
 from tests.support.workers import Bench, as_toml, bench, document_of, ends_of, produce, until
 
 PARTITIONS, EVENTS, PARTS = 6, 480, 4
@@ -58,6 +59,7 @@ async def counted(made: Bench) -> int:
     return sum(m.topics["impressions"].counters["accepted"] for m in manifests)
 
 
+@long
 @pytest.mark.timeout(120)
 async def test_a_slow_worker_with_older_settings_takes_nothing_from_the_others(
     kafka: str,

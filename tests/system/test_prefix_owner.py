@@ -53,6 +53,7 @@ def with_group(document: Mapping[str, Any], group: str) -> dict[str, Any]:
     return {**document, "kafka": {**document["kafka"], "group": group}}
 
 
+@long
 async def test_other_topics_are_refused_before_anything_is_touched(
     kafka: str,
     topics: MakeTopics,

@@ -116,6 +116,7 @@ def test_two_days_that_are_high_by_chance_make_no_fall() -> None:
     assert none.status == Status.DROPPED
 
 
+@long
 @pytest.mark.parametrize("sessions", shortened([15, 5, 60]))
 @pytest.mark.parametrize("is_before", [False, True])
 def test_false_alarms_of_small_segments_are_rare(sessions: int, is_before: bool) -> None:

@@ -118,6 +118,7 @@ def test_what_moved_is_found_with_its_sums(left: float) -> None:
     assert cell.by == "numerator"
 
 
+@long
 def test_impressions_that_came_beside_are_a_matter_of_the_denominator() -> None:
     rows = world(400_000).rows([], 0.0)
     more = rows.has(BROKEN) & rows.is_now
@@ -126,6 +127,7 @@ def test_impressions_that_came_beside_are_a_matter_of_the_denominator() -> None:
     assert (cell.values, cell.by) == ({"4": "0", "7": "1"}, "denominator")
 
 
+@long
 def test_a_crawler_is_left_out_and_what_broke_beside_it_is_found() -> None:
     found = search(world(400_000).rows([Cause(BROKEN, 0.2)], 0.05))
     assert [each.values for each in found.found] == [{"4": "0", "7": "1"}]

@@ -25,6 +25,7 @@ from streamer.stats.experiments.recommendation import (
 from streamer.stats.experiments.sums import ArmSums
 from streamer.stats.experiments.verdict import Outcome
 from tests.stats.experiments.arms import HALVES, ab, clicks
+from tests.support.lanes import long
 
 RATE = Rule(can_be_negative=False)
 
@@ -150,6 +151,7 @@ def test_an_amount_is_judged_by_its_own_lift_too() -> None:
     assert ab(many, richer, rule).verdict.outcome is Outcome.TOO_EARLY
 
 
+@long
 def test_the_exact_test_holds_at_every_look() -> None:
     """Its interval excludes no change exactly where its p is at most its level."""
     dice = np.random.default_rng(3)

@@ -21,6 +21,7 @@ from streamer.stats.experiments.pairs import (
     independence,
     largest_difference,
 )
+from tests.support.lanes import long
 
 HALVES = {"a": 0.5, "b": 0.5}
 WEIGHTS = (10.0, 1_000.0, 100_000.0)
@@ -90,6 +91,7 @@ def test_e_of_one_look_has_a_mean_of_at_most_1() -> None:
     assert checked == 9 * 286
 
 
+@long
 def test_honest_pairs_are_rarely_ever_called_dependent() -> None:
     """Looked at after every 20 users up to 2,000; arms of which one has 2 %, and of users who are
     not split as planned."""

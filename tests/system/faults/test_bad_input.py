@@ -118,6 +118,7 @@ async def get(url: str) -> str:
         return await answer.text()
 
 
+@long
 @pytest.mark.timeout(LIMIT_SECONDS)
 async def test_bad_records_among_good_ones(
     kafka: str, topics: MakeTopics, redis_url: str, redis_prefix: str, tmp_path: Path, case: Case

@@ -107,6 +107,7 @@ async def counted_again(
     await until(can_be_read, "the new state is there", worker.said)
 
 
+@long
 async def test_damaged_partitions_are_counted_again_from_kafka(made: Bench, case: Case) -> None:
     store = redis_of(made)
     await flip_a_bit(made, 0, Random(7))

@@ -58,6 +58,7 @@ async def until_counted(made: Bench, next_offset: int) -> None:
     await until(counted, f"all offsets up to {next_offset} are counted", made.said)
 
 
+@long
 async def test_a_batch_that_inflates_without_end_is_skipped(
     kafka: str, topics: MakeTopics, redis_url: str, redis_prefix: str, tmp_path: Path
 ) -> None:

@@ -68,6 +68,7 @@ async def problems_of(made: Bench) -> str:
     return str([report.log_problems for report in reports])
 
 
+@long
 async def test_a_batch_that_a_connection_damages_is_fetched_again(
     behind: Behind, redis_url: str, redis_prefix: str, tmp_path: Path
 ) -> None:

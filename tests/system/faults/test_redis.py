@@ -139,6 +139,7 @@ async def test_swallowed_replies_delays_and_cuts(
     print(f"{proxy.swallowed} replies swallowed, {proxy.delayed} delays, {proxy.cuts} cuts")
 
 
+@long
 @pytest.mark.timeout(LIMIT_SECONDS)
 async def test_crashes_a_rollback_and_a_fail_over(
     kafka: str, topics: MakeTopics, make_redis: MakeRedis, tmp_path: Path, case: Case

@@ -12,6 +12,7 @@ import pytest
 from streamer.settings.model import Topics
 from streamer.testing.embedded import create_topics
 from tests.support.fixtures import MakeRedis
+from tests.support.lanes import long
 from tests.support.required import require
 from tests.support.servers import KafkaServer
 from tests.support.workers import bench, document_of, produce, until
@@ -20,6 +21,7 @@ from tests.system.faults.test_kafka import impressions
 PARTITIONS = 2
 
 
+@long
 @pytest.mark.timeout(150)
 async def test_a_worker_stops_soon_without_kafka_and_redis(
     make_redis: MakeRedis, tmp_path: Path

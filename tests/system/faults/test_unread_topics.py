@@ -49,6 +49,7 @@ async def add_partitions(brokers: str, topic: str, count: int) -> None:
         await admin.close()
 
 
+@long
 @pytest.mark.timeout(LIMIT_SECONDS)
 async def test_added_partitions_are_named_and_the_others_go_on(
     kafka: str, topics: MakeTopics, redis_url: str, redis_prefix: str, tmp_path: Path
