@@ -360,7 +360,8 @@ impl Source {
             }
             Layout::Mapped(mapping) => {
                 let schema = mapping.reads_schema_names();
-                let schema = schema.then(|| self.format.schema_name(record)).flatten();
+                let schema = schema.then(|| self.format.schema_name(record, max_bytes));
+                let schema = schema.flatten();
                 let text = (text, schema.as_deref());
                 mapping.read(opened, record, text, (rules, &self.values), drafts);
                 if !drafts.has_ends() {

@@ -1,23 +1,31 @@
-//! Formats of values, where a schema registry says how they are written (Confluent's wire format):
-//! what becomes of a value before its fields are looked for is the text of a JSON object.
+//! Formats of values, where a schema registry says how they are written (the wire formats of
+//! Confluent and of AWS Glue): what becomes of a value before its fields are looked for is the text
+//! of a JSON object.
 //!
 //! <https://docs.confluent.io/platform/current/schema-registry/fundamentals/serdes-develop/index.html#wire-format>
+//! <https://github.com/awslabs/aws-glue-schema-registry>
 
 mod avro;
 mod bytes;
 mod protobuf;
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
-use std::io;
+use std::io::{self, Read};
 
 use crate::decode::reason::Reason;
 use crate::kafka::Record;
 use crate::spec::records::Format;
 
-/// The first byte of every value.
-const MAGIC: u8 = 0;
-/// The magic byte and the id of the schema.
-const HEAD_BYTES: usize = 5;
+/// The first byte of a value in Confluent's wire format; the id of its schema follows.
+const CONFLUENT: u8 = 0;
+/// That in AWS Glue's; how it is compressed follows, and the UUID of a version of its schema.
+const GLUE: u8 = 3;
+const PLAIN: u8 = 0;
+const ZLIB: u8 = 5;
+
+/// The id of a schema: a number of Confluent's registry, or a UUID of AWS Glue's.
+pub type SchemaId = u128;
 
 /// A schema as the registry has it.
 #[derive(Debug)]
@@ -32,7 +40,7 @@ enum Schema {
 #[derive(Debug)]
 pub struct FormatReader {
     format: Format,
-    schemas: HashMap<u32, Schema>,
+    schemas: HashMap<SchemaId, Schema>,
     /// How many refused schemas are kept; all of them leave when there is one more.
     max_refused: usize,
     refused: usize,
@@ -42,8 +50,8 @@ pub struct FormatReader {
 /// as many as are kept where they are refused.
 #[derive(Debug, Default)]
 pub struct UnknownSchemas {
-    pub ids: Vec<u32>,
-    seen: HashSet<u32>,
+    pub ids: Vec<SchemaId>,
+    seen: HashSet<SchemaId>,
 }
 
 impl UnknownSchemas {
@@ -85,7 +93,7 @@ impl FormatReader {
     ///
     /// # Errors
     /// Where it cannot be used, in words; its records are then rejected, too.
-    pub fn set(&mut self, id: u32, schema: Option<&SchemaText>) -> Result<(), String> {
+    pub fn set(&mut self, id: SchemaId, schema: Option<&SchemaText>) -> Result<(), String> {
         self.refuse(id);
         let Some((text, references)) = schema else {
             return Ok(());
@@ -100,7 +108,7 @@ impl FormatReader {
         Ok(())
     }
 
-    fn refuse(&mut self, id: u32) {
+    fn refuse(&mut self, id: SchemaId) {
         if !matches!(self.schemas.get(&id), Some(Schema::Refused)) {
             if self.refused == self.max_refused {
                 let is_usable = |schema: &Schema| !matches!(schema, Schema::Refused);
@@ -125,16 +133,24 @@ impl FormatReader {
         if self.format == Format::Json {
             return Ok(Payload::Here(value));
         }
-        let (id, payload) = split(value).ok_or(Reason::Schema)?;
+        let framed = Framed::of(value).ok_or(Reason::Schema)?;
+        let payload = framed.payload(max_bytes)?;
         if self.format == Format::JsonSchema {
-            return Ok(Payload::Here(payload));
+            return match payload {
+                Cow::Borrowed(text) => Ok(Payload::Here(text)),
+                Cow::Owned(text) => {
+                    *to = String::from_utf8(text).map_err(|_| Reason::Json)?;
+                    Ok(Payload::Written)
+                }
+            };
         }
-        match self.schemas.get(&id) {
+        match self.schemas.get(&framed.id) {
             Some(Schema::Avro(schema)) => {
-                write_bounded(to, max_bytes, |to| schema.write(payload, to))?;
+                write_bounded(to, max_bytes, |to| schema.write(&payload, to))?;
             }
             Some(Schema::Protobuf(schema)) => {
-                write_bounded(to, max_bytes, |to| schema.write(payload, to))?;
+                let message = schema.message(&payload, framed.is_glue);
+                write_bounded(to, max_bytes, |to| schema.write(message, to))?;
             }
             Some(Schema::Refused) | None => return Err(Reason::Schema),
         }
@@ -143,22 +159,26 @@ impl FormatReader {
 
     /// The name of the record or message that a value is, with its namespace or package; None where
     /// its schema gives none.
-    pub fn schema_name(&self, record: &Record) -> Option<String> {
-        let (id, payload) = split(record.value?)?;
-        match self.schemas.get(&id)? {
-            Schema::Avro(schema) => schema.name(payload).map(str::to_owned),
-            Schema::Protobuf(schema) => schema.name(payload),
+    pub fn schema_name(&self, record: &Record, max_bytes: usize) -> Option<String> {
+        let framed = Framed::of(record.value?)?;
+        let payload = framed.payload(max_bytes).ok()?;
+        match self.schemas.get(&framed.id)? {
+            Schema::Avro(schema) => schema.name(&payload).map(str::to_owned),
+            Schema::Protobuf(schema) => {
+                let (message, _) = schema.message(&payload, framed.is_glue)?;
+                Some(message.full_name().to_owned())
+            }
             Schema::Refused => None,
         }
     }
 
     /// The id of the schema that has to be made known before a record can be read.
     #[inline]
-    pub fn unknown(&self, record: &Record) -> Option<u32> {
+    pub fn unknown(&self, record: &Record) -> Option<SchemaId> {
         if matches!(self.format, Format::Json | Format::JsonSchema) {
             return None;
         }
-        let (id, _) = split(record.value?)?;
+        let id = Framed::of(record.value?)?.id;
         (!self.schemas.contains_key(&id)).then_some(id)
     }
 
@@ -166,18 +186,63 @@ impl FormatReader {
     pub fn plain<'a>(&self, value: &'a [u8]) -> &'a [u8] {
         match self.format {
             Format::Json => value,
-            Format::JsonSchema => split(value).map_or(&[], |(_, text)| text),
+            Format::JsonSchema => match Framed::of(value) {
+                Some(framed) if !framed.is_zlib => framed.payload,
+                _ => &[],
+            },
             Format::Avro | Format::Protobuf => &[],
         }
     }
 }
 
-/// The id of its schema, and what follows; None where a value has not this form.
-fn split(value: &[u8]) -> Option<(u32, &[u8])> {
-    let (head, payload) = value.split_at_checked(HEAD_BYTES)?;
-    let (magic, id) = head.split_first()?;
-    let id = u32::from_be_bytes(id.try_into().ok()?);
-    (*magic == MAGIC).then_some((id, payload))
+/// A value in the wire format of a registry: the id of its schema, and what follows.
+struct Framed<'a> {
+    id: SchemaId,
+    is_glue: bool,
+    is_zlib: bool,
+    payload: &'a [u8],
+}
+
+impl<'a> Framed<'a> {
+    /// None where a value has neither form.
+    #[inline]
+    fn of(value: &'a [u8]) -> Option<Self> {
+        let (magic, rest) = value.split_first()?;
+        let (id, compression, payload) = match *magic {
+            CONFLUENT => {
+                let (id, payload) = rest.split_first_chunk()?;
+                (u32::from_be_bytes(*id).into(), PLAIN, payload)
+            }
+            GLUE => {
+                let (compression, rest) = rest.split_first()?;
+                let (id, payload) = rest.split_first_chunk()?;
+                (u128::from_be_bytes(*id), *compression, payload)
+            }
+            _ => return None,
+        };
+        matches!(compression, PLAIN | ZLIB).then_some(Self {
+            id,
+            is_glue: *magic == GLUE,
+            is_zlib: compression == ZLIB,
+            payload,
+        })
+    }
+
+    /// What follows, inflated; `TooLarge` where that has more bytes than the bound.
+    fn payload(&self, max_bytes: usize) -> Result<Cow<'a, [u8]>, Reason> {
+        if !self.is_zlib {
+            return Ok(Cow::Borrowed(self.payload));
+        }
+        let mut bytes = Vec::new();
+        let inflated = flate2::read::ZlibDecoder::new(self.payload);
+        let mut bounded = inflated.take((max_bytes as u64).saturating_add(1));
+        let read = bounded.read_to_end(&mut bytes);
+        read.map_err(|_| Reason::Schema)?;
+        match bytes.len() > max_bytes {
+            true => Err(Reason::TooLarge),
+            false => Ok(Cow::Owned(bytes)),
+        }
+    }
 }
 
 /// Bytes that grow up to a bound.

@@ -26,7 +26,7 @@ use crate::attribution::trace::{Traced, traced};
 use crate::columns::Columns;
 use crate::decode::Decoder;
 use crate::experiments::found::{FoundExperiment, Named};
-use crate::formats::SchemaText;
+use crate::formats::{SchemaId, SchemaText};
 use crate::kafka;
 use crate::panes;
 use crate::partition::Partition;
@@ -132,7 +132,7 @@ impl Core {
         &mut self,
         py: Python<'_>,
         log: &str,
-        id: u32,
+        id: SchemaId,
         schema: Option<SchemaText>,
     ) -> PyResult<()> {
         let source = self.partition.logs[log_of(&self.partition, log)?].source;

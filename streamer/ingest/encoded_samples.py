@@ -1,4 +1,5 @@
-"""Samples of topics in Confluent's wire format: the texts that their records stand for."""
+"""Samples of topics in the wire format of a schema registry: the texts that their records stand
+for."""
 
 from __future__ import annotations
 
@@ -8,15 +9,13 @@ from dataclasses import replace
 
 import msgspec
 
+from streamer.encoding.schema_ids import CONFLUENT_BITS, schema_head
 from streamer.errors import UsageError
 from streamer.ingest.discovery.shapes import FoundRecord, SampledTopic
 from streamer.ingest.record import record_decoder
-from streamer.kafka.registry import SchemaRegistry
+from streamer.kafka.registry import registry_at
 from streamer.settings.load import parse
 from streamer.settings.registry import Registry
-
-_HEAD_BYTES = 5
-"""A 0 byte, and the id of the schema."""
 
 
 def as_texts(samples: Sequence[SampledTopic], url: str | None) -> list[SampledTopic]:
@@ -27,8 +26,12 @@ def as_texts(samples: Sequence[SampledTopic], url: str | None) -> list[SampledTo
 
 def _is_encoded(sample: SampledTopic) -> bool:
     """Whether most records begin as the wire format does."""
-    begun = sum(r.value[:1] == b"\0" and len(r.value) > _HEAD_BYTES for r in sample.records)
-    return 2 * begun > len(sample.records)
+    return 2 * len(_schema_ids(sample)) > len(sample.records)
+
+
+def _schema_ids(sample: SampledTopic) -> list[int]:
+    """Those of its records that have one."""
+    return [head[0] for record in sample.records if (head := schema_head(record.value))]
 
 
 def _as_texts(sample: SampledTopic, url: str | None) -> SampledTopic:
@@ -56,7 +59,9 @@ def _are_objects(records: Sequence[FoundRecord]) -> bool:
     """Whether what follows the id is JSON."""
     try:
         return all(
-            isinstance(msgspec.json.decode(record.value[_HEAD_BYTES:]), dict) for record in records
+            isinstance(msgspec.json.decode(record.value[head[1] if head else 0 :]), dict)
+            for record in records
+            for head in [schema_head(record.value)]
         )
     except (ValueError, RecursionError):  # msgspec's and Unicode's errors are ValueErrors
         return False
@@ -64,13 +69,18 @@ def _are_objects(records: Sequence[FoundRecord]) -> bool:
 
 def _format_of(sample: SampledTopic, url: str | None) -> str:
     """The format of most records, by their schemas."""
+    ids = set(_schema_ids(sample))
     if url is None:
+        is_glue = any(number >> CONFLUENT_BITS for number in ids)
+        found, example = ("Confluent's", "http://HOST:8081")
+        if is_glue:
+            found, example = ("AWS Glue's", "glue://REGION")
         raise UsageError(
-            f"the records of topic {sample.topic!r} begin with a 0 byte, as in Confluent's wire "
-            "format: name the schema registry with --registry http://HOST:8081"
+            f"the records of topic {sample.topic!r} begin with a {3 * is_glue} byte, as in {found} "
+            f"wire format: name the schema registry with --registry {example}"
         )
-    registry, formats = SchemaRegistry(Registry(url=url), ""), Counter[str]()
-    for schema_id in {int.from_bytes(r.value[1:_HEAD_BYTES]) for r in sample.records}:
+    registry, formats = registry_at(Registry(url=url)), Counter[str]()
+    for schema_id in ids:
         formats[registry.format_of(schema_id)] += 1
     ((most_common, _),) = formats.most_common(1)
     return most_common

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from streamer._core import depth
+from streamer.encoding.schema_ids import id_text, schema_head
 from streamer.formatting import moment, printable
 from streamer.ingest.discovery.names import OTHER_NAMES, alike
 from streamer.ingest.lookup import names_near, parsed, unfolded
@@ -32,8 +33,7 @@ from streamer.settings.paths import path_of
 
 NOTHING = "nothing"
 """What is found where a field is missing."""
-_WIRE_FORMAT = "a 0 byte, the id of a schema in 4 bytes, and a value that fits that schema"
-_WIRE_HEAD_BYTES = 5
+_WIRE_FORMAT = "the id of a schema as the registry's serializers write it, and a value that fits it"
 _OPEN = frozenset({"type", "action", *MOMENTS})
 _LONGEST_BITS = 10_000
 _KINDS = 6
@@ -250,14 +250,14 @@ def _of_bytes(raw: bytes, reason: str, hides_values: bool) -> tuple[str, str]:
 
 
 def _of_wire(raw: bytes) -> str:
-    """What is found of a record in Confluent's wire format.
+    """What is found of a record in the wire format of a schema registry.
 
     >>> _of_wire(b"\\0\\0\\0\\0\\x07abc"), _of_wire(b"{}")
     ('8 bytes, with the schema id 7', '2 bytes that begin with 7b')
     """
     size = f"{len(raw):,} bytes"
-    if len(raw) >= _WIRE_HEAD_BYTES and raw[0] == 0:
-        return f"{size}, with the schema id {int.from_bytes(raw[1:_WIRE_HEAD_BYTES])}"
+    if head := schema_head(raw):
+        return f"{size}, with the schema id {id_text(head[0])}"
     return f"{size} that begin with {raw[:1].hex()}" if raw else NOTHING
 
 

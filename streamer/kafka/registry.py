@@ -1,7 +1,8 @@
-"""Schemas from a registry with the API of Confluent's; what was fetched is kept, as it never
-changes.
+"""Schemas from a registry with the API of Confluent's, or from AWS Glue's; what was fetched is
+kept, as it never changes.
 
 https://docs.confluent.io/platform/current/schema-registry/develop/api.html
+https://docs.aws.amazon.com/glue/latest/webapi/API_GetSchemaVersion.html
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import asyncio
 import base64
 import functools
 import http
+import importlib.util
 import os
 import ssl
 import threading
@@ -17,16 +19,18 @@ import urllib.request
 from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 import aiohttp
 import msgspec
 
-from streamer.errors import RegistryError, SchemaMissingError
+from streamer.encoding.schema_ids import CONFLUENT_BITS, id_text
+from streamer.errors import RegistryError, SchemaMissingError, SettingsError
 from streamer.settings import limits
 from streamer.settings.load import secret_of, unusable
 from streamer.settings.model import Settings
-from streamer.settings.registry import Registry
+from streamer.settings.registry import GLUE, Registry
 
 SchemaText = tuple[str, list[tuple[str, str]]]
 """The text of a schema; names and texts of those that it refers to, itself or through others."""
@@ -72,7 +76,7 @@ class SchemaRegistry:
             return self._known[number]
 
     def _get_schema(self, number: int) -> SchemaText:
-        found = self._ask(f"/schemas/ids/{number}")
+        found = self._find(number)
         if found is None or found.schemaType.lower() != self._expected:
             raise SchemaMissingError(self._lack(number, found))
         others: dict[str, str] = {}
@@ -83,16 +87,25 @@ class SchemaRegistry:
     def format_of(self, number: int) -> str:
         """The format that a schema is of, as settings call it; RegistryError where it cannot be
         got."""
-        found = self._ask(f"/schemas/ids/{number}")
+        found = self._find(number)
         if found is None:
             raise SchemaMissingError(self._lack(number, None))
         kind = found.schemaType.lower()
         return "json-schema" if kind == "json" else kind
 
+    def _find(self, number: int) -> _Schema | None:
+        if number >> CONFLUENT_BITS:
+            raise SchemaMissingError(
+                f"schema {id_text(number)} is one of AWS Glue: write registry = '{GLUE}REGION'; "
+                f"at {self.place}"
+            )
+        return self._ask(f"/schemas/ids/{number}")
+
     def _lack(self, number: int, found: _Schema | None) -> str:
+        name = id_text(number)
         if found is None:
-            return f"the schema registry has no schema {number}: register it; at {self.place}"
-        its = f"schema {number} is {found.schemaType}, not {self._expected.upper()}"
+            return f"the schema registry has no schema {name}: register it; at {self.place}"
+        its = f"schema {name} is {found.schemaType}, not {self._expected.upper()}"
         return f"{its}: correct format of the source; at {self.place}"
 
     def _follow(self, schema: _Schema, references: dict[str, str]) -> None:
@@ -198,6 +211,52 @@ class SchemaRegistry:
         return context
 
 
+class GlueRegistry(SchemaRegistry):
+    """Asks AWS Glue, with the credentials of this machine or pod."""
+
+    def __init__(self, settings: Registry, expected: str) -> None:
+        super().__init__(settings, expected)
+        if importlib.util.find_spec("botocore") is None:
+            needs = "needs the Python package botocore: install streamer-metrics[aws]"
+            raise SettingsError(f"registry = {settings.url!r} {needs}")
+        from botocore.config import Config  # type: ignore[import-untyped]
+        from botocore.session import get_session  # type: ignore[import-untyped]
+
+        seconds = limits.REGISTRY_SECONDS
+        config = Config(connect_timeout=seconds, read_timeout=seconds, retries={"mode": "standard"})
+        self._client: Any = get_session().create_client(
+            "glue", region_name=self.place, config=config
+        )
+
+    def _find(self, number: int) -> _Schema | None:
+        if not number >> CONFLUENT_BITS:
+            raise SchemaMissingError(
+                f"schema {number} is one of Confluent's registry: write its address as registry; "
+                f"at {self._settings.url}"
+            )
+        try:
+            found = self._client.get_schema_version(SchemaVersionId=id_text(number))
+        except self._client.exceptions.EntityNotFoundException:
+            return None
+        except Exception as error:  # of botocore: a tree of its own
+            hint = _GLUE_HINTS.get(type(error).__name__, "")
+            hint = _GLUE_HINTS.get(_code_of(error), hint)
+            text = f"cannot ask the schema registry: {error}{hint}; at {self._settings.url}"
+            raise RegistryError(text) from error
+        return _Schema(found["SchemaDefinition"], schemaType=found["DataFormat"])
+
+
+def _code_of(error: Exception) -> str:
+    """What AWS calls an error that it answers with."""
+    answer: dict[str, dict[str, str]] = getattr(error, "response", {})
+    return answer.get("Error", {}).get("Code", "")
+
+
+_GLUE_HINTS = {
+    "NoCredentialsError": ": give this process a role",
+    "AccessDeniedException": ": allow its role glue:GetSchemaVersion",
+}
+"""Name of an error → what to do."""
 _MOVED = ": its address is another one; correct registry.url, for no redirect is followed"
 _DENIED = ": look at its credentials"
 
@@ -238,8 +297,10 @@ def _is_of_registry(text: bytes) -> bool:
 
 
 @functools.lru_cache(maxsize=limits.MAX_SOURCES)
-def _registry(settings: Registry, expected: str) -> SchemaRegistry:
-    return SchemaRegistry(settings, expected)
+def registry_at(settings: Registry, expected: str = "") -> SchemaRegistry:
+    """The registry of these settings, one for the whole process."""
+    made = GlueRegistry if settings.url.startswith(GLUE) else SchemaRegistry
+    return made(settings, expected)
 
 
 def registry_of(settings: Settings, log: str) -> SchemaRegistry | None:
@@ -247,7 +308,7 @@ def registry_of(settings: Settings, log: str) -> SchemaRegistry | None:
     source = settings.read_sources[settings.logs[log].source]
     if source.schemas is None:
         return None
-    return _registry(source.schemas, source.format)
+    return registry_at(source.schemas, source.format)
 
 
 def schemas_of(settings: Settings) -> Callable[[str, int], SchemaText | None]:

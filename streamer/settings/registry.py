@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from streamer.errors import SettingsError
 from streamer.settings.durations import duration_ms
 from streamer.settings.section import Section
@@ -10,15 +12,18 @@ from streamer.settings.urls import http_parts
 FORMATS = ("json", "json-schema", "avro", "protobuf")
 WITH_SCHEMAS = ("avro", "protobuf")
 """Formats that cannot be read without a schema."""
+GLUE = "glue://"
+"""What an address of AWS Glue's registry begins with; its region follows."""
 
 
 class Registry(Section, frozen=True):
-    """[sources.registry]: the schema registry of a source, with Confluent's API; or only its
+    """[sources.registry]: the schema registry of a source, Confluent's or AWS Glue's; or only its
     address: `registry = "http://registry:8081"`."""
 
     url: str
     """Address, `http://` or `https://`; a path before `/schemas` belongs to it. `https_proxy` of
-    the environment is used, `http_proxy` never: it would read the credentials."""
+    the environment is used, `http_proxy` never: it would read the credentials. `glue://REGION` is
+    AWS Glue's, with the role of this machine or pod (needs `streamer-metrics[aws]`)."""
     unknown_after: str = "5m"
     """How long a partition waits for a schema that the registry lacks. Then the schema's records
     are rejected as `schema` until the registry has it. For an hour, records of other missing
@@ -63,6 +68,9 @@ def validate_registry(data_format: str, registry: Registry | None, at: str) -> N
             f"{', '.join(WITH_SCHEMAS)}; {at}"
         )
     at = f"{at}.registry"
+    if registry.url.startswith(GLUE):
+        _validate_glue(registry, at)
+        return
     parts = http_parts(registry.url)
     has_more = parts and (parts.username or parts.password or parts.query or parts.fragment)
     if parts is None or has_more or parts.port == 0:
@@ -77,3 +85,15 @@ def validate_registry(data_format: str, registry: Registry | None, at: str) -> N
         raise SettingsError(f"username and token_file: one of them; {at}")
     if registry.ssl_keyfile is not None and registry.ssl_certfile is None:
         raise SettingsError(f"ssl_keyfile is set without ssl_certfile; {at}")
+
+
+def _validate_glue(registry: Registry, at: str) -> None:
+    if not re.fullmatch(r"[a-z]+(-[a-z0-9]+)+", registry.url.removeprefix(GLUE)):
+        raise SettingsError(f"url is none like 'glue://eu-west-1'; {at}")
+    registry.unknown_after_seconds(at)
+    for key in registry.__struct_fields__:
+        if key not in ("url", "unknown_after") and getattr(registry, key) is not None:
+            raise SettingsError(
+                f"{key} is none of AWS Glue's registry, which the role of this process may read: "
+                f"remove it; {at}"
+            )

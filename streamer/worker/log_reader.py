@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from aiokafka import TopicPartition
 
+from streamer.encoding.schema_ids import id_text
 from streamer.errors import BrokerError
 from streamer.ingest.hash_key import FIXED_KEY
 from streamer.ingest.sampling import connected, position_of
@@ -114,7 +115,7 @@ class LogReader:
             _, ids = applied.unknown_schemas
             found = await self._schemas.answers(log, ids)
             if ids[0] in found.waits:
-                raise BrokerError(f"schema {ids[0]} of {log}: {found.waits[ids[0]]}")
+                raise BrokerError(f"schema {id_text(ids[0])} of {log}: {found.waits[ids[0]]}")
             await make_known(partition.set_schema, log, found.schemas, self._schemas.refused)
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from streamer._core import PanicException
+from streamer.encoding.schema_ids import id_text
 from streamer.errors import SchemaMissingError, StreamerError
 from streamer.kafka.registry import SchemaText, registry_of
 from streamer.settings import limits
@@ -162,7 +163,7 @@ class SchemaFinder:
                 if ids[0] not in found.waits:
                     task.unknown_schemas = None
                     break
-            text = f"waits for schema {ids[0]} of {log}: {found.waits[ids[0]]}"
+            text = f"waits for schema {id_text(ids[0])} of {log}: {found.waits[ids[0]]}"
             if not said:
                 logger.warning(
                     "partition %(partition)d %(why)s", {"partition": task.number, "why": text}
@@ -178,8 +179,8 @@ class SchemaFinder:
     async def _ask_again(self) -> None:
         try:
             for (log, number), schema in (await self.lookup.found_since()).items():
-                named = {"log": log, "schema": number}
-                logger.info("%(log)s: the registry has schema %(schema)d by now", named)
+                named = {"log": log, "schema": id_text(number)}
+                logger.info("%(log)s: the registry has schema %(schema)s by now", named)
                 for task in list(self._tasks()):
                     async with task.lock:
                         if task.partition is not None:
@@ -199,7 +200,7 @@ async def make_known(
     refused |= {n: reasons.get((log, n), "") for n, text in schemas.items() if text is None}
     if refused:
         why = next(iter(refused.values()))
-        ids = ", ".join(map(str, list(refused)[:_NAMED]))
+        ids = ", ".join(map(id_text, list(refused)[:_NAMED]))
         more = f" and {len(refused) - _NAMED} more" if len(refused) > _NAMED else ""
         plural = "s" if len(refused) > 1 else ""
         logger.error("%s: records of schema%s %s%s are rejected: %s", log, plural, ids, more, why)

@@ -17,6 +17,7 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from streamer.errors import SchemaMissingError
 from streamer.ingest.hash_key import FIXED_KEY
 from streamer.kafka.chunk import Batches, Chunk, Records
+from streamer.kafka.registry import registry_at
 from streamer.metrics.catalogue import Catalogue
 from streamer.settings import limits
 from streamer.settings.load import parse
@@ -28,8 +29,10 @@ from streamer.worker.partition_task import PartitionTask, Phase
 from streamer.worker.schemas import SchemaFinder, SchemaLookup
 from tests.core.test_record_batches import stored
 from tests.support.encoded import AVRO, SOURCE, as_avro, as_json, events, wire
+from tests.support.glue import REGION, PlainGlue, glue_wire
 from tests.support.lanes import long, sized
 from tests.support.registries import PlainRegistry, register
+from tests.support.required import require_package
 from tests.support.workers import until
 
 AT_MS = 1_700_000_000_000
@@ -243,4 +246,35 @@ async def test_a_registry_that_does_not_answer_is_waited_for_without_an_end(
         registry.status = None
         await asyncio.wait_for(found.wait(), 5)
         await counted(task, finder, found)
+    assert counters(task)[0]["logs"]["web"]["counters"]["accepted"] == EACH
+
+
+async def test_a_version_that_glue_does_not_have_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    require_package("botocore", extra="aws")
+    monkeypatch.setattr(limits, "RETRY_SECONDS_MAX", 0.05)
+    registry_at.cache_clear()
+    with PlainGlue() as glue:
+        for name, value in glue.environment.items():
+            monkeypatch.setenv(name, value)
+        version = glue.register(json.dumps(AVRO), "AVRO")
+        missing = glue.versions.pop(str(version))
+        source = {"topics": ["web"], **SOURCE, "format": "avro", "registry": f"glue://{REGION}"}
+        task, report, found = (
+            owned(parse({"sources": [source]})),
+            WorkerReport("w"),
+            asyncio.Event(),
+        )
+        made = [glue_wire(version, as_avro(e), is_compressed=True) for e in events(EACH, AT_MS)]
+        task.offer(as_batches(made, 1))
+        task.apply(task.take(1000, everything=True))
+        finder = finder_of(task, report, found)
+        finder.find(task)
+        await until(lambda: waits(report), "it says what it waits for")
+        assert f"waits for schema {version} of web" in report.problems[0]
+        glue.versions[str(version)] = missing
+        await asyncio.wait_for(found.wait(), 20)
+        await counted(task, finder, found)
+    registry_at.cache_clear()
     assert counters(task)[0]["logs"]["web"]["counters"]["accepted"] == EACH

@@ -13,6 +13,12 @@ pub(super) fn bytes_as_text(value: &[u8]) -> Cow<'_, str> {
 
 /// The next integer: seven bits a byte, the least first, the sign in the lowest.
 pub(super) fn zigzag(rest: &mut &[u8]) -> Option<i64> {
+    let value = varint(rest)?;
+    Some((value >> 1) as i64 ^ -((value & 1) as i64))
+}
+
+/// The next integer without a sign.
+pub(super) fn varint(rest: &mut &[u8]) -> Option<u64> {
     let (mut value, mut shift) = (0_u64, 0);
     loop {
         let (byte, more) = rest.split_first()?;
@@ -20,7 +26,7 @@ pub(super) fn zigzag(rest: &mut &[u8]) -> Option<i64> {
         value |= u64::from(byte & 127) << shift;
         if byte & 128 == 0 {
             let fits = shift < 63 || *byte < 2;
-            return fits.then_some((value >> 1) as i64 ^ -((value & 1) as i64));
+            return fits.then_some(value);
         }
         shift += 7;
         if shift > 63 {

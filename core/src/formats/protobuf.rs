@@ -1,4 +1,4 @@
-//! Values in Protobuf: behind the id of the schema stands which of its messages a value is.
+//! Values in Protobuf: before their bytes stands which message of the schema they are.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use protox::file::{ChainFileResolver, File, FileResolver, GoogleFileResolver};
 use protox::{Compiler, Error};
 use serde::ser::{Error as _, Serialize, SerializeMap, Serializer};
 
-use super::bytes::{bytes_as_text, zigzag};
+use super::bytes::{bytes_as_text, varint, zigzag};
 
 /// What the file of a schema is called: no import has such a name.
 const MAIN: &str = "streamer/schema.proto";
@@ -27,6 +27,8 @@ const DEFAULTS_A_BYTE: usize = 16;
 #[derive(Debug)]
 pub struct ProtobufSchema {
     file: FileDescriptor,
+    /// Its messages and those within them, by name: AWS Glue's serializers number them so.
+    sorted: Vec<MessageDescriptor>,
     /// By the full name of a message: its enums that have a value though they are not set.
     enums: HashMap<String, Vec<FieldDescriptor>>,
 }
@@ -58,11 +60,21 @@ impl ProtobufSchema {
             let fields = message.fields().filter(has_value).collect();
             (message.full_name().to_owned(), fields)
         });
+        let file = file.ok_or("the schema has no file")?;
+        let mut sorted: Vec<_> = file.messages().collect();
+        let mut next = 0;
+        while let Some(message) = sorted.get(next) {
+            let within: Vec<_> = message.child_messages().collect();
+            sorted.extend(within);
+            next += 1;
+        }
+        sorted.sort_by(|a, b| a.full_name().cmp(b.full_name()));
         Ok(Self {
             enums: enums
                 .filter(|(_, fields): &(_, Vec<_>)| !fields.is_empty())
                 .collect(),
-            file: file.ok_or("the schema has no file")?,
+            file,
+            sorted,
         })
     }
 
@@ -70,8 +82,12 @@ impl ProtobufSchema {
     /// as numbers, and bytes as ``bytes_as_text`` has them. A field without presence that is at its
     /// default is missing, for nobody can tell whether it was set; of an enum it has a name that
     /// says what it is.
-    pub fn write(&self, payload: &[u8], to: &mut impl Write) -> Result<(), ()> {
-        let (message, payload) = self.message(payload).ok_or(())?;
+    pub fn write(
+        &self,
+        message: Option<(MessageDescriptor, &[u8])>,
+        to: &mut impl Write,
+    ) -> Result<(), ()> {
+        let (message, payload) = message.ok_or(())?;
         let value = DynamicMessage::decode(message, payload).map_err(|_| ())?;
         let mut json = serde_json::Serializer::new(to);
         let defaults = Cell::new(DEFAULTS + DEFAULTS_A_BYTE * payload.len());
@@ -82,15 +98,17 @@ impl ProtobufSchema {
         JsonMessage(&value, of).serialize(&mut json).map_err(|_| ())
     }
 
-    /// The full name of the message that a value is.
-    pub fn name(&self, payload: &[u8]) -> Option<String> {
-        let (message, _) = self.message(payload)?;
-        Some(message.full_name().to_owned())
-    }
-
     /// Which message a value is, and its bytes.
-    fn message<'a>(&self, payload: &'a [u8]) -> Option<(MessageDescriptor, &'a [u8])> {
+    pub fn message<'a>(
+        &self,
+        payload: &'a [u8],
+        is_glue: bool,
+    ) -> Option<(MessageDescriptor, &'a [u8])> {
         let mut rest = payload;
+        if is_glue {
+            let place = usize::try_from(varint(&mut rest)?).ok()?;
+            return Some((self.sorted.get(place)?.clone(), rest));
+        }
         let levels = usize::try_from(zigzag(&mut rest)?).ok()?;
         if levels == 0 {
             return Some((self.file.messages().next()?, rest));

@@ -1,7 +1,7 @@
 use super::*;
 
 fn wire(id: u32, payload: &[u8]) -> Vec<u8> {
-    [&[MAGIC][..], &id.to_be_bytes(), payload].concat()
+    [&[CONFLUENT][..], &id.to_be_bytes(), payload].concat()
 }
 
 fn text_of(values: &FormatReader, value: &[u8]) -> Result<String, Reason> {
@@ -247,4 +247,88 @@ fn the_schemas_of_a_fetch_are_noted_together() {
     }
     assert_eq!(unknown.ids, [7, 8, 9]);
     assert!(!unknown.note(&values, &Record::default()));
+}
+
+fn zlib(bytes: &[u8]) -> Vec<u8> {
+    let mut written = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+    io::Write::write_all(&mut written, bytes).unwrap();
+    written.finish().unwrap()
+}
+
+fn glue(compression: u8, id: SchemaId, payload: &[u8]) -> Vec<u8> {
+    [&[GLUE, compression][..], &id.to_be_bytes(), payload].concat()
+}
+
+#[test]
+fn values_of_glue_are_plain_or_compressed() {
+    let mut own = String::new();
+    let json = FormatReader::new(Format::JsonSchema, 3);
+    let plain = glue(PLAIN, 9, b"{}");
+    assert_eq!(json.text(&plain, 9, &mut own), Ok(Payload::Here(b"{}")));
+    let packed = glue(ZLIB, 9, &zlib(b"{\"a\": 1}"));
+    assert_eq!(text_of(&json, &packed), Ok("{\"a\": 1}".to_owned()));
+    assert_eq!(
+        (json.plain(&plain), json.plain(&packed)),
+        (&b"{}"[..], &b""[..])
+    );
+    let avro = with(Format::Avro, "\"string\"", &[]);
+    let packed = glue(ZLIB, 7, &zlib(b"\x02a"));
+    assert_eq!(text_of(&avro, &packed), Ok("\"a\"".to_owned()));
+    for (value, reason) in [
+        (glue(1, 9, b"{}"), Reason::Schema),
+        (glue(ZLIB, 9, b"{}"), Reason::Schema),
+        (glue(PLAIN, 9, b"{}")[..17].to_vec(), Reason::Schema),
+        (glue(ZLIB, 9, &zlib(&[b' '; 100_000])), Reason::TooLarge),
+        (glue(ZLIB, 9, &zlib(b"\xff")), Reason::Json),
+    ] {
+        assert_eq!(text_of(&json, &value), Err(reason));
+    }
+    let uuid = 0x0102_0304_0506_0708_090a_0b0c_0d0e_0f10;
+    let record = Record {
+        value: Some(&glue(PLAIN, uuid, b"")),
+        ..Record::default()
+    };
+    assert_eq!(avro.unknown(&record), Some(uuid));
+}
+
+#[test]
+fn glue_numbers_messages_by_their_names() {
+    let text = r#"syntax = "proto3";
+        message B {
+          message C {}
+          message A { message D { string d = 1; } string a = 1; }
+          map<string, int32> z = 1;
+          string b = 2;
+        }
+        message AA { string aa = 1; }"#;
+    let values = with(Format::Protobuf, text, &[]);
+    // AA, B, B.A, B.A.D, B.C, B.ZEntry
+    for (place, field, name) in [
+        (0, "aa", "AA"),
+        (1, "b", "B"),
+        (2, "a", "B.A"),
+        (3, "d", "B.A.D"),
+    ] {
+        let tag = if field == "b" { 0x12 } else { 0x0a };
+        let value = glue(PLAIN, 7, &[place, tag, 1, b'x']);
+        assert_eq!(
+            text_of(&values, &value),
+            Ok(format!("{{\"{field}\":\"x\"}}"))
+        );
+        let record = Record {
+            value: Some(&value),
+            ..Record::default()
+        };
+        assert_eq!(values.schema_name(&record, 9).as_deref(), Some(name));
+    }
+    assert_eq!(
+        text_of(&values, &glue(ZLIB, 7, &zlib(&[4]))),
+        Ok("{}".to_owned())
+    );
+    for unknown in [6, 127] {
+        assert_eq!(
+            text_of(&values, &glue(PLAIN, 7, &[unknown])),
+            Err(Reason::Schema)
+        );
+    }
 }

@@ -10,7 +10,7 @@ use super::names::overflow;
 use super::records_from_python::GivenRecords;
 use crate::decode::Decoder;
 use crate::decode::rejected::Room;
-use crate::formats::UnknownSchemas;
+use crate::formats::{SchemaId, UnknownSchemas};
 use crate::kafka;
 use crate::panes::Overflow;
 use crate::partition::Partition;
@@ -23,7 +23,7 @@ type Fingerprint = (i64, i64, u32);
 type Skipped = (i64, i64, &'static str);
 /// How many records there were, the last of them, what was lost, the ids of the schemas without which
 /// the next record, and others after it, cannot be read, and whether the time was up before the end.
-pub(super) type Fed = (u64, Option<Fingerprint>, Vec<Skipped>, Vec<u32>, bool);
+pub(super) type Fed = (u64, Option<Fingerprint>, Vec<Skipped>, Vec<SchemaId>, bool);
 
 fn fingerprint(record: &kafka::Record) -> Fingerprint {
     let mut crc = flate2::Crc::new();

@@ -5,7 +5,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 
-use crate::formats::{FormatReader, SchemaText};
+use crate::formats::{FormatReader, SchemaId, SchemaText};
 use crate::kafka;
 
 /// Keys and headers (as Kafka sends them, behind their number).
@@ -60,7 +60,7 @@ impl GivenRecords {
 pub fn make_known(
     py: Python<'_>,
     format: &mut FormatReader,
-    id: u32,
+    id: SchemaId,
     schema: Option<SchemaText>,
 ) -> PyResult<()> {
     let set = py.detach(move || format.set(id, schema.as_ref()));

@@ -12,7 +12,7 @@ use super::records::DecodingSpec;
 use super::records_from_python::{GivenRecords, RecordMeta, make_known};
 use crate::decode::Reason;
 use crate::decode::rejected::Rejected;
-use crate::formats::{SchemaText, UnknownSchemas};
+use crate::formats::{SchemaId, SchemaText, UnknownSchemas};
 use crate::kafka;
 
 /// Timestamp, key, value.
@@ -25,7 +25,7 @@ type Rekeyed<'py> = (
     Vec<RejectedRecord<'py>>,
     u64,
     Option<(i64, i64)>,
-    Vec<u32>,
+    Vec<SchemaId>,
     Vec<(i64, i64, &'static str)>,
 );
 
@@ -78,7 +78,7 @@ impl Rekeyer {
         &mut self,
         py: Python<'_>,
         log: &str,
-        id: u32,
+        id: SchemaId,
         schema: Option<SchemaText>,
     ) -> PyResult<()> {
         let source = self.logs.source_of(log)?;
