@@ -53,6 +53,25 @@ class Bug:
 
 BUGS = (
     Bug(
+        "cli/history.py",
+        "int(lines.record_ms[first:stop].min()) - reach_ms",
+        "int(lines.record_ms[first:stop].min())",
+        "tests/cli/test_history.py",
+    ),
+    Bug(
+        "query/past_windows.py",
+        "end_ms - 1) * pane_ms",
+        "end_ms) * pane_ms",
+        "tests/cli/test_history.py",
+    ),
+    Bug(
+        "kafka/registry.py",
+        'retries={"mode": "standard"}',
+        'retries={"total_max_attempts": 1}',
+        "tests/kafka/test_glue.py",
+    ),
+    Bug("core/src/formats.rs", "is_zlib: compression == ZLIB", "is_zlib: false", "formats"),
+    Bug(
         "actions/leader.py",
         "return self.is_leading and time.monotonic() < self._held_until",
         "return True",

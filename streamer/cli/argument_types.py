@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import re
 
 from streamer.ingest.hash_key import HashKey, parse_key
 
@@ -60,6 +61,14 @@ def moment(text: str) -> int:
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a time like 2026-11-02T14:00") from None
     return round((at if at.tzinfo else at.replace(tzinfo=datetime.UTC)).timestamp() * 1000)
+
+
+def label(text: str) -> tuple[str, str]:
+    """A label of Prometheus, as ``system=shop``."""
+    name, sign, value = text.partition("=")
+    if not sign or not re.fullmatch(r"[a-zA-Z_][a-zA-Z0-9_]*", name):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a label like system=shop")
+    return name, value
 
 
 def date(text: str) -> datetime.date:

@@ -13,6 +13,7 @@ from streamer.cli.argument_types import (
     count,
     date,
     hash_key,
+    label,
     moment,
     partition,
     port,
@@ -195,6 +196,16 @@ def _as_is(command: argparse.ArgumentParser) -> None:
     )
 
 
+def _hash_key(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--hash-key",
+        type=hash_key,
+        default=FIXED_KEY,
+        metavar="HEX",
+        help="hash ids with this key, from `streamer inspect --hash-key` (default: a fixed key)",
+    )
+
+
 def _strict(command: argparse.ArgumentParser, more: str = "") -> None:
     command.add_argument(
         "--strict",
@@ -325,13 +336,7 @@ def _add_replay(add: _Add) -> None:
         metavar="N",
         help="count as if topics had N partitions (default 1)",
     )
-    replay.add_argument(
-        "--hash-key",
-        type=hash_key,
-        default=FIXED_KEY,
-        metavar="HEX",
-        help="hash ids with this key, from `streamer inspect --hash-key` (default: a fixed key)",
-    )
+    _hash_key(replay)
 
 
 def _add_produce(add: _Add) -> None:
@@ -476,6 +481,52 @@ def _add_exports(add: _Add) -> None:
     _files(sums)
 
 
+def _add_history(add: _Add) -> None:
+    history = add("history", "write the metrics of windows at each step of the past to a file")
+    history.add_argument(
+        "files",
+        nargs="*",
+        metavar="FILE",
+        help=f"read these instead of the state in Redis: {_FILES}",
+    )
+    _settings(history)
+    out = history.add_mutually_exclusive_group(required=True)
+    out.add_argument(
+        "--openmetrics",
+        metavar="OUT",
+        help="write OpenMetrics, which promtool puts into Prometheus",
+    )
+    out.add_argument("--parquet", metavar="OUT", help="write Parquet, a row for each value")
+    history.add_argument(
+        "--from",
+        dest="begin",
+        type=moment,
+        metavar="TIME",
+        help="the first time, like 2026-11-02T14:00 (UTC; default: all that is kept)",
+    )
+    history.add_argument(
+        "--to", dest="end", type=moment, metavar="TIME", help="end before this time (default: none)"
+    )
+    history.add_argument(
+        "--step", default="5m", metavar="DURATION", help="time between values (default %(default)s)"
+    )
+    history.add_argument(
+        "--metric",
+        action="append",
+        metavar="NAME",
+        help="write this metric only (may be repeated)",
+    )
+    history.add_argument(
+        "--label",
+        type=label,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="give all series this label, too, as a scrape does (may be repeated)",
+    )
+    _hash_key(history)
+
+
 def _add_why(add: _Add) -> None:
     why = add("why", "find the values in which an alert's metric moved, by reading the log again")
     _settings(why)
@@ -503,6 +554,7 @@ def _add_why(add: _Add) -> None:
 
 def _add_look(add: _Add) -> None:
     _add_why(add)
+    _add_history(add)
     backup = add("backup", "write all that is stored under the prefix to a file")
     _settings(backup)
     backup.add_argument("out", metavar="FILE", help="the file to write; it is replaced")

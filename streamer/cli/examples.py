@@ -34,6 +34,10 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "streamer why ctr -c streamer.toml --from 2026-11-02T14:00 --to 2026-11-02T15:00",
         "streamer why ctr events.ndjson -c streamer.toml --field app_version",
     ),
+    "history": (
+        "streamer history --parquet history.parquet -c streamer.toml",
+        "streamer history events.ndjson.zst --openmetrics history.om -c streamer.toml",
+    ),
     "readout": (
         "streamer readout -c streamer.toml",
         "streamer readout ranker -c streamer.toml",
@@ -62,7 +66,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "Try it": ("demo", "init", "view", "replay"),
     "Run it": ("check", "run", "apply", "export", "act", "produce", "rekey"),
     "Read experiments": ("readout", "report", "export-sums", "plan"),
-    "Look things up": ("why", "metrics", "inspect"),
+    "Look things up": ("why", "history", "metrics", "inspect"),
     "Keep state": ("backup", "restore", "erase"),
     "Set up other programs": ("dashboards", "rules", "completion"),
 }

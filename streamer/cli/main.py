@@ -23,6 +23,7 @@ _SLOW = (
     "check",
     "erase",
     "export-sums",
+    "history",
     "init",
     "inspect",
     "plan",

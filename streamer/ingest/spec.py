@@ -21,9 +21,9 @@ from streamer.metrics.alert_series import AlertSeries
 from streamer.metrics.catalogue import Catalogue, Periods
 from streamer.metrics.compared_metrics import ComparedMetrics, ExperimentMeasures
 from streamer.metrics.layout import Layout, Stat
+from streamer.metrics.rings import rings_of
 from streamer.metrics.sums import core_sum
 from streamer.settings import limits
-from streamer.settings.durations import pane_length_ms
 from streamer.settings.event_fields import field_names
 from streamer.settings.logs import Log
 from streamer.settings.model import Settings
@@ -86,8 +86,7 @@ def core_spec(
             "dimensions": _dimensions(settings),
             "limits": _bounds(settings),
             "rings": [
-                {"pane_ms": pane_length_ms(ms), "panes": ms // pane_length_ms(ms)}
-                for ms in settings.windows.lengths_ms.values()
+                {"pane_ms": ring.pane_ms, "panes": ring.panes} for ring in rings_of(settings)
             ],
             "day_before": catalogue.day_before.core_spec(),
             "since": {name: value for name, value in since.items() if name != "rollups"} or _ALWAYS,

@@ -38,7 +38,7 @@ from streamer.metrics.definition import DeclaredSeries, Family, Form, Formula, M
 from streamer.metrics.item_counts import item_counts
 from streamer.metrics.layout import Layout, merge
 from streamer.metrics.ratios import NAMED
-from streamer.metrics.reads import Users
+from streamer.metrics.reads import ByValue, Overall, Part, Statistic, Users
 from streamer.metrics.rollups import rollups_of
 from streamer.settings.model import Settings
 
@@ -124,6 +124,18 @@ class Catalogue:
         copy.has_users = False
         return copy
 
+    def of_panes(self) -> Catalogue:
+        """The same with what panes hold, whichever they are: nothing of users and items, of the day
+        before, or of mature panes only."""
+        copy = Catalogue(self.settings)
+        copy.variants = {
+            name: tuple(v for v in some if all(map(_is_of_panes, v.parts(copy.layout))))
+            for name, some in copy.variants.items()
+        }
+        shown = (m for m in self.metrics if m.scope == "window" and copy.variants[m.name])
+        copy.metrics = tuple(shown)
+        return copy
+
     def only(self, names: Collection[str]) -> Catalogue:
         """The same with these metrics only, for a reader that shows no others."""
         copy = Catalogue(self.settings)
@@ -141,6 +153,12 @@ class Catalogue:
                 raise SettingsError(f"metrics.hide: no metric is called {pattern!r}")
             hidden.update(names)
         return tuple(m for f in self.families for m in f.metrics if m.name not in hidden)
+
+
+def _is_of_panes(part: Part) -> bool:
+    if isinstance(part, Statistic):
+        return part.horizon_ms is None and not part.is_day_before
+    return isinstance(part, Overall) or (isinstance(part, ByValue) and part.horizon_ms is None)
 
 
 def _counts_users(variant: Variant, layout: Layout) -> bool:

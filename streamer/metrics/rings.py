@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from streamer._core import TOTAL_RING
 from streamer.settings import limits
-from streamer.settings.durations import pane_length_ms
 from streamer.settings.model import Settings
 
 assert TOTAL_RING == limits.MAX_WINDOWS + 1
@@ -49,6 +48,5 @@ class Ring:
 def rings_of(settings: Settings) -> tuple[Ring, ...]:
     """One ring for each window length."""
     return tuple(
-        Ring(label, pane_length_ms(ms), ms // pane_length_ms(ms))
-        for label, ms in settings.windows.lengths_ms.items()
+        Ring(label, *settings.windows.panes_of(label)) for label in settings.windows.lengths_ms
     )

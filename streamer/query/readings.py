@@ -223,7 +223,7 @@ def readout(
 
 
 @dataclass(frozen=True)
-class _Shown:
+class ShownSums:
     """What is shown of a window, or of the totals, under a rollup; ``labels``: of its segments."""
 
     sums: Rolled
@@ -290,9 +290,9 @@ def _shown(
     settings: Settings, catalogue: Catalogue, windows: _Windows, labels: Collection[str] | None
 ) -> Iterator[SeriesBlock]:
     since_start = windows.totals()
-    totals = [_under(settings, since_start, "", rollup) for rollup in settings.rollups]
+    totals = [shown_under(settings, since_start, "", rollup) for rollup in settings.rollups]
     every = [
-        _under(settings, window, label, rollup)
+        shown_under(settings, window, label, rollup)
         for label, window in windows.whole.items()
         if labels is None or label in labels
         for rollup in settings.rollups
@@ -304,11 +304,14 @@ def _shown(
                     yield from shown.blocks(metric)
 
 
-def _under(settings: Settings, window: Window, label: str, rollup: tuple[str, ...]) -> _Shown:
+def shown_under(
+    settings: Settings, window: Window, label: str, rollup: tuple[str, ...]
+) -> ShownSums:
+    """What is shown of a window under a rollup; ``label``: its own, "" of the totals."""
     sums, first = window.rolled_up(rollup), {"window": label} if label else {}
     names = settings.dimension_names
     labels = _LabelRows(first, names, sums.segments)
-    return _Shown(sums, labels, len(set(rollup)), settings.is_detailed(rollup))
+    return ShownSums(sums, labels, len(set(rollup)), settings.is_detailed(rollup))
 
 
 def _block(

@@ -43,7 +43,7 @@ def render(blocks: Sequence[SeriesBlock], is_openmetrics: bool = False) -> str:
                     key = (*labels[i].items(), *extra.items())
                     label_text = _texts.get(key)
                     if label_text is None:
-                        label_text = _texts[key] = _label_text(dict(key))
+                        label_text = _texts[key] = labels_text(dict(key))
                     made[i] = label_text
                 value = values[i]
                 if not -_PLAIN < value < _PLAIN:
@@ -88,18 +88,19 @@ def _head(block: SeriesBlock) -> str:
 def _openmetrics_head(family: str, block: SeriesBlock) -> str:
     """There a counter's family is called without ``_total``."""
     bare = family.removesuffix("_total") if block.kind == "counter" else family
-    return f"# HELP {bare} {_escaped(block.doc)}\n# TYPE {bare} {block.kind}\n"
+    return f"# HELP {bare} {escaped(block.doc)}\n# TYPE {bare} {block.kind}\n"
 
 
-def _label_text(labels: dict[str, str]) -> str:
+def labels_text(labels: dict[str, str]) -> str:
     """``{a="x",b="y"}`` in order of the names; nothing where there are no labels.
 
-    >>> _label_text({"window": "5m", "variant": "A"})
+    >>> labels_text({"window": "5m", "variant": "A"})
     '{variant="A",window="5m"}'
     """
-    pairs = ",".join(f'{name}="{_escaped(value)}"' for name, value in sorted(labels.items()))
+    pairs = ",".join(f'{name}="{escaped(value)}"' for name, value in sorted(labels.items()))
     return f"{{{pairs}}}" if pairs else ""
 
 
-def _escaped(value: str) -> str:
+def escaped(value: str) -> str:
+    """A text as OpenMetrics has it between quotes."""
     return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from functools import cached_property
+from math import gcd
 
 from msgspec.structs import replace
 
 from streamer.settings import limits
-from streamer.settings.durations import DAY_MS, HOUR_MS, duration_ms
+from streamer.settings.durations import DAY_MS, HOUR_MS, duration_ms, pane_length_ms
 from streamer.settings.model import Settings, WindowSettings
 
 FILE = "file"
@@ -38,6 +39,28 @@ class FileWindows(WindowSettings, frozen=True, kw_only=True):
     def named_ms(self) -> dict[str, int]:
         named = (label for label in self.lengths if label != FILE)
         return {label: duration_ms(label, "windows.lengths") for label in named}
+
+
+class RetainedWindows(WindowSettings, frozen=True, kw_only=True):
+    """[windows] in panes that begin and end where a window does at some step; they are kept for so
+    long after it."""
+
+    step_ms: int
+    kept_ms: int
+
+    def panes_of(self, label: str) -> tuple[int, int]:
+        own_ms = pane_length_ms(self.lengths_ms[label])
+        length_ms = self.lengths_ms[label] // own_ms * own_ms
+        pane_ms = gcd(self.step_ms, own_ms if self.step_ms % own_ms else length_ms)
+        return pane_ms, -(-(length_ms + self.kept_ms) // pane_ms)
+
+
+def with_retained_windows(settings: Settings, step_ms: int, kept_ms: int) -> Settings:
+    """Settings whose windows can be read at each step of the past, and that watch nothing."""
+    settings = with_windows(settings, settings.windows.lengths)
+    lengths, items = settings.windows.lengths, replace(settings.items, windows=())
+    windows = RetainedWindows(lengths=lengths, step_ms=step_ms, kept_ms=kept_ms)
+    return replace(settings, windows=windows, items=items)
 
 
 def with_file_window(settings: Settings, first_ms: int, last_ms: int) -> Settings:

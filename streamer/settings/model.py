@@ -10,7 +10,7 @@ import msgspec
 from streamer.settings.actions import Hook
 from streamer.settings.alerts import Alert
 from streamer.settings.clusters import Cluster, Connection
-from streamer.settings.durations import HOUR_MS, duration_ms, in_ms
+from streamer.settings.durations import HOUR_MS, duration_ms, in_ms, pane_length_ms
 from streamer.settings.event_fields import ALL_KINDS
 from streamer.settings.experiments import Experiment, ExperimentDefaults
 from streamer.settings.limits import Limits
@@ -131,6 +131,11 @@ class WindowSettings(Section, frozen=True):
     def named_ms(self) -> dict[str, int]:
         """Those that settings name: not the window that is all of a file."""
         return self.lengths_ms
+
+    def panes_of(self, label: str) -> tuple[int, int]:
+        """Milliseconds of a pane, and how many panes of a window are kept."""
+        pane_ms = pane_length_ms(self.lengths_ms[label])
+        return pane_ms, self.lengths_ms[label] // pane_ms
 
 
 class Attribution(Section, frozen=True):

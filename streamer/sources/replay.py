@@ -95,7 +95,7 @@ class Replay:
         self._batches += 1
         rows = _GATHERS * self.settings.limits.gather_rows * len(self.partitions)
         if self._waiting >= rows or self._batches >= _MAX_BATCHES * len(self.partitions):
-            self._apply_all()
+            self.apply_all()
 
     def _distribute(self, batch: LineBatch) -> None:
         """To each log of each partition its lines."""
@@ -126,7 +126,7 @@ class Replay:
     def finish(self) -> None:
         """Every topic was read to its end."""
         self._views = None
-        self._apply_all()
+        self.apply_all()
         for partition in self.partitions:
             partition.apply((), at_end=list(partition.logs))
 
@@ -198,7 +198,8 @@ class Replay:
         """Users who are in two experiments, by their arms."""
         return sum(map(pairs_in, self.partitions), Counter[tuple[Arm, Arm]]())
 
-    def _apply_all(self) -> None:
+    def apply_all(self) -> None:
+        """Count what was fed and waits."""
         self._waiting = self._batches = 0
         for number, logs in enumerate(self._logs):
             self._apply(number, logs)
