@@ -134,6 +134,9 @@ async def test_worker_and_exporter_work_with_the_documented_rights(
             assert said() == ""
         inspected = await asyncio.to_thread(command, "inspect", "-c", reader)
         assert (inspected.code, inspected.err) == (0, "")
+        words = ("history", "-c", reader, "--openmetrics", tmp_path / "history")
+        written = await asyncio.to_thread(command, *words)
+        assert (written.code, written.err) == (0, "")
     assert admin.hexists(f"{PREFIX}:workers", "gone")  # a reader leaves it for a worker to tidy
     assert [x for x in refused_commands(admin) if x != "hdel"] == []
     used = {name.removeprefix("cmdstat_") for name in admin.info("commandstats")}

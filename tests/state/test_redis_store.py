@@ -110,7 +110,7 @@ async def test_a_redis_that_may_evict_is_refused(
 
 
 async def test_a_password_that_is_renewed_in_its_file_is_read_for_each_connection(
-    make_redis: MakeRedis, tmp_path: Path
+    make_redis: MakeRedis, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """As a token of an hour is: the server takes the new one only, and closes what it had."""
     server, path = make_redis(), tmp_path / "token"
@@ -131,6 +131,7 @@ async def test_a_password_that_is_renewed_in_its_file_is_read_for_each_connectio
         await store.now_ms()
         path.unlink()
         await store.now_ms()  # a connection that is there needs no file
+        assert caplog.text == ""
     finally:
         await store.close()
 

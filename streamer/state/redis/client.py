@@ -104,6 +104,10 @@ class _PasswordFile(CredentialProvider):
         password = secret_of("redis.password_file", self._path)
         return (password,) if self._username is None else (self._username, password)
 
+    async def get_credentials_async(self) -> tuple[str] | tuple[str, str]:
+        """The same; redis-py's own warns for each connection."""
+        return self.get_credentials()
+
 
 def _login(settings: RedisSettings) -> dict[str, Any]:
     path = settings.password_file
