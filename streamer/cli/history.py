@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import importlib.util
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
@@ -46,6 +47,8 @@ def main(args: argparse.Namespace) -> int:
     """Write the file; what it held before is replaced. UsageError without pyarrow."""
     settings = load(args.config, os.environ)
     step_ms = duration_ms(args.step, "--step")
+    if args.parquet and importlib.util.find_spec("pyarrow") is None:
+        raise UsageError("--parquet needs pyarrow: pip install pyarrow")
     if step_ms % _SECOND_MS:
         raise UsageError(f"--step {args.step}: whole seconds, like 5m")
     path, code = args.parquet or args.openmetrics, 0
@@ -58,10 +61,10 @@ def main(args: argparse.Namespace) -> int:
             with waiting("reading the state in Redis"):
                 views = asyncio.run(_stored(settings))
             steps.write(PastWindows(settings, steps.catalogue, views))
+        if not spool.times_ms:
+            raise UsageError("no window of these times is kept: ask for later ones, or name FILE")
         with waiting(f"writing {path}"):
             (write_parquet if args.parquet else write_openmetrics)(path, spool)
-    if not spool.times_ms:
-        raise UsageError("no window of these times is kept: ask for later ones, or name FILE")
     times = span(spool.times_ms[0], spool.times_ms[-1])
     print_line(f"Written: {path}, {times}, every {short(step_ms)}")
     return code

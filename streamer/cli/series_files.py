@@ -11,7 +11,6 @@ import numpy.typing as npt
 from prometheus_client.utils import floatToGoString
 
 from streamer.encoding.arrays import I64
-from streamer.errors import UsageError
 from streamer.query.readings import SeriesBlock
 from streamer.server.prometheus_text import escaped, labels_text
 
@@ -99,13 +98,10 @@ def write_openmetrics(path: str, spool: SeriesSpool) -> None:
 
 
 def write_parquet(path: str, spool: SeriesSpool) -> None:
-    """Write a row for each sample: its time, the metric, a column for each label, the value.
-    UsageError without pyarrow."""
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError:
-        raise UsageError("--parquet needs pyarrow: pip install pyarrow") from None
+    """Write a row for each sample: its time, the metric, a column for each label, the value."""
+    import pyarrow
+    from pyarrow import parquet
+
     text, names = pyarrow.string(), spool.label_names
     times = pyarrow.timestamp("ms", "UTC")
     fields = [("time", times), ("metric", text), *((name, text) for name in names)]

@@ -190,3 +190,25 @@ def test_what_cannot_be_written_is_said(
     path = str(written(tmp_path / "log.ndjson", events(1, 300)))
     assert main(["history", path, "--openmetrics", str(tmp_path / "om"), *more]) == 2
     assert message in capsys.readouterr().err
+    assert not (tmp_path / "om").exists()
+
+
+def test_what_is_not_installed_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert main(["history", "log.ndjson", "--parquet", str(tmp_path / "out")]) == 2
+    assert "--parquet needs pyarrow: pip install pyarrow" in capsys.readouterr().err
+
+
+def test_a_state_that_is_not_there(
+    redis_url: str,
+    redis_prefix: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("STREAMER_REDIS__URL", redis_url)
+    monkeypatch.setenv("STREAMER_REDIS__PREFIX", redis_prefix)
+    assert main(["history", "--openmetrics", str(tmp_path / "om")]) == 2
+    assert "no window of these times is kept" in capsys.readouterr().err
