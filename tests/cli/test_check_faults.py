@@ -231,6 +231,7 @@ def test_records_that_go_before_they_are_read() -> None:
     assert unread(5, 5, 0, retention_ms="1000", cleanup_policy="compact") == []
 
 
+@long
 @pytest.mark.usefixtures("apache_kafka")
 def test_logs_that_were_cut(
     kafka: str,

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from streamer.cli.main import main
+from tests.support.lanes import long
 from tests.support.visitors import visits
 
 FIRST_MS = 1_700_000_000_000
@@ -48,6 +49,7 @@ def text_of(url: str) -> str:
         return str(answer.read().decode())
 
 
+@long
 def test_what_is_shown_is_what_replay_prints(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["replay", str(log), "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)

@@ -155,6 +155,7 @@ def test_a_sample_serves_what_frequent_items_do_not_decide_and_nothing_else() ->
     assert not set(OF_FREQUENT) & sampled.keys()
 
 
+@long
 def test_coverage_is_at_most_1() -> None:
     for limit in (100_000, 500):
         found = read(limit, items={"catalog_size": 10})
@@ -224,6 +225,7 @@ def test_novelty_is_absent_where_the_longest_window_left_items_out() -> None:
     assert found[2_000] == {"exposure_gini"}
 
 
+@long
 def test_partitions_may_have_more_labels_than_one_has_numbers_for() -> None:
     engines = Engines(
         parse(

@@ -100,6 +100,7 @@ def run(tmp_path: Path, service: str, deny: Path, pinned: str, *more: str) -> in
 CLEAN = "audit: no advisory concerns a crate of the core\n"
 
 
+@long
 def test_a_known_vulnerability_fails(
     service: str,
     advise: Callable[[str], Path],

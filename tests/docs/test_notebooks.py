@@ -17,7 +17,7 @@ from tests.docs.notebooks import PATHS, demo_state, executed, texts
 from tests.docs.test_docs import blocks
 from tests.library.test_live import fill
 from tests.library.test_reading import EVENTS, SETTINGS
-from tests.support.lanes import shortened
+from tests.support.lanes import long, shortened
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +46,7 @@ def test_python_of_the_pages_runs(
     assert names["log"].metrics("ctr", by="variant")["value"]
 
 
+@long
 @pytest.mark.parametrize("path", shortened(PATHS[::-1]), ids=lambda path: path.stem)
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 def test_a_notebook_prints_what_stands_in_it(path: Path, folder: Path) -> None:

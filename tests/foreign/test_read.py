@@ -16,7 +16,7 @@ from tests.foreign.settings import LINES, NOT_READ, SETTINGS, document
 from tests.foreign.shapes import SHAPES
 from tests.foreign.world import Shape
 from tests.support.all_cases import hold_for_all
-from tests.support.lanes import sized
+from tests.support.lanes import long, sized
 
 Counts = dict[tuple[str, str], float]
 """(metric, arm) → its value over 24 hours; of all arms: "all"."""
@@ -66,6 +66,7 @@ def counts_its_truth(name: str, counts: Counts) -> None:
     assert count("ctr_attributed_clicked") == truth.joined_clicks
 
 
+@long
 def test_shapes_count_their_truth(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def law(name: str) -> None:
         counts_its_truth(name, replayed(name, SHAPES[name], tmp_path / name, capsys))

@@ -26,6 +26,7 @@ def says_its_truth(name: str) -> None:
     assert count.cents == round(truth.value * 100)
 
 
+@long
 def test_shapes_say_their_truth() -> None:
     hold_for_all(SHAPES, says_its_truth, at_least=50)
 

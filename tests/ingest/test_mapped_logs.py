@@ -11,7 +11,7 @@ import pytest
 from streamer.encoding.arrays import I64
 from streamer.ingest.record import record_decoder, rekeyer
 from streamer.settings.load import parse
-from tests.support.lanes import shortened
+from tests.support.lanes import long, shortened
 from tests.support.own_names import own_names
 from tests.support.shapes import NAMES, batched, counted, shaped
 
@@ -23,6 +23,7 @@ def test_another_shape_counts_the_same(shape: str, name: str) -> None:
     assert counted(log.mapped, log.theirs) == counted(log.settings, log.ours)
 
 
+@long
 @pytest.mark.parametrize("name", NAMES)
 def test_events_of_one_record_count_as_if_each_had_its_own(name: str) -> None:
     log = batched(7, name)

@@ -121,7 +121,7 @@ def readings() -> dict[str, list[tuple[dict[str, str], float]]]:
     cases.append((24, OF_TWO_DAYS, 4000))
     many_users = 48
     cases += [
-        (many_users, each, sized(3_000, 15_000)) for each in SETTINGS.values() if each.policies
+        (many_users, each, sized(6_000, 15_000)) for each in SETTINGS.values() if each.policies
     ]
     for seed, settings, lines in cases:
         records = records_of_log(random_log(seed, settings, lines), settings)

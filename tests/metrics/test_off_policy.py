@@ -101,6 +101,7 @@ def test_the_random_arm_tells_the_click_through_rate_of_the_other_arm(surface: s
     assert 0.9 < found["mean_weight_ratio"] < 1.1
 
 
+@long
 @pytest.mark.parametrize("surface", ["all", *SURFACES.values()])
 def test_estimates_are_those_of_numpy(surface: str) -> None:
     w, y = weights(surface)

@@ -76,6 +76,7 @@ def replayed(lines: list[bytes], partitions: int) -> Values:
     return by_key(replay.readout())
 
 
+@long
 @LOGS
 @pytest.mark.parametrize("partitions", shortened([4, 1]))
 def test_a_replay_equals_the_published_definitions(

@@ -91,6 +91,7 @@ def test_how_they_are_shown(slates: list[Slate]) -> None:
     assert count(slates, moves_to_another_pane) > 5
 
 
+@long
 def test_where_they_stand(slates: list[Slate]) -> None:
     assert count(slates, has_gaps) > 20
     assert count(slates, has_equal_positions) > 20

@@ -138,6 +138,7 @@ def is_filled(viewing: list[Report]) -> bool:
     }
 
 
+@long
 def test_users(logs: Logs) -> None:
     shared, apart, never_shown = 0, 0, 0
     for verdict, joins in logs:

@@ -27,6 +27,7 @@ from streamer.stats.experiments.recommendation import Action, Recommendation
 from streamer.testing import LogRecord
 from tests.query.test_experiments import DAY_MS, FIRST, FIRST_MS
 from tests.support.agreement import run_engines
+from tests.support.lanes import long
 
 TOPICS = {"impression": "impressions", "click": "clicks", "conversion": "conversions"}
 Event = dict[str, Any]
@@ -387,6 +388,7 @@ def advice_of(stored: StoredExperiment) -> Recommendation:
     return found
 
 
+@long
 def test_one_day_without_impressions_ships_nothing_and_is_named() -> None:
     """A/A; for a day most of B's impressions are lost, and its clicks are not."""
     events = list(newcomers(8, lambda arm, day: 0.2, 1200, lost=2))

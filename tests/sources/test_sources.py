@@ -200,6 +200,7 @@ def test_open_bandit_joins_and_is_in_order(log: list[Event]) -> None:
     assert 2000 <= len({e["user_id"] for e in log}) <= 4000
 
 
+@long
 def test_open_bandit_is_the_same_every_time(log: list[Event]) -> None:
     assert open_bandit.events() == log
     ids = {e["event_id"] for e in log if "event_id" in e}
@@ -297,6 +298,7 @@ def test_slates_have_different_items_and_a_position_bias() -> None:
     assert weights[0] > 2 * weights[9]
 
 
+@long
 def test_knobs_do_what_they_say() -> None:
     traffic = SyntheticTraffic(
         events_per_second=100,

@@ -362,6 +362,7 @@ def repeated(path: Path, cell: object, rows: int, **options: Any) -> Path:
     return path
 
 
+@long
 @pytest.mark.parametrize("cell", ["text", b"\xff\x00", "x" * 20_000])
 def test_texts_that_are_stored_as_dictionaries_are_the_same_lines(
     tmp_path: Path, cell: object

@@ -216,7 +216,7 @@ class JournalSuite:
             {"attribution": {"click": "10m", "conversion": "10m"}, "time": {"max_lateness": "1m"}}
         )
         run = await start(store, settings, 1)
-        for number in range(130):
+        for number in range(sized(80, 130)):
             at = 10**12 + 20_000 * number
             clicked = number - 26 * (number % 2)  # this one, and the next time an old one
             events = (("impressions", number), ("conversions", "nobody"), ("clicks", clicked))

@@ -147,6 +147,7 @@ def test_what_both_count_is_as_if_nothing_had_been_changed() -> None:
     hold_for_all(range(sized(5, 60)), is_as_if_nothing_had_been_changed, "seed {}".format)
 
 
+@long
 @pytest.mark.parametrize("seed", shortened(list(range(16))))
 async def test_what_both_count_of_twenty_dimensions_is_as_if_nothing_had_been_changed(
     seed: int,

@@ -126,6 +126,7 @@ async def test_what_settings_do_not_have_any_more_is_kept_until_its_name_is_give
             await run.preflight(now, accepted=["device"])
 
 
+@long
 async def test_a_second_group_is_refused_at_the_claim(
     kafka: str, topics: MakeTopics, redis_url: str, redis_prefix: str, tmp_path: Path
 ) -> None:

@@ -73,6 +73,7 @@ async def test_nothing_is_ready_while_records_wait_for_a_first_worker(
         await until(is_ready, "a worker has counted them", made.said)
 
 
+@long
 @pytest.mark.usefixtures("apache_kafka")
 @pytest.mark.parametrize("ending", shortened(["abort", "commit"]))
 async def test_what_an_open_transaction_holds_back_is_named(
