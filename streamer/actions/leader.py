@@ -2,7 +2,8 @@
 
 It looks at whole commits, writes what is new, and only then sends it. Whoever takes over finds what
 was written and sends the rest under the same keys: a receiver sees a key at least once, and more
-than once only where an answer was lost.
+than once only where an answer was lost. Times are the store's; pauses and the lease go by the clock
+of the event loop, which nobody sets.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import asyncio
 import hashlib
 import logging
 import random
-import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
@@ -64,6 +64,8 @@ class Leader:
         self._readouts = Readouts()
         self._seen: Mapping[int, int] | None = None
         self._sending: dict[str, asyncio.Task[None]] = {}
+        self._due: dict[str, float] = {}
+        """Delivery that was tried → when it is tried again."""
         self._session: aiohttp.ClientSession | None = None
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -81,13 +83,13 @@ class Leader:
 
     async def turn(self) -> None:
         """Take or keep the lease; where this one leads, look once, and send what is due."""
-        was_leading = self.is_leading
+        had_lease = self._has_lease
         if not await self._keep({}):
             return
-        if not was_leading:
+        if not had_lease:  # another one may have led meanwhile
             logger.info("this process leads: it looks, and tells")
             self.acted = Acted.of(await self._store.acted())
-            self._seen = None
+            self._seen, self._due = None, {}
         await self._exporter.refresh()
         await self._look()
         self._send_due()
@@ -107,12 +109,13 @@ class Leader:
     # The lease ------------------------------------------------------------------------------------
 
     async def _keep(self, changes: dict[str, bytes]) -> bool:
-        """Write under the lease; False where another process has it, and nothing was written."""
-        began = time.monotonic()
+        """Write under the lease; False where it is not this process', and nothing was written."""
+        began = _now()
         if await self._store.lead(self.token, limits.LEASE_MS, changes):
             self.is_leading, self._held_until = True, began + limits.LEASE_MS / 1000
+            self.acted.take(changes)
             return True
-        self._lose("another process leads")
+        self._lose("the lease ran out, or another process has it")
         return False
 
     def _lose(self, why: str) -> None:
@@ -123,9 +126,9 @@ class Leader:
             task.cancel()
 
     @property
-    def _may_send(self) -> bool:
+    def _has_lease(self) -> bool:
         """Whether the lease still holds by this process' own clock: it may have been stopped."""
-        return self.is_leading and time.monotonic() < self._held_until
+        return self.is_leading and _now() < self._held_until
 
     # Looking --------------------------------------------------------------------------------------
 
@@ -136,7 +139,7 @@ class Leader:
         if self._age_ms > self._max_age_ms:
             return  # one receiver must not learn of what another one may not: looked at again
         look = Look(
-            at_ms=exporter.now_ms,
+            at_ms=self.acted.after_ms(exporter.now_ms),
             stream_ms=exporter.reader.stream_ms,
             seen_ms=self._stream_ms,
             commits=self._commits,
@@ -144,13 +147,11 @@ class Leader:
             max_age_ms=self._max_age_ms,
         )
         records = await asyncio.to_thread(self._new_records, look)
-        deliveries = [sent for record in records for sent in self._deliveries(record, look.at_ms)]
+        deliveries = [sent for record in records for sent in self._deliveries(record)]
         changes = stored(records, deliveries, look.at_ms) | forgotten(self.acted, limits.MAX_ACTED)
         if not await self._keep(changes):
             return
         self._seen, self._stream_ms = look.commits, look.stream_ms
-        self.acted = Acted.of(await self._store.acted()) if records else self.acted
-        self.acted.looked_ms = look.at_ms
         for record in records:
             past = " (of the past: nobody is told)" * record.is_past
             logged = {"key": record.key, "kind": record.kind, "sentence": record.sentence}
@@ -175,7 +176,7 @@ class Leader:
         experiments = listed(self.settings, known, self._readouts)
         return new_records(experiments, self.acted, look)
 
-    def _deliveries(self, record: ActionRecord, now_ms: int) -> list[Delivery]:
+    def _deliveries(self, record: ActionRecord) -> list[Delivery]:
         if record.is_past:
             return []
         return [
@@ -184,7 +185,6 @@ class Leader:
                 hook=digest,
                 place=hook.place,
                 state=Told.DRY_RUN if hook.dry_run else Told.PENDING,
-                began_ms=now_ms,
             )
             for digest, hook in self.hooks.items()
             if hook.wants(record.kind, record.experiment, record.owner)
@@ -193,9 +193,8 @@ class Leader:
     # Sending --------------------------------------------------------------------------------------
 
     def _send_due(self) -> None:
-        now_ms = self._exporter.now_ms
         for key, delivery in self.acted.deliveries.items():
-            is_due = delivery.state is Told.PENDING and delivery.next_ms <= now_ms
+            is_due = delivery.state is Told.PENDING and self._due.get(key, 0.0) <= _now()
             if is_due and key not in self._sending and delivery.hook in self.hooks:
                 task = asyncio.create_task(self._deliver(delivery))
                 self._sending[key] = task
@@ -206,16 +205,17 @@ class Leader:
 
     async def _deliver(self, delivery: Delivery) -> None:
         record = self.acted.records[delivery.record]
+        if not self._has_lease:
+            return
         problem = await self._post(self.hooks[delivery.hook], record)
+        after = _after(delivery, problem, self._exporter.now_ms)
+        self._due[delivery.key] = _now() + self._wait(pause_after(after.attempts))
         try:
-            after = _after(delivery, problem, await self._store.now_ms(), self._wait)
-            is_kept = await self._keep(stored(deliveries=[after]))
+            await self._keep(stored(deliveries=[after]))
         except StoreError as error:  # it is sent again, under the same key
             lost = {"key": record.key, "why": str(error)}
             logger.warning("a delivery of %(key)s was not stored: %(why)s", lost)
             return
-        if is_kept:
-            self.acted.deliveries[after.key] = after
         logged = {"key": record.key, "place": delivery.place, "attempt": after.attempts}
         if not problem:
             logger.info("told %(place)s of %(key)s", logged)
@@ -225,10 +225,8 @@ class Leader:
 
     async def _post(self, hook: Hook, record: ActionRecord) -> str:
         """Why it was not delivered; nothing where it was."""
-        if not self._may_send:
-            return "the lease ran out"
         try:
-            made = request_of(hook, record, int(time.time()))
+            made = request_of(hook, record, self._exporter.now_ms // 1000)
         except SettingsError as error:
             return str(error)
         if self._session is None:
@@ -243,17 +241,27 @@ class Leader:
             return f"{type(error).__name__}: {hook.place}"  # its text may quote the URL
 
 
-def _after(delivery: Delivery, problem: str, now_ms: int, wait: Wait) -> Delivery:
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def pause_after(attempts: int) -> float:
+    """Seconds until the next attempt, without jitter.
+
+    >>> [pause_after(attempts) for attempts in (1, 2, 3, 10, 11)]
+    [1.0, 2.0, 4.0, 512.0, 900.0]
+    """
+    doubled = limits.ACT_BACKOFF_SECONDS * 2.0 ** min(attempts - 1, 20)
+    return min(doubled, limits.ACT_PAUSE_SECONDS)
+
+
+def _after(delivery: Delivery, problem: str, now_ms: int) -> Delivery:
     """What becomes of a delivery after an attempt."""
     attempts = delivery.attempts + 1
-    made: dict[str, Any]
+    state = Told.FAILED if attempts >= limits.ACT_ATTEMPTS else Told.PENDING
     if not problem:
-        made = {"state": Told.DELIVERED, "ended_ms": now_ms, "problem": ""}
-    elif now_ms - delivery.began_ms > limits.ACT_GIVES_UP_MS:
-        made = {"state": Told.FAILED, "ended_ms": now_ms, "problem": problem}
-    else:
-        seconds = min(
-            limits.ACT_BACKOFF_SECONDS * 2.0 ** min(attempts - 1, 20), limits.ACT_PAUSE_SECONDS
-        )
-        made = {"next_ms": now_ms + round(1000 * wait(seconds)), "problem": problem}
-    return msgspec.structs.replace(delivery, attempts=attempts, **made)
+        state = Told.DELIVERED
+    ended_ms = 0 if state is Told.PENDING else now_ms
+    return msgspec.structs.replace(
+        delivery, state=state, attempts=attempts, ended_ms=ended_ms, problem=problem
+    )

@@ -86,11 +86,7 @@ async def _retry(store: Store, chosen: list[Delivery]) -> int:
     """UsageError where nothing failed under that key; StoreError where a leader is running."""
     if not chosen:
         raise UsageError("no delivery failed under this key: `streamer act --failed` lists them")
-    began_ms = await store.now_ms()
-    again = [
-        replace(each, state=Told.PENDING, attempts=0, began_ms=began_ms, next_ms=0)
-        for each in chosen
-    ]
+    again = [replace(each, state=Told.PENDING, attempts=0) for each in chosen]
     if not await store.lead(new_claim(), 0, stored(deliveries=again)):
         raise StoreError("`streamer act` is running: stop it, ask again, and start it")
     print_line(f"{len(again)} to be sent again by `streamer act`")

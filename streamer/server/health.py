@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from streamer.formatting import partitions_in_words
@@ -139,29 +140,31 @@ class LagAge:
     """How long the oldest record of each log that is not counted has waited: by when its offset was
     seen first, and at the exporter's start by when the last counted record arrived."""
 
-    def __init__(self) -> None:
-        self._ends: dict[tuple[str, int], deque[tuple[int, int]]] = {}
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._ends: dict[tuple[str, int], deque[tuple[float, int]]] = {}
         self.seconds: dict[str, float] = {}
         """Log → the longest of its partitions; 0 where none waits."""
 
     def look(self, now_ms: int, lags: Lags, ends: LogEnds, stored: Mapping[int, Manifest]) -> None:
-        """Bring it up to date; times by the store's clock, in milliseconds."""
-        self.seconds = {}
+        """Bring it up to date. Ages grow by a clock that nobody sets; ``now_ms``, by the store's,
+        is compared with when records arrived."""
+        self.seconds, now = {}, self._clock()
         for place, records in lags.items():
             (log, partition), stable = place, ends.bounds[place].stable
-            seen, seen_ms = self._ends.get(place), now_ms
+            seen, seen_at = self._ends.get(place), now
             if seen is None:
                 seen = self._ends[place] = deque()
                 manifest = stored.get(partition)
                 if manifest is not None and log in manifest.topics:
-                    seen_ms = min(now_ms, manifest.topics[log].arrival_ms)
+                    seen_at -= max(0, now_ms - manifest.topics[log].arrival_ms) / 1000
             while seen and seen[0][1] <= stable - records:
                 seen.popleft()
             if records and (not seen or seen[-1][1] < stable):
                 if len(seen) == _ENDS:
-                    seen_ms, _ = seen.pop()
-                seen.append((seen_ms, stable))
-            waited = (now_ms - seen[0][0]) / 1000 if records else 0.0
+                    seen_at, _ = seen.pop()
+                seen.append((seen_at, stable))
+            waited = now - seen[0][0] if records else 0.0
             self.seconds[log] = max(waited, self.seconds.get(log, 0.0))
 
 

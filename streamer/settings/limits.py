@@ -316,8 +316,8 @@ ACT_BACKOFF_SECONDS = 1.0
 """The pause after the first attempt to deliver, twice as long after each other one."""
 ACT_PAUSE_SECONDS = 900.0
 """The longest pause."""
-ACT_GIVES_UP_MS = 86_400_000
-"""After so long a delivery has failed."""
+ACT_ATTEMPTS = 138
+"""So many fill about a day: a delivery has failed. No clock that is set can cut it short."""
 MAX_ACTED = 1000
 """Records of what was acted on; the oldest leave."""
 STORE_SECONDS = 2.0

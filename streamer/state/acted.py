@@ -64,16 +64,14 @@ class ActionRecord(msgspec.Struct, frozen=True):
 
 
 class Delivery(msgspec.Struct, frozen=True):
-    """A record on its way to one receiver. ``hook``: a digest of its settings; ``next_ms``: when it
-    is tried again; ``problem``: what the last attempt met."""
+    """A record on its way to one receiver. ``hook``: a digest of its settings; ``problem``: what
+    the last attempt met."""
 
     record: str
     hook: str
     place: str
     state: Told = Told.PENDING
     attempts: int = 0
-    began_ms: int = 0
-    next_ms: int = 0
     ended_ms: int = 0
     problem: str = ""
 
@@ -110,21 +108,32 @@ class Acted(msgspec.Struct):
 
     @classmethod
     def of(cls, stored: Mapping[str, bytes]) -> Acted:
-        """What a store keeps; entries that cannot be read are left out."""
+        """What a store keeps."""
         acted = cls()
-        for name, data in stored.items():
+        acted.take(stored)
+        return acted
+
+    def take(self, changes: Mapping[str, bytes]) -> None:
+        """What was written, too; entries that cannot be read are left out."""
+        for name, data in changes.items():
             try:
                 if name == _LOOKED:
-                    acted.looked_ms = msgspec.json.decode(data, type=int)
+                    self.looked_ms = msgspec.json.decode(data, type=int)
+                elif not data:
+                    self.records.pop(name.removeprefix(_RECORD), None)
+                    self.deliveries.pop(name.removeprefix(_DELIVERY), None)
                 elif name.startswith(_RECORD):
                     record = msgspec.json.decode(data, type=ActionRecord)
-                    acted.records[record.key] = record
+                    self.records[record.key] = record
                 elif name.startswith(_DELIVERY):
                     delivery = msgspec.json.decode(data, type=Delivery)
-                    acted.deliveries[delivery.key] = delivery
+                    self.deliveries[delivery.key] = delivery
             except msgspec.MsgspecError:
                 continue
-        return acted
+
+    def after_ms(self, now_ms: int) -> int:
+        """The time of the next records: after all others, even where a clock was set back."""
+        return max([now_ms, *(record.at_ms + 1 for record in self.records.values())])
 
     def has_same(self, other: Acted) -> bool:
         """Whether another one has the same records, and they are told alike."""

@@ -216,7 +216,11 @@ class MemoryStore:
 
     async def lead(self, who: str, lease_ms: int, changes: Mapping[str, bytes]) -> bool:
         now_ms = await self.now_ms()
-        if self.leader is not None and self.leader[0] != who and now_ms < self.leader[1]:
+        leader, until_ms = self.leader or ("", 0)
+        is_led = now_ms < until_ms
+        if not (is_led and leader == who) and (is_led or (lease_ms and changes)):
+            if is_led and lease_ms:
+                self.leader = leader, min(until_ms, now_ms + lease_ms)
             return False
         kept = {**self.kept_of_actions, **changes}
         self.kept_of_actions = {name: data for name, data in kept.items() if data}

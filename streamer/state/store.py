@@ -165,7 +165,7 @@ class Store(Protocol):
     async def lead(self, who: str, lease_ms: int, changes: Mapping[str, bytes]) -> bool:
         """Take or keep the lease of who acts on experiments (0 ms: give it back), and write by name
         what is kept of actions, all or nothing (b"" deletes). False where another one has the
-        lease, and nothing is written."""
+        lease, or who writes to keep it does not have it; nothing is written then."""
 
     async def acted(self) -> dict[str, bytes]:
         """What is kept of actions, by name."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.actions.test_bodies import RECIPES
-from tests.actions.world import World, alike, even, harmful, lines_of, settings_of, until_sent
+from tests.actions.world import World, even, harmful, lines_of, nobody, settings_of, until_sent
 from tests.support.lanes import long
 from tests.support.unleash import TOKEN, Unleash
 
@@ -30,7 +30,7 @@ async def test_a_harmful_arm_is_turned_off_and_stays_off_until_a_person_turns_it
             "secret_file": str(tmp_path / "token"),
         }
         world = World(settings_of(hook))
-        await world.feed(lines_of(0, range(400), alike, even))
+        await world.feed(lines_of(0, range(400), nobody, even))
         leader = world.leader()
         await leader.turn()
         await until_sent(leader)
@@ -42,7 +42,7 @@ async def test_a_harmful_arm_is_turned_off_and_stays_off_until_a_person_turns_it
         (delivery,) = leader.acted.deliveries.values()
         assert delivery.is_told
         server.ask("POST", f"{FLAG}/on")  # a person, who knows why
-        await world.feed(lines_of(2, range(1200, 1600), alike, even))
+        await world.feed(lines_of(2, range(1200, 1600), nobody, even))
         for _ in range(2):
             await leader.turn()
             await until_sent(leader)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from streamer.actions.bodies import signature
+from streamer.actions.leader import pause_after
 from streamer.actions.occasions import Look
 from streamer.errors import StoreError
 from streamer.kafka.log_ends import Bounds, LogEnds
@@ -22,6 +23,7 @@ from tests.actions.world import (
     even,
     harmful,
     lines_of,
+    nobody,
     receiver,
     settings_of,
     until_sent,
@@ -157,7 +159,7 @@ async def test_a_process_that_was_stopped_writes_and_sends_nothing_when_it_wakes
 ) -> None:
     async with receiver() as (there, url):
         world = World(settings_of({"url": url}))
-        await world.feed(lines_of(0, USERS, lambda arm, user: 0, even))
+        await world.feed(lines_of(0, USERS, nobody, even))
         first, second = world.leader(), world.leader()
         await first.turn()
         world.store.leader = None  # the first one is stopped, and its lease runs out
@@ -167,14 +169,14 @@ async def test_a_process_that_was_stopped_writes_and_sends_nothing_when_it_wakes
         world.store.leader = second.token, 1 << 60
         await first.turn()
         assert not first.is_leading
-        assert not first._may_send
+        assert not first._has_lease
         assert acted(world).records == {}
         await second.turn()
         await until_sent(second)
         assert len(there.keys) == 1
         # And one that was stopped between its look and its request, by its own clock:
         second._held_until = 0.0
-        assert not second._may_send
+        assert not second._has_lease
         await second.close()
         await first.close()
 
@@ -206,31 +208,26 @@ async def test_a_receiver_that_fails_is_asked_again_then_listed(
 
 
 async def test_after_a_day_a_delivery_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "ACT_GIVES_UP_MS", -1)
+    monkeypatch.setattr(limits, "ACT_ATTEMPTS", 2)
     async with receiver() as (there, url):
-        there.answers = [503]
+        there.answers = [503, 503]
         world = World(settings_of({"url": url}))
         await harmed(world)
         leader = world.leader()
-        for _ in range(2):
+        for _ in range(3):
             await leader.turn()
             await until_sent(leader)
         (delivery,) = acted(world).deliveries.values()
         assert (delivery.state, delivery.problem) == (Told.FAILED, "it answered 503")
-        assert len(there.keys) == 1
+        assert len(there.keys) == 2
         await leader.close()
 
 
-def test_pauses_double_up_to_a_quarter_of_an_hour() -> None:
-    from streamer.actions.leader import _after
-    from streamer.state.acted import Delivery
-
-    delivery, pauses = Delivery("r", "h", "p"), []
-    for _ in range(14):
-        delivery = _after(delivery, "x", 0, lambda seconds: seconds)
-        pauses.append(delivery.next_ms / 1000)
+def test_the_attempts_fill_about_a_day() -> None:
+    pauses = [pause_after(attempts) for attempts in range(1, limits.ACT_ATTEMPTS)]
     assert pauses[:5] == [1, 2, 4, 8, 16]
-    assert pauses[-3:] == [900, 900, 900]
+    assert pauses[-1] == 900
+    assert sum(pauses) * 0.75 == pytest.approx(86_400, rel=0.01)  # the mean of the jitter
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,10 @@ def alike(arm: str, user: int) -> int:
     return 1 + user // 2 % 3
 
 
+def nobody(arm: str, user: int) -> int:
+    return 0
+
+
 LEADERS: list[Leader] = []
 """Those of the test that runs: its end closes them, those that were killed in it, too."""
 

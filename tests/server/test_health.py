@@ -157,8 +157,8 @@ async def test_what_is_counted_again_after_damage_is_behind_until_it_has_read_as
 
 def test_the_oldest_record_that_waits_has_an_age() -> None:
     """By an obvious account: when each offset was seen first, and which are counted."""
-    random, age = Random(7), LagAge()
     end, counted, now_ms = 10, 10, 1_000_000
+    random, age = Random(7), LagAge(lambda: now_ms / 1000)
     seen_ms: dict[int, int] = {}
     for _ in range(500):
         now_ms += 15_000

@@ -95,12 +95,12 @@ class ReaderSuite:
         self, store: Store
     ) -> None:
         reader = Reader(store)
-        await store.lead("w", 10_000, stored(looked_ms=5))
+        await store.lead("w", 0, stored(looked_ms=5))
         await reader.refresh()
         assert (reader.updates, reader.acted.looked_ms) == (0, 5)
         sent = Delivery("ranker/1", "hook", "example.org")
         for count, each in enumerate((sent, replace(sent, state=Told.DELIVERED)), start=1):
-            await store.lead("w", 10_000, stored(deliveries=[each], looked_ms=5 + count))
+            await store.lead("w", 0, stored(deliveries=[each], looked_ms=5 + count))
             await reader.refresh()
             assert (reader.updates, reader.acted.deliveries) == (count, {each.key: each})
 

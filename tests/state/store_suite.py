@@ -41,16 +41,28 @@ class StoreSuite:
 
     async def test_one_has_the_lease_and_writes_under_it(self, store: Store) -> None:
         assert await store.acted() == {}
+        assert not await store.lead("a", 60_000, {"x": b"0"})  # who writes has it already
+        assert await store.lead("a", 60_000, {})
         assert await store.lead("a", 60_000, {"x": b"1", "y": b"2"})
         assert not await store.lead("b", 60_000, {"x": b"3"})
         assert await store.lead("a", 60_000, {"x": b"", "z": b"4"})
         assert await store.acted() == {"y": b"2", "z": b"4"}
         assert await store.lead("a", 0, {})  # given back
-        assert await store.lead("b", 30, {"y": b"5"})
+        assert await store.lead("b", 0, {"y": b"5"})  # for this only
+        assert await store.lead("b", 30, {})
         await asyncio.sleep(0.06)
+        assert not await store.lead("b", 30, {"y": b"6"})
         assert await store.lead("a", 60_000, {})  # it has run out
         assert not await store.lead("b", 60_000, {"y": b"6"})
         assert (await store.acted())["y"] == b"5"
+
+    async def test_a_lease_ends_even_if_the_clock_is_set_back(self, store: Store) -> None:
+        """It lasts no longer than those who wait would have it."""
+        assert await store.lead("a", 86_400_000, {})
+        assert not await store.lead("b", 0, {})
+        assert not await store.lead("b", 30, {})
+        await asyncio.sleep(0.06)
+        assert await store.lead("b", 30, {})
 
     async def test_settings_have_generations(self, store: Store) -> None:
         """The first are declared by whoever comes; others have to be made the newest."""

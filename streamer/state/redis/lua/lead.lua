@@ -1,8 +1,12 @@
 -- Takes or keeps the lease of who acts, and writes under it.
 -- KEYS: the lease, and what is kept (name -> bytes). ARGV: who asks, for how long (ms; 0 gives it
--- back), then names and bytes; no bytes delete.
-local leader = redis.call('GET', KEYS[1])
-if leader and leader ~= ARGV[1] then
+-- back), then names and bytes; no bytes delete. Who wants to keep it writes only where it has it
+-- already: what was decided before it ran out is old.
+local leader, lease = redis.call('GET', KEYS[1]), tonumber(ARGV[2])
+if leader ~= ARGV[1] and (leader or (lease > 0 and #ARGV > 2)) then
+  if leader and lease > 0 and redis.call('PTTL', KEYS[1]) > lease then
+    redis.call('PEXPIRE', KEYS[1], lease) -- the clock was set back: nobody leads for so long
+  end
   return 0
 end
 for at = 3, #ARGV, 2 do
@@ -12,7 +16,7 @@ for at = 3, #ARGV, 2 do
     redis.call('HSET', KEYS[2], ARGV[at], ARGV[at + 1])
   end
 end
-if ARGV[2] == '0' then
+if lease == 0 then
   redis.call('DEL', KEYS[1])
 else
   redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
