@@ -3,6 +3,8 @@
     python -m benchmarks.claims                     every world, and docs/claims.md anew
     python -m benchmarks.claims --months 20         the same, coarser
     python -m benchmarks.claims --world "a bad day" --month 7      one month of a line, day by day
+    python -m benchmarks.claims --messages          how long until `streamer act` tells of a fall,
+                                                    and what it tells of where there is none
 
 A month of 28 days is drawn user by user; what is kept of users is added up as the core does, and
 all the rest is done by streamer.query.experiments, at the end of each day. Where arms do not differ
@@ -14,24 +16,34 @@ from __future__ import annotations
 import argparse
 import datetime
 import time
+from bisect import bisect
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import beta
 
 from benchmarks.studies.rates import hold
+from streamer.actions.occasions import occasions_of
 from streamer.encoding.limbs import Columns
 from streamer.metrics.catalogue import Catalogue
+from streamer.query.experiment_list import ListedExperiment
 from streamer.query.experiments import StoredExperiment
+from streamer.query.losses import ArmLoss
+from streamer.settings.actions import OCCASIONS
 from streamer.settings.durations import DAY_MS, day_of
 from streamer.settings.load import parse
 from streamer.stats.experiments.caps import DENOMINATOR_EDGES, Denominator
+from streamer.stats.experiments.converters import converters
+from streamer.stats.experiments.loss import loss_of
+from streamer.stats.experiments.plan import Plan
 from streamer.stats.experiments.recommendation import Action
+from streamer.stats.experiments.sums import ArmSums
 from streamer.stats.experiments.trials import ACTIVE, AGES, CompiledExperiment, Measure
 
 Ints = NDArray[np.int64]
@@ -44,12 +56,32 @@ CLEAN, DIRTY = 0.001, 0.005
 
 @dataclass
 class Month:
-    """Users: arm (0, 1), first day, and what they did by day: impressions and outcomes."""
+    """Users: arm (0, 1), first day, and what they did by day: impressions and outcomes; ``count``:
+    how many are alike."""
 
     arm: Ints
     first: Ints
     shown: Ints
     done: Ints
+    count: Ints = field(default_factory=lambda: np.ones(1, np.int64))
+
+    def __post_init__(self) -> None:
+        self.count = np.broadcast_to(self.count, self.arm.shape)
+
+    def of(self, who: NDArray[np.bool_]) -> Month:
+        """Some of them."""
+        every = (self.arm, self.first, self.shown, self.done, self.count)
+        return Month(*(each[who] for each in every))
+
+    @staticmethod
+    def bought(dice: np.random.Generator, buyers: int, fall: float) -> Month:
+        """Ten times as many users a day as there are buyers, who come once; of B fewer buy."""
+        arm, first, buys = (each.ravel() for each in np.mgrid[0:2, 0:DAYS, 0:2])
+        users = dice.poisson(5 * buyers, (2, DAYS))
+        bought = dice.binomial(users, np.array([[0.1], [0.1 * (1 - fall)]]))
+        count = np.where(buys, bought[arm, first], (users - bought)[arm, first])
+        is_first = np.arange(DAYS) == first[:, None]
+        return Month(arm, first, is_first.astype(np.int64), is_first * buys[:, None], count)
 
     @staticmethod
     def drawn(
@@ -131,7 +163,7 @@ def lossy(dice: np.random.Generator) -> Month:
     """One of ten users of B is never logged."""
     month = Month.drawn(dice)
     stays = (month.arm == 0) | (dice.random(len(month.arm)) > 0.1)
-    return Month(*(each[stays] for each in (month.arm, month.first, month.shown, month.done)))
+    return month.of(stays)
 
 
 @dataclass(frozen=True)
@@ -144,6 +176,8 @@ class World:
     split: dict[int, dict[str, float]] = field(default_factory=lambda: {0: {"A": 1, "B": 1}})
     """First day → planned shares."""
     metric: str = "ctr_ratio"
+    more: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """More settings of the experiment."""
 
 
 LESS = ("harm", "no effect")
@@ -191,7 +225,7 @@ def stored_of(world: World, month: Month, start: datetime.date) -> StoredExperim
             "experiments": [
                 {
                     **{"name": "x", "dimension": "variant", "control": "A", "start": start},
-                    **{"split": split, "metrics": [metric], "min_lift": 0.05},
+                    **{"split": split, "metrics": [metric], "min_lift": 0.05, **world.more},
                 }
             ],
         }
@@ -215,13 +249,14 @@ def columns_of(trial: CompiledExperiment, month: Month, start: int) -> Columns:
     day = np.arange(DAYS)
     begin, end = trial.days.start - start, min(trial.days.stop - start, DAYS)
     came = (month.first >= begin) & (month.first < end)
-    month = Month(*(each[came] for each in (month.arm, month.first, month.shown, month.done)))
+    month = month.of(came)
     month.shown[:, end:] = month.done[:, end:] = 0
     is_in = day >= month.first[:, None]
     counts = np.zeros((2, DAYS, trial.stats), np.int64)
     for arm in (0, 1):
-        counts[arm, :, 0] = np.bincount(month.first[month.arm == arm], minlength=DAYS)
-        counts[arm, :, ACTIVE] = ((month.shown + month.done)[month.arm == arm] > 0).sum(0)
+        own = month.of(month.arm == arm)
+        counts[arm, :, 0] = np.bincount(own.first, own.count, DAYS)
+        counts[arm, :, ACTIVE] = own.count @ (own.shown + own.done > 0)
     for measure, first in zip(trial.measures, trial.firsts, strict=False):
         sums = standing(trial, measure, month, is_in)
         counts[:, :, first : first + sums.shape[2]] = np.diff(sums, axis=1, prepend=0)
@@ -251,7 +286,8 @@ def standing(
     names = trial.moments_of(measure)
     size = measure.buckets * len(names)
     place = ((month.arm[:, None] * DAYS + np.arange(DAYS)) * measure.buckets + bucket)[is_in]
-    found = [np.bincount(place, values[name][is_in], 2 * DAYS * measure.buckets) for name in names]
+    weighed = {name: values[name] * month.count[:, None] for name in names}
+    found = [np.bincount(place, weighed[name][is_in], 2 * DAYS * measure.buckets) for name in names]
     sums: Ints = np.rint(np.stack(found, axis=1)).astype(np.int64).reshape(2, DAYS, size)
     return sums
 
@@ -304,6 +340,102 @@ def rows_of(world: World, said: Counter[str], months: int) -> Iterator[str]:
             yield f"| {world.name} | {claim} | {share(count, months)} | {false} |"
 
 
+# Messages -----------------------------------------------------------------------------------------
+
+FALLS = {"everything": 1.0, "a half": 0.5, "a tenth": 0.1}
+BUYERS = (1_000, 10_000)
+"""A day, of both arms together where nothing falls."""
+MOST = 50
+RUNS = 10_000
+LOST_MONTHS, QUIET_MONTHS, HARM_MONTHS = 20_000, 400, 60
+_EACH, _LONGEST = 500, 40_000
+
+
+def most_told() -> Ints:
+    """By the number of buyers, the most of the treatment's at which a loss is told of: that of each
+    up to ``_EACH``, then every hundredth part further on, and straight lines between."""
+    plan = Plan("A", {"A": 1, "B": 1})
+
+    def is_told(treated: int, buyers: int) -> bool:
+        users = 10 * buyers
+        own, control = (
+            ArmSums(users, y=users, yy=users, nonzero=n) for n in (treated, buyers - treated)
+        )
+        (who,) = converters(plan, [("B", own, control)])
+        assert who is not None
+        lost = loss_of(who, 0.5, 1.0)
+        return ArmLoss(cast(Any, None), "B", lost, MOST, "conversions", 1).is_too_much
+
+    at = [*range(1, _EACH), *np.geomspace(_EACH, _LONGEST, 440).round().astype(int).tolist()]
+    most = [bisect(range(n), False, key=lambda k, n=n: not is_told(k, n)) - 1 for n in at]  # type: ignore[misc]
+    known: Ints = np.floor(np.interp(np.arange(_LONGEST + 1), at, most)).astype(np.int64)
+    return known
+
+
+def first_told(dice: np.random.Generator, most: Ints, fall: float, runs: int, longest: int) -> Ints:
+    """The buyer at whom each run is told of, looked at each; 0 where none is."""
+    share, found = (1 - fall) / (2 - fall), np.zeros(runs, np.int64)
+    for run in range(runs):
+        told = np.cumsum(dice.random(longest) < share) <= most[1 : longest + 1]
+        found[run] = told.argmax() + 1 if told.any() else 0
+    return found
+
+
+def losses(dice: np.random.Generator, most: Ints) -> Iterator[str]:
+    """Rows of how long it takes until a loss is told of."""
+    for buyers in BUYERS:
+        for name, fall in FALLS.items():
+            at = first_told(dice, most, fall, RUNS, _LONGEST if fall < 0.5 else 4_000)
+            assert at.all()
+            days = dice.gamma(at) / (buyers * (1 - fall / 2))
+            lost = days * fall * buyers / 2
+            (half, late), (cost, high) = (np.quantile(each, (0.5, 0.9)) for each in (days, lost))
+            hours = f"{24 * half:.2g} h | {24 * late:.2g} h"
+            yield f"| {buyers:,} | {name} | {hours} | {cost:.0f} | {high:.0f} |"
+
+
+def messages(world: World, number: int) -> dict[str, int]:
+    """Kind → the first day at whose end there is something of it to tell."""
+    dice = np.random.default_rng([17, number])
+    start = MONDAY + datetime.timedelta(days=number % 7)
+    stored, first = stored_of(world, world.drawn(dice), start), day_of(start)
+    found: dict[str, int] = {}
+    for day in range(DAYS):
+        now = replace(stored, stream_ms=(first + day + 1) * DAY_MS)
+        listed = ListedExperiment(now, now.read(first + day), {})
+        for occasion in occasions_of(listed):
+            found.setdefault(occasion.kind, day + 1)
+        if "harm" in found:
+            break
+    return found
+
+
+def print_messages() -> None:
+    """The tables of docs/benchmarks.md."""
+    dice, most = np.random.default_rng(17), most_told()
+    print("buyers a day, falls by, loss told after (median, 9 of 10), lost (median, 9 of 10)")
+    print(*losses(dice, most), sep="\n", flush=True)
+    for buyers in BUYERS:
+        for name, fall in FALLS.items():
+            drawn = partial(Month.bought, buyers=buyers, fall=fall)
+            world = World(name, drawn, metric="conversions_per_user")
+            days = [messages(world, n).get("harm", DAYS + 1) for n in range(HARM_MONTHS)]
+            half, late = np.quantile(days, (0.5, 0.9), method="higher")
+            print(f"| {buyers:,} | {name} | harm at the end of day {half} | {late} |", flush=True)
+    at = first_told(dice, most, 0.0, LOST_MONTHS, 28_000)
+    print(
+        f"months without a difference: loss, at each buyer: {share(int((at > 0).sum()), len(at))}"
+    )
+    metrics = [
+        {"name": "ctr_ratio", "primary": True},
+        {"name": "clicks_per_user", "margin": 0.02},
+    ]
+    quiet = World("quiet", Month.drawn, more={"metrics": metrics, "max_loss": f"{MOST} clicks"})
+    told = Counter(kind for n in range(QUIET_MONTHS) for kind in messages(quiet, n))
+    for kind in OCCASIONS:
+        print(f"{kind}, at the end of each day: {share(told[kind], QUIET_MONTHS)}")
+
+
 HEAD = """<!-- Written by benchmarks/claims.py -->
 # How often each sentence is false
 
@@ -324,7 +456,11 @@ def main() -> None:
     parser.add_argument("--months", type=int)
     parser.add_argument("--world", choices=[world.name for world in WORLDS])
     parser.add_argument("--month", type=int)
+    parser.add_argument("--messages", action="store_true")
     args = parser.parse_args()
+    if args.messages:
+        print_messages()
+        return
     worlds = [world for world in WORLDS if args.world in (None, world.name)]
     if args.month is not None:
         for date, claim, sentence in looks_of(worlds[0], args.month):

@@ -73,7 +73,7 @@ BUGS = (
     Bug("core/src/formats.rs", "is_zlib: compression == ZLIB", "is_zlib: false", "formats"),
     Bug(
         "actions/leader.py",
-        "return self.is_leading and time.monotonic() < self._held_until",
+        "return self.is_leading and _now() < self._held_until",
         "return True",
         "tests/actions",
     ),
@@ -120,8 +120,20 @@ BUGS = (
         "tests/actions",
     ),
     Bug(
+        "actions/leader.py",
+        "self.acted.next_ms(exporter.now_ms)",
+        "exporter.now_ms",
+        "tests/actions/test_clocks.py",
+    ),
+    Bug(
         "state/redis/lua/lead.lua",
-        "if leader and leader ~= ARGV[1] then",
+        "redis.call('PTTL', KEYS[1]) > lease",
+        "false",
+        "tests/state/test_redis_store.py -k lease",
+    ),
+    Bug(
+        "state/redis/lua/lead.lua",
+        "if leader ~= ARGV[1] and (leader or (lease > 0 and #ARGV > 2)) then",
         "if false then",
         "tests/state/test_redis_store.py -k lease",
     ),

@@ -15,6 +15,7 @@ import random
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
+from math import inf
 from typing import Any
 
 import aiohttp
@@ -88,9 +89,9 @@ class Leader:
             return
         if not had_lease:  # another one may have led meanwhile
             logger.info("this process leads: it looks, and tells")
-            self.acted = Acted.of(await self._store.acted())
             self._seen, self._due = None, {}
         await self._exporter.refresh()
+        self.acted = self._exporter.reader.acted
         await self._look()
         self._send_due()
 
@@ -113,7 +114,7 @@ class Leader:
         began = _now()
         if await self._store.lead(self.token, limits.LEASE_MS, changes):
             self.is_leading, self._held_until = True, began + limits.LEASE_MS / 1000
-            self.acted.take(changes)
+            self.acted = self.acted.after(changes)
             return True
         self._lose("the lease ran out, or another process has it")
         return False
@@ -139,7 +140,7 @@ class Leader:
         if self._age_ms > self._max_age_ms:
             return  # one receiver must not learn of what another one may not: looked at again
         look = Look(
-            at_ms=self.acted.after_ms(exporter.now_ms),
+            at_ms=self.acted.next_ms(exporter.now_ms),
             stream_ms=exporter.reader.stream_ms,
             seen_ms=self._stream_ms,
             commits=self._commits,
@@ -195,7 +196,8 @@ class Leader:
     def _send_due(self) -> None:
         for key, delivery in self.acted.deliveries.items():
             is_due = delivery.state is Told.PENDING and self._due.get(key, 0.0) <= _now()
-            if is_due and key not in self._sending and delivery.hook in self.hooks:
+            is_known = delivery.hook in self.hooks and delivery.record in self.acted.records
+            if is_due and key not in self._sending and is_known:
                 task = asyncio.create_task(self._deliver(delivery))
                 self._sending[key] = task
                 task.add_done_callback(partial(self._has_sent, key))
@@ -211,7 +213,8 @@ class Leader:
         after = _after(delivery, problem, self._exporter.now_ms)
         self._due[delivery.key] = _now() + self._wait(pause_after(after.attempts))
         try:
-            await self._keep(stored(deliveries=[after]))
+            if await self._keep(stored(deliveries=[after])) and not problem:
+                self._due[delivery.key] = inf
         except StoreError as error:  # it is sent again, under the same key
             lost = {"key": record.key, "why": str(error)}
             logger.warning("a delivery of %(key)s was not stored: %(why)s", lost)

@@ -49,7 +49,7 @@ class Look(msgspec.Struct, frozen=True):
     max_age_ms: int
 
 
-def _occasions_of(listed: ListedExperiment) -> list[Occasion]:
+def occasions_of(listed: ListedExperiment) -> list[Occasion]:
     """Of one experiment; none before its first day."""
     advice = listed.readout.recommendation
     if advice is None:
@@ -138,7 +138,7 @@ def new_records(
     return [
         record
         for listed in experiments
-        for record in _of_experiment(listed, _occasions_of(listed), known, look)
+        for record in _of_experiment(listed, occasions_of(listed), known, look)
     ]
 
 

@@ -109,29 +109,29 @@ class Acted(msgspec.Struct):
     @classmethod
     def of(cls, stored: Mapping[str, bytes]) -> Acted:
         """What a store keeps."""
-        acted = cls()
-        acted.take(stored)
-        return acted
+        return cls().after(stored)
 
-    def take(self, changes: Mapping[str, bytes]) -> None:
-        """What was written, too; entries that cannot be read are left out."""
+    def after(self, changes: Mapping[str, bytes]) -> Acted:
+        """With what was written, too; entries that cannot be read are left out."""
+        acted = Acted(dict(self.records), dict(self.deliveries), self.looked_ms)
         for name, data in changes.items():
             try:
                 if name == _LOOKED:
-                    self.looked_ms = msgspec.json.decode(data, type=int)
+                    acted.looked_ms = msgspec.json.decode(data, type=int)
                 elif not data:
-                    self.records.pop(name.removeprefix(_RECORD), None)
-                    self.deliveries.pop(name.removeprefix(_DELIVERY), None)
+                    acted.records.pop(name.removeprefix(_RECORD), None)
+                    acted.deliveries.pop(name.removeprefix(_DELIVERY), None)
                 elif name.startswith(_RECORD):
                     record = msgspec.json.decode(data, type=ActionRecord)
-                    self.records[record.key] = record
+                    acted.records[record.key] = record
                 elif name.startswith(_DELIVERY):
                     delivery = msgspec.json.decode(data, type=Delivery)
-                    self.deliveries[delivery.key] = delivery
+                    acted.deliveries[delivery.key] = delivery
             except msgspec.MsgspecError:
                 continue
+        return acted
 
-    def after_ms(self, now_ms: int) -> int:
+    def next_ms(self, now_ms: int) -> int:
         """The time of the next records: after all others, even where a clock was set back."""
         return max([now_ms, *(record.at_ms + 1 for record in self.records.values())])
 
