@@ -15,13 +15,12 @@ import random
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from math import inf
 from typing import Any
 
 import aiohttp
 import msgspec
 
-from streamer.actions.bodies import request_of
+from streamer.actions.bodies import HttpRequest, request_of
 from streamer.actions.occasions import Look, new_records
 from streamer.errors import SettingsError, StoreError, StreamerError
 from streamer.ingest.keying import require_users
@@ -214,7 +213,7 @@ class Leader:
         self._due[delivery.key] = _now() + self._wait(pause_after(after.attempts))
         try:
             if await self._keep(stored(deliveries=[after])) and not problem:
-                self._due[delivery.key] = inf
+                self._due[delivery.key] = self._held_until  # until then what is read may be older
         except StoreError as error:  # it is sent again, under the same key
             lost = {"key": record.key, "why": str(error)}
             logger.warning("a delivery of %(key)s was not stored: %(why)s", lost)
@@ -232,16 +231,20 @@ class Leader:
             made = request_of(hook, record, self._exporter.now_ms // 1000)
         except SettingsError as error:
             return str(error)
+        try:
+            status = await self._answer(made)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            return f"{type(error).__name__}: {hook.place}"  # its text may quote the URL
+        return "" if 200 <= status < 300 else f"it answered {status}"
+
+    async def _answer(self, request: HttpRequest) -> int:
         if self._session is None:
             timeout = aiohttp.ClientTimeout(total=limits.ACT_TIMEOUT_SECONDS)
             self._session = aiohttp.ClientSession(timeout=timeout)
-        options: dict[str, Any] = {"data": made.body, "headers": made.headers}
-        options |= {"allow_redirects": False, "proxy": proxy_of(made.url)}
-        try:
-            async with self._session.request(made.method, made.url, **options) as answer:
-                return "" if 200 <= answer.status < 300 else f"it answered {answer.status}"
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            return f"{type(error).__name__}: {hook.place}"  # its text may quote the URL
+        options: dict[str, Any] = {"data": request.body, "headers": request.headers}
+        options |= {"allow_redirects": False, "proxy": proxy_of(request.url)}
+        async with self._session.request(request.method, request.url, **options) as answer:
+            return answer.status
 
 
 def _now() -> float:

@@ -8,10 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from unittest.mock import patch
 
+from streamer.actions.bodies import HttpRequest
 from streamer.ingest.hash_key import HashKey
 from streamer.kafka.chunk import Batches, Chunk, Records
 from streamer.settings.event_fields import KINDS
 from streamer.state import upgrades
+from streamer.state.acted import Acted, Delivery
 from streamer.state.manifest import decode
 from streamer.state.memory import MemoryStore
 from streamer.state.partition import Applied, Partition
@@ -19,6 +21,7 @@ from streamer.state.store import Answer, Commit, Generation, Stored
 from streamer.worker.checkpoint import Committer
 from streamer.worker.partition_task import PartitionTask
 from streamer.worker.runner import Runner
+from tests.simulation.acting import Acting, SimLeader
 from tests.simulation.store import SimStore
 from tests.simulation.world import Outcome, World
 
@@ -215,6 +218,90 @@ class UpgradedWithoutRows(World):
             return await super().run()
 
 
+class LeaseNotCompared(World):
+    """Whoever asks for the lease has it."""
+
+    acted_on = 1
+
+    class memory_type(MemoryStore):  # noqa: N801
+        async def lead(self, who: str, lease_ms: int, changes: Mapping[str, bytes]) -> bool:
+            self.leader = who, 1 << 60
+            return await super().lead(who, lease_ms, changes)
+
+
+class KeyOfProcess(World):
+    """Each process sends a message under a key of its own."""
+
+    acted_on = 1
+
+    class acting_type(Acting):  # noqa: N801
+        class leader_type(SimLeader):  # noqa: N801
+            async def _answer(self, request: HttpRequest) -> int:
+                request.headers["Idempotency-Key"] += self.token
+                return await super()._answer(request)
+
+
+class ToldBeforeRecorded(World):
+    """What happened is sent, then stored."""
+
+    acted_on = 1
+
+    class acting_type(Acting):  # noqa: N801
+        class leader_type(SimLeader):  # noqa: N801
+            async def _keep(self, changes: dict[str, bytes]) -> bool:
+                if any(name.startswith("r:") for name in changes):
+                    self.acted = self.acted.after(changes)
+                    self._send_due()
+                    await asyncio.gather(*self._sending.values())
+                return await super()._keep(changes)
+
+
+class OthersNotSent(World):
+    """Who takes over sends only what it has recorded itself."""
+
+    acted_on = 1
+
+    class acting_type(Acting):  # noqa: N801
+        class leader_type(SimLeader):  # noqa: N801
+            async def _look(self) -> None:
+                others = self.acted.deliveries.keys()
+                self._due |= dict.fromkeys(others - self._due.keys(), 1e9)
+                await super()._look()
+
+
+class PausesByTheStore(World):
+    """Pauses between attempts go by the clock of the store, which may be set."""
+
+    acted_on = 1
+
+    class acting_type(Acting):  # noqa: N801
+        class leader_type(SimLeader):  # noqa: N801
+            by_store: Mapping[str, float] = {}
+
+            @property
+            def ahead(self) -> float:
+                return self._exporter.now_ms / 1000 - self.loop.time()
+
+            async def _deliver(self, delivery: Delivery) -> None:
+                await super()._deliver(delivery)
+                due = self._due.get(delivery.key, 0.0)
+                self.by_store = {**self.by_store, delivery.key: due + self.ahead}
+
+            def _send_due(self) -> None:
+                self._due = {key: at - self.ahead for key, at in self.by_store.items()}
+                super()._send_due()
+
+
+class OrderedByTheStore(World):
+    """Records are in the order of a clock that may be set."""
+
+    acted_on = 1
+
+    async def run(self) -> Outcome:
+        with patch.object(Acted, "next_ms", lambda self, now_ms: now_ms):
+            return await super().run()
+
+
 BUGS: dict[str, type[World]] = {
     "a commit that does not compare the claim": ClaimNotCompared,
     "seek before the claim": SoughtBeforeClaim,
@@ -230,4 +317,10 @@ BUGS: dict[str, type[World]] = {
     "older settings that count on": OlderSettingsCount,
     "settings applied again that stay old": OldGenerationAfterApply,
     "an upgrade that loses rows": UpgradedWithoutRows,
+    "a message told before it is recorded": ToldBeforeRecorded,
+    "a lease that is not compared": LeaseNotCompared,
+    "a key of each process": KeyOfProcess,
+    "a message that who takes over leaves": OthersNotSent,
+    "pauses by a clock that is set": PausesByTheStore,
+    "records ordered by a clock that is set": OrderedByTheStore,
 }

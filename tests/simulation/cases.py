@@ -9,10 +9,13 @@ from datetime import date
 from random import Random
 from typing import NamedTuple
 
+from streamer.actions.occasions import occasions_of
 from streamer.ingest.hash_key import HashKey
 from streamer.metrics.catalogue import Catalogue
+from streamer.query.experiment_list import ListedExperiment
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
+from streamer.sources.replay import Replay
 from streamer.state.generations import fingerprint_of
 from streamer.testing import LogRecord
 from tests.oracle.oracle import records_of_log, run
@@ -23,8 +26,13 @@ from tests.support.canonical import Canonical
 PARTITIONS = 2
 LOGS = 48
 """Different logs; each is run under many schedules."""
-LIVE = "written meanwhile"
+LIVE, ACTED = "written meanwhile", "acted on"
 NAMES = ("written before", LIVE)
+ACTED_LOGS = 4
+ACTING_MS = 1_700_006_400_000
+"""The day of the experiment begins, and the clock of the store of who acts."""
+Occasions = frozenset[tuple[str, str]]
+"""Kind and arm of each."""
 _LINES = 60
 HOSTILE = 6
 """A log in so many has a robot's lines."""
@@ -44,10 +52,20 @@ _EXPERIMENT = {
 }
 
 
+_ACTED = {"max_loss": "5 clicks", "metrics": [{"name": "clicks_per_user"}]}
+_ACTIONS = [
+    {
+        "url": "http://receiver.example",
+        "on": ["harm", "loss", "split", "withdrawn", "decided"],
+        "max_age": "20s",
+    }
+]
+
+
 def settings_of(name: str, *more: str) -> Settings:
     """Short horizons where all is there at the start; a wide skew where topics are idle while
     the logs still grow much faster than their time. ``more``: windows that may come and go."""
-    is_live = name == LIVE
+    is_live, is_acted = name != NAMES[0], name == ACTED
     return parse(
         {
             "dimensions": [{"name": "variant", "max_values": 2}],
@@ -60,7 +78,8 @@ def settings_of(name: str, *more: str) -> Settings:
                 "max_skew": "240h" if is_live else "1m",
                 "dedup_horizon": "20m",
             },
-            "experiments": [_EXPERIMENT],
+            "experiments": [_EXPERIMENT | (_ACTED if is_acted else {})],
+            "actions": _ACTIONS if is_acted else [],
             "limits": {"gather_rows": 15, "flush_ms": 2000},
         }
     )
@@ -109,15 +128,30 @@ def _as_event(line: bytes) -> dict[str, int] | None:
     return found if is_event and found["ts"] < FAR_MS else None
 
 
+def harmful(number: int) -> list[bytes]:
+    """A log whose treatment has no clicks; of each other one they come back in the end."""
+    dice, lines, ts = Random(number), list[bytes](), ACTING_MS
+    for user in range(40 + 24 * (number % 2)):
+        ts += dice.randrange(1000)
+        arm = user % 2
+        event = {"ts": ts, "user_id": f"u{user}", "item_id": "i", "variant": f"variant-{arm}"}
+        lines.append(json.dumps({"type": "impression", **event}).encode())
+        if not arm or user >= 40:
+            lines.append(json.dumps({"type": "click", **event, "ts": ts + 1}).encode())
+    return lines
+
+
 @dataclass(frozen=True)
 class Case:
-    """Logs, and what has to come of them. ``states``: under the fixed key."""
+    """Logs, and what has to come of them. ``states``: under the fixed key; ``occasions``: what
+    there is to tell in the end."""
 
     settings: Settings
     catalogue: Catalogue
     log: list[LogRecord]
     states: list[Canonical]
     dead: set[tuple[str, int, int]]
+    occasions: Occasions = frozenset()
 
     def states_under(self, key: HashKey) -> list[Canonical]:
         """What partitions hold that are counted under this key."""
@@ -143,11 +177,23 @@ def counted_of(name: str, *more: str) -> Counted:
 def case_of(number: int, name: str) -> Case:
     """A random log, run once without faults and held against the oracle."""
     settings = settings_of(name)
-    lines = random_log(number, settings, _LINES)
-    if number % HOSTILE == HOSTILE - 1:
+    is_acted = name == ACTED
+    lines = harmful(number) if is_acted else random_log(number, settings, _LINES)
+    if number % HOSTILE == HOSTILE - 1 and not is_acted:
         lines = hostile(number, lines)
     records = records_of_log(lines, settings, partitions=PARTITIONS)
     engines = run_engines(settings, PARTITIONS, to_log(records), 1000)
     assert not differences(read_engines(engines), run(records, settings).readings)
     dead = {(kind, p, offset) for kind, p, offset, _ in engines.dead}
-    return Case(settings, engines.catalogue, to_log(records), states(engines), dead)
+    occasions = _occasions(settings, to_log(records)) if is_acted else frozenset()
+    return Case(settings, engines.catalogue, to_log(records), states(engines), dead, occasions)
+
+
+def _occasions(settings: Settings, log: list[LogRecord]) -> Occasions:
+    """What there is to tell of a log that is counted in one piece."""
+    replay = Replay(settings)
+    replay.feed([(each.kind, each.record_ms, each.value or b"") for each in log])
+    replay.finish()
+    stored = replay.experiments()["simulated"]
+    found = occasions_of(ListedExperiment(stored, stored.read(), {}))
+    return frozenset((each.kind, each.arm) for each in found)

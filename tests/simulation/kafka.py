@@ -42,11 +42,14 @@ class Logs:
             self.order.append(tp)
         self.ends = dict.fromkeys(self.records, 0)
         self.produced = 0
+        self.written: dict[TopicPartition, list[float]] = {tp: [] for tp in self.records}
+        """When each of them was."""
 
     def produce(self, count: int) -> None:
         """Let the next records in."""
         for tp in self.order[self.produced : self.produced + count]:
             self.ends[tp] += 1
+            self.written[tp].append(asyncio.get_running_loop().time())
         self.produced += count
 
     @property

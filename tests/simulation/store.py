@@ -40,6 +40,8 @@ class Server:
         self.weather = Weather()
         self.wrong: list[str] = []
         """What no worker may do, and one did."""
+        self.went_back = False
+        """Whether it has ever lost anything."""
         self.on_their_way: set[asyncio.Task[object]] = set()
         self._claims = 0
         self._older: MemoryStore | None = None
@@ -49,13 +51,17 @@ class Server:
         return f"claim{self._claims}"
 
     def keep_copy(self) -> None:
-        self._older = copy.deepcopy(self.memory)
+        own = {name: of for name, of in vars(self.memory).items() if name != "now_ms"}
+        self._older = type(self.memory)()
+        vars(self._older).update(copy.deepcopy(own))
 
     def wipe(self) -> None:
         """Everything is gone, as with a Redis without a file."""
         memory = self.memory
         memory.claims, memory.states, memory.held, memory.count = {}, {}, {}, None
         memory.key, memory.settings = None, {}
+        memory.leader, memory.kept_of_actions = None, {}
+        self.went_back = True
 
     def roll_back(self) -> bool:
         """Go back to the copy, as a fail-over to a replica that lags does."""
@@ -65,6 +71,8 @@ class Server:
         memory = self.memory
         memory.claims, memory.states, memory.held = older.claims, older.states, older.held
         memory.key, memory.settings = older.key, older.settings
+        memory.leader, memory.kept_of_actions = older.leader, older.kept_of_actions
+        self.went_back = True
         return True
 
 

@@ -35,6 +35,14 @@ FAMILIES = {
     "dead letters": ("dead letters sent after the commit",),
     "settings": ("older settings that count on", "settings applied again that stay old"),
     "upgrades": ("an upgrade that loses rows",),
+    "acting": (
+        "a message that who takes over leaves",
+        "a message told before it is recorded",
+        "a lease that is not compared",
+        "a key of each process",
+        "pauses by a clock that is set",
+        "records ordered by a clock that is set",
+    ),
 }
 """Planted bugs: the short lane looks for the first of each family."""
 FOUND_BY = {

@@ -27,7 +27,17 @@ from streamer.state.partition import NEVER, Partition
 from streamer.state.restore import load_partition
 from streamer.worker import recovery
 from streamer.worker.runner import Runner
-from tests.simulation.cases import LOGS, NAMES, PARTITIONS, Counted, case_of, counted_of
+from tests.simulation.acting import Acting
+from tests.simulation.cases import (
+    ACTED,
+    ACTED_LOGS,
+    LOGS,
+    NAMES,
+    PARTITIONS,
+    Counted,
+    case_of,
+    counted_of,
+)
 from tests.simulation.kafka import Logs, SimLog
 from tests.simulation.loop import DeadlockError, VirtualLoop
 from tests.simulation.store import Server, SimStore
@@ -77,6 +87,8 @@ class World:
     runner_type: type[Runner] = Runner
     store_type: type[SimStore] = SimStore
     memory_type: type[MemoryStore] = MemoryStore
+    acting_type: type[Acting] = Acting
+    acted_on = 20
     changing = 3
     upgrading = 4
     """One world in so many changes its settings."""
@@ -87,8 +99,11 @@ class World:
         self.dice = dice
         self.outcome = Outcome(seed)
         self.is_live = dice.random() < 0.5
-        name = NAMES[self.is_live]
-        self.case = case_of(dice.randrange(LOGS), name)
+        name, number = NAMES[self.is_live], dice.randrange(LOGS)
+        is_acted = seed % self.acted_on == 12 % self.acted_on
+        if is_acted:
+            self.is_live, name, number = True, ACTED, number % ACTED_LOGS
+        self.case = case_of(number, name)
         self.final, self.other = counted_of(name), counted_of(name, "1h")
         self.newest, self.changes = (
             self.final,
@@ -99,6 +114,9 @@ class World:
         """Dice of their own where an older release counts at first."""
         self.logs = Logs(self.case.log, PARTITIONS)
         self.server = Server(self.memory_type(), dice)
+        own = (seed, self.server, self.logs, self.final.settings, self.say)
+        self.acting = self.acting_type(*own) if is_acted else None
+        """Processes that act, in one of twenty worlds."""
         self.workers: list[Worker] = []
         self.dead: list[DeadLetter] = []
         self._born = 0
@@ -273,7 +291,9 @@ class World:
         if self.upgrades:
             self.outcome.count("upgrade")
             applying.append(asyncio.create_task(self.upgrade()))
+        acting = [asyncio.create_task(self.acting.run())] if self.acting else []
         await self._faults()
+        await asyncio.gather(*acting)
         await producing
         await asyncio.gather(*applying)
         await self._settle()
@@ -318,6 +338,9 @@ class World:
                 self.server.roll_back()
             self.say("the store is rolled back at the end")
             await self._read_to_the_end()
+        if self.acting and not self.outcome.wrong:
+            self.outcome.wrong += await self.acting.settle(self.case.occasions)
+            self.outcome.faults |= self.acting.faults
         if not self.outcome.wrong:
             await self._compare()
 
@@ -378,7 +401,8 @@ class World:
         """A digest of what happened and when: equal for equal runs."""
         positions = [(n, s.position) for n, s in sorted(self.server.memory.states.items())]
         letters = [(x.topic, x.partition, x.offset) for x in self.dead]
-        said = (asyncio.get_running_loop().time(), positions, letters, self.outcome.story)
+        told = self.acting.end() if self.acting else ""
+        said = (asyncio.get_running_loop().time(), positions, letters, told, self.outcome.story)
         return hashlib.sha256(repr(said).encode()).hexdigest()[:16]
 
 
@@ -400,8 +424,10 @@ def simulate(seed: int, world_type: type[World] = World) -> Outcome:
 
     loop = VirtualLoop(dice)
     asyncio.set_event_loop(loop)
-    logger = logging.getLogger("streamer")
-    before, logger.disabled = logger.disabled, True
+    loggers = [logging.getLogger(name) for name in ("streamer", "streamer.act")]
+    before = [logger.disabled for logger in loggers]
+    for logger in loggers:
+        logger.disabled = True
     world = None
     try:
 
@@ -417,19 +443,19 @@ def simulate(seed: int, world_type: type[World] = World) -> Outcome:
         outcome.wrong.append("".join(traceback.format_exception(error, limit=-3))[-600:])
         return outcome
     finally:
-        logger.disabled = before
+        for logger, was_disabled in zip(loggers, before, strict=True):
+            logger.disabled = was_disabled
         _close(loop)
 
 
 def _close(loop: VirtualLoop) -> None:
-    pending = asyncio.all_tasks(loop)
-    for task in pending:
-        task.cancel()
-
-    async def gather() -> None:
+    async def gather(pending: set[asyncio.Task[Any]]) -> None:
         await asyncio.gather(*pending, return_exceptions=True)
 
-    finish: Coroutine[Any, Any, None] = gather()
-    loop.run_until_complete(finish)
+    while pending := asyncio.all_tasks(loop):  # whoever waited for one may have begun another
+        for task in pending:
+            task.cancel()
+        finish: Coroutine[Any, Any, None] = gather(pending)
+        loop.run_until_complete(finish)
     asyncio.set_event_loop(None)
     loop.close()
