@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import beta
 
-from benchmarks.studies.rates import hold
+from benchmarks.studies.rates import hold, table
 from streamer.actions.occasions import occasions_of
 from streamer.encoding.limbs import Columns
 from streamer.metrics.catalogue import Catalogue
@@ -323,10 +323,15 @@ def ledger(world: World, months: int) -> Counter[str]:
     return said
 
 
-def share(found: int, runs: int) -> str:
-    """With the interval of Clopper and Pearson (95 %)."""
+def interval(found: int, runs: int) -> tuple[float, float]:
+    """Of Clopper and Pearson (95 %)."""
     low = beta.ppf(0.025, found, runs - found + 1) if found else 0.0
-    high = beta.ppf(0.975, found + 1, runs - found) if found < runs else 1.0
+    return low, beta.ppf(0.975, found + 1, runs - found) if found < runs else 1.0
+
+
+def share(found: int, runs: int) -> str:
+    """With its interval."""
+    low, high = interval(found, runs)
     return f"{found / runs:.1%} ({low:.1%} to {high:.1%})"
 
 
@@ -345,7 +350,7 @@ def rows_of(world: World, said: Counter[str], months: int) -> Iterator[str]:
 FALLS = {"everything": 1.0, "a half": 0.5, "a tenth": 0.1}
 BUYERS = (1_000, 10_000)
 """A day, of both arms together where nothing falls."""
-MOST = 50
+BOUGHT, MOST = "conversions_per_user", 50
 RUNS = 10_000
 LOST_MONTHS, QUIET_MONTHS, HARM_MONTHS = 20_000, 400, 60
 _EACH, _LONGEST = 500, 40_000
@@ -381,59 +386,84 @@ def first_told(dice: np.random.Generator, most: Ints, fall: float, runs: int, lo
     return found
 
 
-def losses(dice: np.random.Generator, most: Ints) -> Iterator[str]:
-    """Rows of how long it takes until a loss is told of."""
-    for buyers in BUYERS:
-        for name, fall in FALLS.items():
-            at = first_told(dice, most, fall, RUNS, _LONGEST if fall < 0.5 else 4_000)
-            assert at.all()
-            days = dice.gamma(at) / (buyers * (1 - fall / 2))
-            lost = days * fall * buyers / 2
-            (half, late), (cost, high) = (np.quantile(each, (0.5, 0.9)) for each in (days, lost))
-            hours = f"{24 * half:.2g} h | {24 * late:.2g} h"
-            yield f"| {buyers:,} | {name} | {hours} | {cost:.0f} | {high:.0f} |"
-
-
-def messages(world: World, number: int) -> dict[str, int]:
+def messages(world: World, number: int, *, until: str = "", days: int = DAYS) -> dict[str, int]:
     """Kind → the first day at whose end there is something of it to tell."""
     dice = np.random.default_rng([17, number])
     start = MONDAY + datetime.timedelta(days=number % 7)
     stored, first = stored_of(world, world.drawn(dice), start), day_of(start)
     found: dict[str, int] = {}
-    for day in range(DAYS):
+    for day in range(days):
         now = replace(stored, stream_ms=(first + day + 1) * DAY_MS)
         listed = ListedExperiment(now, now.read(first + day), {})
         for occasion in occasions_of(listed):
             found.setdefault(occasion.kind, day + 1)
-        if "harm" in found:
+        if until in found:
             break
     return found
+
+
+def buyers_lost() -> int:
+    """The buyers of the control at which it is a harm that the treatment has none."""
+    for buyers in range(1, 100):
+        one = np.zeros((3, DAYS), np.int64)
+        one[:, 0] = 1
+        month = Month(
+            *(np.array([0, 0, 1]), np.zeros(3, np.int64), one, one * np.eye(3, 1, dtype=np.int64)),
+            np.array([1, 9, 10]) * buyers,
+        )
+        world = World("", lambda _, month=month: month, metric=BOUGHT)  # type: ignore[misc]
+        if "harm" in messages(world, 0, days=1):
+            return buyers
+    raise AssertionError
+
+
+def waits(dice: np.random.Generator, most: Ints) -> Iterator[tuple[object, ...]]:
+    """How long it takes until a fall is told of: by what is lost, and as a harm."""
+    lost_at = buyers_lost()
+    for buyers in BUYERS:
+        for name, fall in FALLS.items():
+            at = first_told(dice, most, fall, RUNS, _LONGEST if fall < 0.5 else 4_000)
+            assert at.all()
+            days = dice.gamma(at) / (buyers * (1 - fall / 2))
+            lost = np.quantile(days * fall * buyers / 2, (0.5, 0.9))
+            harm = dice.gamma(lost_at, size=RUNS) / (buyers / 2)
+            if fall < 1:
+                world = World(name, partial(Month.bought, buyers=buyers, fall=fall), metric=BOUGHT)
+                found = [messages(world, n, until="harm") for n in range(HARM_MONTHS)]
+                harm = np.array([each.get("harm", np.inf) for each in found])
+            cells = (_times(days), "; ".join(f"{each:.0f}" for each in lost), _times(harm))
+            yield f"{buyers:,}", name, *cells
+
+
+def _times(days: NDArray[np.float64]) -> str:
+    """Median and the longest of nine in ten."""
+    half, late = np.quantile(days, (0.5, 0.9), method="higher")
+    if late < 0.1:
+        return f"{1440 * half:.0f}; {1440 * late:.0f} min"
+    return f"{24 * half:.1f}; {24 * late:.1f} h" if half < 1 else f"{half:.1f}; {late:.1f} d"
 
 
 def print_messages() -> None:
     """The tables of docs/benchmarks.md."""
     dice, most = np.random.default_rng(17), most_told()
-    print("buyers a day, falls by, loss told after (median, 9 of 10), lost (median, 9 of 10)")
-    print(*losses(dice, most), sep="\n", flush=True)
-    for buyers in BUYERS:
-        for name, fall in FALLS.items():
-            drawn = partial(Month.bought, buyers=buyers, fall=fall)
-            world = World(name, drawn, metric="conversions_per_user")
-            days = [messages(world, n).get("harm", DAYS + 1) for n in range(HARM_MONTHS)]
-            half, late = np.quantile(days, (0.5, 0.9), method="higher")
-            print(f"| {buyers:,} | {name} | harm at the end of day {half} | {late} |", flush=True)
+    head = ("buyers a day", "falls by", "`loss` after (median; 9 of 10)", "lost", "`harm` after")
+    table("Until a fall is told of", head, list(waits(dice, most)))
     at = first_told(dice, most, 0.0, LOST_MONTHS, 28_000)
-    print(
-        f"months without a difference: loss, at each buyer: {share(int((at > 0).sum()), len(at))}"
-    )
-    metrics = [
-        {"name": "ctr_ratio", "primary": True},
-        {"name": "clicks_per_user", "margin": 0.02},
-    ]
+    rows = [("`loss`, at each of 28,000 buyers", *_told(int((at > 0).sum()), LOST_MONTHS))]
+    metrics = [{"name": "ctr_ratio", "primary": True}, {"name": "clicks_per_user", "margin": 0.02}]
     quiet = World("quiet", Month.drawn, more={"metrics": metrics, "max_loss": f"{MOST} clicks"})
     told = Counter(kind for n in range(QUIET_MONTHS) for kind in messages(quiet, n))
-    for kind in OCCASIONS:
-        print(f"{kind}, at the end of each day: {share(told[kind], QUIET_MONTHS)}")
+    rows += [
+        (f"`{kind}`, at the end of each day", *_told(told[kind], QUIET_MONTHS))
+        for kind in OCCASIONS
+        if kind != "withdrawn"
+    ]
+    table("Months without a difference", ("kind", "told in", "share"), rows)
+
+
+def _told(count: int, months: int) -> tuple[str, str]:
+    low, high = interval(count, months)
+    return f"{count:,} of {months:,}", f"{low:.2%} to {high:.2%}"
 
 
 HEAD = """<!-- Written by benchmarks/claims.py -->

@@ -86,9 +86,10 @@ class Leader:
         had_lease = self._has_lease
         if not await self._keep({}):
             return
-        if not had_lease:  # another one may have led meanwhile
+        if not had_lease:  # another one may have led meanwhile, and records came unseen
             logger.info("this process leads: it looks, and tells")
             self._seen, self._due = None, {}
+            self._exporter.lag_age.doubt()
         await self._exporter.refresh()
         self.acted = self._exporter.reader.acted
         await self._look()
@@ -163,8 +164,8 @@ class Leader:
 
     @property
     def _age_ms(self) -> float:
-        """How old what is counted is."""
-        if self._exporter.ends.problem is not None:
+        """How old what is shown is; no one knows where Kafka or what is stored cannot be read."""
+        if self._exporter.ends.problem is not None or self._exporter.reader.damaged:
             return float("inf")
         return 1000 * max(self._exporter.lag_age.seconds.values(), default=0.0)
 

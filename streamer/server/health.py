@@ -6,6 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from math import inf
 
 from streamer.formatting import partitions_in_words
 from streamer.kafka.log_ends import LogEnds
@@ -141,18 +142,23 @@ class LagAge:
     seen first, and at the exporter's start by when the last counted record arrived."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+        self._clock, self._looked, self._came = clock, inf, inf
         self._ends: dict[tuple[str, int], deque[tuple[float, int]]] = {}
         self.seconds: dict[str, float] = {}
         """Log → the longest of its partitions; 0 where none waits."""
+
+    def doubt(self) -> None:
+        """What the next look finds may have waited since the last one."""
+        self._came = self._looked
 
     def look(self, now_ms: int, lags: Lags, ends: LogEnds, stored: Mapping[int, Manifest]) -> None:
         """Bring it up to date. Ages grow by a clock that nobody sets; ``now_ms``, by the store's,
         is compared with when records arrived."""
         self.seconds, now = {}, self._clock()
+        came, self._came, self._looked = min(now, self._came), inf, now
         for place, records in lags.items():
             (log, partition), stable = place, ends.bounds[place].stable
-            seen, seen_at = self._ends.get(place), now
+            seen, seen_at = self._ends.get(place), came
             if seen is None:
                 seen = self._ends[place] = deque()
                 manifest = stored.get(partition)

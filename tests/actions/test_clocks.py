@@ -165,6 +165,28 @@ async def test_what_was_decided_before_the_lease_ran_out_is_looked_at_again() ->
         await leader.close()
 
 
+async def test_records_that_came_while_the_store_was_away_are_old() -> None:
+    """Who could not look does not know since when they wait."""
+    now = [0.0]
+    async with receiver() as (there, url):
+        world = World(settings_of({"url": url}))
+        await world.feed(lines_of(0, USERS, nobody, even))
+        read = {"clicks": 0, "impressions": 1600}
+        ends = LogEnds({(log, 0): Bounds(0, end, end) for log, end in read.items()})
+        leader = world.leader(ends)
+        leader._exporter.lag_age = LagAge(lambda: now[0])
+        await turns(world, leader, 1)
+        leader._held_until = 0.0
+        ends.bounds = WAITING.bounds
+        await world.feed(lines_of(0, range(400, 1200), harmful, even))
+        now[0] += 3600.0
+        assert await turns(world, leader, 2) == []
+        ends.bounds = {}
+        assert await turns(world, leader, 1) == [Told.DELIVERED]
+        assert there.keys == [HARM]
+        await leader.close()
+
+
 async def test_who_was_stopped_while_others_led_reads_what_they_wrote() -> None:
     """Else it would give a new message the key of an old one, and receivers would drop it."""
     async with receiver() as (there, url):

@@ -17,6 +17,7 @@ from streamer.kafka.log_ends import Bounds, LogEnds
 from streamer.query.readout import readout_of
 from streamer.settings import limits
 from streamer.state.acted import Acted, Told
+from streamer.state.reader import Reader
 from tests.actions.world import (
     World,
     alike,
@@ -255,6 +256,24 @@ async def test_what_is_old_acts_on_nothing(ends: LogEnds) -> None:
         await until_sent(fresh)
         assert len(there.got) == 1
         await fresh.close()
+
+
+async def test_what_is_shown_of_a_partition_that_cannot_be_read_acts_on_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with receiver() as (there, url):
+        world = World(settings_of({"url": url}))
+        await harmed(world)
+        leader = world.leader()
+        with monkeypatch.context() as patched:
+            patched.setattr(Reader, "damaged", {0: "other settings wrote it"})
+            await leader.turn()
+            await until_sent(leader)
+            assert (there.got, acted(world).records) == ([], {})
+        await leader.turn()
+        await until_sent(leader)
+        assert len(there.got) == 1
+        await leader.close()
 
 
 async def test_a_decision_of_the_past_is_recorded_and_nobody_is_told() -> None:

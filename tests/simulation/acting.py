@@ -134,7 +134,7 @@ class Acting:
         self.dead: list[SimLeader] = []
         """What they wait for is for ever."""
         self.faults = Counter[str]()
-        self.born, self._ahead_ms = 0, 0
+        self.born, self._ahead_ms, self._was_set_back = 0, 0, False
         self._loop = asyncio.get_running_loop()
         self._began = self._loop.time()
         server.memory.now_ms = self._now_ms  # type: ignore[method-assign]
@@ -151,16 +151,17 @@ class Acting:
     # What no leader may do ------------------------------------------------------------------------
 
     def waited(self, leader: SimLeader) -> float:
-        """How long the oldest record that a leader has not seen counted has waited since it was
-        written, and since this leader began or went on."""
+        """How long the oldest record that a leader has not seen counted has waited: since this
+        leader began, where nothing is counted or the clock was set back."""
         manifests = leader._exporter.reader.manifests
-        oldest = self._loop.time()
+        waited = 0.0
         for tp, written in self.logs.written.items():
             manifest = manifests.get(tp.partition)
             counted = manifest.topics[tp.topic].next_offset if manifest else 0
             if counted < len(written):
-                oldest = min(oldest, written[counted])
-        return self._loop.time() - max(oldest, leader.began)
+                began = 0.0 if counted and not self._was_set_back else leader.began
+                waited = max(waited, self._loop.time() - max(written[counted], began))
+        return waited
 
     def require_recorded(self, key: str, who: str) -> None:
         """What happened is stored before anybody is told; a roll-back may lose it again."""
@@ -211,7 +212,9 @@ class Acting:
         """Not before anybody has looked: what stands then would be of the past."""
         if "looked" not in self.server.memory.kept_of_actions:
             return
-        self._ahead_ms += self.dice.choice(_JUMPS_MS)
+        jump_ms = self.dice.choice(_JUMPS_MS)
+        self._was_set_back |= jump_ms < 0
+        self._ahead_ms += jump_ms
         self.say(f"the clock of the store is {self._ahead_ms / 3_600_000:+.0f} h wrong")
 
     async def _bad_receiver(self) -> None:

@@ -13,7 +13,6 @@ from streamer.ingest.hash_key import HashKey
 from streamer.kafka.chunk import Batches, Chunk, Records
 from streamer.settings.event_fields import KINDS
 from streamer.state import upgrades
-from streamer.state.acted import Acted, Delivery
 from streamer.state.manifest import decode
 from streamer.state.memory import MemoryStore
 from streamer.state.partition import Applied, Partition
@@ -269,37 +268,14 @@ class OthersNotSent(World):
                 await super()._look()
 
 
-class PausesByTheStore(World):
-    """Pauses between attempts go by the clock of the store, which may be set."""
+class AgeNotAsked(World):
+    """Who acts does not ask how long records have waited."""
 
     acted_on = 1
 
     class acting_type(Acting):  # noqa: N801
         class leader_type(SimLeader):  # noqa: N801
-            by_store: Mapping[str, float] = {}
-
-            @property
-            def ahead(self) -> float:
-                return self._exporter.now_ms / 1000 - self.loop.time()
-
-            async def _deliver(self, delivery: Delivery) -> None:
-                await super()._deliver(delivery)
-                due = self._due.get(delivery.key, 0.0)
-                self.by_store = {**self.by_store, delivery.key: due + self.ahead}
-
-            def _send_due(self) -> None:
-                self._due = {key: at - self.ahead for key, at in self.by_store.items()}
-                super()._send_due()
-
-
-class OrderedByTheStore(World):
-    """Records are in the order of a clock that may be set."""
-
-    acted_on = 1
-
-    async def run(self) -> Outcome:
-        with patch.object(Acted, "next_ms", lambda self, now_ms: now_ms):
-            return await super().run()
+            _age_ms = 0.0
 
 
 BUGS: dict[str, type[World]] = {
@@ -321,6 +297,5 @@ BUGS: dict[str, type[World]] = {
     "a lease that is not compared": LeaseNotCompared,
     "a key of each process": KeyOfProcess,
     "a message that who takes over leaves": OthersNotSent,
-    "pauses by a clock that is set": PausesByTheStore,
-    "records ordered by a clock that is set": OrderedByTheStore,
+    "old data that are acted on": AgeNotAsked,
 }

@@ -40,8 +40,7 @@ FAMILIES = {
         "a message told before it is recorded",
         "a lease that is not compared",
         "a key of each process",
-        "pauses by a clock that is set",
-        "records ordered by a clock that is set",
+        "old data that are acted on",
     ),
 }
 """Planted bugs: the short lane looks for the first of each family."""
@@ -60,6 +59,11 @@ FOUND_BY = {
     "older settings that count on": 119,
     "settings applied again that stay old": 131,
     "an upgrade that loses rows": 1,
+    "a message told before it is recorded": 0,
+    "a lease that is not compared": 5,
+    "a key of each process": 0,
+    "a message that who takes over leaves": 24,
+    "old data that are acted on": 9,
 }
 """A seed that finds each bug: the search starts there. Other orders of steps move them."""
 

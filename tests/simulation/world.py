@@ -110,7 +110,8 @@ class World:
             Random(seed) if seed % self.changing == self.changing - 1 else None,
         )
         """The settings that were applied last; dice of their own, in a third of the worlds."""
-        self.upgrades = Random(~seed) if seed % self.upgrading == self.upgrading - 1 else None
+        is_upgraded = seed % self.upgrading == self.upgrading - 1 and not is_acted
+        self.upgrades = Random(~seed) if is_upgraded else None
         """Dice of their own where an older release counts at first."""
         self.logs = Logs(self.case.log, PARTITIONS)
         self.server = Server(self.memory_type(), dice)
