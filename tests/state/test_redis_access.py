@@ -118,6 +118,9 @@ async def test_worker_and_exporter_work_with_the_documented_rights(
         await made.stop_workers()
         made.start_worker()  # recovers what is stored, and sweeps
         await made.store.now_ms()
+        assert await made.store.lead("a", 60_000, {})
+        assert not await made.store.lead("b", 60_000, {})
+        assert await made.store.lead("a", 0, {})
         await made.settle(ends_of(log))
         await until(made.store.reports, "the worker has reported, and tidied", made.said)
         stale = WorkerReport("gone", {0: "owned"})

@@ -5,7 +5,7 @@
 local leader, lease = redis.call('GET', KEYS[1]), tonumber(ARGV[2])
 if leader ~= ARGV[1] and (leader or (lease > 0 and #ARGV > 2)) then
   if leader and lease > 0 and redis.call('PTTL', KEYS[1]) > lease then
-    redis.call('PEXPIRE', KEYS[1], lease) -- the clock was set back: nobody leads for so long
+    redis.call('SET', KEYS[1], leader, 'PX', lease) -- the clock was set back
   end
   return 0
 end
