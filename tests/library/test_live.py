@@ -16,10 +16,12 @@ import pytest
 import streamer
 from streamer.errors import CodecError, StoreError
 from streamer.settings.load import parse
+from streamer.state.acted import stored
 from streamer.state.redis.store import RedisStore
 from streamer.testing import chunks_of
 from tests.library.test_reading import EVENTS, MINUTE_MS, SETTINGS
 from tests.oracle.oracle import records_of_file
+from tests.server.test_decisions import DELIVERY, RECORDS
 from tests.support.agreement import to_log
 from tests.support.journals import Run, commit, finish, start
 
@@ -45,6 +47,13 @@ async def fill(settings: dict[str, Any], events: list[dict[str, Any]], is_whole:
     await store.close()
 
 
+async def act(settings: dict[str, Any]) -> None:
+    """What who acts stored."""
+    store = RedisStore(parse(settings).redis)
+    assert await store.lead("w", 0, stored(RECORDS[1:], [DELIVERY]))
+    await store.close()
+
+
 def rows_of(reader: Any, name: str | None = None, by: str | None = None) -> list[Any]:
     return sorted(map(repr, reader.metrics(name, by=by).to_dicts()))
 
@@ -54,7 +63,10 @@ def test_live_metrics_are_those_of_a_counter(redis_url: str, redis_prefix: str) 
     counter = streamer.Counter(settings)  # read() has one window more, all of what it reads
     counter.add(EVENTS)
     asyncio.run(fill(settings, EVENTS, is_whole=True))
+    asyncio.run(act(settings))
     with streamer.connect(settings) as live:
+        (decision,) = live.decisions().to_dicts()
+        assert (decision["kind"], decision["told"]) == ("harm", "example.org")
         for by in (None, "variant", "surface"):
             assert rows_of(live, by=by) == rows_of(counter, by=by)
         assert len(live.metrics()) > 20
