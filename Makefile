@@ -2,9 +2,9 @@
 #   make demo ARGS="--seconds 30"      make test ARGS="-k time"      make test-all      make check      make bench      make docs
 
 PYTHON ?= python3
-# Three processes for two cores, as many tests wait; they share a Kafka and a Redis, and each takes
+# Four processes for two cores, as many tests wait; they share a Kafka and a Redis, and each takes
 # whole files in the order of tests/conftest.py. PARALLEL= runs the tests in one.
-PARALLEL ?= -n 3 --dist loadfile --no-loadscope-reorder
+PARALLEL ?= -n 4 --dist loadfile --no-loadscope-reorder
 BIN := .venv/bin
 # Hundreds of processes of tests import the same modules: what is compiled of them is kept.
 unexport PYTHONDONTWRITEBYTECODE

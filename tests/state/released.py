@@ -11,6 +11,12 @@ from streamer.state.codec import framed
 from streamer.state.manifest import decode
 
 
+LINES = "conversion_lines"
+"""A statistic that it did not have: it counted orders by their lines."""
+_OF_CONVERSIONS = "conversion_ids_"
+"""How a table of event ids begins that were among the others then."""
+
+
 def as_19(manifest: bytes) -> bytes:
     """A manifest as version 19 wrote it."""
     raw = msgspec.to_builtins(decode(manifest), builtin_types=(bytes,))
@@ -35,6 +41,12 @@ def as_19(manifest: bytes) -> bytes:
         "alert_segments": counters["full_alert_series"],
         "item_labels": counters["full_item_counts"],
     }
+    contents = msgspec.msgpack.decode(raw["contents"])
+    contents["blocks"] = [block for block in contents["blocks"] if block[0] != LINES]
+    raw["contents"] = msgspec.msgpack.encode(contents)
+    for name in [name for name in raw["tables"] if name.startswith(_OF_CONVERSIONS)]:
+        if refs := raw["tables"].pop(name):
+            raw["tables"]["ids_" + name.removeprefix(_OF_CONVERSIONS)] = refs
     found = {"version": 19, "dropped": dropped, "evicted_early": early}
     found |= {"overflowed": list(raw["overflowed"].values())}
     return framed(codec.packed(msgspec.msgpack.encode({**raw, **found})), "the manifest")
