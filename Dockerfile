@@ -25,10 +25,11 @@ FROM python:3.12.12-slim-bookworm@sha256:593bd06efe90efa80dc4eee3948be7c0fde4134
 WORKDIR /src
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 RUN python -m venv --without-pip /opt/streamer
-# What it depends on, in a layer of its own: a changed line of ours does not install it again.
+# What it depends on, in a layer of its own: a changed line of ours does not install it again. With
+# the extra `aws`, without which AWS_MSK_IAM and glue:// would be refused in every image.
 COPY pyproject.toml ./
 COPY requirements/constraints.txt requirements/
-RUN python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"], sep="\n")' \
+RUN python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; print(*p["dependencies"], *p["optional-dependencies"]["aws"], sep="\n")' \
         > requirements/dependencies.txt \
     && pip --python /opt/streamer/bin/python install --no-compile \
         -c requirements/constraints.txt -r requirements/dependencies.txt
