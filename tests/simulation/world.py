@@ -338,7 +338,7 @@ class World:
             else:
                 self.server.roll_back()
             self.say("the store is rolled back at the end")
-            if self.changes:  # it may have lost which settings are the newest: somebody says it again
+            if self.changes:  # it may have lost which settings are the newest
                 await self.apply(self.final)
             await self._read_to_the_end()
         if self.acting and not self.outcome.wrong:

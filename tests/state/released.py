@@ -10,7 +10,6 @@ from streamer.state import codec
 from streamer.state.codec import framed
 from streamer.state.manifest import decode
 
-
 LINES = "conversion_lines"
 """A statistic that it did not have: it counted orders by their lines."""
 _OF_CONVERSIONS = "conversion_ids_"
