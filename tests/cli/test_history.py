@@ -22,6 +22,7 @@ from streamer.sources.replay import Replay
 from tests.monitoring.test_rules import promtool
 from tests.oracle.random_log import START_MS, random_log
 from tests.support.agreement import DOCUMENTS
+from tests.support.lanes import long
 from tests.support.workers import as_toml
 
 AT_MS = 1_790_000_100_000
@@ -133,6 +134,7 @@ def long_log(folder: Path) -> list[str]:
     return [str(folder / "log.ndjson"), "-c", str(config)]
 
 
+@long
 def test_what_is_written_while_files_are_read_is_final(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

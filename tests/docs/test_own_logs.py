@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.test_docs import blocks
-from tests.support.lanes import shortened
+from tests.support.lanes import long
 from tests.system.test_readme import fetched, running, said_by
 
 
@@ -30,7 +30,8 @@ def printed(command: str, folder: Path) -> str:
     return "".join(f"{line.rstrip()}\n" for line in done.stdout.splitlines() if line.strip())
 
 
-@pytest.mark.parametrize("name", shortened(["search", "ads"]))
+@long
+@pytest.mark.parametrize("name", ["search", "ads"])
 def test_a_page_prints_what_it_says(name: str, tmp_path: Path) -> None:
     page = f"docs/how-to/metrics-for-{name}.md"
     for language, suffix in (("python", "py"), ("toml", "toml")):

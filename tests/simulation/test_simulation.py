@@ -10,7 +10,7 @@ import pytest
 
 from tests.simulation.bugs import BUGS
 from tests.simulation.world import simulate
-from tests.support.lanes import shortened, sized
+from tests.support.lanes import long, shortened, sized
 
 SEEDS = sized(6, 1000)
 SEARCHED = sized(100, 3000)
@@ -90,6 +90,7 @@ def test_every_schedule_ends_in_the_state_of_its_logs() -> None:
     assert " 0 failed" in said
 
 
+@long
 def test_a_seed_replays_exactly() -> None:
     for seed in sized(("27",), ("5", "27")):
         story = run("--seed", seed, hash_seed="1")

@@ -239,7 +239,9 @@ impl ItemCounts {
 
     /// A list is shown as it is now, or is not any more.
     pub fn listed(&mut self, dimensions: &Dimensions, at: UserAt, sign: i64, items: &[ItemOf]) {
-        self.pairs_listed(at.event_ms, sign, items);
+        if self.spec.has_pairs {
+            self.pairs_listed(at.event_ms, sign, items);
+        }
         for rollup in 0..self.labels.rollups() {
             let label = self.labels.of_rollup(dimensions, at.combination, rollup);
             self.listed_under(at.event_ms, rollup, label, sign, items);
