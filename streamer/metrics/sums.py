@@ -146,8 +146,18 @@ _OF_VISITS = {
     *("session_bucket", "dwell_class", "dwell_bucket"),
 }
 """Statistics of sessions and viewings: hardly any is longer than a day."""
+_TOPICS = {
+    "clicks": _OF_CLICKS | {CLICKED.name},
+    "conversions": _OF_CONVERSIONS | {CONVERTED.name},
+    "sessions": {each.name for each in OF_SESSIONS},
+}
 OUTCOMES = "outcomes"
 """Feedback of any kind, conversions and viewings."""
+
+
+def topic_of(name: str) -> str:
+    """The kind of topic whose events a sum counts; empty where that may be several."""
+    return next((topic for topic, names in _TOPICS.items() if name in names), "")
 
 
 def is_of_conversions(name: str) -> bool:

@@ -3,6 +3,7 @@ and what speaks for lost data."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ from msgspec import Struct
 from streamer.encoding.segments import ALL
 from streamer.formatting import change, counted, value_text, whole_percent
 from streamer.metrics.compared_metrics import ComparedRatio
+from streamer.metrics.sums import topic_of
 from streamer.query.checks import CHECKS, AlertVerdict
 from streamer.query.silence import LEAST_EXPECTED, Silence
 from streamer.stats.alerting.baseline import LEAST_EVENTS, MetricChange, Status
@@ -125,8 +127,14 @@ def firing_alerts(
         most = max(lost, key=lambda each: losses[id(each)], default=None)
         return most if most and 2 * losses[id(most)] >= losses[id(of)] else None
 
+    def of_other_topics(of: _Firing) -> list[_Firing]:
+        """What alerts say of the same segment by events of other topics."""
+        same = [verdict for verdict in watched if verdict.segment == of.verdict.segment]
+        others = [_Firing(v, CHECKS[0].name, ratios[v.alert.metric], names) for v in same]
+        return [each for each in others if "" not in {of.topic, each.topic} != {of.topic}]
+
     ordered = sorted(every, key=lambda of: -unexplained(of))
-    return [of.shown(pipeline, silent, lost_beside(of)) for of in ordered]
+    return [of.shown(pipeline, silent, lost_beside(of), of_other_topics(of)) for of in ordered]
 
 
 @dataclass(frozen=True)
@@ -153,6 +161,11 @@ class _Firing:
     def change(self) -> MetricChange | Traffic:
         """What the check says."""
         return self.verdict.checks[self.check]
+
+    @property
+    def topic(self) -> str:
+        """The kind of topic whose events its metric counts."""
+        return topic_of(self.ratio.above)
 
     def is_like(self, other: _Firing) -> bool:
         """Whether it is about the same metric, and what the same check says of it."""
@@ -185,10 +198,27 @@ class _Firing:
         """Whether its events look lost: none came of as many as cannot be missing by chance."""
         return self.check == CHECKS[0].name and self._missing >= LEAST_EVENTS
 
+    @property
+    def is_beyond_traffic(self) -> bool:
+        """Whether it changed by more than impressions that came twice, or not, explain."""
+        own, traffic = self.verdict.metric, self.verdict.traffic
+        ends = (own.change_low, own.change_high)
+        if traffic is None or traffic.change_low is None or traffic.change_high is None:
+            return False
+        if own.status is Status.DROPPED:
+            return ends[1] is not None and ends[1] < 1 / (1 + traffic.change_high) - 1
+        most = math.inf if traffic.change_low <= -1 else 1 / (1 + traffic.change_low) - 1
+        return ends[0] is not None and ends[0] > most
+
     def shown(
-        self, pipeline: Pipeline, silent: Sequence[Silence], beside: _Firing | None = None
+        self,
+        pipeline: Pipeline,
+        silent: Sequence[Silence],
+        beside: _Firing | None,
+        others: Sequence[_Firing],
     ) -> FiringAlert:
-        """As faces show it. ``beside``: a segment whose events look lost."""
+        """As faces show it. ``beside``: a segment whose events look lost; ``others``: what events
+        of other topics say of this one."""
         return FiringAlert(
             alert=self.verdict.alert.name,
             segment=dict(zip(self.dimensions, self.verdict.segment, strict=True)),
@@ -198,9 +228,9 @@ class _Firing:
             status=self.change.status,
             sign="▲" if (self.change.change or -1.0) > 0 else "▼",
             headline=self._what(),
-            size=self._size(),
+            size=self.size,
             evidence=self._evidence(pipeline, silent),
-            likely=self._likely(pipeline, beside),
+            likely=self._likely(pipeline, beside, others),
             **self._since(),
         )
 
@@ -227,13 +257,21 @@ class _Firing:
         where = " in the past 7 days" if self.check == "reference" else ""
         return f"{title} is {now}{where} instead of {usual_value}"
 
-    def _size(self) -> str:
+    @property
+    def size(self) -> str:
         """ "−100%, at least −78%": the end of the interval that is nearer to none."""
         found = self.change
         if found.change is None or found.change_low is None or found.change_high is None:
             return ""
         least = min((found.change_low, found.change_high), key=abs)
         return f"{change(found.change)}, at least {change(least)}"
+
+    @property
+    def range(self) -> str:
+        """ "−2% to +3%": the interval of its change."""
+        found = self.change
+        ends = (found.change_low, found.change_high)
+        return " to ".join(change(end) for end in ends if end is not None)
 
     def _evidence(self, pipeline: Pipeline, silent: Sequence[Silence]) -> list[str]:
         """What tells data from reality, a line each."""
@@ -249,7 +287,7 @@ class _Firing:
         ]
         return [*lines, pipeline.words]
 
-    def _likely(self, pipeline: Pipeline, beside: _Firing | None) -> str:
+    def _likely(self, pipeline: Pipeline, beside: _Firing | None, others: Sequence[_Firing]) -> str:
         """What it looks like, as far as numbers show."""
         if problems := pipeline.problems:
             return f"look at the data first: {'; '.join(problems)}"
@@ -265,9 +303,20 @@ class _Firing:
             )
         if beside is not None:
             return f"events of {beside.name} look lost, which explains most of it"
+        moved = [each for each in others if each.verdict.metric.status is found.status]
+        if (
+            found.status.is_bad
+            and moved
+            and self.is_beyond_traffic
+            and all(each.is_beyond_traffic for each in moved)
+        ):
+            told = " and ".join(f"{each.ratio.title} ({each.size})" for each in moved)
+            return f"looks like a real change: events of another topic show it, too: {told}"
+        calm = [each for each in others if each.verdict.metric.status is Status.WITHIN]
+        told = "".join(f", and {each.ratio.title} is as usual ({each.range})" for each in calm[:1])
         return (
-            "cannot tell lost data from a real change: the pipeline shows no fault. Compare orders "
-            "and sessions of the same users"
+            f"cannot tell lost data from a real change: the pipeline shows no fault{told}. Compare "
+            "orders and sessions of the same users"
         )
 
     def loss(self, watched: Sequence[AlertVerdict]) -> float:

@@ -98,6 +98,56 @@ def test_clicks_that_stopped_within_the_window_look_lost_since_then() -> None:
     assert found.likely == OPEN
 
 
+TWO = parse(
+    {
+        "alerts": [
+            {"name": "ctr", "window": "24h", "segments": ["surface"]},
+            {
+                "name": "value",
+                "metric": "conversion_value_per_impression",
+                "window": "24h",
+                "segments": ["surface"],
+            },
+        ]
+    }
+)
+HALVED = replace(GONE, value=0.003, change=-0.5, change_low=-0.6, change_high=-0.4)
+
+
+def told(other: MetricChange, traffic: Traffic = USUAL, own: MetricChange = HALVED) -> str:
+    """What is likely of clicks, where another alert watches the value of conversions."""
+    verdicts = [verdict(own, traffic)]
+    verdicts.append(AlertVerdict(TWO.alerts[1], WOMEN, {"metric": other, "traffic": traffic}))
+    found = firing_alerts(
+        verdicts, Catalogue(TWO).alert_measures.ratios, TWO.dimension_names, HEALTHY
+    )
+    (likely,) = [each.likely for each in found if each.alert == "ctr"]
+    return likely
+
+
+def test_a_change_is_real_where_events_of_another_topic_show_it_too() -> None:
+    calm = replace(HALVED, change=0.01, change_low=-0.04, change_high=0.06, status=Status.WITHIN)
+    assert told(HALVED) == (
+        "looks like a real change: events of another topic show it, too: Conversion value per "
+        "impression (−50%, at least −40%)"
+    )
+    assert told(calm) == (
+        "cannot tell lost data from a real change: the pipeline shows no fault, and Conversion "
+        "value per impression is as usual (−4.0% to +6.0%). Compare orders and sessions of the "
+        "same users"
+    )
+    assert told(replace(HALVED, status=Status.RISEN)) == OPEN
+
+
+def test_impressions_that_may_have_come_twice_are_no_real_change() -> None:
+    doubled = replace(USUAL, change=0.6, change_low=0.3, change_high=0.9)
+    assert told(HALVED, doubled) == OPEN
+    assert told(HALVED, replace(USUAL, change_low=None, change_high=None)) == OPEN
+    little = replace(HALVED, change_high=-0.03)
+    assert told(little) == OPEN
+    assert told(HALVED, own=little) == OPEN
+
+
 @pytest.mark.parametrize(
     ("change", "traffic", "pipeline", "likely"),
     [
