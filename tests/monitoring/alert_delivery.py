@@ -160,4 +160,9 @@ class Prometheus(_Program):
 
     def _words(self) -> list[str]:
         own = f"--config.file={self.directory}/prometheus.yml"
-        return [own, f"--storage.tsdb.path={self.directory}/data", "--rules.alert.resend-delay=1s"]
+        storage = [f"path={self.directory}/data", "retention.time=100d"]
+        return [
+            own,
+            *(f"--storage.tsdb.{each}" for each in storage),
+            "--rules.alert.resend-delay=1s",
+        ]

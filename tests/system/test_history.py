@@ -151,8 +151,8 @@ async def test_live_and_replayed_history_are_the_same_and_end_where_live_begins(
     history = [at for at, _ in together["24h all all"] if at < first]
     steps = {later - at for at, later in pairwise(history)}
     assert steps == {300}
-    assert 0 < first - history[-1] <= 300
-    assert len(history) >= sized(1, 90) * 288 - 2
+    assert 0 < first - history[-1] <= 310  # a first scrape may come before the windows are read
+    assert len(history) > sized(280, 25_900)
     assert len([at for at, _ in together["24h all all"] if at >= first]) >= 1
     oldest, newest = history[0], history[-1]
     counted = [e["ts"] for e in (*past, *events) if e["type"] == "impression"]
