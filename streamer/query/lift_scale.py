@@ -124,8 +124,11 @@ def course(
     with less than two days."""
     if len(points) < 2:
         return None
-    last = [p.lift for p in points[len(points) // 2 :]]
-    held = [0.0, *(p.lift.value or 0.0 for p in points), *(e for each in last for e in _ends(each))]
+    held = [
+        0.0,
+        *(p.lift.value or 0.0 for p in points),
+        *(e for p in points for e in _ends(p.lift)),
+    ]
     low, high = min(held), max(held)
     room = max(high - low, 1e-6) * _ROOM
     scale = LiftScale(low - room, high + room)

@@ -85,6 +85,14 @@ def test_every_course_stays_within_its_picture(values: list[tuple[float, None, N
     assert len(drawn.days) <= 8
 
 
+def test_a_course_shows_the_whole_range_of_every_day() -> None:
+    drawn = course(daily((0.5, -0.9, 4.0), (0.2, -0.1, 0.5), (0.1, 0.0, 0.2)), None)
+    assert drawn is not None
+    heights = [float(point.split(",")[1]) for point in drawn.band.split()]
+    assert 0 < min(heights) < 20
+    assert drawn.height - 20 < max(heights) < drawn.height
+
+
 def test_a_course_of_zeros_is_flat() -> None:
     drawn = course(daily((0.0, 0.0, 0.0), (0.0, 0.0, 0.0)), None)
     assert drawn is not None
