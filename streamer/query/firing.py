@@ -23,6 +23,15 @@ _MOST = {"refused": 0.01, "late": 0.01, "unattributed": 0.2}
 """Shares beyond which the pipeline is the first thing to look at."""
 
 
+class Vital(Struct, frozen=True):
+    """One figure of the pipeline, up to what it is fine, and whether it is."""
+
+    title: str
+    text: str
+    bound: str
+    is_fine: bool
+
+
 @dataclass(frozen=True)
 class Pipeline:
     """What became of records lately. ``period``: since when, in words; shares are None where
@@ -71,6 +80,24 @@ class Pipeline:
         }
         known = [f"{n} {whole_percent(share)}" for n, share in shares.items() if share is not None]
         return f"{', '.join(known)} {self.period}" if known else "no records lately"
+
+    @property
+    def vitals(self) -> list[Vital]:
+        """Each figure by itself.
+
+        >>> [vital.text for vital in Pipeline(0.3, "", 0.0, 0.02, None).vitals]
+        ['0.3 s', '0%', '2.0%', '–']
+        """
+        behind = self.behind_seconds
+        bound = f"fine up to {_BEHIND_SECONDS:.0f} s"
+        found = [Vital("Behind", f"{behind:.3g} s", bound, behind <= _BEHIND_SECONDS)]
+        titles = {"refused": "Refused", "late": "Late"} | {"unattributed": "Clicks not joined"}
+        for name, title in titles.items():
+            share = getattr(self, name)
+            text = "–" if share is None else whole_percent(share)
+            bound = f"fine up to {whole_percent(_MOST[name])}"
+            found.append(Vital(title, text, bound, (share or 0.0) <= _MOST[name]))
+        return found
 
 
 class FiringAlert(Struct, frozen=True):

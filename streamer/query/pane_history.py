@@ -110,6 +110,8 @@ class PaneHistory:
         self._times = Times(catalogue, views)
         self._rings = {ring.label: (n, ring) for n, ring in enumerate(rings_of(settings), 1)}
         self._by_name = {metric.name: metric for metric in catalogue.metrics}
+        times = [v.header.oldest_ms for v in views if v.header.oldest_ms is not None]
+        self.oldest_ms = min(times, default=0)
 
     def read(self, wanted: Wanted, at_ms: int) -> History:
         """The course up to a time. NotByPaneError where panes do not hold it, NotKeptError where

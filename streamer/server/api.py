@@ -17,6 +17,7 @@ from streamer.query.alert_status import alert_status
 from streamer.query.alerts import AlertEvaluation
 from streamer.query.causes import command_of, incident
 from streamer.query.checks import CHECKS
+from streamer.query.default_view import default_view
 from streamer.query.firing import FiringAlert, firing_alerts
 from streamer.query.readings import ReadingSet
 from streamer.query.why import change_parts, sentences, sides
@@ -81,6 +82,7 @@ class Api:
             if b.present and not b.extra and not b.labels[b.present[0]]
         }
         read, silent = self.exporter.what_was_read(result)
+        behind = self.exporter.behind_seconds()
         return json_answer(
             {
                 "is_ready": self.exporter.health.is_ready,
@@ -93,7 +95,8 @@ class Api:
                 "partitions": self.exporter.reader.count,
                 "owned": sum(p == "owned" for r in present for p in r.owned.values()),
                 "lag_records": lags,
-                "behind_seconds": self.exporter.behind_seconds(),
+                "behind_seconds": behind,
+                "pipeline": self.exporter.recent.pipeline(behind or 0.0).vitals,
                 "silent": [{**each._asdict(), "text": each.text} for each in silent],
                 "users_behind_seconds": single.get(f"{PREFIX}users_behind_seconds", 0.0),
                 "inexact": [
@@ -107,6 +110,7 @@ class Api:
                 "read": read.counted,
                 "dimensions": self.settings.dimension_names,
                 "windows": sorted(self.settings.windows.lengths_ms, key=FILE.__eq__),
+                "default_view": default_view(self.settings, self._firing(result)),
                 "window_spans": dict(result.spans) if self.exporter.files else {},
             }
         )

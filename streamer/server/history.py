@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cached_property
 from typing import Any
@@ -15,7 +15,13 @@ from streamer.encoding.segments import ALL
 from streamer.metrics import own_ratios
 from streamer.metrics.catalogue import PREFIX, form_of, title_of
 from streamer.metrics.definition import DeclaredSeries, Metric
-from streamer.query.pane_history import NotByPaneError, NotKeptError, PaneHistory, Wanted
+from streamer.query.pane_history import (
+    History,
+    NotByPaneError,
+    NotKeptError,
+    PaneHistory,
+    Wanted,
+)
 from streamer.query.panes import PaneReader
 from streamer.server.api import error_answer, without_parameters
 from streamer.server.documents import UnknownValueError, require_known
@@ -23,6 +29,7 @@ from streamer.server.exporter import Exporter
 from streamer.server.scrape import accepts_gzip
 from streamer.server.series import OTHERS
 from streamer.settings import limits
+from streamer.settings.durations import DAY_MS
 from streamer.settings.labels import OF_READINGS
 from streamer.settings.model import Settings
 from streamer.settings.names import nearest
@@ -53,6 +60,7 @@ class HistoryApi:
         """Answer below ``/api``."""
         app.router.add_get("/api/metrics", self.metrics)
         app.router.add_get("/api/history", self.history)
+        app.router.add_get("/api/before", self.before)
 
     async def metrics(self, request: web.Request) -> web.Response:
         """Every series that the settings switch on, by family."""
@@ -71,13 +79,20 @@ class HistoryApi:
 
     async def history(self, request: web.Request) -> web.Response:
         """The course of one metric over a window, by parts of it."""
+        return await self._answered(request, _document)
+
+    async def before(self, request: web.Request) -> web.Response:
+        """One metric in the window that a window is compared with."""
+        return await self._answered(request, _before)
+
+    async def _answered(self, request: web.Request, make: _Make) -> web.Response:
         try:
             wanted = self._wanted(request.query)
             async with self._lock:
                 await self.exporter.refresh()
                 reader, at_ms = self.exporter.reader, self.exporter.at_ms
                 views, updates = reader.views, reader.updates
-                body = await asyncio.to_thread(self._body, wanted, views, updates, at_ms)
+                body = await asyncio.to_thread(self._body, make, wanted, views, updates, at_ms)
         except QueryError as error:
             return error_answer(error.status, str(error))
         except UnknownValueError as error:
@@ -119,7 +134,9 @@ class HistoryApi:
             raise QueryError(f"no metric {shown!r} of windows: {meant}", 404)
         return found
 
-    def _body(self, wanted: Wanted, views: Sequence[View], updates: int, at_ms: int) -> bytes:
+    def _body(
+        self, make: _Make, wanted: Wanted, views: Sequence[View], updates: int, at_ms: int
+    ) -> bytes:
         if self._panes is None or self._panes[0] != updates:
             history = PaneHistory(self.settings, self.exporter.catalogue, views, self._reader)
             self._panes, self._made = (updates, history), {}
@@ -127,11 +144,11 @@ class HistoryApi:
         for name, value in wanted.where.items():
             require_known(name, value, panes.values_of(name))
         step_ms = panes.step_ms(wanted)
-        key = (at_ms // step_ms, repr(wanted))
+        key = (make, at_ms // step_ms, repr(wanted))
         if key not in self._made:
             if len(self._made) >= limits.MAX_DOCUMENTS:
                 self._made.clear()
-            self._made[key] = msgspec.json.encode(_document(wanted, panes, at_ms))
+            self._made[key] = msgspec.json.encode(make(wanted, panes, at_ms))
         return self._made[key]
 
 
@@ -156,6 +173,31 @@ def _part(query: Mapping[str, str]) -> tuple[int | None, int | None]:
     return numbers[0], numbers[1]
 
 
+_Make = Callable[[Wanted, PaneHistory, int], dict[str, Any]]
+
+
+def _before(wanted: Wanted, panes: PaneHistory, at_ms: int) -> dict[str, Any]:
+    """The values at the same time last week, or else in the window before: in the finest panes that
+    are kept and fit, whole ones that end by then. Without any there are no lines."""
+    lengths = panes.settings.windows.lengths_ms
+    length_ms = lengths[wanted.window]
+    named = sorted(lengths, key=lambda label: lengths[label])
+    for ago_ms, title in ((7 * DAY_MS, "a week before"), (length_ms, f"{wanted.window} before")):
+        for label in named:
+            part = replace(wanted, window=label, points=limits.HISTORY_POINTS)
+            pane_ms = panes.step_ms(part)
+            until_ms = (at_ms + 1 - ago_ms) // pane_ms * pane_ms
+            from_ms = until_ms - -(-length_ms // pane_ms) * pane_ms
+            first_ms = max(panes.oldest_ms, panes.kept_from_ms(part, at_ms))
+            if first_ms <= from_ms and 2 * pane_ms <= length_ms:
+                part = replace(part, points=1, from_ms=from_ms, until_ms=until_ms)
+                course = _read(part, panes, at_ms)
+                if course.lines and course.counted_since_ms <= from_ms:
+                    ends = {"from_ms": from_ms, "until_ms": until_ms}
+                    return {"title": title, **ends, "lines": course.lines}
+    return {"title": "", "from_ms": None, "until_ms": None, "lines": []}
+
+
 def _document(wanted: Wanted, panes: PaneHistory, at_ms: int) -> dict[str, Any]:
     kept_ms = panes.kept_from_ms(wanted, at_ms)
     whole = None
@@ -168,10 +210,25 @@ def _document(wanted: Wanted, panes: PaneHistory, at_ms: int) -> dict[str, Any]:
             )
         ends = max(wanted.from_ms, kept_ms), min(wanted.until_ms, at_ms + 1)
         wanted = replace(wanted, from_ms=ends[0], until_ms=ends[1])
+        whole = _read(replace(wanted, points=1), panes, at_ms)
+    elif panes.oldest_ms > kept_ms:  # the axis is what has been counted
+        wanted = replace(wanted, from_ms=panes.oldest_ms, until_ms=at_ms + 1)
+    course = _read(wanted, panes, at_ms)
+    return {
+        **_described(wanted.metric, panes.settings),
+        "window": wanted.window,
+        "split": wanted.split,
+        "at_ms": at_ms,
+        "kept_from_ms": kept_ms,
+        "whole": None if whole is None else asdict(whole)["lines"],
+        **asdict(course),
+    }
+
+
+def _read(wanted: Wanted, panes: PaneHistory, at_ms: int) -> History:
+    """A course; QueryError where there is none."""
     try:
         course = panes.read(wanted, at_ms)
-        if wanted.from_ms is not None:
-            whole = panes.read(replace(wanted, points=1), at_ms)
     except NotByPaneError as error:
         raise QueryError(
             f"The metric {title_of(wanted.metric)} has no history: {error}", 404
@@ -184,15 +241,7 @@ def _document(wanted: Wanted, panes: PaneHistory, at_ms: int) -> dict[str, Any]:
         names = sorted({name for line in course.lines for name in line.labels} & {*OF_READINGS})
         refusal = f"{len(course.lines)} series; at most {limits.HISTORY_SERIES}: choose by "
         raise QueryError(refusal + (", ".join(names) or "dimensions"))
-    return {
-        **_described(wanted.metric, panes.settings),
-        "window": wanted.window,
-        "split": wanted.split,
-        "at_ms": at_ms,
-        "kept_from_ms": kept_ms,
-        "whole": None if whole is None else asdict(whole)["lines"],
-        **asdict(course),
-    }
+    return course
 
 
 def _described(metric: DeclaredSeries[Any], settings: Settings) -> dict[str, Any]:

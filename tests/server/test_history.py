@@ -43,6 +43,12 @@ async def test_the_course_is_that_of_the_panes(site: Site) -> None:
     assert again == 200
 
 
+async def test_before_the_longest_window_there_is_nothing(site: Site) -> None:
+    status, text = await site.get("/api/before?name=ctr_ratio&window=24h&split=variant")
+    nothing: dict[str, Any] = {"title": "", "from_ms": None, "until_ms": None, "lines": []}
+    assert (status, json.loads(text)) == (200, nothing)
+
+
 async def test_a_part_of_a_window_has_its_points_and_its_whole(site: Site) -> None:
     query = "/api/history?name=window_impressions&window=24h&split=variant"
     full = json.loads((await site.get(query))[1])

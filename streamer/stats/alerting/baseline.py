@@ -74,31 +74,32 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StatusWords:
-    """How a status is shown: its ``kind`` (bad, warn, good, or open: nothing can be said), as a
-    cell, and of one segment and of several ones within a sentence."""
+    """How a status is shown: its ``kind`` (bad, warn, good, or open: nothing can be said), a sign,
+    as a cell, and of one segment and of several ones within a sentence."""
 
     kind: str
+    sign: str
     cell: str
     one: str = ""
     several: str = ""
 
 
 STATUSES: Mapping[Status, StatusWords] = {
-    Status.DROPPED: StatusWords("bad", "Dropped beyond the tolerance"),
-    Status.RISEN: StatusWords("bad", "Risen beyond the tolerance"),
-    Status.NO_TRAFFIC: StatusWords("bad", "No traffic"),
-    Status.PERHAPS: StatusWords("warn", "Perhaps beyond the tolerance"),
+    Status.DROPPED: StatusWords("bad", "▼", "Dropped beyond the tolerance"),
+    Status.RISEN: StatusWords("bad", "▲", "Risen beyond the tolerance"),
+    Status.NO_TRAFFIC: StatusWords("bad", "✕", "No traffic"),
+    Status.PERHAPS: StatusWords("warn", "▽", "Perhaps beyond the tolerance"),
     Status.TOO_LITTLE: StatusWords(
-        *("open", "Too little data", "has too little data", "have too little data")
+        *("open", "?", "Too little data", "has too little data", "have too little data")
     ),
     Status.DAYS_DIFFER: StatusWords(
-        *("open", "Days differ"),
+        *("open", "?", "Days differ"),
         *("has days that differ too much", "have days that differ too much"),
     ),
     Status.NO_BASELINE: StatusWords(
-        *("open", "No baseline", "has no baseline yet", "have no baseline yet")
+        *("open", "?", "No baseline", "has no baseline yet", "have no baseline yet")
     ),
-    Status.WITHIN: StatusWords("good", "Within the tolerance"),
+    Status.WITHIN: StatusWords("good", "✓", "Within the tolerance"),
 }
 """The most urgent first."""
 
