@@ -198,6 +198,8 @@ class Documents(Served):
     def __init__(self, documents: Mapping[str, tuple[int, Any]]) -> None:
         super().__init__()
         self.documents = dict(documents)
+        self.seconds = 0.0
+        """How long each answer takes."""
 
     def app(self) -> web.Application:
         app = web.Application()
@@ -206,6 +208,7 @@ class Documents(Served):
         return app
 
     async def _answer(self, request: web.Request) -> web.Response:
+        await asyncio.sleep(self.seconds)
         missing = 404, {"error": f"nothing at {request.path}"}
         found = self.documents.get(request.path, missing)
         status, document = self.documents.get(request.path_qs, found)

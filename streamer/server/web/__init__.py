@@ -21,6 +21,9 @@ TYPES = {".css": "text/css", ".html": "text/html", ".js": "text/javascript"}
 """Kinds of files that are served, by suffix."""
 TEMPLATE = "scorecard.html"
 """The file that is no page by itself."""
+_BEGIN = ("main.js", "scorecard.js")
+"""What pages begin with; the other modules are loaded ahead."""
+_MODULES = b"<!-- modules -->\n"
 POLICY = "; ".join(
     (
         "default-src 'none'",
@@ -69,11 +72,14 @@ def add_pages(app: web.Application) -> None:
 def contents() -> dict[str, bytes]:
     """Name → bytes of every file of the page."""
     folder = files(__name__)
-    return {
+    found = {
         each.name: each.read_bytes()
         for each in sorted(folder.iterdir(), key=lambda each: each.name)
         if _suffix(each.name) in TYPES
     }
+    names = [name for name in found if name.endswith(".js") and name not in _BEGIN]
+    links = "".join(f'<link rel="modulepreload" href="web/{name}">\n' for name in names)
+    return found | {"index.html": found["index.html"].replace(_MODULES, links.encode())}
 
 
 def _suffix(name: str) -> str:

@@ -1,11 +1,10 @@
 // The section of alerts: the status of every watched segment, and why a chosen one moved.
 
 import { nameOf, readAlerts, readHistories } from "./alert_history.js";
-import { alertsOf, isWhole, showWatched } from "./alert_table.js";
-import { Failure, get } from "./api.js";
+import { alertsOf, isWhole, showWatched } from "./alert_lines.js";
+import { find } from "./api.js";
 import { showSplit } from "./contributions.js";
 import { byId, setNote, setOptions } from "./dom.js";
-import { csvButton } from "./download.js";
 import { whyOf } from "./firing.js";
 import * as format from "./format.js";
 import { chosen, remember } from "./url_state.js";
@@ -25,7 +24,6 @@ export class Alerts {
 
   constructor(onChange) {
     this.#onChange = onChange;
-    byId("alerts-tools").append(csvButton(byId("alerts"), "alerts"));
     byId("explain-alert").addEventListener("change", ({ target }) => this.#choose(this.#offered.get(target.value)));
   }
 
@@ -62,6 +60,8 @@ export class Alerts {
       await this.#explain(found.entries, firing, health.dimensions, signal);
     }
     byId("alerts-panel").hidden = !isAny;
+    const said = `${firing.length || "None"} of ${format.counted(found.entries.length, "watched segment")}`;
+    setNote(byId("alerts-answer"), isAny ? `${said} ${firing.length > 1 ? "fire" : "fires"}` : "");
     this.#dueMs = startedMs + EVERY_MS - 1000;
     await readHistories([...new Set([...firing, ...found.open, ...found.decided].map((each) => each.alert))], signal);
     showWatched(found);
@@ -85,14 +85,12 @@ export class Alerts {
       return;
     }
     const whole = entries.find((each) => each.alert === choice.alert && isWhole(each));
-    try {
-      const query = new URLSearchParams({ alert: choice.alert, ...(choice.segment ? { segment: choice.segment } : {}) });
-      showSplit(await get(`api/explain?${query}`, signal), whole, dimensions);
-    } catch (failure) {
-      if (!(failure instanceof Failure) || failure.status !== 404) {
-        throw failure;
-      }
-      setNote(byId("why-note"), failure.message);
+    const query = new URLSearchParams({ alert: choice.alert, ...(choice.segment ? { segment: choice.segment } : {}) });
+    const explained = await find(`api/explain?${query}`, signal);
+    if (explained.error === undefined) {
+      showSplit(explained, whole, dimensions);
+    } else {
+      setNote(byId("why-note"), explained.error);
       byId("why-split").hidden = true;
     }
     byId("why").classList.remove("old");
@@ -107,7 +105,6 @@ export class Alerts {
   }
 
   #goThere() {
-    byId("why-parts").open = true;
     byId("explain").scrollIntoView();
     byId("explain-title").focus({ preventScroll: true });
   }

@@ -1,6 +1,7 @@
 // The JSON API of the exporter that served this page.
 
 const TIMEOUT_MS = 10_000;
+const ROOT = new URL("..", import.meta.url).pathname;
 
 /** What kept us from an answer: `who` is "store" or "exporter", `status` that of HTTP or 0. */
 export class Failure extends Error {
@@ -27,9 +28,21 @@ export async function get(path, signal) {
   return document;
 }
 
+/** The same; what there is not is {error, lines: []}. */
+export async function find(path, signal) {
+  try {
+    return await get(path, signal);
+  } catch (failure) {
+    if (failure instanceof Failure && [400, 404].includes(failure.status)) {
+      return { error: failure.message, lines: [] };
+    }
+    throw failure;
+  }
+}
+
 async function answerOf(path, signal) {
   const late = AbortSignal.timeout(TIMEOUT_MS);
-  const url = new URL(path, location.href); // without the password that may be in the address
+  const url = new URL(ROOT + path, location.href); // without the password that may be in the address
   try {
     return await fetch(url, { signal: AbortSignal.any([signal, late]), cache: "no-store" });
   } catch {

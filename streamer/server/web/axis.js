@@ -3,7 +3,7 @@
 import * as format from "./format.js";
 
 const TICKS = [1, 2, 2.5, 5, 10];
-const LABEL_WIDTH = 84;
+const [LABEL_WIDTH, DATED] = [84, 3]; // axes of so many days have dates alone
 const [SECOND, MINUTE, HOUR, DAY] = [1000, 60_000, 3_600_000, 86_400_000];
 const TIMES = [
   ...[1, 2, 5, 10, 15, 30].map((n) => n * SECOND),
@@ -61,10 +61,11 @@ export function valueTicks({ bottom, top, tick }, form) {
 /** The ticks of an axis of time (ms) that is so many pixels wide. */
 export function timeTicks(from, until, width) {
   const most = Math.max(2, Math.floor(width / LABEL_WIDTH));
-  const step = TIMES.find((each) => (until - from) / each <= most) ?? TIMES.at(-1);
+  const least = until - from > DATED * DAY ? DAY : 0;
+  const step = TIMES.find((each) => each >= least && (until - from) / each <= most) ?? TIMES.at(-1);
   const found = [];
   for (let ms = Math.ceil(from / step) * step; ms <= until; ms += step) {
-    found.push({ ms, text: format.tick(ms, step) });
+    found.push({ ms, text: format.tick(ms, step, until - from > DAY) });
   }
   return found.length ? found : [{ ms: from, text: format.tick(from, SECOND) }];
 }

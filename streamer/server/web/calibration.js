@@ -1,7 +1,7 @@
 // The calibration curve of one segment: predicted against observed clicks, by bins of the score.
 
 import { PREFIX } from "./columns.js";
-import { byId, element, keep, setOptions, setText, shape } from "./dom.js";
+import { element, setText, shape } from "./dom.js";
 import * as format from "./format.js";
 
 const [OBSERVED, PREDICTED, IMPRESSIONS] = [
@@ -14,42 +14,6 @@ export const CALIBRATION = [OBSERVED, PREDICTED, IMPRESSIONS];
 const MATURITY = "provisional";
 const SIZE = 260;
 const EDGE = 44;
-
-/** The disclosure below the table; it is hidden where no segment has a curve. */
-export class Calibration {
-  #segments = [];
-  #chosen = "";
-
-  constructor() {
-    const draw = () => this.#draw();
-    byId("calibration").addEventListener("toggle", draw);
-    byId("calibration-segment").addEventListener("change", () => {
-      this.#chosen = byId("calibration-segment").value;
-      draw();
-    });
-  }
-
-  /** Offer those of these segments that have a curve; the chosen one stays chosen. */
-  show(segments) {
-    this.#segments = segments.filter((segment) => binsOf(segment).length);
-    byId("calibration").hidden = !this.#segments.length;
-    this.#draw();
-  }
-
-  #draw() {
-    if (!byId("calibration").open || !this.#segments.length) {
-      return;
-    }
-    const segment = this.#segments.find((s) => s.key === this.#chosen) ?? this.#segments[0];
-    const options = this.#segments.map((s) => ({ value: s.key, text: s.title }));
-    setOptions(byId("calibration-segment"), options, segment.key);
-    const bins = binsOf(segment);
-    const table = byId("calibration-table");
-    setText(table.caption, `Predicted and observed clicks of ${segment.title}, by score`);
-    keep(table.tBodies[0], bins, ({ bin }) => bin, rowView);
-    byId("calibration-curve").replaceChildren(curve(bins));
-  }
-}
 
 /** The bins that have impressions, by ascending score. */
 export function binsOf(segment) {

@@ -1,12 +1,8 @@
-// Why a metric moved: its change as mix and rate, by segment.
+// Why a metric moved, in sentences and as steps.
 
-import { byId, setAttribute, setNote, setText, shape } from "./dom.js";
+import { byId, setNote, setText } from "./dom.js";
 import * as format from "./format.js";
-import { fillTable } from "./item_table.js";
 import { showWaterfall } from "./waterfall.js";
-
-const [WIDTH, HEIGHT] = [120, 12];
-const MOST_ROWS = 10;
 
 /**
  * Show a document of /api/explain. `whole` is what is said of everything together, `dimensions` are
@@ -28,53 +24,6 @@ export function showSplit(found, whole, dimensions) {
   setText(byId("why-words"), [wordsOf(found, write), ...others].join(" "));
   const isRiseBad = whole?.direction === "lower"; // is better
   showWaterfall(byId("waterfall"), found, (amount) => (isRiseBad ? amount > 0 : amount < 0));
-  const parts = found.segments.flatMap((each) => [each.mix, each.rate]);
-  const difference = format.differences(found.form, parts);
-  for (const part of ["change", "mix", "rate"]) {
-    setText(byId(`why-${part}`), difference(found[part]));
-  }
-  const most = Math.max(...parts.map(Math.abs));
-  const rows = found.segments.slice(0, MOST_ROWS).map((each) => ({ ...each, write, difference, most }));
-  const caption = `By ${found.segments_by.join(" and ")}, largest effect first`;
-  fillTable(byId("parts"), caption, COLUMNS, rows, (row) => row.segment);
-}
-
-const COLUMNS = [
-  { title: "Segment", isText: true, texts: (row) => [row.segment] },
-  { title: "Share then", texts: (row) => [format.percent(row.share_then)] },
-  { title: "Share now", texts: (row) => [format.percent(row.share_now)] },
-  { title: "Value then", texts: (row) => [valueOf(row, row.rate_then)] },
-  { title: "Value now", texts: (row) => [valueOf(row, row.rate_now)] },
-  partColumn("Mix", "mix"),
-  partColumn("Rate", "rate"),
-];
-
-function partColumn(heading, part) {
-  return {
-    title: heading,
-    texts: (row) => [row.difference(row[part])],
-    extra: () => partBar(part),
-  };
-}
-
-/** A bar from the middle to one side; the number beside it says the same. */
-function partBar(part) {
-  const rect = shape("rect", { y: 1, height: HEIGHT - 2 });
-  const zero = shape("line", { class: "zero", x1: WIDTH / 2, x2: WIDTH / 2, y1: 0, y2: HEIGHT });
-  const box = { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, width: WIDTH, height: HEIGHT };
-  const root = shape("svg", { class: "part", "aria-hidden": "true", ...box }, rect, zero);
-  return {
-    root,
-    update(row) {
-      const long = row.most ? (Math.abs(row[part]) / row.most) * (WIDTH / 2) : 0;
-      setAttribute(rect, "x", String(row[part] < 0 ? WIDTH / 2 - long : WIDTH / 2));
-      setAttribute(rect, "width", String(long));
-    },
-  };
-}
-
-function valueOf(row, value) {
-  return value === null ? null : row.write(value);
 }
 
 const THEN = {

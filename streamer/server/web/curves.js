@@ -14,11 +14,11 @@ const BY_POSITION = new Set(["ctr_ratio", "ctr_position_ratio", "coec_ratio"].ma
 const OF_SCORES = ["calibration", "scores"];
 const [WIDTH, HEIGHT] = [160, 12];
 
-/** Show the curve of a metric in a window below #metric-curve; nothing where it has none. */
-export async function showCurve(about, window, dimensions, signal) {
+/** Show the curve of a metric in a window and of a filter below #metric-curve; nothing where it has none. */
+export async function showCurve(about, window, dimensions, where, signal) {
   const root = byId("metric-curve");
   const names = namesOf(about);
-  const query = new URLSearchParams(queryOf(window, [], dimensions));
+  const query = new URLSearchParams(queryOf(window, [], dimensions, where));
   names.forEach((name) => query.append("name", name));
   const { readings } = names.length ? await get(`api/readings?${query}`, signal) : { readings: [] };
   root.hidden = !readings.length;

@@ -59,6 +59,15 @@ export function setLines(list, lines) {
   list.hidden = !lines.length;
 }
 
+/** Show pairs of a title and a text in a list of them. */
+export function setFacts(list, pairs) {
+  keep(list, pairs, ([title]) => title, ([title]) => {
+    const text = element("dd");
+    const root = element("div", {}, element("dt", {}, `${title}: `), text);
+    return { root, update: ([, value]) => setText(text, value) };
+  });
+}
+
 /** Set an attribute. */
 export function setAttribute(node, name, value) {
   if (node.getAttribute(name) !== value) {

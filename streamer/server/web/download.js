@@ -4,7 +4,7 @@ import { element } from "./dom.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const CONTROL = /[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
-const PRESENTED = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-size", "font-weight"];
+const PRESENTED = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-size", "font-weight", "stop-color"];
 
 /** A button that saves what `make()` gives: {name, type, text}. */
 export function downloadButton(title, label, make) {
@@ -54,7 +54,7 @@ function partsOf(cell) {
   const note = cell.querySelector(".interval");
   const value = cell.querySelector(".value, th > span:first-child");
   const text = value?.textContent ?? [...cell.childNodes].filter((node) => node !== note).map((n) => n.textContent).join("");
-  return [text.trim(), note && !note.hidden ? note.textContent : ""];
+  return [text.trim(), note && !note.hidden ? note.textContent.replaceAll("\u00a0", " ") : ""];
 }
 
 /** As CSV wants it; a text that spreadsheets would take for a formula is one of an event. */

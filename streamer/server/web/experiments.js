@@ -4,6 +4,7 @@ import { get } from "./api.js";
 import { byId, element, isLong, keep, setAttribute, setNote, setText, shape } from "./dom.js";
 import { csvButton } from "./download.js";
 import * as format from "./format.js";
+import { countExperiments } from "./navigation.js";
 
 const EVERY_MS = 15_000;
 /** Of more experiments, the others are shown when they are asked for. */
@@ -58,15 +59,8 @@ export class Experiments {
     const views = keep(table.tHead.rows[0], heads, (title) => title, headView);
     views.get("Range").show(scale);
     keep(table.tBodies[0], items, (each) => each.name, rowView);
-    const words = [this.#badge("ship", "to ship"), this.#badge("harm", "harmful"), this.#badge("broken", "broken")];
-    setText(byId("experiments-badge"), words.filter(Boolean).join(", "));
-    byId("experiments-badge").hidden = !words.some(Boolean);
-    setAttribute(byId("experiments-badge"), "data-kind", words[1] || words[2] ? "bad" : "good");
-  }
-
-  #badge(word, text) {
-    const count = this.#list.needs[word] ?? 0;
-    return count ? `${count} ${text}` : "";
+    const words = countExperiments(this.#list.needs) || "No decision is due";
+    setNote(byId("experiments-answer"), experiments.length ? words : "");
   }
 }
 

@@ -5,6 +5,7 @@ import { knownHistory, readAlerts, readHistories } from "./alert_history.js";
 import { byId, element, keep, setAttribute, setLines, setText } from "./dom.js";
 import * as format from "./format.js";
 import { knownMarks, readMarks } from "./marks.js";
+import { countAlerts } from "./navigation.js";
 import { ROLLUP } from "./segments.js";
 
 const SHOWN = 3;
@@ -70,7 +71,7 @@ export class Firing {
   }
 
   #show() {
-    const { firing = [], alerts } = this.#document;
+    const { firing = [] } = this.#document;
     const shown = this.#all ? firing : firing.slice(0, SHOWN);
     const items = shown.map((each) => ({ ...each, ...sinceOf(each), why: this.#onWhy }));
     keep(byId("firing").querySelector("ol"), items, (each) => JSON.stringify(whyOf(each)), lineView);
@@ -82,19 +83,7 @@ export class Firing {
     title.firing = first ? `(${firing.length}) ${first.sign} ${first.alert} ${first.name}` : "";
     showTitle();
     setAttribute(byId("icon"), "href", first ? ALARM : ICON);
-    setBadge("alerts-badge", firing.length ? `▼ ${firing.length}` : "", firing.length ? `${firing.length} firing` : "", "bad");
-    byId("alerts-link").hidden = alerts.length === 0;
-  }
-}
-
-/** What a link of the navigation counts; nothing where `text` is empty. */
-export function setBadge(id, text, words, kind) {
-  const badge = byId(id);
-  badge.hidden = !text;
-  setAttribute(badge, "data-kind", kind);
-  const mark = element("span", { "aria-hidden": "true" }, text);
-  if (badge.textContent !== text + words) {
-    badge.replaceChildren(mark, element("span", { class: "hidden-text" }, words));
+    countAlerts(this.#document);
   }
 }
 

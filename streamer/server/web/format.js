@@ -122,11 +122,6 @@ export function differences(form, values) {
   };
 }
 
-/** A share of round numbers, as axes have them: 5%, 12.5%. */
-export function round(value) {
-  return `${plus(value, signed(LONG.format(value * 100)))}%`;
-}
-
 /** A duration of dwelling: 21.5 s. */
 export function seconds(value) {
   return `${number(value)} s`;
@@ -137,9 +132,11 @@ export function clock(ms) {
   return CLOCK.format(ms);
 }
 
-/** A tick of an axis of time, with so many ms between ticks: a date at midnight, else a time. */
-export function tick(ms, step) {
-  return ms % DAY_MS === 0 ? SHORT_DAY.format(ms) : TIMES[step < 60_000 ? 0 : 1].format(ms);
+/** A tick of an axis of time, with so many ms between ticks: a date at midnight, else a time, with
+ * its date where the axis is longer than a day. */
+export function tick(ms, step, isLong) {
+  const time = TIMES[step < 60_000 ? 0 : 1].format(ms);
+  return ms % DAY_MS === 0 ? SHORT_DAY.format(ms) : isLong ? `${SHORT_DAY.format(ms)} ${time}` : time;
 }
 
 /** A time without its year: Mon 23 Nov, 00:45. */

@@ -1,8 +1,9 @@
 // The header: the state of the processor in words, and how old the values are.
 
 import { Failure } from "./api.js";
-import { byId, setAttribute, setNote, setText } from "./dom.js";
+import { byId, element, keep, setAttribute, setNote, setText } from "./dom.js";
 import * as format from "./format.js";
+import { countHealth } from "./navigation.js";
 
 const QUIET_SECONDS = 60;
 const OLD_SECONDS = 300;
@@ -82,22 +83,21 @@ export class Header {
 
   show(health) {
     this.#seenMs = Date.now();
-    this.#say(...verdict(health));
+    const [state, words, rest] = verdict(health);
+    this.#say(state, words, rest);
+    const isSaid = state === "live" || state === "waiting" || health.problems.length || health.silent?.length;
     const isPast = isOld(health);
     const when = isPast ? `as of ${format.clock(health.stream_time_ms)}` : "";
     this.#oldNote = isPast ? `Values ${when}, ${format.span(age(health))} ago.` : "";
     document.body.classList.toggle("past", isPast);
-    const live = health.files.length ? "Windows at the end of the file" : "Live windows";
     byId("pause").hidden = health.files.length > 0;
-    setText(byId("live-title"), isPast ? `Windows ${when}` : live);
     setNote(byId("about"), health.about);
-    setNote(byId("health-note"), remarks(health));
-    setAttribute(byId("worker-step"), "data-done", String(health.workers.some((worker) => worker.is_present)));
-    setAttribute(byId("topics-step"), "data-done", String(Object.keys(health.lag_records).length > 0));
+    byId("about-link").hidden = !health.about;
+    setNote(byId("health-note"), (isSaid ? "" : `${words}${rest}. `) + remarks(health));
     const time = byId("stream-time");
     if (health.stream_time_ms) {
       setAttribute(time, "datetime", new Date(health.stream_time_ms).toISOString());
-      setText(time, format.clock(health.stream_time_ms));
+      setText(time, `${format.moment(health.stream_time_ms)} UTC`);
     }
   }
 
@@ -111,12 +111,14 @@ export class Header {
     const isOurs = !(failure instanceof Failure);
     const words = isOurs ? "Error in this page" : `Cannot reach the ${failure.who}`;
     this.#say("bad", words, `: ${failure.message}`);
+    setNote(byId("health-note"), `${words}: ${failure.message}.`);
     document.body.classList.add("stale");
     setNote(byId("as-of"), this.#seenMs ? `Values as of ${this.#age()}.` : "");
   }
 
   pause(isPaused) {
-    setText(byId("pause"), isPaused ? "Resume updates" : "Pause updates");
+    setText(byId("pause"), isPaused ? "Resume" : "Pause");
+    setAttribute(byId("pause"), "aria-label", `${isPaused ? "Resume" : "Pause"} updates`);
     if (isPaused) {
       setNote(byId("as-of"), `Updates are paused. Values as of ${this.#age()}.`);
     }
@@ -127,9 +129,36 @@ export class Header {
   }
 
   #say(state, words, rest) {
+    countHealth(state);
     setAttribute(byId("health"), "data-state", state);
     setText(byId("health-state"), words);
     setText(byId("health-detail"), rest);
     setAttribute(byId("health"), "title", words + rest);
   }
+}
+
+/** The section of the pipeline, and what else of the page it decides. */
+export class Vitals {
+  refresh(health) {
+    const live = health.files.length ? "Windows at the end of the file" : "Live windows";
+    setText(byId("live-title"), isOld(health) ? `Windows as of ${format.clock(health.stream_time_ms)}` : live);
+    setAttribute(byId("worker-step"), "data-done", String(health.workers.some((worker) => worker.is_present)));
+    setAttribute(byId("topics-step"), "data-done", String(Object.keys(health.lag_records).length > 0));
+    const [, words, rest] = verdict(health);
+    setText(byId("pipeline-answer"), words + rest);
+    keep(byId("pipeline-items"), health.pipeline, ({ title }) => title, vitalView);
+  }
+}
+
+function vitalView({ title }) {
+  const [text, note] = [element("span"), element("small")];
+  const root = element("div", {}, element("dt", {}, title), element("dd", {}, text, " ", note));
+  return {
+    root,
+    update(item) {
+      setText(text, `${item.is_fine ? "" : "▽ "}${item.text}`);
+      setAttribute(text, "data-kind", item.is_fine ? "open" : "warn");
+      setText(note, item.bound);
+    },
+  };
 }

@@ -64,10 +64,6 @@ function cellView(column) {
       fill(value, below, [text ?? "–", note]);
       setAttribute(value, "aria-hidden", String(text === null));
       setText(words, text === null ? format.NO_DATA : "");
-      if (column.kind) {
-        setAttribute(value, "data-kind", column.kind(item));
-        value.classList.add("verdict");
-      }
       beside?.update(item);
     },
   };

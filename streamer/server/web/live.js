@@ -3,13 +3,12 @@
 import { readAlerts } from "./alert_history.js";
 import { MoreMetrics } from "./all_metrics.js";
 import { get } from "./api.js";
-import { Calibration } from "./calibration.js";
 import { COLUMNS, PREFIX, hrefOf } from "./columns.js";
 import { comparedWith } from "./comparisons.js";
 import { byId, element, keep, setAttribute, setNote, setOptions } from "./dom.js";
 import { Filters } from "./filters.js";
 import { setTitle } from "./firing.js";
-import { last, lastWithTimes, windowMs } from "./format.js";
+import { capital, last, lastWithTimes, windowMs } from "./format.js";
 import { CLICKS, Course, middling, pointsFor } from "./metric_history.js";
 import { showTable } from "./segment_table.js";
 import { ROLLUP, queryOf, segmentsOf } from "./segments.js";
@@ -18,12 +17,12 @@ import { Tiles } from "./tiles.js";
 import { chosen, remember } from "./url_state.js";
 
 const TOGETHER = "-";
+const CONTEXT = 7;
 const COURSE_MS = 15_000; // like alerts: a course moves by a sixtieth of its window
 const PLAIN = COLUMNS.find((column) => column.name === `${PREFIX}ctr_ratio`);
 
 /** The section of live windows. `onChange` is called when another window or split is chosen. */
 export class LiveWindows {
-  #calibration = new Calibration();
   #shape;
   #more = new MoreMetrics();
   #course = new Course(byId("course-body"), (range) => this.#choose(range));
@@ -61,11 +60,11 @@ export class LiveWindows {
   async refresh(health, signal) {
     const { dimensions, windows } = health;
     const { alerts, firing = [] } = await readAlerts(signal);
-    const first = alarmOf(firing, alerts);
-    const window = [this.#wanted.window, first?.window, windows.at(-1)].find((each) => windows.includes(each));
+    const { default_view: view } = health;
+    const window = windows.includes(this.#wanted.window) ? this.#wanted.window : view.window;
     const splits = splitsOf(dimensions);
     const bySplit = (value) => splits.find((each) => each.value === value);
-    const split = bySplit(this.#wanted.split) ?? bySplit(first?.split) ?? splits.at(1) ?? splits[0];
+    const split = bySplit(this.#wanted.split) ?? bySplit(view.split.join(",")) ?? splits.at(1) ?? splits[0];
     this.#showControls(windows, window, splits, split);
     setNote(byId("choice-missing"), missing(this.#wanted, window, split));
     const where = this.#where(dimensions, split);
@@ -76,7 +75,7 @@ export class LiveWindows {
     const found = segmentsOf(readings, split.dimensions, dimensions);
     const choice = { window, split: split.dimensions, dimensions, where, windows, streamMs: health.stream_time_ms };
     const compared = await comparedWith(alerts, choice, signal);
-    if (compared?.title === "Usual" && first && this.#wanted.sort === undefined) {
+    if (compared?.title === "Usual" && firing.length && this.#wanted.sort === undefined) {
       this.#wanted.sort = "change";
     }
     this.#show(found, window, split, health, where, compared);
@@ -117,9 +116,10 @@ export class LiveWindows {
 
   #show(found, window, split, health, where, compared) {
     const isEmpty = !found.segments.length;
-    byId("no-events").hidden = health.stream_time_ms > 0;
+    byId("no-events").hidden = health.stream_time_ms > 0 || !isEmpty;
     const why = isEmpty && health.stream_time_ms > 0 ? emptiness(found, window, split, where) : "";
     setNote(byId("no-segments"), why);
+    byId("tiles").hidden ||= isEmpty;
     const panel = byId("segments-panel");
     panel.hidden = isEmpty;
     panel.classList.remove("old");
@@ -129,7 +129,6 @@ export class LiveWindows {
     const options = { caption: `${capital(lastWithTimes(window))}${of}${by}`, sort: this.#wanted.sort, choice, compared };
     showTable(found, split.dimensions.join(", ") || "segment", options);
     const every = found.whole ? [...found.segments, found.whole] : found.segments;
-    this.#calibration.show(every);
     this.#more.show(every, choice);
     setTitle(`streamer: ${window} by ${split.text}`);
   }
@@ -156,23 +155,11 @@ export class LiveWindows {
   }
 }
 
-/** Where the first alert that fires is seen: its window, and a split by the dimensions of its segment. */
-function alarmOf([first], alerts) {
-  if (first === undefined) {
-    return null;
-  }
-  const own = Object.entries(first.segment).filter(([, value]) => value !== ROLLUP);
-  const { window } = alerts.find((each) => each.alert === first.alert) ?? {};
-  return { window, split: own.map(([name]) => name).join(",") };
-}
-
-/** The window of the course: the next longer one, for what came before is needed to judge the chosen
- * one; of a range that began so many ms ago the shortest that reaches back to it. */
+/** The window of the course: seven times as long as the chosen one at least, for what came before is
+ * needed to judge that; of a range that began so many ms ago the shortest that reaches back to it. */
 function shownWindow(windows, window, ago) {
-  if (ago) {
-    return windows.find((each) => windowMs(each) > ago) ?? windows.at(-1);
-  }
-  return windows[windows.indexOf(window) + 1] ?? window;
+  const least = ago || CONTEXT * windowMs(window);
+  return windows.find((each) => windowMs(each) >= least) ?? windows.at(-1);
 }
 
 /** A filter, with "" where it is none: it leaves the address. */
@@ -213,10 +200,6 @@ function splitsOf(dimensions) {
     ...each,
     ...(dimensions.length > 1 ? [every] : []),
   ];
-}
-
-function capital(text) {
-  return text[0].toUpperCase() + text.slice(1);
 }
 
 function emptiness(found, window, split, where) {

@@ -6,7 +6,7 @@ import { byId } from "./dom.js";
 import { Experiments } from "./experiments.js";
 import { Firing, whyOf } from "./firing.js";
 import { learnSpans } from "./format.js";
-import { Header } from "./health.js";
+import { Header, Vitals } from "./health.js";
 import { LiveWindows } from "./live.js";
 import { MetricPage } from "./metric.js";
 import { chosen } from "./url_state.js";
@@ -26,7 +26,7 @@ const firing = new Firing((asked) => {
 });
 const sections = isOfMetric
   ? [firing, new MetricPage(() => look())]
-  : [firing, new LiveWindows(() => look()), alerts, new Experiments(), new WhatWasRead()];
+  : [firing, new Vitals(), new LiveWindows(() => look()), new Experiments(), alerts, new WhatWasRead()];
 for (const section of byId("main").querySelectorAll("section")) {
   section.hidden = (section.id === "metric") !== isOfMetric;
 }
@@ -48,6 +48,7 @@ async function look() {
     for (const section of sections) {
       await section.refresh(health, mine.signal);
     }
+    document.body.classList.remove("loading", "waiting");
     sections.forEach((section) => section.follow?.());
     await firing.settle(mine.signal);
     header.fresh();
@@ -56,6 +57,7 @@ async function look() {
       return;
     }
     header.fail(failure);
+    document.body.classList.replace("loading", "waiting");
   }
   header.pause(isPaused);
   if (!isPaused && !document.hidden) {

@@ -4,7 +4,7 @@ import { nameOf, readAlerts } from "./alert_history.js";
 import { get } from "./api.js";
 import { PREFIX } from "./columns.js";
 import { showCurve } from "./curves.js";
-import { byId, element, keep, setNote, setOptions, setText, textView } from "./dom.js";
+import { byId, element, keep, setFacts, setNote, setOptions, setText, textView } from "./dom.js";
 import { Filters } from "./filters.js";
 import { setTitle } from "./firing.js";
 import * as format from "./format.js";
@@ -65,7 +65,7 @@ export class MetricPage {
     this.#showMeaning(about, labels);
     const where = this.#showControls(windows, window, dimensions, split);
     this.#showSplits(readings, dimensions, about, labels, window);
-    await showCurve(about, window, dimensions, signal);
+    await showCurve(about, window, dimensions, where, signal);
     const { alerts } = await readAlerts(signal);
     showAlerts(alerts.filter((each) => isOf(each, about.name)));
     const { from, until } = this.#wanted;
@@ -101,7 +101,7 @@ export class MetricPage {
     setText(byId("metric-about"), about.about);
     const unit = own?.unit || about.unit;
     const facts = [["Name", about.name], ["Formula", own?.definition ?? about.formula], ["Unit", unit], ["Empty", about.empty]];
-    keep(byId("metric-facts"), facts, ([title]) => title, factView);
+    setFacts(byId("metric-facts"), facts);
   }
 
   #missing(windows, dimensions) {
@@ -218,10 +218,4 @@ function labelView({ name }) {
     root,
     update: ({ values, value }) => setOptions(select, values.map((each) => ({ value: each, text: each })), value),
   };
-}
-
-function factView([title]) {
-  const text = element("dd");
-  const root = element("div", {}, element("dt", {}, `${title}: `), text);
-  return { root, update: ([, value]) => setText(text, value) };
 }

@@ -1,7 +1,7 @@
 // The course of a metric: lines over time, when alerts on it fired, and the same as a table.
 
 import { firingsOf, knownHistory, readHistories } from "./alert_history.js";
-import { Failure, get } from "./api.js";
+import { find } from "./api.js";
 import { PREFIX } from "./columns.js";
 import { element, keep, setNote, setText } from "./dom.js";
 import { csvButton, downloadButton, fileName, svgOf } from "./download.js";
@@ -57,13 +57,13 @@ export class Course {
   /** Read and show the course that a query (URLSearchParams) asks for; `alerts` are those of
    * /api/alerts, `split` the dimension that lines are of, if any, `window` the chosen one. */
   async refresh(query, split, { alerts, window, windows }, signal) {
-    const found = await historyOf(query, signal);
+    const found = await find(`api/history?${query}`, signal);
     const isThere = found.error === undefined && found.lines.length > 0;
     this.#timeline.root.hidden = !isThere;
     this.#details.hidden = !isThere;
     this.#range.show(query, found);
     if (!isThere) {
-      setNote(this.#note, found.error ?? "Nothing was counted in this time.");
+      setNote(this.#note, found.error ? format.capital(`${found.error}.`) : "Nothing was counted in this time.");
       [this.#item, this.#text] = [null, ""];
       return;
     }
@@ -157,20 +157,9 @@ async function lastWeek(query, found, split, { windows, focus }, signal) {
   asked.set("window", longer);
   asked.set("from_ms", String(from));
   asked.set("until_ms", String(starts.at(-1) + step - WEEK_MS));
-  const { lines, starts_ms: old } = await historyOf(asked, signal);
+  const { lines, starts_ms: old } = await find(`api/history?${asked}`, signal);
   const line = lines.find(({ labels }) => titleOf(labels, split, found.labels) === focus);
   return line ? { title: `${focus}, last week`, starts: old.map((ms) => ms + WEEK_MS), values: line.values } : null;
-}
-
-async function historyOf(query, signal) {
-  try {
-    return await get(`api/history?${query}`, signal);
-  } catch (failure) {
-    if (failure instanceof Failure && [400, 404].includes(failure.status)) {
-      return { error: format.capital(`${failure.message}.`), lines: [] };
-    }
-    throw failure;
-  }
 }
 
 /** The line of which an alert fires; else the first. */

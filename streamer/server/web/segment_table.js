@@ -161,7 +161,8 @@ function cellView({ column: { name, ...first } }) {
       setAttribute(value, "aria-hidden", String(!isThere));
       setText(words, isThere ? "" : isImpossible ? `more ${column.parts}` : format.NO_DATA);
       const ends = isThere && !column.read ? segment.interval(column.name, column.labels) : null;
-      setNote(interval, ends ? `${column.write(ends.low)} to ${column.write(ends.high)}` : "");
+      const [low, high] = ends ? [ends.low, ends.high].map((end) => column.write(end).replace(" ", "\u00a0")) : [];
+      setNote(interval, ends ? `${low} to\u00a0${high}` : "");
       bar?.update(found, column.status?.(segment));
     },
   };

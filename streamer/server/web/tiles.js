@@ -1,8 +1,9 @@
 // The first metrics of everything that is chosen, together: value, what it was, what it is of, and its
 // past as a line.
 
-import { Failure, get } from "./api.js";
+import { find, get } from "./api.js";
 import { COLUMNS, PREFIX, hrefOf } from "./columns.js";
+import { before } from "./comparisons.js";
 import { byId, element, keep, setAttribute, setNote, setText, shape } from "./dom.js";
 import * as format from "./format.js";
 import { ROLLUP, queryOf, segmentsOf } from "./segments.js";
@@ -34,18 +35,21 @@ export class Tiles {
   async refresh(choice, chosenName, alerts, signal) {
     const { window, dimensions, where, windows } = choice;
     const longest = windows.at(-1);
-    const [now, before] = [await wholeOf(window, choice, signal), null];
-    const then = longest === window ? before : await wholeOf(longest, choice, signal);
+    const now = await wholeOf(window, choice, signal);
     if (now === null) {
       byId("tiles").hidden = true;
       return;
     }
     const tiles = [...TILES, ...(await this.#readRatios(signal))];
     await this.#readCourses(tiles, longest, where, signal);
+    const then = new Map();
+    for (const column of tiles.filter(({ isOfUsers }) => !isOfUsers)) {
+      then.set(keyOf(column), await before({ name: column.name, window, ...where, ...column.labels }, signal));
+    }
     const isAll = !Object.keys(where).length;
     const items = tiles.filter((column) => now.value(column.name, column.labels) !== undefined).map((column) => ({
       column,
-      ...{ now, then, window, longest, dimensions },
+      ...{ now, window, dimensions, then: then.get(keyOf(column)) },
       entry: isAll ? (alerts.find((each) => isWatched(each, column, window)) ?? null) : null,
       course: this.#courses.get(keyOf(column)) ?? null,
       isChosen: column.name === chosenName,
@@ -75,8 +79,9 @@ export class Tiles {
       return;
     }
     for (const column of tiles.filter(({ isOfUsers }) => !isOfUsers)) {
-      const labels = { window: longest, ...where, ...column.labels };
-      this.#courses.set(keyOf(column), await courseOf(column.name, labels, signal));
+      const query = new URLSearchParams({ name: column.name, points: POINTS, window: longest, ...where, ...column.labels });
+      const { lines } = await find(`api/history?${query}`, signal);
+      this.#courses.set(keyOf(column), lines[0]?.values ?? null);
     }
     [this.#key, this.#dueMs] = [key, startedMs + EVERY_MS];
   }
@@ -88,25 +93,8 @@ async function wholeOf(window, { dimensions, where }, signal) {
   for (const name of new Set([...COLUMNS.map((column) => column.name), RATIO])) {
     query.append("name", name);
   }
-  const { readings } = await get(`api/readings?${query}`, signal).catch((failure) => {
-    if (failure instanceof Failure && failure.status === 400) {
-      return { readings: [] };
-    }
-    throw failure;
-  });
+  const { readings = [] } = await find(`api/readings?${query}`, signal);
   return segmentsOf(readings, [], dimensions).segments[0] ?? null;
-}
-
-async function courseOf(name, labels, signal) {
-  try {
-    const found = await get(`api/history?${new URLSearchParams({ name, points: POINTS, ...labels })}`, signal);
-    return found.lines[0]?.values ?? null;
-  } catch (failure) {
-    if (failure instanceof Failure && [400, 404].includes(failure.status)) {
-      return null;
-    }
-    throw failure;
-  }
 }
 
 function isWatched({ metric, window, segment, checks }, column, wanted) {
@@ -138,19 +126,16 @@ function tileView({ column, choose }) {
   };
 }
 
-/** "▼ −29%, usually 0.703%" of an alert, else what it was in the longest window. */
-function wasOf({ column, now, then, entry, longest }) {
+/** "▼ −29%, usually 0.703%" of an alert, else "+7.0%, was 11.7% 24h before". */
+function wasOf({ column, now, then, entry }) {
   const value = now.value(column.name, column.labels);
   if (entry !== null) {
     const { baseline, status } = entry.checks.metric;
     const sign = status === "dropped" || status === "risen" ? `${status === "dropped" ? "▼" : "▲"} ` : "";
     return baseline ? `${sign}${format.change(value / baseline - 1)}, usually ${column.write(baseline)}` : "";
   }
-  const before = then?.value(column.name, column.labels);
-  if (!before || column.isOfUsers) {
-    return "";
-  }
-  return `${format.change(value / before - 1)} against ${column.write(before)} in ${longest}`;
+  const past = then?.lines[0]?.values[0];
+  return past ? `${format.change(value / past - 1)}, was ${column.write(past)} ${then.title}` : "";
 }
 
 /** A line from 0 on; gaps are bridged. */

@@ -4,12 +4,13 @@
 import { timeTicks, valueAxis, valueTicks } from "./axis.js";
 import { element, keep, setAttribute, setText, shape } from "./dom.js";
 import * as format from "./format.js";
-import { LANE_HEIGHT, laneOf, lanesOf, markOf, namesOf } from "./timeline_marks.js";
+import { LANE_HEIGHT, hasLane, laneOf, legendEntry, legendOf, namesOf } from "./timeline_marks.js";
 
 const HEIGHT = 220;
 const EDGE = { left: 56, top: 10, bottom: 28 };
+let fades = 0;
 const [NARROW, RIGHT, RIGHT_WITH_NAMES] = [640, 12, 112];
-const MARK_HEIGHT = 16;
+const [LABEL_WIDTH, FADE] = [7.2, 36];
 const MIN_WIDTH = 220;
 export const STYLES = 6;
 const KEYS = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10, Home: -1e9, End: 1e9 };
@@ -28,6 +29,7 @@ export class Timeline {
   #slider = element("div", { class: "plot", role: "slider", tabindex: "0" }, this.#svg);
   #when = element("p", { class: "when" });
   #legend = element("ul", { class: "legend" });
+  #around = element("ul", { class: "legend around-lines" });
   #item = null;
   #place = null;
   #at = -1;
@@ -35,7 +37,7 @@ export class Timeline {
   #isFollowing = true;
 
   constructor() {
-    this.root = element("figure", { class: "chart timeline" }, this.#slider, this.#when, this.#legend);
+    this.root = element("figure", { class: "chart timeline" }, this.#slider, this.#around, this.#when, this.#legend);
     const slider = this.#slider;
     setAttribute(slider, "aria-valuemin", "0");
     setAttribute(slider, "aria-valuenow", "0");
@@ -95,6 +97,7 @@ export class Timeline {
     this.#svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     setAttribute(this.#cursor, "y2", String(height - EDGE.bottom));
     this.#drawn.replaceChildren(...drawing(this.#item, this.#place));
+    keep(this.#around, legendOf(this.#item, this.#place), ({ key }) => key, legendEntry);
     this.#read();
   }
 
@@ -187,24 +190,28 @@ function placeOf(item, width, focus) {
   const bands = [lower, upper].flatMap((ends) => settled({ values: ends }, item).filter(isThere));
   bands.push(...lines.flatMap((line) => coming(line, item)));
   const axis = valueAxis(values, bands, item.form, usual ?? null);
-  const heads = lanesOf(item).length * LANE_HEIGHT + (item.marks.length ? MARK_HEIGHT : 0);
+  const heads = hasLane(item) ? LANE_HEIGHT : 0;
+  const ticks = valueTicks(axis, item.form);
+  const left = Math.max(EDGE.left, 12 + LABEL_WIDTH * Math.max(...ticks.map(({ text }) => text.length)));
+  const isOver = bands.some((value) => value > axis.top);
   const hasNames = width >= NARROW && lines.length > 1;
   const right = width - (hasNames ? RIGHT_WITH_NAMES : RIGHT);
-  const plot = { width: right - EDGE.left, height: HEIGHT - EDGE.top - EDGE.bottom };
+  const plot = { width: right - left, height: HEIGHT - EDGE.top - EDGE.bottom };
   const first = starts[0];
   const length = Math.max(step, starts.at(-1) - first);
   const isAlone = starts.length === 1;
-  const x = (ms) => EDGE.left + (isAlone ? 0.5 : (ms - first) / length) * plot.width;
+  const from = isAlone ? first - step / 2 : first; // a point alone stands in the middle
+  const x = (ms) => left + ((ms - from) / length) * plot.width;
   const y = (value) => {
     const share = (axis.top - Math.min(axis.top, Math.max(axis.bottom, value))) / (axis.top - axis.bottom);
     return EDGE.top + heads + share * plot.height;
   };
-  const within = (ms) => Math.min(right, Math.max(EDGE.left, x(ms)));
-  const nearest = (at) => Math.round(((at - EDGE.left) / plot.width) * (length / step));
+  const within = (ms) => Math.min(right, Math.max(left, x(ms)));
+  const nearest = (at) => Math.round(((at - left) / plot.width) * (length / step));
   const base = EDGE.top + heads + plot.height;
   return {
-    x, y, within, nearest, axis, base, focus, hasNames, right, plot,
-    ...{ left: EDGE.left, top: EDGE.top, from: first, until: first + length, height: HEIGHT + heads },
+    x, y, within, nearest, axis, ticks, isOver, base, focus, hasNames, left, right, plot,
+    ...{ top: EDGE.top, from, until: from + length, height: HEIGHT + heads },
   };
 }
 
@@ -221,13 +228,12 @@ function coming(line, item) {
 
 function drawing(item, place) {
   const { x, y, left, right } = place;
-  const found = valueTicks(place.axis, item.form).flatMap(({ value, text }) => [
+  const found = place.ticks.flatMap(({ value, text }) => [
     shape("line", { class: "grid", x1: left, x2: right, y1: y(value), y2: y(value) }),
     shape("text", { class: "tick-y", x: left - 8, y: y(value) + 4, "text-anchor": "end" }, text),
   ]);
   found.push(...timeLabels(item, place));
-  lanesOf(item).forEach((row, lane) => found.push(...laneOf(row, lane, place)));
-  found.push(...item.marks.flatMap((mark) => markOf(mark, place)));
+  found.push(...laneOf(item, place));
   found.push(...bandsOf(item.lines[place.focus], item, place, place.focus));
   if (item.selected) {
     const from = place.within(item.selected);
@@ -276,11 +282,13 @@ function runs(values) {
   return found.filter((run) => run.length);
 }
 
-/** The band of the chosen line; of a point alone an upright line. */
-function bandsOf({ lower, upper }, item, { x, y }, style) {
+/** The band of the chosen line, which fades where it goes on above the axis; of a point alone an
+ * upright line. */
+function bandsOf({ lower, upper }, item, { x, y, axis, isOver }, style) {
   const name = `around style-${style % STYLES}`;
   const { starts } = item;
-  return runs(settled({ values: lower }, item)).map((run) => {
+  const found = isOver ? [fadeOf(y(axis.top), `style-${style % STYLES}`)] : [];
+  const drawn = runs(settled({ values: lower }, item)).map((run) => {
     if (run.length === 1) {
       const [i] = run;
       const across = { x: x(starts[i]) - 2, width: 4 };
@@ -290,6 +298,16 @@ function bandsOf({ lower, upper }, item, { x, y }, style) {
     const below = run.map((i) => `${x(starts[i])},${y(lower[i])}`).reverse();
     return shape("polygon", { class: name, points: [...above, ...below].join(" ") });
   });
+  drawn.forEach((each) => found.forEach(({ id }) => (each.style.fill = `url(#${id})`)));
+  return [...found, ...drawn];
+}
+
+/** The colour of a style that begins at a height with nothing. */
+function fadeOf(top, style) {
+  fades += 1;
+  const across = { id: `fade-${fades}`, class: style, gradientUnits: "userSpaceOnUse", x1: 0, x2: 0, y1: top, y2: top + FADE };
+  const stops = [0, 1].map((at) => shape("stop", { offset: at, "stop-opacity": at }));
+  return shape("linearGradient", across, ...stops);
 }
 
 function pathsOf(values, x, y, name) {

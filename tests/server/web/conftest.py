@@ -18,6 +18,7 @@ from tests.support.servers import own_redis
 from tests.support.site import Demo, Documents, Served, Site
 from tests.support.visitors import DAY_MS, FIRST_MS, experiment, visits
 
+COMPLETE = "return !document.body.matches('.loading, .waiting')"
 DAYS, USERS = 3, 320
 HURRY = 5
 """So many times as fast do timers run where a test has to wait for them."""
@@ -79,8 +80,7 @@ def hurried(page: Browser) -> Iterator[Browser]:
 def open_page(page: Browser, site: Served, path: str = "/") -> None:
     """Load the page, and wait until all is shown."""
     page.open(site.url + path)
-    rows = "return !!document.querySelector('#experiments-table tbody tr')"
-    page.until(lambda: page.run(rows) and page.is_shown("#segments"), "all is shown")
+    page.until(lambda: page.run(COMPLETE) and page.is_shown("#segments"), "all is shown")
 
 
 def unfold(page: Browser) -> None:

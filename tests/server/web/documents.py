@@ -26,6 +26,8 @@ HEALTH: dict[str, Any] = {
     "dimensions": ["variant"],
     "windows": ["5m"],
     "window_spans": {},
+    "pipeline": [],
+    "default_view": {"window": "5m", "split": []},
 }
 HISTORY: dict[str, Any] = {
     **{"name": "streamer_ctr_ratio", "title": "Click-through rate", "form": "percent"},
@@ -33,6 +35,7 @@ HISTORY: dict[str, Any] = {
     **{"starts_ms": [NOW_MS - 60_000, NOW_MS], "counted_since_ms": 0},
     "lines": [{"labels": {"variant": ODD}, "values": [0.1, 0.2], "lower": [], "upper": []}],
 }
+NOTHING_BEFORE: dict[str, Any] = {"title": "", "from_ms": None, "until_ms": None, "lines": []}
 LISTED: dict[str, Any] = {
     **{"name": ODD, "title": ODD, "owner": "shop", "needs": "ship", "start": "2025-06-02"},
     "advice": {"pill": {"kind": "good", "sign": "✓", "words": "Ship B"}},
@@ -72,5 +75,6 @@ def odd_documents() -> dict[str, tuple[int, Any]]:
         "/api/metrics": (200, {"metrics": []}),
         "/api/annotations": (200, {"annotations": []}),
         "/api/history": (200, HISTORY),
+        "/api/before": (200, NOTHING_BEFORE),
         "/api/experiments": (200, listing(LISTED)),
     }

@@ -17,21 +17,15 @@ from streamer.query.checks import CHECKS
 from streamer.settings.load import parse
 from streamer.stats.alerting.baseline import STATUSES
 from tests.server.web.conftest import open_page
-from tests.server.web.documents import HEALTH, NOW_MS, ODD, listing
+from tests.server.web.documents import HEALTH, NOTHING_BEFORE, NOW_MS, ODD, listing
 from tests.server.web.test_page import count, number, percent
 from tests.support.browser import Browser
 from tests.support.site import Documents, Site
 
-ROWS = """return [...document.querySelectorAll(arguments[0] + " tbody tr")].map(
-  (row) => [...row.cells].map((cell) => cell.innerText.trim().replace(/\\s*\\n\\s*/g, "\\n")))"""
-BARS = """return [...document.querySelectorAll("#parts tbody tr")].map((row) =>
-  [...row.querySelectorAll(".part rect")].map((bar) =>
-    ["x", "width"].map((name) => Number(bar.getAttribute(name)))))"""
 
-
-def points_of(segments: list[dict[str, Any]]) -> Callable[[float], str]:
+def points_of(amounts: list[float]) -> Callable[[float], str]:
     """How differences of shares are written: all with the decimals of the largest."""
-    most = max(abs(100 * part[name]) for part in segments for name in ("mix", "rate"))
+    most = max(abs(100 * amount) for amount in amounts)
     decimals = max(0, 2 - int(f"{most:e}".partition("e")[2])) if most else 0
 
     def write(value: float) -> str:
@@ -41,19 +35,22 @@ def points_of(segments: list[dict[str, Any]]) -> Callable[[float], str]:
     return write
 
 
-def rows(page: Browser, table: str) -> list[list[str]]:
-    """Of a table; of ``#alerts`` with those that are folded, which are unfolded."""
-    page.run("document.querySelectorAll('#alerts-open details').forEach((d) => (d.open = true))")
-    found: list[list[str]] = page.run(ROWS, table)
-    folded: list[list[str]] = page.run(ROWS, "#alerts-open")
-    return found + (folded if table == "#alerts" else [])
+LINES = """return [...document.querySelectorAll("#alerts > li, #alerts-open li")].map((line) => [
+  [...line.querySelectorAll("summary > span")].map((e) => e.textContent),
+  Object.fromEntries([...line.querySelectorAll("dl > div")].map(
+    (e) => [e.children[0].textContent.trim().replace(/:$/, ""), e.children[1].textContent]))])"""
+
+
+def lines(page: Browser) -> list[tuple[list[str], dict[str, str]]]:
+    """Of every watched segment its line, and the reasons that it opens to."""
+    return [(line, reasons) for line, reasons in page.run(LINES)]
 
 
 # Of an exporter ----------------------------------------------------------------------------------
 
 
 def said(verdict: dict[str, Any]) -> str:
-    return f"{verdict['status'].capitalize()}\n{verdict['reason']}"
+    return f"{verdict['status'].capitalize()}: {verdict['reason']}"
 
 
 def test_rows_are_the_watched_segments(page: Browser, site: Site) -> None:
@@ -78,18 +75,18 @@ def test_rows_are_the_watched_segments(page: Browser, site: Site) -> None:
         ends = [metric["change_low"], metric["change_high"]]
         is_bound = ends[1] is not None
         between = " to ".join(map(change, ends)) if is_bound else f"at least {change(ends[0])}"
-        expected.append([
-            f"{name}\n{about} tolerated",
-            said(metric),
-            f"{write(metric['value'])}\n{write(metric['low'])} to {write(metric['high'])}",
-            write(metric["baseline"]),
-            f"{change(metric['change'])}\n{between}",
-            f"{count(metric['support'])}\nusually {count(metric['expected_support'])}",
-            *(said(entry["checks"][of]) for of in ("traffic", "reference")),
-        ])  # fmt: skip
-    found_rows = rows(page, "#alerts")
-    assert [row[:-1] for row in found_rows] == expected
-    assert {row[-1].split()[0] for row in found_rows} <= {"beyond", "too", "–"}
+        line = [f"? {metric['status'].capitalize()}", name]
+        line += [f"{write(metric['value'])}, usually {write(metric['baseline'])}"]
+        support = f"{count(metric['support'])}, usually {count(metric['expected_support'])}"
+        reasons = {"Watched": f"{about} tolerated", "Support": support}
+        reasons |= {"95% range": f"{write(metric['low'])} to {write(metric['high'])}"}
+        reasons |= {"Range of the change": between}
+        reasons |= {check.title: said(entry["checks"][check.name]) for check in CHECKS}
+        expected.append(([*line, change(metric["change"])], reasons))
+    found_lines = lines(page)
+    past = {reasons.pop("Past 7 days").split()[0] for _, reasons in found_lines}
+    assert found_lines == expected
+    assert past <= {"beyond", "too", "no"}
     assert len(expected) == 5
 
 
@@ -109,25 +106,11 @@ def test_the_split_is_the_explanation(page: Browser, site: Site) -> None:
         f" the past week it was {percent(found['then'])}."
     )
     assert page.text("#why-words") == " ".join([whole, *others])
-    write = points_of(found["segments"])
-    for part in ("change", "mix", "rate"):
-        assert page.text(f"#why-{part}") == write(found[part])
-    assert rows(page, "#parts") == [
-        [
-            part["segment"],
-            *(percent(part[name]) for name in ("share_then", "share_now", "rate_then", "rate_now")),
-            *(write(part[name]) for name in ("mix", "rate")),
-        ]
-        for part in found["segments"]
-    ]
     steps = page.texts("#waterfall tbody td:last-child")
     assert [steps[0], steps[-1]] == [percent(found["then"]), percent(found["now"])]
-    most = max(abs(part[name]) for part in found["segments"] for name in ("mix", "rate"))
-    for bars, part in zip(page.run(BARS), found["segments"], strict=True):
-        for (x, width), name in zip(bars, ("mix", "rate"), strict=True):
-            assert width == pytest.approx(60 * abs(part[name]) / most)
-            assert x == pytest.approx(60 - width if part[name] < 0 else 60)
-    assert "Only this can be a regression." in page.texts(".sides")[0]
+    amounts = [part["rate"] for part in sorted(found["segments"], key=lambda p: -abs(p["rate"]))]
+    write = points_of([*amounts, found["mix"], found["change"]])
+    assert steps[1:-1] == [write(amount) for amount in (*amounts, found["mix"])]
     assert page.complaints() == []
 
 
@@ -146,7 +129,8 @@ def test_another_alert_is_chosen_by_keyboard_and_stays(page: Browser, site: Site
     assert page.driver.current_url.endswith("/?alert=order")
     page.press(Keys.ARROW_UP)
     page.until(lambda: page.is_shown("#why-split"), "the first alert again")
-    assert len(rows(page, "#parts")) == len(site.get("/api/explain?alert=ctr")["segments"])
+    steps = page.texts("#waterfall tbody tr")
+    assert len(steps) == len(site.get("/api/explain?alert=ctr")["segments"]) + 3
 
 
 def test_the_link_of_a_message_leads_here(page: Browser, site: Site) -> None:
@@ -223,6 +207,7 @@ def shown(
         "/api/explain": explained or (200, explanation()),
         "/api/alerts/ctr": (200, alert_history()),
         "/api/annotations": (200, {"annotations": []}),
+        "/api/before": (200, NOTHING_BEFORE),
         **more,
     }
     page.open(f"{served.url}/?{urlencode({'alert': alert})}")
@@ -245,18 +230,17 @@ def test_what_needs_somebody_stands_first_and_colours_have_text(
     states = ["within the tolerance", "no baseline", "days differ", "too little data",
               "perhaps beyond the tolerance", "no traffic", "risen", "dropped"]  # fmt: skip
     shown(page, served, [entry(status, f"v{i}") for i, status in enumerate(states)])
-    assert page.texts("#alerts-open summary") == [
+    assert page.texts("#alerts-open > details > summary") == [
         "ctr: 1 of 8 segments has too little data, 1 has days that differ too much, "
         "1 has no baseline yet"
     ]
-    folded = "return document.querySelector('#alerts-open table').checkVisibility()"
-    assert not page.run(folded)
-    assert [row[1].split("\n")[0] for row in rows(page, "#alerts")] == [
-        *("Dropped beyond the tolerance", "Risen beyond the tolerance", "No traffic"),
-        *("Perhaps beyond the tolerance", "Within the tolerance"),
-        *("Too little data", "Days differ", "No baseline"),
+    assert not page.is_shown("#alerts-open li")
+    assert [line[0] for line, _ in lines(page)] == [
+        *("▼ Dropped beyond the tolerance", "▲ Risen beyond the tolerance", "✕ No traffic"),
+        *("▽ Perhaps beyond the tolerance", "✓ Within the tolerance"),
+        *("? Too little data", "? Days differ", "? No baseline"),
     ]
-    verdicts = "document.querySelectorAll('#explain td:nth-child(2) .verdict')"
+    verdicts = "document.querySelectorAll('#explain summary .verdict')"
     kinds = f"return [...{verdicts}].map((e) => e.dataset.kind)"
     assert page.run(kinds) == ["bad"] * 3 + ["warn", "good"] + ["open"] * 3
     assert not page.is_shown("#no-alerts")
@@ -293,7 +277,7 @@ def test_when_something_could_be_said_is_said(
     shown(page, served, [entry("no baseline"), entry("within the tolerance", "v9")], more=history)
     said = "ctr: 1 of 2 segments has no baseline yet"
     likely = f"; the first verdict is likely in about {words} if traffic holds" if words else ""
-    summary = "#alerts-open summary"
+    summary = "#alerts-open > details > summary"
     page.until(lambda: page.texts(summary) == [said + likely], f"{words or 'nothing'} is said")
 
 
@@ -304,11 +288,11 @@ def test_what_is_not_defined_is_a_dash_and_read_as_no_data(
         ("value", "low", "high", "baseline", "change", "change_low")
     )
     shown(page, served, [entry("no traffic", **none, change_high=0.5, support=0)])
-    ((_, _, value, baseline, moved, support, traffic, reference, _),) = rows(page, "#alerts")
-    assert traffic == reference == "–\nswitched off"
-    assert value == baseline == "–\nno data"
-    assert moved == "–\nno data\nat most +50%"
-    assert support == "0\nusually 90"
+    (((_, _, value, moved), reasons),) = lines(page)
+    assert reasons["Traffic"] == reasons["Reference week"] == "switched off"
+    assert (value, moved, reasons["95% range"]) == ("–", "–", "no data")
+    assert reasons["Range of the change"] == "at most +50%"
+    assert reasons["Support"] == "0, usually 90"
 
 
 def test_a_change_of_traffic_or_from_the_reference_week_stands_first(
@@ -326,10 +310,13 @@ def test_a_change_of_traffic_or_from_the_reference_week_stands_first(
         entry("within the tolerance", "v2", reference={"status": "risen", "reason": "drifted"}),
     ]
     shown(page, served, entries)
-    found = rows(page, "#alerts")
-    assert [row[0].split("\n")[0] for row in found] == ["ctr: v1", "ctr: v2", "ctr: v0"]
-    assert found[0][-3:-1] == ["Dropped beyond the tolerance\n10 events", "Days differ\nwhy"]
-    assert found[1][-2] == "Risen beyond the tolerance\ndrifted"
+    (one, first), (two, second), (three, _) = lines(page)
+    assert [line[1] for line in (one, two, three)] == ["ctr: v1", "ctr: v2", "ctr: v0"]
+    assert [line[0][0] for line in (one, two, three)] == ["▼", "▲", "✕"]
+    titles = [check.title for check in CHECKS]
+    assert first[titles[1]] == "Dropped beyond the tolerance: 10 events"
+    assert (first[titles[2]], second[titles[2]]) == (
+        "Days differ: why", "Risen beyond the tolerance: drifted")  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -373,11 +360,9 @@ def test_the_command_that_reads_the_log_again(page: Browser, served: Documents) 
 def test_values_of_segments_are_text(page: Browser, served: Documents) -> None:
     found = explanation(segments=[part(ODD, rate_then=None, mix=0.0)])
     shown(page, served, [entry("dropped", ODD, alert=ODD)], (200, found), alert=ODD)
-    assert rows(page, "#alerts")[0][0].startswith(f"{ODD}: {ODD}\n")
+    assert lines(page)[0][0][1] == f"{ODD}: {ODD}"
     assert page.text("#explain-alert option") == ODD
-    ((name, _, _, then, now, mix, rate),) = rows(page, "#parts")
-    assert [name, then, now, mix, rate] == [ODD, "–\nno data", "25.0%", "0 points", "0 points"]
-    assert page.run(BARS) == [[[60, 0], [60, 0]]]
+    assert page.texts("#waterfall tbody th") == ["then", ODD, "now"]
     assert page.run("return document.querySelectorAll('img, [onerror]').length") == 0
 
 
@@ -392,10 +377,13 @@ def test_an_alert_that_is_gone_does_not_hide_the_rest(page: Browser, served: Doc
 def test_many_segments_are_cut_and_counted(page: Browser, served: Documents) -> None:
     many = [entry("within the tolerance", f"v{i:03}", support=i) for i in range(205)]
     shown(page, served, [*many, entry("dropped", "last", support=0)])
-    found = rows(page, "#alerts")
+    assert page.text("#alerts-cut") == "196 less urgent segments not shown."
+    page.run("document.querySelector('#alerts-more').click()")
+    found = lines(page)
     assert len(found) == 200
-    assert found[0][0].startswith("ctr: last\n")
+    assert found[0][0][1] == "ctr: last"
     assert page.text("#alerts-cut") == "6 less urgent segments not shown."
+    assert not page.is_shown("#alerts-more")
 
 
 @pytest.mark.parametrize(

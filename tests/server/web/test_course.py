@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from selenium.webdriver import Keys
 
-from tests.server.web.conftest import open_documents, open_page
+from streamer.testing.embedded import EmbeddedRedis
+from tests.server.web.conftest import open_documents, open_page, settings_of
 from tests.server.web.documents import HISTORY, NOW_MS, ODD
 from tests.server.web.test_alerts import (
     alert_history,
@@ -20,6 +21,7 @@ from tests.server.web.test_alerts import (
 from tests.server.web.test_page import count, percent
 from tests.support.browser import Browser
 from tests.support.site import Documents, Site
+from tests.support.visitors import FIRST_MS, visits
 
 MINUTE_MS = 60_000
 COURSE = HISTORY | {
@@ -49,8 +51,11 @@ def has_marks(page: Browser, number: int) -> bool:
 
 
 def drawn(page: Browser) -> list[str]:
-    """Texts in the drawing of the course."""
-    texts = "return [...document.querySelectorAll('#course svg text')].map((e) => e.textContent)"
+    """What the legend of its lane says."""
+    texts = (
+        "return [...document.querySelectorAll('#course .around-lines span')]"
+        ".map((e) => e.textContent)"
+    )
     return [str(text) for text in page.run(texts)]
 
 
@@ -78,6 +83,24 @@ def test_the_course_is_that_of_the_api(page: Browser, site: Site) -> None:
     rows = page.until(lambda: page.texts("#course tbody tr"), "the table")
     assert len(rows) == points
     assert page.complaints() == []
+
+
+def test_after_a_start_the_axis_is_what_was_counted(redis: EmbeddedRedis) -> None:
+    """Of three days in a window of seven; what is shown of a longer time begins with the window."""
+    windows = {"lengths": ["24h", "7d"]}
+    with Site(settings_of(redis, "young", windows=windows)) as young:
+        events = visits(7, 40, FIRST_MS, 3, 0.2)
+        young.add(events)
+        first_ms = min(event["ts"] for event in events)
+        week, day = (
+            young.get(f"/api/history?name=ctr_ratio&window={label}")
+            for label in windows["lengths"][::-1]
+        )
+    assert first_ms - week["step_ms"] < week["starts_ms"][0] <= first_ms
+    assert len(week["starts_ms"]) > 20
+    assert (
+        day["at_ms"] - 86_400_000 - day["step_ms"] < day["starts_ms"][0] < day["at_ms"] - 80_000_000
+    )
 
 
 def test_a_pointer_reads_the_course(page: Browser, site: Site) -> None:
@@ -112,7 +135,7 @@ def test_alerts_mark_when_they_fired(page: Browser, documents: Documents) -> Non
     open_documents(page, documents)
     page.until(lambda: page.run(COUNT.replace("polyline", ".firing"), "#course"), "marks")
     names = [f"alert ctr, {of}" for of in ("all together", ODD)]
-    assert [text for text in drawn(page) if text.startswith("alert ctr,")] == names
+    assert drawn(page) == [f"{names[0]}: dropped", f"{names[1]}: traffic risen"]
     boxes = page.run(
         "const left = (e) => Number(e.getAttribute('x'));"
         "return [...document.querySelectorAll('#course .firing')].map("
@@ -171,7 +194,7 @@ def test_marks_are_those_of_the_metric_and_the_filter(page: Browser, documents: 
         page.until(functools.partial(has_marks, page, marks), f"{marks} marks")
         page.run("document.querySelector('#course .points').open = true")
         page.until(lambda: page.texts("#course tbody tr"), "the table")
-        assert ("alert ctr, A (from before)" in drawn(page)) == (marks > 0)
+        assert ("alert ctr, A (from before): dropped" in drawn(page)) == (marks > 0)
         assert (", alerts known since " in page.text("#course caption")) == (marks > 0)
 
 

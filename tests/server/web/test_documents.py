@@ -65,7 +65,7 @@ def test_markup_made_of_text_is_refused_by_the_browser(page: Browser, documents:
 def test_an_interval_stands_beside_its_ratio(page: Browser, documents: Documents) -> None:
     open_documents(page, documents)
     rows = page.texts("#segments tbody tr")
-    assert "25.0%\n21.0% to 29.5%" in rows[0]
+    assert "25.0%\n21.0% to\xa029.5%" in rows[0]
     assert "–" in rows[1]
     heads = page.texts("#segments thead th a")
     assert heads == ["Impressions", "CTR"]  # columns that nobody has are left out
@@ -84,20 +84,22 @@ def test_what_is_not_known_is_not_drawn(page: Browser, documents: Documents) -> 
     assert shown == ["visible", "hidden", "hidden"]
     *_, row = page.texts("#experiments-table tbody tr")
     assert row.split()[:4] == ["late", "Starts", "on", "2030-01-02"]
-    assert page.text("#experiments-badge") == "1 to ship"
+    assert page.text("#experiments-badges") == "✓ 1 to ship"
     assert page.complaints() == []
 
 
-def test_harm_and_broken_experiments_are_counted_in_red(
-    page: Browser, documents: Documents
-) -> None:
+def test_what_experiments_need_is_counted_by_colour(page: Browser, documents: Documents) -> None:
     needs = ("harm", "broken", "broken", "ship")
     entries = [{**LISTED, "name": f"e{i}", "needs": word} for i, word in enumerate(needs)]
     documents.documents["/api/experiments"] = 200, listing(*entries)
     open_documents(page, documents)
-    assert page.text("#experiments-badge") == "1 to ship, 1 harmful, 2 broken"
-    kind = "return document.querySelector('#experiments-badge').dataset.kind"
-    assert page.run(kind) == "bad"
+    badges = (
+        "return [...document.querySelectorAll('#experiments-badges b')]"
+        ".map((e) => [e.textContent, e.dataset.kind])"
+    )
+    counted = [["✓ 1 to ship", "good"], ["▼ 1 harmful", "bad"], ["✕ 2 broken", "warn"]]
+    assert page.run(badges) == counted
+    assert page.text("#experiments-answer") == "1 to ship, 1 harmful, 2 broken"
 
 
 def test_of_many_experiments_the_first_are_shown(page: Browser, documents: Documents) -> None:
@@ -209,7 +211,6 @@ def test_a_link_to_what_the_settings_do_not_have(page: Browser, documents: Docum
         ("percent(0.00012345)", "0.0123%"),
         ("percent(1)", "100%"),
         ("share(1 / 3)", "33.3%"),
-        ("round(0.025)", "+2.5%"),
         ("span(59)", "59 seconds"),
         ("span(3600)", "1 hour"),
         ("span(200000)", "2 days"),

@@ -8,7 +8,6 @@ import re
 import urllib.error
 import urllib.request
 from email.message import Message
-from importlib.resources import files
 
 import pytest
 
@@ -19,11 +18,7 @@ from tests.support.all_cases import hold_for_all
 from tests.support.browser import Browser
 from tests.support.site import Documents, Site
 
-FILES = {
-    each.name: each.read_text()
-    for each in files(web).iterdir()
-    if each.is_file() and not each.name.endswith((".py", web.TEMPLATE))
-}
+FILES = {name: body.decode() for name, body in web.contents().items() if name != web.TEMPLATE}
 NAMES = sorted(name for name in FILES if name.rpartition(".")[2] in ("js", "css", "html"))
 MODULES = [name for name in NAMES if name.endswith(".js")]
 OF_EXPERIMENTS = {"scorecard.css", "scorecard.js"}

@@ -19,9 +19,10 @@ from tests.server.web.conftest import open_page, settings_of
 from tests.support.browser import Browser
 from tests.support.site import Site
 
-ROWS = """const compared = (cell) => /^(In .*|Usual|Change)$/.test(cell.dataset.title);
+ROWS = """const compared = (cell) => /( before|^Usual|^Change)$/.test(cell.dataset.title);
+const text = (cell) => cell.innerText.trim().replaceAll("\u00a0", " ");
 return [...document.querySelectorAll("#segments tbody tr, #segments tfoot tr")].map(
-  (row) => [...row.cells].filter((cell) => !compared(cell)).map((cell) => cell.innerText.trim()))"""
+  (row) => [...row.cells].filter((cell) => !compared(cell)).map(text))"""
 Write = Callable[[float], str]
 
 
@@ -117,27 +118,37 @@ def test_rows_are_the_readings(
     assert rows == expected_rows(readings, split)
 
 
-def test_rates_are_compared_with_the_longest_window(page: Browser, site: Site) -> None:
+def test_rates_are_compared_with_the_window_before(page: Browser, site: Site) -> None:
     open_page(page, site, "/?window=1h&split=surface&sort=change")
     found = {}
-    for window in ("1h", "24h"):
-        query = f"window={window}&variant=all&name=ctr_ratio&name=window_impressions"
-        for reading in site.get(f"/api/readings?{query}")["readings"]:
-            found[window, reading["labels"]["surface"], reading["name"]] = reading["value"]
+    query = "window=1h&variant=all&name=ctr_ratio&name=window_impressions"
+    for reading in site.get(f"/api/readings?{query}")["readings"]:
+        found[reading["labels"]["surface"], reading["name"]] = reading["value"]
+    asked = "/api/before?name=ctr_ratio&window=1h"
+    whole, parts = site.get(asked), site.get(f"{asked}&split=surface")
+    assert whole["title"] == parts["title"] == "1h before"
+    begin, end = parts["from_ms"], parts["until_ms"]
+    query = f"name=ctr_ratio&window=24h&split=surface&from_ms={begin}&until_ms={end}"
+    course = site.get(f"/api/history?{query}")
+    assert course["whole"] == parts["lines"]
+    assert end - begin == 72 * 60_000  # whole panes that end by then
+    assert course["at_ms"] + 1 - 3_600_000 - 24 * 60_000 < end <= course["at_ms"] + 1 - 3_600_000
+    past = {line["labels"]["surface"]: line["values"][0] for line in parts["lines"]}
+    past["all"] = whole["lines"][0]["values"][0]
     rows = page.run(
         "return [...document.querySelectorAll('#segments tr.row')].map((row) => "
-        "[row.cells[0].textContent, ...['In 24h', 'Change'].map((title) => "
+        "[row.cells[0].textContent, ...['1h before', 'Change'].map((title) => "
         "row.querySelector(`[data-title='${title}'] .value`).textContent)])"
     )
     assert len(rows) > 2
     looked = 0
     for name, then, moved in rows:
-        if found["1h", name, "streamer_window_impressions"] < 100:
+        if found[name, "streamer_window_impressions"] < 100 or name not in past:
             assert (then, moved) == ("–", "–")
         else:
             looked += 1
-            now, before = (found[w, name, "streamer_ctr_ratio"] for w in ("1h", "24h"))
-            assert (then, moved) == (percent(before), change(now / before - 1))
+            now = found[name, "streamer_ctr_ratio"]
+            assert (then, moved) == (percent(past[name]), change(now / past[name] - 1))
     assert looked
 
 
@@ -201,8 +212,7 @@ def test_more_metrics_stand_by_family_with_unit_and_meaning(shown: Browser, site
     assert row.endswith(about["unit"])
 
 
-def test_the_calibration_curve_is_that_of_the_segment(shown: Browser, site: Site) -> None:
-    page = shown
+def test_the_calibration_curve_is_that_of_the_segment(page: Browser, site: Site) -> None:
     readings = site.get("/api/readings?window=24h&variant=B&surface=all")["readings"]
     values: dict[str, dict[str, float]] = {}
     for reading in readings:
@@ -211,11 +221,7 @@ def test_the_calibration_curve_is_that_of_the_segment(shown: Browser, site: Site
             values.setdefault(labels["bin"], {})[reading["name"].removeprefix("streamer_")] = (
                 reading["value"]
             )
-    page.run("document.querySelector('#calibration summary').click()")
-    page.run(
-        "const s = document.querySelector('#calibration-segment'); s.value = '[\"B\"]';"
-        "s.dispatchEvent(new Event('change'))"
-    )
+    page.open(f"{site.url}/?metric=log_loss&window=24h&variant=B")
     rows = page.until(lambda: page.run(_CURVE), "rows of the calibration curve")
     assert len(rows) > 2
     assert rows == [
@@ -228,12 +234,10 @@ def test_the_calibration_curve_is_that_of_the_segment(shown: Browser, site: Site
         for name, of in sorted(values.items(), key=lambda each: float(each[0]))
         if "calibration_observed_ratio" in of
     ]
-    assert page.run("return document.querySelectorAll('#calibration-curve circle').length") == len(
-        rows
-    )
+    assert page.run("return document.querySelectorAll('#metric-curve circle').length") == len(rows)
 
 
-_CURVE = """return [...document.querySelectorAll("#calibration-table tbody tr")].map(
+_CURVE = """return [...document.querySelectorAll("#metric-curve tbody tr")].map(
   (row) => [...row.cells].map((cell) => cell.textContent))"""
 
 

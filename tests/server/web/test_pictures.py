@@ -11,10 +11,11 @@ from typing import Any
 from xml.dom import minidom
 
 import pytest
+from selenium.webdriver import Keys
 
 from streamer import formatting
 from streamer.query.alert_strip import Strip
-from tests.server.web.documents import HEALTH, LISTED, NOW_MS, listing
+from tests.server.web.documents import HEALTH, LISTED, NOTHING_BEFORE, NOW_MS, listing
 from tests.server.web.test_alerts import (
     alert_history,
     alerts_document,
@@ -46,6 +47,14 @@ for (const e of document.querySelectorAll("svg *")) {
   }
 }
 const text = document.querySelector("main").innerText;
+const bar = document.querySelector(".top > div");
+if (bar?.offsetHeight > 56) found.push(`header ${bar.offsetHeight} px high`);
+const padding = bar && parseFloat(getComputedStyle(bar).paddingRight);
+const edge = bar && bar.getBoundingClientRect().right - padding;
+for (const e of bar?.children ?? []) {
+  const isOut = e.checkVisibility() && e.getBoundingClientRect().right > edge + 1;
+  if (isOut) found.push(`header: ${e.textContent}`);
+}
 if (/NaN|Infinity|undefined|null/.test(text)) found.push("words");
 for (const chart of document.querySelectorAll(".timeline")) {
   if (!chart.checkVisibility()) continue;
@@ -59,6 +68,13 @@ for (const chart of document.querySelectorAll(".timeline")) {
     const box = e.getBoundingClientRect();
     if (box.left < svg.left - 2 || box.right > svg.right + 2) found.push(`cut: ${e.textContent}`);
   }
+  const labels = [...chart.querySelectorAll("svg text")]
+    .map((e) => [e.textContent, e.getBoundingClientRect()]);
+  labels.forEach(([a, one], i) => labels.slice(i + 1).forEach(([b, two]) => {
+    const across = Math.min(one.right, two.right) - Math.max(one.left, two.left);
+    const along = Math.min(one.bottom, two.bottom) - Math.max(one.top, two.top);
+    if (across > 1 && along > 4) found.push(`over each other: ${a}, ${b}`);
+  }));
   const bands = [...chart.querySelectorAll("polygon.around")].map((e) => e.className.baseVal);
   if (new Set(bands).size > 1) found.push("two bands");
 }
@@ -67,6 +83,9 @@ for (const cell of document.querySelectorAll("table :is(th, td)")) {
   if (!cell.checkVisibility() || panel?.matches(".scroll")) continue;
   const [box, around] = [cell.getBoundingClientRect(), panel.getBoundingClientRect()];
   if (box.width > 2 && box.right > around.right + 1) found.push(`outside: ${cell.textContent}`);
+}
+for (const e of document.querySelectorAll("#segments, #experiments-table")) {
+  if (e.offsetWidth > e.parentElement.clientWidth + 1) found.push(`${e.id} is cut`);
 }
 const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
 for (let node = walker.nextNode(); node; node = walker.nextNode()) {
@@ -140,11 +159,15 @@ def course(
     }
 
 
+WINDOWS = {"windows": ["1h", "24h"], "default_view": {"window": "24h", "split": []}}
+
+
 def base(segments: dict[str, tuple[int, int]], history: dict[str, Any]) -> Answers:
     return {
-        "/api/health": (200, copy.deepcopy(HEALTH) | {"windows": ["1h", "24h"]}),
+        "/api/health": (200, copy.deepcopy(HEALTH) | WINDOWS),
         "/api/readings": (200, readings(segments)),
         "/api/history": (200, history),
+        "/api/before": (200, NOTHING_BEFORE),
         "/api/alerts": (200, alerts_document()),
         "/api/annotations": (200, {"annotations": []}),
         "/api/explain": (200, explanation()),
@@ -387,10 +410,51 @@ def test_an_outage_looks_like_one(page: Browser, served: Documents) -> None:
     assert (boxes["firing"], boxes["outside"]) == (1, 1)
     for width in WIDTHS:
         page.resize(width)
-        assert (
-            page.run("return document.querySelector('#firing').getBoundingClientRect().bottom")
-            < 844
-        )
+        for first in ("#firing", ".tile"):  # on the first screen
+            end = "return document.querySelector(arguments[0]).getBoundingClientRect().bottom"
+            assert page.run(end, first) < 844, (first, width)
+
+
+def test_the_first_seconds_show_what_will_be_there(page: Browser, served: Documents) -> None:
+    served.documents, served.seconds = STATES["outage"](), 0.2
+    try:
+        page.open(served.url)
+        page.until(lambda: page.is_shown(".skeleton"), "room for what comes")
+        assert not any(map(page.is_shown, ("#no-events", "#experiments-title", "#no-alerts")))
+        page.until(lambda: page.is_shown("#experiments-table a"), "all is shown")
+    finally:
+        served.seconds = 0.0
+    assert not page.is_shown(".skeleton")
+
+
+def test_the_header_is_one_line_at_every_width(page: Browser, served: Documents) -> None:
+    served.documents = STATES["outage"]()
+    silent = {"what": "clicks", "dimension": "variant", "value": "women", "text": f"No {LONG}"}
+    served.documents["/api/health"][1]["silent"] = [silent]
+    needs = ("ship", "ship", "harm", "broken")
+    listed = [{**LISTED, "name": f"e{i}", "needs": word} for i, word in enumerate(needs)]
+    served.documents["/api/experiments"] = 200, listing(*listed)
+    page.open(served.url)
+    page.until(lambda: page.is_shown("#experiments-table a"), "all is shown")
+    assert page.text("#health-state") == "Clicks are missing"
+    for width in (320, 390, 600, 768, 896, 1024, 1280, 1440, 1920, 2560):
+        page.resize(width)
+        header = [text for text in page.run(PROBLEMS) if text.startswith("header")]
+        assert header == [], width
+        assert page.text("#health-note").startswith("No homepage")
+
+
+def test_an_alert_is_a_line_that_opens_by_keyboard(page: Browser, served: Documents) -> None:
+    served.documents = STATES["outage"]()
+    page.open(served.url)
+    page.until(lambda: page.is_shown("#alerts li"), "the lines")
+    heights = "return [...document.querySelectorAll('#alerts > li')].map((e) => e.offsetHeight)"
+    assert max(page.run(heights)) <= 48
+    assert page.text("#alerts-answer") == "1 of 2 watched segments fires"
+    page.run("document.querySelector('#alerts summary').focus()")
+    page.press(Keys.ENTER)
+    assert page.is_shown("#alerts dl")
+    assert not page.is_shown("#alerts li:nth-child(2) dl")
 
 
 def test_all_zero_has_an_axis(page: Browser, served: Documents) -> None:
@@ -429,7 +493,7 @@ def test_what_fires_is_counted_everywhere(page: Browser, served: Documents) -> N
     shown(page, served, "outage")
     assert page.driver.title == "(1) ▼ ctr women – streamer"
     assert "b3261e" in page.run("return document.querySelector('#icon').href")
-    assert page.text("#alerts-badge") == "▼ 11 firing"
+    assert page.text("#alerts-badges") == "▼ 1 firing"
     line = page.text("#firing li")
     for wanted in (
         "Click-through rate of women is 0% instead of 0.590%",
@@ -448,8 +512,7 @@ def test_what_fires_is_counted_everywhere(page: Browser, served: Documents) -> N
     page.until(lambda: page.run("return document.activeElement.id") == "explain-title", "focus")
     assert page.text("#why-first") == "90% of the fall comes from women: 0.590% → 0%."
     assert page.texts("#waterfall tbody th")[:2] == ["then", "women"]
-    cell = page.text("#alerts tbody tr td:last-child .value")
-    assert cell == "beyond in 38 of 158 h"
+    assert "Past 7 days: beyond in 38 of 158 h" in page.text("#alerts li dl")
 
 
 def test_while_an_alert_fires_its_split_and_its_change_come_first(

@@ -13,6 +13,7 @@ import pytest
 from streamer.query.readout import Readout
 from streamer.query.scorecard import scorecard
 from tests.server.web.test_access import WIDTHS, fits
+from tests.server.web.test_pictures import PROBLEMS
 from tests.support.browser import Browser
 from tests.support.site import Site
 
@@ -57,9 +58,22 @@ def test_it_shows_what_the_document_has(page: Browser, site: Site) -> None:
 def test_it_fits_every_window(page: Browser, site: Site) -> None:
     page.open(f"{site.url}/experiments/ranker?by=surface")
     page.run("document.querySelectorAll('details').forEach((d) => (d.open = true))")
+    page.until(lambda: page.text("#pipeline-badges") == "✓ OK", "its header")
     for width in WIDTHS:
         page.resize(width)
         assert fits(page, width), width
+        assert page.run(PROBLEMS) == [], width
+
+
+def test_it_has_the_header_of_every_page(page: Browser, site: Site) -> None:
+    page.open(f"{site.url}/experiments/ranker")
+    page.until(lambda: page.is_shown("#alerts-link"), "what was read")
+    assert page.text("#health-state") == "Up to date"
+    assert page.text("#pipeline-badges") == "✓ OK"
+    assert page.text("#stream-time").endswith(" UTC")
+    page.run("document.querySelector('#pause').click()")
+    assert page.text("#as-of").startswith("Updates are paused.")
+    assert page.complaints() == []
 
 
 def test_a_dimension_is_explored_where_it_is_asked_for(page: Browser, site: Site) -> None:
