@@ -44,7 +44,7 @@ def draw_page(path: Path, port: int) -> None:
     with browser() as window:
         window.prefer(color_scheme="light")
         window.resize(WIDTH, HEIGHT)
-        window.open(f"http://{HOST}:{port}/?window=7d")
+        window.open(f"http://{HOST}:{port}/")
         window.until(lambda: window.is_shown("#experiments-table a"), "the page is complete")
         time.sleep(2.0)  # until everything has been drawn
         shot = window.command("Page.captureScreenshot", format="png")
