@@ -78,6 +78,8 @@ class ComparedRatio:
     percentile: Fraction | None = None
     """The share of users at which the numerator is read, in place of the mean: 0.9 of p90."""
     below_high: str | None = None
+    below_unit: int = 1
+    """How many units of the denominator are 1."""
     words: tuple[str, ...] = ()
     """Of ``[[ratios]]``: numerator and denominator, in words."""
 
@@ -122,6 +124,7 @@ def _of_ratio(of: Ratio) -> ComparedRatio:
         is_signed=signed,
         noun=noun,
         below_high=of.below.high,
+        below_unit=of.below.unit,
     )
 
 

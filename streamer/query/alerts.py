@@ -57,7 +57,8 @@ class AlertEvaluation(Verdicts):
         ratio = measures.ratios[alert.metric]
         self.is_ratio = not ratio.parts and ratio.percentile is None
         """Whether the metric is Σx / Σy."""
-        super().__init__(alert, self.panes, 1 / ratio.unit, at_ms, ratio.form)
+        units = ratio.form, ratio.below_unit
+        super().__init__(alert, self.panes, 1 / ratio.unit, at_ms, *units)
 
     def segments(self) -> list[Segment]:
         """Everything together, and each segment of the windows that are compared."""

@@ -28,15 +28,24 @@ class Verdicts:
     those of past days."""
 
     def __init__(
-        self, alert: Alert, panes: WindowPanes, unit: float, at_ms: int, form: str = "number"
+        self,
+        alert: Alert,
+        panes: WindowPanes,
+        unit: float,
+        at_ms: int,
+        form: str = "number",
+        support_unit: int = 1,
     ) -> None:
-        """``unit``: what one unit of Σx / Σy is worth; ``form``: how values are written."""
+        """``unit``: what one unit of Σx / Σy is worth; ``form``: how values are written;
+        ``support_unit``: how many integers of y are 1."""
         self.alert, self.unit, self._windows = alert, unit, panes
         self.pane_ms, self.mature_ms = panes.series.pane_ms, at_ms - panes.series.lag_ms
         self.newest = self.mature_ms // self.pane_ms
         """The last pane of the present window."""
-        self.rule = ChangeRule(alert.drop, alert.level, alert.direction == "higher", form)
-        self._traffic = TrafficRule(alert.traffic_drop, alert.traffic_rise, alert.level)
+        is_higher, level = alert.direction == "higher", alert.level
+        self.rule = ChangeRule(alert.drop, level, is_higher, form, support_unit)
+        tolerated = alert.traffic_drop, alert.traffic_rise
+        self._traffic = TrafficRule(*tolerated, level, support_unit)
         self._window_at: dict[int, Sums] = {}
         self._days_of: dict[Segment, list[GroupSums]] = {}
 

@@ -73,7 +73,9 @@ def read_alert(
     shown: list[Values | None] = [None, *sorted(known)] if alert.segments else [None]
     mix = mix_of(settings, alert.metric)
     unit = 1 / (unit_of(alert.metric, settings) if mix is None else COMPOSITE)
-    rule = ChangeRule(alert.drop, alert.level, alert.direction == "higher")
+    support_unit = support_unit_of(alert.metric, settings)
+    higher = alert.direction == "higher"
+    rule = ChangeRule(alert.drop, alert.level, higher, support_unit=support_unit)
     for values in shown:
         now = group_sums(windows[0], values, mix)
         days = [group_sums(windows[shift], values, mix) for shift in shifts]
@@ -96,10 +98,18 @@ def read_alert(
                 value = sum(sum(w.x) for w in counted) / sum(sum(w.y) for w in counted)
                 out.put(f"alert_{name}_value", labels, value * unit)
         if alert.traffic_drop or alert.traffic_rise:
-            put_traffic(out, labels, traffic(alert, sums, newest - 1, per_day, values, days, mix))
+            found = traffic(alert, sums, newest - 1, per_day, values, days, mix, support_unit)
+            put_traffic(out, labels, found)
         if alert.reference != "none":
             week = past_week(alert, sums, mature_ms, per_day, values, mix)
             put_reference(out, labels, against_reference(*week, rule, unit) if week else None)
+
+
+def support_unit_of(metric: str, settings: Settings) -> int:
+    """How many integers of the denominator are 1: fields are added up in millionths."""
+    named = {f"ratio@{each.name}": each.denominator for each in settings.ratios}
+    below = named.get(metric)
+    return 1 if below is None or below.field is None else 10**6
 
 
 def kinds(newest: int, per_day: int) -> list[bool]:
@@ -161,6 +171,7 @@ def traffic(
     values: Values | None,
     days: list[GroupSums],
     mix: Mix | None,
+    unit: int,
 ) -> Traffic:
     """What is said of the events of the window that ends with the last whole pane."""
     past = weekdays(sums, last_whole, per_day, values, mix)
@@ -169,7 +180,7 @@ def traffic(
         lasts = [last_whole - day * per_day for day in range(1, DAYS + 1)]
         known = [t for t in lasts if begin is not None and t - PANES + 1 >= begin * per_day]
         past = [[total(sums, t, values, mix) for t in known]]
-    rule = TrafficRule(alert.traffic_drop, alert.traffic_rise, alert.level)
+    rule = TrafficRule(alert.traffic_drop, alert.traffic_rise, alert.level, unit)
     _, now = total(sums, last_whole, values, mix)
     counts = [[y for _, y in weekday] for weekday in past]
     return judge_traffic(now, counts, median(arrivals(day) for day in days), rule)

@@ -108,12 +108,13 @@ STATUSES: Mapping[Status, StatusWords] = {
 class ChangeRule:
     """What is tolerated: a relative ``drop`` of the metric (0.1: one tenth), or a rise by as much
     where lower is better. ``level`` is that of each end of the intervals; ``form`` says how values
-    are written in reasons."""
+    are written in reasons; of a denominator ``support_unit`` integers are 1."""
 
     drop: float = 0.1
     level: float = LEVEL
     higher_is_better: bool = True
     form: str = "number"
+    support_unit: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,8 +192,8 @@ def compare(
         low=None if ends is None else max(floor, ends[0]),
         high=None if ends is None else ends[1],
         baseline=None if past.value is None else float(past.value) * unit,
-        support=now.support,
-        expected_support=sum(supports) / max(1, len(supports)),
+        support=round(now.support / rule.support_unit),
+        expected_support=sum(supports) / max(1, len(supports)) / rule.support_unit,
         days=past.days,
         compared=past.compared,
         kept=past.kept,

@@ -47,8 +47,8 @@ def against_reference(
         low=None,
         high=None,
         baseline=None if past.value is None else float(past.value) * unit,
-        support=present.support,
-        expected_support=float(past.support),
+        support=round(present.support / rule.support_unit),
+        expected_support=past.support / rule.support_unit,
         days=len(pairs),
         compared="reference",
     )
