@@ -10,7 +10,7 @@ from tests.support.agreement import run_engines, states, to_log
 from tests.support.experiment_logs import NAMES, run_in_passes, truth_from, with_log
 from tests.support.lanes import shortened, sized
 
-LINES, WHOLE = sized(120, 800), 1_000_000
+LINES, WHOLE = sized(80, 800), 1_000_000
 
 
 @pytest.mark.parametrize("name", NAMES)

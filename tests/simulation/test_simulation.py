@@ -56,7 +56,7 @@ FOUND_BY = {
     "an idle partition that asks nothing": 7,
     "a hash key that a worker remembers": 55,
     "dead letters sent after the commit": 50,
-    "older settings that count on": 119,
+    "older settings that count on": 202,
     "settings applied again that stay old": 131,
     "an upgrade that loses rows": 1,
     "a message told before it is recorded": 0,

@@ -27,7 +27,7 @@ from tests.support.workers import Bench, bench, document_of, ends_of, until
 from tests.system.faults.load import Load
 from tests.system.faults.storm import SESSION_SECONDS, Storm
 
-KILLS, PAUSES, LINES = sized((1, 1, 1_000), (20, 3, 30_000))
+KILLS, PAUSES, LINES = sized((1, 1, 600), (20, 3, 30_000))
 NAIVE_KILLS = 16
 LIMIT_SECONDS = 300
 
