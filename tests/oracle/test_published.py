@@ -17,6 +17,7 @@ from tests.support.agreement import by_key, read_engines, run_engines, to_log
 from tests.support.lanes import long, shortened
 
 
+@long
 @pytest.mark.parametrize(
     ("source", "partitions"), shortened([(synthetic, 4), (synthetic, 1), (packaged, 4)])
 )

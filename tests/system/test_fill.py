@@ -21,7 +21,7 @@ from tests.support.cases import (
     random_case,
 )
 from tests.support.fixtures import MakeTopics
-from tests.support.lanes import sized
+from tests.support.lanes import long, sized
 from tests.support.workers import as_toml, bench, document_of, ends_of, produce
 
 BEFORE: dict[str, Any] = {
@@ -74,6 +74,7 @@ async def test_what_begins_has_its_past_and_nothing_else_changes(
         assert counted == len(case.dead)
 
 
+@long
 async def test_records_that_are_gone_are_named_and_nothing_is_changed(
     kafka: str,
     topics: MakeTopics,
