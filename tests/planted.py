@@ -57,6 +57,7 @@ BUGS = (
         "int(lines.record_ms[first:stop].min()) - reach_ms",
         "int(lines.record_ms[first:stop].min())",
         "tests/cli/test_history.py",
+        lane="long",
     ),
     Bug(
         "query/past_windows.py",
