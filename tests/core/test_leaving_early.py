@@ -15,7 +15,7 @@ from streamer.testing import Engines, chunks_of
 from tests.support.agreement import DOCUMENTS, log_records, read_engines, to_log
 from tests.support.canonical import canonical
 from tests.support.journals import commit, start, take_over
-from tests.support.lanes import long, shortened
+from tests.support.lanes import shortened
 
 TABLES = ("impressions", "retained", "feedback", "sessions", "viewings")
 EXACT = ("streamer_window_impressions", "streamer_window_clicks", "streamer_ctr_ratio")
@@ -31,7 +31,6 @@ def without(state: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
     return {**found, "feedback": [row for row in found["feedback"] if row[0] != LEFT]}
 
 
-@long
 @pytest.mark.parametrize("seed", shortened(list(range(30)), 3))
 async def test_bounds_that_change_all_the_time(seed: int) -> None:
     dice = Random(seed)

@@ -90,7 +90,6 @@ async def test_two_days_with_restarts(seed: int) -> None:
     assert differences(by_key(readout(SETTINGS, engines.catalogue, reader.views)), expected) == []
 
 
-@long
 @pytest.mark.parametrize(("hours", "is_shown"), [(24, False), (47, False), (48, True)])
 def test_a_day_before_that_was_hardly_counted_is_none(hours: int, is_shown: bool) -> None:
     """The window of 24 h asks for a day before that begins 48 h ago."""

@@ -234,7 +234,6 @@ def test_what_is_expected_comes_true_where_days_are_alike(home_from: int) -> Non
         assert then.status.is_open == (look_ms < expected_ms), look_ms
 
 
-@long
 def test_the_smallest_change_of_stored_windows_fires_and_smaller_ones_do_not() -> None:
     """Of the clicks of the last three hours some are lost: the alert compares two."""
     alert, log = ALERTS["days"], records(9, lambda hour: Random(hour % 24), more=2)

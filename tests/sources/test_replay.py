@@ -245,7 +245,6 @@ def test_compressed_split_and_standard_input(
     assert json_of(capsys, str(tmp_path / "1"), str(tmp_path / "0")) == expected
 
 
-@long
 def test_prom_and_json_show_the_same(real_log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     document = json_of(capsys, str(real_log))
     assert main.main(["replay", "--prom", str(real_log)]) == 0
