@@ -333,6 +333,7 @@ BUGS = (
         "k / (k - 1) * (moved",
         "1 / k * (moved",
         "tests/oracle/test_composites.py",
+        lane="long",
     ),
     Bug(
         "metrics/day_before.py",
@@ -341,7 +342,11 @@ BUGS = (
         "tests/oracle/test_composites.py",
     ),
     Bug(
-        "metrics/score_drift.py", "2 * below + then", "2 * below", "tests/oracle/test_composites.py"
+        "metrics/score_drift.py",
+        "2 * below + then",
+        "2 * below",
+        "tests/oracle/test_composites.py",
+        lane="long",
     ),
     Bug("metrics/definition.py", "present = below != 0", "present = below >= 0", "tests/metrics"),
     Bug(
@@ -404,6 +409,7 @@ BUGS = (
         "-(-(last - self._newest) // a_day)",
         "(last - self._newest) // a_day",
         "tests/query/test_alert_history.py",
+        lane="long",
     ),
     Bug(
         "query/panes.py",
