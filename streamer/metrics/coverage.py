@@ -46,7 +46,7 @@ def of_items(value: Callable[..., float | None]) -> Formula:
     """What makes a value of the items of each segment, and of what else is read; absent where it
     is None."""
 
-    def series(rows: int, tables: Tables, *read: Any) -> Iterator[Series]:
+    def series(rows: int, tables: Mapping[int, Any], *read: Any) -> Iterator[Series]:
         values: F64 = np.full(rows, np.nan)
         for row, table in tables.items():
             found = value(table, *read)

@@ -51,7 +51,7 @@ User v clicks b, too, and user u only b: of those who clicked both, or either, t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -65,7 +65,6 @@ from streamer.metrics.definition import (
     Declarations,
     Declared,
     Family,
-    Formula,
     Series,
     Variant,
     count,
@@ -78,9 +77,18 @@ from streamer.metrics.item_counts import (
     ItemTable,
     item_counts,
 )
-from streamer.metrics.layout import Stat
+from streamer.metrics.layout import Layout, Stat
 from streamer.metrics.ratios import Ratio, RatioBy, declare, maturities
-from streamer.metrics.reads import AllItems, Given, OfItems, Rows, Users, UserSampleRatio
+from streamer.metrics.reads import (
+    AllItems,
+    Given,
+    OfItems,
+    Part,
+    Rows,
+    Sums,
+    Users,
+    UserSampleRatio,
+)
 from streamer.metrics.sums import Sum, named
 from streamer.metrics.users import USERS
 from streamer.settings.model import Settings
@@ -344,7 +352,25 @@ def _co_occurring(of: Declared) -> Iterator[Variant]:
     for k in declared.cutoffs:
         places = declared.people[1], declared.top(k)
         items = OfItems((*places, declared.pairs), is_of_total=True)
-        yield Variant({"k": str(k)}, (Rows(), items, Given(places), UserSampleRatio()))
+        yield Variant({"k": str(k)}, (Rows(), _Pairs(items, places)))
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """Row → the pairs of its segment; nothing where people are a sample. ``places``: as of
+    ``cosines_of``."""
+
+    items: OfItems
+    places: tuple[int, int]
+
+    def parts(self, layout: Layout) -> Iterator[Part]:
+        for read in (self.items, UserSampleRatio()):
+            yield from read.parts(layout)
+
+    def of(self, sums: Sums) -> Mapping[int, _Cosines]:
+        tables = self.items.of(sums) if sums.user_sample_ratio == 1 else None
+        pairs = ((row, cosines_of(table, self.places)) for row, table in (tables or {}).items())
+        return {row: cosines for row, cosines in pairs if cosines is not None}
 
 
 @dataclass(frozen=True)
@@ -404,14 +430,6 @@ def cosines_of(table: ItemTable, places: tuple[int, int]) -> _Cosines | None:
     return _Cosines((one, other), lists[is_held], cosines, pairs.sample_ratio)
 
 
-def _of_cosines(value: Callable[[_Cosines], float]) -> Formula:
-    def of_table(table: ItemTable, places: tuple[int, int], users_ratio: float) -> float | None:
-        found = cosines_of(table, places) if users_ratio == 1 else None
-        return None if found is None else value(found)
-
-    return of_items(of_table)
-
-
 _WITHOUT_PAIRS = (
     "absent without `items.pairs`, without two items in a slate, and where people are a sample"
 )
@@ -423,7 +441,7 @@ metric.row(
     " 1 - the cosine of the people who gave them feedback in the window (0 without any). It needs"
     " `items.pairs`. Pairs beyond `limits.items` are those of a sample of the items, with an error"
     " of `co_occurrence_diversity_error`. For the total only.",
-    _of_cosines(lambda of: 1 - of.mean),
+    of_items(lambda of: 1 - of.mean),
     empty=_WITHOUT_PAIRS,
     source="P",
     labels=("k",),
@@ -433,7 +451,7 @@ metric.row(
     *(_CO_OCCURRENCE_ERROR, "as co_occurrence_diversity_ratio"),
     "jackknife over the items of the sample · sqrt(1 - their share)",
     "Standard error of co_occurrence_diversity_ratio by the sample of items; 0 where all are held.",
-    _of_cosines(lambda of: of.stderr),
+    of_items(lambda of: of.stderr),
     empty=_WITHOUT_PAIRS,
     labels=("k",),
     reads=_co_occurring,
