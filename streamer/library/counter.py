@@ -21,7 +21,6 @@ from streamer.ingest.record import line_stamper, of_texts
 from streamer.library.background import run_apart
 from streamer.library.events_read import EventsRead, RejectedEvents
 from streamer.library.experiment import ExperimentReport
-from streamer.library.history import first_event_ms
 from streamer.library.reader import CountedEvents, MetricReader
 from streamer.library.selection import compared_names
 from streamer.library.settings import Events, SettingsLike, is_whole, settings_of, sources_of
@@ -39,6 +38,7 @@ from streamer.sources.replay import Replay
 from streamer.sources.sampled import looked_at, sample_files
 from streamer.state.codec import body_of, framed
 from streamer.state.memory import MemoryStore
+from streamer.state.snapshot import first_event_ms
 from streamer.state.user_days import RowsOfUsers, SumsByValue
 
 _PLACE = "counter"

@@ -30,7 +30,7 @@ from streamer.query.why import change_parts, sentences
 from streamer.settings import limits
 from streamer.settings.durations import short
 from streamer.settings.model import Settings
-from streamer.state.snapshot import View
+from streamer.state.snapshot import View, first_event_ms
 from streamer.stats.alerting.explain import Explanation, explain
 
 
@@ -144,11 +144,6 @@ def read_history(
     found = _without_beginning(_read(panes, wanted, stream_ms))
     times_ms = first_event_ms(views), stream_ms
     return MetricHistory(metric, query.window, query.by, found, times_ms)
-
-
-def first_event_ms(views: Sequence[View]) -> int:
-    """The time of the first event that was counted; 0 without any."""
-    return min((v.header.oldest_ms for v in views if v.header.oldest_ms is not None), default=0)
 
 
 def _without_beginning(history: History) -> History:

@@ -17,7 +17,6 @@ from streamer.library.history import (
     HistoryRequest,
     MetricHistory,
     by_length,
-    first_event_ms,
     read_history,
     read_moved,
 )
@@ -41,7 +40,7 @@ from streamer.query.readings import ReadingSet, readout
 from streamer.settings.file_window import FILE
 from streamer.settings.model import Settings
 from streamer.state.acted import Acted
-from streamer.state.snapshot import View
+from streamer.state.snapshot import View, first_event_ms
 from streamer.state.user_days import Days, RowsOfUsers, SumsByValue
 from streamer.stats.distributions import interval_of_mean
 

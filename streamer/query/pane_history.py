@@ -37,7 +37,7 @@ from streamer.query.segment_index import Segment, SegmentIndex
 from streamer.query.since import Times
 from streamer.settings import limits
 from streamer.settings.model import Settings
-from streamer.state.snapshot import View
+from streamer.state.snapshot import View, first_event_ms
 
 Labels = Mapping[str, str]
 _SIZE = "impressions"
@@ -110,8 +110,7 @@ class PaneHistory:
         self._times = Times(catalogue, views)
         self._rings = {ring.label: (n, ring) for n, ring in enumerate(rings_of(settings), 1)}
         self._by_name = {metric.name: metric for metric in catalogue.metrics}
-        times = [v.header.oldest_ms for v in views if v.header.oldest_ms is not None]
-        self.oldest_ms = min(times, default=0)
+        self.oldest_ms = first_event_ms(views)
 
     def read(self, wanted: Wanted, at_ms: int) -> History:
         """The course up to a time. NotByPaneError where panes do not hold it, NotKeptError where

@@ -18,7 +18,7 @@ from streamer.query.since import Times
 from streamer.query.windows import Window
 from streamer.settings.durations import pane_length_ms
 from streamer.settings.model import Settings
-from streamer.state.snapshot import View
+from streamer.state.snapshot import View, first_event_ms
 
 
 class PastWindows:
@@ -33,8 +33,7 @@ class PastWindows:
         self._rings = sorted(numbered, key=lambda each: each[1].pane_ms)
         self._panes: dict[str, PaneReader] = {}
         """By window: the sum of each moves on from one end to the next."""
-        times = [v.header.oldest_ms for v in views if v.header.oldest_ms is not None]
-        self.oldest_ms = min(times, default=0)
+        self.oldest_ms = first_event_ms(views)
         self.stream_ms = max((view.header.stream_ms for view in views), default=0)
 
     def ends(self, step_ms: int, until_ms: int | None = None) -> range:

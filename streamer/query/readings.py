@@ -36,7 +36,7 @@ from streamer.query.unit_sums import UnitReadings
 from streamer.query.windows import Rolled, Window
 from streamer.settings.file_window import FILE
 from streamer.settings.model import Settings
-from streamer.state.snapshot import View
+from streamer.state.snapshot import View, first_event_ms
 
 SAMPLED = (counters.FAMILY, experiment_gauges.FAMILY, alert_gauges.FAMILY)
 """Families of series beside those of windows and totals."""
@@ -214,7 +214,7 @@ def readout(
     known = CounterInputs(settings, headers, stream_ms, experiments, alerts, samples, wrong)
     sampled = (b for family in SAMPLED for b in sampled_blocks(settings, family, known))
     blocks = [*sampled, *_shown(settings, catalogue, windows, of_windows)]
-    oldest_ms = min((h.oldest_ms for h in headers if h.oldest_ms is not None), default=0)
+    oldest_ms = first_event_ms(views)
     spans = {
         label: (oldest_ms if label == FILE else window.start_ms, at_ms)
         for label, window in (windows.whole.items() if stream_ms else ())

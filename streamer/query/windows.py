@@ -30,7 +30,7 @@ from streamer.query.since import Since
 from streamer.settings.labels import OTHER, UNKNOWN
 from streamer.settings.model import Settings
 from streamer.state.counters import added
-from streamer.state.snapshot import View
+from streamer.state.snapshot import View, first_event_ms
 
 
 class PastWindow:
@@ -48,10 +48,10 @@ class PastWindow:
         shape = rings.shapes[number]
         since_ms = [view.header.day_before_since_ms.get(shape) for view in views]
         known = [since for since in since_ms if since is not None]
-        oldest_ms = [view.header.oldest_ms for view in views if view.header.oldest_ms is not None]
+        oldest_ms = first_event_ms(views)
         self._since_ms = None
         if oldest_ms and len(known) == len(since_ms):
-            self._since_ms = max(min(oldest_ms), *known)
+            self._since_ms = max(oldest_ms, *known)
         self.spans = rings.spans
         """Codes of what is kept."""
 

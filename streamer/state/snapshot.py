@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from streamer._core import Core
@@ -77,6 +77,12 @@ class View:
     """``AlertSeries.shape``, ``ItemCounts.shape`` → what is kept of it."""
     units: UnitRows | None = None
     """Where units of experiments are not users."""
+
+
+def first_event_ms(views: Iterable[View]) -> int:
+    """The time of the first event that was counted; 0 without any."""
+    times = (view.header.oldest_ms for view in views)
+    return min((ms for ms in times if ms is not None), default=0)
 
 
 def header_of(partition: Partition, commit: int = 0) -> Header:
