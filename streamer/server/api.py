@@ -18,8 +18,9 @@ from streamer.query.alerts import AlertEvaluation
 from streamer.query.causes import command_of, incident
 from streamer.query.checks import CHECKS
 from streamer.query.default_view import default_view
-from streamer.query.firing import FiringAlert, firing_alerts
+from streamer.query.firing import FiringAlert, Pipeline, firing_alerts
 from streamer.query.readings import ReadingSet
+from streamer.query.silence import Silence
 from streamer.query.why import change_parts, sentences, sides
 from streamer.server.documents import Documents, UnknownValueError
 from streamer.server.exporter import Exporter
@@ -83,6 +84,7 @@ class Api:
         }
         read, silent = self.exporter.what_was_read(result)
         behind = self.exporter.behind_seconds()
+        pipeline = self.exporter.recent.pipeline(behind or 0.0)
         return json_answer(
             {
                 "is_ready": self.exporter.health.is_ready,
@@ -96,7 +98,7 @@ class Api:
                 "owned": sum(p == "owned" for r in present for p in r.owned.values()),
                 "lag_records": lags,
                 "behind_seconds": behind,
-                "pipeline": self.exporter.recent.pipeline(behind or 0.0).vitals,
+                "pipeline": pipeline.vitals,
                 "silent": [{**each._asdict(), "text": each.text} for each in silent],
                 "users_behind_seconds": single.get(f"{PREFIX}users_behind_seconds", 0.0),
                 "inexact": [
@@ -110,7 +112,7 @@ class Api:
                 "read": read.counted,
                 "dimensions": self.settings.dimension_names,
                 "windows": sorted(self.settings.windows.lengths_ms, key=FILE.__eq__),
-                "default_view": default_view(self.settings, self._firing(result)),
+                "default_view": default_view(self.settings, self._firing(result, pipeline, silent)),
                 "window_spans": dict(result.spans) if self.exporter.files else {},
             }
         )
@@ -122,19 +124,21 @@ class Api:
         result = await self.exporter.read()
         ratios = self.exporter.catalogue.alert_measures.ratios
         names = self.settings.dimension_names
+        _, silent = self.exporter.what_was_read(result)
+        pipeline = self.exporter.recent.pipeline(self.exporter.behind_seconds() or 0.0)
         return json_answer(
             {
                 "alerts": [alert_status(each, ratios, names) for each in result.watched],
                 "declared": [alert.name for alert in self.settings.alerts],
-                "firing": self._firing(result),
+                "firing": self._firing(result, pipeline, silent),
                 "checks": [{"name": check.name, "title": check.title} for check in CHECKS],
                 "statuses": [{"status": each, **asdict(words)} for each, words in STATUSES.items()],
             }
         )
 
-    def _firing(self, result: ReadingSet) -> list[FiringAlert]:
-        _, silent = self.exporter.what_was_read(result)
-        pipeline = self.exporter.recent.pipeline(self.exporter.behind_seconds() or 0.0)
+    def _firing(
+        self, result: ReadingSet, pipeline: Pipeline, silent: Sequence[Silence]
+    ) -> list[FiringAlert]:
         ratios = self.exporter.catalogue.alert_measures.ratios
         names = self.settings.dimension_names
         return firing_alerts(result.watched, ratios, names, pipeline, silent)
