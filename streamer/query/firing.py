@@ -4,8 +4,9 @@ and what speaks for lost data."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -19,8 +20,26 @@ from streamer.stats.alerting.baseline import LEAST_EVENTS, MetricChange, Status
 from streamer.stats.alerting.traffic import Traffic
 
 _BEHIND_SECONDS = 60.0
-_MOST = {"refused": 0.01, "late": 0.01, "unattributed": 0.2}
-"""Shares beyond which the pipeline is the first thing to look at."""
+
+
+class _ShareWords(NamedTuple):
+    """A share of the pipeline: up to what it is fine; its title; its name in a line; and what it is
+    a share of."""
+
+    most: float
+    title: str
+    name: str
+    of: str
+
+
+_REFUSED = _ShareWords(0.01, "Refused", "refused", "of the records were refused")
+_LATE = _ShareWords(0.01, "Late", "late", "of the events came too late to count")
+_UNATTRIBUTED = _ShareWords(
+    most=0.2,
+    title="Clicks not joined",
+    name="clicks without an impression",
+    of="of the clicks joined no impression",
+)
 
 
 class Vital(Struct, frozen=True):
@@ -46,19 +65,20 @@ class Pipeline:
     """Impressions and feedback that left before their time, as a bound of memory was reached."""
 
     @property
+    def _shares(self) -> Iterator[tuple[_ShareWords, float | None]]:
+        yield _REFUSED, self.refused
+        yield _LATE, self.late
+        yield _UNATTRIBUTED, self.unattributed
+
+    @property
     def problems(self) -> list[str]:
         """What is beyond what a healthy pipeline shows, in words."""
         found = []
         if self.behind_seconds > _BEHIND_SECONDS:
             found.append(f"what is shown is {self.behind_seconds:,.0f} s behind the logs")
-        shares = {
-            "refused": (self.refused, "of the records were refused"),
-            "late": (self.late, "of the events came too late to count"),
-            "unattributed": (self.unattributed, "of the clicks joined no impression"),
-        }
-        for name, (share, words) in shares.items():
-            if share is not None and share > _MOST[name]:
-                found.append(f"{whole_percent(share)} {words} {self.period}")
+        for words, share in self._shares:
+            if share is not None and share > words.most:
+                found.append(f"{whole_percent(share)} {words.of} {self.period}")
         if self.left_early:
             found.append(
                 f"{self.left_early:,} impressions and feedback left memory early {self.period}: "
@@ -73,12 +93,11 @@ class Pipeline:
         >>> Pipeline(0.3, "in the past 50 minutes", 0.0, 0.001, 0.03).words
         'refused 0%, late 0.1%, clicks without an impression 3.0% in the past 50 minutes'
         """
-        shares = {
-            "refused": self.refused,
-            "late": self.late,
-            "clicks without an impression": self.unattributed,
-        }
-        known = [f"{n} {whole_percent(share)}" for n, share in shares.items() if share is not None]
+        known = [
+            f"{words.name} {whole_percent(share)}"
+            for words, share in self._shares
+            if share is not None
+        ]
         return f"{', '.join(known)} {self.period}" if known else "no records lately"
 
     @property
@@ -90,14 +109,12 @@ class Pipeline:
         """
         behind = self.behind_seconds
         bound = f"fine up to {_BEHIND_SECONDS:.0f} s"
-        found = [Vital("Behind", f"{behind:.3g} s", bound, behind <= _BEHIND_SECONDS)]
-        titles = {"refused": "Refused", "late": "Late"} | {"unattributed": "Clicks not joined"}
-        for name, title in titles.items():
-            share = getattr(self, name)
+        vitals = [Vital("Behind", f"{behind:.3g} s", bound, behind <= _BEHIND_SECONDS)]
+        for words, share in self._shares:
             text = "–" if share is None else whole_percent(share)
-            bound = f"fine up to {whole_percent(_MOST[name])}"
-            found.append(Vital(title, text, bound, (share or 0.0) <= _MOST[name]))
-        return found
+            bound = f"fine up to {whole_percent(words.most)}"
+            vitals.append(Vital(words.title, text, bound, (share or 0.0) <= words.most))
+        return vitals
 
 
 class FiringAlert(Struct, frozen=True):
@@ -158,7 +175,7 @@ def firing_alerts(
         """What alerts say of the same segment by events of other topics."""
         same = [verdict for verdict in watched if verdict.segment == of.verdict.segment]
         others = [_Firing(v, CHECKS[0].name, ratios[v.alert.metric], names) for v in same]
-        return [each for each in others if "" not in {of.topic, each.topic} != {of.topic}]
+        return [other for other in others if of.topic and other.topic not in ("", of.topic)]
 
     ordered = sorted(every, key=lambda of: -unexplained(of))
     return [of.shown(pipeline, silent, lost_beside(of), of_other_topics(of)) for of in ordered]
