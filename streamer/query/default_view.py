@@ -24,7 +24,7 @@ def default_view(settings: Settings, firing: Sequence[FiringAlert]) -> DefaultVi
     """All of a file; else the shortest window that holds that of the first alert which fires; else
     the longest one up to a day."""
     lengths = settings.windows.lengths_ms
-    named = sorted(lengths, key=lambda label: lengths[label])
+    named = settings.windows.by_length
     wanted_ms, split = DAY_MS, list[str]()
     if firing:
         alert = next(each for each in settings.alerts if each.name == firing[0].alert)

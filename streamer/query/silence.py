@@ -54,7 +54,8 @@ class Silence(NamedTuple):
 def silences(settings: Settings, result: ReadingSet) -> list[Silence]:
     """Of everything together, or else of values of single dimensions; clicks only where there are
     impressions."""
-    windows = dict(sorted(settings.windows.lengths_ms.items(), key=lambda pair: pair[1]))
+    lengths = settings.windows.lengths_ms
+    windows = {label: lengths[label] for label in settings.windows.by_length}
     segments = _segments(settings, result)
     whole = list(_silent("", "", segments.get(("", ""), {}), windows))
     if whole:

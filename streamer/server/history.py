@@ -179,11 +179,10 @@ _Make = Callable[[Wanted, PaneHistory, int], dict[str, Any]]
 def _before(wanted: Wanted, panes: PaneHistory, at_ms: int) -> dict[str, Any]:
     """The values at the same time last week, or else in the window before: in the finest panes that
     are kept and fit, whole ones that end by then. Without any there are no lines."""
-    lengths = panes.settings.windows.lengths_ms
-    length_ms = lengths[wanted.window]
-    named = sorted(lengths, key=lambda label: lengths[label])
+    windows = panes.settings.windows
+    length_ms = windows.lengths_ms[wanted.window]
     for ago_ms, title in ((7 * DAY_MS, "a week before"), (length_ms, f"{wanted.window} before")):
-        for label in named:
+        for label in windows.by_length:
             part = replace(wanted, window=label, points=limits.HISTORY_POINTS)
             pane_ms = panes.step_ms(part)
             until_ms = (at_ms + 1 - ago_ms) // pane_ms * pane_ms

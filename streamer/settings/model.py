@@ -132,6 +132,11 @@ class WindowSettings(Section, frozen=True):
         """Those that settings name: not the window that is all of a file."""
         return self.lengths_ms
 
+    @property
+    def by_length(self) -> list[str]:
+        """The labels, the shortest window first."""
+        return sorted(self.lengths_ms, key=self.lengths_ms.__getitem__)
+
     def panes_of(self, label: str) -> tuple[int, int]:
         """Milliseconds of a pane, and how many panes of a window are kept."""
         pane_ms = pane_length_ms(self.lengths_ms[label])
