@@ -206,6 +206,11 @@ def _hash_key(command: argparse.ArgumentParser) -> None:
     )
 
 
+def _times(command: argparse.ArgumentParser, begin: str, end: str) -> None:
+    command.add_argument("--from", dest="begin", type=moment, metavar="TIME", help=begin)
+    command.add_argument("--to", dest="end", type=moment, metavar="TIME", help=end)
+
+
 def _strict(command: argparse.ArgumentParser, more: str = "") -> None:
     command.add_argument(
         "--strict",
@@ -497,16 +502,8 @@ def _add_history(add: _Add) -> None:
         help="write OpenMetrics, which promtool puts into Prometheus",
     )
     out.add_argument("--parquet", metavar="OUT", help="write Parquet, a row for each value")
-    history.add_argument(
-        "--from",
-        dest="begin",
-        type=moment,
-        metavar="TIME",
-        help="the first time, like 2026-11-02T14:00 (UTC; default: all that is kept)",
-    )
-    history.add_argument(
-        "--to", dest="end", type=moment, metavar="TIME", help="end before this time (default: none)"
-    )
+    begin = "the first time, like 2026-11-02T14:00 (UTC; default: all that is kept)"
+    _times(history, begin, "end before this time (default: none)")
     history.add_argument(
         "--step", default="5m", metavar="DURATION", help="time between values (default %(default)s)"
     )
@@ -534,14 +531,8 @@ def _add_why(add: _Add) -> None:
     why.add_argument(
         "files", nargs="*", metavar="FILE", help=f"read these instead of the topics: {_FILES}"
     )
-    why.add_argument(
-        "--from",
-        dest="begin",
-        type=moment,
-        metavar="TIME",
-        help="its begin, like 2026-11-02T14:00 (UTC; default: what the alert judges now)",
-    )
-    why.add_argument("--to", dest="end", type=moment, metavar="TIME", help="its end (default: now)")
+    begin = "its begin, like 2026-11-02T14:00 (UTC; default: what the alert judges now)"
+    _times(why, begin, "its end (default: now)")
     why.add_argument(
         "--field",
         action="append",

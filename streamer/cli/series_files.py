@@ -7,14 +7,12 @@ from itertools import groupby
 from typing import IO, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from prometheus_client.utils import floatToGoString
 
-from streamer.encoding.arrays import I64
+from streamer.encoding.arrays import F64, I64
 from streamer.query.readings import SeriesBlock
 from streamer.server.prometheus_text import escaped, labels_text
 
-F64 = npt.NDArray[np.float64]
 _AT_ONCE = 64
 """Series that are read from the disk together."""
 _GROUP_ROWS = 1 << 17
@@ -74,9 +72,9 @@ class SeriesSpool:
             some = every[at : at + _AT_ONCE]
             column = np.array([column for _, column in some])
             is_there = column < widths[:, None]
-            found = cells[np.where(is_there, starts[:, None] + column, 0)]
-            found[~is_there] = np.nan
-            for (series, _), values in zip(some, found.T, strict=True):
+            samples = cells[np.where(is_there, starts[:, None] + column, 0)]
+            samples[~is_there] = np.nan
+            for (series, _), values in zip(some, samples.T, strict=True):
                 known = ~np.isnan(values)
                 yield SampledSeries(*series, times[known], values[known])
 

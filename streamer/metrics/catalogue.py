@@ -6,7 +6,7 @@ What metrics are called, and how their values are written, where they are shown 
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
 from streamer.errors import SettingsError
@@ -115,25 +115,25 @@ class Catalogue:
 
     def without_users(self) -> Catalogue:
         """The same without the metrics of users, for topics that are not keyed by user."""
-        copy = Catalogue(self.settings)
+        copy = self._of(lambda variant: not _counts_users(variant, self.layout))
         copy.metrics = tuple(m for m in copy.metrics if m.name not in OF_USERS)
-        copy.variants = {
-            name: tuple(v for v in some if not _counts_users(v, copy.layout))
-            for name, some in copy.variants.items()
-        }
         copy.has_users = False
         return copy
 
     def of_panes(self) -> Catalogue:
         """The same with what panes hold, whichever they are: nothing of users and items, of the day
         before, or of mature panes only."""
-        copy = Catalogue(self.settings)
-        copy.variants = {
-            name: tuple(v for v in some if all(map(_is_of_panes, v.parts(copy.layout))))
-            for name, some in copy.variants.items()
-        }
+        copy = self._of(lambda variant: all(map(_is_of_panes, variant.parts(self.layout))))
         shown = (m for m in self.metrics if m.scope == "window" and copy.variants[m.name])
         copy.metrics = tuple(shown)
+        return copy
+
+    def _of(self, is_kept: Callable[[Variant], bool]) -> Catalogue:
+        """The same with some variants of metrics only."""
+        copy = Catalogue(self.settings)
+        copy.variants = {
+            name: tuple(filter(is_kept, variants)) for name, variants in copy.variants.items()
+        }
         return copy
 
     def only(self, names: Collection[str]) -> Catalogue:
