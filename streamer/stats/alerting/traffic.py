@@ -32,13 +32,13 @@ LEAST_ARRIVALS = 10
 @dataclass(frozen=True, slots=True)
 class TrafficRule:
     """What is tolerated: a relative ``drop`` (0.5: half) and ``rise`` (1: twice as much); 0 where
-    nothing is to be said of it. ``level`` is that of each end of the interval; ``unit`` integers
-    are one event."""
+    nothing is to be said of it. ``level`` is that of each end of the interval; ``support_unit``
+    integers are one event."""
 
     drop: float = 0.5
     rise: float = 1.0
     level: float = LEVEL
-    unit: int = 1
+    support_unit: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def judge_traffic(
     """
     own = weekdays[0] if weekdays else ()
     compared = "weeks" if len(weekdays) > 1 else "days"
-    found = Traffic(round(events / rule.unit), None, len(own), compared)
+    found = Traffic(round(events / rule.support_unit), None, len(own), compared)
     if len(own) < LEAST_DAYS:
         return replace(
             found, reason=f"{len(own)} past windows are known, and at least {LEAST_DAYS} are needed"
@@ -82,7 +82,7 @@ def judge_traffic(
         return replace(found, reason="nothing was counted in the past windows")
     inner = trimmed([_log(n) for n in own])
     center, kept = inner.mean, len(inner.kept)
-    found = replace(found, usual=exp(center) / rule.unit)
+    found = replace(found, usual=exp(center) / rule.support_unit)
     if arrivals < LEAST_ARRIVALS:
         why = f"usually only {arrivals:.1f} independent users, and a change needs {LEAST_ARRIVALS}"
         return replace(found, status=Status.TOO_LITTLE, reason=why)
