@@ -94,7 +94,7 @@ stored_row! {
     pub struct Amounts {
         /// Millionths of a currency unit, ties to even; 0 where it is missing.
         value_micros: i64,
-        /// Of conversions: 1 of an order, -1 of one that is taken back, 0 of other refunds.
+        /// Of conversions: 1 of an order, -1 of one that is refunded, 0 of other refunds.
         orders: i16,
         /// The time spent on the item.
         dwell_ms: Option<i64>,

@@ -146,7 +146,7 @@ metric.count(
 metric.count(
     *("conversions_total", "events", "settled conversions"),
     "Conversions since the state began whose dimensions are settled; an order is one, also where it"
-    " is taken back.",
+    " is refunded.",
     (Summed(CONVERSIONS),),
     scope="total",
     brief=Brief(),
@@ -197,7 +197,7 @@ metric.count(
 )
 metric.count(
     *("window_conversions", "events", "conversions"),
-    "Conversions in the window: an order is one, in the segment of its first line; one taken back"
+    "Conversions in the window: an order is one, in the segment of its first line; one refunded"
     " is one less.",
     (Summed(CONVERSIONS),),
     brief=Brief(),
