@@ -366,7 +366,7 @@ BUGS = (
         "ingest/keys.py",
         '"murmur2": partition_of',
         '"murmur2": lambda key, partitions: 0',
-        "tests/sources/test_replay.py",
+        "tests/ingest/test_keying.py",
     ),
     Bug(
         "ingest/rejections.py", "<= limits.MAX_SECONDS", "<= limits.MIN_SECONDS", "streamer/ingest"

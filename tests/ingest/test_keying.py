@@ -33,6 +33,12 @@ def by_item() -> list[tuple[bytes, int]]:
     return [(user, n % PARTITIONS) for user in USERS for n in (len(user), hash(user) % 7, 3)]
 
 
+def test_partitioners_are_those_of_java_and_of_librdkafka() -> None:
+    """By values that Kafka's own tests, and definitions of CRC-32, have."""
+    assert PARTITIONERS["murmur2"](b"21", 1000) == (-973932308 & 0x7FFFFFFF) % 1000
+    assert PARTITIONERS["crc32"](b"123456789", 1000) == 0xCBF43926 % 1000
+
+
 @pytest.mark.parametrize("partitioner", PARTITIONERS)
 def test_topics_by_user(partitioner: str) -> None:
     places = {"impressions": by_user(partitioner), "clicks": by_user(partitioner)[:30]}
