@@ -6,13 +6,13 @@ https://docs.aws.amazon.com/glue/latest/webapi/API_GetSchemaVersion.html
 from __future__ import annotations
 
 import json
-import threading
 import zlib
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from uuid import UUID
 
 from streamer.testing.embedded import HOST
+from tests.support.registries import Threaded
 
 REGION = "eu-west-1"
 ENVIRONMENT = {
@@ -31,7 +31,7 @@ def glue_wire(version: UUID, payload: bytes, *, is_compressed: bool = False) -> 
     return head + (zlib.compress(payload) if is_compressed else payload)
 
 
-class PlainGlue:
+class PlainGlue(Threaded):
     """Keeps versions of schemas in memory. ``errors``: status, code and message of the next
     answers, whatever they are asked for; ``asked``: the versions that were."""
 
@@ -63,14 +63,6 @@ class PlainGlue:
             **ENVIRONMENT,
             "AWS_ENDPOINT_URL_GLUE": f"http://{HOST}:{self.server.server_port}",
         }
-
-    def __enter__(self) -> PlainGlue:
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.server.shutdown()
-        self.server.server_close()
 
     def register(self, text: str, data_format: str) -> UUID:
         """The version of a schema that it is given."""

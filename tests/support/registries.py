@@ -14,7 +14,7 @@ import urllib.request
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from streamer.testing.embedded import HOST, Server, answers
 from tests.support.required import require
@@ -42,7 +42,21 @@ def register(
         return int(json.loads(answer.read())["id"])
 
 
-class PlainRegistry:
+class Threaded:
+    """Serves in a thread of its own while it is entered."""
+
+    server: ThreadingHTTPServer
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+
+
+class PlainRegistry(Threaded):
     """Keeps schemas in memory. ``authorization``: the header that is asked for; ``status``: what
     every request is answered with, if anything."""
 
@@ -78,14 +92,6 @@ class PlainRegistry:
             self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
         scheme = "http" if context is None else "https"
         self.url = f"{scheme}://{HOST}:{self.server.server_port}"
-
-    def __enter__(self) -> PlainRegistry:
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.server.shutdown()
-        self.server.server_close()
 
     def add(self, subject: str, body: dict[str, Any]) -> int:
         number = len(self.schemas) + 1
