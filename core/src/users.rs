@@ -198,7 +198,11 @@ impl Users {
         let rows = rows.flat_map(|row| row.times()[columns.clone()].iter().copied());
         let held = self.held.of(user);
         let held = held.filter(|(of, _, column, _)| *of == pair && columns.contains(column));
-        let time = rows.chain(held.map(|(.., time)| time)).max()?;
+        self.ms_of(rows.chain(held.map(|(.., time)| time)).max()?)
+    }
+
+    /// The begin (ms) of a time; None of never.
+    fn ms_of(&self, time: u32) -> Option<i64> {
         (time > 0).then(|| (i64::from(time) - 1 + self.base) * self.unit_ms)
     }
 
@@ -210,15 +214,14 @@ impl Users {
         });
         let held = self.held.of(user);
         let held = held.filter(|(_, _, column, _)| *column > 0);
-        let mut found = BTreeMap::new();
+        let mut last = BTreeMap::new();
         for (pair, time) in rows.chain(held.map(|(pair, .., time)| (pair, time))) {
-            if time > 0 {
-                let last_ms = (i64::from(time) - 1 + self.base) * self.unit_ms;
-                let known = found.entry(pair).or_insert(last_ms);
-                *known = last_ms.max(*known);
+            if let Some(ms) = self.ms_of(time) {
+                let known = last.entry(pair).or_insert(ms);
+                *known = ms.max(*known);
             }
         }
-        found
+        last
     }
 
     /// Key and time of an event; None where it does not count.
