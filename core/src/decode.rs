@@ -18,7 +18,7 @@ pub use arms::ArmTexts;
 pub use draft::NativeEvent;
 use draft::{Form, OwnNumbers};
 use drafts::{Drafts, End, Native};
-pub use event::{Body, Event, Line};
+pub use event::{Body, Event, Line, worth_of};
 use fields::{Field, Ranges};
 use mapping::{Mapping, Opened};
 use names::Names;

@@ -14,7 +14,7 @@ pub enum EventKind {
     Exposures,
 }
 
-/// What `type` says in a conversion that takes its order back.
+/// What `type` says in a conversion that gives back an order, or lines of it.
 pub const REFUND: &str = "refund";
 
 impl EventKind {

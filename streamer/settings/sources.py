@@ -64,7 +64,7 @@ class KindValue(Section, frozen=True):
     action: str | None = None
     """Of sessions: `start`, `view`, `dwell` or `end`."""
     refund: bool = False
-    """Of conversions: whether it takes its order back; see [refunds](events.md#refunds)."""
+    """Of conversions: whether it gives back an order, or lines ([refunds](events.md#refunds))."""
 
     @property
     def conditions(self) -> list[tuple[str, tuple[str, ...] | bool]]:

@@ -82,6 +82,18 @@ SEGMENT: list[Case] = [
         },
         {"lines": [("", -30_000_000)], "user": "u"},
     ),
+    (
+        {
+            "event": "Order Refunded",
+            "userId": "u",
+            "timestamp": "2026-11-01T10:00:00.000Z",
+            "properties": {
+                "order_id": "50314b8e",
+                "products": [{"product_id": "b", "price": 3.5, "quantity": 1}],
+            },
+        },
+        {"lines": [("b", -3_500_000)], "user": "u"},
+    ),
     ({"event": "Product Added", "userId": "u"}, "ignored"),
     ({"event": "Coffee Brewed", "userId": "u"}, "kind"),
     ({"type": "identify", "userId": "u"}, "ignored"),

@@ -94,6 +94,10 @@ def judge(
                     line.partition, line.offset = record.partition, record.offset
                     line.arrival_ms = arrival_ms
                     line.order = seen.order_of(line, arrival_ms) if line.is_refund else None
+                order = found[0].order if found else None
+                if order is not None and 0 < sum(order.worth_micros) <= -sum(found[0].worth_micros):
+                    for line in found:
+                        line.takes_order_back = True
                 out.events += found
 
 

@@ -197,9 +197,10 @@ class _Log:
         for _ in range(r.choice((1, 1, 2))):
             horizon_ms = self.settings.attribution.conversion_ms
             at_ms += int(r.random() * r.choice((0.01, 1)) * horizon_ms)
-            refund = {**conversion, "ts": at_ms, "value": r.choice((-0.01, -5, -19.99, -1e9))}
+            paid = conversion.get("value", 5)
+            refund = {**conversion, "ts": at_ms, "value": r.choice((-0.01, -5, -paid, -1e9))}
             if r.random() < 0.5:
-                refund |= {"type": "refund", "value": r.choice((7, -19.99, 0, 1e9, None))}
+                refund |= {"type": "refund", "value": r.choice((7, -paid, 0, 1e9, None))}
                 if r.random() < 0.3:
                     del refund["item_id"]
             if r.random() < 0.2:

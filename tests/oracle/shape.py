@@ -102,7 +102,8 @@ class Event:
     value: float | None = None
     value_micros: int = 0
     is_return: bool = False
-    """Whether it takes its order back."""
+    """Whether its numbers are taken back."""
+    takes_order_back: bool = False
     worth_micros: tuple[int, ...] = ()
     """Of a conversion the value of each line."""
     order: Event | None = None
@@ -157,7 +158,9 @@ class Event:
     def orders(self) -> int:
         """How many orders a conversion is: one, none where it gives money back, one less where all
         of the order is given back."""
-        return -1 if self.is_return else int(sum(self.worth_micros) >= 0)
+        if self.takes_order_back:
+            return -1
+        return int(not self.is_return and sum(self.worth_micros) >= 0)
 
     @property
     def is_refund(self) -> bool:

@@ -54,6 +54,22 @@ def test_it_needs_no_item_where_the_order_has_lines() -> None:
     assert sums(result, variant="all", **HOUR) == [None, 0, 1, 50]
 
 
+def test_a_refund_of_lines_leaves_the_order_until_all_of_its_value_is_given_back() -> None:
+    items = [{"item_id": "x", "value": 30}, {"item_id": "y", "value": 20}]
+    for given_back, orders in ((items[:1], 1), (items, None)):
+        log = Log().shown(0, variant="A").click(S).bought(2 * S, event_id="o", items=items)
+        log.bought(3 * S, type="refund", event_id="o", item_id=None, items=given_back)
+        result = log.run(BY_VARIANT)
+        amount = sum(line["value"] for line in given_back)
+        assert sums(result, variant="all", **HOUR) == [orders, 50 - amount, 1, amount]
+
+
+def test_a_conversion_below_0_takes_its_order_back_if_it_is_all_of_its_value() -> None:
+    for amount, orders in ((-49.99, 1), (-50, None), (-60, None)):
+        result = bought().bought(3 * S, value=amount, event_id="o").run(BY_VARIANT)
+        assert value(result, "window_conversions", variant="A", **HOUR) == orders
+
+
 def test_a_later_slate_does_not_get_the_refund_of_an_earlier_order() -> None:
     log = bought().shown(M, variant="B").click(2 * M)
     result = log.bought(3 * M, value=-50, event_id="o").run(BY_VARIANT)

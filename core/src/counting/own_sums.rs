@@ -146,16 +146,13 @@ impl OwnSums {
         }
     }
 
-    /// What an event adds to one of them, and how often; nothing where it lacks the amount. A return
-    /// is one event less, or the negative amount.
+    /// What an event adds to one of them, and how often; nothing where it lacks the amount. An
+    /// order that is taken back is one event less.
     pub fn value(&self, sum: usize, values: &Values, origin: Origin<'_>) -> Option<(i64, i64)> {
         let amount = self.sums[sum].amount;
         let value = values.amount(amount)?;
-        Some(match (origin.is_return(), amount) {
-            (false, _) => (1, value),
-            (true, None) => (-1, value),
-            (true, Some(_)) => (1, -value),
-        })
+        let is_event_less = amount.is_none() && origin.is_return();
+        Some((if is_event_less { -1 } else { 1 }, value))
     }
 
     fn of_feedback(&self, kind: FeedbackKind) -> u32 {

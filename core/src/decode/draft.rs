@@ -1,7 +1,7 @@
 //! An event while its record is read.
 
 use super::arms::{ArmTexts, ArmValue};
-use super::event::{Body, DimensionTexts, Event, Item, Line};
+use super::event::{Body, DimensionTexts, Event, Item, Line, worth_of};
 use super::fields::Field;
 use super::reading::{ElementKind, Place, Reading};
 use super::reason::Reason;
@@ -79,7 +79,7 @@ struct Head {
     /// Values of dimensions that were cut.
     cut: u32,
     feedback_kind: Option<FeedbackKind>,
-    /// Whether a conversion takes its order back.
+    /// Whether a conversion gives back what it says.
     is_refund: bool,
     experiment: Text,
     arm: Text,
@@ -473,18 +473,17 @@ impl Draft {
         Ok(())
     }
 
-    /// A conversion is an order; one whose lines are together below 0 gives money back, and a refund
-    /// takes its order back, with what it is worth.
+    /// A conversion is an order; one whose lines are together below 0 gives money back. So does a
+    /// refund that lists lines; one without a list takes its order back.
     fn count_orders(&mut self) {
-        let values = self.lines.iter().map(|line| line.amounts.value_micros);
-        let total: i128 = values.map(i128::from).sum();
-        let orders = match self.head.is_refund {
-            true => -1,
-            false => i16::from(total >= 0),
+        let orders = match (self.head.is_refund, self.head.has_list) {
+            (true, false) => -1,
+            (true, true) => 0,
+            (false, _) => i16::from(worth_of(&self.lines) >= 0),
         };
         for (line, value) in self.lines.iter_mut().zip(&mut self.values) {
             line.amounts.orders = orders;
-            if orders < 0 {
+            if self.head.is_refund {
                 line.amounts.value_micros = -line.amounts.value_micros.abs();
                 *value = value.map(f64::abs); // as its order says it
             }
@@ -567,7 +566,8 @@ impl Draft {
         for at in 0..count {
             let mut values = Values::NONE;
             for (amount, from) in &wanted.amounts {
-                values.set(*amount, self.number(*from, at, kind));
+                let number = self.number(*from, at, kind);
+                values.set(*amount, if self.head.is_refund { -number } else { number });
             }
             let said = self.own.as_ref().map_or(0, |said| match self.item_at(at) {
                 Some(item) => item.met_or(&said.single),

@@ -95,6 +95,12 @@ pub struct Line {
     pub amounts: Amounts,
 }
 
+/// What lines are worth together, in millionths of a currency unit.
+pub fn worth_of(lines: &[Line]) -> i64 {
+    let values = lines.iter().map(|line| line.amounts.value_micros);
+    values.fold(0, i64::saturating_add)
+}
+
 /// The values of the dimensions in the order of the settings; "" is unknown.
 #[derive(Clone, Copy, Debug)]
 pub struct DimensionTexts<'a> {

@@ -16,11 +16,13 @@ stored_row! {
 }
 
 stored_row! {
-    /// What a refund needs of its order: its time, its slate, and its first line as a pair.
+    /// What a refund needs of its order: its time, its slate, its first line as a pair, and its
+    /// value in millionths.
     pub struct Order {
         event_ms: i64,
         slate: u64,
         pair: u64,
+        value_micros: i64,
     }
 }
 
@@ -30,7 +32,13 @@ impl Order {
         event_ms: NEVER,
         slate: NONE,
         pair: NONE,
+        value_micros: 0,
     };
+
+    /// Whether a refund of this much, in millionths below 0, leaves nothing of it.
+    pub fn is_used_up_by(&self, value_micros: i64) -> bool {
+        self.value_micros > 0 && value_micros.saturating_neg() >= self.value_micros
+    }
 }
 
 /// The ids of one topic-partition.

@@ -8,7 +8,7 @@ use crate::counting::Counting;
 use crate::counting::own_sums::Origin;
 use crate::counting::sessions::{Sessions, Visit};
 use crate::counting::viewings::{Report, Viewing, viewing_key};
-use crate::decode::{Body, Event, Line};
+use crate::decode::{Body, Event, Line, worth_of};
 use crate::hash::{NONE, anonymous, is_anonymous, mix};
 use crate::kinds::{Action, FeedbackKind};
 use crate::log::NO_ROW;
@@ -124,6 +124,7 @@ pub(super) fn order_of(event: &Event, position: i64) -> Order {
         event_ms: event.event_ms,
         slate: who.slate_key(event.request),
         pair: lines.first().map_or(NONE, |line| who.pair(line.item)),
+        value_micros: worth_of(lines),
     }
 }
 
@@ -229,7 +230,12 @@ impl Accepted<'_> {
         lines: &[Line],
         kind_of: impl Fn(usize) -> FeedbackKind,
     ) {
+        let takes_order_back = self.takes_order_back(lines);
         for (number, line) in lines.iter().enumerate() {
+            let mut amounts = line.amounts;
+            if takes_order_back {
+                amounts.orders = -1;
+            }
             let mut feedback = Feedback {
                 id: 0,
                 user: self.at.user,
@@ -240,7 +246,7 @@ impl Accepted<'_> {
                 offset: self.arrival.position,
                 number: self.arrival.place.number as u32,
                 kind: kind_of(number),
-                amounts: line.amounts,
+                amounts,
                 own_combination: self.at.combination,
                 own_position: line.position,
                 is_complete: false,
@@ -260,6 +266,15 @@ impl Accepted<'_> {
             attribution.give(feedback, self.event.values.get(number), counting);
             counting.count_person(who, line.item, before, true);
         }
+    }
+
+    /// Whether it gives back all that its order is worth.
+    fn takes_order_back(&self, lines: &[Line]) -> bool {
+        let Some(line) = lines.first().filter(|_| worth_of(lines) < 0) else {
+            return false;
+        };
+        let order = self.arrival.log.order_of(self.event, line.item);
+        order.is_some_and(|order| order.is_used_up_by(worth_of(lines)))
     }
 
     /// A refund joins as its order did, or nothing where that is not known.

@@ -190,7 +190,7 @@ pub struct KindRuleSpec {
     pub feedback: Option<String>,
     /// Of sessions.
     pub action: Option<String>,
-    /// Of conversions: whether it takes its order back.
+    /// Of conversions: whether it gives back an order, or lines of it.
     #[serde(default)]
     pub refund: bool,
 }
