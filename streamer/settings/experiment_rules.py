@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import TYPE_CHECKING
 
 from streamer.errors import SettingsError
@@ -18,7 +17,7 @@ from streamer.settings.experiments import (
     Switchback,
     percentile_of,
 )
-from streamer.settings.labels import is_value, validate_dimension_name
+from streamer.settings.labels import is_value, validate_dimension_name, validate_names
 from streamer.settings.paths import path_of
 from streamer.settings.schedules import shares_of
 from streamer.settings.sources import several
@@ -40,10 +39,7 @@ def require(condition: bool, message: str) -> None:
 def validate_experiments(s: Settings) -> None:
     """Raise SettingsError at the first experiment that cannot be run."""
     names = [e.name for e in s.experiments]
-    require(
-        len(names) <= limits.MAX_EXPERIMENTS,
-        f"{len(names)} experiments; at most {limits.MAX_EXPERIMENTS}",
-    )
+    validate_names("experiments", names, limits.MAX_EXPERIMENTS, limits.LABEL_PATTERN)
     units = [e.name if e.switchback else e.unit for e in s.experiments if e.unit_field is not None]
     require(
         len({*units}) <= limits.MAX_UNITS,
@@ -53,10 +49,6 @@ def validate_experiments(s: Settings) -> None:
     _validate_defaults(s)
     for i, e in enumerate(s.experiments):
         at = f"at experiments[{i}]"
-        require(
-            re.match(limits.LABEL_PATTERN, e.name) is not None and names.count(e.name) == 1,
-            f"name = {e.name!r}: 1 to 64 of A-Za-z0-9_.:-, and no other's name; {at}",
-        )
         _validate_words(e, at)
         if e.switchback is None:
             _validate_arm(s, e, at)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from streamer.errors import SettingsError
 from streamer.settings import limits
@@ -30,7 +31,8 @@ OF_ALERTS = ("baseline", "severity", "alertname")
 """Labels of rules and of what Alertmanager groups by."""
 OF_TARGETS = ("job", "instance", "system")
 """Labels that Prometheus adds to a target's series."""
-_NAME = re.compile(r"^[a-z_][a-z0-9_]{0,62}$")
+NAME = r"^[a-z_][a-z0-9_]{0,62}\Z"
+LOWER = r"^[a-z][a-z0-9_]{0,62}\Z"
 RESERVED = frozenset({"window", *OF_READINGS, *OF_PROCESS, *OF_ALERTS, *OF_TARGETS})
 
 VALUE_RULE = f"a text of 1 to {limits.MAX_LABEL_CHARS} characters, and not all, other or unknown"
@@ -47,9 +49,24 @@ def is_value(value: str) -> bool:
     return 0 < len(value) <= limits.MAX_LABEL_CHARS and value not in reserved
 
 
+def validate_names(what: str, names: Sequence[str], most: int, pattern: str) -> None:
+    """SettingsError where a list of tables, such as ``alerts``, is too long, or a name in it has
+    other characters, or that of another table."""
+    if len(names) > most:
+        raise SettingsError(f"{len(names)} {what}; at most {most}")
+    rule = {NAME: "a-z, 0-9 and _", LOWER: "a-z, 0-9 and _, a letter first"}
+    characters = rule.get(pattern, "1 to 64 of A-Za-z0-9_.:-")
+    for i, name in enumerate(names):
+        if re.match(pattern, name) is None or names.count(name) > 1:
+            raise SettingsError(
+                f"name = {name!r}: use {characters}, and a different name for each of the {what}; "
+                f"at {what}[{i}]"
+            )
+
+
 def validate_dimension_name(name: str, at: str) -> None:
     """SettingsError where a dimension cannot be called so."""
-    if _NAME.match(name) is None:
+    if re.match(NAME, name) is None:
         raise SettingsError(f"bad name {name!r}: a-z, 0-9 and _; {at}")
     whose = ""
     if name in RESERVED:

@@ -7,6 +7,7 @@ is in it.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -38,11 +39,12 @@ _LISTS = (
 def load(path: str | Path | None = None, environ: Mapping[str, str] | None = None) -> Settings:
     """Settings of a file (none: the defaults) with ``STREAMER_SECTION__KEY`` laid over them."""
     data: dict[str, Any] = {}
-    where = "the environment"
+    where, text = "the environment", ""
     if path is not None:
         where = str(path)
         try:
-            data = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+            text = Path(path).read_text(encoding="utf-8")
+            data = tomllib.loads(text)
         except OSError as error:
             raise SettingsError(f"cannot read settings: {error.strerror}; at {path}") from error
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -52,7 +54,23 @@ def load(path: str | Path | None = None, environ: Mapping[str, str] | None = Non
         parts = key.removeprefix(PREFIX).lower().split("__")
         if key.startswith(PREFIX) and (len(parts) > 1 or parts[0] in _LISTS):
             _lay_over(data, parts, value, key)
-    return parse(data, where)
+    try:
+        return parse(data, where)
+    except SettingsError as error:
+        raise SettingsError(str(error) + _line_of(str(error), where, text)) from error
+
+
+def _line_of(message: str, path: str, text: str) -> str:
+    """The line of the file where the table begins that a message names; "" where there is none.
+
+    >>> _line_of("no name; at alerts[1]", "s.toml", "[[alerts]]\\n\\n[[alerts]]\\n")
+    ' (s.toml, line 3)'
+    """
+    named = re.search(r"\bat (\w+)\[(\d+)\]", message)
+    lines = enumerate(text.splitlines(), 1)
+    tables = [at for at, line in lines if named and line.strip().startswith(f"[[{named[1]}]]")]
+    at = int(named[2]) if named else 0
+    return f" ({path}, line {tables[at]})" if at < len(tables) else ""
 
 
 def _lay_over(data: dict[str, Any], path: list[str], value: str, key: str) -> None:

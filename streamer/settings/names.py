@@ -18,12 +18,12 @@ _ADDRESS = re.compile(r"[a-z]+://")
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name most like another one; None where none is like it.
+    """The known name most like another one, whatever its case; None where none is like it.
 
-    >>> nearest("brokerz", ["group", "brokers"]), nearest("x", ["brokers"])
+    >>> nearest("Brokerz", ["group", "brokers"]), nearest("x", ["brokers"])
     ('brokers', None)
     """
-    found = difflib.get_close_matches(name, list(known), 1, cutoff=_LIKENESS)
+    found = difflib.get_close_matches(name.lower(), list(known), 1, cutoff=_LIKENESS)
     return found[0] if found else None
 
 

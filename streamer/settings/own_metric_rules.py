@@ -14,7 +14,7 @@ from streamer.errors import SettingsError
 from streamer.settings import limits
 from streamer.settings.durations import DAY_MS, pane_length_ms
 from streamer.settings.event_fields import KINDS, field_names
-from streamer.settings.labels import VALUE_RULE, is_value
+from streamer.settings.labels import LOWER, VALUE_RULE, is_value, validate_names
 from streamer.settings.own_metrics import (
     ASKED_FIELDS,
     COUNTS,
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from streamer.settings.model import Settings
     from streamer.settings.own_metrics import CompositePart, Policy, RatioPart, Where
 
-_NAME = re.compile(r"^[a-z][a-z0-9_]{0,62}\Z")
 _FIELD = re.compile(r"^[a-z_][a-z0-9_]{0,62}\Z")
 _NUMBERS = ("score", "position", "dwell_ms", "rating", "value")
 _AGAINST = ("value", "target", "day_before")
@@ -43,21 +42,15 @@ def validate_ratios(s: Settings) -> None:
     """SettingsError where a ratio cannot be."""
     if "ratios" in s.metrics.families and not s.ratios:
         raise SettingsError("metrics.families: 'ratios' needs [[ratios]], and there are none")
-    if len(s.ratios) > limits.MAX_RATIOS:
-        raise SettingsError(f"{len(s.ratios)} ratios; at most {limits.MAX_RATIOS}")
     sketches = sum(ratio.quantiles for ratio in s.ratios)
     if sketches > limits.MAX_RATIO_SKETCHES:
         raise SettingsError(
             f"ratios: {sketches} have quantiles = true; at most {limits.MAX_RATIO_SKETCHES}: leave "
             "it out where the ratio is enough"
         )
-    names = [ratio.name for ratio in s.ratios]
+    validate_names("ratios", [ratio.name for ratio in s.ratios], limits.MAX_RATIOS, LOWER)
     for i, ratio in enumerate(s.ratios):
         at = f"at ratios[{i}]"
-        if _NAME.match(ratio.name) is None or names.count(ratio.name) > 1:
-            raise SettingsError(
-                f"name = {ratio.name!r}: a-z, 0-9 and _, a letter first, and no other's name; {at}"
-            )
         if ratio.better not in ("higher", "lower"):
             raise SettingsError(f"better = {ratio.better!r}: 'higher' or 'lower'; {at}")
         if ratio.quantiles and ratio.numerator.field is None:
@@ -241,16 +234,11 @@ def validate_composites(s: Settings) -> None:
     _validate_day_before(s)
     if "composites" in s.metrics.families and not s.composites:
         raise SettingsError("metrics.families: 'composites' needs [[composites]]: there are none")
-    if len(s.composites) > limits.MAX_COMPOSITES:
-        raise SettingsError(f"{len(s.composites)} composites; at most {limits.MAX_COMPOSITES}")
     names = [composite.name for composite in s.composites]
+    validate_names("composites", names, limits.MAX_COMPOSITES, limits.LABEL_PATTERN)
     for i, composite in enumerate(s.composites):
         at = f"at composites[{i}]"
-        name, parts = composite.name, composite.parts
-        if re.match(limits.LABEL_PATTERN, name) is None or names.count(name) > 1:
-            raise SettingsError(
-                f"name = {name!r}: 1 to 64 of A-Za-z0-9_.:-, and no other's name; {at}"
-            )
+        parts = composite.parts
         least, most = limits.COMPOSITE_PARTS
         if not least <= len(parts) <= most:
             raise SettingsError(f"{len(parts)} parts: {least} to {most}; {at}")
@@ -312,15 +300,10 @@ def validate_policies(s: Settings) -> None:
         raise SettingsError(f"metrics.max_weight = {s.metrics.max_weight}: 1 to {most:g}")
     if "off_policy" in s.metrics.families and not s.policies:
         raise SettingsError("metrics.families: 'off_policy' needs [[policies]], and there are none")
-    if len(s.policies) > limits.MAX_POLICIES:
-        raise SettingsError(f"{len(s.policies)} policies; at most {limits.MAX_POLICIES}")
     names = [policy.name for policy in s.policies]
+    validate_names("policies", names, limits.MAX_POLICIES, limits.LABEL_PATTERN)
     for i, policy in enumerate(s.policies):
         at = f"at policies[{i}]"
-        if re.match(limits.LABEL_PATTERN, policy.name) is None or names.count(policy.name) > 1:
-            raise SettingsError(
-                f"name = {policy.name!r}: 1 to 64 of A-Za-z0-9_.:-, and no other's name; {at}"
-            )
         if (policy.propensity is None) == (not policy.positions):
             raise SettingsError(f"one of propensity and positions says what it would show; {at}")
         _validate_positions(policy, at)

@@ -15,7 +15,7 @@ from streamer.settings.actions import validate_actions
 from streamer.settings.durations import pane_length_ms, short
 from streamer.settings.event_rules import validate_events
 from streamer.settings.experiment_rules import require, validate_direction, validate_experiments
-from streamer.settings.labels import VALUE_RULE, is_value
+from streamer.settings.labels import NAME, VALUE_RULE, is_value, validate_names
 from streamer.settings.model import CONVENTIONS, LOG_FORMATS, LOG_LEVELS
 from streamer.settings.own_metric_rules import (
     validate_composites,
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from streamer.settings.model import ExporterSettings, Kafka, Metrics, Settings
 
 _HOST = re.compile(rf"^[A-Za-z0-9_.-]{{1,{limits.MAX_HOST_CHARS}}}\Z")
-_NAME = re.compile(r"^[a-z_][a-z0-9_]{0,62}$")
 
 
 def validate(s: Settings) -> None:
@@ -194,14 +193,9 @@ def _validate_ranking(metrics: Metrics) -> None:
 
 
 def _validate_alerts(s: Settings) -> None:
-    names = [alert.name for alert in s.alerts]
-    require(len(names) <= limits.MAX_ALERTS, f"{len(names)} alerts; at most {limits.MAX_ALERTS}")
+    validate_names("alerts", [alert.name for alert in s.alerts], limits.MAX_ALERTS, NAME)
     for i, a in enumerate(s.alerts):
         at = f"at alerts[{i}]"
-        require(
-            _NAME.match(a.name) is not None and names.count(a.name) == 1,
-            f"name = {a.name!r}: a-z, 0-9 and _, and no other's name; {at}",
-        )
         require(
             limits.MIN_ALERT_WINDOW_MS <= a.window_ms <= limits.MAX_ALERT_WINDOW_MS
             and limits.MAX_ALERT_WINDOW_MS % a.window_ms == 0,

@@ -29,7 +29,10 @@ def kept(*lengths: str) -> dict[str, Any]:
     ("document", "said"),
     [
         ({"composites": [{"name": "a b", "parts": [CTR, CVR]}]}, ["'a b'", "at composites[0]"]),
-        ({"composites": [{"name": "a", "parts": [CTR, CVR]}] * 2}, ["'a'", "no other's name"]),
+        (
+            {"composites": [{"name": "a", "parts": [CTR, CVR]}] * 2},
+            ["'a'", "a different name for each of the composites"],
+        ),
         ({"composites": [{"name": f"c{i}", "parts": [CTR, CVR]} for i in range(17)]}, ["17", "16"]),
         ({"metrics": {"families": ["composites"]}}, ["'composites' needs [[composites]]"]),
         (of(CTR), ["1 parts: 2 to 6", "at composites[0]"]),
