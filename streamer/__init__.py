@@ -81,4 +81,4 @@ if not TYPE_CHECKING:  # a checker knows all names, and finds wrong ones
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return [*__all__, "__version__"]

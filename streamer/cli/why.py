@@ -156,7 +156,7 @@ def _why_nothing(search: Search) -> str:
         return "nothing was counted in one of the two periods"
     if not search.looked_at:
         return "too few events to look into any values"
-    return f"of {search.looked_at:,} values and crossings none moved more than all else"
+    return f"none of {search.looked_at:,} values and crossings stands out"
 
 
 def _row(found: Found, form: str) -> tuple[str, ...]:

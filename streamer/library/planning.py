@@ -111,7 +111,7 @@ def _of_experiment(
     reader: MetricReader, name: str | None, metric: str
 ) -> tuple[PlanBasis | None, str]:
     if name is None:
-        known = ", ".join(reader.experiments) or "none"
+        known = ", ".join(str(known) for known in reader.experiment()["experiment"]) or "none"
         raise UsageError(
             f"experiment: name the one to learn from; there are {known}; or give the events "
             "themselves, of which all users count"

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from math import inf
+from typing import overload
 
 from streamer.encoding.segments import ALL
 from streamer.errors import UsageError
@@ -33,7 +34,7 @@ from streamer.metrics.catalogue import PREFIX, Catalogue
 from streamer.metrics.evaluated import SLATE_METRICS
 from streamer.metrics.intervals import name_of
 from streamer.metrics.rings import rings_of
-from streamer.query.experiment_list import Readouts, read_one, unknown_experiment
+from streamer.query.experiment_list import Readouts, listed, read_one, unknown_experiment
 from streamer.query.experiments import StoredExperiment, require_user_unit, stored_experiments
 from streamer.query.exploration import Exploration, explored, not_explored, values_joined
 from streamer.query.readings import ReadingSet, readout
@@ -335,19 +336,26 @@ class MetricReader(ABC):
 
     # Experiments ---------------------------------------------------------------------------------
 
-    @property
-    def experiments(self) -> list[str]:
-        """The names of the experiments: those of the settings, and those that events name."""
-        return list(self._stored(self._counted()))
+    @overload
+    def experiment(self, name: None = None) -> Table: ...
 
-    def experiment(self, name: str, *, by: Names = None) -> ExperimentReport:
+    @overload
+    def experiment(self, name: str, *, by: Names = None) -> ExperimentReport: ...
+
+    def experiment(self, name: str | None = None, *, by: Names = None) -> Table | ExperimentReport:
         """The readout of an experiment: what to do, and every comparison that says so.
 
-        ``by``: dimensions of its setting ``explore``, each of which becomes a table of segments.
-        UsageError where there is no such experiment, or it is not explored by that.
+        Without a name, a table of all of them, those of the settings and those that events name,
+        the most urgent first; columns: ``experiment``, ``needs``. ``by``: dimensions of its setting
+        ``explore``, each of which becomes a table of segments. UsageError where there is no such
+        experiment, or it is not explored by that.
         """
         counted = self._counted()
         stored = self._stored(counted)
+        if name is None:
+            every = listed(self.settings, stored, Readouts())
+            rows = [{"experiment": x.stored.experiment.name, "needs": x.needs} for x in every]
+            return Table.of_rows(rows, ["experiment", "needs"])
         whole = _named(stored, name)
         found = read_one(self.settings, stored, name, Readouts())
         explorations: list[Exploration] = []

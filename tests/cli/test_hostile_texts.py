@@ -135,7 +135,7 @@ def test_what_the_library_shows_has_no_control_characters(site: tuple[str, str])
     counter = streamer.read(log, config)
     experiment = counter.experiment("ranker")
     shown = (
-        *(counter, counter.what_was_read, counter.rejected, counter.experiments, experiment),
+        *(counter, counter.what_was_read, counter.rejected, counter.experiment(), experiment),
         *(experiment.metrics, experiment.split, counter.metrics("window_impressions")),
         counter.metrics("window_impressions", by="surface"),
         counter.history("window_impressions", by="surface"),

@@ -162,7 +162,7 @@ def test_an_experiment_is_its_readout(tmp_path: Path, capsys: pytest.CaptureFixt
     found = log.experiment("ranker")
     expected.pop("history")
     assert json.loads(json.dumps(found.document)) == expected
-    assert log.experiments == ["ranker"]
+    assert log.experiment()["experiment"] == ["ranker"]
     assert found.advice == expected["recommendation"]["sentence"]
     assert {row["arm"]: row["users"] for row in found.split} == expected["users"]
     primary = found.metrics[0]

@@ -65,7 +65,7 @@ def test_calls_are_typed_strictly(tmp_path: Path) -> None:
         "reveal_type(rows)\n"
         "reveal_type(advice)\n"
         "reveal_type(log.history('ctr').window)\n"
-        "reveal_type(streamer.connect().experiments)\n"
+        "reveal_type(streamer.connect().experiment())\n"
         "log.metrics(by=5)\n"
     )
     (tmp_path / "pyrightconfig.json").write_text('{"typeCheckingMode": "strict"}')
@@ -77,7 +77,7 @@ def test_calls_are_typed_strictly(tmp_path: Path) -> None:
     )
     cell = "str | int | float | bool | datetime | None"
     assert f'"list[{cell}]"' in done.stdout.replace("Cell", cell)
-    for expected in ('"str | None"', '"str"', '"list[str]"'):
+    for expected in ('"str | None"', '"str"', '"Table"'):
         assert f"is {expected}" in done.stdout
     errors = [line for line in done.stdout.splitlines() if " error: " in line]
     assert len(errors) == 1, done.stdout
