@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from heapq import nsmallest
 
 from streamer.cli.read_table import print_read
@@ -10,9 +10,13 @@ from streamer.cli.terminal import WARNING, Grid, TextColumn, console_of, name_co
 from streamer.encoding.segments import ALL
 from streamer.formatting import counted, moment, span
 from streamer.metrics.catalogue import PREFIX
+from streamer.metrics.compared_metrics import ComparedRatio
+from streamer.query.firing import Pipeline, firing_alerts
 from streamer.query.readings import ReadingSet, SeriesBlock
 from streamer.query.series_estimate import BESIDES
+from streamer.query.silence import silences
 from streamer.query.what_was_read import WhatWasRead
+from streamer.settings.durations import DAY_MS
 from streamer.settings.file_window import FILE, widest
 from streamer.settings.model import Settings, WindowSettings
 
@@ -30,16 +34,21 @@ _COLUMNS = (
     ("user hit\nratio", "user_hit_ratio", "{:.2%}"),
 )
 """Heading, metric, and how its value is written."""
-SUMMARISED = {"impressions_total", *(metric for _, metric, _ in _COLUMNS)}
+SUMMARISED = {"impressions_total", "clicks_total", *(metric for _, metric, _ in _COLUMNS)}
 """Metrics that a summary, and what it says of what was read, need."""
 _MANY_OTHERS = 0.1
 """Share of impressions with values that are not kept, from which on it is said."""
 
 
 def summarise(
-    settings: Settings, windows: Sequence[str], result: ReadingSet, read: WhatWasRead
+    settings: Settings,
+    windows: Sequence[str],
+    result: ReadingSet,
+    read: WhatWasRead,
+    ratios: Mapping[str, ComparedRatio],
 ) -> None:
-    """Print tables to stdout, one for each of some windows."""
+    """Print tables to stdout, one for each of some windows, then what fell silent, and the alerts
+    that fire at the end. ``ratios``: of the metrics that alerts watch."""
     console = console_of()
     if not result.stream_ms:
         say(console, "Nothing was counted.")
@@ -49,7 +58,14 @@ def summarise(
     print_read(console, settings, read)
     for window in windows:
         _window(window, result, settings).print(console)
-    for line in _others(widest(settings), result, settings):
+    silent = silences(settings, result)
+    names = settings.dimension_names
+    firing = firing_alerts(result.watched, ratios, names, Pipeline(), silent)
+    for line in (
+        *_others(widest(settings), result, settings),
+        *(f"{each.text}." for each in silent),
+        *(f"At the end the alert {x.alert} fires: {x.headline} ({x.size})." for x in firing),
+    ):
         say(console, line, style=WARNING)
     say(console, "--prom or --json print all series; `streamer metrics` explains them.")
 
@@ -86,16 +102,18 @@ def _others(window: str, result: ReadingSet, settings: Settings) -> Iterator[str
 
 
 def summarised(settings: Settings) -> list[str]:
-    """Windows: all of the file, and of those that are named the longest and the shortest."""
-    lengths = settings.windows.named_ms
+    """Windows: all of the file, the last day of a longer one, and of those that are named the
+    longest and the shortest."""
+    lengths, every = settings.windows.named_ms, settings.windows.lengths_ms
     named = sorted(lengths, key=lambda label: -lengths[label])
     first = widest(settings)
     is_named = first != FILE or tuple(lengths) != WindowSettings().lengths
-    return list(dict.fromkeys((first, *((named[0], named[-1]) if is_named else ()))))
+    day = [label for label in named if lengths[label] == DAY_MS < every[first]]
+    return list(dict.fromkeys((first, *day, *((named[0], named[-1]) if is_named else ()))))
 
 
 def _title(window: str, result: ReadingSet) -> str:
-    what = "All of the file" if window == FILE else f"The last {window}"
+    what = {FILE: "All of the file", "24h": "The last day"}.get(window, f"The last {window}")
     return f"{what}, {span(*result.spans[window])}"
 
 

@@ -78,12 +78,13 @@ def _segments(
         name = _TOTALS.get(name, name)
         if name not in _COUNTED:
             continue
-        for reading in block.readings():
-            own = [(n, reading.labels[n]) for n in names if reading.labels.get(n, ALL) != ALL]
+        for at in block.present:  # no readings are made: there may be a million
+            labels = block.labels[at]
+            own = [(n, labels[n]) for n in names if labels.get(n, ALL) != ALL]
             if len(own) <= 1:
                 key = own[0] if own else ("", "")
-                window = reading.labels.get("window", _SINCE_START)
-                found.setdefault(key, {}).setdefault(window, {})[name] = reading.value
+                window = labels.get("window", _SINCE_START)
+                found.setdefault(key, {}).setdefault(window, {})[name] = block.values[at]
     return found
 
 

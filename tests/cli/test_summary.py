@@ -62,6 +62,33 @@ def test_a_summary_makes_no_readings_that_it_does_not_show(
     assert f"{len(largest) - 19:,} more segments" in tables
 
 
+def test_a_summary_ends_with_the_last_day_what_fell_silent_and_the_alerts_that_fire(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log, config = tmp_path / "events.ndjson", tmp_path / "streamer.toml"
+    alert = {"name": "ctr", "metric": "ctr_ratio", "window": "1h", "baseline": "before"}
+    alert |= {"segments": ["surface"], "drop": 0.2}
+    config.write_text(as_toml({"dimensions": [{"name": "surface"}], "alerts": [alert]}))
+    hours, per_hour = 50, 360
+    for clicked_until in (hours, hours - 26, hours - 1):
+        with log.open("w") as file:
+            for i in range(hours * per_hour):
+                ts, surface = 1_763_000_000_000 + i * 10_000, ("app", "web")[i // 2 % 2]
+                line = {"type": "impression", "ts": ts, "user_id": f"u{i}", "item_id": "i"}
+                file.write(json.dumps(line | {"surface": surface}) + "\n")
+                if i % 2 and (surface == "web" or i < clicked_until * per_hour):
+                    file.write(json.dumps(line | {"type": "click", "ts": ts + 1}) + "\n")
+        code, out, _ = called(capsys, ["replay", str(log), "-c", str(config)])
+        assert (code, "The last day, 2025-11-14 " in out) == (0, True)
+        is_silent = "No clicks of surface app for at least 24h, in which about" in out
+        assert is_silent == (clicked_until == hours - 26)
+        is_firing = (
+            "At the end the alert ctr fires: Click-through rate of app is 0% instead of 50.0%"
+            in out
+        )
+        assert is_firing == (clicked_until == hours - 1)
+
+
 @pytest.mark.parametrize(
     "settings",
     [

@@ -220,7 +220,8 @@ def test_replay_shows_it_first(tmp_path: Path, capsys: pytest.CaptureFixture[str
     code, out, _ = called(capsys, ["replay", str(path)])
     assert code == 0
     assert "All of the file, 2023-11-14 22:13 to 2023-11-23 22:13" in out
-    assert "The last" not in out
+    assert "The last day, 2023-11-22 " in out
+    assert "The last 7d" not in out
     config = tmp_path / "streamer.toml"
     config.write_text('[windows]\nlengths = ["7d", "1h"]\n')
     _, out, _ = called(capsys, ["replay", str(path), "-c", str(config)])
