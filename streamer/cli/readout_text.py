@@ -16,7 +16,6 @@ from streamer.cli.terminal import (
     console_of,
     name_column,
     say,
-    text_column,
 )
 from streamer.formatting import counted, p_value, share
 from streamer.query.experiment_list import ReadoutList
@@ -60,22 +59,18 @@ def print_list(every: ReadoutList) -> None:
     if every.false_discovery_rate is not None:
         at = share(every.false_discovery_rate)
         say(console, f"Shipped are discoveries among all, at a rate of {at}.")
-    table = Grid(
-        *(name_column("experiment"), text_column("advice"), name_column("metric")),
-        *map(TextColumn, ("lift", "range", "users", "days", "split")),
-    )
     for row in every.experiments:
+        console.print()
         name = f"{row.name}{' (found)' if row.is_found else ''}"
         if row.advice is None or row.lift is None or row.split is None:
-            table.add(name, f"starts on {row.start}")
+            say(console, f"{name} starts on {row.start}")
             continue
-        split = Text("broken", BAD) if row.split.is_wrong else "as planned"
-        days = "0" if row.days is None else row.days.text
-        table.add(
-            *(name, row.advice.sentence, f"{row.metric}, {row.treatment}"),
-            *(row.lift.text, row.lift.range, f"{row.users:,}", days, split),
-        )
-    table.print(console)
+        style = _PILLS.get(row.advice.pill.kind, STRONG)
+        say(console, Text.assemble(f"{name}: ", (row.advice.sentence, style)))
+        split = "split broken" if row.split.is_wrong else "split as planned"
+        days = "no day of data" if row.days is None else row.days.words
+        lift = f"{row.metric}, {row.treatment}: {row.lift.text} ({row.lift.range})"
+        say(console, " · ".join((lift, f"{row.users:,} users", days, split)), indent=2)
 
 
 def print_pairs(every: PairList) -> None:

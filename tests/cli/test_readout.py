@@ -126,7 +126,7 @@ def test_without_a_name_all_are_listed(
     words = " ".join(out.split())
     assert words.startswith("2 experiments: 1 running, 1 not-started ")
     assert words.endswith("later starts on 2025-07-12")
-    assert "ranker keep running" in words
+    assert "ranker: keep running" in words
     code, out, _ = called(capsys, readout(site, "--only", "not-started", "--json"))
     assert [each["name"] for each in json.loads(out)["experiments"]] == ["later"]
     for wrong in (["--only", "shipped"], ["--from", "2025-06-03"], ["--across", "ranker"]):
