@@ -90,6 +90,10 @@ def _proposed(
     for draft, of in zip(drafts, _dimensions(shapes, arms), strict=True):
         draft.dimensions = of
     ask_arm(drafts, asker)
+    chosen = [one for draft in drafts for one in draft.dimensions.chosen]
+    if any(one.path not in ((), (one.name,)) for one in chosen):
+        for shape in shapes:
+            shape.is_ours = False  # only a source says where such a dimension stands
     head = _opening_comment(origin)
     try:
         settings = corrected(drafts, samples, lambda: written(drafts))
