@@ -25,11 +25,16 @@ def _expanded(entry: Any, docs: Path) -> Any:
     if isinstance(entry, dict):
         return {title: _expanded(value, docs) for title, value in entry.items()}
     if isinstance(entry, list):
-        return [_expanded(value, docs) for value in entry]
-    if "*" not in entry:
-        return entry
+        return [page for value in entry for page in _pages(value, docs)]
+    return _pages(entry, docs) if "*" in entry else entry
+
+
+def _pages(entry: Any, docs: Path) -> list[Any]:
+    if not isinstance(entry, str) or "*" not in entry:
+        return [_expanded(entry, docs)]
     found = sorted(path.relative_to(docs).as_posix() for path in docs.glob(entry))
-    return [_INDEX, *(path for path in found if path != _INDEX)]
+    first = [_INDEX] if entry.startswith("decisions/") else []
+    return [*first, *(path for path in found if path != _INDEX)]
 
 
 def on_files(files: Files, *, config: Any) -> Files:

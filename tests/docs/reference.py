@@ -20,7 +20,7 @@ import msgspec
 from streamer.cli import arguments, generated
 from streamer.cli.examples import EXAMPLES
 from streamer.cli.metrics import SOURCES
-from streamer.metrics.catalogue import FAMILIES
+from streamer.metrics.catalogue import FAMILIES, PREFIX
 from streamer.metrics.definition import DIMENSIONS
 from streamer.server.runbooks import NAME as RUNBOOKS
 from streamer.server.series import Entry, entries
@@ -51,7 +51,7 @@ _NOTE = "<!-- Written by `python -m tests.docs.reference`; do not edit. -->\n"
 def pages() -> dict[str, str]:
     """File name → text of every generated page."""
     return {
-        "metrics.md": metrics_page(),
+        **metrics_pages(),
         "settings.md": settings_page(),
         "commands.md": commands_page(),
         "events.md": events_page(),
@@ -101,8 +101,8 @@ INTERVALS = """\
 """What ``benchmarks.studies.group_coverage`` printed."""
 
 
-def metrics_page() -> str:
-    """The catalogue."""
+def metrics_pages() -> dict[str, str]:
+    """The catalogue: its first page lists the series of each family, which has a page."""
     intro = f"""# Metrics
 
 {_NOTE}
@@ -135,12 +135,13 @@ Without an interval, the value of so few users says little.
     families: dict[str, list[Entry]] = {}
     for entry in entries():
         families.setdefault(entry.family, []).append(entry)
-    return intro + "".join(_family(name, members) for name, members in families.items())
-
-
-def _family(name: str, members: Sequence[Entry]) -> str:
-    title = name.replace("_", "-").capitalize()
-    return f"\n## {title}\n" + "".join(map(_block, members))
+    found = {}
+    for family, members in families.items():
+        title, page = family.replace("_", "-").capitalize(), f"metrics/{family}.md"
+        found[page] = f"# {title}\n\n{_NOTE}" + "".join(map(_block, members))
+        links = [f"- [`{x.name.removeprefix(PREFIX)}`]({page}#{x.name})" for x in members]
+        intro += f"\n## {title}\n\n" + "\n".join(links) + "\n"
+    return {"metrics.md": intro, **found}
 
 
 def _block(entry: Entry) -> str:
@@ -162,7 +163,7 @@ def _block(entry: Entry) -> str:
         "Source": "; ".join(SOURCES[key] for key in entry.source.split()),
     }
     items = "".join(f"- {name}: {text}\n" for name, text in lines.items() if text)
-    return f"\n### `{entry.name}`\n\n{entry.doc}\n\n{items}"
+    return f"\n## `{entry.name}`\n\n{entry.doc}\n\n{items}"
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

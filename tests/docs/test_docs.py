@@ -316,9 +316,8 @@ _OF_A_FAMILY = re.compile("_(total|info|count|sum|bucket)$")
 @functools.cache
 def described() -> set[str]:
     """Families of series: those of the catalogue, and those of the processor and the exporter."""
-    found = {
-        _OF_A_FAMILY.sub("", name) for name in _SERIES.findall(reference.pages()["metrics.md"])
-    }
+    pages = " ".join(reference.metrics_pages().values())
+    found = {_OF_A_FAMILY.sub("", name) for name in _SERIES.findall(pages)}
     for module in ("processor", "exporter"):
         text = (ROOT / "streamer" / "server" / f"{module}.py").read_text(encoding="utf-8")
         found |= {PREFIX + name for name in re.findall(r'(?:\{PREFIX\}|\(")([a-z_]+)"', text)}
