@@ -66,7 +66,12 @@ def test_a_summary_ends_with_the_last_day_what_fell_silent_and_the_alerts_that_f
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     log, config = tmp_path / "events.ndjson", tmp_path / "streamer.toml"
-    alert = {"name": "ctr", "metric": "ctr_ratio", "window": "1h", "baseline": "before"}
+    alert: dict[str, Any] = {
+        "name": "ctr",
+        "metric": "ctr_ratio",
+        "window": "1h",
+        "baseline": "before",
+    }
     alert |= {"segments": ["surface"], "drop": 0.2}
     config.write_text(as_toml({"dimensions": [{"name": "surface"}], "alerts": [alert]}))
     hours, per_hour = 50, 360

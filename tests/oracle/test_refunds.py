@@ -55,7 +55,10 @@ def test_it_needs_no_item_where_the_order_has_lines() -> None:
 
 
 def test_a_refund_of_lines_leaves_the_order_until_all_of_its_value_is_given_back() -> None:
-    items = [{"item_id": "x", "value": 30}, {"item_id": "y", "value": 20}]
+    items: list[dict[str, Any]] = [
+        {"item_id": "x", "value": 30},
+        {"item_id": "y", "value": 20},
+    ]
     for given_back, orders in ((items[:1], 1), (items, None)):
         log = Log().shown(0, variant="A").click(S).bought(2 * S, event_id="o", items=items)
         log.bought(3 * S, type="refund", event_id="o", item_id=None, items=given_back)
