@@ -111,9 +111,8 @@ def _of_experiment(
     reader: MetricReader, name: str | None, metric: str
 ) -> tuple[PlanBasis | None, str]:
     if name is None:
-        known = ", ".join(str(known) for known in reader.experiment()["experiment"]) or "none"
         raise UsageError(
-            f"experiment: name the one to learn from; there are {known}; or give the events "
+            "experiment: name the one to learn from, experiment() lists them; or give the events "
             "themselves, of which all users count"
         )
     stored = reader.stored_experiment(name)

@@ -244,7 +244,7 @@ def test_what_is_not_sure_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 
 def test_our_own_events_need_no_sources(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    line = b'{"type":"%s","ts":1700000000000,"user_id":"u","item_id":"i","arm":"%s"}\n'
+    line = b'{"type":"%s","ts":1700000000000,"user_id":"u","item_id":"i","variant":"%s"}\n'
     data = b"".join(line % (k, v) for k in (b"impression", b"click") for v in (b"x", b"y") * 5)
     code, out, _ = init(tmp_path / "log.ndjson", data, capsys)
     assert code == 0
