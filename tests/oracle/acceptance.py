@@ -97,7 +97,7 @@ def judge(
                 order = found[0].order if found else None
                 if order is not None and 0 < sum(order.worth_micros) <= -sum(found[0].worth_micros):
                     for line in found:
-                        line.takes_order_back = True
+                        line.refunds_order = True
                 out.events += found
 
 

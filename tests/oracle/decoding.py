@@ -304,7 +304,7 @@ def dwell(get: Get, settings: Settings, record_ms: int) -> int | None:
 
 def conversion(event: Event, get: Get, settings: Settings) -> None:
     event.is_return = get("type") == "refund"
-    event.takes_order_back = event.is_return and get("items") is None
+    event.refunds_order = event.is_return and get("items") is None
     if not (event.is_return and get("items") is None and get("item_id") in (None, "")):
         item_or_lines(event, get, settings)
     event.value = worth(get("value"), "value")

@@ -102,8 +102,8 @@ class Event:
     value: float | None = None
     value_micros: int = 0
     is_return: bool = False
-    """Whether its numbers are taken back."""
-    takes_order_back: bool = False
+    """Whether its numbers are subtracted."""
+    refunds_order: bool = False
     worth_micros: tuple[int, ...] = ()
     """Of a conversion the value of each line."""
     order: Event | None = None
@@ -158,7 +158,7 @@ class Event:
     def orders(self) -> int:
         """How many orders a conversion is: one, none where it gives money back, one less where all
         of the order is given back."""
-        if self.takes_order_back:
+        if self.refunds_order:
             return -1
         return int(not self.is_return and sum(self.worth_micros) >= 0)
 

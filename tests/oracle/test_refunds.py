@@ -73,6 +73,12 @@ def test_a_conversion_below_0_takes_its_order_back_if_it_is_all_of_its_value() -
         assert value(result, "window_conversions", variant="A", **HOUR) == orders
 
 
+def test_lines_that_are_more_than_64_bits_hold_are_added_up() -> None:
+    items = [{"item_id": f"i{n}", "value": 1e12 if n < 12 else -1e12} for n in range(22)]
+    result = Log().bought(S, event_id="o", items=items).run(BY_VARIANT)
+    assert sums(result, variant="all", **HOUR)[:2] == [1, 2e12]
+
+
 def test_a_later_slate_does_not_get_the_refund_of_an_earlier_order() -> None:
     log = bought().shown(M, variant="B").click(2 * M)
     result = log.bought(3 * M, value=-50, event_id="o").run(BY_VARIANT)

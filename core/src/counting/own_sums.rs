@@ -22,7 +22,7 @@ pub enum OwnAmount {
 }
 
 impl Origin<'_> {
-    /// Whether it takes an order back.
+    /// Whether it refunds a whole order.
     fn is_return(self) -> bool {
         matches!(self, Origin::Feedback(feedback) if feedback.orders() < 0)
     }
@@ -146,8 +146,8 @@ impl OwnSums {
         }
     }
 
-    /// What an event adds to one of them, and how often; nothing where it lacks the amount. An
-    /// order that is taken back is one event less.
+    /// What an event adds to one of them, and how often; nothing where it lacks the amount. A
+    /// refund of a whole order is one event less.
     pub fn value(&self, sum: usize, values: &Values, origin: Origin<'_>) -> Option<(i64, i64)> {
         let amount = self.sums[sum].amount;
         let value = values.amount(amount)?;

@@ -98,7 +98,8 @@ pub struct Line {
 /// What lines are worth together, in millionths of a currency unit.
 pub fn worth_of(lines: &[Line]) -> i64 {
     let values = lines.iter().map(|line| line.amounts.value_micros);
-    values.fold(0, i64::saturating_add)
+    let total: i128 = values.map(i128::from).sum();
+    total.clamp(i64::MIN.into(), i64::MAX.into()) as i64
 }
 
 /// The values of the dimensions in the order of the settings; "" is unknown.

@@ -230,10 +230,10 @@ impl Accepted<'_> {
         lines: &[Line],
         kind_of: impl Fn(usize) -> FeedbackKind,
     ) {
-        let takes_order_back = self.takes_order_back(lines);
+        let refunds_order = self.refunds_order(lines);
         for (number, line) in lines.iter().enumerate() {
             let mut amounts = line.amounts;
-            if takes_order_back {
+            if refunds_order {
                 amounts.orders = -1;
             }
             let mut feedback = Feedback {
@@ -269,12 +269,11 @@ impl Accepted<'_> {
     }
 
     /// Whether it gives back all that its order is worth.
-    fn takes_order_back(&self, lines: &[Line]) -> bool {
-        let Some(line) = lines.first().filter(|_| worth_of(lines) < 0) else {
-            return false;
-        };
-        let order = self.arrival.log.order_of(self.event, line.item);
-        order.is_some_and(|order| order.is_used_up_by(worth_of(lines)))
+    fn refunds_order(&self, lines: &[Line]) -> bool {
+        let worth_micros = worth_of(lines);
+        let line = lines.first().filter(|_| worth_micros < 0);
+        let order = line.and_then(|line| self.arrival.log.order_of(self.event, line.item));
+        order.is_some_and(|order| order.is_used_up_by(worth_micros))
     }
 
     /// A refund joins as its order did, or nothing where that is not known.
