@@ -40,11 +40,13 @@ def load(path: str | Path | None = None, environ: Mapping[str, str] | None = Non
     """Settings of a file (none: the defaults) with ``STREAMER_SECTION__KEY`` laid over them."""
     data: dict[str, Any] = {}
     where, text = "the environment", ""
+    of_file: dict[str, Any] = {}
     if path is not None:
         where = str(path)
         try:
             text = Path(path).read_text(encoding="utf-8")
             data = tomllib.loads(text)
+            of_file = dict(data)
         except OSError as error:
             raise SettingsError(f"cannot read settings: {error.strerror}; at {path}") from error
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -57,20 +59,24 @@ def load(path: str | Path | None = None, environ: Mapping[str, str] | None = Non
     try:
         return parse(data, where)
     except SettingsError as error:
-        raise SettingsError(str(error) + _line_of(str(error), where, text)) from error
+        lists = {x: len(of) for x, of in of_file.items() if isinstance(of, list) and data[x] is of}
+        raise SettingsError(f"{error}{_line_of(str(error), where, text, lists)}") from error
 
 
-def _line_of(message: str, path: str, text: str) -> str:
-    """The line of the file where the table begins that a message names; "" where there is none.
+def _line_of(message: str, path: str, text: str, lists: Mapping[str, int]) -> str:
+    """The line of the file where the table begins that a message names. ``lists``: those of the
+    file, each with how many tables it has; "" where they are not each under a heading.
 
-    >>> _line_of("no name; at alerts[1]", "s.toml", "[[alerts]]\\n\\n[[alerts]]\\n")
+    >>> _line_of("no name; at alerts[1]", "s.toml", "[[alerts]]\\n\\n[[alerts]]\\n", {"alerts": 2})
     ' (s.toml, line 3)'
     """
     named = re.search(r"\bat (\w+)\[(\d+)\]", message)
+    if named is None:
+        return ""
     lines = enumerate(text.splitlines(), 1)
-    tables = [at for at, line in lines if named and line.strip().startswith(f"[[{named[1]}]]")]
-    at = int(named[2]) if named else 0
-    return f" ({path}, line {tables[at]})" if at < len(tables) else ""
+    tables = [at for at, line in lines if line.strip().startswith(f"[[{named[1]}]]")]
+    place = int(named[2])
+    return f" ({path}, line {tables[place]})" if place < len(tables) == lists.get(named[1]) else ""
 
 
 def _lay_over(data: dict[str, Any], path: list[str], value: str, key: str) -> None:

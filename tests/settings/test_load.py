@@ -475,3 +475,17 @@ def test_metrics_of_slates_need_their_family() -> None:
     document = experiment(metrics=[{"name": "mrr"}]) | {"metrics": {"families": ["traffic"]}}
     with pytest.raises(SettingsError, match=r"needs 'ranking' in metrics\.families"):
         Catalogue(parse(document))
+
+
+def test_an_error_names_the_line_of_the_file_where_the_list_is_of_the_file(tmp_path: Path) -> None:
+    path, wrong = tmp_path / "s.toml", '{ name = "A b" }'
+    good, bad = '[[alerts]]\nname = "a"\n', '[[alerts]] # it is\nname = "A b"\n'
+    for text, environ, end in (
+        (f"{good}\n{bad}", {}, f"at alerts[1] ({path}, line 4)"),
+        (f"alerts = [{wrong}]\n", {}, "at alerts[0]"),
+        (good, {"STREAMER_ALERTS": f"[{wrong}]"}, "at alerts[0]"),
+    ):
+        path.write_text(text)
+        with pytest.raises(SettingsError) as raised:
+            load(path, environ)
+        assert str(raised.value).endswith(end)
