@@ -224,6 +224,7 @@ def experiment_of(settings: Settings, name: str) -> Experiment:
 def _replayed(settings: Settings, files: Sequence[str]) -> tuple[Replay, int]:
     """The engine after these files, for readouts: a window of the settings is enough."""
     own = of_texts(settings)
+    own = msgspec.structs.replace(own, alerts=())
     return replayed(with_windows(own, own.windows.lengths[:1]), files)
 
 

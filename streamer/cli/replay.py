@@ -7,7 +7,7 @@ import base64
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from itertools import groupby
 from operator import attrgetter
@@ -48,7 +48,7 @@ def main(args: argparse.Namespace) -> int:
     say_sorted(files)
     is_whole = args.prom or args.json
     windows = summarised(settings)
-    settings = settings if is_whole else _summarised(settings, windows)
+    settings = settings if is_whole else with_windows(settings, windows)
     source = FileSource(files, settings)
     refused, sample = RejectionReport(settings), ReadSample(settings)
     with _dead_letters(args.dead_letters, settings) as write:
@@ -77,11 +77,6 @@ def main(args: argparse.Namespace) -> int:
         note(str(each))
     code = refused.report(replay.lines, replay.accepted, args.strict, args.files)
     return 1 if args.strict and read.implausible else code
-
-
-def _summarised(settings: Settings, windows: Sequence[str]) -> Settings:
-    """Settings that count what a summary shows."""
-    return msgspec.structs.replace(with_windows(settings, windows), alerts=settings.alerts)
 
 
 def _print_experiments(settings: Settings, stored: Mapping[str, StoredExperiment]) -> None:

@@ -11,7 +11,7 @@ from streamer.encoding.segments import ALL
 from streamer.formatting import counted, moment, span
 from streamer.metrics.catalogue import PREFIX
 from streamer.metrics.compared_metrics import ComparedRatio
-from streamer.query.firing import Pipeline, firing_alerts
+from streamer.query.firing import FiringAlert, Pipeline, firing_alerts
 from streamer.query.readings import ReadingSet, SeriesBlock
 from streamer.query.series_estimate import BESIDES
 from streamer.query.silence import silences
@@ -64,10 +64,14 @@ def summarise(
     for line in (
         *_others(widest(settings), result, settings),
         *(f"{each.text}." for each in silent),
-        *(f"At the end the alert {x.alert} fires: {x.headline} ({x.size})." for x in firing),
+        *(f"At the end the alert {x.alert} fires: {_change(x)}." for x in firing),
     ):
         say(console, line, style=WARNING)
     say(console, "--prom or --json print all series; `streamer metrics` explains them.")
+
+
+def _change(firing: FiringAlert) -> str:
+    return f"{firing.headline} ({firing.size})" if firing.size else firing.headline
 
 
 def _blocks(result: ReadingSet, name: str, window: str) -> Iterator[SeriesBlock]:

@@ -60,7 +60,7 @@ def with_retained_windows(settings: Settings, step_ms: int, kept_ms: int) -> Set
     settings = with_windows(settings, settings.windows.lengths)
     lengths, items = settings.windows.lengths, replace(settings.items, windows=())
     windows = RetainedWindows(lengths=lengths, step_ms=step_ms, kept_ms=kept_ms)
-    return replace(settings, windows=windows, items=items)
+    return replace(settings, windows=windows, items=items, alerts=())
 
 
 def with_file_window(settings: Settings, first_ms: int, last_ms: int) -> Settings:
@@ -89,7 +89,7 @@ def without_file_window(settings: Settings) -> Settings:
 
 
 def with_windows(settings: Settings, labels: Collection[str]) -> Settings:
-    """Settings that count in these windows alone, and watch nothing."""
+    """Settings that count in these windows alone."""
 
     def those(windows: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(label for label in windows if label in labels)
@@ -98,7 +98,7 @@ def with_windows(settings: Settings, labels: Collection[str]) -> Settings:
     windows = replace(of, lengths=those(of.lengths), day_before=those(of.day_before))
     if items.windows is not None:
         items = replace(items, windows=those(items.windows))
-    return replace(settings, windows=windows, items=items, alerts=())
+    return replace(settings, windows=windows, items=items)
 
 
 def widest(settings: Settings) -> str:
