@@ -144,15 +144,12 @@ def read_one(
 
 
 def unknown_experiment(name: str, stored: Mapping[str, StoredExperiment]) -> str:
-    """That there is none of this name, and which there are; where there are none, how to declare
-    one."""
-    if not stored:
-        return (
-            f"no experiment {name!r}: none is declared, and no event names one; declare it in the "
-            f'settings: [[experiments]] name = "{name}", dimension = "...", control = "..."'
-        )
-    near = nearest(name, stored)
-    hint = f"; did you mean {near!r}?" if near else f"; there are {', '.join(stored)}"
+    """That there is none of this name, and which there are, or how to declare one."""
+    near, known = nearest(name, stored), ", ".join(stored)
+    none = (
+        "none, and no event names one: [[experiments]] takes name, control, split, start, and arm"
+    )
+    hint = f"; did you mean {near!r}?" if near else f"; there are {known or none}"
     return f"no experiment {name!r}{hint}"
 
 

@@ -14,7 +14,7 @@ from streamer.errors import SettingsError
 from streamer.settings import limits
 from streamer.settings.durations import DAY_MS, pane_length_ms
 from streamer.settings.event_fields import KINDS, field_names
-from streamer.settings.labels import LOWER, VALUE_RULE, is_value, validate_names
+from streamer.settings.labels import LOWER, NAME, VALUE_RULE, is_value, validate_names
 from streamer.settings.own_metrics import (
     ASKED_FIELDS,
     COUNTS,
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from streamer.settings.model import Settings
     from streamer.settings.own_metrics import CompositePart, Policy, RatioPart, Where
 
-_FIELD = re.compile(r"^[a-z_][a-z0-9_]{0,62}\Z")
 _NUMBERS = ("score", "position", "dwell_ms", "rating", "value")
 _AGAINST = ("value", "target", "day_before")
 
@@ -113,7 +112,7 @@ def _validate_field(
     """``readable``: of the fields that events have anyway."""
     if field in readable:
         return
-    if _FIELD.match(field) is None:
+    if re.match(NAME, field) is None:
         raise SettingsError(
             f"{said}: a field at the top of the event, of a-z, 0-9 and _; others can be mapped by "
             f"[events.fields] or [sources.fields]; {at}"
@@ -324,7 +323,7 @@ def _validate_policy_fields(policy: Policy, s: Settings, at: str) -> None:
     for key, field in (("propensity", policy.propensity), ("estimate", policy.estimate)):
         if field is None:
             continue
-        if _FIELD.match(field) is None:
+        if re.match(NAME, field) is None:
             raise SettingsError(f"{key} = {field!r}: a field, of a-z, 0-9 and _; {at}")
         if fields.count(field) > 1:
             raise SettingsError(

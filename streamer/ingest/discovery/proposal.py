@@ -81,9 +81,6 @@ def _proposed(
     shapes = find_shapes(samples)
     if not shapes:
         raise SettingsError(f"no record of {origin} is a JSON object: nothing can be proposed")
-    if brokers is not None or not all(shape.is_ours for shape in shapes):
-        for shape in shapes:
-            shape.is_ours = False
     drafts = [Draft(shape) for shape in shapes]
     ask_kind(drafts, asker)
     arms = {id(shape): read_by_preset(shape, samples) for shape in shapes}
@@ -91,9 +88,10 @@ def _proposed(
         draft.dimensions = of
     ask_arm(drafts, asker)
     chosen = [one for draft in drafts for one in draft.dimensions.chosen]
-    if any(one.path not in ((), (one.name,)) for one in chosen):
+    is_deep = any(one.path not in ((), (one.name,)) for one in chosen)  # a source says where
+    if brokers is not None or is_deep or not all(shape.is_ours for shape in shapes):
         for shape in shapes:
-            shape.is_ours = False  # only a source says where such a dimension stands
+            shape.is_ours = False
     head = _opening_comment(origin)
     try:
         settings = corrected(drafts, samples, lambda: written(drafts))

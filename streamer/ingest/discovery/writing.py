@@ -231,7 +231,7 @@ def _values(
 
 
 def _rule(rule: KindValue) -> Any:
-    names = ("where", "has", "lacks", "feedback", "action", "refund")
+    names = [name for name in rule.__struct_fields__ if name != "value"]
     extra = {name: said for name in names if (said := getattr(rule, name))}
     of_value = {} if rule.value is None else {"value": rule.value}
     return {**of_value, **extra} if extra else rule.value
