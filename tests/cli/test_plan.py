@@ -140,7 +140,7 @@ def test_days_of_new_users(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         information = its["new_information_ratio"] + its["returning_information_ratio"]
         assert information + today == pytest.approx(1, abs=0.05)
     assert plan["expected_users"] == anytime["forecast"]["users"]
-    who = f"{anytime['forecast']['users']:,} users: 2,100 of now and "
+    who = f"{anytime['forecast']['users']:,} users: 2,100 of today's and "
     assert f"\nOn day {anytime['days']} there are {who}" in out
 
 

@@ -129,7 +129,7 @@ async def check_words(
     """What ``streamer apply`` said of the new settings, and says of those before."""
     said = capsys.readouterr().out.splitlines()
     assert said[0] == "begins: dimensions: device is new: counted from the restart on"
-    assert said[-2] == "goes on: all else that is counted"
+    assert said[-2] == "unchanged: everything else that is counted"
     assert said[-1].startswith("these settings are generation 2: ")
     other = folder / "old.toml"
     other.write_text(as_toml(old))

@@ -70,13 +70,14 @@ class Split:
         if self.is_wrong:
             return (
                 f"Users are not split as planned ({shares}; {p}).{self._since} Assignment or "
-                "logging is broken for one arm, so the arms cannot be compared; of sound "
-                "experiments one in a hundred is called so."
+                "logging is broken for one arm, so the arms cannot be compared. One in a "
+                "hundred sound experiments would look like this."
             )
         if self.is_unusual:
             return (
                 f"The split is unusual ({shares}; {p}): one look in a thousand at a sound "
-                "experiment is. Look for a browser, country or platform that is split otherwise."
+                "experiment looks like this. Check for a browser, country or platform with another "
+                "split."
             )
         return f"Users are split as planned ({shares}; {p})."
 
