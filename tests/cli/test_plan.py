@@ -19,10 +19,10 @@ from streamer import formatting
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from streamer.state.redis.store import RedisStore
-from streamer.testing import chunks_of
 from tests.oracle.files import records_of_log
 from tests.support.agreement import to_log
 from tests.support.commands import called
+from tests.support.engines import chunks_of
 from tests.support.journals import finish, start
 from tests.support.visitors import DAY_MS, FIRST, FIRST_MS, Event, experiment, visits, written
 from tests.support.workers import as_toml

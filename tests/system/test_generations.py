@@ -13,7 +13,7 @@ import pytest
 
 from streamer.cli.main import main
 from streamer.state.manifest import decode
-from streamer.testing import LogRecord
+from tests.support.engines import LogRecord
 from tests.support.fixtures import MakeTopics
 from tests.support.lanes import long
 from tests.support.workers import Bench, as_toml, bench, document_of, ends_of, produce, until
