@@ -357,7 +357,7 @@ def _statistics(
         yield ComparisonStatistic(
             "adjustment", "Days before", _adjustment(experiment, made), made.explained
         )
-    least = comparison.detectable.relative_anytime
+    least = comparison.detectable.relative
     if least is not None:
         users = counted(comparison.users, "user")
         text = f"With {users}, changes above {share(least)} are found reliably."

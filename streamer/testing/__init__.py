@@ -13,7 +13,6 @@ from streamer.settings.load import parse
 from streamer.sources.replay import Replay
 
 START_MS = 1_700_000_000_000
-SECOND_MS = 1000
 
 
 def value_of(
@@ -33,7 +32,7 @@ def value_of(
     replay = Replay(parse(settings or {}))
     lines = []
     for i, event in enumerate(events):
-        at_ms = event.get("ts", START_MS + i * SECOND_MS)
+        at_ms = event.get("ts", START_MS + i * 1000)
         whole = {"ts": at_ms, "user_id": "u", **event}
         lines.append((LINE_TYPES[event["type"]], at_ms, msgspec.json.encode(whole)))
     replay.feed(lines)

@@ -201,7 +201,7 @@ def test_the_time_before_sharpens_and_decides() -> None:
     assert with_it.verdict.outcome is Outcome.BETTER
     assert without.verdict.outcome is Outcome.TOO_EARLY
     assert (without.absolute, without.adjustment) == (plain.absolute, None)
-    least = with_it.detectable.relative_anytime, without.detectable.relative_anytime
+    least = with_it.detectable.relative, without.detectable.relative
     assert None not in least
     assert (least[0] or 0) < (least[1] or 0)
 
