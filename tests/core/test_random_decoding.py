@@ -324,11 +324,15 @@ def test_any_bytes(kind: str, raw: bytes) -> None:
     ],
 )
 def test_no_record_takes_long(raw: bytes) -> None:
-    started = time.thread_time()
-    assert isinstance(PAIR.core.decode_all("impressions", raw)[0], str)
-    assert time.thread_time() - started < 2  # a hundred times what it takes
-    depth(raw)
-    assert time.thread_time() - started < 10
+    decoded, counted = list[float](), list[float]()
+    for _ in range(3):  # the fastest: what else runs on the machine slows one of them
+        started = time.thread_time()
+        assert isinstance(PAIR.core.decode_all("impressions", raw)[0], str)
+        decoded.append(time.thread_time() - started)
+        depth(raw)
+        counted.append(time.thread_time() - started)
+    assert min(decoded) < 0.2
+    assert min(counted) < 1.5
 
 
 @pytest.mark.parametrize("levels", [1, MAX_DEPTH, MAX_DEPTH + 1, 10_000, 100_000])
