@@ -306,6 +306,8 @@ ENDS_TIMEOUT_SECONDS = 10.0
 """Longest wait for the answer, before the connection is replaced."""
 STANDSTILL_SECONDS = 3.0
 """Records that have waited for so long without a commit of their partition are a problem."""
+WORKER_SILENT_SECONDS = 15
+"""A worker that has not reported for longer counts as gone."""
 ACT_SECONDS = 0.5
 """How often who acts looks whether anything was committed."""
 LEASE_MS = 10_000

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import msgspec
 
+from streamer.settings import limits
+
 SUPERVISED = "STREAMER_SUPERVISED"
 """Set in the environment of a worker to the number of workers that share its container."""
 SUPERVISOR = "STREAMER_SUPERVISOR"
 """Set in the environment of a worker to the process that started it, with which it ends."""
 COMMIT_BUCKETS_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 """Upper bounds of the commit histogram; a last one is infinite."""
-
-_SILENT_SECONDS = 15
 
 
 class WorkerReport(msgspec.Struct):
@@ -52,7 +52,7 @@ class WorkerReport(msgspec.Struct):
     @property
     def is_present(self) -> bool:
         """Whether the worker has reported lately."""
-        return self.silent_seconds <= _SILENT_SECONDS and not self.unreadable
+        return self.silent_seconds <= limits.WORKER_SILENT_SECONDS and not self.unreadable
 
     def commit_took(self, seconds: float, size: int = 0) -> None:
         """Count one commit; ``size``: its bytes."""

@@ -45,11 +45,8 @@ from tests.support.workers import until
 
 
 @pytest.fixture
-async def site(
-    redis_url: str, redis_prefix: str, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[Site]:
-    """Records wait in it, however long a loaded machine takes for a test."""
-    monkeypatch.setattr(limits, "STANDSTILL_SECONDS", 600.0)
+async def site(redis_url: str, redis_prefix: str) -> AsyncIterator[Site]:
+    """One that its test may change."""
     async with serving(redis_url, redis_prefix) as found:
         yield found
 
