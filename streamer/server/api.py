@@ -72,8 +72,6 @@ class Api:
         if refused := without_parameters(request):
             return refused
         result = await self.exporter.read()
-        reports = self.exporter.reports
-        present = [report for report in reports if report.is_present]
         lags: dict[str, int] = {}
         for (kind, _), records in self.exporter.lags.items():
             lags[kind] = lags.get(kind, 0) + records
@@ -95,7 +93,7 @@ class Api:
                 "now_ms": self.exporter.now_ms,
                 "stream_time_ms": result.stream_ms,
                 "partitions": self.exporter.reader.count,
-                "owned": sum(p == "owned" for r in present for p in r.owned.values()),
+                "owned": sum(p == "owned" for r in self.exporter.present for p in r.owned.values()),
                 "lag_records": lags,
                 "behind_seconds": behind,
                 "pipeline": pipeline.vitals,
@@ -107,7 +105,7 @@ class Api:
                 ],
                 "workers": [
                     {"worker": r.worker, "is_present": r.is_present, "partitions": sorted(r.owned)}
-                    for r in reports
+                    for r in self.exporter.reports
                 ],
                 "read": read.counted,
                 "dimensions": self.settings.dimension_names,

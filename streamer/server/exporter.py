@@ -61,6 +61,7 @@ class Exporter:
         self.catalogue = Catalogue(settings)
         self.reader = Reader(store, contents_of(settings, self.catalogue))
         self.reports: list[WorkerReport] = []
+        self.present: list[WorkerReport] = []
         self.health = Health()
         self.lags: Lags = {}
         """Records that are not counted yet; empty where Kafka was not asked."""
@@ -92,10 +93,10 @@ class Exporter:
         with _damage_at(f"{prefix}:workers"):
             now_ms, self.reports = await self.store.now_ms(), await self.store.reports()
         self.now_ms = now_ms
-        present = [report for report in self.reports if report.is_present]
+        self.present = [report for report in self.reports if report.is_present]
         stored = self.reader.stored
         manifests = {partition: manifest for partition, (manifest, _) in stored.items()}
-        self.lags = lag_records(self.ends, manifests, present)
+        self.lags = lag_records(self.ends, manifests, self.present)
         committed_ms = {partition: seen_ms for partition, (_, seen_ms) in stored.items()}
         self.standstill.look(now_ms, self.lags, committed_ms, self.ends)
         self.lag_age.look(now_ms, self.lags, self.ends, manifests)
@@ -126,7 +127,7 @@ class Exporter:
         started = time.perf_counter()
         await self._refresh()
         live_ms = None if at_stream else self._live
-        unread = bool(unread_topics(self.reports))
+        unread = bool(unread_topics(self.present))
         state = (self.reader.updates, live_ms and live_ms // 1000, unread)
         last = self._last.get(at_stream)
         if last is not None and last[0] == state:
@@ -178,10 +179,9 @@ class Exporter:
 
     def processor(self) -> Iterator[SeriesBlock]:
         """The processor's own series, as of the last refresh."""
-        present = [report for report in self.reports if report.is_present]
         known = ProcessorInputs(
-            *(self.settings, self.reader, present, self.health, self.lags, self.ends.unstable),
-            *(self.standstill.seconds, unread_topics(self.reports), self.readout_seconds),
+            *(self.settings, self.reader, self.present, self.health, self.lags, self.ends.unstable),
+            *(self.standstill.seconds, unread_topics(self.present), self.readout_seconds),
             self.lag_age.seconds,
         )
         return sampled_blocks(self.settings, processor.FAMILY, known)

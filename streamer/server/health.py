@@ -93,7 +93,7 @@ def health(
     ]
     if ends.problem is not None:
         problems.append(f"the lag is unknown: Kafka: {ends.problem}")
-    warnings = (*unread_topics(reports).values(), *_held_back(standstill, ends))
+    warnings = (*unread_topics(present).values(), *_held_back(standstill, ends))
     return Health(tuple(problems), warnings)
 
 
@@ -107,9 +107,8 @@ def _held_back(standstill: Standstill, ends: LogEnds) -> list[str]:
     ]
 
 
-def unread_topics(reports: list[WorkerReport]) -> dict[str, str]:
+def unread_topics(present: list[WorkerReport]) -> dict[str, str]:
     """Topic → why it is not read, or not all of it, by the workers that are present."""
-    present = [report for report in reports if report.is_present]
     found = {topic: why for report in present for topic, why in report.unread.items()}
     return dict(sorted(found.items()))
 
