@@ -91,13 +91,12 @@ async def ask(site: Listener, path: str, *headers: str, host: str = HOST) -> str
     return found.decode()
 
 
-async def seconds_until_closed(stream: Stream) -> float:
-    started = time.monotonic()
+async def seconds_until_closed(stream: Stream, since: float) -> float:
     with contextlib.suppress(ConnectionError):
-        while await asyncio.wait_for(stream[0].read(65536), 60):
+        while await asyncio.wait_for(stream[0].read(65536), 10):
             pass
     stream[1].close()
-    return time.monotonic() - started
+    return time.monotonic() - since
 
 
 async def test_connections_that_wait_make_room(caplog: pytest.LogCaptureFixture) -> None:
@@ -120,9 +119,12 @@ async def test_a_half_header_is_closed(
     half = b"GET /healthz HTTP/1.1\r\nHost: x"
     whole = f"GET /healthz HTTP/1.1\r\nHost: {HOST}\r\n\r\n".encode()
     async with served() as site:
-        began = time.monotonic()
-        streams = [await connect(site, sent) for sent in (b"", half, whole, half)]
+        since, streams = [], []
+        for sent in (b"", half, whole, half):
+            since.append(time.monotonic())
+            streams.append(await connect(site, sent))
         await streams[2][0].readuntil(b"ok\n")
+        since[2] = time.monotonic()
         streams[2][1].write(half)
 
         async def drip() -> None:
@@ -132,11 +134,10 @@ async def test_a_half_header_is_closed(
                     await asyncio.sleep(0.1)
 
         dripping = asyncio.create_task(drip())
-        opened = time.monotonic() - began  # a loaded machine may close them before it looks
-        took = await asyncio.gather(*map(seconds_until_closed, streams))
+        took = await asyncio.gather(*map(seconds_until_closed, streams, since))
         dripping.cancel()
-    assert max(took) < 8  # two seconds before the dripping ends
-    assert opened + min(took) > 0.3
+    assert max(took) < 3
+    assert min(took) > 0.3
     assert len([record for record in caplog.records if record.name != "asyncio"]) == 1
     assert "no complete request header within 0.5 s" in caplog.text
 
@@ -147,8 +148,9 @@ async def test_an_idle_connection_is_closed_in_silence(
     monkeypatch.setattr(limits, "IDLE_SECONDS", 0.5)
     async with served() as site:
         request = f"GET /healthz HTTP/1.1\r\nHost: {HOST}\r\n\r\n".encode()
+        since = time.monotonic()
         stream = await connect(site, request)
-        assert 0.3 < await seconds_until_closed(stream) < 3
+        assert 0.3 < await seconds_until_closed(stream, since) < 3
     assert caplog.records == []
 
 
@@ -266,7 +268,7 @@ async def test_nonsense_is_refused_in_one_line(
         for _ in range(5):
             reader, writer = await connect(site, sent)
             with contextlib.suppress(ConnectionError):
-                found = await asyncio.wait_for(reader.read(), 60)
+                found = await asyncio.wait_for(reader.read(), 10)
                 assert found == b"" or found.startswith(b"HTTP/1.")
                 assert b" 400 " in found[:20]
                 assert SECRET.encode() not in found
@@ -333,7 +335,7 @@ async def test_handshakes_that_never_end_make_room(
             )
             request = f"GET /healthz HTTP/1.1\r\nHost: {HOST}\r\nConnection: close\r\n\r\n"
             writer.write(request.encode())
-            assert b"200 OK" in await asyncio.wait_for(reader.read(), 60)
+            assert b"200 OK" in await asyncio.wait_for(reader.read(), 10)
             writer.close()
         for _, writer in (*silent, garbage):
             writer.close()
