@@ -15,9 +15,8 @@ import numpy as np
 from streamer._core import partition_of
 from streamer.encoding.arrays import I64, runs_of
 from streamer.ingest.hash_key import FIXED_KEY, HashKey
-from streamer.ingest.keys import KeyReader
-from streamer.ingest.record import reason_of_no_topic
-from streamer.ingest.rejections import Beside
+from streamer.ingest.lookup import Beside
+from streamer.ingest.record import reason_of_no_topic, record_decoder
 from streamer.kafka.chunk import Records
 from streamer.metrics.catalogue import Catalogue
 from streamer.query.experiments import StoredExperiment, stored_experiments
@@ -77,7 +76,7 @@ class Replay:
         self.partitions = [Partition(settings, self.catalogue, key) for _ in range(partitions)]
         self.lines = self.last_ms = 0
         """Lines so far, and the record timestamp of the last one."""
-        self._keys, self._names = KeyReader(settings), tuple(settings.logs)
+        self._decoder, self._names = record_decoder(settings), tuple(settings.logs)
         self._on_dead = on_dead
         self._logs = [{name: _Log() for name in settings.logs} for _ in range(partitions)]
         self._waiting = self._batches = 0
@@ -103,7 +102,7 @@ class Replay:
         keys = batch.logs.astype(np.int64) * n
         if n > 1:
             keys += [
-                0 if log == NO_TOPIC else partition_of(self._keys.read(log, raw, record_ms), n)
+                0 if log == NO_TOPIC else partition_of(self._decoder.key(log, raw, record_ms), n)
                 for log, record_ms, raw in batch
             ]
         order = np.argsort(keys, kind="stable")

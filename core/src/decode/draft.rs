@@ -15,6 +15,7 @@ mod form;
 mod mapped;
 mod metric_fields;
 mod scalars;
+mod traced;
 mod values;
 
 pub(super) use form::Form;
@@ -147,6 +148,15 @@ impl Draft {
         self.unescaped.clear();
         self.unescaped.shrink_to(KEPT_BYTES);
         (self.place, self.kind) = (Place::default(), None);
+    }
+
+    /// Who it is of, as far as that is read: the id of joins, else the user.
+    pub fn key<'a>(&'a self, record: &'a str) -> &'a str {
+        let text = match self.head.join {
+            NONE => self.head.user_text,
+            _ => self.head.join_text,
+        };
+        text.of(record, &self.unescaped)
     }
 
     /// How many items an impression shows.

@@ -118,6 +118,14 @@ pub(in crate::decode) const OF_RECORD: &str = "record:";
 const REFUND: u64 = 0xC2B2_AE3D_27D4_EB4F;
 
 impl Event<'_> {
+    /// Who it is of as that is written: the id of joins, else the user.
+    pub fn key(&self) -> &str {
+        match self.join {
+            NONE => self.user_id,
+            _ => self.join_id,
+        }
+    }
+
     /// Whether it is of no person.
     pub fn is_anonymous(&self) -> bool {
         match self.join {

@@ -8,7 +8,7 @@ use super::names::LogDecoder;
 use crate::decode::{Body, Decoded, Decoder, Event, Reason};
 use crate::experiments::assignments::{self, ArmAssignment};
 use crate::formats::SchemaText;
-use crate::hash::{HashKey, NONE};
+use crate::hash::HashKey;
 use crate::json;
 use crate::kafka;
 use crate::kinds::{EventKind, FeedbackKind};
@@ -111,6 +111,15 @@ type Explained = (
     Option<String>,
 );
 
+/// Reason (None: it is an event), kind of the event, the text that says it, and of each value that
+/// was found our name of the field, the number of its form, its JSON, and epoch ms of a time.
+type TracedEvent = (
+    Option<&'static str>,
+    Option<&'static str>,
+    Option<String>,
+    Vec<(String, usize, String, Option<i64>)>,
+);
+
 #[pymethods]
 impl RecordDecoder {
     /// `schema_of`: called with a log and the id of a schema that is met for the first time; gives
@@ -164,7 +173,32 @@ impl RecordDecoder {
         Ok((reason, kind, why.field, why.element, why.found))
     }
 
-    /// The text of a record, whatever its format; None where it has none.
+    /// How each event of a record was read: see `Decoder::trace`.
+    #[pyo3(signature = (log, value, key=None, headers=None, timestamp_ms=0))]
+    fn trace(
+        &mut self,
+        py: Python<'_>,
+        log: &str,
+        value: Option<&[u8]>,
+        key: Option<&[u8]>,
+        headers: Option<&[u8]>,
+        timestamp_ms: i64,
+    ) -> PyResult<Vec<TracedEvent>> {
+        let source = self.ready(py, log, value)?;
+        let record = record_of(value, key, headers, timestamp_ms);
+        let traced = self.logs.decoder.trace(source, &record);
+        let decoder = &self.logs.decoder;
+        let events = traced.into_iter().map(|event| {
+            let values = event.values.into_iter();
+            let values = values.map(|x| (decoder.name_of(x.field), x.form, x.json, x.ms));
+            let (reason, kind) = (event.reason.map(Reason::name), event.kind);
+            (reason, kind.map(EventKind::name), event.kind_text, values.collect())
+        });
+        Ok(events.collect())
+    }
+
+    /// The text of a record, whatever its format, with what its texts hold in their place; None where
+    /// it has none.
     fn text<'py>(
         &mut self,
         py: Python<'py>,
@@ -172,9 +206,24 @@ impl RecordDecoder {
         value: &[u8],
     ) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let source = self.ready(py, log, Some(value))?;
-        let mut own = String::new();
-        let found = self.logs.decoder.text(source, value, &mut own);
-        Ok(found.map(|text| PyBytes::new(py, text)))
+        let found = self.logs.decoder.text(source, value);
+        Ok(found.map(|text| PyBytes::new(py, &text)))
+    }
+
+    /// A record once for each event that it holds: see `Decoder::split`.
+    fn split<'py>(&self, py: Python<'py>, log: &str, value: &[u8]) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+        let source = self.logs.source_of(log)?;
+        let alone = self.logs.decoder.split(source, value);
+        Ok(alone.iter().map(|text| PyBytes::new(py, text.as_bytes())).collect())
+    }
+
+    /// What a record is keyed by: see `Decoder::key`.
+    #[pyo3(signature = (log, value, timestamp_ms=0))]
+    fn key<'py>(&mut self, py: Python<'py>, log: &str, value: &[u8], timestamp_ms: i64) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let source = self.ready(py, log, Some(value))?;
+        let record = record_of(Some(value), None, None, timestamp_ms);
+        let key = self.logs.decoder.key(source, &record);
+        Ok((!key.is_empty()).then(|| PyBytes::new(py, key.as_bytes())))
     }
 
     /// The hash of an id.
@@ -252,14 +301,7 @@ fn as_dict<'py>(py: Python<'py>, event: &Event) -> PyResult<Bound<'py, PyDict>> 
     found.set_item("arms", arms.collect::<Vec<_>>())?;
     found.set_item("cut", event.cut)?;
     found.set_item("join", event.join)?;
-    found.set_item(
-        "key",
-        if event.join == NONE {
-            event.user_id
-        } else {
-            event.join_id
-        },
-    )?;
+    found.set_item("key", event.key())?;
     found.set_item("is_shared", event.shared.is_some())?;
     match event.body {
         Body::Impressions {

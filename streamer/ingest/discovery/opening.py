@@ -9,12 +9,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from streamer._core import RecordDecoder
 from streamer.ingest.discovery.kinds import find_kinds
 from streamer.ingest.discovery.names import OTHER_NAMES, rank
 from streamer.ingest.discovery.profile import EventWithin, Profile, Seen, names_of, profile_of
-from streamer.ingest.lookup import parsed, unfolded, values_at
+from streamer.ingest.lookup import parsed, values_at
+from streamer.ingest.record import record_decoder
+from streamer.settings.model import Settings
 from streamer.settings.paths import Each, Path, text_of
-from streamer.settings.sources import Source
+from streamer.settings.sources import Source, SourceKind
 
 _MOST = 0.9
 _PARSED = 20
@@ -40,7 +43,9 @@ class Opening:
 
     def events(self, record: Any) -> list[Mapping[str, Any]]:
         """The events of a record that was parsed."""
-        opened = unfolded(self._source, record)
+        opened = record
+        if self._decoder is not None:
+            opened = parsed(self._decoder.text("x", written(record)) or b"")
         found: list[Mapping[str, Any]]
         found = [each for each in values_at(opened, self.each) if isinstance(each, dict)]
         if not self.each or not isinstance(opened, dict):
@@ -49,8 +54,18 @@ class Opening:
         return [EventWithin(each, around) for each in found]
 
     @cached_property
-    def _source(self) -> Source:
-        return Source(topics=("x",), json=self.json, split=dict(self.split))
+    def _decoder(self) -> RecordDecoder | None:
+        """What takes texts apart."""
+        if not self.json and not self.split:
+            return None
+        source = Source(
+            topics=("x",),
+            kind=SourceKind(fixed="click"),
+            json=self.json,
+            split=dict(self.split),
+            fields={"ts": "ts", "item_id": "item_id"},
+        )
+        return record_decoder(Settings(sources=(source,)))
 
 
 def find_opening(records: Sequence[Any]) -> Opening:

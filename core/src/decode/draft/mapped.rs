@@ -456,7 +456,7 @@ fn push_ids(reader: &mut Reader, record: &str, to: &mut String) {
 
 /// Where the value of a field begins: behind the quotation mark, where it is a number that is written
 /// as a text.
-fn number_at(field: Field, at: usize, reading: &Reading) -> usize {
+pub(super) fn number_at(field: Field, at: usize, reading: &Reading) -> usize {
     if !field.is_number() || !reading.record[at..].starts_with('"') {
         return at;
     }
@@ -468,6 +468,6 @@ fn number_at(field: Field, at: usize, reading: &Reading) -> usize {
     }
 }
 
-fn reader_at<'a>(at: usize, reading: &Reading<'a>) -> Reader<'a> {
+pub(super) fn reader_at<'a>(at: usize, reading: &Reading<'a>) -> Reader<'a> {
     Reader::starting(reading.record, at, reading.rules.limits.max_depth)
 }

@@ -15,6 +15,12 @@ use crate::spec::records::Unit;
 impl Draft {
     /// Fills it, which is empty, from an object whose fields stand at its top.
     pub fn fill(&mut self, reading: &Reading, fields: &Names<Field>) -> Result<(), Reason> {
+        self.read_all(reading, fields)?;
+        self.check(reading)
+    }
+
+    /// Reads those of some fields that a record has.
+    pub fn read_all(&mut self, reading: &Reading, fields: &Names<Field>) -> Result<(), Reason> {
         let record = reading.record;
         let mut reader = Reader::new(record, reading.rules.limits.max_depth);
         if reader.peek() != b'{' {
@@ -34,10 +40,10 @@ impl Draft {
                 None => reader.skip(1),
             },
         )?;
-        if !reader.is_at_end() {
-            return Err(Reason::Json);
+        match reader.is_at_end() {
+            true => Ok(()),
+            false => Err(Reason::Json),
         }
-        self.check(reading)
     }
 
     fn read_text(&mut self, reader: &mut Reader, reason: Reason) -> Result<Text, Reason> {
