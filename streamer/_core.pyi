@@ -485,6 +485,18 @@ class TableRows:
     def __next__(self) -> list[bytes]:
         """At most 4096 lines; ValueError where a column cannot be read."""
 
+_Traced = tuple[
+    str | None,
+    str | None,
+    str | None,
+    list[tuple[str, int, str, int | None]],
+    tuple[str, int | None, str | None],
+]
+"""Why an event is none (None: it is one), its kind as far as it is known, and the text that says
+it; of each value that stands where a field of a source is looked for our name of the field, the
+number of its form, its JSON, and epoch ms of a time that was read; our name of the field that the
+reason is about ("": the whole), of which element of a list, and what stands there."""
+
 class RecordDecoder:
     """Decodes records, one by one."""
 
@@ -505,18 +517,6 @@ class RecordDecoder:
         """The values of each event of a log in a record as a dict, or the reason why one is none:
         one at least. Ids are hashes."""
 
-    def explain(
-        self,
-        log: str,
-        value: bytes | None,
-        key: bytes | None = None,
-        headers: bytes | None = None,
-        timestamp_ms: int = 0,
-    ) -> tuple[str | None, str | None, str, int | None, str | None]:
-        """Why a record of a log is no event: the reason (None: it is one), the kind of the event as
-        far as it is known, our name of the field that the reason is about ("": the whole), of which
-        element of a list, and what stands there (None: nothing)."""
-
     def trace(
         self,
         log: str,
@@ -524,13 +524,8 @@ class RecordDecoder:
         key: bytes | None = None,
         headers: bytes | None = None,
         timestamp_ms: int = 0,
-    ) -> list[
-        tuple[str | None, str | None, str | None, list[tuple[str, int, str, int | None]]]
-    ]:
-        """How each event of a record of a log was read: why it is none (None: it is one), its kind,
-        the text that says it, and of each value that stands where a field is looked for our name of
-        the field, the number of its form, its JSON, and epoch ms of a time that was read. Records
-        of our own shape have no values."""
+    ) -> list[_Traced]:
+        """How each event of a record of a log was read."""
 
     def text(self, log: str, value: bytes) -> bytes | None:
         """The text of a record, whatever its format, with what its texts hold in their place; None

@@ -207,7 +207,9 @@ impl Decoder {
     /// A record of a source once for each event that it holds, each time with that alone; nothing
     /// where it cannot be read, or is one event.
     pub fn split(&self, source: usize, value: &[u8]) -> Vec<String> {
-        let text = self.text(source, value).and_then(|text| String::from_utf8(text).ok());
+        let text = self
+            .text(source, value)
+            .and_then(|text| String::from_utf8(text).ok());
         let source = &self.sources[source];
         match (&source.layout, text) {
             (Layout::Mapped(mapping), Some(text)) => {
@@ -435,60 +437,22 @@ impl Source {
     }
 }
 
-/// Why a record is no event.
-#[derive(Clone, Debug)]
-pub struct Explained {
-    /// None where it is one.
-    pub reason: Option<Reason>,
-    /// What it is, as far as that is known.
-    pub kind: Option<EventKind>,
-    /// Our name of the field that the reason is about; "" where it is the whole.
-    pub field: String,
-    /// Of which element of a list, from 0.
-    pub element: Option<u32>,
-    /// What stands there.
-    pub found: Option<String>,
-}
-
 impl Decoder {
-    /// Why a record is no event, for people; of several that are none the first.
-    pub fn explain(&mut self, source: usize, record: &Record) -> Explained {
-        self.decode_all(source, std::slice::from_ref(record));
-        let mut ends = self.drafts.ends.iter();
-        let end = ends
-            .find(|end| end.is_refused())
-            .or(self.drafts.ends.first());
-        let (reason, draft) = end.map_or((None, self.drafts.get(0)), |end| {
-            (end.read.err(), self.drafts.get(end.draft))
-        });
-        let of_record = self.sources[source].text_here(record);
-        let text = self.opened[0].text_of(of_record);
-        let at = draft.place.at as usize;
-        let kind = match &self.sources[source].layout {
-            Layout::Flat(flat) => Some(flat.kind),
-            Layout::Mapped(_) => draft.kind,
-        };
-        let mut reader = Reader::starting(text, at, self.rules.limits.max_depth);
-        let is_value = at < text.len() && reader.skip(0).is_ok();
-        let found = is_value.then(|| text.get(at..reader.at())).flatten();
-        let found = found.map(str::trim);
-        let name = draft.place.field.map(|field| self.name_of(field));
-        Explained {
-            reason,
-            kind,
-            field: name.unwrap_or_default(),
-            element: draft.place.element.checked_sub(1),
-            found: found.map(str::to_owned),
-        }
-    }
-
     /// How each event of a record was read.
     pub fn trace(&mut self, source: usize, record: &Record) -> Vec<Traced> {
         self.drafts.trace = Some(Trace::default());
         self.decode_all(source, std::slice::from_ref(record));
         let mut traced = self.drafts.trace.take().unwrap_or_default().events;
+        let text = self.opened[0].text_of(self.sources[source].text_here(record));
         for (event, end) in traced.iter_mut().zip(&self.drafts.ends) {
-            event.reason = end.read.err();
+            let place = self.drafts.get(end.draft).place;
+            (event.reason, event.field) = (end.read.err(), place.field);
+            event.element = place.element.checked_sub(1);
+            let at = place.at as usize;
+            let mut reader = Reader::starting(text, at, self.rules.limits.max_depth);
+            let is_value = at < text.len() && reader.skip(0).is_ok();
+            let found = is_value.then(|| text.get(at..reader.at())).flatten();
+            event.found = found.map(|found| found.trim().to_owned());
         }
         traced
     }

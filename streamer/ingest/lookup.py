@@ -136,7 +136,7 @@ class FieldsSeen:
         are_full = all(one.records >= _LOOKED_INTO for one in looked)
         if are_full or not self._settings.reads_sources:
             return
-        for reason, kind, _, values in self._decoder.trace(log, value, *beside):
+        for reason, kind, _, values, _ in self._decoder.trace(log, value, *beside):
             if reason is not None or kind is None:
                 continue
             of_kind = self._looked.setdefault((log, kind), _Looked())

@@ -35,6 +35,7 @@ _CLICKED = re.compile(r"(is_?)?clicked(_?\w+)?|(has|is)_click", re.IGNORECASE)
 
 
 MISSES = {
+    "impression": "impression not shown",
     "item": "item not shown",
     "person": "nothing shown to the person",
     "pair": "item not shown to the person",
@@ -76,6 +77,8 @@ class KindRead:
     """Those that say who the person is: by an id of joins, or a user."""
     with_join: int = 0
     with_request: int = 0
+    with_impression: int = 0
+    """Those of which an item says the id of its impression."""
     longest_ms: int = 0
     """From the first to the last event, on the partition where that is longest."""
     compared: int = 0
@@ -228,6 +231,7 @@ class ReadSample:
         kind.with_person += bool(decoded["user"] or decoded["join"])
         kind.with_join += bool(decoded["join"])
         kind.with_request += bool(decoded["request"])
+        kind.with_impression += any(decoded.get("impressions", ()))
         if decoded["user"] and decoded["join"]:
             self._joins.setdefault(decoded["user"], set()).add(decoded["join"])
         if decoded["kind"] == "impressions":

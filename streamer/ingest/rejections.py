@@ -18,7 +18,7 @@ from streamer.formatting import moment, printable
 from streamer.ingest.discovery.names import OTHER_NAMES, alike
 from streamer.ingest.lookup import Beside, names_near, parsed
 from streamer.ingest.mapping import how_written, path_said, place_of
-from streamer.ingest.record import record_decoder
+from streamer.ingest.record import IGNORED, record_decoder
 from streamer.settings import limits
 from streamer.settings.event_fields import (
     EXPOSURES,
@@ -95,7 +95,9 @@ class Explainer:
         if reason in ("late", "future"):
             return self._untimely(log, raw, reason, beside)
         if log:
-            _, kind, field, element, value_text = self._decoder.explain(log, raw, *beside)
+            events = self._decoder.trace(log, raw, *beside)
+            event = next((one for one in events if one[0] not in (None, IGNORED)), events[0])
+            _, kind, _, _, (field, element, value_text) = event
         else:
             kind, field, element = None, "type", None
             value_text = self._text(raw or b"", self._name("type"))

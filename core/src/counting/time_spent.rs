@@ -5,6 +5,7 @@ use super::viewings::viewing_key;
 use crate::attribution::pending::Feedback;
 use crate::changes::{Change, Fact, UserAt};
 use crate::counting::viewings::{Report, Viewing};
+use crate::hash::NONE;
 
 impl Counting {
     /// What feedback reports of time spent, when it is emitted first.
@@ -12,7 +13,7 @@ impl Counting {
         let (at, Some(dwell_ms)) = (feedback.at(), feedback.amounts.dwell_ms) else {
             return;
         };
-        if !feedback.has_request() {
+        if feedback.slate_key == NONE {
             self.change(&Change::new(at, 1, Fact::Viewing { dwell_ms }));
             return;
         }
@@ -28,7 +29,7 @@ impl Counting {
             by_feedback: Some(report),
             by_session: None,
         };
-        self.viewing(viewing_key(feedback.slate_key, feedback.pair), viewing);
+        self.viewing(viewing_key(feedback.slate_key, feedback.item_pair), viewing);
     }
 
     /// Feedback that reports time spent has another combination than before.
@@ -36,14 +37,14 @@ impl Counting {
         let Some(dwell_ms) = now.amounts.dwell_ms else {
             return;
         };
-        if !now.has_request() {
+        if now.slate_key == NONE {
             for (feedback, sign) in [(before, -1), (now, 1)] {
                 let what = Fact::Viewing { dwell_ms };
                 self.change(&Change::new(feedback.at(), sign, what));
             }
             return;
         }
-        let key = viewing_key(now.slate_key, now.pair);
+        let key = viewing_key(now.slate_key, now.item_pair);
         let place = (now.offset, now.number);
         let changes =
             self.viewings

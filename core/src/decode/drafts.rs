@@ -143,7 +143,12 @@ impl Drafts {
     }
 
     /// Notes where the fields of the event stand, where that is asked for.
-    pub fn note_values(&mut self, mapped: (&Fields, &Levels), scope: &mut Scope, reading: &Reading) {
+    pub fn note_values(
+        &mut self,
+        mapped: (&Fields, &Levels),
+        scope: &mut Scope,
+        reading: &Reading,
+    ) {
         let draft = &self.drafts[self.used - 1];
         if let Some(trace) = &mut self.trace {
             draft.trace(mapped, scope, reading, &mut trace.values);

@@ -78,6 +78,8 @@ pub enum Body<'a> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Item {
     pub item: u64,
+    /// What feedback joins it by; `hash::NONE`: the item.
+    pub impression: u64,
     /// From 1; 0: missing.
     pub position: u32,
     /// NaN: missing.
@@ -89,7 +91,10 @@ pub struct Item {
 /// What was clicked, or bought.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Line {
+    /// `hash::NONE`: that of the impression.
     pub item: u64,
+    /// The impression that it joins; `hash::NONE`: any of the item.
+    pub impression: u64,
     /// From 1; 0: missing.
     pub position: u32,
     pub amounts: Amounts,

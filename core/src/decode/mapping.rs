@@ -161,11 +161,7 @@ impl Mapping {
 
     /// A record once for each event that it holds, each time with that alone; nothing where it
     /// cannot be read, or is one event. `text`: with its texts taken apart.
-    pub fn split(
-        &self,
-        text: &str,
-        (rules, values): (&EventRules, &ValueSettings),
-    ) -> Vec<String> {
+    pub fn split(&self, text: &str, (rules, values): (&EventRules, &ValueSettings)) -> Vec<String> {
         let mut scope = Scope {
             text,
             found: &mut vec![0; self.levels.values],
@@ -178,7 +174,8 @@ impl Mapping {
         let opened = self.levels.open(&mut scope, text.len(), true);
         if opened.is_ok() && !self.each.is_empty() {
             let whole = (0, text.len());
-            self.levels.split(&self.each, &mut scope, whole, ("", ""), &mut alone);
+            self.levels
+                .split(&self.each, &mut scope, whole, ("", ""), &mut alone);
         }
         alone
     }

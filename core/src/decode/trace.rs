@@ -18,7 +18,7 @@ pub struct TracedValue {
 }
 
 /// How an event of a record was read.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Traced {
     /// Why it is none; None where it is one.
     pub reason: Option<Reason>,
@@ -26,6 +26,11 @@ pub struct Traced {
     /// The text that says its kind.
     pub kind_text: Option<String>,
     pub values: Vec<TracedValue>,
+    /// The field that the reason is about, of which element of a list, from 0, and what stands
+    /// there; None where it is the whole.
+    pub field: Option<Field>,
+    pub element: Option<u32>,
+    pub found: Option<String>,
 }
 
 /// The events of a record so far, and the values of the one that is read.
@@ -40,10 +45,10 @@ impl Trace {
     /// Something became of the event that is read.
     pub fn end(&mut self, kind: Option<EventKind>) {
         self.events.push(Traced {
-            reason: None,
             kind,
             kind_text: self.kind_text.clone(),
             values: std::mem::take(&mut self.values),
+            ..Traced::default()
         });
     }
 }

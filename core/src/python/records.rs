@@ -101,23 +101,15 @@ pub struct RecordDecoder {
     schema_of: Option<Py<PyAny>>,
 }
 
-/// Reason (None: it is an event), kind of the event, our name of the field, number of the element
-/// of a list, and the value as it is written.
-type Explained = (
-    Option<&'static str>,
-    Option<&'static str>,
-    String,
-    Option<u32>,
-    Option<String>,
-);
-
-/// Reason (None: it is an event), kind of the event, the text that says it, and of each value that
-/// was found our name of the field, the number of its form, its JSON, and epoch ms of a time.
+/// Reason (None: it is an event), kind of the event, the text that says it; of each value that was
+/// found our name of the field, the number of its form, its JSON, and epoch ms of a time; our name of
+/// the field that the reason is about, number of the element of a list, and the value there.
 type TracedEvent = (
     Option<&'static str>,
     Option<&'static str>,
     Option<String>,
     Vec<(String, usize, String, Option<i64>)>,
+    (String, Option<u32>, Option<String>),
 );
 
 #[pymethods]
@@ -155,24 +147,6 @@ impl RecordDecoder {
         decoded.iter().map(|(_, event)| said(py, event)).collect()
     }
 
-    /// Why a record of a log is no event: see `Decoder::explain`.
-    #[pyo3(signature = (log, value, key=None, headers=None, timestamp_ms=0))]
-    fn explain(
-        &mut self,
-        py: Python<'_>,
-        log: &str,
-        value: Option<&[u8]>,
-        key: Option<&[u8]>,
-        headers: Option<&[u8]>,
-        timestamp_ms: i64,
-    ) -> PyResult<Explained> {
-        let source = self.ready(py, log, value)?;
-        let record = record_of(value, key, headers, timestamp_ms);
-        let why = self.logs.decoder.explain(source, &record);
-        let (reason, kind) = (why.reason.map(Reason::name), why.kind.map(EventKind::name));
-        Ok((reason, kind, why.field, why.element, why.found))
-    }
-
     /// How each event of a record was read: see `Decoder::trace`.
     #[pyo3(signature = (log, value, key=None, headers=None, timestamp_ms=0))]
     fn trace(
@@ -192,7 +166,16 @@ impl RecordDecoder {
             let values = event.values.into_iter();
             let values = values.map(|x| (decoder.name_of(x.field), x.form, x.json, x.ms));
             let (reason, kind) = (event.reason.map(Reason::name), event.kind);
-            (reason, kind.map(EventKind::name), event.kind_text, values.collect())
+            let field = event
+                .field
+                .map_or_else(String::new, |field| decoder.name_of(field));
+            (
+                reason,
+                kind.map(EventKind::name),
+                event.kind_text,
+                values.collect(),
+                (field, event.element, event.found),
+            )
         });
         Ok(events.collect())
     }
@@ -211,15 +194,29 @@ impl RecordDecoder {
     }
 
     /// A record once for each event that it holds: see `Decoder::split`.
-    fn split<'py>(&self, py: Python<'py>, log: &str, value: &[u8]) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+    fn split<'py>(
+        &self,
+        py: Python<'py>,
+        log: &str,
+        value: &[u8],
+    ) -> PyResult<Vec<Bound<'py, PyBytes>>> {
         let source = self.logs.source_of(log)?;
         let alone = self.logs.decoder.split(source, value);
-        Ok(alone.iter().map(|text| PyBytes::new(py, text.as_bytes())).collect())
+        Ok(alone
+            .iter()
+            .map(|text| PyBytes::new(py, text.as_bytes()))
+            .collect())
     }
 
     /// What a record is keyed by: see `Decoder::key`.
     #[pyo3(signature = (log, value, timestamp_ms=0))]
-    fn key<'py>(&mut self, py: Python<'py>, log: &str, value: &[u8], timestamp_ms: i64) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    fn key<'py>(
+        &mut self,
+        py: Python<'py>,
+        log: &str,
+        value: &[u8],
+        timestamp_ms: i64,
+    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let source = self.ready(py, log, Some(value))?;
         let record = record_of(Some(value), None, None, timestamp_ms);
         let key = self.logs.decoder.key(source, &record);
@@ -313,6 +310,8 @@ fn as_dict<'py>(py: Python<'py>, event: &Event) -> PyResult<Bound<'py, PyDict>> 
         } => {
             let weights = weights.iter().map(|item| item.map(|x| x.weight.code()));
             found.set_item("weights", weights.collect::<Vec<_>>())?;
+            let named = items.iter().map(|i| i.impression);
+            found.set_item("impressions", named.collect::<Vec<_>>())?;
             let items = items.iter().map(|i| (i.item, i.position, i.score));
             found.set_item("items", items.collect::<Vec<_>>())?;
             found.set_item("is_list", is_list)?;
@@ -323,12 +322,16 @@ fn as_dict<'py>(py: Python<'py>, event: &Event) -> PyResult<Bound<'py, PyDict>> 
             let dwell_ms = lines.first().and_then(|line| line.amounts.dwell_ms);
             let ratings = lines.iter().map(|line| line.amounts.rating());
             found.set_item("ratings", ratings.collect::<Vec<_>>())?;
+            let named = lines.iter().map(|line| line.impression);
+            found.set_item("impressions", named.collect::<Vec<_>>())?;
             let lines = lines.iter().map(|line| (line.item, line.position));
             found.set_item("lines", lines.collect::<Vec<_>>())?;
             found.set_item("feedback", feedback_code(kind))?;
             found.set_item("dwell_ms", dwell_ms)?;
         }
         Body::Conversion { lines, .. } => {
+            let named = lines.iter().map(|line| line.impression);
+            found.set_item("impressions", named.collect::<Vec<_>>())?;
             let lines = lines
                 .iter()
                 .map(|line| (line.item, line.amounts.value_micros));

@@ -72,13 +72,24 @@ impl LineStamper {
     }
 
     /// Lines of one event each, of records that may hold several.
-    fn split<'py>(&mut self, py: Python<'py>, lines: Vec<PyBackedBytes>) -> Vec<Bound<'py, PyBytes>> {
+    fn split<'py>(
+        &mut self,
+        py: Python<'py>,
+        lines: Vec<PyBackedBytes>,
+    ) -> Vec<Bound<'py, PyBytes>> {
         let stamping = &mut self.stamping;
-        let alone: Vec<Vec<String>> = py.detach(|| lines.iter().map(|x| stamping.split(x)).collect());
-        let made = lines.iter().zip(&alone).flat_map(|(line, events)| match events.as_slice() {
-            [] | [_] => vec![PyBytes::new(py, line)],
-            events => events.iter().map(|x| PyBytes::new(py, x.as_bytes())).collect(),
-        });
+        let alone: Vec<Vec<String>> =
+            py.detach(|| lines.iter().map(|x| stamping.split(x)).collect());
+        let made = lines
+            .iter()
+            .zip(&alone)
+            .flat_map(|(line, events)| match events.as_slice() {
+                [] | [_] => vec![PyBytes::new(py, line)],
+                events => events
+                    .iter()
+                    .map(|x| PyBytes::new(py, x.as_bytes()))
+                    .collect(),
+            });
         made.collect()
     }
 }

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from streamer.ingest.discovery.items import whole
-from streamer.ingest.discovery.read_records import ValueRead, number_of, records_of
+from streamer.ingest.discovery.read_records import ValueRead, records_of
 from streamer.ingest.discovery.shapes import SampledTopic
 from streamer.ingest.lookup import as_text
 from streamer.settings.event_fields import FIELDS, LINE_TYPES, MOMENTS
@@ -17,7 +17,7 @@ from streamer.settings.model import Settings
 from streamer.settings.source_rules import forms_of
 
 _UNITS = {"ms": "milliseconds", "s": "seconds", "us": "microseconds", "ns": "nanoseconds"}
-_SHARED = ("user_id", "item_id", "request_id")
+_SHARED = ("user_id", "item_id", "request_id", "impression_id")
 """Ids by which feedback finds its impression."""
 _FEEDBACK = ("click", "conversion")
 _LEAST_TIMES, _TAIL, _TIMES_AS_LONG, _DAY_SECONDS = 20, 0.05, 10, 86_400
@@ -184,7 +184,7 @@ def _unique(values: Mapping[str, Sequence[list[Any]]]) -> str:
 
 def _range(values: Sequence[Any]) -> str:
     """The lowest and the highest number."""
-    numbers = [one for one in map(number_of, values) if one is not None]
+    numbers = [float(one) for one in values if isinstance(one, int | float)]
     if not numbers:
         return ""
     low, high = min(numbers), max(numbers)
@@ -196,7 +196,7 @@ def _how_written(form: Mapping[str, Any], value: Any) -> str:
     """How a time is written, in words; "" where its format says it."""
     if "format" in form:
         return ""
-    if number_of(value) is not None:
+    if str(value).replace(".", "", 1).isdigit():
         return _UNITS.get(form.get("unit", "ms"), _UNITS["ms"])
     return "without an offset" if _lacks_offset(form, value) else "RFC 3339"
 

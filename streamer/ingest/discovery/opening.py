@@ -4,6 +4,7 @@ texts, and several values in one text."""
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,16 +13,24 @@ from typing import Any
 from streamer._core import RecordDecoder
 from streamer.ingest.discovery.kinds import find_kinds
 from streamer.ingest.discovery.names import OTHER_NAMES, rank
-from streamer.ingest.discovery.profile import EventWithin, Profile, Seen, names_of, profile_of
+from streamer.ingest.discovery.profile import (
+    EventWithin,
+    Profile,
+    Seen,
+    names_of,
+    nearly_all,
+    profile_of,
+)
 from streamer.ingest.lookup import parsed, values_at
 from streamer.ingest.record import record_decoder
 from streamer.settings.model import Settings
 from streamer.settings.paths import Each, Path, text_of
-from streamer.settings.sources import Source, SourceKind
+from streamer.settings.sources import COMMA, Source, SourceKind
 
 _MOST = 0.9
 _PARSED = 20
 """Texts that are parsed to see whether they hold JSON."""
+_COMMA = re.compile(r"-?\d{1,3}([. ]?\d{3})*(,\d{2})?")
 _SEPARATORS = ("|", ",", ";", " ")
 _LEAST_KINDS = 2
 """Kinds of events that elements of a list must say to be taken for events."""
@@ -35,6 +44,7 @@ class Opening:
     """The path to each event, which ends with `Each`; empty where a record is one."""
     json: tuple[str, ...] = ()
     split: Mapping[str, str] = field(default_factory=dict)
+    decimals: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def each_text(self) -> str | None:
@@ -56,13 +66,14 @@ class Opening:
     @cached_property
     def _decoder(self) -> RecordDecoder | None:
         """What takes texts apart."""
-        if not self.json and not self.split:
+        if not (self.json or self.split or self.decimals):
             return None
         source = Source(
             topics=("x",),
             kind=SourceKind(fixed="click"),
             json=self.json,
             split=dict(self.split),
+            decimals=dict(self.decimals),
             fields={"ts": "ts", "item_id": "item_id"},
         )
         return record_decoder(Settings(sources=(source,)))
@@ -79,7 +90,9 @@ def find_opening(records: Sequence[Any]) -> Opening:
         for path, seen in profile.scalars.items()
         if (by := _separator(path, seen)) is not None
     }
-    return Opening(_events_within(profile), texts, split)
+    scalars = ((text_of(path), seen) for path, seen in profile.scalars.items())
+    decimals = {at: COMMA for at, seen in scalars if at not in split and _has_comma(seen)}
+    return Opening(_events_within(profile), texts, split, decimals)
 
 
 def _events_within(profile: Profile) -> Path:
@@ -104,6 +117,12 @@ def _is_json(seen: Seen) -> bool:
     if seen.texts < seen.count or not len(texts) > _MOST * len(seen.values):
         return False
     return all(isinstance(parsed(text), dict | list) for text in texts[:_PARSED])
+
+
+def _has_comma(seen: Seen) -> bool:
+    """Whether values are numbers, some with a decimal comma."""
+    fitting = [text for text in seen.values if _COMMA.fullmatch(text)]
+    return nearly_all(len(fitting), len(seen.values)) and any("," in text for text in fitting)
 
 
 def _separator(path: Path, seen: Seen) -> str | None:

@@ -33,8 +33,10 @@ def find_preset(
     known = [(preset, recognition(preset)) for preset in PRESETS]
     known = [one for one in known if _has_values(one[1], profile)]
     for preset, by in known:
-        if by.has_kinds and any(_are_there(paths, profile) for paths in by.paths):
-            return preset, Kinds()
+        for paths in by.paths if by.has_kinds else ():
+            is_alone = len(paths) == len(scalars) or not by.is_whole
+            if is_alone and _are_there(paths, profile):
+                return preset, Kinds()
     for preset, by in known:
         for paths in () if by.has_kinds else by.paths:
             names = scalars.get(path_of(paths[0]))

@@ -43,7 +43,7 @@ def events_read(decoder: RecordDecoder, log: str, record: FoundRecord) -> list[E
     """How the events of a record of a log were read."""
     beside = (record.key, record.encoded_headers, record.timestamp_ms)
     events = list[EventRead]()
-    for reason, kind, text, found in decoder.trace(log, record.value, *beside):
+    for reason, kind, text, found, _ in decoder.trace(log, record.value, *beside):
         values: dict[str, list[ValueRead]] = {}
         for name, form, json, ms in found:
             values.setdefault(name, []).append(ValueRead(form, parsed(json), ms))
@@ -64,17 +64,3 @@ def records_of(
                 if log and event.kind:
                     found.setdefault((log.source, event.kind), []).append(event)
     return found
-
-
-def number_of(value: Any) -> float | None:
-    """A number, also one that is a text.
-
-    >>> number_of("12.50"), number_of(7), number_of("x"), number_of(True)
-    (12.5, 7.0, None, None)
-    """
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        return None
-    try:
-        return float(value)
-    except (ValueError, OverflowError):
-        return None

@@ -97,6 +97,8 @@ def _leave_out_unreadable(draft: Draft, drafts: Sequence[Draft]) -> None:
             raise ProposalError(f"{told}; in {', '.join(draft.shape.topics)}", draft.shape.topics)
         needed = _REQUIRED[:1] if kind == "session" else _required(kind)
         lacking = [name for name in needed if said.get(name, False) is False]
+        if said.get("impression_id"):
+            lacking = [name for name in lacking if name != "item_id"]
         if lacking and not _ignore(draft, drafts, kind, None, f"no {' and no '.join(lacking)}"):
             for name in lacking:
                 draft.left_out[kind, name] = f"missing; {_candidates(draft, kind, name)}"

@@ -30,12 +30,18 @@ impl Draft {
         }
     }
 
-    fn traced(&self, wanted: &MappedField, scope: &Scope, reading: &Reading) -> Option<TracedValue> {
+    fn traced(
+        &self,
+        wanted: &MappedField,
+        scope: &Scope,
+        reading: &Reading,
+    ) -> Option<TracedValue> {
         let (form, at) = scope.first(&wanted.values)?;
         let field = wanted.field;
         let number = |at| {
             let mut reader = reader_at(number_at(field, at, reading), reading);
-            field.is_number().then(|| reader.number().ok()?.double().ok())?
+            let number = reader.number().ok().filter(|_| field.is_number());
+            number.and_then(|number| number.double())
         };
         let times = match scope.first(&wanted.times) {
             Some((_, at)) => number(at)?,
