@@ -173,7 +173,8 @@ def preset_of_rows(rows: Sequence[Sequence[str]]) -> Sequence[str]:
         if not columns or any(len(row) != len(columns) for row in rows):
             continue
         cells = [{n: x for n, x in zip(columns, row, strict=True) if x} for row in rows]
-        if _has_values(recognition(name), profile_of(cells)):
+        some = (profile_of(cells[:1]), profile_of(cells))  # the first row may be a header
+        if all(_has_values(recognition(name), profile) for profile in some):
             return columns
     return ()
 
