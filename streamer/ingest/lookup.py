@@ -132,9 +132,10 @@ class FieldsSeen:
 
     def add(self, log: str, kinds: Iterable[str], value: bytes, beside: Beside) -> None:
         """Look into a record of a log that is events of some kinds."""
+        if not self._settings.reads_sources:
+            return
         looked = [self._looked.setdefault((log, kind), _Looked()) for kind in set(kinds)]
-        are_full = all(one.records >= _LOOKED_INTO for one in looked)
-        if are_full or not self._settings.reads_sources:
+        if all(one.records >= _LOOKED_INTO for one in looked):
             return
         for reason, kind, _, values, _ in self._decoder.trace(log, value, *beside):
             if reason is not None or kind is None:

@@ -81,13 +81,14 @@ class Replay:
         self._logs = [{name: _Log() for name in settings.logs} for _ in range(partitions)]
         self._waiting = self._batches = 0
         self._views: list[View] | None = None
+        self._is_whole = False
         self._stored: tuple[MemoryStore, list[Journal]] | None = None
 
     def feed(self, lines: LineBatch | Iterable[Line]) -> None:
         """Take in lines in log order."""
         batch = lines if isinstance(lines, LineBatch) else LineBatch.of(lines, self._names)
         self._distribute(batch)
-        self._views = None
+        self._views, self._is_whole = None, False
         self.last_ms = max(self.last_ms, int(batch.record_ms[-1]) if len(batch) else 0)
         self.lines += len(batch)
         self._waiting += len(batch)
@@ -124,7 +125,7 @@ class Replay:
 
     def finish(self) -> None:
         """Every topic was read to its end."""
-        self._views = None
+        self._views, self._is_whole = None, True
         self.apply_all()
         for partition in self.partitions:
             partition.apply((), at_end=list(partition.logs))
@@ -187,7 +188,11 @@ class Replay:
 
     def experiments(self) -> dict[str, StoredExperiment]:
         """Name → what is known of it, of the experiments of the settings."""
-        return stored_experiments(self.settings, self.catalogue.experiment_measures, self.views())
+        measures = self.catalogue.experiment_measures
+        stored = stored_experiments(self.settings, measures, self.views())
+        return (
+            {name: one.read_whole() for name, one in stored.items()} if self._is_whole else stored
+        )
 
     def sums_of_days(self, rows: RowsOfUsers) -> SumsByValue:
         """The sums of an experiment over some of its days, or over those before."""

@@ -108,7 +108,7 @@ class Pair:
         is_row = kind == "conversions" and not event.is_list
         if not order or kind != "conversions":
             return order
-        found = mix(order, self.core.hash(event.item_id or "")) if is_row else order
+        found = mix(order, self.core.hash(event.of_item)) if is_row else order
         of_refund = (REFUND, *event.worth_micros) if event.is_refund else ()
         for part in of_refund:
             found = mix(found, part % 2**64)
@@ -128,15 +128,17 @@ class Pair:
             weights = [self.weights(item) for item in event.shown if self.settings.policies]
             return {
                 "items": shown,
+                "impressions": [self.core.hash(item.impression_id or "") for item in event.shown],
                 "is_list": event.is_list,
                 "weights": weights,
                 "reference": [self.core.hash(item) for item in event.reference],
                 "held_out": self.core.hash(event.held_out or ""),
             }
         items = [self.core.hash(line.item_id or "") for line in lines]
+        named = {"impressions": [self.core.hash(line.impression_id or "") for line in lines]}
         if kind == "conversions":
             worth = [line.value_micros for line in lines]
-            return {"lines": list(zip(items, worth, strict=True))}
+            return {**named, "lines": list(zip(items, worth, strict=True))}
         dwell = {"dwell_ms": event.dwell_ms}
         if kind == "clicks":
             kinds = self.settings.feedback_kinds
@@ -145,7 +147,7 @@ class Pair:
             clicked = list(zip(items, places, strict=True))
             said = [line.rating for line in lines]
             ratings = [None if rating is None else round(rating * 1e6) for rating in said]
-            return {**dwell, "lines": clicked, "feedback": feedback, "ratings": ratings}
+            return {**named, **dwell, "lines": clicked, "feedback": feedback, "ratings": ratings}
         session = self.core.hash(event.session_id or "")
         action = ACTIONS.index(event.action or "")
         return {**dwell, "item": items[0], "session": session, "action": action}

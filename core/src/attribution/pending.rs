@@ -63,9 +63,14 @@ impl Feedback {
         }
     }
 
-    /// Whether it joins by its request: not where it says its impression.
+    /// Whether it says in which request its item was shown.
     pub fn has_request(&self) -> bool {
-        self.slate_key != NONE && !self.has_impression()
+        self.slate_key != NONE
+    }
+
+    /// Whether it joins by its request: not where it says its impression.
+    pub fn joins_by_request(&self) -> bool {
+        self.has_request() && !self.has_impression()
     }
 
     /// Whether it says which impression it joins.

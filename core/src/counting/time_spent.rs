@@ -5,7 +5,6 @@ use super::viewings::viewing_key;
 use crate::attribution::pending::Feedback;
 use crate::changes::{Change, Fact, UserAt};
 use crate::counting::viewings::{Report, Viewing};
-use crate::hash::NONE;
 
 impl Counting {
     /// What feedback reports of time spent, when it is emitted first.
@@ -13,7 +12,7 @@ impl Counting {
         let (at, Some(dwell_ms)) = (feedback.at(), feedback.amounts.dwell_ms) else {
             return;
         };
-        if feedback.slate_key == NONE {
+        if !feedback.has_request() {
             self.change(&Change::new(at, 1, Fact::Viewing { dwell_ms }));
             return;
         }
@@ -37,7 +36,7 @@ impl Counting {
         let Some(dwell_ms) = now.amounts.dwell_ms else {
             return;
         };
-        if now.slate_key == NONE {
+        if !now.has_request() {
             for (feedback, sign) in [(before, -1), (now, 1)] {
                 let what = Fact::Viewing { dwell_ms };
                 self.change(&Change::new(feedback.at(), sign, what));

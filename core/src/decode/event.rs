@@ -100,6 +100,16 @@ pub struct Line {
     pub amounts: Amounts,
 }
 
+impl Line {
+    /// Its item; without one its impression.
+    pub fn of(&self) -> u64 {
+        match self.item {
+            NONE => self.impression,
+            item => item,
+        }
+    }
+}
+
 /// What lines are worth together, in millionths of a currency unit.
 pub fn worth_of(lines: &[Line]) -> i64 {
     let values = lines.iter().map(|line| line.amounts.value_micros);
@@ -140,8 +150,8 @@ impl Event<'_> {
     }
 
     /// What copies of it have: its id, of a conversion that of its order and, where it has no list of
-    /// lines, its item, by which rows of one order differ, and of refunds the amounts; an empty slate without an id has its
-    /// person's request; else `hash::NONE`.
+    /// lines, its item, by which rows of one order differ, and of refunds the amounts; an empty slate
+    /// without an id has its person's request; else `hash::NONE`.
     pub fn dedup_id(&self) -> u64 {
         match (&self.body, self.event_id) {
             (Body::Impressions { items: [], .. }, NONE) if self.request != NONE => {
@@ -154,7 +164,7 @@ impl Event<'_> {
             }
             (_, NONE) => NONE,
             (Body::Conversion { lines, is_list }, id) => {
-                let item = lines.first().map_or(NONE, |line| line.item);
+                let item = lines.first().map_or(NONE, Line::of);
                 let id = if *is_list { id } else { mix(id, item) };
                 match lines.first().is_some_and(|line| line.amounts.orders < 1) {
                     true => lines.iter().fold(mix(id, REFUND), |id, line| {

@@ -251,16 +251,11 @@ impl Accepted<'_> {
             if refunds_order {
                 amounts.orders = -1;
             }
-            let of = if line.item == NONE {
-                line.impression
-            } else {
-                line.item
-            };
             let mut feedback = Feedback {
                 id: 0,
                 user: self.at.user,
                 pair: self.who.joins_by(line.impression, line.item),
-                item_pair: self.who.pair(of),
+                item_pair: self.who.pair(line.of()),
                 slate_key: self.slate_key,
                 event_ms: self.at.event_ms,
                 joins_ms: self.at.event_ms,
@@ -293,20 +288,20 @@ impl Accepted<'_> {
     fn refunds_order(&self, lines: &[Line]) -> bool {
         let worth_micros = worth_of(lines);
         let line = lines.first().filter(|_| worth_micros < 0);
-        let order = line.and_then(|line| self.arrival.log.order_of(self.event, line.item));
+        let order = line.and_then(|line| self.arrival.log.order_of(self.event, line.of()));
         order.is_some_and(|order| order.is_used_up_by(worth_micros))
     }
 
     /// A refund joins as its order did, or nothing where that is not known.
     fn join_as_order(&self, refund: &mut Feedback, line: &Line) {
-        let Some(order) = self.arrival.log.order_of(self.event, line.item) else {
+        let Some(order) = self.arrival.log.order_of(self.event, line.of()) else {
             refund.pair = mix(refund.offset as u64, NOBODY);
             refund.item_pair = refund.pair;
             return;
         };
         refund.joins_ms = order.event_ms.min(refund.event_ms);
         refund.slate_key = order.slate;
-        if (line.item, line.impression) == (NONE, NONE) {
+        if line.of() == NONE {
             (refund.pair, refund.item_pair) = (order.pair, order.pair);
         }
     }
