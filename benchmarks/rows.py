@@ -17,8 +17,8 @@ from random import Random
 from typing import Any
 
 from streamer.settings.load import parse
-from streamer.testing import Engines, LogChunk, LogRecord
 from streamer.worker.memory_bound import ROW_BYTES, SUM_BYTES
+from tests.support.engines import Engines, LogChunk, LogRecord
 
 START_MS = 1_700_000_000_000
 EACH = 20_000

@@ -23,7 +23,7 @@ from streamer.settings.durations import DAY_MS, day_of
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from streamer.state.snapshot import view_of
-from streamer.testing import Engines, LogChunk, LogRecord
+from tests.support.engines import Engines, LogChunk, LogRecord
 
 START = datetime.date(2025, 6, 2)
 START_MS = day_of(START) * DAY_MS

@@ -83,7 +83,7 @@ def _lost(listed: ListedExperiment) -> Iterator[Occasion]:
     for loss in losses_of(experiment, listed.readout.metrics, listed.stored.ratios):
         if loss.is_too_much:
             sentence = f"{experiment.name}: {loss.arm} costs too much. {loss.words}"
-            reason = "That nothing is lost is excluded at 0.001, however often one looks."
+            reason = "That nothing is lost is ruled out at 0.001, however often you look."
             numbers = _numbers(loss.metric, loss.arm)
             yield Occasion("loss", loss.arm, "stop: loss", sentence, reason, numbers=numbers)
 

@@ -35,10 +35,10 @@ def _say(known: Continued) -> None:
     for change in known.changes:
         kind = "begins" if change.begins else "lost" if change.drops else "changes"
         print_line(f"{kind}: {change}")
-    print_line("goes on: all else that is counted")
+    print_line("unchanged: everything else that is counted")
     print_line(
         f"these settings are generation {known.generation}: workers that were started with this "
-        "file count by it within seconds, and take bounds with their next start; a worker with "
+        "file follow it within seconds, and apply new bounds when they next start; a worker with "
         "another file takes no partition from them"
     )
 
@@ -58,5 +58,5 @@ async def _fill(
         await store.close()
     print_line(
         f"filled: {fill.records:,} events were counted again in {time.monotonic() - began:.0f} s; "
-        "what began has its past"
+        "what is new now has its past"
     )

@@ -217,9 +217,9 @@ def memory_finding(settings: Settings, partitions: int | None) -> Finding:
         "rows, beyond which the oldest leave early"
     )
     fits, wanted = bound.of_rows // one, partitions or 1
-    what += f"; {min(fits, wanted)} of {wanted} partitions fit into that"
+    what += f"; that is enough for {min(fits, wanted)} of {wanted} partitions"
     if there is not None and bound.most > there:
-        fix = "lower limits.worker_memory_mb, or give it that memory"
+        fix = "lower limits.worker_memory_mb, or give the machine more memory"
         return Finding(WARN, f"{what}; the machine or container has {in_gigabytes(there)}", fix)
     fix = "give each worker more memory, start more of them, or lower [limits]"
     return Finding(OK, what) if fits >= wanted else Finding(WARN, what, fix)

@@ -115,7 +115,7 @@ def redis_findings(address: str, info: dict[str, Any]) -> Iterator[Finding]:
         yield Finding(ERROR, f"Redis at {address}: maxmemory-policy is {policy}", fix)
     if info.get("role", "master") != "master":
         fix = "connect to its master: a replica is read-only"
-        yield Finding(ERROR, f"Redis at {address}: is a {info['role']}", fix)
+        yield Finding(ERROR, f"Redis at {address} is a {info['role']}", fix)
     if not int(info.get("aof_enabled", 0)):
         fix = "set appendonly yes: without it a restart reads Kafka again from the last snapshot"
         yield Finding(WARN, f"Redis at {address}: appendonly is off", fix)

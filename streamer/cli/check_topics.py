@@ -38,7 +38,7 @@ def topic_findings(
             is_ours = log == "dead_letters" or not settings.reads_sources
             key = f"set kafka.topics.{log}" if is_ours else "correct topics in [[sources]]"
             fix = f"`streamer produce --create 8` creates it; or {key}" if is_ours else key
-            yield Finding(ERROR, f"topic {name!r}: does not exist", fix)
+            yield Finding(ERROR, f"topic {name!r} does not exist", fix)
     counts = {described[log].name: described[log].partitions for log in logs if log in described}
     if len(set(counts.values())) > 1:
         shown = ", ".join(f"{name} {n}" for name, n in counts.items())

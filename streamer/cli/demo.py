@@ -406,8 +406,8 @@ def notes_of(result: ReadingSet) -> Iterator[str]:
     had = _value(result, "ctr_attributed_ratio", **of_random | {"variant": "bts"})
     if estimated is not None:
         yield (
-            f"24h, off-policy from random: bts would have {_percent(estimated)}"
-            f" ({_percent(low)} to {_percent(high)}), had {_percent(had)}"
+            f"24h, off-policy from random: bts was expected to have {_percent(estimated)}"
+            f" ({_percent(low)} to {_percent(high)}), and had {_percent(had)}"
         )
     tests = {"window": "24h", "variant": open_bandit.RETRIEVAL_TEST, "surface": "all"}
     names = ("hit_sampled_ratio", "ndcg_sampled_ratio", "index_recall_ratio")

@@ -8,11 +8,8 @@ import contextlib
 import importlib.util
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-
-import numpy as np
 
 from streamer.cli.files import feed, say_sorted
 from streamer.cli.rejection_report import RejectionReport
@@ -31,7 +28,7 @@ from streamer.settings.model import Settings
 from streamer.settings.names import nearest
 from streamer.sources.file_span import with_times
 from streamer.sources.files import FileSource
-from streamer.sources.line_batch import LineBatch
+from streamer.sources.line_batch import by_part
 from streamer.sources.replay import Replay
 from streamer.state.contents import contents_of
 from streamer.state.reader import Reader
@@ -134,25 +131,16 @@ class _Steps:
         replay = Replay(
             retained, 1, lambda of: refused.add(of.topic, of.value, of.reason, of.beside), key
         )
-        feed(replay, source, self._applied(replay, source, reach_ms))
+
+        def before(ms: int) -> None:
+            """Write all that this part of the log cannot change."""
+            replay.apply_all()
+            self._write_of(replay, ms - reach_ms)
+
+        feed(replay, source, by_part(source, _APPLIED_MS, before))
         self._write_of(replay)
         read = [file.path for file in source.files]
         return refused.report(replay.lines, replay.accepted, is_strict=False, files=read)
-
-    def _applied(
-        self, replay: Replay, batches: Iterable[LineBatch], reach_ms: int
-    ) -> Iterator[LineBatch]:
-        """Lines as they are; before each part of the log all is written that it cannot change."""
-        part = -1
-        for lines in batches:
-            parts = lines.record_ms // _APPLIED_MS
-            cuts = [0, *(np.flatnonzero(np.diff(parts)) + 1).tolist(), len(lines)]
-            for first, stop in pairwise(cuts):
-                if first < stop and parts[first] != part:
-                    part = parts[first]
-                    replay.apply_all()
-                    self._write_of(replay, int(lines.record_ms[first:stop].min()) - reach_ms)
-                yield lines[first:stop]
 
     def _write_of(self, replay: Replay, until_ms: int | None = None) -> None:
         windows = PastWindows(replay.settings, self.catalogue, replay.views())

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from streamer.cli.files import say_sorted
 from streamer.cli.read_table import print_read
@@ -59,8 +60,8 @@ def main(args: argparse.Namespace) -> int:
     else:
         if "debug" not in args:
             quiet()
-        if args.brokers:
-            settings = _with_brokers(settings, args.brokers)
+        kafka = replace(settings.kafka, brokers=args.brokers or settings.kafka.brokers)
+        settings = replace(settings, kafka=kafka)
         brokers = settings.kafka.brokers
         with waiting("reading the last records of the topics"):
             found = asyncio.run(sample_last(settings, args.topic or ()))
@@ -119,11 +120,6 @@ def _read(files: Sequence[str], settings: Settings, samples: Sequence[SampledTop
         if sample.is_full:
             break
     return of_sample(settings, sample)
-
-
-def _with_brokers(settings: Settings, brokers: str) -> Settings:
-    kafka = msgspec.structs.replace(settings.kafka, brokers=brokers)
-    return msgspec.structs.replace(settings, kafka=kafka)
 
 
 def _write(toml: str, out: Path | None) -> None:

@@ -24,17 +24,20 @@ from streamer.ingest.discovery.proposal import guesses_in
 from streamer.ingest.read_sample import ReadSample
 from streamer.ingest.record import of_texts
 from streamer.ingest.rejections import Explainer
+from streamer.query.alert_history import PastAlerts
 from streamer.query.experiment_list import Readouts, list_of, listed
 from streamer.query.experiments import StoredExperiment
 from streamer.query.readout import readout_of
 from streamer.query.what_was_read import of_sample
 from streamer.server.prometheus_text import render
 from streamer.settings import limits
+from streamer.settings.durations import DAY_MS
 from streamer.settings.file_window import with_windows
 from streamer.settings.load import load
 from streamer.settings.model import Settings
 from streamer.sources.file_span import spanned
 from streamer.sources.files import FileSource
+from streamer.sources.line_batch import by_part
 from streamer.sources.replay import Dead, Replay
 from streamer.sources.sampled import looked_at
 
@@ -61,7 +64,15 @@ def main(args: argparse.Namespace) -> int:
                 write(dead)
 
         replay = Replay(settings, args.partitions, on_dead, args.hash_key)
-        feed(replay, source, looked_at(source, sample))
+        past = PastAlerts(settings, replay.catalogue.alert_measures)
+
+        def look(_: int) -> None:
+            replay.apply_all()
+            past.look(replay.views())
+
+        lines = looked_at(source, sample)
+        is_watched = settings.alerts and not is_whole
+        feed(replay, source, by_part(lines, DAY_MS, look) if is_watched else lines)
     with waiting("reading the windows"):
         result = replay.readout(None if is_whole else SUMMARISED)
     read = of_sample(settings, sample, result)
@@ -72,7 +83,8 @@ def main(args: argparse.Namespace) -> int:
         for part in result.json_parts():
             print_document(part)
     else:
-        summarise(settings, windows, result, read, replay.catalogue.alert_measures.ratios)
+        past.look(replay.views())
+        summarise(settings, windows, result, read, replay.catalogue.alert_measures.ratios, past)
         _print_experiments(settings, replay.experiments())
     sys.stdout.flush()
     for each in read.implausible:

@@ -11,12 +11,14 @@ from streamer.encoding.segments import ALL
 from streamer.formatting import counted, moment, span
 from streamer.metrics.catalogue import PREFIX
 from streamer.metrics.compared_metrics import ComparedRatio
-from streamer.query.firing import FiringAlert, Pipeline, firing_alerts
+from streamer.query.alert_history import PastAlerts, PastFiring
+from streamer.query.checks import CHECKS
+from streamer.query.firing import Pipeline, firing_alerts
 from streamer.query.readings import ReadingSet, SeriesBlock
 from streamer.query.series_estimate import BESIDES
 from streamer.query.silence import silences
 from streamer.query.what_was_read import WhatWasRead
-from streamer.settings.durations import DAY_MS
+from streamer.settings.durations import DAY_MS, about
 from streamer.settings.file_window import FILE, widest
 from streamer.settings.model import Settings, WindowSettings
 
@@ -36,6 +38,8 @@ _COLUMNS = (
 """Heading, metric, and how its value is written."""
 SUMMARISED = {"impressions_total", "clicks_total", *(metric for _, metric, _ in _COLUMNS)}
 """Metrics that a summary, and what it says of what was read, need."""
+_MOST_FIRINGS = 10
+"""Alerts of the past that are told."""
 _MANY_OTHERS = 0.1
 """Share of impressions with values that are not kept, from which on it is said."""
 
@@ -46,9 +50,10 @@ def summarise(
     result: ReadingSet,
     read: WhatWasRead,
     ratios: Mapping[str, ComparedRatio],
+    past: PastAlerts,
 ) -> None:
     """Print tables to stdout, one for each of some windows, then what fell silent, and the alerts
-    that fire at the end. ``ratios``: of the metrics that alerts watch."""
+    that would have fired, or fire at the end. ``ratios``: of the metrics that alerts watch."""
     console = console_of()
     if not result.stream_ms:
         say(console, "Nothing was counted.")
@@ -59,19 +64,30 @@ def summarise(
     for window in windows:
         _window(window, result, settings).print(console)
     silent = silences(settings, result)
-    names = settings.dimension_names
-    firing = firing_alerts(result.watched, ratios, names, Pipeline(), silent)
+    firing = firing_alerts(result.watched, ratios, settings.dimension_names, Pipeline(), silent)
     for line in (
         *_others(widest(settings), result, settings),
         *(f"{each.text}." for each in silent),
-        *(f"At the end the alert {x.alert} fires: {_change(x)}." for x in firing),
+        *_ended(past.ended()),
+        *(
+            f"At the end the alert {x.alert} fires: {x.headline}{f' ({x.size})' * bool(x.size)}."
+            for x in firing
+        ),
     ):
         say(console, line, style=WARNING)
     say(console, "--prom or --json print all series; `streamer metrics` explains them.")
 
 
-def _change(firing: FiringAlert) -> str:
-    return f"{firing.headline} ({firing.size})" if firing.size else firing.headline
+def _ended(firings: Sequence[PastFiring]) -> Iterator[str]:
+    """Alerts that would have fired and have ended, the longest ones."""
+    for alert, segment, of, until_ms in firings[:_MOST_FIRINGS]:
+        where = ", ".join(value for value in segment if value != ALL) or "all together"
+        what = of.status if of.check == CHECKS[0].name else f"{of.check} {of.status}"
+        begin_ms = of.from_ms + alert.for_ms
+        times = f"{span(begin_ms, until_ms)} ({about(until_ms - begin_ms)})"
+        yield f"The alert {alert.name} would have fired for {where}: {what}, {times}."
+    if (more := len(firings) - _MOST_FIRINGS) > 0:
+        yield f"Alerts would have fired {counted(more, 'more time')}, more briefly."
 
 
 def _blocks(result: ReadingSet, name: str, window: str) -> Iterator[SeriesBlock]:
@@ -116,15 +132,11 @@ def summarised(settings: Settings) -> list[str]:
     return list(dict.fromkeys((first, *day, *((named[0], named[-1]) if is_named else ()))))
 
 
-def _title(window: str, result: ReadingSet) -> str:
-    what = {FILE: "All of the file", "24h": "The last day"}.get(window, f"The last {window}")
-    return f"{what}, {span(*result.spans[window])}"
-
-
 def _window(window: str, result: ReadingSet, settings: Settings) -> Grid:
     names = [name_column(dimension) for dimension in settings.dimension_names]
     headings = [TextColumn(heading) for heading, _, _ in _COLUMNS]
-    table = Grid(*names, *headings, title=_title(window, result))
+    what = {FILE: "All of the file", "24h": "The last day"}.get(window, f"The last {window}")
+    table = Grid(*names, *headings, title=f"{what}, {span(*result.spans[window])}")
     blocks = {
         (metric, id(block.labels)): block
         for _, metric, _ in _COLUMNS

@@ -37,7 +37,7 @@ class WatchedSettings:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), _LOOK_SECONDS)
             if not stop.is_set() and await self._look(store):
-                logger.info("beginning again with the new settings")
+                logger.info("starting again with the new settings")
                 self.have_changed = True
                 return
 

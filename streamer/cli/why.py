@@ -68,7 +68,7 @@ def main(args: argparse.Namespace) -> int:
         compared, rows = _of_files(of_texts(own), alert, ratio, args.files, given)
     else:
         compared, rows = asyncio.run(_of_topics(settings, own, alert, ratio, given))
-    with waiting("looking for what moved"):
+    with waiting("looking for what changed"):
         found = search(rows, is_count=ratio.unit == 1)
     about = (alert.name, alert.metric, ratio.title, ratio.form)
     causes = Causes(*about, *compared, found)
@@ -135,16 +135,16 @@ def print_causes(causes: Causes) -> None:
     note = f" ({causes.note})" if causes.note else ""
     say(console, f"{formatting.span(*causes.now)}, compared with {causes.compared}{note}")
     if search.people_share < 1:
-        say(console, f"Of the people, a sample of {formatting.share(search.people_share)}.")
+        say(console, f"From a sample of {formatting.share(search.people_share)} of the people.")
     if search.crawlers:
         people = "1 person" if search.crawlers == 1 else f"{search.crawlers:,} people"
         amounts = (search.crawled.denominator_then, search.crawled.denominator_now)
         of = "{:,.0f} of the denominator then and {:,.0f} now".format(*amounts)
-        say(console, f"Left out: {people} with {of}, which moved the whole by themselves.")
+        say(console, f"Left out: {people} with {of}, who alone would have moved the total.")
     if not search.found:
         say(console, f"Nothing found: {_why_nothing(search)}.")
         return
-    headings = ("then", "now", "value", "moved by", "beside all else", "all else then")
+    headings = ("then", "now", "value", "moved by", "beside others", "others then")
     grid = Grid(text_column("Values"), *map(TextColumn, headings))
     for found in search.found:
         grid.add(*_row(found, causes.form))

@@ -19,7 +19,6 @@ from streamer.settings import limits
 
 Values = npt.NDArray[np.float64]
 
-RELATIVE_ERROR = 0.01
 QUANTILES = {"0.5": (1, 2), "0.9": (9, 10), "0.99": (99, 100)}
 """Shown quantiles, as text and as a fraction."""
 

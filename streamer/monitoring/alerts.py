@@ -139,7 +139,7 @@ def statuses(windowed: Windowed, page_url: str) -> Panel:
     description = windowed.texts("alert_status", "alert_change_ratio", "alert_traffic_change_ratio")
     return table(
         "Watched metrics: which one has moved?",
-        f"{description}\n\n{_RULE}\n\n*Since*: when the rule of Prometheus began to hold.",
+        f"{description}\n\n{_RULE}\n\n*Since*: when the Prometheus rule began to hold.",
         queries,
         labels=(*labels, "status"),
         first=_SEVERITY,

@@ -193,7 +193,7 @@ class Experiments:
     def _split(self) -> Panel:
         """Whether to trust the split, and the p-values that say so."""
         tests = {
-            "anytime": ("p, whenever one looks", ALPHA),
+            "anytime": ("p, at any look", ALPHA),
             "fixed": ("p, at one look", ALPHA_FIXED),
         }
         queries, overrides = [], []
@@ -203,9 +203,9 @@ class Experiments:
             overrides.append(bad_from(f"^{column}$", [Step(None, RED), Step(least, GREEN)]))
         queries.insert(0, Query(queries[0].expr, "as planned"))
         overrides.append(in_words("as planned", "No: broken split", ALPHA, "Yes"))
-        queries.append(Query(self._of("user_sample_ratio", _CHOSEN), "users looked at"))
+        queries.append(Query(self._of("user_sample_ratio", _CHOSEN), "share of users sampled"))
         sampled = [Step(None, ORANGE), Step(1, GREEN)]
-        overrides.append(bad_from("^users looked at$", sampled, unit=PERCENT))
+        overrides.append(bad_from("^share of users sampled$", sampled, unit=PERCENT))
         return tiles(
             "Split of users: is it as planned?",
             self._text("srm_pvalue", "user_sample_ratio"),

@@ -287,7 +287,7 @@ class Processor:
         ]
         text = self._text("rejected_total", "dead_letters_total")
         right = on_the_right("^dead letters$", "cps", "dead letters")
-        title, empty = "Rejects by reason: why are records refused?", "none is refused"
+        title, empty = "Rejects by reason: why are records refused?", "none refused"
         return graph(title, text, "cps", queries, empty=empty, overrides=[right])
 
     def _left_out(self) -> Panel:
@@ -360,7 +360,7 @@ class Processor:
         text = self._text("counted_since_seconds")
         return table(
             "Settings that are new: what has been counted for a shorter time?", text, [query],
-            labels=labels, width=12, height=9, unit=SECONDS, empty="nothing: all from the start",
+            labels=labels, width=12, height=9, unit=SECONDS, empty="none: all since the start",
         )  # fmt: skip
 
     def _sources(self) -> Panel:

@@ -42,7 +42,7 @@ def ranking(windowed: Windowed, page_url: str) -> dict[str, Any]:
                 "COEC: are there more clicks than positions explain?",
                 "coec_ratio",
                 "window_coec_expected_clicks",
-                note="1: as many as the items' positions let expect.",
+                note="1: as many clicks as the items' positions predict.",
             ),
             *windowed.split(
                 "GAUC: do scores order each list?",

@@ -138,7 +138,7 @@ def _policies(windowed: Windowed) -> list[Panel]:
         Query(sizes, "{{policy}}: effective impressions"),
     ]
     if windowed.has("ctr_ratio"):
-        queries.append(Query(windowed.total("ctr_ratio"), "as it is"))
+        queries.append(Query(windowed.total("ctr_ratio"), "as logged"))
     overrides = [
         *bands_of(policy.name for policy in windowed.settings.policies),
         support(": effective impressions$"),

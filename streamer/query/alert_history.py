@@ -12,7 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
+from typing import NamedTuple
 
+from streamer.metrics.compared_metrics import AlertMeasures
 from streamer.query.alert_panes import RawTotals, Sums, WindowPanes
 from streamer.query.alert_strip import Strip, strip
 from streamer.query.alerts import AlertEvaluation
@@ -20,13 +22,18 @@ from streamer.query.checks import CHECKS
 from streamer.query.segment_index import Segment
 from streamer.query.verdicts import Verdicts
 from streamer.settings import limits
+from streamer.settings.alerts import Alert
 from streamer.settings.durations import DAY_MS
+from streamer.settings.model import Settings
+from streamer.state.snapshot import View
 from streamer.stats.alerting.baseline import Status
 from streamer.stats.alerting.past import Totals
 from streamer.stats.random_groups import GroupSums
 
 _LOOK_MS = 600_000
 """Looks at the past day are at least so far apart."""
+_MOST_SEGMENTS = 10
+"""The largest segments of an alert that are judged for all of a log."""
 _LOOK_AHEAD_MS = 3_600_000
 """Looks at coming days are at least so far apart."""
 
@@ -61,12 +68,12 @@ class SegmentHistory:
 class AlertHistory:
     """The segments of one alert up to a time, the largest of the past day first."""
 
-    def __init__(self, windows: AlertEvaluation, at_ms: int) -> None:
-        """``at_ms``: up to when."""
+    def __init__(self, windows: AlertEvaluation, at_ms: int, least_step_ms: int = _LOOK_MS) -> None:
+        """``at_ms``: up to when; looks are ``least_step_ms`` apart at least."""
         self._windows, self._alert, self._at_ms = windows, windows.alert, at_ms
         series = windows.panes.series
         self._pane_ms, self._lag_ms = series.pane_ms, series.lag_ms
-        self.step_ms = step_ms(self._pane_ms, _LOOK_MS)
+        self.step_ms = step_ms(self._pane_ms, least_step_ms)
 
     @cached_property
     def _end_ms(self) -> int:
@@ -110,6 +117,11 @@ class AlertHistory:
             )
             for segment, of in panes.items()
         ]
+
+    def spans(self, most: int) -> Iterator[tuple[Segment, Span]]:
+        """The spans of so many segments alone, the largest ones."""
+        for segment, panes in self._windows.panes.of_segments(self._ranked[:most]).items():
+            yield from ((segment, span) for span in self._spans(segment, panes))
 
     def _strip(self, segment: Segment, panes: WindowPanes) -> Strip | None:
         if not self._windows.is_ratio:
@@ -172,6 +184,45 @@ class AlertHistory:
             if not self._at(coming, look_ms - 1).change(segment).status.is_open:
                 return look_ms
         return None
+
+
+class PastFiring(NamedTuple):
+    """A span of an alert in a segment that lasted as long as the alert waits."""
+
+    alert: Alert
+    segment: Segment
+    span: Span
+    until_ms: int
+
+
+class PastAlerts:
+    """When alerts would have fired while a log was written, of which each day is looked at once it
+    has been read."""
+
+    def __init__(self, settings: Settings, measures: AlertMeasures) -> None:
+        self._settings, self._measures = settings, measures
+        self._found: dict[tuple[str, Segment, str, str], list[PastFiring]] = {}
+        self._last_ms = 0
+
+    def look(self, views: Sequence[View]) -> None:
+        """Judge the last day, at times of which windows overlap by half."""
+        self._last_ms = at_ms = max(view.header.stream_ms for view in views)
+        for alert in self._settings.alerts if at_ms else ():
+            evaluation = AlertEvaluation(self._settings, alert, self._measures, views, at_ms)
+            history = AlertHistory(evaluation, at_ms, max(_LOOK_MS, alert.window_ms // 2))
+            for segment, span in history.spans(_MOST_SEGMENTS):
+                of = self._found.setdefault((alert.name, segment, span.check, span.status), [])
+                until_ms = at_ms if span.until_ms is None else span.until_ms
+                if of and span.from_ms <= of[-1].until_ms + alert.window_ms:
+                    of[-1] = of[-1]._replace(until_ms=max(of[-1].until_ms, until_ms))
+                else:
+                    of.append(PastFiring(alert, segment, span, until_ms))
+
+    def ended(self) -> list[PastFiring]:
+        """Those that fired and do not any more, the longest first."""
+        every = [x for firings in self._found.values() for x in firings]
+        fired = [x for x in every if x.span.from_ms + x.alert.for_ms < x.until_ms < self._last_ms]
+        return sorted(fired, key=lambda x: x.span.from_ms - x.until_ms)
 
 
 class _Repeated:

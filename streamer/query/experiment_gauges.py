@@ -221,7 +221,7 @@ def _recommendation(known: CounterInputs) -> Iterator[Sample]:
 
 series.row(
     *("experiment_decided_timestamp_seconds", "epoch seconds", "the day of the first decision"),
-    "When the decision was taken that counts: the beginning of its day, UTC.",
+    "When the decision that counts was taken: the beginning of its day, UTC.",
     lambda known: (
         ((found.experiment.name,), day_of(found.recommendation.since) * DAY_MS / 1000)
         for found in known.experiments

@@ -219,8 +219,8 @@ def _said(plan: SizePlan, look: NeededUsers) -> str:
         users = counted(look.forecast.users, "user")
         return f"{counted(look.days, 'day')}, {users} ({today} if each brought no more than today)"
     if look.users is None:
-        return "not with any number of users"
-    return counted(look.users, "user") + (", not in sight" if plan.days_known else "")
+        return "no number of users is enough"
+    return counted(look.users, "user") + (", beyond the forecast" if plan.days_known else "")
 
 
 def _of_whom(plan: SizePlan) -> list[str]:
@@ -233,7 +233,7 @@ def _of_whom(plan: SizePlan) -> list[str]:
     who = f"On day {look.days} there are {counted(of.users, 'user')}"
     if of.new_users:
         most = f"{of.new_information_ratio:.0%}"
-        who += f": {of.users - of.new_users:,} of now and {of.new_users:,} new, "
+        who += f": {of.users - of.new_users:,} of today's and {of.new_users:,} new, "
         who += f"who bring {most} of the information"
     else:
         who += ", none of them new"

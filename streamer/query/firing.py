@@ -75,7 +75,7 @@ class Pipeline:
         """What is beyond what a healthy pipeline shows, in words."""
         found = []
         if self.behind_seconds > _BEHIND_SECONDS:
-            found.append(f"what is shown is {self.behind_seconds:,.0f} s behind the logs")
+            found.append(f"the values shown are {self.behind_seconds:,.0f} s behind the logs")
         for words, share in self._shares:
             if share is not None and share > words.most:
                 found.append(f"{whole_percent(share)} {words.of} {self.period}")
@@ -339,11 +339,11 @@ class _Firing:
         if traffic is not None and traffic.status.is_bad:
             return "traffic has moved, too: look for lost impressions, or for fewer visitors"
         if found.status is Status.NO_TRAFFIC:
-            return "nothing comes: look for lost impressions, or for a surface that is off"
+            return "nothing arrives: look for lost impressions, or for a surface that is off"
         if self.is_lost:
             return (
-                f"looks like lost events: not one of about {self._missing:,.0f} usual ones "
-                "came, with traffic as it is"
+                f"looks like lost events: none of the usual {self._missing:,.0f} or so came, while "
+                "traffic did"
             )
         if beside is not None:
             return f"events of {beside.name} look lost, which explains most of it"

@@ -163,7 +163,7 @@ def _odd(found: JudgedExperiment, odd: OddDay) -> Note:
     return Note(
         "odd day",
         f"{odd.day} is odd: the lift of {odd.whole.arm} is {whole}, without this day {without}. "
-        f"An active user had then: {amounts}. See what was logged; exclude leaves a day out.",
+        f"Per active user on that day: {amounts}. See what was logged; exclude leaves a day out.",
         Severity.WARNING,
         metric.name,
     )

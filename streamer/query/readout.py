@@ -248,7 +248,7 @@ def guardrails_held(found: JudgedExperiment) -> GuardrailsHeld | None:
     held = sum(outcome in (Outcome.NO_HARM, Outcome.BETTER) for outcome in outcomes)
     is_harmed = any(outcome in (Outcome.HARM, Outcome.WORSE) for outcome in outcomes)
     kind = BAD if is_harmed else GOOD if held == len(outcomes) else OPEN
-    return GuardrailsHeld(held, len(outcomes), kind, f"{held} of {len(outcomes)} hold")
+    return GuardrailsHeld(held, len(outcomes), kind, f"{held} of {len(outcomes)} held")
 
 
 def progress(found: JudgedExperiment) -> DayProgress | None:
@@ -357,11 +357,11 @@ def _statistics(
         yield ComparisonStatistic(
             "adjustment", "Days before", _adjustment(experiment, made), made.explained
         )
-    least = comparison.detectable.relative_anytime
+    least = comparison.detectable.relative
     if least is not None:
         users = counted(comparison.users, "user")
-        text = f"With {users} changes above {share(least)} are found reliably."
-        yield ComparisonStatistic("detectable", "Could be found", text, least)
+        text = f"With {users}, changes above {share(least)} are found reliably."
+        yield ComparisonStatistic("detectable", "Detectable now", text, least)
     if loss is not None:
         yield ComparisonStatistic("loss", "Lost so far", loss.words, loss.loss.value)
     if waits:
@@ -437,8 +437,8 @@ def _adjustment(experiment: Experiment, made: Adjustment) -> str:
 
 def _days(days: int | None) -> str:
     if days is None:
-        return "not in sight"
-    return f"{days:,} more" if days else "already"
+        return "beyond the forecast"
+    return f"{days:,} more" if days else "now"
 
 
 def _method(experiment: Experiment) -> str:

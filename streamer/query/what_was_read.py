@@ -178,9 +178,7 @@ def _duplicates(
         share = (
             f"{kind.changed:,} of {kind.events:,} {kind.kind} ({kind.changed / kind.events:.1%})"
         )
-        yield _of_id(
-            settings, list(kind.logs), f"{share} have the event_id of an event that differs"
-        )
+        yield _of_id(settings, list(kind.logs), f"{share} have the event_id of a different event")
     sent_twice = sum(kind.duplicates for kind in kinds)
     for topic in topics if not changed and not sent_twice else ():
         events = topic.accepted + topic.duplicates

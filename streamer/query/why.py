@@ -73,7 +73,7 @@ def sentences(
     ...     print(text)
     97% of the fall comes from women: 0.600% → 0%.
     All other segments together: −0.0100 points.
-    Traffic did not cause it: shifts of traffic between segments give 0 points.
+    Traffic did not cause it: shifts of traffic between segments account for 0 points.
     """
     if not of.change or not of.parts:
         return
@@ -90,7 +90,7 @@ def sentences(
     is_mix = has_moved or abs(of.mix) * 4 > abs(of.change)
     cause = "Shifts" if is_mix else "Traffic did not cause it: shifts"
     mix = difference(form, float(of.mix * scale))
-    yield f"{cause} of traffic between segments give {mix}."
+    yield f"{cause} of traffic between segments account for {mix}."
     if traffic is not None and has_moved:
         yield f"Traffic itself has moved: {traffic.reason}."
 
@@ -117,9 +117,9 @@ def _of_part(part: Contribution, of: Explanation, form: str, unit: float, fall: 
         begin = f"{size} of the {fall} comes from {part.segment}"
         begin = f"More than the whole {fall} comes from {part.segment}" if share > 1 else begin
     elif share > 0:
-        begin = f"{part.segment} gives {whole_percent(float(share))} of the {fall}"
+        begin = f"{part.segment} accounts for {whole_percent(float(share))} of the {fall}"
     else:
-        begin = f"{part.segment} gives nothing of the {fall}"
+        begin = f"{part.segment} contributes nothing to the {fall}"
     if abs(part.mix) > abs(part.rate):
         shares = f"{whole_percent(float(part.share_then))} → {whole_percent(float(part.share_now))}"
         return f"{begin}, by its share of the traffic: {shares}."

@@ -9,7 +9,6 @@ import zoneinfo
 from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import cache
 from importlib import resources
-from itertools import takewhile
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -47,11 +46,11 @@ from streamer.settings.sources import (
 if TYPE_CHECKING:
     from streamer.settings.model import Settings
 
-_SAME_AS = {"rudderstack": "segment"}
+SAME_AS = {"rudderstack": "segment"}
 """Presets that are others, under a name of their own."""
 _FOLDER = resources.files("streamer.settings").joinpath("presets")
 PRESETS = tuple(
-    sorted([*_SAME_AS, *(f.name[: -len(".toml")] for f in _FOLDER.iterdir() if f.is_file())])
+    sorted([*SAME_AS, *(f.name[: -len(".toml")] for f in _FOLDER.iterdir() if f.is_file())])
 )
 """A file each, and those that are others."""
 _DIMENSIONS = ("variant", "surface")
@@ -112,7 +111,7 @@ def _preset(name: str) -> Mapping[str, Any]:
 
 
 def _text(name: str) -> str:
-    return _FOLDER.joinpath(f"{_SAME_AS.get(name, name)}.toml").read_text("utf-8")
+    return _FOLDER.joinpath(f"{SAME_AS.get(name, name)}.toml").read_text("utf-8")
 
 
 class Recognition(Section, frozen=True):
@@ -133,16 +132,8 @@ class Recognition(Section, frozen=True):
 @cache
 def recognition(preset: str) -> Recognition:
     """What tells the records of a preset; nothing of one that is another."""
-    said = {} if preset in _SAME_AS else _preset(preset).get("recognise", {})
+    said = {} if preset in SAME_AS else _preset(preset).get("recognise", {})
     return msgspec.convert(said, Recognition)
-
-
-def comment_of(preset: str) -> str:
-    """What a preset reads, as it says itself: the comment at its head."""
-    if preset in _SAME_AS:
-        return f"the same as `{_SAME_AS[preset]}`"
-    lines = takewhile(lambda line: line.startswith("#"), _text(preset).splitlines())
-    return " ".join(line.removeprefix("#").strip() for line in lines)
 
 
 def says_itself(source: Source, name: str) -> bool:

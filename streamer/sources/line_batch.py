@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -90,3 +91,19 @@ def _in_order(parts: Sequence[LineBatch]) -> LineBatch:
     )
     order = np.argsort(whole.record_ms, kind="stable")
     return LineBatch(whole.names, whole.logs[order], *whole.at(order))
+
+
+def by_part(
+    batches: Iterable[LineBatch], part_ms: int, before: Callable[[int], None]
+) -> Iterator[LineBatch]:
+    """Lines as they are; ``before`` each part of the log that is so long, a function is called with
+    the first time in it."""
+    part = -1
+    for lines in batches:
+        parts = lines.record_ms // part_ms
+        cuts = [0, *(np.flatnonzero(np.diff(parts)) + 1).tolist(), len(lines)]
+        for first, stop in pairwise(cuts):
+            if first < stop and parts[first] > part:
+                part = int(parts[first])
+                before(int(lines.record_ms[first:stop].min()))
+            yield lines[first:stop]

@@ -8,9 +8,9 @@ from streamer.settings.alerts import Alert
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from streamer.state.memory import MemoryStore
-from streamer.testing import chunks_of
 from tests.query.test_alert_history import SETTINGS, faulty
 from tests.support.agreement import to_log
+from tests.support.engines import chunks_of
 from tests.support.journals import finish, start
 
 

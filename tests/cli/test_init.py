@@ -253,6 +253,49 @@ def test_our_own_events_need_no_sources(tmp_path: Path, capsys: pytest.CaptureFi
     assert settings.dimension_names == ("variant",)
 
 
+ARMS = (
+    {"experiments": {"checkout": "AB", "ranker": ("old", "new")}},
+    {"experiment_group": ("treatment", "control")},
+    {"variant": "BA"},
+)
+
+
+@pytest.mark.parametrize("arms", ARMS, ids=lambda arms: next(iter(arms)))
+@pytest.mark.parametrize("is_ours", [True, False])
+def test_arms_are_proposed_as_experiments_without_what_was_planned(
+    arms: dict[str, Any], is_ours: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def arm(of: Any, user: int) -> Any:
+        return (
+            {k: arm(v, user // 2) for k, v in of.items()} if isinstance(of, dict) else of[user % 2]
+        )
+
+    kinds = ("impression", "click") if is_ours else ("view_item_list", "select_item")
+    lines = [
+        {"type": kinds[n % 3 == 0], "ts": FIRST_MS + 1000 * n, "user_id": f"u{n % 40}",
+         "item_id": f"i{n % 9}", **arm(arms, n % 40)}
+        for n in range(240)
+    ]  # fmt: skip
+    code, out, _ = init(tmp_path / "log.ndjson", ndjson(lines), capsys)
+    assert code == 0
+    assert not parse(tomllib.loads(out)).experiments
+    before, _, proposed = out.partition("# To compare arms")
+    commented = proposed.splitlines()[1:]
+    assert all(line.startswith("# ") for line in commented)
+    text = "\n".join(line[2:].replace("YYYY-MM-DD", "2026-11-01") for line in commented)
+    experiments = parse(tomllib.loads(f"{before}\n{text}")).experiments
+    found = {e.name: (e.dimension or e.arm, e.control, e.split) for e in experiments}
+    if "experiments" in arms:
+        assert found == {
+            "ranker": ("variant", "old", {"new": 1, "old": 1}),
+            "checkout": ("experiments.checkout", "A", {"A": 1, "B": 1}),
+        }
+    else:
+        ((where, control, split),) = found.values()
+        assert (where, control in ("A", "control")) == ("variant", True)
+        assert split == dict.fromkeys(sorted(*arms.values()), 1)
+
+
 def test_files_of_one_kind_each_are_topics(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

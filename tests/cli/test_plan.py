@@ -19,10 +19,10 @@ from streamer import formatting
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from streamer.state.redis.store import RedisStore
-from streamer.testing import chunks_of
 from tests.oracle.files import records_of_log
 from tests.support.agreement import to_log
 from tests.support.commands import called
+from tests.support.engines import chunks_of
 from tests.support.journals import finish, start
 from tests.support.visitors import DAY_MS, FIRST, FIRST_MS, Event, experiment, visits, written
 from tests.support.workers import as_toml
@@ -140,7 +140,7 @@ def test_days_of_new_users(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         information = its["new_information_ratio"] + its["returning_information_ratio"]
         assert information + today == pytest.approx(1, abs=0.05)
     assert plan["expected_users"] == anytime["forecast"]["users"]
-    who = f"{anytime['forecast']['users']:,} users: 2,100 of now and "
+    who = f"{anytime['forecast']['users']:,} users: 2,100 of today's and "
     assert f"\nOn day {anytime['days']} there are {who}" in out
 
 

@@ -27,9 +27,9 @@ from streamer.settings.model import Settings, Topics
 from streamer.sources.files import FileSource
 from streamer.sources.line_batch import NO_TOPIC, Line
 from streamer.sources.replay import Replay
-from streamer.testing import LogRecord
 from tests.oracle.random_log import random_log
 from tests.support.agreement import by_key, read_engines, run_engines
+from tests.support.engines import LogRecord
 from tests.support.fixtures import MakeTopics
 from tests.support.lanes import long
 

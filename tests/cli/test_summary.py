@@ -6,6 +6,7 @@ import json
 import random
 import re
 from collections import Counter
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +93,39 @@ def test_a_summary_ends_with_the_last_day_what_fell_silent_and_the_alerts_that_f
             in out
         )
         assert is_firing == (clicked_until == hours - 1)
+
+
+def test_a_summary_says_when_alerts_would_have_fired(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No click on app for five hours in the middle of four days, from a whole hour on."""
+    log, config = tmp_path / "events.ndjson", tmp_path / "streamer.toml"
+    alert = {"name": "ctr", "window": "1h", "baseline": "before", "segments": ["surface"]}
+    config.write_text(as_toml({"dimensions": [{"name": "surface"}], "alerts": [alert]}))
+    begin_ms, hour_ms, per_hour = 1_763_000_000_000 // 3_600_000 * 3_600_000, 3_600_000, 240
+    for is_broken in (True, False):
+        with log.open("w") as file:
+            for i in range(96 * per_hour):
+                ts, surface = begin_ms + i * hour_ms // per_hour, ("app", "web")[i // 2 % 2]
+                line = {"type": "impression", "ts": ts, "user_id": f"u{i}", "item_id": "i"}
+                file.write(json.dumps(line | {"surface": surface}) + "\n")
+                is_lost = is_broken and surface == "app" and 48 <= i // per_hour < 53
+                if i % 2 and not is_lost:
+                    file.write(json.dumps(line | {"type": "click", "ts": ts + 1}) + "\n")
+        code, out, _ = called(capsys, ["replay", str(log), "-c", str(config)])
+        assert code == 0
+        told = re.findall(
+            r"The alert ctr would have fired for (\w+): (\w+),\s(.*?) to (.*?) UTC", out
+        )
+        ranges = {(where, what): times for where, what, *times in told}
+        assert (("app", "dropped") in ranges) == is_broken
+        assert all(where != "web" for where, _ in ranges)
+        if is_broken:
+            times = (datetime.fromisoformat(f"{at}Z") for at in ranges["app", "dropped"])
+            began, ended = ((at.timestamp() * 1000 - begin_ms) / hour_ms - 48 for at in times)
+            assert 0 < began < 1.5
+            assert 5 <= ended <= 6.5
+        assert "At the end the alert" not in out
 
 
 @pytest.mark.parametrize(

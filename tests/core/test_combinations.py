@@ -8,8 +8,8 @@ from itertools import islice
 from typing import Any
 
 from streamer.settings.load import parse
-from streamer.testing import Engines, LogRecord, chunks_of
 from tests.support.canonical import canonical
+from tests.support.engines import Engines, LogRecord, chunks_of
 from tests.support.lanes import sized
 
 T0 = 1_700_000_000_000

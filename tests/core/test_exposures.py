@@ -16,11 +16,11 @@ from streamer.settings.durations import DAY_MS, date_of, day_of
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from streamer.state.snapshot import view_of
-from streamer.testing import LogRecord
 from tests.oracle.experiments import truth_of
 from tests.oracle.shape import Record
 from tests.oracle.timeline import T0, H, Log, M
 from tests.support.agreement import run_engines, to_log
+from tests.support.engines import LogRecord
 from tests.support.experiment_logs import run_in_passes, truth_from
 from tests.support.lanes import shortened
 

@@ -18,9 +18,9 @@ from streamer.settings import limits
 from streamer.settings.limits import Limits
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
-from streamer.testing import Engines, LogChunk, LogRecord, chunks_of
 from tests.oracle.siphash import siphash13
 from tests.support.agreement import read_engines
+from tests.support.engines import Engines, LogChunk, LogRecord, chunks_of
 from tests.support.lanes import long
 
 T0, MINUTE_MS = 1_700_000_000_000, 60_000

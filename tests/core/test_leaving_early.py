@@ -11,9 +11,9 @@ import pytest
 
 from streamer.settings.load import parse
 from streamer.state.memory import MemoryStore
-from streamer.testing import Engines, chunks_of
 from tests.support.agreement import DOCUMENTS, log_records, read_engines, to_log
 from tests.support.canonical import canonical
+from tests.support.engines import Engines, chunks_of
 from tests.support.journals import commit, start, take_over
 from tests.support.lanes import shortened
 

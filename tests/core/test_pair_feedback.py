@@ -9,7 +9,7 @@ from streamer.query.readings import ReadingSet, readout
 from streamer.settings import limits
 from streamer.settings.load import parse
 from streamer.state.snapshot import view_of
-from streamer.testing import Engines, LogChunk, LogRecord
+from tests.support.engines import Engines, LogChunk, LogRecord
 
 SETTINGS = parse({})
 T0 = 1_700_000_000_000

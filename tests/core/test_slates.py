@@ -15,12 +15,12 @@ from streamer.state.journal import Journal
 from streamer.state.memory import MemoryStore
 from streamer.state.partition import Partition
 from streamer.state.restore import load_partition
-from streamer.testing import Engines, LogChunk, LogRecord, chunks_of
 from tests.oracle.oracle import run
 from tests.oracle.shape import Readings
 from tests.oracle.timeline import H, Log, M, S
 from tests.support.agreement import differences, read_engines, run_engines, to_log
 from tests.support.canonical import canonical
+from tests.support.engines import Engines, LogChunk, LogRecord, chunks_of
 from tests.support.lanes import long, shortened
 from tests.support.rollups import every
 

@@ -46,7 +46,7 @@ from streamer.server.series import entries
 from streamer.query.readings import readout
 from streamer.settings.load import parse
 from streamer.state.snapshot import view_of
-from streamer.testing import Engines, LogChunk, LogRecord
+from tests.support.engines import Engines, LogChunk, LogRecord
 
 T0 = 1_700_000_000_000
 metric = {"name": "clicks_per_conversion"}
@@ -233,7 +233,7 @@ from streamer.query.readings import readout
 from streamer.settings.event_fields import ELEMENT_FIELDS
 from streamer.settings.load import parse
 from streamer.state.snapshot import view_of
-from streamer.testing import Engines, LogChunk, LogRecord
+from tests.support.engines import Engines, LogChunk, LogRecord
 
 T0 = 1_700_000_000_000
 settings = parse({"metrics": {"families": ["traffic", "scores"]}})
@@ -313,7 +313,7 @@ from streamer.query.readings import readout
 from streamer.server.series import entries
 from streamer.settings.load import parse
 from streamer.state.snapshot import view_of
-from streamer.testing import Engines, LogChunk, LogRecord
+from tests.support.engines import Engines, LogChunk, LogRecord
 
 T0 = 1_700_000_000_000
 settings = parse({"alerts": [{"name": "a"}]})

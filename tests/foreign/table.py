@@ -7,16 +7,19 @@ import contextlib
 import io
 import tempfile
 import time
+from itertools import takewhile
 from pathlib import Path
 
 from streamer.cli.main import main
-from streamer.settings.source_rules import PRESETS, comment_of
+from streamer.settings.source_rules import PRESETS, SAME_AS
 from tests.foreign.settings import LINES
 from tests.foreign.shapes import SHAPES
 from tests.foreign.test_init import EDITS, NO_VALUE, NOT_READ
 from tests.foreign.world import Shape
 
-PAGE = Path(__file__).parents[2] / "docs" / "shapes.md"
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "shapes.md"
+FOLDER = ROOT / "streamer" / "settings" / "presets"
 _HEAD = """\
 # Event shapes that were tried
 
@@ -55,6 +58,15 @@ def page() -> str:
     return (
         _HEAD.format(count=len(SHAPES), right=right) + "".join(rows) + _PRESETS + "".join(described)
     )
+
+
+def comment_of(preset: str) -> str:
+    """What a preset reads, as it says itself: the comment at its head."""
+    if preset in SAME_AS:
+        return f"the same as `{SAME_AS[preset]}`"
+    text = (FOLDER / f"{preset}.toml").read_text(encoding="utf-8")
+    lines = takewhile(lambda line: line.startswith("#"), text.splitlines())
+    return " ".join(line.removeprefix("#").strip() for line in lines)
 
 
 def proposed(shape: Shape) -> tuple[str, float]:

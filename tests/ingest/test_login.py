@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from streamer.settings.load import parse
-from streamer.testing import Engines, LogRecord, chunks_of
 from tests.support.agreement import read_engines
+from tests.support.engines import Engines, LogRecord, chunks_of
 
 MS = 1_793_527_200_000
 

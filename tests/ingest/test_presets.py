@@ -9,12 +9,12 @@ from streamer.ingest.record import record_decoder
 from streamer.kafka.chunk import encoded_headers
 from streamer.settings.load import parse
 from streamer.settings.source_rules import PRESETS
-from streamer.testing import Engines, LogRecord, chunks_of
 from tests.support import documented
 from tests.support.agreement import read_engines
 from tests.support.all_cases import hold_for_all
 from tests.support.documented import MS, Case, Object
 from tests.support.documented_exposures import EXPOSURES
+from tests.support.engines import Engines, LogRecord, chunks_of
 
 SEGMENT: list[Case] = [
     (

@@ -17,7 +17,7 @@ from streamer.ingest.record import rekeyer
 from streamer.settings.event_fields import KINDS
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
-from streamer.testing import LogRecord
+from tests.support.engines import LogRecord
 from tests.support.lanes import long, shortened
 from tests.support.shapes import NAMES, SHAPES, counted, shaped
 

@@ -28,12 +28,12 @@ from streamer.cli.run import worker_environment
 from streamer.kafka import fetching, raw_batches, transport
 from streamer.settings.event_fields import KINDS
 from streamer.settings.model import Topics
-from streamer.testing import LogRecord
 from streamer.testing.embedded import HOST
 from tests.oracle.oracle import records_of_log
 from tests.oracle.random_log import random_log
 from tests.support.agreement import to_log
 from tests.support.cases import check_readings
+from tests.support.engines import LogRecord
 from tests.support.fixtures import MakeTopics
 from tests.support.lanes import long, shortened
 from tests.support.workers import (

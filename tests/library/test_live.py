@@ -18,11 +18,11 @@ from streamer.errors import CodecError, StoreError
 from streamer.settings.load import parse
 from streamer.state.acted import stored
 from streamer.state.redis.store import RedisStore
-from streamer.testing import chunks_of
 from tests.library.test_reading import EVENTS, MINUTE_MS, SETTINGS
 from tests.oracle.oracle import records_of_file
 from tests.server.test_decisions import DELIVERY, RECORDS
 from tests.support.agreement import to_log
+from tests.support.engines import chunks_of
 from tests.support.journals import Run, commit, finish, start
 
 PARTITIONS = 2

@@ -30,8 +30,8 @@ from streamer.settings.event_fields import KINDS, LINE_TYPES
 from streamer.settings.load import parse
 from streamer.settings.model import Metrics, Settings
 from streamer.state.partition import Partition
-from streamer.testing import Engines, LogRecord, chunks_of
 from tests.oracle.siphash import siphash13
+from tests.support.engines import Engines, LogRecord, chunks_of
 from tests.support.stored_sums import by_segment
 
 SEGMENTS, EMPTY = 12, 2

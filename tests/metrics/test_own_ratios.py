@@ -18,7 +18,8 @@ from streamer.metrics.catalogue import Catalogue
 from streamer.metrics.own_ratios import BUCKETS, MIDDLE, UPPER, quantile
 from streamer.settings.load import parse
 from streamer.settings.own_metrics import definition
-from streamer.testing import START_MS, Engines, value_of
+from streamer.testing import START_MS, value_of
+from tests.support.engines import Engines
 from tests.support.lanes import shortened
 
 LATENCY: dict[str, Any] = {"kind": "impressions", "field": "latency_ms"}

@@ -18,7 +18,6 @@ from streamer.state.reader import Reader
 from streamer.state.snapshot import View, view_of
 from streamer.stats.alerting.baseline import MetricChange
 from streamer.stats.alerting.traffic import Traffic
-from streamer.testing import Engines, chunks_of
 from tests.oracle.acceptance import accept
 from tests.oracle.alert_readings import read_alerts
 from tests.oracle.dimensions import Kept
@@ -28,6 +27,7 @@ from tests.oracle.shape import Record
 from tests.oracle.sink import Sink
 from tests.oracle.user_days import facts_of
 from tests.support.agreement import by_key, differences, run_engines, to_log
+from tests.support.engines import Engines, chunks_of
 from tests.support.journals import commit, start, take_over
 
 DAY, H = 86_400_000, 3_600_000

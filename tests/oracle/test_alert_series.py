@@ -17,12 +17,12 @@ from streamer.settings.model import Settings
 from streamer.state.memory import MemoryStore
 from streamer.state.reader import Reader
 from streamer.state.snapshot import View, panes_of, view_of
-from streamer.testing import chunks_of
 from tests.oracle.alert_series import by_day, by_time, series_of
 from tests.oracle.oracle import records_of_log
 from tests.oracle.random_log import random_log
 from tests.support.agreement import SETTINGS, run_engines, states, to_log
 from tests.support.canonical import canonical
+from tests.support.engines import chunks_of
 from tests.support.journals import commit, start, take_over
 from tests.support.lanes import long, shortened
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from streamer.settings.load import parse
-from streamer.testing import Engines, LogChunk, LogRecord, chunks_of
 from tests.oracle.oracle import run
 from tests.support.agreement import (
     SETTINGS,
@@ -20,6 +19,7 @@ from tests.support.agreement import (
     states,
     to_log,
 )
+from tests.support.engines import Engines, LogChunk, LogRecord, chunks_of
 from tests.support.lanes import long, sized
 
 T0 = 1_700_000_000_000

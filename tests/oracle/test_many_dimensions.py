@@ -9,7 +9,6 @@ import pytest
 
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
-from streamer.testing import Engines
 from tests.oracle.oracle import Record, records_of_log, run
 from tests.oracle.random_log import random_log
 from tests.support.agreement import (
@@ -19,6 +18,7 @@ from tests.support.agreement import (
     states,
     to_log,
 )
+from tests.support.engines import Engines
 from tests.support.lanes import long, shortened, sized
 
 NAMES = [f"d{i}" for i in range(20)]

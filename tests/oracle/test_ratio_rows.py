@@ -16,11 +16,11 @@ from streamer.settings.alerts import Alert
 from streamer.settings.model import Settings
 from streamer.state.partition import Partition
 from streamer.stats.alerting.crossings import RatioRows
-from streamer.testing import LogRecord, chunks_of, records_of
 from tests.oracle.alert_series import PANES, series_of
 from tests.oracle.oracle import records_of_log
 from tests.oracle.random_log import random_log
 from tests.support.agreement import SETTINGS, to_log
+from tests.support.engines import LogRecord, chunks_of, records_of
 from tests.support.lanes import shortened, sized
 
 METRICS = ("ctr_ratio", "conversion_value_per_click", "ndcg_ratio@3")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 import json
 
-from streamer.testing import Engines, chunks_of
 from tests.oracle.oracle import Record, run
 from tests.support.agreement import SETTINGS, differences, read_engines, to_log
+from tests.support.engines import Engines, chunks_of
 from tests.support.lanes import sized
 
 EXACT = ("streamer_identity_exact", frozenset[tuple[str, str]]())

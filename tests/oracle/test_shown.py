@@ -13,7 +13,6 @@ from streamer.ingest.record import record_decoder, rekeyer
 from streamer.settings.event_fields import KINDS
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
-from streamer.testing import LogRecord
 from tests.oracle.oracle import Record, run
 from tests.oracle.random_shown import random_shown
 from tests.oracle.shape import KINDS_OF, SHOWN, SOLD, Readings
@@ -26,6 +25,7 @@ from tests.support.agreement import (
     states,
     to_log,
 )
+from tests.support.engines import LogRecord
 from tests.support.lanes import shortened, sized
 from tests.support.own_names import DEFAULTS, own_names
 

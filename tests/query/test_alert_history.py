@@ -20,7 +20,6 @@ from streamer.settings.alerts import Alert
 from streamer.settings.load import parse
 from streamer.state.snapshot import view_of
 from streamer.stats.random_groups import GroupSums
-from streamer.testing import Engines
 from tests.oracle.acceptance import accept
 from tests.oracle.alert_readings import read_alert
 from tests.oracle.alert_series import sums_of
@@ -31,6 +30,7 @@ from tests.oracle.shape import Record
 from tests.oracle.sink import Sink
 from tests.oracle.user_days import facts_of
 from tests.support.agreement import run_engines, to_log
+from tests.support.engines import Engines
 from tests.support.lanes import long, shortened
 
 DAY, H = 86_400_000, 3_600_000

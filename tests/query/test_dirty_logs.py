@@ -24,9 +24,9 @@ from streamer.sources.replay import Replay
 from streamer.state.snapshot import view_of
 from streamer.state.user_days import DAY, Days
 from streamer.stats.experiments.recommendation import Action, Recommendation
-from streamer.testing import LogRecord
 from tests.query.test_experiments import DAY_MS, FIRST, FIRST_MS
 from tests.support.agreement import run_engines
+from tests.support.engines import LogRecord
 from tests.support.lanes import long
 
 TOPICS = {"impression": "impressions", "click": "clicks", "conversion": "conversions"}

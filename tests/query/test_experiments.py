@@ -22,8 +22,8 @@ from streamer.settings.load import parse
 from streamer.state.snapshot import view_of
 from streamer.stats.experiments.forecast import Growth
 from streamer.stats.experiments.recommendation import Action, Recommendation
-from streamer.testing import LogRecord
 from tests.support.agreement import run_engines
+from tests.support.engines import LogRecord
 
 FIRST = datetime.date(2025, 6, 2)
 FIRST_MS = int(datetime.datetime(2025, 6, 2, tzinfo=datetime.UTC).timestamp()) * 1000

@@ -63,7 +63,7 @@ def test_a_line_says_what_and_at_least_how_much() -> None:
         "no clicks of surface women for at least 24h, in which about 15 are usual",
         HEALTHY.words,
     ]
-    assert found.likely.startswith("looks like lost events: not one of about 15 ")
+    assert found.likely.startswith("looks like lost events: none of the usual 15 ")
 
 
 def part(segment: Any, share: float, change: float, value: float = 0.003) -> AlertVerdict:
@@ -82,7 +82,7 @@ def test_what_a_narrower_segment_explains_stands_below_it() -> None:
     found = firing(whole, men, women, whole)
     assert [each.name for each in found] == ["women", "men", "all together"]
     lost, healthy, beside = (each.likely for each in found)
-    assert lost.startswith("looks like lost events: not one of about 64 usual ones came")
+    assert lost.startswith("looks like lost events: none of the usual 64 or so came")
     assert healthy == OPEN  # other people
     assert beside == "events of women look lost, which explains most of it"
 
@@ -91,7 +91,7 @@ def test_clicks_that_stopped_within_the_window_look_lost_since_then() -> None:
     half = replace(GONE, value=0.003, change=-0.5)
     stopped = replace(verdict(half), began=Began(1_000, 900, 1_100, 2000))
     (found,) = firing(stopped)
-    assert found.likely.startswith("looks like lost events: not one of about 12 usual ones")
+    assert found.likely.startswith("looks like lost events: none of the usual 12 or so")
     assert (found.since_ms, found.since_low_ms, found.since_high_ms) == (1_000, 900, 1_100)
     few = replace(verdict(half), began=Began(1_000, 900, 1_100, 1000))
     (found,) = firing(few)
@@ -161,7 +161,7 @@ def test_impressions_that_may_have_come_twice_are_no_real_change() -> None:
             GONE,
             USUAL,
             replace(HEALTHY, refused=0.12, behind_seconds=90.0),
-            "look at the data first: what is shown is 90 s behind the logs; "
+            "look at the data first: the values shown are 90 s behind the logs; "
             "12% of the records were refused in the past 50 minutes",
         ),
         (
@@ -174,7 +174,7 @@ def test_impressions_that_may_have_come_twice_are_no_real_change() -> None:
             replace(GONE, value=None, status=Status.NO_TRAFFIC),
             USUAL,
             HEALTHY,
-            "nothing comes: look for lost impressions, or for a surface that is off",
+            "nothing arrives: look for lost impressions, or for a surface that is off",
         ),
     ],
 )

@@ -16,9 +16,9 @@ from streamer.settings.model import Settings
 from streamer.state.snapshot import view_of
 from streamer.stats.experiments.forecast import MAX_DAYS
 from streamer.stats.experiments.verdict import Outcome
-from streamer.testing import LogRecord
 from tests.query.test_experiments import DAY_MS, FIRST, FIRST_MS
 from tests.support.agreement import run_engines
+from tests.support.engines import LogRecord
 from tests.support.lanes import long
 
 Event = dict[str, Any]

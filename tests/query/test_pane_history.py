@@ -17,8 +17,8 @@ from streamer.settings.event_fields import LINE_TYPES
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from streamer.state.snapshot import View, view_of
-from streamer.testing import Engines, LogRecord, chunks_of
 from tests.support.agreement import SETTINGS, log_records, to_log
+from tests.support.engines import Engines, LogRecord, chunks_of
 from tests.support.lanes import sized
 from tests.support.visitors import visits
 

@@ -9,8 +9,8 @@ import pytest
 from streamer.query.readings import ReadoutCache, readout
 from streamer.state.memory import MemoryStore
 from streamer.state.reader import Reader
-from streamer.testing import chunks_of
 from tests.support.agreement import SETTINGS, by_key, log_records, to_log
+from tests.support.engines import chunks_of
 from tests.support.journals import commit, start, take_over
 from tests.support.lanes import shortened, sized
 

@@ -13,8 +13,8 @@ from streamer.query.panes import PaneReader, are_same
 from streamer.settings import limits
 from streamer.settings.load import parse
 from streamer.state.snapshot import view_of
-from streamer.testing import Engines, chunks_of
 from tests.support.agreement import SETTINGS, log_records, to_log
+from tests.support.engines import Engines, chunks_of
 from tests.support.lanes import shortened, sized
 
 NAMES = {"ctr_ratio", "window_impressions", "dwell_mean_seconds"}

@@ -11,7 +11,7 @@ from streamer.query.readings import ReadingSet, readout
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from streamer.state.snapshot import view_of
-from streamer.testing import Engines, LogRecord, chunks_of
+from tests.support.engines import Engines, LogRecord, chunks_of
 from tests.support.rollups import every
 
 T0 = 1_700_000_040_000  # a whole number of hours of panes: 60 s, 1 min after 24 minutes

@@ -77,9 +77,9 @@ def test_a_broken_split_is_all_that_is_said() -> None:
 @pytest.mark.parametrize(
     ("margin", "new", "held", "said"),
     [
-        (0.5, 0.3, "1 of 1 hold", "No guardrail is harmed."),
-        (0.01, 0.1, "0 of 1 hold", "Clicks per user is harmed more than tolerated."),
-        (0.01, 0.2, "0 of 1 hold", "Whether clicks per user suffers is not known yet."),
+        (0.5, 0.3, "1 of 1 held", "No guardrail is harmed."),
+        (0.01, 0.1, "0 of 1 held", "Clicks per user is harmed more than tolerated."),
+        (0.01, 0.2, "0 of 1 held", "Whether clicks per user suffers is not known yet."),
     ],
 )
 def test_guardrails(margin: float, new: float, held: str, said: str) -> None:

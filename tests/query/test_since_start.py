@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from streamer.query.readings import family_of
 from streamer.settings.load import parse
-from streamer.testing import Engines, chunks_of
 from tests.oracle.shape import Readings
 from tests.oracle.timeline import H, Log, M, value
 from tests.support.agreement import (
@@ -15,6 +14,7 @@ from tests.support.agreement import (
     run_engines,
     to_log,
 )
+from tests.support.engines import Engines, chunks_of
 
 NAMES = ("streamer_dwell_seconds", "streamer_session_length_seconds")
 PLAIN = parse({"dimensions": []})

@@ -206,7 +206,7 @@ def test_ids_of_something_else_are_taken_for_the_events(fields: Object, share: s
         return {**event, "page": f"p{int(event['page'][1:]) // 2}"}
 
     found = findings(changed(shared), source(fields=fields))
-    assert any("have the event_id of an event that differs" in line for line in found)
+    assert any("have the event_id of a different event" in line for line in found)
 
 
 def test_a_text_for_no_value_is_an_event_id() -> None:
@@ -214,7 +214,7 @@ def test_a_text_for_no_value_is_an_event_id() -> None:
         return {**event, "id": "(not set)"} if event["what"] == "bought" else event
 
     found = findings(changed(unset), SOURCE)
-    assert is_one(found, "conversions", "have the event_id of an event that differs", '"id"')
+    assert is_one(found, "conversions", "have the event_id of a different event", '"id"')
     assert findings(changed(unset), source(missing=["(not set)"])) == []
 
 

@@ -28,14 +28,14 @@ def test_the_cause_is_named_first() -> None:
 
 def test_the_segment_that_is_asked_about_is_first_and_the_cause_second() -> None:
     first, second, *_ = said(OUTAGE, chosen="men")
-    assert first == "men gives 3.2% of the fall: 0.900% → 0.880%."
+    assert first == "men accounts for 3.2% of the fall: 0.900% → 0.880%."
     assert second.startswith("97% of the fall comes from women")
 
 
 def test_a_segment_that_rose_gives_nothing_of_a_fall() -> None:
     now = {"women": (0, 10_000), "men": (95, 10_000)}
     assert said(now)[0].startswith("More than the whole fall comes from women")
-    assert said(now, chosen="men")[0] == "men gives nothing of the fall: 0.900% → 0.950%."
+    assert said(now, chosen="men")[0] == "men contributes nothing to the fall: 0.900% → 0.950%."
 
 
 def test_shifts_of_traffic_are_named_where_they_are_the_cause() -> None:
@@ -43,7 +43,7 @@ def test_shifts_of_traffic_are_named_where_they_are_the_cause() -> None:
     now = {"home": (90, 1_000), "feed": (250, 10_000)}
     found = said(now, then)
     assert ", by its share of the traffic: 9.1% → 91%." in " ".join(found)
-    assert found[-1].startswith("Shifts of traffic between segments give \u2212")
+    assert found[-1].startswith("Shifts of traffic between segments account for \u2212")
 
 
 @pytest.mark.parametrize("traffic", [MOVED, None])

@@ -14,9 +14,9 @@ from streamer.server.app import application
 from streamer.server.exporter import Exporter
 from streamer.settings import limits
 from streamer.state.memory import MemoryStore
-from streamer.testing import chunks_of
 from tests.query.test_alert_history import ALERTS, SETTINGS, faulty, history_of
 from tests.support.agreement import to_log
+from tests.support.engines import chunks_of
 from tests.support.journals import finish, start
 
 

@@ -32,10 +32,10 @@ from streamer.state.memory import MemoryStore
 from streamer.state.reader import Reader
 from streamer.state.redis.store import RedisStore
 from streamer.state.worker_report import WorkerReport
-from streamer.testing import LogChunk, LogRecord, chunks_of
 from streamer.testing.embedded import HOST
 from streamer.worker.app import create_app
 from tests.support.agreement import log_records, to_log
+from tests.support.engines import LogChunk, LogRecord, chunks_of
 from tests.support.exporters import NAME, PARTITIONS, Site, fill, serving, settings_of
 from tests.support.fixtures import MakeRedis
 from tests.support.journals import commit, start

@@ -17,11 +17,11 @@ from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from streamer.sources.replay import Replay
 from streamer.state.generations import fingerprint_of
-from streamer.testing import LogRecord
 from tests.oracle.oracle import records_of_log, run
 from tests.oracle.random_log import FAR_MS, START_MS, random_log
 from tests.support.agreement import differences, read_engines, run_engines, states, to_log
 from tests.support.canonical import Canonical
+from tests.support.engines import LogRecord
 
 PARTITIONS = 2
 LOGS = 48

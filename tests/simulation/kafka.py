@@ -12,9 +12,9 @@ from streamer.kafka.chunk import chunk_of
 from streamer.kafka.consumers import Progress
 from streamer.kafka.fingerprints import Fingerprint, fingerprint_of
 from streamer.settings.event_fields import KINDS
-from streamer.testing import LogRecord
 from streamer.worker.runner import Runner
 from tests.simulation.process import Process
+from tests.support.engines import LogRecord
 
 
 class Record:

@@ -18,7 +18,7 @@ from streamer.settings.file_window import with_file_window
 from streamer.settings.load import parse
 from streamer.sources.file_span import spanned
 from streamer.sources.files import FileSource
-from streamer.testing import Engines, LogChunk, LogRecord
+from tests.support.engines import Engines, LogChunk, LogRecord
 from tests.support.judging import RecordJudge
 
 BERLIN = ZoneInfo("Europe/Berlin")

@@ -24,7 +24,6 @@ from streamer.state.reader import Reader
 from streamer.state.snapshot import view_of
 from streamer.state.store import Store
 from streamer.state.user_days import Arm, Days, all_pairs, pairs_in, sums_of_days
-from streamer.testing import LogChunk, LogRecord, chunks_of
 from tests.oracle.acceptance import accept
 from tests.oracle.experiments import apart_truth, range_truth, truth_of
 from tests.oracle.joining import join
@@ -32,6 +31,7 @@ from tests.oracle.shape import Record
 from tests.support import assigned, visitors
 from tests.support.agreement import run_engines, states, to_log
 from tests.support.canonical import canonical
+from tests.support.engines import LogChunk, LogRecord, chunks_of
 from tests.support.experiment_logs import NAMES, arms_of, truth_from, with_log
 from tests.support.journals import Run, commit, feed_with_restarts, finish, start, take_over
 from tests.support.lanes import shortened, sized

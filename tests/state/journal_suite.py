@@ -16,7 +16,6 @@ from streamer.settings.model import Settings
 from streamer.state.manifest import decode
 from streamer.state.reader import Reader
 from streamer.state.store import Store
-from streamer.testing import LogChunk, LogRecord, chunks_of
 from tests.oracle.shape import Readings
 from tests.state.store_suite import step
 from tests.support import many_dimensions
@@ -31,6 +30,7 @@ from tests.support.agreement import (
     to_log,
 )
 from tests.support.canonical import Canonical, canonical
+from tests.support.engines import LogChunk, LogRecord, chunks_of
 from tests.support.journals import (
     Run,
     commit,

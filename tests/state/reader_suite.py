@@ -12,7 +12,6 @@ from streamer.state.manifest import decode
 from streamer.state.memory import MemoryStore
 from streamer.state.reader import Reader
 from streamer.state.store import Commit, Store, Stored
-from streamer.testing import chunks_of
 from tests.support.agreement import (
     SETTINGS,
     by_key,
@@ -21,6 +20,7 @@ from tests.support.agreement import (
     random_records,
     to_log,
 )
+from tests.support.engines import chunks_of
 from tests.support.journals import commit, start
 
 

@@ -15,12 +15,12 @@ from streamer.settings.model import Metrics, Settings
 from streamer.state.contents import contents_of
 from streamer.state.memory import MemoryStore
 from streamer.state.reader import Reader
-from streamer.testing import Engines, LogChunk, LogRecord, chunks_of
 from tests.oracle.oracle import records_of_log
 from tests.oracle.random_log import random_log
 from tests.oracle.shape import Readings
 from tests.support.agreement import by_key, differences, read_engines, to_log
 from tests.support.all_cases import hold_for_all
+from tests.support.engines import Engines, LogChunk, LogRecord, chunks_of
 from tests.support.journals import commit, start
 from tests.support.lanes import long, sized
 

@@ -13,8 +13,8 @@ from streamer.settings.model import Redis
 from streamer.state.manifest import decode
 from streamer.state.reader import Reader
 from streamer.state.redis.store import RedisStore
-from streamer.testing import LogRecord, chunks_of
 from tests.support.canonical import canonical
+from tests.support.engines import LogRecord, chunks_of
 from tests.support.journals import commit, start, take_over
 from tests.support.lanes import long
 

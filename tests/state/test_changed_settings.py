@@ -27,7 +27,6 @@ from streamer.state.partition import Partition
 from streamer.state.reader import Reader
 from streamer.state.redis.store import RedisStore
 from streamer.state.store import Store
-from streamer.testing import Engines, LogChunk, LogRecord, chunks_of
 from tests.oracle import random_log
 from tests.oracle.oracle import Record, records_of_log
 from tests.oracle.oracle import run as oracle_run
@@ -52,6 +51,7 @@ from tests.support.changed import (
     unlike,
     user_sums,
 )
+from tests.support.engines import Engines, LogChunk, LogRecord, chunks_of
 from tests.support.journals import Run, commit, start, take_over
 from tests.support.lanes import long, shortened, sized
 from tests.support.many_dimensions import crossings

@@ -25,7 +25,7 @@ from streamer.state.manifest import decode
 from streamer.state.memory import MemoryStore
 from streamer.state.reader import Reader
 from streamer.stats.experiments.trials import all_wanted
-from streamer.testing import LogChunk, LogRecord
+from tests.support.engines import LogChunk, LogRecord
 from tests.support.journals import Run, commit, start
 from tests.support.own_names import own_names
 

@@ -23,9 +23,9 @@ from streamer.state.codec import body_of, framed
 from streamer.state.journal import Journal
 from streamer.state.manifest import Texts
 from streamer.state.store import Commit
-from streamer.testing import chunks_of
 from tests.support.agreement import SETTINGS, log_records, run_engines, to_log
 from tests.support.all_cases import hold_for_all
+from tests.support.engines import chunks_of
 from tests.support.lanes import sized
 
 NAME = "claim.1"

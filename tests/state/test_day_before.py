@@ -16,7 +16,7 @@ from streamer.state.memory import MemoryStore
 from streamer.state.partition import Partition
 from streamer.state.reader import Reader
 from streamer.state.restore import load_partition
-from streamer.testing import Engines, LogChunk, LogRecord
+from tests.support.engines import Engines, LogChunk, LogRecord
 from tests.support.journals import Run, commit, start
 
 HOUR_MS = 3_600_000

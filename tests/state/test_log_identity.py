@@ -19,7 +19,7 @@ from streamer.state.memory import MemoryStore
 from streamer.state.partition import Partition
 from streamer.state.restore import load_partition
 from streamer.state.store import Answer
-from streamer.testing import LogChunk, LogRecord, records_of
+from tests.support.engines import LogChunk, LogRecord, records_of
 from tests.support.own_names import own_names
 
 Object = dict[str, Any]

@@ -14,7 +14,6 @@ from streamer.settings import limits
 from streamer.settings.event_fields import LINE_TYPES, TYPE_OF_KIND
 from streamer.settings.load import parse
 from streamer.state.memory import MemoryStore
-from streamer.testing import LogRecord
 from tests.support.agreement import (
     DOCUMENTS,
     SETTINGS,
@@ -23,6 +22,7 @@ from tests.support.agreement import (
     run_engines,
     states,
 )
+from tests.support.engines import LogRecord
 from tests.support.journals import feed_with_restarts, finish, start, take_over
 from tests.support.lanes import shortened
 from tests.support.own_names import own_names

@@ -15,8 +15,8 @@ from streamer.settings import limits
 from streamer.settings.load import parse
 from streamer.state.memory import MemoryStore
 from streamer.state.partition import Partition
-from streamer.testing import Engines, LogRecord, chunks_of
 from tests.support.canonical import canonical
+from tests.support.engines import Engines, LogRecord, chunks_of
 from tests.support.journals import commit, start, take_over
 
 

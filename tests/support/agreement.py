@@ -12,11 +12,11 @@ from streamer.query.readings import ReadingSet, readout
 from streamer.settings.load import parse
 from streamer.settings.model import Metrics, Settings
 from streamer.state.snapshot import view_of
-from streamer.testing import Engines, LogRecord, chunks_of
 from tests.oracle.oracle import Record, records_of_log, run
 from tests.oracle.random_log import random_log
 from tests.oracle.shape import Readings
 from tests.support.canonical import Canonical, canonical
+from tests.support.engines import Engines, LogRecord, chunks_of
 
 LATENCY = {"kind": "impressions", "field": "latency_ms"}
 MARGIN = {"kind": "conversions", "field": "margin"}

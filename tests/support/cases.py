@@ -10,12 +10,12 @@ from streamer.query.readings import readout
 from streamer.settings.event_fields import KINDS
 from streamer.settings.load import parse
 from streamer.settings.model import Topics
-from streamer.testing import LogRecord
 from tests.oracle.acceptance import accept
 from tests.oracle.oracle import Record, records_of_log, run
 from tests.oracle.random_log import random_log
 from tests.oracle.shape import Readings
 from tests.support.agreement import DOCUMENTS, by_key, differences, run_engines, states, to_log
+from tests.support.engines import LogRecord
 from tests.support.workers import Bench, read_topic
 
 PARTITIONS = 4

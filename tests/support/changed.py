@@ -31,8 +31,8 @@ from streamer.settings.model import Settings
 from streamer.state.contents import contents_of
 from streamer.state.partition import Partition
 from streamer.state.snapshot import panes_of
-from streamer.testing import LogRecord
 from tests.support import many_dimensions
+from tests.support.engines import LogRecord
 
 FEW: dict[str, dict[str, Any]] = {
     "variant": {"name": "variant", "values": ["A", "B"], "max_values": 2},

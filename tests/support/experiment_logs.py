@@ -15,7 +15,6 @@ from streamer.settings.model import Settings
 from streamer.state.snapshot import View
 from streamer.stats.experiments.caps import EDGES
 from streamer.stats.experiments.trials import CompiledExperiment, cumulated
-from streamer.testing import Engines, LogRecord, chunks_of
 from tests.oracle.experiments import ArmTruth, ExperimentTruth
 from tests.oracle.oracle import records_of_log
 from tests.oracle.random_arms import with_arms
@@ -24,6 +23,7 @@ from tests.oracle.random_log import random_log
 from tests.oracle.random_units import with_units
 from tests.oracle.shape import Record
 from tests.support.agreement import SETTINGS
+from tests.support.engines import Engines, LogRecord, chunks_of
 
 NAMES = [name for name, settings in SETTINGS.items() if settings.dimensions]
 """Settings that can have experiments."""

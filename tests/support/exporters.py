@@ -21,9 +21,9 @@ from streamer.state.reader import manifests_of
 from streamer.state.redis.store import RedisStore
 from streamer.state.store import Store
 from streamer.state.worker_report import WorkerReport
-from streamer.testing import chunks_of
 from streamer.testing.embedded import HOST
 from tests.support.agreement import DOCUMENTS, log_records, to_log
+from tests.support.engines import chunks_of
 from tests.support.journals import Run, commit, start
 from tests.support.site import ends_after
 

@@ -11,8 +11,8 @@ from streamer.state.journal import Journal
 from streamer.state.partition import Partition
 from streamer.state.restore import load_partition
 from streamer.state.store import Answer, Commit, Store
-from streamer.testing import Engines, LogRecord, chunks_of
 from tests.support.canonical import canonical
+from tests.support.engines import Engines, LogRecord, chunks_of
 
 
 class Run(NamedTuple):

@@ -11,11 +11,11 @@ from typing import Any
 from streamer.settings.event_fields import field_names
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
-from streamer.testing import Engines, LogRecord, chunks_of
 from tests.oracle.parsing import MAX_DEPTH, BrokenError, depth
 from tests.oracle.parsing import parse as parse_record
 from tests.oracle.shape import Readings
 from tests.support.agreement import DOCUMENTS, SETTINGS, log_records, read_engines, to_log
+from tests.support.engines import Engines, LogRecord, chunks_of
 
 OF_ITEM = (
     "item_id",

@@ -31,8 +31,8 @@ from streamer.state.manifest import Manifest
 from streamer.state.reader import manifests_of
 from streamer.state.redis.store import RedisStore
 from streamer.state.worker_report import WorkerReport
-from streamer.testing import LogRecord, chunks_of
 from streamer.testing.embedded import HOST
+from tests.support.engines import LogRecord, chunks_of
 from tests.support.journals import Run, commit, start
 from tests.support.visitors import Event
 

@@ -12,11 +12,11 @@ from streamer.encoding.arrays import I64
 from streamer.metrics import ranking, scoring
 from streamer.metrics.slate_metrics import SlateFamily
 from streamer.settings.model import Settings
-from streamer.testing import LogRecord
 from tests.oracle import ranking as by_rank
 from tests.oracle import scoring as by_score
 from tests.oracle.slate_readings import graded_measures, probed_measures, scored_measures
 from tests.support.agreement import run_engines
+from tests.support.engines import LogRecord
 from tests.support.stored_sums import by_segment
 
 FAMILIES: Mapping[str, SlateFamily] = {

@@ -6,7 +6,7 @@ import numpy as np
 
 from streamer.encoding.arrays import I64
 from streamer.encoding.packed import ring_and_pane, segment_and_stat
-from streamer.testing import Engines
+from tests.support.engines import Engines
 
 
 def by_segment(engines: Engines, ring: int) -> dict[tuple[str, ...], I64]:

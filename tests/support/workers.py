@@ -37,8 +37,8 @@ from streamer.state.reader import Reader
 from streamer.state.redis.store import RedisStore
 from streamer.state.restore import load_partition
 from streamer.state.store import Store
-from streamer.testing import LogRecord
 from tests.support.canonical import Canonical, canonical
+from tests.support.engines import LogRecord
 
 SETTLE_SECONDS = 40.0
 """Longest wait for a worker to read a log to its end, on a loaded machine."""

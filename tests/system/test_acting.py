@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from streamer.testing import LogRecord
 from tests.actions.world import DAY, even, harmful, lines_of, receiver
+from tests.support.engines import LogRecord
 from tests.support.fixtures import MakeTopics
 from tests.support.workers import as_toml, bench, document_of, produce, until
 

@@ -17,7 +17,7 @@ from streamer.state.annotations import Annotation
 from streamer.state.backup import copy_of, put_back
 from streamer.state.memory import MemoryStore
 from streamer.state.store import Stored
-from streamer.testing import LogRecord
+from tests.support.engines import LogRecord
 from tests.support.fixtures import MakeRedis, MakeTopics
 from tests.support.journals import commit, start
 from tests.support.workers import Bench, as_toml, bench, document_of, ends_of, produce

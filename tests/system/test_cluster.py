@@ -13,13 +13,13 @@ import pytest
 
 from streamer.settings.load import parse
 from streamer.settings.model import Topics
-from streamer.testing import LogRecord
 from streamer.testing.embedded import EmbeddedRedis
 from tests.oracle.oracle import Record, records_of_log
 from tests.oracle.random_log import random_log
 from tests.support.agreement import DOCUMENTS, run_engines, states, to_log
 from tests.support.cases import check_readings
 from tests.support.clusters import Cluster
+from tests.support.engines import LogRecord
 from tests.support.fixtures import MakeTopics
 from tests.support.lanes import long
 from tests.support.sentinels import Sentinels

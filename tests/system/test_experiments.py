@@ -22,7 +22,6 @@ from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from streamer.state.redis.store import RedisStore
 from streamer.stats.experiments.recommendation import Action
-from streamer.testing import Engines, chunks_of
 from streamer.testing.embedded import HOST
 from tests.oracle.acceptance import accept
 from tests.oracle.alert_readings import group_sums, window
@@ -31,6 +30,7 @@ from tests.oracle.experiments import range_truth
 from tests.oracle.joining import join
 from tests.oracle.oracle import records_of_log
 from tests.support.agreement import to_log
+from tests.support.engines import Engines, chunks_of
 from tests.support.journals import commit, start
 from tests.support.visitors import FIRST, FIRST_MS, experiment, visits
 from tests.support.workers import as_toml

@@ -55,4 +55,4 @@ async def test_an_exporter_takes_what_was_applied(
                 return f'{added}="' in await text()
 
             await until(shows, "the exporter shows what is counted", said)
-            assert "beginning again with the new settings" in said()
+            assert "starting again with the new settings" in said()

@@ -21,9 +21,9 @@ from streamer.query.readings import readout
 from streamer.server.exporter import Exporter
 from streamer.settings.load import parse
 from streamer.state.snapshot import view_of
-from streamer.testing import Engines, LogRecord, chunks_of
 from tests.support.encoded import AVRO, PROTOBUF, SOURCE, as_avro, as_json, as_protobuf, wire
 from tests.support.encoded import events as made_events
+from tests.support.engines import Engines, LogRecord, chunks_of
 from tests.support.fixtures import MakeTopics
 from tests.support.lanes import long, shortened
 from tests.support.registries import register, registry

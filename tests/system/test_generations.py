@@ -13,7 +13,7 @@ import pytest
 
 from streamer.cli.main import main
 from streamer.state.manifest import decode
-from streamer.testing import LogRecord
+from tests.support.engines import LogRecord
 from tests.support.fixtures import MakeTopics
 from tests.support.lanes import long
 from tests.support.workers import Bench, as_toml, bench, document_of, ends_of, produce, until
@@ -129,7 +129,7 @@ async def check_words(
     """What ``streamer apply`` said of the new settings, and says of those before."""
     said = capsys.readouterr().out.splitlines()
     assert said[0] == "begins: dimensions: device is new: counted from the restart on"
-    assert said[-2] == "goes on: all else that is counted"
+    assert said[-2] == "unchanged: everything else that is counted"
     assert said[-1].startswith("these settings are generation 2: ")
     other = folder / "old.toml"
     other.write_text(as_toml(old))

@@ -20,10 +20,10 @@ import zstandard
 
 from streamer._core import partition_of
 from streamer.ingest.hash_key import key_text
-from streamer.testing import LogRecord
 from tests.monitoring.alert_delivery import Prometheus
 from tests.state.test_redis_access import exporter
 from tests.support.compose import ROOT
+from tests.support.engines import LogRecord
 from tests.support.fixtures import MakeTopics
 from tests.support.lanes import sized
 from tests.support.required import require

@@ -14,7 +14,7 @@ from streamer.errors import SettingsError, StoreError
 from streamer.settings.load import parse
 from streamer.state.log_identity import LogIdentityError
 from streamer.state.redis.store import RedisStore
-from streamer.testing import LogRecord
+from tests.support.engines import LogRecord
 from tests.support.fixtures import MakeTopics
 from tests.support.lanes import long
 from tests.support.workers import Bench, bench, document_of, ends_of, produce, until

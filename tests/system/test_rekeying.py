@@ -22,8 +22,8 @@ from streamer.query.readings import readout
 from streamer.settings.load import parse
 from streamer.settings.model import Settings, Topics
 from streamer.state.snapshot import view_of
-from streamer.testing import Engines, LogRecord, chunks_of
 from streamer.testing.embedded import create_topics, delete_topics
+from tests.support.engines import Engines, LogRecord, chunks_of
 from tests.support.fixtures import MakeTopics
 from tests.support.lanes import long, shortened
 from tests.support.workers import Worker, as_toml, until

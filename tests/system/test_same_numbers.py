@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from streamer.settings.model import Topics
-from streamer.testing import LogRecord
 from streamer.testing.embedded import create_topics, delete_topics
 from tests.support.agreement import DOCUMENTS
 from tests.support.cases import (
@@ -28,6 +27,7 @@ from tests.support.cases import (
     random_case,
     readings_of,
 )
+from tests.support.engines import LogRecord
 from tests.support.fixtures import MakeRedis, MakeTopics
 from tests.support.lanes import long, sized
 from tests.support.workers import (

@@ -19,7 +19,6 @@ from streamer.sources.replay import Replay
 from streamer.state.manifest import Manifest, decode, require_key
 from streamer.state.memory import MemoryStore
 from streamer.state.store import Stored
-from streamer.testing import Engines
 from streamer.worker import recovery
 from tests.oracle.hashing import digest
 from tests.oracle.random_log import random_log
@@ -33,6 +32,7 @@ from tests.support.agreement import (
     to_log,
 )
 from tests.support.canonical import canonical
+from tests.support.engines import Engines
 from tests.support.scripted import START_MS, Bench, running, until
 from tests.worker.test_recovery import COUNTED, count_some
 

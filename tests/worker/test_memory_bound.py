@@ -12,9 +12,9 @@ from streamer.cli.finding import OK, WARN
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from streamer.state.worker_report import WorkerReport
-from streamer.testing import Engines, LogRecord, chunks_of
 from streamer.worker.memory_bound import ROW_BYTES, MemoryBound, memory_bytes, partition_bytes
 from tests.support.agreement import read_engines
+from tests.support.engines import Engines, LogRecord, chunks_of
 
 SMALL = dict.fromkeys(
     ("event_ids", "open_impressions", "open_feedback", "user_items", "open_sessions", "items"), 1000

@@ -14,7 +14,9 @@ from streamer.ingest.discovery.drafts import Draft, Fields, tables
 from streamer.ingest.discovery.evidence import FieldEvidence
 from streamer.ingest.discovery.kinds import Value
 from streamer.ingest.discovery.names import VARIANT
+from streamer.ingest.discovery.profile import names_of
 from streamer.settings.event_fields import EXPOSURES, LINE_TYPES, TYPE_OF_KIND
+from streamer.settings.experiments import ExperimentDefaults
 from streamer.settings.paths import Path, text_of
 from streamer.settings.sources import FieldSource, KindValue
 
@@ -83,6 +85,7 @@ def written(drafts: Sequence[Draft], evidence: FieldEvidence | None = None) -> s
     for draft in drafts:
         lines += [""] * bool(draft.experiment)
         lines += [_line(text, note) for text, note in draft.experiment]
+    lines += _experiments([draft.dimensions for draft in drafts if not draft.experiment])
     return "\n".join(lines).lstrip("\n") + "\n"
 
 
@@ -261,3 +264,24 @@ def _dimensions(of_shapes: Sequence[Dimensions], ours: Sequence[Dimensions]) -> 
         for one in left[:_MOST_OTHERS]:
             line = f"# {one.name} = {toml_value(text_of(one.path))}"
             yield _line(line, f"{one.seen.distinct} values: {one.values}")
+
+
+def _experiments(of_shapes: Sequence[Dimensions]) -> Iterator[str]:
+    """A comment for each arm: records say who had which, not what was planned."""
+    arms = [(of, one) for of in of_shapes for one in of.chosen if one.name == VARIANT]
+    for of, chosen in arms[:1]:
+        yield ""
+        yield comment("To compare arms, with the control, split and start that were planned")
+        for one in (chosen, *of.arms[:_MOST_OTHERS]):
+            names = sorted(one.seen.values)
+            controls = [each for each in ExperimentDefaults().controls if each in names]
+            called = [re.sub(r"[^a-z0-9]+", "_", each.lower()) for each in names_of(one.path)]
+            said = {
+                "name": next((each for each in reversed(called) if each != VARIANT), "test"),
+                **({"dimension": VARIANT} if one is chosen else {"arm": text_of(one.path)}),
+                "control": (controls or names)[0],
+                "split": dict.fromkeys(names, 1),
+            }
+            yield "# [[experiments]]"
+            yield from (f"# {key} = {toml_value(value)}" for key, value in said.items())
+            yield _line("# start = YYYY-MM-DD", "like control and split, not in the records")

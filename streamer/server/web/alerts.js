@@ -145,5 +145,5 @@ function missing(options, wanted, choice) {
   }
   const isKnown = options.some((option) => option.choice.alert === wanted.alert);
   const what = isKnown ? `${wanted.alert} has no segment ${wanted.segment}` : `The settings have no alert ${wanted.alert}`;
-  return `${what}; this is ${choice.alert}.`;
+  return `${what}: ${choice.alert} is shown.`;
 }

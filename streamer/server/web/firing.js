@@ -114,7 +114,7 @@ function markBefore(ms, step) {
 function lineView() {
   const [mark, what, size] = [element("span", { "aria-hidden": "true" }), element("strong"), element("span", { class: "size" })];
   const link = element("a", { class: "why" }, "Why?");
-  const facts = ["Since", "Where", "Before it", "Likely"].map((name) => ({ name, text: element("dd") }));
+  const facts = ["Since", "Where", "Shortly before", "Likely"].map((name) => ({ name, text: element("dd") }));
   const list = element(
     "dl",
     {},

@@ -66,12 +66,12 @@ export function verdict(health) {
 export function remarks(health) {
   const found = (health.silent ?? []).map((silent) => `${silent.text}.`);
   found.push(...health.problems.map((text) => `Not ready: ${text}.`));
-  found.push(...health.warnings.map((text) => `Not all is counted: ${text}.`));
+  found.push(...health.warnings.map((text) => `Not everything is counted: ${text}.`));
   const others = health.inexact.filter((each) => each.cause !== "unread_topics" || !found.length);
   found.push(...others.map((each) => each.text));
   if (health.users_behind_seconds > QUIET_SECONDS) {
     const behind = format.span(health.users_behind_seconds);
-    found.push(`Metrics of users are ${behind} behind the others.`);
+    found.push(`User metrics are ${behind} behind the others.`);
   }
   return found.join(" ");
 }

@@ -179,10 +179,10 @@ function sortAfter(sort, name) {
 function missing(wanted, window, split) {
   const found = [];
   if (wanted.window && wanted.window !== window) {
-    found.push(`The settings have no window ${wanted.window}; this is ${window}.`);
+    found.push(`The settings have no window ${wanted.window}: ${window} is shown.`);
   }
   if (wanted.split && wanted.split !== split.value) {
-    found.push(`There is no split by ${wanted.split}; this is by ${split.text}.`);
+    found.push(`There is no split by ${wanted.split}: the split by ${split.text} is shown.`);
   }
   const names = ["change", "then", ...COLUMNS.map((column) => column.name.replace(PREFIX, ""))];
   if (wanted.sort && !names.includes(wanted.sort.replace(/^-/, ""))) {

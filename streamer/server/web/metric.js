@@ -107,7 +107,7 @@ export class MetricPage {
   #missing(windows, dimensions) {
     const found = [];
     if (this.#wanted.window && !windows.includes(this.#wanted.window)) {
-      found.push(`The settings have no window ${this.#wanted.window}; this is ${windows.at(-1)}.`);
+      found.push(`The settings have no window ${this.#wanted.window}: ${windows.at(-1)} is shown.`);
     }
     if (this.#wanted.split && ![NOTHING, ...dimensions].includes(this.#wanted.split)) {
       found.push(`There is no split by ${this.#wanted.split}.`);

@@ -28,7 +28,7 @@ export function stripWords(entry) {
   if (!known) {
     return "too few events to say";
   }
-  return `beyond in ${hours(beyond.filter(Boolean).length)} of ${hours(known)} h`;
+  return `beyond tolerance in ${hours(beyond.filter(Boolean).length)} of ${hours(known)} h`;
 }
 
 /** The view of an entry's strip. */

@@ -17,7 +17,7 @@ export function stepsOf(found, isWorse) {
   const parts = [
     ...shown,
     ...(rest.length ? [{ name: format.counted(rest.length, "other segment"), amount: others }] : []),
-    ...(found.segments.length > 1 ? [{ name: "shifts of traffic between them", amount: found.mix }] : []),
+    ...(found.segments.length > 1 ? [{ name: "shifts of traffic between segments", amount: found.mix }] : []),
   ];
   let at = found.then;
   const steps = parts.map(({ name, amount }) => {

@@ -236,11 +236,9 @@ def _evidence(
 
 
 def _detectable(plan: Plan, found: Estimate, users: int, control: float | None) -> Detectable:
-    """At the levels of the arm's intervals."""
-    if found.stderr is None or found.fixed is None or found.anytime is None:
-        return Detectable(None, None, None, None)
-    by = sizing.fixed(found.fixed.alpha), sizing.anytime(found.anytime.alpha, plan.rho2)
-    fixed, anytime = (sizing.detectable(found.stderr, users, c, plan.power) for c in by)
-    if control is None or control <= 0:
-        return Detectable(fixed, anytime, None, None)
-    return Detectable(fixed, anytime, fixed / control, anytime / control)
+    """At the level of the arm's interval."""
+    if found.stderr is None or found.anytime is None:
+        return Detectable(None, None)
+    by = sizing.anytime(found.anytime.alpha, plan.rho2)
+    least = sizing.detectable(found.stderr, users, by, plan.power)
+    return Detectable(least, least / control if control is not None and control > 0 else None)

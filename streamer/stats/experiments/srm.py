@@ -70,13 +70,14 @@ class Split:
         if self.is_wrong:
             return (
                 f"Users are not split as planned ({shares}; {p}).{self._since} Assignment or "
-                "logging is broken for one arm, so the arms cannot be compared; of sound "
-                "experiments one in a hundred is called so."
+                "logging is broken for one arm, so the arms cannot be compared. One in a "
+                "hundred sound experiments would look like this."
             )
         if self.is_unusual:
             return (
                 f"The split is unusual ({shares}; {p}): one look in a thousand at a sound "
-                "experiment is. Look for a browser, country or platform that is split otherwise."
+                "experiment looks like this. Check for a browser, country or platform with another "
+                "split."
             )
         return f"Users are split as planned ({shares}; {p})."
 
@@ -162,7 +163,7 @@ def leaning(began: Mapping[str, int], shares: Mapping[str, float]) -> str:
 def over_time(looks: Sequence[Counts], shares: Sequence[float]) -> float:
     """p that holds whenever one looks, of everybody and of those who came from any day on.
 
-    ``looks``: users of each arm up to the end of each day, and now. With BF as in ``sequential``,
+    ``looks``: users of each arm up to the end of each day, and now. BF: see ``log_bayes_factor``.
 
         E = ½ BF(all) + ½ Σ w_d BF(those first exposed from day d on), w_d = 1 / (d (d + 1)),
 
@@ -241,10 +242,10 @@ def pearson(counts: Sequence[int], shares: Sequence[float]) -> float:
     return chi2_upper(fsum(terms), len(counts) - 1)
 
 
-def sequential(
+def log_bayes_factor(
     counts: Sequence[int], shares: Sequence[float], weight: float = CONCENTRATION
 ) -> float:
-    """p that holds whenever one looks: 1 / BF, the Bayes factor of any split against the planned.
+    """Log of the Bayes factor of any split against the planned; 0 without users.
 
     Lindon and Malek 2022, "Anytime-valid inference for multinomial count data" (arXiv 2011.03567):
     with a Dirichlet(a) prior, a_i = ``weight`` · s_i, and A = Σ a_i,
@@ -252,21 +253,11 @@ def sequential(
         BF = Γ(A) / Γ(A + n) · Π Γ(a_i + n_i) / Γ(a_i) / Π s_i^n_i
 
     is a martingale with mean 1 while users are split as planned: it ever reaches 1/p with
-    probability p at most. Users of an experiment only become more, so that every look is one at
-    that martingale. It is that of the current counts alone and may rise again.
+    probability p at most. It is that of the current counts alone, and may fall again.
 
-    >>> sequential([50, 50], [0.5, 0.5])
-    1.0
-    >>> round(sequential([5200, 4800], [0.5, 0.5]), 6)
+    >>> round(exp(-log_bayes_factor([5200, 4800], [0.5, 0.5])), 6)
     0.002298
     """
-    return exp(min(0.0, -log_bayes_factor(counts, shares, weight)))
-
-
-def log_bayes_factor(
-    counts: Sequence[int], shares: Sequence[float], weight: float = CONCENTRATION
-) -> float:
-    """Log of BF, as in ``sequential``; 0 without users."""
     n = sum(counts)
     terms = [lgamma(weight), -lgamma(weight + n)]
     for count, share in zip(counts, shares, strict=True):

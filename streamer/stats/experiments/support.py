@@ -96,7 +96,7 @@ def _unfit(treatment: ArmSums, control: ArmSums, needed: float) -> str:
 
 def _few(what: str, users_and_needed: tuple[float, float], arm: ArmSums) -> str:
     users, needed = users_and_needed
-    text = f"{what} is spread as over {users:.3g} equal users, and a range needs {needed:.3g}"
+    text = f"{what} is spread over effectively {users:.3g} users, and a range needs {needed:.3g}"
     if arm.largest is None:
         return text
     who = "user has" if arm.largest.users == 1 else f"{arm.largest.users} users have"

@@ -54,13 +54,11 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Detectable:
-    """The least lifts that these users would show with the power of the plan, at a single look and
-    by the interval that holds at every look; the relative ones as shares of the control's value."""
+    """The least lift that these users would show with the power of the plan, by the interval that
+    holds at every look; the relative one as a share of the control's value."""
 
-    absolute_fixed: float | None
-    absolute_anytime: float | None
-    relative_fixed: float | None
-    relative_anytime: float | None
+    absolute: float | None
+    relative: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +265,7 @@ def _harmless(plan: Plan, rule: Rule, evidence: Evidence) -> str:
 
 def _open(plan: Plan, evidence: Evidence) -> str:
     interval, is_relative = evidence.interval, evidence.scale is Scale.RELATIVE
-    least = evidence.least.relative_anytime if is_relative else evidence.least.absolute_anytime
+    least = evidence.least.relative if is_relative else evidence.least.absolute
     assert interval is not None
     low, high = _side(evidence, interval.low), _side(evidence, interval.high)
     text = f"{evidence.arm} could be anything from {low} to {high} than {plan.control}."

@@ -142,7 +142,7 @@ def test_the_link_of_a_message_leads_here(page: Browser, site: Site) -> None:
     assert page.run("return document.querySelector('#explain-alert').value") == "order"
     assert not page.is_shown("#why-missing")
     open_page(page, site, "/?alert=gone")
-    text = "The settings have no alert gone; this is ctr."
+    text = "The settings have no alert gone: ctr is shown."
     assert page.text("#why-missing") == text
 
 

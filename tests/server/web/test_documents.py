@@ -188,8 +188,8 @@ def test_a_link_to_what_the_settings_do_not_have(page: Browser, documents: Docum
     page.open(f"{documents.url}/?window=7m&split=country")
     page.until(lambda: page.is_shown("#experiments-table a"), "the experiments")
     assert page.text("#choice-missing") == (
-        "The settings have no window 7m; this is 5m. "
-        "There is no split by country; this is by variant."
+        "The settings have no window 7m: 5m is shown. "
+        "There is no split by country: the split by variant is shown."
     )
     page.driver.find_element("css selector", "#windows input").send_keys(" ")
     page.run("document.querySelector('#windows input').dispatchEvent("
@@ -229,7 +229,7 @@ def test_a_topic_that_is_not_read_is_named(shown: Browser) -> None:
     }
     body = "return it.remarks(...given)"
     text = shown.run_with("health.js", body, {**HEALTH, **change})
-    assert text == "Not all is counted: topic web is not read: it does not exist."
+    assert text == "Not everything is counted: topic web is not read: it does not exist."
 
 
 def test_remarks_on_the_numbers(page: Browser, documents: Documents) -> None:
@@ -238,9 +238,7 @@ def test_remarks_on_the_numbers(page: Browser, documents: Documents) -> None:
     change = {"inexact": inexact, "users_behind_seconds": 150.0}
     documents.documents["/api/health"] = 200, {**HEALTH, **change}
     open_documents(page, documents)
-    assert page.text("#health-note") == (
-        f"{sample} Metrics of users are 2 minutes behind the others."
-    )
+    assert page.text("#health-note") == (f"{sample} User metrics are 2 minutes behind the others.")
 
 
 def test_a_split_that_the_settings_leave_out(hurried: Browser, documents: Documents) -> None:

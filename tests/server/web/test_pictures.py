@@ -500,7 +500,7 @@ def test_what_fires_is_counted_everywhere(page: Browser, served: Documents) -> N
         "(\u2212100%, at least \u221278%)",
         "Since",
         "(37 hours), between ",
-        "Before it tracker 2.8.1",
+        "Shortly before tracker 2.8.1",
         "Likely looks like lost events",
         "traffic 2,603, usually 2,836",
     ):
@@ -512,7 +512,7 @@ def test_what_fires_is_counted_everywhere(page: Browser, served: Documents) -> N
     page.until(lambda: page.run("return document.activeElement.id") == "explain-title", "focus")
     assert page.text("#why-first") == "90% of the fall comes from women: 0.590% → 0%."
     assert page.texts("#waterfall tbody th")[:2] == ["then", "women"]
-    assert "Past 7 days: beyond in 38 of 158 h" in page.text("#alerts li dl")
+    assert "Past 7 days: beyond tolerance in 38 of 158 h" in page.text("#alerts li dl")
 
 
 def test_while_an_alert_fires_its_split_and_its_change_come_first(

@@ -81,7 +81,7 @@ SENTENCES = {
     "arm; 100 are needed.",
     "split": "Users are not split as planned (A 53.1%, planned 50.0%; B 46.9%, planned 50.0%; "
     "p < 0.0001 at any look, p < 0.0001 at one look). Assignment or logging is broken for one arm, "
-    "so the arms cannot be compared; of sound experiments one in a hundred is called so.",
+    "so the arms cannot be compared. One in a hundred sound experiments would look like this.",
     "open": "B could be anything from 13% lower to 25% higher than A. With 10,000 users, a "
     "difference of 24% is found with a probability of 80%.",
     "absolute": "B could be anything from 0.0531 lower to 0.0731 higher than A. With 2,000 "
@@ -201,7 +201,7 @@ def test_the_time_before_sharpens_and_decides() -> None:
     assert with_it.verdict.outcome is Outcome.BETTER
     assert without.verdict.outcome is Outcome.TOO_EARLY
     assert (without.absolute, without.adjustment) == (plain.absolute, None)
-    least = with_it.detectable.relative_anytime, without.detectable.relative_anytime
+    least = with_it.detectable.relative, without.detectable.relative
     assert None not in least
     assert (least[0] or 0) < (least[1] or 0)
 

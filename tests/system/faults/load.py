@@ -11,7 +11,7 @@ from typing import Any
 from aiokafka import AIOKafkaProducer
 
 from streamer.settings.model import Topics
-from streamer.testing import LogRecord
+from tests.support.engines import LogRecord
 
 _BLOCK = 50
 

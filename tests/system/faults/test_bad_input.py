@@ -24,7 +24,6 @@ from streamer.settings.event_fields import KINDS
 from streamer.settings.load import parse
 from streamer.settings.model import Settings, Topics
 from streamer.state.redis.store import RedisStore
-from streamer.testing import LogRecord
 from streamer.testing.embedded import HOST
 from tests.oracle.acceptance import accept
 from tests.oracle.fuzzed import Fuzzer
@@ -42,6 +41,7 @@ from tests.support.cases import (
     check_states,
     readings_of,
 )
+from tests.support.engines import LogRecord
 from tests.support.fixtures import MakeTopics
 from tests.support.lanes import long, shortened, sized
 from tests.support.promtool import promtool_finds_nothing

@@ -18,7 +18,6 @@ import pytest
 from streamer.settings.durations import DAY_MS, HOUR_MS
 from streamer.settings.event_fields import KINDS
 from streamer.settings.model import Topics
-from streamer.testing import LogRecord
 from tests.oracle.oracle import Record
 from tests.support.agreement import DOCUMENTS
 from tests.support.cases import (
@@ -31,6 +30,7 @@ from tests.support.cases import (
     check_states,
     random_records,
 )
+from tests.support.engines import LogRecord
 from tests.support.fixtures import MakeTopics
 from tests.support.lanes import long, shortened
 from tests.support.workers import (

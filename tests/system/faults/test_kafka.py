@@ -19,7 +19,6 @@ from streamer.metrics.catalogue import Catalogue
 from streamer.query.readings import readout
 from streamer.settings.model import Topics
 from streamer.state.topics import TopicState
-from streamer.testing import LogRecord
 from streamer.testing.embedded import create_topics, delete_topics
 from tests.support.cases import (
     LIVE,
@@ -31,6 +30,7 @@ from tests.support.cases import (
     check_states,
     random_case,
 )
+from tests.support.engines import LogRecord
 from tests.support.fixtures import MakeTopics
 from tests.support.lanes import long, shortened
 from tests.support.required import require

@@ -11,7 +11,6 @@ import pytest
 from redis.asyncio import Redis
 
 from streamer.settings.event_fields import KINDS
-from streamer.testing import LogRecord
 from tests.support.cases import (
     LIVE,
     PARTITIONS,
@@ -21,6 +20,7 @@ from tests.support.cases import (
     check_states,
     random_case,
 )
+from tests.support.engines import LogRecord
 from tests.support.fixtures import MakeTopics
 from tests.support.lanes import long, sized
 from tests.support.workers import Bench, bench, document_of, ends_of, until

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from streamer.errors import StoreError
-from streamer.testing import LogRecord
+from tests.support.engines import LogRecord
 from tests.support.fixtures import MakeRedis, MakeTopics
 from tests.support.lanes import long
 from tests.support.workers import Worker, bench, document_of, produce, until

@@ -20,8 +20,8 @@ from streamer.server.exporter import Exporter
 from streamer.server.listener import listen
 from streamer.settings.model import Settings
 from streamer.state.redis.store import RedisStore
-from streamer.testing import LogRecord
 from streamer.testing.embedded import HOST
+from tests.support.engines import LogRecord
 from tests.support.fixtures import MakeRedis, MakeTopics
 from tests.support.lanes import long, shortened
 from tests.support.workers import bench, document_of, produce, until

@@ -12,8 +12,8 @@ from aiokafka.admin import AIOKafkaAdminClient, NewPartitions
 from streamer.server.exporter import Exporter
 from streamer.settings.model import Topics
 from streamer.state.log_identity import resolve
-from streamer.testing import LogRecord
 from streamer.testing.embedded import create_topics, delete_topics
+from tests.support.engines import LogRecord
 from tests.support.fixtures import MakeTopics
 from tests.support.lanes import long
 from tests.support.own_names import own_names
