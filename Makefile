@@ -23,7 +23,7 @@ WHEEL ?=
 AUDIT ?=
 GET_RUST := install Rust $(RUST) or newer (https://rustup.rs; or the packages cargo, rustfmt and rust-clippy, where new enough)
 
-.PHONY: demo test test-all check check-core check-python check-pages bench bench-peers profiled wheel docs image licences clean
+.PHONY: demo test test-all check check-core check-python check-pages bench bench-peers profiled wheel docs pictures image licences clean
 
 demo: .venv/.demo
 	@$(BIN)/streamer demo $(ARGS)
@@ -89,6 +89,11 @@ wheel: $(BIN)/python
 docs: .venv/.docs
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --clean
 	@echo "The pages are in build/site: open build/site/index.html"
+
+# All pictures of the documentation: of a run of the demo, with a browser, and of what was measured.
+pictures: .venv/.test .venv/.components
+	$(BIN)/python -m tests.docs.pictures
+	$(BIN)/python -m benchmarks.pictures
 
 # The licences of all crates that the wheel links, into core/THIRD-PARTY.txt: after each change of Cargo.lock.
 licences:
