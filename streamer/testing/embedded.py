@@ -44,7 +44,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from streamer.errors import BrokerError, StoreError, StreamerError
 
 HOST = "127.0.0.1"
-START_SECONDS = 60.0
+START_SECONDS = 180.0
 """Longest wait for a server to answer: a loaded machine starts a JVM in 20 s."""
 STOP_SECONDS = 10.0
 """Longest wait after SIGTERM before SIGKILL."""

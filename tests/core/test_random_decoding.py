@@ -328,9 +328,9 @@ def test_any_bytes(kind: str, raw: bytes) -> None:
 def test_no_record_takes_long(raw: bytes) -> None:
     started = time.thread_time()
     assert isinstance(PAIR.core.decode_all("impressions", raw)[0], str)
-    assert time.thread_time() - started < 0.2
+    assert time.thread_time() - started < 2  # a hundred times what it takes
     depth(raw)
-    assert time.thread_time() - started < 1.5
+    assert time.thread_time() - started < 10
 
 
 @pytest.mark.parametrize("levels", [1, MAX_DEPTH, MAX_DEPTH + 1, 10_000, 100_000])

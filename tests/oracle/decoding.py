@@ -245,8 +245,8 @@ def slate(items: Any, settings: Settings) -> list[Shown]:
     names, of_policies = settings.events.fields, fields_of_policies(settings)
     of_ratios = fields_of_ratios(settings, "impressions")
     asked = asked_by_ratios(settings, "impressions")
-    fields = ("item_id", "impression_id", "position", "score", "item_category")
-    fields += (*of_policies, *of_ratios)
+    fields = ["item_id", "impression_id", "position", "score", "item_category"]
+    fields += [*of_policies, *of_ratios]
     reasons = dict.fromkeys(fields, "items")
     for element in items:
         if not isinstance(element, Object):

@@ -328,7 +328,8 @@ impl Attribution {
         let is_named = feedback.joins_by_request() && feedback.is_joined();
         feedback.is_complete
             || is_named
-                && (!feedback.is_conversion() || self.has_feedback(feedback, Feedback::joins_by_request))
+                && (!feedback.is_conversion()
+                    || self.has_feedback(feedback, Feedback::joins_by_request))
     }
 
     /// Whether the impression of a conversion has feedback no later than it that is final, or that

@@ -19,6 +19,7 @@ mod traced;
 mod values;
 
 pub(super) use form::Form;
+pub(super) use traced::trace_values;
 
 pub use mapped::NativeEvent;
 pub(super) use metric_fields::OwnNumbers;

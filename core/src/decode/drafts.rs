@@ -1,6 +1,6 @@
 //! The events of some records while they are read: drafts, and what became of each.
 
-use super::draft::{Draft, NativeEvent, OwnNumbers};
+use super::draft::{Draft, NativeEvent, OwnNumbers, trace_values};
 use super::mapping::{Fields, Levels, Scope};
 use super::reading::{ElementKind, Reading};
 use super::reason::Reason;
@@ -151,7 +151,7 @@ impl Drafts {
     ) {
         let draft = &self.drafts[self.used - 1];
         if let Some(trace) = &mut self.trace {
-            draft.trace(mapped, scope, reading, &mut trace.values);
+            trace_values(draft, mapped, scope, reading, &mut trace.values);
         }
     }
 

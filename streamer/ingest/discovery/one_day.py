@@ -37,6 +37,7 @@ def _experiment(
     yield f"start = {_DAY}", "one day, as the table has no time"
     yield f"end = {_DAY}", ""
     yield "min_days = 1", ""
+    yield "whole_weeks = false", ""
     yield f"metrics = [{', '.join(f'{{ name = {_text(metric)} }}' for metric in metrics)}]", ""
 
 
