@@ -280,7 +280,7 @@ impl Accepted<'_> {
             let who = (feedback.user, feedback.item_pair);
             let before = counting.last_ms(who.0, who.1, true);
             attribution.give(feedback, self.event.values.get(number), counting);
-            counting.count_person(who, line.item, before, true);
+            counting.count_person(who, line.of(), before, true);
         }
     }
 
