@@ -132,8 +132,8 @@ class Recognition(Section, frozen=True):
 @cache
 def recognition(preset: str) -> Recognition:
     """What tells the records of a preset; nothing of one that is another."""
-    said = {} if preset in SAME_AS else _preset(preset).get("recognise", {})
-    return msgspec.convert(said, Recognition)
+    rules = {} if preset in SAME_AS else _preset(preset).get("recognise", {})
+    return msgspec.convert(rules, Recognition)
 
 
 def says_itself(source: Source, name: str) -> bool:

@@ -45,7 +45,7 @@ from streamer.errors import BrokerError, StoreError, StreamerError
 
 HOST = "127.0.0.1"
 START_SECONDS = 180.0
-"""Longest wait for a server to answer: a loaded machine starts a JVM in 20 s."""
+"""Longest wait for a server to answer: a loaded machine did not start Kafka in a minute."""
 STOP_SECONDS = 10.0
 """Longest wait after SIGTERM before SIGKILL."""
 _LISTED_SECONDS = 10.0

@@ -108,7 +108,7 @@ class Pair:
         is_row = kind == "conversions" and not event.is_list
         if not order or kind != "conversions":
             return order
-        found = mix(order, self.core.hash(event.of_item)) if is_row else order
+        found = mix(order, self.core.hash(event.item_id or "")) if is_row else order
         of_refund = (REFUND, *event.worth_micros) if event.is_refund else ()
         for part in of_refund:
             found = mix(found, part % 2**64)
@@ -128,17 +128,15 @@ class Pair:
             weights = [self.weights(item) for item in event.shown if self.settings.policies]
             return {
                 "items": shown,
-                "impressions": [self.core.hash(item.impression_id or "") for item in event.shown],
                 "is_list": event.is_list,
                 "weights": weights,
                 "reference": [self.core.hash(item) for item in event.reference],
                 "held_out": self.core.hash(event.held_out or ""),
             }
         items = [self.core.hash(line.item_id or "") for line in lines]
-        named = {"impressions": [self.core.hash(line.impression_id or "") for line in lines]}
         if kind == "conversions":
             worth = [line.value_micros for line in lines]
-            return {**named, "lines": list(zip(items, worth, strict=True))}
+            return {"lines": list(zip(items, worth, strict=True))}
         dwell = {"dwell_ms": event.dwell_ms}
         if kind == "clicks":
             kinds = self.settings.feedback_kinds
@@ -147,7 +145,7 @@ class Pair:
             clicked = list(zip(items, places, strict=True))
             said = [line.rating for line in lines]
             ratings = [None if rating is None else round(rating * 1e6) for rating in said]
-            return {**named, **dwell, "lines": clicked, "feedback": feedback, "ratings": ratings}
+            return {**dwell, "lines": clicked, "feedback": feedback, "ratings": ratings}
         session = self.core.hash(event.session_id or "")
         action = ACTIONS.index(event.action or "")
         return {**dwell, "item": items[0], "session": session, "action": action}
@@ -326,11 +324,15 @@ def test_any_bytes(kind: str, raw: bytes) -> None:
     ],
 )
 def test_no_record_takes_long(raw: bytes) -> None:
-    started = time.thread_time()
-    assert isinstance(PAIR.core.decode_all("impressions", raw)[0], str)
-    assert time.thread_time() - started < 2  # a hundred times what it takes
-    depth(raw)
-    assert time.thread_time() - started < 10
+    decoded, counted = list[float](), list[float]()
+    for _ in range(3):  # the fastest: what else runs on the machine slows one of them
+        started = time.thread_time()
+        assert isinstance(PAIR.core.decode_all("impressions", raw)[0], str)
+        decoded.append(time.thread_time() - started)
+        depth(raw)
+        counted.append(time.thread_time() - started)
+    assert min(decoded) < 0.2
+    assert min(counted) < 1.5
 
 
 @pytest.mark.parametrize("levels", [1, MAX_DEPTH, MAX_DEPTH + 1, 10_000, 100_000])

@@ -27,8 +27,8 @@ from tests.support.browser import browser
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-DEMO_SECONDS, PAGE_SECONDS = 75.0, 25.0
-"""How long the demo runs, and how long before its end the page is opened."""
+DEMO_SECONDS = 75.0
+"""How long the demo runs; for the last third of it the page is open."""
 DEMO_COLUMNS = 80
 WIDTH, HEIGHT = 1280, 1400
 DRAWN_FROM = {
@@ -80,16 +80,14 @@ def marked(png: bytes, text: str) -> bytes:
 
 def draw_page(path: Path, port: int, seconds: float) -> None:
     """The upper part of the page, as a wide window shows it, near the end of the demo."""
-    time.sleep(seconds - PAGE_SECONDS)
+    time.sleep(seconds * 2 / 3)
     with browser() as window:
         window.prefer(color_scheme="light")
         window.resize(WIDTH, HEIGHT)
         window.open(f"http://{HOST}:{port}/")
-        for _ in range(int(seconds)):  # a slow machine
-            if window.is_shown("#experiments-table a"):
-                break
-            time.sleep(0.2)
-        window.until(lambda: window.is_shown("#experiments-table a"), "the page is complete")
+        window.until(
+            lambda: window.is_shown("#experiments-table a"), "the page is complete", seconds / 3
+        )
         time.sleep(2.0)  # until everything has been drawn
         shot = window.command("Page.captureScreenshot", format="png")
         path.write_bytes(marked(base64.b64decode(shot["data"]), digest(path.name)))

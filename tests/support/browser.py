@@ -113,13 +113,13 @@ class Browser:
           return !!e?.offsetHeight && e.checkVisibility();"""
         return bool(self.run(script, selector))
 
-    def until(self, condition: Callable[[], Any], what: str) -> Any:
+    def until(self, condition: Callable[[], Any], what: str, seconds: float = WAIT_SECONDS) -> Any:
         """The first true value; after the deadline a failure that says ``what``."""
-        deadline = time.monotonic() + WAIT_SECONDS
+        deadline = time.monotonic() + seconds
         while not (value := condition()):
             if time.monotonic() > deadline:
                 body = self.text("body")[:2000]
-                raise AssertionError(f"not within {WAIT_SECONDS:.0f} s: {what}\n{body}")
+                raise AssertionError(f"not within {seconds:.0f} s: {what}\n{body}")
             time.sleep(0.05)
         return value
 

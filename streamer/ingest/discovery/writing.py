@@ -276,12 +276,12 @@ def _experiments(of_shapes: Sequence[Dimensions]) -> Iterator[str]:
             names = sorted(one.seen.values)
             controls = [each for each in ExperimentDefaults().controls if each in names]
             called = [re.sub(r"[^a-z0-9]+", "_", each.lower()) for each in names_of(one.path)]
-            said = {
+            keys = {
                 "name": next((each for each in reversed(called) if each != VARIANT), "test"),
                 **({"dimension": VARIANT} if one is chosen else {"arm": text_of(one.path)}),
                 "control": (controls or names)[0],
                 "split": dict.fromkeys(names, 1),
             }
             yield "# [[experiments]]"
-            yield from (f"# {key} = {toml_value(value)}" for key, value in said.items())
+            yield from (f"# {key} = {toml_value(value)}" for key, value in keys.items())
             yield _line("# start = YYYY-MM-DD", "like control and split, not in the records")
