@@ -54,8 +54,8 @@ def test_who_is_compared_when(readout: Any, when: str) -> None:
             True,
             "Users are not split as planned (A 75.0%, planned 50.0%; B 25.0%, planned 50.0%;"
             " p = 0.25 at any look, p = 0.13 at one look). Assignment or logging is broken for one"
-            " arm, so the arms cannot be compared; of sound experiments one in a hundred is called"
-            " so.",
+            " arm, so the arms cannot be compared. One in a hundred sound experiments would look"
+            " like this.",
         ),
         (
             {"A": 0, "B": 0},

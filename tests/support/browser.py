@@ -34,7 +34,7 @@ const [done] = arguments;
 axe.run({ resultTypes: ["violations"] }).then(({ violations }) =>
   done(violations.flatMap(({ id, nodes }) => nodes.map(({ failureSummary, html }) =>
     [id, failureSummary + html]))));"""
-WAIT_SECONDS = 15.0
+WAIT_SECONDS = 60.0
 """Longest wait for the page to show something, on a loaded machine."""
 
 

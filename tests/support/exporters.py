@@ -6,6 +6,7 @@ import contextlib
 import json
 from collections.abc import AsyncIterator
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import aiohttp
 from aiohttp import web
@@ -17,6 +18,7 @@ from streamer.server.exporter import Exporter
 from streamer.server.listener import listen
 from streamer.settings.load import parse
 from streamer.settings.model import Settings, Topics
+from streamer.state import worker_report
 from streamer.state.reader import manifests_of
 from streamer.state.redis.store import RedisStore
 from streamer.state.store import Store
@@ -75,7 +77,7 @@ class Site(NamedTuple):
 
 @contextlib.asynccontextmanager
 async def serving(redis_url: str, redis_prefix: str) -> AsyncIterator[Site]:
-    """An exporter over a filled Redis."""
+    """An exporter over a filled Redis, whose workers said when it was filled that they run."""
     settings = settings_of(redis_url, redis_prefix)
     store = RedisStore(settings.redis)
     run = await fill(store, settings)
@@ -86,7 +88,9 @@ async def serving(redis_url: str, redis_prefix: str) -> AsyncIterator[Site]:
     await runner.setup()
     port = await listen(runner, HOST, 0)
     views = exporter.reader.views
+    lasting = patch.object(worker_report, "_SILENT_SECONDS", 600)  # however slow the machine is
     async with aiohttp.ClientSession() as session:
         expected = readout(settings, run.engines.catalogue, views)
-        yield Site(f"http://{HOST}:{port}", settings, expected, session)
+        with lasting:
+            yield Site(f"http://{HOST}:{port}", settings, expected, session)
     await runner.cleanup()
